@@ -1,0 +1,72 @@
+# make check and make test are what CI runs; make help lists the rest.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+TOOL    := go tool -modfile=tools/go.mod
+T       ?= 30s
+N       ?= 6
+
+.PHONY: check help build demo test fmt fmt-check vet lint tidy-check layers docs docs-check fuzz bench bench-compare clean
+
+check: fmt-check vet layers docs-check tidy-check lint ## everything but the tests: format, vet, layers, docs, modules, lint
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+build: ## bin/chimbuko, with version and commit
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
+
+demo: build ## show what is in the recorded traces
+	@traces=$$(find testdata/traces -name '*.bp' -prune | sort); \
+	[[ -n $$traces ]] || { echo "demo: no .bp in testdata/traces" >&2; exit 1; }; \
+	for trace in $$traces; do echo "== $$trace"; bin/chimbuko trace info "$$trace"; done
+
+test: ## all tests with the race detector; the last line counts them
+	scripts/test-setup
+	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
+
+fmt: ## rewrite the sources as gofumpt and goimports want them
+	$(TOOL) golangci-lint fmt
+
+fmt-check:
+	@bad=$$(gofmt -l cmd internal); [[ -z $$bad ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$bad" >&2; exit 1; }
+
+vet:
+	go vet ./...
+
+lint:
+	$(TOOL) golangci-lint run
+
+tidy-check:
+	go mod tidy -diff
+	go -C tools mod tidy -diff
+
+layers:
+	go test -run TestLayers ./internal/layers
+
+docs: ## write docs/cli.md from the program's own help
+	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
+	go run ./cmd/chimbuko help-markdown > "$$new"; cat "$$new" > docs/cli.md
+
+docs-check:
+	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
+	go run ./cmd/chimbuko help-markdown > "$$new"; \
+	diff -u docs/cli.md "$$new" || { echo "docs/cli.md is out of date, run make docs" >&2; exit 1; }
+
+fuzz: ## every fuzz target for T (make fuzz T=5m)
+	scripts/fuzz $(T)
+
+bench: ## N runs of all benchmarks into bench/new.txt (make bench N=10)
+	@mkdir -p bench
+	go test -run '^$$' -bench . -benchmem -count=$(N) -timeout 60m ./... | tee bench/new.txt
+
+bench-compare: ## bench/new.txt against bench/baseline.txt
+	@ls bench/baseline.txt bench/new.txt >/dev/null
+	$(TOOL) benchstat bench/baseline.txt bench/new.txt
+
+clean: ## remove what the other targets made, but not the Python environment
+	rm -rf bin bench/new.txt

@@ -1,0 +1,68 @@
+package bp
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrIdle means that a followed dataset is still marked as being
+	// written, but nothing new came within the idle limit: its writer has
+	// nothing to say, or was killed. Next may be called again.
+	ErrIdle = errors.New("no new step within the idle limit; the writer has nothing to say or was killed")
+
+	// ErrRecreated means that another run began to write to the same place
+	// while the dataset was followed. Open it anew to read that run.
+	ErrRecreated = errors.New("the dataset was replaced by a new run while it was read")
+
+	// ErrNotReady means that there is no dataset yet: nothing is there, or
+	// its writer has not finished the first step.
+	ErrNotReady = errors.New("no dataset yet")
+)
+
+// CorruptError tells what is wrong with a file and where.
+type CorruptError struct {
+	File   string
+	Step   int   // -1 where it concerns no step
+	Offset int64 // in bytes from the start of the file
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	if e.Step < 0 {
+		return fmt.Sprintf("%s at byte %d: %s", e.File, e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("%s at byte %d (step %d): %s", e.File, e.Offset, e.Step, e.Reason)
+}
+
+// UnsupportedError names something that is valid but cannot be read here.
+type UnsupportedError struct {
+	Path   string
+	What   string
+	Advice string
+}
+
+func (e *UnsupportedError) Error() string {
+	s := e.Path + ": " + e.What + " is not supported"
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// pendingError means: not there yet, look again later. When nobody waits, it
+// becomes the end of the stream or, where it names a file, a CorruptError.
+type pendingError struct {
+	file   string // the file that is too short; empty: just no further step
+	step   int
+	have   int64
+	reason string
+}
+
+func (e *pendingError) Error() string { return e.corrupt().Error() }
+
+func (e *pendingError) corrupt() *CorruptError {
+	return &CorruptError{File: e.file, Step: e.step, Offset: e.have, Reason: e.reason}
+}
+
+var errNoStep = &pendingError{reason: "no further step"}

@@ -1,0 +1,174 @@
+package bp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// file is one file of a dataset, opened when first needed and opened again
+// whenever more of it is needed than was there: on network file systems only
+// opening shows for certain what others wrote.
+type file struct {
+	path string
+	f    *os.File
+	size int64
+}
+
+// need makes sure that the file has at least end bytes; a pendingError says
+// that it has not.
+func (f *file) need(end int64, step int) error {
+	if f.f != nil && end <= f.size {
+		return nil
+	}
+	if err := f.reopen(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return &pendingError{file: f.path, step: step, reason: "the file is missing"}
+		}
+		return err
+	}
+	if f.size < end {
+		return &pendingError{
+			file: f.path, step: step, have: f.size,
+			reason: fmt.Sprintf("the file ends here, but %d more bytes belong to it", end-f.size),
+		}
+	}
+	return nil
+}
+
+func (f *file) reopen() error {
+	f.close()
+	h, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	info, err := h.Stat()
+	if err != nil {
+		_ = h.Close() // the first error is the one that matters
+		return err
+	}
+	f.f, f.size = h, info.Size()
+	return nil
+}
+
+// readAt fills p from position off. need has been called for these bytes.
+func (f *file) readAt(p []byte, off int64, step int) error {
+	if f.f == nil {
+		if err := f.reopen(); err != nil {
+			return err
+		}
+	}
+	n, err := f.f.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return &CorruptError{File: f.path, Step: step, Offset: off + int64(n), Reason: "the file became shorter while it was read"}
+	}
+	return err
+}
+
+func (f *file) close() {
+	if f.f != nil {
+		_ = f.f.Close() // only read from: nothing can be lost
+		f.f, f.size = nil, 0
+	}
+}
+
+// read returns n bytes from position off in *buf, which grows as needed; the
+// file is asked for them first, so a wrong n cannot make it grow.
+func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) {
+	if off < 0 || n > 1<<62 || off > 1<<62 {
+		return nil, &CorruptError{File: f.path, Step: step, Offset: f.size, Reason: fmt.Sprintf("impossible extent: %d bytes at %d", n, uint64(off))}
+	}
+	if err := f.need(off+int64(n), step); err != nil {
+		return nil, err
+	}
+	if uint64(cap(*buf)) < n {
+		*buf = make([]byte, n, n+n/4)
+	}
+	b := (*buf)[:n]
+	return b, f.readAt(b, off, step)
+}
+
+// dataFiles are the files that hold the arrays of a dataset.
+type dataFiles struct {
+	*dataSet
+}
+
+type dataSet struct {
+	prefix string // of the names; a number follows
+	live   bool   // followed, so what was read may have been stale
+	files  map[int]*file
+}
+
+// maxOpenData limits how many data files are held open at once; only very
+// large runs in one dataset have more.
+const maxOpenData = 64
+
+func newDataFiles(prefix string, live bool) dataFiles {
+	return dataFiles{&dataSet{prefix: prefix, live: live, files: make(map[int]*file)}}
+}
+
+func (d *dataSet) path(k int) string { return d.prefix + strconv.Itoa(k) }
+
+func (d *dataSet) file(k int) *file {
+	f := d.files[k]
+	if f == nil {
+		if len(d.files) >= maxOpenData {
+			d.close()
+		}
+		f = &file{path: d.path(k)}
+		d.files[k] = f
+	}
+	return f
+}
+
+// check makes sure that the arrays of all blocks are there, and that they
+// have an extent at all.
+func (d *dataSet) check(s *Step) error {
+	for i := range s.Variables {
+		v := &s.Variables[i]
+		if v.refused != "" {
+			continue
+		}
+		for j := range v.Blocks {
+			b := &v.Blocks[j]
+			if b.size == 0 {
+				continue
+			}
+			if err := d.file(b.file).need(b.pos+b.size, s.Index); err != nil {
+				return fmt.Errorf("variable %q: %w", v.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *dataSet) readAt(k int, p []byte, off int64, step int) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return d.file(k).readAt(p, off, step)
+}
+
+func (d *dataSet) reopen() bool {
+	if d.live {
+		d.close()
+	}
+	return d.live
+}
+
+func (d *dataSet) close() {
+	for _, f := range d.files {
+		f.close()
+	}
+	clear(d.files)
+}
+
+// within joins a dataset's directory and the name of one of its files.
+func within(dir, name string) string { return filepath.Join(dir, name) }

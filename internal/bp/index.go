@@ -1,0 +1,133 @@
+package bp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+const headerSize = 64
+
+// Positions in the header of md.idx, and of the first bytes after it.
+const (
+	headerMajor     = 32
+	headerEndian    = 36
+	headerVersion   = 37
+	headerBP4Active = 38
+	headerBP5Minor  = 38
+	headerBP5Active = 39
+	headerBP5Column = 40
+	fingerprintSize = 128 // header and the first record: they never change
+)
+
+// index is md.idx, the file whose records make steps exist. It is looked at
+// anew whenever all that was seen is used up.
+type index struct {
+	path       string
+	activeByte int
+
+	header      [headerSize]byte
+	fingerprint []byte
+	modified    time.Time
+	active      bool
+
+	pos int64  // of buf[0] in the file
+	buf []byte // seen but not yet used
+}
+
+// indexChunk limits how much of the index is held at once.
+const indexChunk = 1 << 20
+
+// refresh reads what was appended. The active flag is read before the size is
+// taken, so records that are there when the flag is clear are all there are.
+func (x *index) refresh() error {
+	f, err := os.Open(x.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoStep
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read from: nothing can be lost
+	var head [fingerprintSize]byte
+	n, err := f.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	seen := x.pos + int64(len(x.buf))
+	if info.Size() < seen || n < headerSize {
+		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
+	}
+	active := head[x.activeByte] != 0
+	head[x.activeByte] = 0
+	if known := min(len(x.fingerprint), n); !bytes.Equal(x.fingerprint[:known], head[:known]) {
+		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
+	}
+	x.fingerprint = append(x.fingerprint[:0], head[:n]...)
+	x.active, x.modified = active, info.ModTime()
+	more := min(info.Size()-seen, indexChunk)
+	old := len(x.buf)
+	x.buf = append(x.buf, make([]byte, more)...)
+	n, err = f.ReadAt(x.buf[old:], seen)
+	x.buf = x.buf[:old+n]
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// take returns the next record, of the length that size tells from what is
+// there, without using it up; size returns 0 where that is not enough to tell.
+// There is more to read than one look shows, so it looks until nothing comes.
+func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error) {
+	for {
+		n, err := size(x.buf)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 && n <= len(x.buf) {
+			return x.buf[:n], nil
+		}
+		before := len(x.buf)
+		if err := x.refresh(); err != nil {
+			return nil, err
+		}
+		if len(x.buf) == before {
+			return nil, x.end(step)
+		}
+	}
+}
+
+// use drops the first n bytes, which have been dealt with.
+func (x *index) use(n int) {
+	x.pos += int64(n)
+	x.buf = x.buf[n:]
+}
+
+// end tells what it means that no whole record is left after a refresh: the
+// end of the stream, or that one must wait. A closed index ends with a whole
+// record; that the rest of it was lost is an error.
+func (x *index) end(step int) error {
+	switch {
+	case x.active && len(x.buf) == 0:
+		return errNoStep
+	case x.active:
+		return errTorn
+	case len(x.buf) == 0:
+		return io.EOF
+	}
+	return &pendingError{
+		file: x.path, step: step, have: x.pos,
+		reason: fmt.Sprintf("the index is marked as closed but ends in the middle of a record, after %d of its bytes", len(x.buf)),
+	}
+}
+
+var errTorn = &pendingError{reason: "the last record of the index is not complete"}

@@ -1,0 +1,115 @@
+// Package cli is the command line: one file for each sub-command, which turns
+// flags into a configuration, checks it and runs a role. It is the only place
+// where concrete types meet interfaces, where errors become messages, and
+// where the clock and the environment are real.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Env is the outside world of a command, so that tests can give it another.
+type Env struct {
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Version string
+	Commit  string
+}
+
+// Exit codes of the program.
+const (
+	exitOK     = 0
+	exitFailed = 1 // something could not be read or done
+	exitUsage  = 2 // the command line makes no sense
+)
+
+// errReported ends a command that has told all its errors already.
+var errReported = errors.New("errors were reported")
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Run executes the command line args and returns the exit code.
+func Run(ctx context.Context, env *Env, args []string) int {
+	root := newRootCmd(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errReported):
+		return exitFailed
+	}
+	fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		fmt.Fprintln(env.Stderr, "Run the command with --help to see how it is used.")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRootCmd(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "chimbuko",
+		Short: "find the few function executions that went wrong among billions",
+		Long: `Chimbuko analyses the performance of parallel programs from the traces that TAU
+writes with ADIOS2: it finds the few function executions that went wrong, keeps
+them with all that is needed to explain them, and throws the rest away.`,
+		Version:       env.Version + " (" + env.Commit + ")",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newTraceCmd(env), newHelpMarkdownCmd(env))
+	return root
+}
+
+// exactly, like cobra's own checks, but an error of it is one of usage.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := check(cmd, given); err != nil {
+			return usagef("%s: %w", cmd.CommandPath(), err)
+		}
+		return nil
+	}
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// isTerminal reports whether a person looks at w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

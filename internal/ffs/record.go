@@ -1,0 +1,267 @@
+package ffs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// BlockID returns the id of the format that block is encoded in.
+func BlockID(block []byte) (ID, error) {
+	if len(block) < len(ID{}) {
+		return ID{}, &Error{Reason: fmt.Sprintf("record needs %d bytes for its format id, have %d", len(ID{}), len(block))}
+	}
+	return ID(block[:12]), nil
+}
+
+// Record is a view of one structure in an encoded block. Its strings and
+// slices of bytes point into the block. The zero Record is not usable.
+type Record struct {
+	Format *Format
+	data   []byte // from the start of the base record: what pointers count from
+	at     uint64 // of this structure in data
+	base   int64  // of data in the block, for errors
+	budget *uint64
+}
+
+// spend takes n bytes from what may still be copied out of the block. Whole
+// blocks can be copied several times over, but pointers that lead to the same
+// bytes again and again, as only damage makes them, cannot fill the memory.
+func (r Record) spend(fd *Field, n uint64) error {
+	if n > *r.budget {
+		return r.fail(fd, "values overlap")
+	}
+	*r.budget -= n
+	return nil
+}
+
+// Decode returns a view of the record in block, which must be encoded in this
+// format (see BlockID) and may be followed by padding.
+func (f *Format) Decode(block []byte) (Record, error) {
+	header, length := 16, uint64(f.Size)
+	if f.variant {
+		header = 24
+		if len(block) < header {
+			return Record{}, &Error{Reason: fmt.Sprintf("record needs %d bytes, have %d", header, len(block))}
+		}
+		length = binary.LittleEndian.Uint64(block[12:])
+	}
+	if len(block) < header || length > uint64(len(block)-header) {
+		return Record{}, &Error{Offset: 12, Reason: fmt.Sprintf("record is %d bytes long, have %d", length, max(0, len(block)-header))}
+	}
+	budget := 16*length + 64
+	r := Record{Format: f, data: block[header : header+int(length)], base: int64(header), budget: &budget}
+	if f.Size > len(r.data) {
+		return Record{}, &Error{Offset: r.base, Reason: fmt.Sprintf("structure %q needs %d bytes, have %d", f.Name, f.Size, len(r.data))}
+	}
+	return r, nil
+}
+
+func (r Record) fail(fd *Field, format string, args ...any) error {
+	return &Error{
+		Offset: r.base + int64(r.at) + int64(fd.Offset),
+		Reason: fmt.Sprintf("field %q: %s", fd.Name, fmt.Sprintf(format, args...)),
+	}
+}
+
+// inline returns the field's bytes in the structure itself. They are there:
+// link checked the field against the structure, and whoever made the Record
+// checked the structure against the data.
+func (r Record) inline(fd *Field) []byte {
+	return r.data[r.at+uint64(fd.Offset):]
+}
+
+// Uint returns the value of a single integer, sign-extended where signed.
+func (r Record) Uint(fd *Field) (uint64, error) {
+	if fd.pointer || fd.each || fd.IsArray() || fd.Kind == Struct || fd.Kind == String {
+		return 0, r.fail(fd, "%q is not a single number", fd.Type)
+	}
+	return r.number(fd, r.inline(fd))
+}
+
+func (r Record) number(fd *Field, b []byte) (uint64, error) {
+	signed := fd.Kind == Integer
+	switch {
+	case fd.Size == 8:
+		return binary.LittleEndian.Uint64(b), nil
+	case fd.Size == 4 && signed:
+		return uint64(int64(int32(binary.LittleEndian.Uint32(b)))), nil
+	case fd.Size == 4:
+		return uint64(binary.LittleEndian.Uint32(b)), nil
+	case fd.Size == 2 && signed:
+		return uint64(int64(int16(binary.LittleEndian.Uint16(b)))), nil
+	case fd.Size == 2:
+		return uint64(binary.LittleEndian.Uint16(b)), nil
+	case fd.Size == 1 && signed:
+		return uint64(int64(int8(b[0]))), nil
+	case fd.Size == 1:
+		return uint64(b[0]), nil
+	}
+	return 0, r.fail(fd, "number of %d bytes", fd.Size)
+}
+
+// Raw returns the bytes of a single value that is stored in the structure.
+func (r Record) Raw(fd *Field) ([]byte, error) {
+	if fd.pointer || fd.each || fd.IsArray() || fd.Kind == String {
+		return nil, r.fail(fd, "%q is not a single value", fd.Type)
+	}
+	return r.inline(fd)[:fd.Size:fd.Size], nil
+}
+
+// elements returns where the elements of the field lie in data, all of them
+// checked to be there, and their number; 0 when the pointer to them is null.
+func (r Record) elements(fd *Field) (at, n uint64, err error) {
+	n = 1
+	for _, d := range fd.dims {
+		v := d.n
+		if d.field >= 0 {
+			if v, err = r.Uint(&r.Format.Fields[d.field]); err != nil {
+				return 0, 0, err
+			}
+		}
+		hi, lo := bits.Mul64(n, v)
+		if hi != 0 {
+			return 0, 0, r.fail(fd, "impossible length")
+		}
+		n = lo
+	}
+	at = r.at + uint64(fd.Offset)
+	if fd.pointer {
+		at = binary.LittleEndian.Uint64(r.inline(fd))
+	}
+	if at == 0 && fd.pointer || fd.elementSize() == 0 {
+		return 0, 0, nil
+	}
+	if err := r.check(fd, at, n, uint64(fd.elementSize())); err != nil {
+		return 0, 0, err
+	}
+	return at, n, nil
+}
+
+// check fails unless n elements of the given size lie in the data at at.
+func (r Record) check(fd *Field, at, n, size uint64) error {
+	hi, width := bits.Mul64(n, size)
+	if have := uint64(len(r.data)); hi != 0 || at > have || width > have-at {
+		return r.fail(fd, "%d elements of %d bytes at %d do not lie in the record of %d bytes", n, size, at, have)
+	}
+	return nil
+}
+
+// Bytes returns the bytes of all elements of an array; nil where it is empty.
+func (r Record) Bytes(fd *Field) ([]byte, error) {
+	at, n, err := r.elements(fd)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	end := at + n*uint64(fd.elementSize())
+	return r.data[at:end:end], nil
+}
+
+// Uints appends the values of an array of integers to dst.
+func (r Record) Uints(dst []uint64, fd *Field) ([]uint64, error) {
+	if fd.each || fd.Kind == Struct || fd.Kind == String {
+		return dst, r.fail(fd, "%q is not an array of numbers", fd.Type)
+	}
+	at, n, err := r.elements(fd)
+	if err != nil {
+		return dst, err
+	}
+	if err := r.spend(fd, n*8); err != nil {
+		return dst, err
+	}
+	for i := range n {
+		v, err := r.number(fd, r.data[at+i*uint64(fd.Size):])
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, v)
+	}
+	return dst, nil
+}
+
+// text returns the string that the pointer in b leads to; empty for null.
+func (r Record) text(fd *Field, b []byte) (string, error) {
+	at := binary.LittleEndian.Uint64(b)
+	if at == 0 {
+		return "", nil
+	}
+	s, ok := cString(r.data, at)
+	if !ok {
+		return "", r.fail(fd, "string at %d does not end in the record of %d bytes", at, len(r.data))
+	}
+	return s, r.spend(fd, uint64(len(s)))
+}
+
+// Text returns the value of a single string.
+func (r Record) Text(fd *Field) (string, error) {
+	if fd.Kind != String || fd.pointer || fd.each || fd.IsArray() {
+		return "", r.fail(fd, "%q is not a string", fd.Type)
+	}
+	return r.text(fd, r.inline(fd))
+}
+
+// Texts appends the values of an array of strings to dst.
+func (r Record) Texts(dst []string, fd *Field) ([]string, error) {
+	if fd.Kind != String || fd.each {
+		return dst, r.fail(fd, "%q is not an array of strings", fd.Type)
+	}
+	at, n, err := r.elements(fd)
+	if err != nil {
+		return dst, err
+	}
+	if err := r.spend(fd, n*16); err != nil {
+		return dst, err
+	}
+	for i := range n {
+		s, err := r.text(fd, r.data[at+i*pointerSize:])
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, s)
+	}
+	return dst, nil
+}
+
+// Structs is an array of structures; a single one is an array of length 1.
+type Structs struct {
+	of   Record // its Format is that of the elements, its at that of the first
+	n    int
+	each bool
+	fd   *Field
+}
+
+// Len returns the number of structures.
+func (s Structs) Len() int { return s.n }
+
+// At returns the structure number i, 0 ≤ i < Len. ok is false where the array
+// holds a null pointer.
+func (s Structs) At(i int) (rec Record, ok bool, err error) {
+	rec = s.of
+	if !s.each {
+		rec.at += uint64(i) * uint64(rec.Format.Size)
+		return rec, true, nil
+	}
+	at := binary.LittleEndian.Uint64(rec.data[rec.at+uint64(i)*pointerSize:])
+	if at == 0 {
+		return Record{}, false, nil
+	}
+	if err := rec.check(s.fd, at, 1, uint64(rec.Format.Size)); err != nil {
+		return Record{}, false, err
+	}
+	rec.at = at
+	return rec, true, nil
+}
+
+// Structs returns the structures of a field; none where its pointer is null.
+func (r Record) Structs(fd *Field) (Structs, error) {
+	if fd.Kind != Struct {
+		return Structs{}, r.fail(fd, "%q is not a structure", fd.Type)
+	}
+	at, n, err := r.elements(fd)
+	if err != nil || n == 0 {
+		return Structs{}, err
+	}
+	of := r
+	of.Format, of.at = fd.Sub, at
+	return Structs{of: of, n: int(n), each: fd.each, fd: fd}, nil
+}

@@ -1,0 +1,3 @@
+// Package layers holds the test that keeps the packages in their layers: the
+// table in docs/architecture.md says what may import what.
+package layers

@@ -1,0 +1,131 @@
+// Package tally counts everything that was repaired, skipped or lost on the
+// way from bytes to answers. Each count has a name, a severity and a sentence,
+// so that bad data neither stops a run nor disappears.
+package tally
+
+import "iter"
+
+// Severity says what a count means for the answers.
+type Severity uint8
+
+// From harmless to harmful.
+const (
+	Info     Severity = iota // worth knowing, nothing is wrong
+	Repaired                 // the data were wrong and could be put right
+	Warning                  // answers may be less exact than they look
+	DataLoss                 // something is missing from the answers
+)
+
+// String returns the severity's name.
+func (s Severity) String() string {
+	return [...]string{"info", "repaired", "warning", "data loss"}[s&3]
+}
+
+// Kind names one count.
+type Kind uint8
+
+// All that is counted. Keep the table below in the same order.
+const (
+	IndexTorn Kind = iota
+	MetadataUnindexed
+	StringSkipped
+	ElementSkipped
+	AttributeMalformed
+	NameConflict
+	NamesAmbiguous
+	ProgramImplausible
+	RankMismatch
+	ThreadImplausible
+	TypeUnknown
+	IDImplausible
+	TimeImplausible
+	OutOfOrder
+	ThreadsInterleaved
+	CountMismatch
+	TableMisshapen
+	StepReread
+
+	numKinds
+)
+
+type entry struct {
+	name     string
+	severity Severity
+	sentence string
+}
+
+var table = [numKinds]entry{
+	IndexTorn:          {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was killed"},
+	MetadataUnindexed:  {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, and with it steps"},
+	StringSkipped:      {"string-skipped", DataLoss, "strings skipped because their stored length is wrong"},
+	ElementSkipped:     {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
+	AttributeMalformed: {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no number"},
+	NameConflict:       {"name-conflict", Warning, "names defined a second time with another text; the first was kept"},
+	NamesAmbiguous:     {"names-ambiguous", Warning, "ranks whose function and counter names may be those of another rank: one file for all ranks keeps only one set of names; write one file for each rank (TAU_ADIOS2_ONE_FILE=0)"},
+	ProgramImplausible: {"program-implausible", DataLoss, "rows dropped because of an impossible program number"},
+	RankMismatch:       {"rank-mismatch", DataLoss, "rows dropped because they belong to another rank"},
+	ThreadImplausible:  {"thread-implausible", DataLoss, "rows dropped because of an impossible thread number"},
+	TypeUnknown:        {"type-unknown", DataLoss, "rows dropped because their event type is unknown"},
+	IDImplausible:      {"id-implausible", DataLoss, "rows dropped because of an impossible function, counter, partner or tag"},
+	TimeImplausible:    {"time-implausible", DataLoss, "rows dropped because of an impossible time"},
+	OutOfOrder:         {"out-of-order", Repaired, "events that were older than their predecessor on the same thread; sorted"},
+	ThreadsInterleaved: {"threads-interleaved", Info, "steps whose function events were not grouped by thread; grouped"},
+	CountMismatch:      {"count-mismatch", Warning, "tables whose number of rows differs from the number announced beside them"},
+	TableMisshapen:     {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
+	StepReread:         {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
+}
+
+// Name returns the name for programs, stable over versions.
+func (k Kind) Name() string { return table[k].name }
+
+// Severity returns what the count means for the answers.
+func (k Kind) Severity() Severity { return table[k].severity }
+
+// Sentence returns the explanation for people; it reads well after a number.
+func (k Kind) Sentence() string { return table[k].sentence }
+
+// Tally is a set of counts. The zero value is empty and ready; a nil *Tally
+// takes counts and forgets them. It must not be shared between goroutines:
+// give each its own and Merge them.
+type Tally struct {
+	n [numKinds]int64
+}
+
+// Add adds n to the count of k.
+func (t *Tally) Add(k Kind, n int64) {
+	if t != nil {
+		t.n[k] += n
+	}
+}
+
+// Merge adds all counts of o, which stays unchanged.
+func (t *Tally) Merge(o *Tally) {
+	if t == nil || o == nil {
+		return
+	}
+	for k, n := range o.n {
+		t.n[k] += n
+	}
+}
+
+// Count returns the count of k.
+func (t *Tally) Count(k Kind) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.n[k]
+}
+
+// All yields the counts that are not zero, in a fixed order.
+func (t *Tally) All() iter.Seq2[Kind, int64] {
+	return func(yield func(Kind, int64) bool) {
+		if t == nil {
+			return
+		}
+		for k, n := range t.n {
+			if n != 0 && !yield(Kind(k), n) {
+				return
+			}
+		}
+	}
+}

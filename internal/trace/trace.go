@@ -1,0 +1,123 @@
+// Package trace is the vocabulary that all parts share: programs, ranks,
+// threads, functions, and the events that a traced program leaves behind.
+// It holds data and their meaning; it does no I/O and keeps no state.
+package trace
+
+import "strconv"
+
+type (
+	// Program tells the programs of one workflow apart. The caller assigns
+	// it; TAU's own program column is always 0 and carries no meaning.
+	Program uint32
+	// Rank is an MPI rank within a program. Messages may name ranks that do
+	// not exist, such as MPI_ANY_SOURCE, so it is signed.
+	Rank int32
+	// Thread numbers the threads of a rank. GPU streams are threads too.
+	Thread uint32
+	// FuncID is a function's number in one trace. Two traces number the same
+	// function differently.
+	FuncID uint32
+	// CounterID is a counter's number in one trace.
+	CounterID uint32
+	// Micros is a point in time or a span, in microseconds. Points count
+	// from the trace's own epoch, which for TAU is that of Unix.
+	Micros int64
+)
+
+// Kind says what an Event records.
+type Kind uint8
+
+// The kinds of event. The zero Kind is none of them.
+const (
+	Enter Kind = 1 + iota // a function was entered
+	Exit                  // a function was left
+	Send                  // a message was sent
+	Recv                  // a message was received
+	Count                 // a counter was read
+)
+
+var kindNames = [...]string{Enter: "enter", Exit: "exit", Send: "send", Recv: "recv", Count: "counter"}
+
+// String returns the kind's name as `chimbuko trace dump` prints it.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && k != 0 {
+		return kindNames[k]
+	}
+	return "kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(s string) (Kind, bool) {
+	for k, name := range kindNames {
+		if name == s && k != 0 {
+			return Kind(k), true
+		}
+	}
+	return 0, false
+}
+
+// Event is one record of a trace, 32 bytes, without pointers. The rank and
+// the thread it belongs to are those of the Batch that holds it.
+type Event struct {
+	Time  Micros
+	Value uint64 // bytes of a message, or what the counter showed
+	Row   uint32 // row in its own table of the step; with rank and step it names the event
+	ID    uint32 // function, counter or partner rank; read it through Func, Counter or Partner
+	Tag   int32  // tag of a message
+	Kind  Kind
+}
+
+// Func is the function of an Enter or Exit.
+func (e *Event) Func() FuncID { return FuncID(e.ID) }
+
+// Counter is the counter of a Count.
+func (e *Event) Counter() CounterID { return CounterID(e.ID) }
+
+// Partner is the other rank of a Send or Recv.
+func (e *Event) Partner() Rank { return Rank(int32(e.ID)) }
+
+// Batch holds the events of one thread in one step, in order of time. Events
+// at the same time are ordered so that messages and counters at the entry or
+// the exit of a function lie inside it.
+type Batch struct {
+	Program Program
+	Rank    Rank
+	Thread  Thread
+	Events  []Event
+}
+
+// EventID names an event for ever: no other event of the same program and
+// kind has the same.
+type EventID struct {
+	Rank Rank
+	Step int
+	Row  uint32
+}
+
+// String returns the id as rank:step:row.
+func (id EventID) String() string {
+	b := make([]byte, 0, 24)
+	b = strconv.AppendInt(b, int64(id.Rank), 10)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, int64(id.Step), 10)
+	b = append(b, ':')
+	b = strconv.AppendUint(b, uint64(id.Row), 10)
+	return string(b)
+}
+
+// Metadata is one fact about a rank or a thread, such as its host name.
+type Metadata struct {
+	Program Program
+	Rank    Rank
+	Thread  Thread
+	Key     string
+	Value   string
+}
+
+// GPU tells which device, context and stream a thread stands for. The texts
+// are those of the metadata, usually small numbers; an unknown one is empty.
+type GPU struct {
+	Device  string
+	Context string
+	Stream  string
+}
