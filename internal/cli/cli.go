@@ -40,7 +40,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // Run executes the command line args and returns the exit code.
 func Run(ctx context.Context, env *Env, args []string) int {
-	root := newRootCmd(env)
+	root := newRootCmd(env) //nolint:contextcheck // commands get their context when they run
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	switch {

@@ -67,12 +67,12 @@ func Unpack(tb testing.TB, archive, name string) string {
 		tb.Fatal(err)
 	}
 	id := fmt.Sprintf("chimbuko-%s-%d-%d", filepath.Base(archive), info.Size(), info.ModTime().Unix())
-	dir := filepath.Join(os.TempDir(), id)
+	dir := filepath.Join(os.TempDir(), id) //nolint:usetesting // kept for later tests on purpose
 	if _, err := os.Stat(dir); err == nil {
 		return filepath.Join(dir, name)
 	}
 	// Tests of several packages run at once: unpack aside, then rename.
-	aside, err := os.MkdirTemp(os.TempDir(), id+"-")
+	aside, err := os.MkdirTemp("", id+"-") //nolint:usetesting // kept for later tests on purpose
 	if err != nil {
 		tb.Fatal(err)
 	}
