@@ -136,6 +136,7 @@ func parseGroups(c *cursor) {
 		}
 		c.err = list.err
 	}
+	c.done()
 }
 
 func (s *Step) addBlock(el *element) {

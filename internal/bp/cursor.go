@@ -68,6 +68,13 @@ func (c *cursor) u64() uint64 {
 // str16 is a string after its u16 length.
 func (c *cursor) str16() []byte { return c.bytes(uint64(c.u16())) }
 
+// done fails when something is left that was not read.
+func (c *cursor) done() {
+	if left := c.left(); left > 0 {
+		c.fail(c.pos(), "%d bytes are left over", left)
+	}
+}
+
 // sub returns a cursor over the next n bytes and steps over them.
 func (c *cursor) sub(n uint64) cursor {
 	base := c.pos()

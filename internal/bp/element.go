@@ -70,6 +70,7 @@ func (p *elementParser) section(c *cursor, add func(*element)) {
 		}
 		c.err = list.err
 	}
+	c.done()
 }
 
 func (p *elementParser) element(c *cursor, add func(*element)) {
