@@ -162,7 +162,7 @@ func define[K comparable](d *Decoder, names map[K]string, key K, name string) bo
 // owners tells which rank wrote each block of attributes: the one that all
 // metadata in the block are about. Blocks without metadata have no owner.
 func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
-	if !d.oneFile {
+	if !d.oneFile || len(attrs) == 0 {
 		return nil
 	}
 	owners := make(map[int]trace.Rank)
