@@ -16,7 +16,8 @@ var version, commit = "dev", "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Version: version, Commit: commit}, os.Args[1:])
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Version: version, Commit: commit, Environ: os.Environ()}
+	code := cli.Run(ctx, env, os.Args[1:])
 	stop()
 	os.Exit(code)
 }

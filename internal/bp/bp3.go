@@ -1,6 +1,7 @@
 package bp
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/tally"
 )
 
-// bp3 reads BP3: one file that is written when the program ends, with the
-// description of all steps at its end, and a directory with the arrays.
+// bp3 reads BP3: one file that is written anew with each step, with the
+// description of all steps, and a directory with the arrays.
 type bp3 struct {
 	path     string
 	version  string
@@ -24,6 +25,8 @@ type bp3 struct {
 	blocks   []element // in the order of steps; those returned are cut off
 	attrs    []element
 	step     Step
+	steps    int
+	active   bool
 }
 
 // Layout of the end of the file.
@@ -42,25 +45,37 @@ func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
 		return nil, err
 	}
 	size := info.Size()
-	notADataset := &UnsupportedError{Path: path, What: "a file that is no ADIOS2 dataset"}
-	if size < bp3FooterSize {
-		return nil, notADataset
-	}
-	b := make([]byte, size)
-	if _, err := io.ReadFull(io.NewSectionReader(f, 0, size), b); err != nil {
-		return nil, err
-	}
-	if foot := b[size-bp3FooterSize:]; foot[bp3Format] != 3 || string(foot[:len(bpSignature)]) != string(bpSignature) {
-		return nil, notADataset
-	}
 	e := &bp3{
 		path: path, modified: info.ModTime(),
 		data: newDataFiles(filepath.Join(path+".dir", filepath.Base(path)+"."), opt.Follow),
+	}
+	whole := file{path: path, f: f, size: size}
+	e.active = !hasBP3Footer(e.data.file(0))
+	complete := hasBP3Footer(&whole) // looked at first: any large file may have been given
+	if _, err := os.Stat(path + ".dir"); opt.Follow && err == nil && (e.active || !complete) {
+		return nil, fmt.Errorf("%s: %w: BP3 is written anew with each step; it is read when it is closed", path, ErrNotReady)
+	}
+	if !complete {
+		return nil, &UnsupportedError{Path: path, What: "a file that is no ADIOS2 dataset"}
+	}
+	b := make([]byte, size)
+	if err := whole.readAt(b, 0, -1); err != nil {
+		return nil, err
 	}
 	if err := e.parse(b, opt.Tally); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// hasBP3Footer reports whether a file ends as BP3 does. The description does
+// after each step, a data file only when it is closed.
+func hasBP3Footer(f *file) bool {
+	if f.f == nil && f.reopen() != nil || f.size < bp3FooterSize {
+		return false
+	}
+	foot := make([]byte, bp3FooterSize)
+	return f.readAt(foot, f.size-bp3FooterSize, -1) == nil && foot[bp3Format] == 3 && bytes.HasPrefix(foot, bpSignature)
 }
 
 // parse reads the whole description.
@@ -89,7 +104,9 @@ func (e *bp3) parse(b []byte, t *tally.Tally) error {
 	groupList := c.sub(variables)
 	varList := c.sub(attributes - variables)
 	attrList := c.sub(uint64(end) - attributes)
-	parseGroups(&groupList)
+	if err := parseGroups(&groupList); err != nil {
+		return place(err, e.path, -1, 0)
+	}
 	p := elementParser{tally: t, bp3: true}
 	collect := func(list *cursor, to *[]element) {
 		p.section(list, func(el *element) {
@@ -103,28 +120,32 @@ func (e *bp3) parse(b []byte, t *tally.Tally) error {
 	}
 	collect(&varList, &e.blocks)
 	collect(&attrList, &e.attrs)
-	for _, list := range []cursor{groupList, varList, attrList} {
+	for _, list := range []cursor{varList, attrList} {
 		if list.err != nil {
-			list.err.File = e.path
-			return list.err
+			return place(list.err, e.path, -1, 0)
 		}
 	}
 	return nil
 }
 
 func (e *bp3) state() state {
-	return state{engine: "BP3", version: e.version, modified: e.modified}
+	return state{engine: "BP3", version: e.version, modified: e.modified, active: e.active}
 }
 
 func (e *bp3) close() { e.data.close() }
 
 // next puts the elements of the lowest step together that is left.
 func (e *bp3) next() (*Step, error) {
-	if len(e.blocks) == 0 {
+	number := uint32(math.MaxUint32)
+	for _, list := range [][]element{e.blocks, e.attrs} {
+		if len(list) > 0 {
+			number = min(number, list[0].step)
+		}
+	}
+	if number == math.MaxUint32 {
 		return nil, io.EOF
 	}
-	number := e.blocks[0].step
-	e.step.reset(int(number)-1, 0, e.data)
+	e.step.reset(e.steps, 0, e.data)
 	var c cursor // takes the errors of impossible extents
 	n := 0
 	for ; n < len(e.blocks) && e.blocks[n].step == number; n++ {
@@ -132,7 +153,7 @@ func (e *bp3) next() (*Step, error) {
 		e.step.addBlock(&e.blocks[n])
 	}
 	a := 0
-	for ; a < len(e.attrs) && e.attrs[a].step <= number; a++ {
+	for ; a < len(e.attrs) && e.attrs[a].step == number; a++ {
 		if e.attrs[a].set == 0 {
 			e.step.addAttribute(&e.attrs[a])
 		}
@@ -145,5 +166,6 @@ func (e *bp3) next() (*Step, error) {
 		return nil, err
 	}
 	e.blocks, e.attrs = e.blocks[n:], e.attrs[a:]
+	e.steps++
 	return &e.step, nil
 }

@@ -75,13 +75,13 @@ func (e *bp4) next() (*Step, error) {
 	}
 	e.step.reset(e.steps, int64(rec.time), e.data)
 	if err := parseBP4Step(md, rec, &e.step, e.tally); err != nil {
-		err.File, err.Step = e.meta.path, e.steps
 		e.meta.close() // what is read again must be looked at afresh
-		return nil, err
+		return nil, place(err, e.meta.path, e.steps, 0)
 	}
 	if err := e.data.check(&e.step); err != nil {
 		return nil, err
 	}
+	e.index.remember(&e.meta, int64(rec.groups), md)
 	e.index.use(bp4RecordSize)
 	e.steps++
 	e.end = int64(rec.end)
@@ -97,14 +97,13 @@ func (e *bp4) atEnd(err error) error {
 }
 
 // parseBP4Step decodes the metadata of one step, which rec describes.
-func parseBP4Step(md []byte, rec bp4Record, s *Step, t *tally.Tally) *CorruptError {
+func parseBP4Step(md []byte, rec bp4Record, s *Step, t *tally.Tally) error {
 	c := cursor{buf: md, base: int64(rec.groups)}
 	groups := c.sub(rec.variables - rec.groups)
 	variables := c.sub(rec.attributes - rec.variables)
 	attributes := c.sub(rec.end - rec.attributes)
-	parseGroups(&groups)
-	if groups.err != nil {
-		return groups.err
+	if err := parseGroups(&groups); err != nil {
+		return err
 	}
 	p := elementParser{tally: t}
 	p.section(&variables, func(el *element) { s.addBlock(el) })
@@ -116,20 +115,22 @@ func parseBP4Step(md []byte, rec bp4Record, s *Step, t *tally.Tally) *CorruptErr
 			s.addAttribute(el)
 		}
 	})
-	return attributes.err
+	if attributes.err != nil {
+		return attributes.err
+	}
+	return nil
 }
 
 // parseGroups reads the index of process groups, one for each writer, only to
 // find out whether one wrote its arrays column by column.
-func parseGroups(c *cursor) {
+func parseGroups(c *cursor) error {
 	c.u64() // their number
 	list := c.sub(c.u64())
 	for c.err == nil && list.left() > 0 {
-		at := list.pos()
 		g := list.sub(uint64(list.u16()))
 		g.str16()
 		if g.u8() == 'y' {
-			g.fail(at, "the arrays are column-major, as Fortran writes them; that is not supported")
+			return &UnsupportedError{What: columnMajor}
 		}
 		if list.err == nil {
 			list.err = g.err
@@ -137,13 +138,21 @@ func parseGroups(c *cursor) {
 		c.err = list.err
 	}
 	c.done()
+	if c.err != nil {
+		return c.err
+	}
+	return nil
 }
 
 func (s *Step) addBlock(el *element) {
 	v := s.variable(el.name, el.typ, el.shapeKind())
+	if v.Type != el.typ {
+		el.fail(fmt.Sprintf("is of type %v and of type %v", v.Type, el.typ))
+		return
+	}
 	switch {
 	case el.operator != "":
-		v.refused = fmt.Sprintf("is compressed with the operator %q, which", el.operator)
+		v.refused = compressed(el.operator)
 	case v.Shape == JoinedArray:
 		v.refused = "is a joined array, which"
 	case v.Type == Unknown || v.Type == Structure:
@@ -168,7 +177,7 @@ func (s *Step) addBlock(el *element) {
 }
 
 func (s *Step) addAttribute(el *element) {
-	a := Attribute{Name: string(el.name), Type: el.typ, Array: el.code == bp4StringArray || len(el.count) > 0 && el.count[0] != 1}
+	a := Attribute{Name: string(el.name), Type: el.typ, Block: -1, Array: el.code == bp4StringArray || len(el.count) > 0 && el.count[0] != 1}
 	if el.typ == String {
 		a.Values = el.texts
 		if el.code != bp4StringArray {

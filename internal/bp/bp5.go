@@ -50,7 +50,7 @@ func newBP5(dir string, x index, opt Options) (*bp5, error) {
 		}
 	}
 	if x.header[headerBP5Column] == 'y' {
-		return nil, &UnsupportedError{Path: dir, What: "a dataset with column-major arrays, as Fortran writes them,"}
+		return nil, &UnsupportedError{Path: dir, What: columnMajor}
 	}
 	return &bp5{
 		index:   x,
@@ -194,17 +194,13 @@ func (e *bp5) load(rec bp5Record) error {
 	e.step.reset(e.steps, 0, e.data)
 	if err := e.decoder.decode(&e.step, md, rec, e.lookup); err != nil {
 		e.meta.close() // what is read again must be looked at afresh
-		var bad *CorruptError
-		if errors.As(err, &bad) && bad.File == "" {
-			bad.File, bad.Step, bad.Offset = e.meta.path, e.steps, bad.Offset+rec.pos
-		}
-		var refused *UnsupportedError
-		if errors.As(err, &refused) && refused.Path == "" {
-			refused.Path = e.meta.path
-		}
+		return place(err, e.meta.path, e.steps, rec.pos)
+	}
+	if err := e.data.check(&e.step); err != nil {
 		return err
 	}
-	return e.data.check(&e.step)
+	e.index.remember(&e.meta, rec.pos, md)
+	return nil
 }
 
 // lookup returns the format of that id, and looks for it in what was appended

@@ -14,7 +14,8 @@ import (
 type bp5Decoder struct {
 	plans map[*ffs.Format]*bp5Plan
 	bits  []uint64
-	seen  map[string]string // attributes already shown, where blocks repeat them
+	seen  map[string]shown // attributes already shown, which blocks may repeat
+	tries int              // calls of decode: a step may be decoded again
 }
 
 // bp5Plan is what a format says about the variables in its records.
@@ -24,12 +25,13 @@ type bp5Plan struct {
 }
 
 type bp5Variable struct {
-	name    []byte
-	typ     Type
-	shape   Shape
-	size    int // of one element, for arrays
-	field   *ffs.Field
-	refused string
+	name     []byte
+	typ      Type
+	shape    Shape
+	size     int // of one element, for arrays
+	field    *ffs.Field
+	refused  string
+	operator bool
 
 	// Fields of the structure that describes an array.
 	dims, blocks, arrayShape, count, offset, location *ffs.Field
@@ -38,6 +40,7 @@ type bp5Variable struct {
 // decode reads the metadata md of the step that rec describes into s. Offsets
 // in its errors count from the start of md.
 func (d *bp5Decoder) decode(s *Step, md []byte, rec bp5Record, lookup func(ffs.ID) (*ffs.Format, error)) error {
+	d.tries++
 	c := cursor{buf: md}
 	total := c.u64()
 	if c.err == nil && total != uint64(len(md))-8 {
@@ -115,8 +118,11 @@ func (d *bp5Decoder) variables(s *Step, b cursor, w int, rec bp5Record, lookup f
 		}
 		pv := &plan.vars[i]
 		v := s.variable(pv.name, pv.typ, pv.shape)
+		if v.Type != pv.typ {
+			return &CorruptError{Step: -1, Offset: b.base, Reason: fmt.Sprintf("%q is of type %v and of type %v", pv.name, v.Type, pv.typ)}
+		}
 		if pv.refused != "" {
-			v.refused = pv.refused
+			v.refused, v.operator = pv.refused, pv.operator
 		}
 		if pv.dims != nil {
 			err = pv.addBlocks(v, r, w, rec)
@@ -132,13 +138,15 @@ func (d *bp5Decoder) variables(s *Step, b cursor, w int, rec bp5Record, lookup f
 
 func (pv *bp5Variable) addValue(v *Variable, r ffs.Record, w int) error {
 	var value []byte
-	if pv.typ == String {
+	switch {
+	case pv.refused != "":
+	case pv.typ == String:
 		text, err := r.Text(pv.field)
 		if err != nil {
 			return err
 		}
 		value = []byte(text)
-	} else {
+	default:
 		raw, err := r.Raw(pv.field)
 		if err != nil {
 			return err
@@ -195,6 +203,8 @@ func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, rec bp5Record
 		switch {
 		case location[i] == math.MaxUint64 && size > 0:
 			v.refused = "was written without its data, which"
+		case v.operator:
+			b.pos, _ = rec.locate(w, location[i])
 		case size > 0 && v.refused == "":
 			pos, located := rec.locate(w, location[i])
 			if !ok || !located || size > math.MaxInt64-pos {
@@ -291,7 +301,7 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 		v.refused = "is a joined array, which"
 	}
 	if strings.Contains(fd.Type, "Op") {
-		v.refused = "is compressed with an operator, which"
+		v.refused, v.operator = compressed("unknown"), true
 	}
 	if fd.Sub == nil {
 		return bad()
@@ -350,7 +360,7 @@ func (d *bp5Decoder) attributes(s *Step, b cursor, block int, lookup func(ffs.ID
 		return err
 	}
 	if r.Format.Name == "GenericAttributes" {
-		err = genericAttributes(s, r, block)
+		err = d.genericAttributes(s, r, block)
 	} else {
 		err = d.fieldAttributes(s, r, block)
 	}
@@ -362,7 +372,7 @@ func (d *bp5Decoder) attributes(s *Step, b cursor, block int, lookup func(ffs.ID
 const arrayMark = 18
 
 // genericAttributes reads the usual form: two lists, of strings and of others.
-func genericAttributes(s *Step, r ffs.Record, block int) error {
+func (d *bp5Decoder) genericAttributes(s *Step, r ffs.Record, block int) error {
 	for _, list := range []string{"PrimAttrs", "StrAttrs"} {
 		fd := r.Format.Field(list)
 		if fd == nil {
@@ -384,10 +394,31 @@ func genericAttributes(s *Step, r ffs.Record, block int) error {
 			if err != nil {
 				return err
 			}
-			s.Attributes = append(s.Attributes, a)
+			d.add(s, a)
 		}
 	}
 	return nil
+}
+
+// shown is when an attribute was shown, and with which value.
+type shown struct {
+	value     string
+	step, try int
+}
+
+// add shows an attribute unless it was shown before with the same value, in an
+// earlier step or in this one.
+func (d *bp5Decoder) add(s *Step, a Attribute) {
+	if d.seen == nil {
+		d.seen = make(map[string]shown)
+	}
+	value := strings.Join(a.Values, "\x00")
+	key := strconv.Itoa(a.Block) + "/" + a.Name
+	if old, known := d.seen[key]; known && old.value == value && (old.step < s.Index || old.try == d.tries) {
+		return
+	}
+	d.seen[key] = shown{value, s.Index, d.tries}
+	s.Attributes = append(s.Attributes, a)
 }
 
 func genericAttribute(m ffs.Record, block int) (a Attribute, err error) {
@@ -423,9 +454,6 @@ func genericAttribute(m ffs.Record, block int) (a Attribute, err error) {
 // fieldAttributes reads the other form: each attribute is a field, or two when
 // it is an array, and each block holds all attributes so far.
 func (d *bp5Decoder) fieldAttributes(s *Step, r ffs.Record, block int) error {
-	if d.seen == nil {
-		d.seen = make(map[string]string)
-	}
 	for i := range r.Format.Fields {
 		fd := &r.Format.Fields[i]
 		a, ok, err := fieldAttribute(r, fd)
@@ -435,14 +463,8 @@ func (d *bp5Decoder) fieldAttributes(s *Step, r ffs.Record, block int) error {
 		if !ok {
 			continue
 		}
-		value := strings.Join(a.Values, "\x00")
-		key := strconv.Itoa(block) + "/" + a.Name
-		if old, known := d.seen[key]; known && old == value {
-			continue
-		}
-		d.seen[key] = value
 		a.Block = block
-		s.Attributes = append(s.Attributes, a)
+		d.add(s, a)
 	}
 	return nil
 }
@@ -453,7 +475,7 @@ func fieldAttribute(r ffs.Record, fd *ffs.Field) (a Attribute, ok bool, err erro
 		code, name, _ := strings.Cut(rest, "_")
 		t, err := strconv.Atoi(code)
 		if err != nil || t < 0 || t >= len(types) {
-			return a, false, nil
+			return Attribute{Name: fd.Name}, true, nil // of a type nobody knows
 		}
 		a = Attribute{Name: name, Type: Type(t)}
 		if a.Type == String {

@@ -73,8 +73,12 @@ func (r *Reader) detectDirectory() error {
 		r.engine = newBP4(r.path, x, r.opt)
 		return nil
 	case 5:
-		r.engine, err = newBP5(r.path, x, r.opt)
-		return err
+		e, err := newBP5(r.path, x, r.opt)
+		if err != nil {
+			return err
+		}
+		r.engine = e
+		return nil
 	}
 	return &UnsupportedError{Path: r.path, What: fmt.Sprintf("BP version %d", x.header[headerVersion]), Advice: "BP3, BP4 and BP5 are"}
 }
@@ -173,6 +177,10 @@ func (r *Reader) detectFile(info fs.FileInfo) error {
 	case bytes.HasPrefix(head, bpSignature):
 		return &UnsupportedError{Path: r.path, What: "one file of an ADIOS2 dataset by itself", Advice: "open its directory " + filepath.Dir(r.path)}
 	}
-	r.engine, err = newBP3(r.path, f, r.opt)
-	return err
+	e, err := newBP3(r.path, f, r.opt)
+	if err != nil {
+		return err
+	}
+	r.engine = e
+	return nil
 }

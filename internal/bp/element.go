@@ -146,7 +146,7 @@ func parseDimensions(s *cursor, el *element) {
 }
 
 // value reads an inline value. Attributes have as many elements as their
-// first dimension says, which by then is known but in BP3.
+// first dimension says, which comes before the value.
 func (p *elementParser) value(s *cursor, el *element, length uint32) {
 	switch {
 	case el.code == bp4StringArray:
@@ -159,7 +159,12 @@ func (p *elementParser) value(s *cursor, el *element, length uint32) {
 			n = el.count[0]
 		}
 		size := uint64(el.typ.Size())
-		if size == 0 || n > uint64(s.left())/size {
+		if size == 0 { // its length is unknown, so the rest cannot be read
+			p.tally.Add(tally.ElementSkipped, 1)
+			el.skip = true
+			return
+		}
+		if n > uint64(s.left())/size {
 			s.fail(s.pos(), "%q: a value of %d elements does not fit into %d bytes", el.name, n, s.left())
 			return
 		}
@@ -171,7 +176,7 @@ func (p *elementParser) value(s *cursor, el *element, length uint32) {
 // one dimension.
 const (
 	valueOverhead     = 35
-	attributeOverhead = 59
+	dimensionOverhead = 59
 )
 
 // text reads a string after its u16 length. ADIOS2 writes strings of 64 KiB
@@ -179,13 +184,12 @@ const (
 // set tells the truth.
 func (p *elementParser) text(s *cursor, el *element, length uint32) []byte {
 	n := uint64(s.u16())
-	overhead := uint32(valueOverhead)
-	if len(el.count) > 0 {
-		overhead = attributeOverhead
-	}
-	if length > overhead {
-		if full := uint64(length - overhead); full > math.MaxUint16 && full&math.MaxUint16 == n {
-			n = full
+	for _, overhead := range []uint32{valueOverhead, dimensionOverhead} {
+		if length > overhead {
+			if full := uint64(length - overhead); full > math.MaxUint16 && full&math.MaxUint16 == n {
+				n = full
+				break
+			}
 		}
 	}
 	return s.bytes(n)

@@ -50,6 +50,21 @@ func (e *UnsupportedError) Error() string {
 	return s
 }
 
+// place completes an error of a decoder, which knows neither the file nor the
+// step: path is the file, and base is where the decoder's bytes begin in it.
+func place(err error, path string, step int, base int64) error {
+	if bad, ok := errors.AsType[*CorruptError](err); ok && bad.File == "" {
+		bad.File, bad.Step, bad.Offset = path, step, bad.Offset+base
+	}
+	if refused, ok := errors.AsType[*UnsupportedError](err); ok && refused.Path == "" {
+		refused.Path = path
+	}
+	return err
+}
+
+// columnMajor is what is refused where an array's first index runs fastest.
+const columnMajor = "a dataset with column-major arrays, as Fortran writes them,"
+
 // pendingError means: not there yet, look again later. When nobody waits, it
 // becomes the end of the stream or, where it names a file, a CorruptError.
 type pendingError struct {

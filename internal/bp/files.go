@@ -14,9 +14,10 @@ import (
 // whenever more of it is needed than was there: on network file systems only
 // opening shows for certain what others wrote.
 type file struct {
-	path string
-	f    *os.File
-	size int64
+	path    string
+	f       *os.File
+	size    int64
+	claimed int64 // bytes that arrays of the step at work say they have here
 }
 
 // need makes sure that the file has at least end bytes; a pendingError says
@@ -128,9 +129,13 @@ func (d *dataSet) file(k int) *file {
 	return f
 }
 
-// check makes sure that the arrays of all blocks are there, and that they
-// have an extent at all.
+// check makes sure that the arrays of all blocks are there, and that together
+// they are no longer than their file: nobody who reads them all needs more
+// memory than that.
 func (d *dataSet) check(s *Step) error {
+	for _, f := range d.files {
+		f.claimed = 0
+	}
 	for i := range s.Variables {
 		v := &s.Variables[i]
 		if v.refused != "" {
@@ -141,8 +146,12 @@ func (d *dataSet) check(s *Step) error {
 			if b.size == 0 {
 				continue
 			}
-			if err := d.file(b.file).need(b.pos+b.size, s.Index); err != nil {
+			f := d.file(b.file)
+			if err := f.need(b.pos+b.size, s.Index); err != nil {
 				return fmt.Errorf("variable %q: %w", v.Name, err)
+			}
+			if f.claimed += b.size; f.claimed > f.size {
+				return &CorruptError{File: f.path, Step: s.Index, Offset: b.pos, Reason: fmt.Sprintf("variable %q overlaps others: all arrays of the step are longer than the file", v.Name)}
 			}
 		}
 	}

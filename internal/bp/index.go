@@ -37,6 +37,35 @@ type index struct {
 
 	pos int64  // of buf[0] in the file
 	buf []byte // seen but not yet used
+
+	// How the metadata of the first step begin: two runs of the same program
+	// may have equal indexes, but not equal times and process numbers.
+	meta     *file
+	metaPos  int64
+	metaHead []byte
+}
+
+// metaHeadSize is how much of the metadata is compared.
+const metaHeadSize = 4096
+
+// remember keeps the beginning of the first step's metadata, which lies at pos
+// of the file meta.
+func (x *index) remember(meta *file, pos int64, md []byte) {
+	if x.metaHead == nil {
+		x.meta = &file{path: meta.path}
+		x.metaPos, x.metaHead = pos, bytes.Clone(md[:min(len(md), metaHeadSize)])
+	}
+}
+
+// sameMeta reports whether the metadata still begin as remembered.
+func (x *index) sameMeta() bool {
+	if len(x.metaHead) == 0 {
+		return true
+	}
+	head := make([]byte, len(x.metaHead))
+	x.meta.close()
+	defer x.meta.close()
+	return x.meta.readAt(head, x.metaPos, -1) == nil && bytes.Equal(head, x.metaHead)
 }
 
 // indexChunk limits how much of the index is held at once.
@@ -68,7 +97,7 @@ func (x *index) refresh() error {
 	}
 	active := head[x.activeByte] != 0
 	head[x.activeByte] = 0
-	if known := min(len(x.fingerprint), n); !bytes.Equal(x.fingerprint[:known], head[:known]) {
+	if known := min(len(x.fingerprint), n); !bytes.Equal(x.fingerprint[:known], head[:known]) || !x.sameMeta() {
 		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
 	}
 	x.fingerprint = append(x.fingerprint[:0], head[:n]...)

@@ -126,7 +126,8 @@ type Variable struct {
 	Shape  Shape
 	Blocks []Block
 
-	refused string // why its data cannot be read; empty: they can
+	refused  string // why its data cannot be read; empty: they can
+	operator bool   // refused because compressed; the data name the operator
 }
 
 // Block is what one Put of one writer wrote.
@@ -175,7 +176,7 @@ func (s *Step) variable(name []byte, t Type, shape Shape) *Variable {
 	if v.Name != string(name) { // steps resemble each other: keep what is equal
 		v.Name = string(name)
 	}
-	v.Type, v.Shape, v.refused = t, shape, ""
+	v.Type, v.Shape, v.refused, v.operator = t, shape, "", false
 	v.Blocks = v.Blocks[:0]
 	s.byName[v.Name] = n
 	return v
@@ -204,6 +205,9 @@ func (v *Variable) Text(block int) (string, bool) {
 // ReadAt reads len(p) bytes of the array of one of v's blocks, beginning at
 // its byte off. It fails when the block does not hold them.
 func (s *Step) ReadAt(v *Variable, b *Block, p []byte, off int64) error {
+	if v.operator {
+		return s.refuseOperator(v, b)
+	}
 	if v.refused != "" {
 		return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, v.refused)}
 	}
@@ -211,6 +215,27 @@ func (s *Step) ReadAt(v *Variable, b *Block, p []byte, off int64) error {
 		return fmt.Errorf("variable %q: bytes %d to %d lie outside its block of %d", v.Name, off, off+int64(len(p)), b.size)
 	}
 	return s.data.readAt(b.file, p, b.pos+off, s.Index)
+}
+
+// operators are the names of what may have compressed a block of BP5, by its
+// first byte.
+var operators = map[byte]string{
+	0: "blosc", 1: "bzip2", 2: "libpressio", 3: "mgard", 4: "png", 5: "sirius", 6: "sz", 7: "zfp",
+	8: "mgardplus", 9: "bigwhoop", 10: "mgardcomplex", 11: "sz3", 41: "mdr", 53: "plugin", 127: "null",
+}
+
+func (s *Step) refuseOperator(v *Variable, b *Block) error {
+	name := "unknown"
+	first := make([]byte, 1)
+	if err := s.data.readAt(b.file, first, b.pos, s.Index); err == nil && operators[first[0]] != "" {
+		name = operators[first[0]]
+	}
+	return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, compressed(name))}
+}
+
+// compressed says why a variable is refused.
+func compressed(operator string) string {
+	return fmt.Sprintf("is compressed with the operator %q, which", operator)
 }
 
 // Reread reports whether it makes sense to read the step's arrays a second
@@ -226,7 +251,8 @@ type Attribute struct {
 	Array bool
 	// Block numbers the attribute blocks of the step. With several writers
 	// in one BP5 file, attributes of the same block come from one writer,
-	// but the number does not say from which.
+	// but the number does not say from which. It is -1 where the format does
+	// not tell writers apart (BP3, BP4).
 	Block  int
 	Values []string // strings as they are, numbers in decimal
 }

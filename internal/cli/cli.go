@@ -21,6 +21,7 @@ type Env struct {
 	Stderr  io.Writer
 	Version string
 	Commit  string
+	Environ []string // of the process, as os.Environ returns it
 }
 
 // Exit codes of the program.
@@ -78,7 +79,7 @@ them with all that is needed to explain them, and throws the rest away.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newTraceCmd(env), newHelpMarkdownCmd(env))
+	root.AddCommand(newAnalyzeCmd(env), newEvalCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
 	return root
 }
 

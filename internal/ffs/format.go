@@ -94,6 +94,10 @@ const (
 	repHeader    = 8
 	structHeader = 28
 	fieldEntry   = 16
+
+	// maxTexts is how often the texts of a structure may use its bytes:
+	// each is copied, and only damage makes many of them overlap.
+	maxTexts = 4
 )
 
 // ParseFormat decodes the description of a format, rep, which may be followed
@@ -170,6 +174,7 @@ func parseStruct(rep []byte, off int) (*Format, int, error) {
 		return fail(4, "structure name lies outside")
 	}
 	f := &Format{Name: name, Size: int(size), Fields: make([]Field, count)}
+	texts := 0
 	for i := range f.Fields {
 		at := header + i*fieldEntry
 		e := b[at : at+fieldEntry]
@@ -177,6 +182,9 @@ func parseStruct(rep []byte, off int) (*Format, int, error) {
 		typ, ok2 := cString(b, uint64(binary.LittleEndian.Uint32(e[4:])))
 		if !ok1 || !ok2 {
 			return fail(at, "name or type of field %d lies outside", i)
+		}
+		if texts += len(fieldName) + len(typ); texts > maxTexts*length {
+			return fail(at, "names and types of fields overlap")
 		}
 		f.Fields[i] = Field{
 			Name: fieldName, Type: typ,

@@ -24,8 +24,8 @@ type Record struct {
 	budget *uint64
 }
 
-// spend takes n bytes from what may still be copied out of the block. Whole
-// blocks can be copied several times over, but pointers that lead to the same
+// spend takes n bytes from what may still be read from the block. Whole
+// blocks can be read several times over, but pointers that lead to the same
 // bytes again and again, as only damage makes them, cannot fill the memory.
 func (r Record) spend(fd *Field, n uint64) error {
 	if n > *r.budget {
@@ -105,6 +105,9 @@ func (r Record) Raw(fd *Field) ([]byte, error) {
 	if fd.pointer || fd.each || fd.IsArray() || fd.Kind == String {
 		return nil, r.fail(fd, "%q is not a single value", fd.Type)
 	}
+	if err := r.spend(fd, uint64(fd.Size)); err != nil {
+		return nil, err
+	}
 	return r.inline(fd)[:fd.Size:fd.Size], nil
 }
 
@@ -154,6 +157,9 @@ func (r Record) Bytes(fd *Field) ([]byte, error) {
 		return nil, err
 	}
 	end := at + n*uint64(fd.elementSize())
+	if err := r.spend(fd, end-at); err != nil {
+		return nil, err
+	}
 	return r.data[at:end:end], nil
 }
 
@@ -224,6 +230,7 @@ func (r Record) Texts(dst []string, fd *Field) ([]string, error) {
 
 // Structs is an array of structures; a single one is an array of length 1.
 type Structs struct {
+	in   Record // that holds the field
 	of   Record // its Format is that of the elements, its at that of the first
 	n    int
 	each bool
@@ -245,7 +252,7 @@ func (s Structs) At(i int) (rec Record, ok bool, err error) {
 	if at == 0 {
 		return Record{}, false, nil
 	}
-	if err := rec.check(s.fd, at, 1, uint64(rec.Format.Size)); err != nil {
+	if err := s.in.check(s.fd, at, 1, uint64(rec.Format.Size)); err != nil {
 		return Record{}, false, err
 	}
 	rec.at = at
@@ -263,5 +270,5 @@ func (r Record) Structs(fd *Field) (Structs, error) {
 	}
 	of := r
 	of.Format, of.at = fd.Sub, at
-	return Structs{of: of, n: int(n), each: fd.each, fd: fd}, nil
+	return Structs{in: r, of: of, n: int(n), each: fd.each, fd: fd}, nil
 }

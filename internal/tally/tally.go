@@ -28,7 +28,6 @@ type Kind uint8
 const (
 	IndexTorn Kind = iota
 	MetadataUnindexed
-	StringSkipped
 	ElementSkipped
 	AttributeMalformed
 	NameConflict
@@ -44,6 +43,12 @@ const (
 	CountMismatch
 	TableMisshapen
 	StepReread
+	ExitWithoutEnter
+	ExitLost
+	StackTooDeep
+	OutsideAnyCall
+	CorrelationDropped
+	SidesForgotten
 
 	numKinds
 )
@@ -57,7 +62,6 @@ type entry struct {
 var table = [numKinds]entry{
 	IndexTorn:          {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was killed"},
 	MetadataUnindexed:  {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, and with it steps"},
-	StringSkipped:      {"string-skipped", DataLoss, "strings skipped because their stored length is wrong"},
 	ElementSkipped:     {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
 	AttributeMalformed: {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no number"},
 	NameConflict:       {"name-conflict", Warning, "names defined a second time with another text; the first was kept"},
@@ -73,6 +77,12 @@ var table = [numKinds]entry{
 	CountMismatch:      {"count-mismatch", Warning, "tables whose number of rows differs from the number announced beside them"},
 	TableMisshapen:     {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
 	StepReread:         {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
+	ExitWithoutEnter:   {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
+	ExitLost:           {"exit-lost", Repaired, "calls whose exit is missing; closed with the call around them, neither learned nor judged"},
+	StackTooDeep:       {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
+	OutsideAnyCall:     {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
+	CorrelationDropped: {"correlation-dropped", DataLoss, "correlation ids dropped because too many wait for their other half; their kernels will have no parent"},
+	SidesForgotten:     {"sides-forgotten", DataLoss, "messages and counters of long-running calls forgotten to bound the memory"},
 }
 
 // Name returns the name for programs, stable over versions.

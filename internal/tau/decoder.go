@@ -45,6 +45,7 @@ type Step struct {
 	Index    int
 	Batches  []trace.Batch    // by rank, then by thread; no two for the same thread
 	Metadata []trace.Metadata // that appeared in this step
+	Readings []trace.Batch    // the counter events among Batches once more, by themselves
 
 	Funcs, Comms, Counters int // events of each kind
 }
@@ -109,7 +110,10 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 // could not be read; rows that make no sense are only counted.
 func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	*d.tally = tally.Tally{}
-	d.step = Step{Index: s.Index, Batches: d.step.Batches[:0], Metadata: d.step.Metadata[:0]}
+	d.step = Step{
+		Index: s.Index, Batches: d.step.Batches[:0],
+		Metadata: d.step.Metadata[:0], Readings: d.step.Readings[:0],
+	}
 	d.noticeOneFile(s)
 	d.learn(s.Attributes)
 	learned := *d.tally
@@ -196,11 +200,8 @@ func (d *Decoder) readTables(s *bp.Step) error {
 func (d *Decoder) assemble() {
 	d.step.Comms, d.step.Counters = len(d.comms.events), len(d.counters.events)
 	d.step.Funcs = len(d.funcs.events) - d.step.Comms - d.step.Counters
-	for _, r := range d.funcs.runs {
-		d.step.Batches = append(d.step.Batches, trace.Batch{
-			Program: d.cfg.Program, Rank: r.key.rank(), Thread: r.key.thread(), Events: d.funcs.events[r.start:r.end:r.end],
-		})
-	}
+	d.step.Batches = d.funcs.batches(d.step.Batches, d.cfg.Program)
+	d.step.Readings = d.counters.batches(d.step.Readings, d.cfg.Program)
 }
 
 // chunkSize is how much of an array is read at once: little enough to stay in

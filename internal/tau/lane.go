@@ -84,7 +84,7 @@ func (l *lane) begin(cur run, rank trace.Rank, thread uint64) run {
 	l.finish()
 	next := run{key: keyOf(rank, thread), thread: thread, start: len(l.events), last: math.MinInt64, due: never}
 	if l.sides != nil {
-		next.sides = l.sides.of(next.key)
+		next.sides = l.sides.take(next.key)
 		next.setDue()
 	}
 	return next
@@ -97,13 +97,17 @@ func (r *run) setDue() {
 	}
 }
 
-// of returns the events of a thread. The lane must be ordered.
-func (l *lane) of(key laneKey) []trace.Event {
+// take returns the events of a thread the first time it is asked for them: a
+// thread may come in several runs. The lane must be ordered.
+func (l *lane) take(key laneKey) []trace.Event {
 	i, ok := slices.BinarySearchFunc(l.runs, key, func(r run, key laneKey) int { return cmp.Compare(r.key, key) })
 	if !ok {
 		return nil
 	}
-	return l.events[l.runs[i].start:l.runs[i].end]
+	r := &l.runs[i]
+	events := l.events[r.start:r.end]
+	r.start = r.end
+	return events
 }
 
 // insert puts those of cur's sides that come before the function event next
@@ -246,4 +250,14 @@ func (l *lane) adopt() {
 	if len(l.runs) > len(own) {
 		slices.SortFunc(l.runs, func(a, b run) int { return cmp.Compare(a.key, b.key) })
 	}
+}
+
+// batches appends the runs as batches to dst.
+func (l *lane) batches(dst []trace.Batch, program trace.Program) []trace.Batch {
+	for _, r := range l.runs {
+		dst = append(dst, trace.Batch{
+			Program: program, Rank: r.key.rank(), Thread: r.key.thread(), Events: l.events[r.start:r.end:r.end],
+		})
+	}
+	return dst
 }

@@ -168,7 +168,7 @@ func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 	owners := make(map[int]trace.Rank)
 	for i := range attrs {
 		m, ok := ParseMetadata(attrs[i].Name)
-		if !ok {
+		if !ok || attrs[i].Block < 0 {
 			continue
 		}
 		if known, ok := owners[attrs[i].Block]; ok && known != m.Rank {

@@ -2,10 +2,11 @@
 """Write one dataset with ADIOS2 itself, and a record of what was written.
 
     write.py SCENARIO ENGINE OUT_PATH TRUTH.jsonl
+    write.py list
 
-SCENARIO is a key of SCENARIOS near the end of this file, ENGINE is BP3, BP4 or BP5. The truth file gets one JSON
-line per step, right after EndStep returned, and a last line after Close; README.md describes it. Tests of the Go
-reader compare every value with it.
+SCENARIO is a key of SCENARIOS near the end of this file, ENGINE is BP3, BP4 or BP5; `list` prints each scenario with
+its engines. The truth file gets one JSON line per step, right after EndStep returned, and a last line after Close;
+README.md describes it. Tests of the Go reader compare every value with it.
 
 Exit status: 0 written, 2 wrong usage, 3 this combination cannot be written here (the reason is printed after
 "SKIP"). Scenarios `grow` and `killed` read the environment: STEPS (default 40) and PAUSE_MS (default 20).
@@ -192,7 +193,7 @@ class Rank:
         self.stacks, self.timers, self.counters = [[], []], {}, {}
 
     def now(self, tid):
-        self.clock[tid] += self.rng.randrange(0, 40)
+        self.clock[tid] += max(0, self.rng.randrange(-20, 40))  # every third event at the time of the one before
         return self.clock[tid]
 
     def enter(self, rows, tid, name, attrs):
@@ -446,7 +447,7 @@ SCENARIOS = {
     "blocks": (blocks, 3, ALL, {}),
     "long": (long, 2, NEW, {}),
     "flush": (flush, 3, NEW, {"MinDeferredSize": "4096"}),
-    "grow": (tau, None, NEW, {}),
+    "grow": (tau, None, ALL, {}),
     "killed": (tau, None, NEW, {}),
     "changing": (changing, 6, ALL, {}),
     "emptystep": (lambda w, i: i == 2 or w.scalar("number", i), 4, NEW, {}),
@@ -490,6 +491,10 @@ def run(scenario, engine, path, truth_path):
 
 
 def main(args):
+    if args == ["list"]:
+        for name, (_, _, engines, _) in SCENARIOS.items():
+            print(name, *engines)
+        return 0
     if len(args) != 4 or args[0] not in SCENARIOS or args[1] not in ALL:
         print(f"usage: write.py {{{','.join(SCENARIOS)}}} {{{','.join(ALL)}}} OUT_PATH TRUTH.jsonl", file=sys.stderr)
         return 2

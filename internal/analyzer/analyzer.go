@@ -1,0 +1,242 @@
+package analyzer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// StepKey names what a rank put out in a step.
+type StepKey struct {
+	Program trace.Program
+	Rank    trace.Rank
+	Step    int
+}
+
+// RecordSink takes what is kept. Methods are called by several goroutines, but
+// for one rank by one after the other; they own what they are given.
+type RecordSink interface {
+	// Metadata stores the facts that appeared in a step.
+	Metadata(ctx context.Context, key StepKey, found []provenance.Metadata) error
+	// Records stores the anomalies and typical executions of a step.
+	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
+}
+
+// Progress is told how far the work has come, between two steps.
+type Progress func(done Totals)
+
+// Totals are the sums over everything read so far.
+type Totals struct {
+	Pass    int   `json:"-"`
+	Steps   int   `json:"steps"` // of all ranks together
+	Events  int64 `json:"events"`
+	Calls   int64 `json:"calls"`
+	Flagged int64 `json:"flagged"`
+	Ranks   int   `json:"ranks"`
+}
+
+// Analyzer analyses recorded traces.
+type Analyzer struct {
+	cfg       Config
+	sink      RecordSink
+	progress  Progress
+	models    *Models
+	sources   []*source
+	uncoupled []*regexp.Regexp
+	totals    Totals
+}
+
+// New returns an Analyzer; the configuration must be valid. progress may be nil.
+func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
+	a := &Analyzer{cfg: cfg, sink: sink, progress: progress}
+	for _, p := range cfg.Uncoupled {
+		a.uncoupled = append(a.uncoupled, outlier.Glob(p))
+	}
+	return a
+}
+
+func (a *Analyzer) isUncoupled(name string) bool {
+	return slices.ContainsFunc(a.uncoupled, func(p *regexp.Regexp) bool { return p.MatchString(name) })
+}
+
+// Run analyses the traces and returns what came of it. Traces that are broken
+// are analysed as far as they go; the result names them.
+func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
+	a.models = a.cfg.Learned
+	if a.models == nil {
+		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
+	}
+	sortInputs(inputs)
+	if a.cfg.Passes == 2 && !a.cfg.Freeze {
+		if err := a.pass(ctx, inputs, 1, a.learnOnly); err != nil {
+			return nil, err
+		}
+		a.totals = Totals{}
+	}
+	defer a.closeSpools()
+	if err := a.pass(ctx, inputs, a.cfg.Passes, a.learnAndJudge); err != nil {
+		return nil, err
+	}
+	return a.finish(ctx)
+}
+
+// sortInputs orders traces by program, by the rank in their names and by path,
+// so that the order in which they were given does not matter.
+func sortInputs(inputs []Input) {
+	slices.SortFunc(inputs, func(x, y Input) int {
+		return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
+	})
+}
+
+// rankInName is the number at the end of tau-metrics-app-7.bp, or -1.
+func rankInName(path string) int {
+	name := strings.TrimSuffix(filepath.Base(path), ".bp")
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// pass reads all traces once.
+func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round func(context.Context, []*source) error) error {
+	a.sources = a.sources[:0]
+	a.totals.Pass = number
+	for _, in := range inputs {
+		s, err := openSource(in)
+		if err != nil {
+			return err
+		}
+		defer s.reader.Close()
+		a.sources = append(a.sources, s)
+	}
+	live := slices.Clone(a.sources)
+	for first := true; len(live) > 0; first = false {
+		if err := round(ctx, live); err != nil {
+			return err
+		}
+		live = slices.DeleteFunc(live, func(s *source) bool { return s.done })
+		if first {
+			if err := a.checkRanks(); err != nil {
+				return err
+			}
+		}
+		if a.progress != nil {
+			a.progress(a.totals)
+		}
+	}
+	return nil
+}
+
+// checkRanks fails when two traces claim the same rank.
+func (a *Analyzer) checkRanks() error {
+	owner := make(map[StepKey]string)
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			key := StepKey{Program: r.program, Rank: r.id}
+			if other, ok := owner[key]; ok {
+				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two programs, or of two runs?", other, s.input.Path, r.id, r.program)
+			}
+			owner[key] = s.input.Path
+		}
+	}
+	return nil
+}
+
+// parallel calls f for each source, as many at once as there are workers.
+func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(context.Context, *source) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.cfg.Workers)
+	for _, s := range sources {
+		g.Go(func() error { return f(ctx, s) })
+	}
+	return g.Wait()
+}
+
+// learnOnly is a round of the first of two passes.
+func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
+	err := a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, false) })
+	if err != nil {
+		return err
+	}
+	a.mergeAll(live, false, false)
+	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
+		for _, r := range s.active {
+			r.finishStep()
+		}
+		return nil
+	})
+}
+
+// learnAndJudge is a round of the last pass: all ranks learn a step, what they
+// learned is merged in the order of ranks, and all judge the step by it.
+func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
+	err := a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, true) })
+	if err != nil {
+		return err
+	}
+	a.mergeAll(live, a.cfg.Freeze || a.cfg.Passes == 2, true)
+	return a.parallel(ctx, live, a.judge)
+}
+
+func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
+	for _, s := range live {
+		if !s.done {
+			a.totals.Steps++
+		}
+		for _, r := range s.active {
+			r.merge(a.models, frozen, profile)
+		}
+	}
+	a.models.settle()
+	a.totals.Events, a.totals.Calls, a.totals.Flagged, a.totals.Ranks = 0, 0, 0, 0
+	for _, s := range a.sources {
+		a.totals.Events += s.events
+		a.totals.Ranks += len(s.ranks)
+		for _, r := range s.ranks {
+			a.totals.Calls += r.counts.Calls
+			a.totals.Flagged += r.counts.Flagged
+		}
+	}
+}
+
+func (a *Analyzer) judge(ctx context.Context, s *source) error {
+	for _, r := range s.active {
+		if err := r.judge(); err != nil {
+			return err
+		}
+		r.finishStep()
+	}
+	for len(s.found) > 0 { // all of one rank at a time
+		rank := s.found[0].RID
+		n := slices.IndexFunc(s.found, func(m provenance.Metadata) bool { return m.RID != rank })
+		if n < 0 {
+			n = len(s.found)
+		}
+		key := StepKey{s.input.Program, rank, s.step}
+		if err := a.sink.Metadata(ctx, key, slices.Clone(s.found[:n])); err != nil {
+			return err
+		}
+		s.found = s.found[n:]
+	}
+	return nil
+}
+
+func (a *Analyzer) closeSpools() {
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			r.spool.close()
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Function is what is known of a function over all ranks.
+type Function struct {
+	ID      int // global: from 0, in the order in which ranks showed them
+	Program trace.Program
+	Name    string
+
+	Exclusive stats.RunStats // of all its calls
+	Inclusive stats.RunStats
+
+	model   *scoped // of all ranks
+	ignored bool
+}
+
+// scoped is a model and the judge made from it.
+type scoped struct {
+	function *Function
+	model    outlier.Model
+	judge    *outlier.Judge
+	changed  bool
+}
+
+// Models are the functions of a run and their models. They change only while
+// no rank is at work.
+type Models struct {
+	rules     *outlier.Rules
+	functions []*Function
+	byName    map[functionKey]*Function
+	changed   []*scoped
+}
+
+type functionKey struct {
+	program trace.Program
+	name    string
+}
+
+// NewModels returns models that know nothing.
+func NewModels(rules *outlier.Rules) *Models {
+	return &Models{rules: rules, byName: make(map[functionKey]*Function)}
+}
+
+// Functions returns all functions in order of their numbers.
+func (m *Models) Functions() []*Function { return m.functions }
+
+// Learned returns the model of a function.
+func (f *Function) Learned() *outlier.Model { return &f.model.model }
+
+// function returns the function of that name, made if it is new.
+func (m *Models) function(program trace.Program, name string) *Function {
+	key := functionKey{program, name}
+	f := m.byName[key]
+	if f == nil {
+		f = &Function{ID: len(m.functions), Program: program, Name: name, ignored: m.rules.Ignored(name)}
+		f.model = &scoped{function: f}
+		m.functions = append(m.functions, f)
+		m.byName[key] = f
+	}
+	return f
+}
+
+// learn merges what a rank learned into a model.
+func (m *Models) learn(s *scoped, delta *outlier.Model) {
+	s.model.Merge(delta)
+	m.touch(s)
+}
+
+// touch has the judge of a model made anew.
+func (m *Models) touch(s *scoped) {
+	if !s.changed {
+		s.changed = true
+		m.changed = append(m.changed, s)
+	}
+}
+
+// settle makes the judges of all models that changed.
+func (m *Models) settle() {
+	for _, s := range m.changed {
+		s.changed = false
+		if !s.function.ignored {
+			s.judge = m.rules.NewJudge(s.function.Name, &s.model)
+		}
+	}
+	m.changed = m.changed[:0]
+}
+
+// Counter is what is known of a counter over all ranks.
+type Counter struct {
+	Program trace.Program
+	Name    string
+	Stats   stats.RunStats
+}
+
+// sortCounters orders counters by program and name.
+func sortCounters(counters []*Counter) {
+	slices.SortFunc(counters, func(a, b *Counter) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Judge returns a judge with all that is known of a function over all ranks.
+func (m *Models) Judge(f *Function) *outlier.Judge {
+	if f.model.judge == nil {
+		return m.rules.NewJudge(f.Name, &f.model.model)
+	}
+	return f.model.judge
+}

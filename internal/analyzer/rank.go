@@ -1,0 +1,424 @@
+package analyzer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/tau"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// rank is one rank at work.
+type rank struct {
+	cfg     *Config
+	program trace.Program
+	id      trace.Rank
+	names   *tau.Names
+	host    string
+	tally   *tally.Tally
+	builder *callstack.Builder
+	funcs   []*localFunc // by number, for those that are small
+	others  map[trace.FuncID]*localFunc
+	touched []*localFunc // since the last merge
+	first   map[firstCall]bool
+	roles   map[trace.CounterID]callstack.CounterRole
+	state   nodeState
+	counter map[trace.CounterID]*stats.RunStats
+
+	step       int // at work; -1: nothing this round
+	start, end trace.Micros
+	calls      int64
+	spool      *spool
+	capture    provenance.Capture
+	flagged    []suspect
+	wanted     int // functions on threads that wait for a typical execution
+	counts     rankCounts
+}
+
+// rankCounts is what came of a rank's calls.
+type rankCounts struct {
+	Calls     int64
+	Learned   int64
+	Flagged   int64
+	Candidate int64
+	Held      int64
+}
+
+// localFunc is a function as a rank numbers it.
+type localFunc struct {
+	id        trace.FuncID
+	model     *scoped // nil until its name is known
+	function  *Function
+	delta     outlier.Model // learned since the last merge
+	exclusive stats.RunStats
+	inclusive stats.RunStats
+	touched   bool
+	wanted    []trace.Thread // those that wait for a typical execution
+}
+
+type firstCall struct {
+	thread trace.Thread
+	fn     trace.FuncID
+}
+
+// suspect is a call that is to be kept.
+type suspect struct {
+	thread *callstack.Thread
+	call   int32
+	score  float64
+	kind   provenance.Kind
+}
+
+// denseFuncs is how many functions are found by index; more than that only
+// damaged traces have, which a map serves well enough.
+const denseFuncs = 1 << 16
+
+func newRank(cfg *Config, program trace.Program, id trace.Rank, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
+	r := &rank{
+		cfg: cfg, program: program, id: id, names: names, host: "Unknown", tally: t, step: -1,
+		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]bool),
+		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.RunStats),
+	}
+	bc := callstack.Default()
+	bc.Window = max(cfg.Window, 1)
+	bc.Role = r.role
+	if len(cfg.Uncoupled) > 0 {
+		bc.Uncoupled = func(id trace.FuncID) bool {
+			name, ok := names.Func(r.id, id)
+			return ok && uncoupled(name)
+		}
+	}
+	r.builder = callstack.NewBuilder(bc, t)
+	return r
+}
+
+const correlationName = "Correlation ID"
+
+// role tells what a counter is for. It is asked again while a name is unknown.
+func (r *rank) role(id trace.CounterID) callstack.CounterRole {
+	role, ok := r.roles[id]
+	if ok {
+		return role
+	}
+	name, known := r.names.Counter(r.id, id)
+	switch {
+	case !known:
+		return callstack.OfCall
+	case name == correlationName:
+		role = callstack.Correlation
+	case r.cfg.StatePrefix != "" && strings.HasPrefix(name, r.cfg.StatePrefix):
+		role = callstack.Apart
+	}
+	r.roles[id] = role
+	return role
+}
+
+func (r *rank) slot(id trace.FuncID) *localFunc {
+	if int(id) < len(r.funcs) {
+		if f := r.funcs[id]; f != nil {
+			return f
+		}
+	} else if f := r.others[id]; f != nil {
+		return f
+	}
+	f := &localFunc{id: id}
+	if id < denseFuncs {
+		for int(id) >= len(r.funcs) {
+			r.funcs = append(r.funcs, nil)
+		}
+		r.funcs[id] = f
+	} else {
+		r.others[id] = f
+	}
+	return f
+}
+
+// begin starts a step.
+func (r *rank) begin(step int) {
+	r.step = step
+	r.start, r.end = 0, 0
+	r.builder.Begin(step)
+}
+
+// add takes in the events of one of the rank's threads.
+func (r *rank) add(b *trace.Batch) {
+	first, last := b.Events[0].Time, b.Events[len(b.Events)-1].Time
+	if r.start == 0 || first < r.start {
+		r.start = first
+	}
+	r.end = max(r.end, last)
+	r.builder.Add(b.Thread, b.Events)
+}
+
+func (r *rank) addReadings(b *trace.Batch) {
+	for i := range b.Events {
+		e := &b.Events[i]
+		s := r.counter[e.Counter()]
+		if s == nil {
+			s = new(stats.RunStats)
+			r.counter[e.Counter()] = s
+		}
+		s.Add(float64(e.Value))
+	}
+}
+
+func (r *rank) addMetadata(m *trace.Metadata) {
+	if m.Key == "Hostname" {
+		r.host = m.Value
+	}
+}
+
+// time is what a call is judged by.
+func (r *rank) time(c *callstack.Call) int64 {
+	if r.cfg.Inclusive {
+		return int64(c.Inclusive())
+	}
+	return int64(c.Exclusive())
+}
+
+// learn adds the calls that ended in this step to what the rank learned.
+func (r *rank) learn(profile bool) {
+	r.state.begin(r.builder.Apart())
+	for _, t := range r.builder.Threads() {
+		for _, i := range t.Done {
+			c := &t.Calls[i]
+			if c.Lost() {
+				continue
+			}
+			f := r.slot(c.Func)
+			if !f.touched {
+				f.touched = true
+				r.touched = append(r.touched, f)
+			}
+			r.counts.Calls++
+			if profile {
+				f.exclusive.Add(float64(c.Exclusive()))
+				f.inclusive.Add(float64(c.Inclusive()))
+			}
+			if r.cfg.SkipFirst && !r.first[firstCall{t.ID, c.Func}] {
+				r.first[firstCall{t.ID, c.Func}] = true
+				c.Label = callstack.Normal
+				continue
+			}
+			f.delta.Learn(r.time(c))
+		}
+	}
+}
+
+// merge hands what was learned to the models. It runs while no rank works, in
+// the order of ranks.
+func (r *rank) merge(m *Models, frozen, profile bool) {
+	left := r.touched[:0]
+	for _, f := range r.touched {
+		if f.model == nil && !r.resolve(m, f) {
+			left = append(left, f) // its name comes with a later step
+			continue
+		}
+		if profile {
+			f.function.Exclusive.Merge(f.exclusive)
+			f.function.Inclusive.Merge(f.inclusive)
+			f.exclusive, f.inclusive = stats.RunStats{}, stats.RunStats{}
+		}
+		if !frozen {
+			m.learn(f.model, &f.delta)
+		}
+		f.delta.Reset()
+		f.touched = false
+	}
+	r.touched = left
+}
+
+// resolve finds the function that the rank's number stands for.
+func (r *rank) resolve(m *Models, f *localFunc) bool {
+	name, ok := r.names.Func(r.id, f.id)
+	if !ok {
+		return false
+	}
+	f.function = m.function(r.program, name)
+	f.model = f.function.model
+	if r.cfg.RankScope {
+		f.model = &scoped{function: f.function}
+	}
+	m.touch(f.model)
+	return true
+}
+
+// judge labels the calls that ended in this step and keeps those worth it.
+func (r *rank) judge() error {
+	r.flagged = r.flagged[:0]
+	for _, t := range r.builder.Threads() {
+		r.judgeThread(t)
+	}
+	return r.keep()
+}
+
+func (r *rank) judgeThread(t *callstack.Thread) {
+	for _, i := range t.Done {
+		c := &t.Calls[i]
+		if c.Lost() || c.Label != callstack.Unjudged {
+			continue
+		}
+		f := r.slot(c.Func)
+		if f.model != nil {
+			j := f.model.judge
+			if j == nil { // ignored
+				c.Label = callstack.Normal
+				continue
+			}
+			if v := r.time(c); j.Suspect(v) {
+				r.suspect(t, i, j, v)
+			} else {
+				c.Label = callstack.Normal
+			}
+			continue
+		}
+		r.flagged = append(r.flagged, suspect{t, i, -1, provenance.Held})
+	}
+}
+
+func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) {
+	score, verdict := j.Judge(v)
+	c := &t.Calls[i]
+	switch verdict {
+	case outlier.NotJudged:
+		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Held})
+	case outlier.Normal:
+		c.Label = callstack.Normal
+	case outlier.Candidate:
+		c.Label = callstack.Normal
+		if r.cfg.Review && r.cfg.Passes == 1 {
+			r.flagged = append(r.flagged, suspect{t, i, score, provenance.Candidate})
+		}
+	case outlier.Outlier:
+		c.Label = callstack.Anomalous
+		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Anomaly})
+	}
+}
+
+// keep captures what was found in the step, when all labels are known.
+func (r *rank) keep() error {
+	for _, s := range r.flagged {
+		c := &s.thread.Calls[s.call]
+		if c.Exclusive() < r.cfg.MinTime {
+			continue
+		}
+		switch s.kind {
+		case provenance.Anomaly:
+			r.counts.Flagged++
+			if f := r.slot(c.Func); !slices.Contains(f.wanted, s.thread.ID) {
+				f.wanted = append(f.wanted, s.thread.ID)
+				r.wanted++
+			}
+		case provenance.Candidate:
+			r.counts.Candidate++
+		case provenance.Held:
+			r.counts.Held++
+		}
+		if err := r.spoolCall(s); err != nil {
+			return err
+		}
+	}
+	if r.wanted > 0 {
+		return r.keepTypical()
+	}
+	return nil
+}
+
+// keepTypical captures the most typical execution, in this step, of each
+// function that had an anomaly on the same thread, now or before: the first of
+// those with the lowest score.
+func (r *rank) keepTypical() error {
+	for _, t := range r.builder.Threads() {
+		best := make(map[*localFunc]suspect)
+		for _, i := range t.Done {
+			c := &t.Calls[i]
+			f := r.slot(c.Func)
+			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
+				continue
+			}
+			rank := f.model.judge.Oddness(r.time(c))
+			if old, ok := best[f]; !ok || rank < old.score {
+				best[f] = suspect{t, i, rank, provenance.Typical}
+			}
+		}
+		for _, i := range t.Done { // in the order of calls, not of the map
+			f := r.slot(t.Calls[i].Func)
+			s, ok := best[f]
+			if !ok || s.call != i {
+				continue
+			}
+			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
+			r.wanted--
+			var verdict outlier.Verdict
+			if s.score, verdict = f.model.judge.Judge(r.time(&t.Calls[i])); verdict == outlier.NotJudged {
+				continue
+			}
+			if err := r.spoolCall(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rank) spoolCall(s suspect) error {
+	_, isGPU := r.names.GPU(r.id, s.thread.ID)
+	c := &r.capture
+	c.Take(s.thread, s.call, r.cfg.Window, isGPU)
+	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
+	c.StepStart, c.StepEnd = r.start, r.end
+	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
+	return r.spool.add(c)
+}
+
+// finishStep forgets what is not needed any more.
+func (r *rank) finishStep() {
+	r.state.commit()
+	r.builder.Trim()
+	r.step = -1
+}
+
+// The methods of provenance.Source.
+
+// Program returns the program that the rank belongs to.
+func (r *rank) Program() trace.Program { return r.program }
+
+// Rank returns the rank's number.
+func (r *rank) Rank() trace.Rank { return r.id }
+
+// Host returns the name of the rank's host.
+func (r *rank) Host() string { return r.host }
+
+// Func returns the global number and the name of a function.
+func (r *rank) Func(id trace.FuncID) (int, string) {
+	if f := r.slot(id); f.function != nil {
+		return f.function.ID, f.function.Name
+	}
+	if name, ok := r.names.Func(r.id, id); ok {
+		return -1, name // it never ended, so it is in no model
+	}
+	return -1, "#" + strconv.FormatUint(uint64(id), 10)
+}
+
+// Counter returns the name of a counter.
+func (r *rank) Counter(id trace.CounterID) string {
+	name, ok := r.names.Counter(r.id, id)
+	if !ok {
+		return "#" + strconv.FormatUint(uint64(id), 10)
+	}
+	return name
+}
+
+// StateField returns the name of a field of the node's state.
+func (r *rank) StateField(id trace.CounterID) string {
+	return strings.TrimPrefix(r.Counter(id), r.cfg.StatePrefix)
+}
+
+// GPU tells which stream of a GPU a thread stands for.
+func (r *rank) GPU(thread trace.Thread) (trace.GPU, bool) { return r.names.GPU(r.id, thread) }

@@ -1,0 +1,105 @@
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/tau"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Input is a trace to analyse.
+type Input struct {
+	Path    string
+	Program trace.Program
+}
+
+// source is a trace at work: usually of one rank, in a common file of several.
+type source struct {
+	input  Input
+	reader *bp.Reader
+	steps  *tau.Reader
+	tally  tally.Tally
+	ranks  []*rank // in the order in which they appeared
+	active []*rank // with something in this step
+	found  []provenance.Metadata
+	step   int
+	events int64
+	done   bool
+	err    error // that ended the trace early
+}
+
+func openSource(in Input) (*source, error) {
+	s := &source{input: in}
+	opt := bp.Default()
+	opt.Tally = &s.tally
+	r, err := bp.Open(in.Path, opt)
+	if err != nil {
+		return nil, err
+	}
+	s.reader = r
+	s.steps = tau.NewReader(r, tau.Config{Program: in.Program}, &s.tally)
+	return s, nil
+}
+
+// rank returns the state of a rank, made by a when it is new.
+func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
+	for _, r := range s.ranks {
+		if r.id == id {
+			return r
+		}
+	}
+	r := newRank(&a.cfg, s.input.Program, id, &s.steps.Names, &s.tally, a.isUncoupled)
+	name := fmt.Sprintf("%d-%d-%s.spool", s.input.Program, id, filepath.Base(s.input.Path))
+	r.spool = &spool{path: filepath.Join(a.cfg.SpoolDir, name)}
+	s.ranks = append(s.ranks, r)
+	return r
+}
+
+// advance reads the next step and has its ranks learn it. A trace that cannot
+// be read any further ends there; its error is reported at the end.
+func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
+	s.active = s.active[:0]
+	s.found = s.found[:0]
+	step, err := s.steps.Next(ctx)
+	if err != nil {
+		s.done = true
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, io.EOF) {
+			s.err = err
+		}
+		return nil
+	}
+	s.step = step.Index
+	s.events += int64(step.Funcs + step.Comms + step.Counters)
+	for i := range step.Metadata {
+		m := &step.Metadata[i]
+		a.rank(s, m.Rank).addMetadata(m)
+		s.found = append(s.found, provenance.Metadata{Descr: m.Key, PID: m.Program, RID: m.Rank, TID: m.Thread, Value: m.Value})
+	}
+	var r *rank
+	for i := range step.Batches {
+		b := &step.Batches[i]
+		if r == nil || r.id != b.Rank {
+			r = a.rank(s, b.Rank)
+			r.begin(step.Index)
+			s.active = append(s.active, r)
+		}
+		r.add(b)
+	}
+	for i := range step.Readings {
+		a.rank(s, step.Readings[i].Rank).addReadings(&step.Readings[i])
+	}
+	for _, r := range s.active {
+		r.learn(profile)
+	}
+	return nil
+}

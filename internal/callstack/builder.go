@@ -1,0 +1,295 @@
+// Package callstack turns enter and exit events into nested calls, with the
+// messages and counters that belong to them, and joins launches with the GPU
+// kernels they started. It keeps open calls between steps, never reads a clock
+// and starts no goroutines; a Builder serves one rank and must not be shared.
+//
+// Any order of events is accepted. An exit that does not fit closes the nearest
+// open call of its function, and what lay above counts as lost; what fits
+// nowhere is dropped. Everything of that kind is tallied.
+package callstack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Config says how much to hold and what to join.
+type Config struct {
+	Window    int // calls held of each thread when a step is over
+	MaxDepth  int // open calls of a thread; deeper ones are dropped
+	MaxPinned int // correlation ids that wait for their other half
+	MaxSides  int // messages and counters held of each thread when a step is over
+
+	// Role tells what a counter is for; nil: all belong to calls.
+	Role func(trace.CounterID) CounterRole
+	// Uncoupled tells functions whose correlation ids are ignored; nil: none.
+	Uncoupled func(trace.FuncID) bool
+}
+
+// CounterRole says what a counter is for.
+type CounterRole uint8
+
+// The roles.
+const (
+	OfCall      CounterRole = iota // belongs to the call in which it was read
+	Correlation                    // as OfCall, and joins launches with kernels
+	Apart                          // belongs to no call, such as the state of the node
+)
+
+// Default returns the usual bounds.
+func Default() Config {
+	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 18, MaxSides: 1 << 12}
+}
+
+// Builder builds the calls of one rank.
+type Builder struct {
+	cfg     Config
+	tally   *tally.Tally
+	threads []*Thread // in order of their numbers
+	waiting map[uint64]half
+	apart   []trace.Event
+	step    int32
+}
+
+// half is a call whose correlation id was seen once.
+type half struct {
+	thread *Thread
+	call   int32
+}
+
+// NewBuilder returns a Builder that counts in t.
+func NewBuilder(cfg Config, t *tally.Tally) *Builder {
+	return &Builder{cfg: cfg, tally: t, waiting: make(map[uint64]half)}
+}
+
+// Threads returns the threads in order of their numbers.
+func (b *Builder) Threads() []*Thread { return b.threads }
+
+// Waiting returns the number of correlation ids without their other half.
+func (b *Builder) Waiting() int { return len(b.waiting) }
+
+// thread returns the thread of that number.
+func (b *Builder) thread(id trace.Thread) *Thread {
+	i, ok := slices.BinarySearchFunc(b.threads, id, func(t *Thread, id trace.Thread) int { return cmp.Compare(t.ID, id) })
+	if !ok {
+		b.threads = slices.Insert(b.threads, i, &Thread{ID: id})
+	}
+	return b.threads[i]
+}
+
+// Begin starts a step; what the one before left behind must have been trimmed.
+func (b *Builder) Begin(step int) {
+	b.step = int32(step)
+	b.apart = b.apart[:0]
+}
+
+// Apart returns the counters of the step that belong to no call by their role,
+// thread by thread.
+func (b *Builder) Apart() []trace.Event { return b.apart }
+
+// Add takes in the events of one thread in the step.
+func (b *Builder) Add(id trace.Thread, events []trace.Event) {
+	t := b.thread(id)
+	calls, stack := t.Calls, t.stack
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case trace.Enter:
+			if len(stack) >= b.cfg.MaxDepth {
+				b.tally.Add(tally.StackTooDeep, 1)
+				continue
+			}
+			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
+			if n := len(stack); n > 0 {
+				p := stack[n-1]
+				parent := &calls[p]
+				parent.Children++
+				c.Parent, c.ParentStep, c.ParentRow = p, parent.Step, parent.Row
+			}
+			stack = append(stack, int32(len(calls)))
+			calls = append(calls, c)
+		case trace.Exit:
+			n := len(stack)
+			if n == 0 {
+				b.tally.Add(tally.ExitWithoutEnter, 1)
+				continue
+			}
+			top := stack[n-1]
+			if c := &calls[top]; c.Func == e.Func() && e.Time >= c.Entry {
+				stack = stack[:n-1]
+				c.Exit = e.Time
+				if n > 1 {
+					calls[stack[n-2]].children += e.Time - c.Entry
+				}
+				t.Done = append(t.Done, top)
+				continue
+			}
+			t.Calls, t.stack = calls, stack
+			b.resynchronise(t, e)
+			stack = t.stack
+		default:
+			t.Calls, t.stack = calls, stack
+			b.addSide(t, e)
+		}
+	}
+	t.Calls, t.stack = calls, stack
+}
+
+// resynchronise deals with an exit that does not fit the innermost call: it
+// closes the nearest open call of the same function, and those within, whose
+// exits were lost, count as lost.
+func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
+	n := len(t.stack) - 1
+	for n >= 0 && (t.Calls[t.stack[n]].Func != e.Func() || e.Time < t.Calls[t.stack[n]].Entry) {
+		n--
+	}
+	if n < 0 {
+		b.tally.Add(tally.ExitWithoutEnter, 1)
+		return
+	}
+	b.tally.Add(tally.ExitLost, int64(len(t.stack)-1-n))
+	for len(t.stack) > n {
+		top := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		c := &t.Calls[top]
+		c.Exit = max(e.Time, c.Entry)
+		if len(t.stack) > n {
+			c.flags |= flagLost
+		}
+		if c.Parent >= 0 {
+			t.Calls[c.Parent].children += c.Exit - c.Entry
+		}
+		t.Done = append(t.Done, top)
+	}
+}
+
+// addSide gives a message or counter to the innermost open call.
+func (b *Builder) addSide(t *Thread, e *trace.Event) {
+	role := OfCall
+	if e.Kind == trace.Count && b.cfg.Role != nil {
+		role = b.cfg.Role(e.Counter())
+	}
+	n := len(t.stack)
+	switch {
+	case role == Apart:
+		b.apart = append(b.apart, *e)
+		return
+	case n == 0:
+		b.tally.Add(tally.OutsideAnyCall, 1)
+		return
+	}
+	call := t.stack[n-1]
+	t.Calls[call].flags |= flagSides
+	t.Sides = append(t.Sides, Side{Event: *e, Call: call})
+	if role == Correlation {
+		b.correlate(t, call, e.Value)
+	}
+}
+
+// correlate joins a call to the one that has the same correlation id on
+// another thread, or pins it until that appears.
+func (b *Builder) correlate(t *Thread, call int32, value uint64) {
+	if b.cfg.Uncoupled != nil && b.cfg.Uncoupled(t.Calls[call].Func) {
+		return
+	}
+	other, ok := b.waiting[value]
+	if ok && other.thread != t {
+		delete(b.waiting, value)
+		o := other.thread
+		o.Links = append(o.Links, Link{Call: other.call, Partner: call, Thread: t})
+		t.Links = append(t.Links, Link{Call: call, Partner: other.call, Thread: o})
+		return
+	}
+	if !ok && len(b.waiting) >= b.cfg.MaxPinned {
+		b.tally.Add(tally.CorrelationDropped, 1)
+		return
+	}
+	b.waiting[value] = half{t, call} // the same id again on the same thread: the newer counts
+}
+
+// Trim ends a step: it forgets all calls but the open ones, the last of each
+// thread up to the window, and those that wait for the other half of their
+// correlation id, with all above them. Places of calls change.
+func (b *Builder) Trim() {
+	for _, t := range b.threads {
+		t.kept = append(t.kept[:0], t.stack...)
+		for i := max(0, len(t.Calls)-b.cfg.Window); i < len(t.Calls); i++ {
+			t.kept = append(t.kept, int32(i))
+		}
+	}
+	for _, h := range b.waiting {
+		h.thread.keep(h.call)
+	}
+	for _, t := range b.threads {
+		t.Links = slices.DeleteFunc(t.Links, func(l Link) bool {
+			return !t.Calls[l.Call].IsOpen() && !l.Thread.Calls[l.Partner].IsOpen()
+		})
+		for _, l := range t.Links {
+			t.keep(l.Call)
+			l.Thread.keep(l.Partner)
+		}
+	}
+	for _, t := range b.threads {
+		slices.Sort(t.kept)
+		t.kept = slices.Compact(t.kept)
+	}
+	for _, t := range b.threads {
+		for i := range t.Links {
+			l := &t.Links[i]
+			l.Call, l.Partner = t.place(l.Call), l.Thread.place(l.Partner)
+		}
+	}
+	for value, h := range b.waiting {
+		h.call = h.thread.place(h.call)
+		b.waiting[value] = h
+	}
+	for _, t := range b.threads {
+		b.compact(t)
+	}
+}
+
+// keep marks a call and all above it to be kept.
+func (t *Thread) keep(call int32) {
+	for c := range t.Stack(call) {
+		t.kept = append(t.kept, c)
+	}
+}
+
+// place returns where a call will be when all that is not kept is gone.
+func (t *Thread) place(call int32) int32 {
+	if i, ok := slices.BinarySearch(t.kept, call); ok {
+		return int32(i)
+	}
+	return -1
+}
+
+// compact moves what is kept to the front.
+func (b *Builder) compact(t *Thread) {
+	for i, old := range t.kept {
+		c := t.Calls[old]
+		if c.Parent >= 0 {
+			c.Parent = t.place(c.Parent)
+		}
+		t.Calls[i] = c
+	}
+	t.Calls = t.Calls[:len(t.kept)]
+	for i, old := range t.stack {
+		t.stack[i] = t.place(old)
+	}
+	t.Done = t.Done[:0]
+	n := 0
+	for _, s := range t.Sides {
+		if s.Call = t.place(s.Call); s.Call >= 0 {
+			t.Sides[n] = s
+			n++
+		}
+	}
+	t.Sides = t.Sides[:n]
+	if over := n - b.cfg.MaxSides; over > 0 {
+		b.tally.Add(tally.SidesForgotten, int64(over))
+		t.Sides = t.Sides[:copy(t.Sides, t.Sides[over:])]
+	}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// print writes the summary for people. Errors stick to w.
+func (s *runSummary) print(w io.Writer, out string) {
+	t := s.Totals
+	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
+		grouped(t.Events), grouped(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
+	fmt.Fprintf(w, "%s anomalies kept with all around them: %s of traces became %s (%.0f times less)\n",
+		grouped(t.Anomalies), sizeText(s.TraceBytes), sizeText(s.RecordBytes), s.Reduction)
+	r := s.Review
+	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
+		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
+	s.printTop(w)
+	for _, n := range s.Notes {
+		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
+	}
+	fmt.Fprintf(w, "\nThe run is in %s.\n", out)
+}
+
+func (s *runSummary) printTop(w io.Writer) {
+	if len(s.Top) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, above what is typical of them:\n\n")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LOST\tANOMALIES\tTYPICAL\tRANKS\tHOSTS\tFIRST\tLAST\tFUNCTION")
+	begin := s.Top[0].FirstUS
+	for _, f := range s.Top {
+		begin = min(begin, f.FirstUS)
+	}
+	for _, f := range s.Top {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t+%.3f s\t+%.3f s\t%s\n", microsText(float64(f.LostUS)), grouped(f.Anomalies), microsText(f.TypicalUS),
+			rankList(f.Ranks), strings.Join(f.Hosts, ","), float64(f.FirstUS-begin)/1e6, float64(f.LastUS-begin)/1e6, oneLine(f.Function))
+	}
+	_ = t.Flush() // errors stick to w
+	fmt.Fprintf(w, "\nTimes count from the first anomaly, at %s.\n", utc(begin))
+}
+
+// microsText writes a time in a unit that suits it.
+func microsText(us float64) string {
+	switch {
+	case us < 1e3:
+		return strconv.FormatFloat(us, 'f', 0, 64) + " us"
+	case us < 1e6:
+		return strconv.FormatFloat(us/1e3, 'f', 1, 64) + " ms"
+	}
+	return strconv.FormatFloat(us/1e6, 'f', 2, 64) + " s"
+}
+
+// rankList writes ranks as 0-3,7; of many only the first.
+func rankList(ranks []trace.Rank) string {
+	ranks = slices.Clone(ranks)
+	slices.Sort(ranks)
+	var parts []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(int(ranks[i]))
+		if j > i {
+			part += "-" + strconv.Itoa(int(ranks[j]))
+		}
+		if parts = append(parts, part); len(parts) == 8 && j+1 < len(ranks) {
+			parts = append(parts, fmt.Sprintf("... (%d)", len(ranks)))
+			break
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// analysisProgress tells a person how far the analysis has come: on a terminal
+// a line that changes, else a line now and then.
+type analysisProgress struct {
+	w        io.Writer
+	terminal bool
+	passes   int
+	bytes    float64 // of all traces
+	start    time.Time
+	shown    time.Time
+}
+
+func newAnalysisProgress(w io.Writer, passes int, bytes int64) *analysisProgress {
+	return &analysisProgress{w: w, terminal: isTerminal(w), passes: passes, bytes: float64(bytes), start: time.Now(), shown: time.Now()}
+}
+
+// Intervals between two signs of progress.
+const (
+	lineInterval = 200 * time.Millisecond
+	logInterval  = 5 * time.Second
+)
+
+// bytesPerEvent is about what an event takes in a trace.
+const bytesPerEvent = 48.5
+
+func (p *analysisProgress) show(done analyzer.Totals) {
+	interval := logInterval
+	if p.terminal {
+		interval = lineInterval
+	}
+	if time.Since(p.shown) < interval {
+		return
+	}
+	p.shown = time.Now()
+	elapsed := time.Since(p.start)
+	share := min(0.999, float64(done.Events)*bytesPerEvent/max(p.bytes, 1))
+	share = (share + float64(done.Pass-1)) / float64(p.passes)
+	left := time.Duration(float64(elapsed) * (1 - share) / max(share, 1e-6)).Round(time.Second)
+	line := fmt.Sprintf("%3.0f %%  %s events, %.1f million/s, %s flagged, %v left",
+		100*share, grouped(done.Events), float64(done.Events)/elapsed.Seconds()/1e6, grouped(done.Flagged), left)
+	if p.terminal {
+		const width = 20
+		bar := strings.Repeat("#", int(share*width)) + strings.Repeat(".", width-int(share*width))
+		fmt.Fprintf(p.w, "\r[%s] %s\x1b[K", bar, line)
+		return
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+func (p *analysisProgress) done() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,548 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+func newEvalCmd(env *Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "eval RUN TRUTH...",
+		Short: "compare the anomalies of an analysed run with planted ones",
+		Long: `Compare the anomalies of an analysed run with those that were planted in the
+program, and count how many were found, and how many other calls were flagged.
+RUN is the directory of the run. A TRUTH is a file, a directory (all files named
+truth.* in it are read) or a pattern. Each line of such a file is one anomaly:
+
+  RANK ITERATION FUNCTION ENTRY_US EXIT_US INJECTED_US
+  TRUTH kind=host_sleep func=NAME start_us=US end_us=US [rank=RANK]
+  TRUTH kind=gpu_slow kernel=NAME launch_us=US [rank=RANK]
+
+Blank lines and those that begin with # say nothing. A flagged call accounts for
+at most one planted anomaly, the closest in time. Withdrawn flags do not count.
+Recall is 1 where nothing was planted, and precision is 1 where nothing was
+flagged.`,
+		Example: `  chimbuko eval run-directory truth.0 truth.1
+  chimbuko eval run-directory trace-directory
+  chimbuko eval --json run-directory 'truth.*' | jq .recall`,
+		Args: args(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			return runEval(cmd.Context(), env, paths[0], paths[1:], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs instead of a table for people")
+	return cmd
+}
+
+// evalResult is how well a run did.
+type evalResult struct {
+	Planted         int          `json:"planted"`
+	Found           int          `json:"found"`
+	Missed          int          `json:"missed"`
+	Flagged         int          `json:"flagged"`
+	Other           int          `json:"other"` // flagged, but not planted
+	Recall          float64      `json:"recall"`
+	Precision       float64      `json:"precision"`
+	OtherPerMillion float64      `json:"other_per_million_calls"`
+	MissedList      []missedInfo `json:"missed_list"`
+}
+
+type missedInfo struct {
+	Rank     trace.Rank   `json:"rank"`
+	Function string       `json:"function"`
+	Entry    trace.Micros `json:"entry_us"`
+	Injected trace.Micros `json:"injected_us"` // 0 where the truth does not tell
+}
+
+func runEval(ctx context.Context, env *Env, run string, truth []string, asJSON bool) error {
+	planted, err := readTruth(truth)
+	if err != nil {
+		return err
+	}
+	calls, err := readCalls(run)
+	if err != nil {
+		return err
+	}
+	flags, err := readFlags(ctx, run, planted)
+	if err != nil {
+		return err
+	}
+	if calls == 0 && flags.n > 0 {
+		return fmt.Errorf("%s: %d calls are flagged, but totals.calls in run.json is 0", run, flags.n)
+	}
+	result := evaluate(planted, flags, calls)
+	out := bufio.NewWriter(env.Stdout)
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(result)
+	} else {
+		printEval(out, result)
+	}
+	return errors.Join(err, out.Flush())
+}
+
+func printEval(w io.Writer, r *evalResult) {
+	ratio := func(value float64, of int) string {
+		if of == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f %%", 100*value)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "FOUND/PLANTED\tOTHER FLAGS\tPER MILLION CALLS\tPRECISION\tRECALL\t")
+	fmt.Fprintf(t, "%d/%d\t%s\t%.1f\t%s\t%s\t\n", r.Found, r.Planted, grouped(int64(r.Other)), r.OtherPerMillion,
+		ratio(r.Precision, r.Flagged), ratio(r.Recall, r.Planted))
+	_ = t.Flush() // errors stick to w
+	if len(r.MissedList) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, m := range r.MissedList {
+		injected := "a slow kernel"
+		if m.Injected > 0 {
+			injected = grouped(int64(m.Injected)) + " us injected"
+		}
+		fmt.Fprintf(w, "missed: rank %d  %d.%06d  %s  %s\n", m.Rank, m.Entry/1e6, m.Entry%1e6, m.Function, injected)
+	}
+}
+
+// Times of truth and trace differ, as one is taken inside the function and the
+// other around it.
+const (
+	evalSlack   trace.Micros = 100     // between the two, if nothing comes between
+	evalNear    trace.Micros = 1_000   // if something does
+	evalPending trace.Micros = 200_000 // from the launch of a kernel to its start, if streams are busy
+)
+
+// place is what a planted anomaly and a flag must have in common.
+type place struct {
+	rank     trace.Rank
+	function string // without arguments and location
+}
+
+// plainName is the name of a function without arguments and location, as in
+// `apply_source() [{heat2d.cpp} {47,0}]`.
+func plainName(function string) string {
+	if i := strings.IndexAny(function, "( ["); i >= 0 {
+		return function[:i]
+	}
+	return function
+}
+
+// plantedCall is an anomaly that is known to be in the trace.
+type plantedCall struct {
+	rank     trace.Rank
+	function string
+	entry    trace.Micros // of a kernel: its launch
+	exit     trace.Micros
+	injected trace.Micros
+	kernel   bool
+}
+
+func (p *plantedCall) place() place { return place{p.rank, plainName(p.function)} }
+
+// flaggedCall is what is kept of a record.
+type flaggedCall struct {
+	entry, exit trace.Micros
+	kernel      bool // may be one by its name
+	launched    bool // by the call below
+	launch      frame
+}
+
+// frame is a call in a call stack.
+type frame struct {
+	Entry trace.Micros `json:"entry"`
+	Exit  trace.Micros `json:"exit"` // 0 if it was still running
+}
+
+// flags are the flagged calls of a run, of which only those are kept that are
+// where something was planted.
+type flags struct {
+	n  int
+	at map[place][]flaggedCall
+}
+
+// distance tells whether a flag can be that of a planted anomaly, and how far
+// apart in time they are.
+func (p *plantedCall) distance(f *flaggedCall) (trace.Micros, bool) {
+	away := func(t trace.Micros) trace.Micros { return max(t-p.entry, p.entry-t) }
+	switch {
+	case !p.kernel:
+		covers := f.entry <= p.entry+evalSlack && p.exit <= f.exit+evalSlack
+		overlaps := f.entry <= p.exit && p.entry <= f.exit
+		return away(f.entry), covers || overlaps && away(f.entry) < max(evalNear, p.injected/2)
+	case !f.kernel:
+		return 0, false
+	case f.launched:
+		running := f.launch.Exit == 0 || p.entry-evalNear <= f.launch.Exit
+		return away(f.launch.Entry), f.launch.Entry <= p.entry+evalSlack && running
+	}
+	return away(f.entry), p.entry-evalNear <= f.entry && f.entry <= p.entry+evalPending
+}
+
+// evaluate gives each planted anomaly the closest flag that can be its own.
+func evaluate(planted []plantedCall, flags *flags, calls float64) *evalResult {
+	type pair struct {
+		distance      trace.Micros
+		planted, flag int
+	}
+	var pairs []pair
+	for i := range planted {
+		for j := range flags.at[planted[i].place()] {
+			if d, ok := planted[i].distance(&flags.at[planted[i].place()][j]); ok {
+				pairs = append(pairs, pair{d, i, j})
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.planted, b.planted), cmp.Compare(a.flag, b.flag))
+	})
+	type flagID struct {
+		place
+		index int
+	}
+	found, used := make(map[int]bool), make(map[flagID]bool)
+	for _, p := range pairs {
+		id := flagID{planted[p.planted].place(), p.flag}
+		if !found[p.planted] && !used[id] {
+			found[p.planted], used[id] = true, true
+		}
+	}
+	r := &evalResult{
+		Planted: len(planted), Found: len(found), Missed: len(planted) - len(found),
+		Flagged: flags.n, Other: flags.n - len(found),
+		Recall: 1, Precision: 1, MissedList: []missedInfo{},
+	}
+	if r.Planted > 0 {
+		r.Recall = float64(r.Found) / float64(r.Planted)
+	}
+	if r.Flagged > 0 {
+		r.Precision = float64(r.Found) / float64(r.Flagged)
+	}
+	if calls > 0 {
+		r.OtherPerMillion = 1e6 * float64(r.Other) / calls
+	}
+	for i, p := range planted {
+		if !found[i] {
+			r.MissedList = append(r.MissedList, missedInfo{p.rank, p.function, p.entry, p.injected})
+		}
+	}
+	slices.SortStableFunc(r.MissedList, func(a, b missedInfo) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Entry, b.Entry))
+	})
+	return r
+}
+
+// readTruth reads all planted anomalies.
+func readTruth(given []string) (planted []plantedCall, err error) {
+	paths, err := expandTruth(given)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, path := range paths {
+		p, err := readTruthFile(path)
+		planted, errs = append(planted, p...), append(errs, err)
+	}
+	return planted, errors.Join(errs...)
+}
+
+// expandTruth turns files, directories and patterns into the paths of files,
+// each once.
+func expandTruth(given []string) (paths []string, err error) {
+	for _, g := range given {
+		matches := []string{g}
+		info, err := os.Stat(g)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(g, "*?["):
+			if matches, err = filepath.Glob(g); err != nil {
+				return nil, usagef("pattern %q: %w", g, err)
+			}
+			if len(matches) == 0 {
+				return nil, fmt.Errorf("nothing matches %s", g)
+			}
+			matches, err = expandTruth(matches)
+		case err == nil && info.IsDir():
+			matches, err = truthIn(g)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range matches {
+			if !slices.Contains(paths, m) {
+				paths = append(paths, m)
+			}
+		}
+	}
+	return paths, nil
+}
+
+func truthIn(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasPrefix(e.Name(), "truth.") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("%s: no file named truth.* in this directory", dir)
+	}
+	return paths, err
+}
+
+func readTruthFile(path string) (planted []plantedCall, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	lines := bufio.NewScanner(f)
+	n := 0
+	for lines.Scan() {
+		n++
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		parse := parseTruthRow
+		if words[0] == "TRUTH" {
+			parse = parseTruthPairs
+		}
+		p, err := parse(words)
+		if err == nil && p.exit < p.entry {
+			err = errors.New("the anomaly ends before it begins")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		planted = append(planted, p)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", path, n+1, err)
+	}
+	return planted, nil
+}
+
+// truthNumbers reads the numbers of a line and keeps the first error.
+type truthNumbers struct{ err error }
+
+func (n *truthNumbers) read(name, text string, bits int) int64 {
+	v, err := strconv.ParseInt(text, 10, bits)
+	if err != nil && n.err == nil {
+		n.err = fmt.Errorf("%s %q is no whole number, or none that is possible", name, text)
+	}
+	return v
+}
+
+func (n *truthNumbers) rank(text string) trace.Rank { return trace.Rank(n.read("rank", text, 32)) }
+
+func (n *truthNumbers) time(name, text string) trace.Micros {
+	return trace.Micros(n.read(name, text, 64))
+}
+
+func parseTruthRow(words []string) (p plantedCall, err error) {
+	if len(words) != 6 {
+		return p, fmt.Errorf("%d words, want 6: rank, iteration, function, entry_us, exit_us, injected_us; or TRUTH kind=KIND and more", len(words))
+	}
+	var n truthNumbers
+	n.read("iteration", words[1], 64)
+	p = plantedCall{
+		rank: n.rank(words[0]), function: words[2], entry: n.time("entry_us", words[3]),
+		exit: n.time("exit_us", words[4]), injected: n.time("injected_us", words[5]),
+	}
+	return p, n.err
+}
+
+func parseTruthPairs(words []string) (p plantedCall, err error) {
+	values := map[string]string{"rank": "0"}
+	last := ""
+	for _, w := range words[1:] {
+		key, value, ok := strings.Cut(w, "=")
+		switch {
+		case ok:
+			last, values[key] = key, value
+		case last == "":
+			return p, fmt.Errorf("%q is not of the form KEY=VALUE", w)
+		default:
+			values[last] += " " + w // f(int, int) is one value
+		}
+	}
+	var n truthNumbers
+	need := func(key string) string {
+		if values[key] == "" && n.err == nil {
+			n.err = fmt.Errorf("%s= is missing", key)
+		}
+		return values[key]
+	}
+	p.rank = n.rank(values["rank"])
+	switch kind := values["kind"]; kind {
+	case "gpu_slow":
+		p.kernel, p.function = true, need("kernel")
+		p.entry = n.time("launch_us", need("launch_us"))
+		p.exit = p.entry
+	case "host_sleep":
+		p.function = need("func")
+		p.entry, p.exit = n.time("start_us", need("start_us")), n.time("end_us", need("end_us"))
+		p.injected = p.exit - p.entry
+	default:
+		return p, fmt.Errorf("kind=%s is none of gpu_slow, host_sleep", kind)
+	}
+	return p, n.err
+}
+
+// readCalls returns how many calls of a run were analysed.
+func readCalls(run string) (float64, error) {
+	path := filepath.Join(run, "run.json")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%s is not the directory of an analysed run: %w", run, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var info struct {
+		Totals struct {
+			Calls *float64 `json:"calls"`
+		} `json:"totals"`
+	}
+	err = json.Unmarshal(text, &info)
+	switch {
+	case err != nil:
+	case info.Totals.Calls == nil:
+		err = errors.New("no totals.calls, the number of calls that were analysed")
+	case *info.Totals.Calls < 0:
+		err = fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
+	default:
+		return *info.Totals.Calls, nil
+	}
+	return 0, fmt.Errorf("%s: %w", path, err)
+}
+
+// readFlags reads the records of a run, one file after the other.
+func readFlags(ctx context.Context, run string, planted []plantedCall) (*flags, error) {
+	found := &flags{at: make(map[place][]flaggedCall)}
+	for i := range planted {
+		found.at[planted[i].place()] = nil
+	}
+	var dir string
+	var seen map[string]bool // events of the rank
+	err := filepath.WalkDir(filepath.Join(run, "records"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".anomalies.json") {
+			return cmp.Or(err, ctx.Err())
+		}
+		if dir != filepath.Dir(path) {
+			dir, seen = filepath.Dir(path), make(map[string]bool)
+		}
+		if err := found.addFile(path, seen); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return ctx.Err()
+	})
+	return found, err
+}
+
+// evalRecord is the part of a record that matters here.
+type evalRecord struct {
+	Rank      *trace.Rank   `json:"rid"`
+	Func      *string       `json:"func"`
+	Entry     *trace.Micros `json:"entry"`
+	Exit      *trace.Micros `json:"exit"`
+	EventID   string        `json:"event_id"`
+	Status    string        `json:"status"`
+	GPUParent gpuParent     `json:"gpu_parent"`
+}
+
+// gpuParent is the call that launched a kernel, and those around that.
+type gpuParent struct{ CallStack []frame }
+
+// UnmarshalJSON takes objects; a parent that is not known may be null or a
+// sentence that says why.
+func (p *gpuParent) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return nil
+	}
+	var object struct {
+		CallStack []frame `json:"call_stack"`
+	}
+	err := json.Unmarshal(text, &object)
+	p.CallStack = object.CallStack
+	return err
+}
+
+func (f *flags) addFile(path string, seen map[string]bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only read from
+	dec := json.NewDecoder(bufio.NewReader(file))
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
+		return fmt.Errorf("no array of records: %w", cmp.Or(err, errors.New("it does not begin with [")))
+	}
+	for i := 0; dec.More(); i++ {
+		var r evalRecord
+		err := dec.Decode(&r)
+		if err == nil {
+			err = f.add(&r, seen)
+		}
+		if err != nil {
+			return fmt.Errorf("record %d: %w", i, err)
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return fmt.Errorf("the array does not end: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("something follows the array at byte %d", dec.InputOffset())
+	}
+	return nil
+}
+
+func (f *flags) add(r *evalRecord, seen map[string]bool) error {
+	switch {
+	case r.Rank == nil || r.Func == nil || r.Entry == nil || r.Exit == nil:
+		return errors.New("one of rid, func, entry, exit is missing")
+	case r.EventID != "" && seen[r.EventID]:
+		return fmt.Errorf("event %s of this rank has a record already", r.EventID)
+	}
+	seen[r.EventID] = true
+	switch r.Status {
+	case "", "confirmed", "promoted":
+		f.n++
+	case "withdrawn":
+		return nil
+	default:
+		return fmt.Errorf("status %q is none of confirmed, promoted, withdrawn", r.Status)
+	}
+	at := place{*r.Rank, plainName(*r.Func)}
+	calls, ok := f.at[at]
+	if !ok {
+		return nil
+	}
+	arguments := (*r.Func)[len(at.function):]
+	call := flaggedCall{entry: *r.Entry, exit: *r.Exit, kernel: arguments == "" || arguments[0] == '('}
+	if stack := r.GPUParent.CallStack; len(stack) > 0 {
+		call.launched, call.launch = true, stack[0]
+	}
+	f.at[at] = append(calls, call)
+	return nil
+}

@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/tracetest"
+)
+
+// eval runs the command and returns what it printed.
+func eval(t *testing.T, given ...string) (string, error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := newEvalCmd(&Env{Stdout: &stdout, Stderr: &stderr})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(given)
+	err := cmd.ExecuteContext(t.Context())
+	if stderr.Len() > 0 {
+		t.Errorf("%q wrote %q to standard error", given, stderr.String())
+	}
+	return stdout.String(), err
+}
+
+// evalJSON runs the command with --json.
+func evalJSON(t *testing.T, run, truth string) evalResult {
+	t.Helper()
+	out, err := eval(t, "--json", run, truth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r evalResult
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return r
+}
+
+func writeFile(t *testing.T, content string, path ...string) string {
+	t.Helper()
+	name := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// newRun makes the directory of a run with these records, all in one step.
+func newRun(t *testing.T, calls int, records ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, fmt.Sprintf(`{"program":"heat2d","totals":{"calls":%d,"steps":42}}`, calls), dir, "run.json")
+	writeFile(t, "["+strings.Join(records, ",\n")+"]", dir, "records", "0", "0", "3.anomalies.json")
+	return dir
+}
+
+// record is one of a function of heat2d, with keys that do not matter.
+func record(rank int, function string, entry, exit int64, more string) string {
+	return fmt.Sprintf(`{"algo_params":{"histogram":{"Bin Counts":[2,6]}},"call_stack":[{"entry":%[3]d,"func":"x"}],
+		"pid":0,"rid":%[1]d,"tid":0,"func":"%[2]s() [{/src/heat2d.cpp} {47,0}]","entry":%[3]d,"exit":%[4]d,
+		"event_id":"%[1]d:0:%[3]d","runtime_exclusive":%[5]d,"is_gpu_event":false,"gpu_parent":null%[6]s}`,
+		rank, function, entry, exit, exit-entry, more)
+}
+
+// Lines of a recorded truth.1, and the first call as TAU saw it.
+const (
+	truth1 = `1 1 apply_source 1794703327316722 1794703327318664 1827
+1 70 apply_source 1794703327393963 1794703327401010 7046
+1 87 unpack_halo 1794703327417802 1794703327421841 4036
+`
+	truth1Entry, truth1Exit = 1794703327316719, 1794703327318670
+)
+
+func TestEvalCountsWhatWasFoundMissedAndFlaggedBeside(t *testing.T) {
+	truth := writeFile(t, truth1, t.TempDir(), "truth.1")
+	run := newRun(t, 500_000,
+		record(1, "apply_source", truth1Entry, truth1Exit, `,"status":"confirmed"`),
+		record(1, "unpack_halo", 1794703327417790, 1794703327421850, `,"status":"promoted"`),
+		record(1, "update_row", 1794703327417791, 1794703327421850, ``),
+		record(1, "apply_source", 1794703327393960, 1794703327401020, `,"status":"withdrawn"`))
+	// A second rank has an anomaly at the same time.
+	writeFile(t, "["+record(2, "unpack_halo", 1794703327417790, 1794703327421850, "")+"]", run, "records", "0", "2", "3.anomalies.json")
+	writeFile(t, "[]", run, "records", "0", "2", "4.anomalies.json")
+	writeFile(t, "not read", run, "records", "0", "2", "4.normal.json")
+
+	got := evalJSON(t, run, truth)
+	want := evalResult{
+		Planted: 3, Found: 2, Missed: 1, Flagged: 4, Other: 2,
+		Recall: 2.0 / 3, Precision: 0.5, OtherPerMillion: 4,
+		MissedList: []missedInfo{{1, "apply_source", 1794703327393963, 7046}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+
+	table, err := eval(t, run, truth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(table, "\n")
+	if got, want := strings.Fields(lines[1]), strings.Fields("2/3 2 4.0 50.0 % 66.7 %"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q in\n%s", got, want, table)
+	}
+	if want := "missed: rank 1  1794703327.393963  apply_source  7,046 us injected"; !slices.Contains(lines, want) {
+		t.Errorf("no line %q in\n%s", want, table)
+	}
+}
+
+func TestEvalJSONHasTheseKeys(t *testing.T) {
+	out, err := eval(t, "--json", newRun(t, 10), writeFile(t, "", t.TempDir(), "truth.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"planted": 0.0, "found": 0.0, "missed": 0.0, "flagged": 0.0, "other": 0.0, "recall": 1.0, "precision": 1.0,
+		"other_per_million_calls": 0.0, "missed_list": []any{},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+// TestEvalOfTimes plants one anomaly from 100000 to 103000 us of which 2800 us
+// were injected.
+func TestEvalOfTimes(t *testing.T) {
+	truth := writeFile(t, "1 7 pack_halo 100000 103000 2800\n", t.TempDir(), "truth.1")
+	f := func(found bool, function string, entry, exit int64) {
+		t.Helper()
+		if r := evalJSON(t, newRun(t, 10, record(1, function, entry, exit, "")), truth); (r.Found == 1) != found || r.Missed != 1-r.Found {
+			t.Errorf("%s from %d to %d: found %d, want %t", function, entry, exit, r.Found, found)
+		}
+	}
+	f(true, "pack_halo", 99_995, 103_002)
+	f(true, "pack_halo", 50_000, 200_000) // covers it
+	f(true, "pack_halo", 100_100, 102_900)
+	f(true, "pack_halo", 101_399, 102_000) // overlaps, half the injected time apart
+	f(false, "pack_halo", 101_400, 102_000)
+	f(false, "pack_halo", 98_700, 102_000-2_001) // ends before it
+	f(false, "pack_halo", 50_000, 101_000)
+	f(false, "pack_halo", 103_001, 106_000)
+	f(false, "pack_hal", 99_995, 103_002)
+	f(false, "pack_halo2", 99_995, 103_002)
+	f(false, "unpack_halo", 99_995, 103_002)
+
+	short := writeFile(t, "1 7 pack_halo 100000 100900 700\n", t.TempDir(), "truth.1")
+	if r := evalJSON(t, newRun(t, 10, record(1, "pack_halo", 100_890, 101_500, "")), short); r.Found != 1 {
+		t.Errorf("an overlapping call less than 1000 us apart does not count")
+	}
+}
+
+func TestEvalNeverCountsAFlagOrAnAnomalyTwice(t *testing.T) {
+	dir := t.TempDir()
+	// Both planted ones are in one call, or nearly so.
+	truth := writeFile(t, "0 1 f 1000 1400 300\n0 2 f 1500 1900 300\n", dir, "truth.0")
+	if r := evalJSON(t, newRun(t, 10, record(0, "f", 990, 2000, "")), truth); r.Found != 1 || r.Other != 0 || r.MissedList[0].Entry != 1500 {
+		t.Errorf("one flag for two: %+v", r)
+	}
+	// The closer flag is taken, the other is beside.
+	truth = writeFile(t, "0 1 f 1000 1400 300\n", dir, "truth.0")
+	if r := evalJSON(t, newRun(t, 10, record(0, "f", 500, 2000, ""), record(0, "f", 990, 1500, "")), truth); r.Found != 1 || r.Other != 1 {
+		t.Errorf("two flags for one: %+v", r)
+	}
+	// Each takes the closer one, whatever their order.
+	truth = writeFile(t, "0 1 f 1500 1600 90\n0 2 f 1000 1100 90\n", dir, "truth.0")
+	if r := evalJSON(t, newRun(t, 10, record(0, "f", 990, 1700, ""), record(0, "f", 1490, 1700, "")), truth); r.Found != 2 || r.Other != 0 {
+		t.Errorf("two flags for two: %+v", r)
+	}
+}
+
+func TestEvalOfKernelsAndTheirHost(t *testing.T) {
+	truth := tracetest.Root("testdata", "traces", "gpu-BP5", "truth.txt")
+	kernel := func(id int, function string, entry int64, parent string) string {
+		return fmt.Sprintf(`{"pid":0,"rid":0,"tid":6,"func":%q,"entry":%d,"exit":%d,"event_id":"0:3:%d","is_gpu_event":true,"gpu_parent":%s}`,
+			function, entry, entry+10237, id, parent)
+	}
+	launch := func(entry, exit int64) string {
+		return fmt.Sprintf(`{"event_id":"0:3:1361","tid":0,"call_stack":[{"entry":%d,"exit":%d,"func":"cudaLaunchKernel"},{"entry":1,"exit":0}]}`, entry, exit)
+	}
+	const stencil = "stencil_kernel(float*, float const*, int, int)"
+	run := newRun(t, 1_000_000,
+		kernel(1, stencil, 1794706448286487, launch(1794706448286459, 1794706448286489)),
+		kernel(2, "stencil_kernel", 1794706448853048, `"the launch was not seen"`),
+		kernel(3, stencil, 1794706449390005, launch(1794706449389970, 0)), // still running
+		// The last launch is that of another kernel, of a later call, of an earlier call.
+		kernel(4, "stencil_kernel2(float*)", 1794706449954023, launch(1794706449953995, 1794706449954010)),
+		kernel(5, stencil, 1794706449954023, launch(1794706449954995, 1794706449955010)),
+		kernel(6, stencil, 1794706449954023, launch(1794706449952900, 1794706449952980)),
+		kernel(7, "stencil_kernel [sampled]", 1794706449954023, "null"),
+		`{"rid":0,"func":"assemble(int) [{gpuapp.cu} {71,0}]","entry":1794706448653700,"exit":1794706448683899}`,
+		`{"rid":1,"func":"assemble(int) [{gpuapp.cu} {71,0}]","entry":1794706449708600,"exit":1794706449738800}`)
+	got := evalJSON(t, run, truth)
+	missed := []missedInfo{{0, "assemble(int)", 1794706449708666, 30077}, {0, "stencil_kernel", 1794706449953989, 0}}
+	if got.Planted != 6 || got.Found != 4 || got.Flagged != 9 || !reflect.DeepEqual(got.MissedList, missed) {
+		t.Errorf("got %+v, want 4 of 6 found and missed %+v", got, missed)
+	}
+	if table, err := eval(t, run, truth); err != nil || !strings.Contains(table, "stencil_kernel  a slow kernel\n") {
+		t.Errorf("got %v and\n%s", err, table)
+	}
+
+	f := func(found bool, after int64) { // the launch, without a parent
+		t.Helper()
+		one := writeFile(t, "TRUTH rank=0 kind=gpu_slow kernel=k launch_us=500000 note=a b\n", t.TempDir(), "truth.txt")
+		if r := evalJSON(t, newRun(t, 10, kernel(1, "k(int)", 500_000+after, "null")), one); (r.Found == 1) != found {
+			t.Errorf("kernel %d us after its launch: found %d, want %t", after, r.Found, found)
+		}
+	}
+	f(true, 200_000)
+	f(false, 200_001)
+	f(true, -1_000)
+	f(false, -1_001)
+}
+
+func TestEvalReadsTruthFromFilesDirectoriesAndPatterns(t *testing.T) {
+	dir := t.TempDir()
+	one := writeFile(t, "# planted by hand\n\n0 1 f 1000 1400 300\n", dir, "truth.0")
+	two := writeFile(t, "1 1 f 1000 1400 300\nTRUTH iter=2 kind=host_sleep func=g(int, int) start_us=5 end_us=9 rank=3\n", dir, "truth.1")
+	writeFile(t, "not read", dir, "README.txt")
+	writeFile(t, "not read", dir, "truth.d", "x")
+	run := newRun(t, 10)
+	f := func(planted int, truth ...string) {
+		t.Helper()
+		out, err := eval(t, append([]string{run}, truth...)...)
+		if want := fmt.Sprintf("0/%d ", planted); err != nil || !strings.Contains(out, want) {
+			t.Errorf("%q: got %v and\n%swant %q", truth, err, out, want)
+		}
+	}
+	f(1, one)
+	f(2, two)
+	f(3, one, two)
+	f(3, dir)
+	f(3, filepath.Join(dir, "truth.[0-9]"))
+	f(3, dir+"*", one, dir) // each file once
+}
+
+func TestEvalExplainsWhatItCannotRead(t *testing.T) {
+	good := newRun(t, 10)
+	truth := writeFile(t, truth1, t.TempDir(), "truth.1")
+	f := func(run, truth string, want ...string) {
+		t.Helper()
+		out, err := eval(t, run, truth)
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) || out != "" {
+				t.Errorf("got error %v and %q, want %q", err, out, w)
+			}
+		}
+		if _, usage := errors.AsType[usageError](err); usage {
+			t.Errorf("%v is a usage error", err)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	f(missing, truth, missing, "not the directory of an analysed run")
+	f(good, missing, missing, "no such file")
+	f(good, missing+"*", "nothing matches", missing)
+	f(good, t.TempDir(), "no file named truth.*")
+
+	line := func(text string, want ...string) {
+		t.Helper()
+		path := writeFile(t, "\n"+text+"\n", t.TempDir(), "truth.0")
+		f(good, path, append(want, path+":2: ")...)
+	}
+	line("0 1 f 1000 1400", "5 words, want 6")
+	line("0 1 f 1000 x 300", `exit_us "x" is no whole number`)
+	line("9999999999 1 f 1000 1400 300", `rank "9999999999"`)
+	line("0 1 f 1400 1000 300", "ends before it begins")
+	line("TRUTH kind=melted", "kind=melted is none of")
+	line("TRUTH kind=gpu_slow launch_us=5", "kernel= is missing")
+	line("TRUTH kind=gpu_slow kernel=k", "launch_us= is missing")
+	line("TRUTH kind=host_sleep func=f start_us=7 end_us=5", "ends before it begins")
+	line("TRUTH here kind=gpu_slow", `"here" is not of the form`)
+	line(strings.Repeat("x", 1<<17), "too long")
+
+	two := t.TempDir()
+	f(good, filepath.Dir(writeFile(t, "a", filepath.Dir(writeFile(t, "b", two, "truth.0")), "truth.1")), "truth.0:1: ", "truth.1:1: ")
+
+	about := func(text string, want string) {
+		t.Helper()
+		run := newRun(t, 10)
+		path := writeFile(t, text, run, "run.json")
+		f(run, truth, path, want)
+	}
+	about("{", "unexpected end")
+	about(`{"totals":{}}`, "no totals.calls")
+	about(`{"totals":{"calls":"many"}}`, "cannot unmarshal string")
+	about(`{"totals":{"calls":-1}}`, "totals.calls is -1")
+	f(newRun(t, 0, record(0, "f", 1, 2, "")), truth, "1 calls are flagged, but totals.calls in run.json is 0")
+
+	records := func(text string, want string) {
+		t.Helper()
+		run := newRun(t, 10)
+		path := writeFile(t, text, run, "records", "0", "1", "12.anomalies.json")
+		f(run, truth, path, want)
+	}
+	r := record(1, "f", 1, 2, "")
+	records("", "no array of records: EOF")
+	records(r, "no array of records: it does not begin with [")
+	records("["+r, "the array does not end")
+	records("["+r+`,{"rid":1`, "record 1: unexpected EOF")
+	records("["+r+"] []", "something follows the array")
+	records("["+r+","+r+"]", "record 1: event 1:0:1 of this rank has a record already")
+	records(`[{"rid":1,"func":"f","entry":5}]`, "record 0: one of rid, func, entry, exit is missing")
+	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", `status "perhaps" is none of`)
+
+	lost := newRun(t, 10)
+	if err := os.RemoveAll(filepath.Join(lost, "records")); err != nil {
+		t.Fatal(err)
+	}
+	f(lost, truth, filepath.Join(lost, "records"), "no such file")
+
+	if _, err := eval(t, good); err == nil || !strings.Contains(err.Error(), "requires at least 2 arg") {
+		t.Errorf("without truth: got %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+// Package outlier decides which executions of a function took a time that does
+// not fit. A Model is what was learned of a function; it merges exactly, so
+// that the model of many ranks is that of all their calls. A Judge is made from
+// a model and settings, does not change, and gives each time a score and a
+// verdict. The package is pure.
+package outlier
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Algorithm names a detector.
+type Algorithm string
+
+// The detectors.
+const (
+	SSTD  Algorithm = "sstd"  // too many standard deviations from the mean
+	HBOS  Algorithm = "hbos"  // in a bin of the histogram that is too rare
+	COPOD Algorithm = "copod" // too far out in a tail of the distribution
+)
+
+// Config says how to judge.
+type Config struct {
+	Algorithm  Algorithm
+	Sigma      float64 // sstd: standard deviations that are still normal
+	Threshold  float64 // hbos, copod: share of the range of scores that is still normal, 0 to 1
+	MinSamples int     // executions that must be known before any is judged
+	// IncludeSelf leaves the judged execution's own contribution in the
+	// model, as the original did, where it helps to hide itself.
+	IncludeSelf bool
+	// Thresholds replace Sigma or Threshold for functions that match; the
+	// first that does counts.
+	Thresholds []Override
+	// Ignore holds patterns of functions that are never judged.
+	Ignore []string
+}
+
+// Override is a threshold for functions whose name matches a pattern, in which
+// * stands for any text and ? for any character.
+type Override struct {
+	Pattern string
+	Value   float64
+}
+
+// Default returns the usual settings.
+func Default() Config {
+	return Config{Algorithm: HBOS, Sigma: 6, Threshold: 0.99, MinSamples: 30}
+}
+
+// Validate says all that is wrong with the settings.
+func (c Config) Validate() error {
+	var errs []error
+	if !slices.Contains([]Algorithm{SSTD, HBOS, COPOD}, c.Algorithm) {
+		errs = append(errs, fmt.Errorf("algorithm %q is none of sstd, hbos, copod", c.Algorithm))
+	}
+	check := func(what string, v float64) {
+		if c.Algorithm == SSTD && (v <= 0 || math.IsNaN(v)) {
+			errs = append(errs, fmt.Errorf("%s: %v standard deviations are not positive", what, v))
+		}
+		if c.Algorithm != SSTD && (v <= 0 || v > 1 || math.IsNaN(v)) {
+			errs = append(errs, fmt.Errorf("%s: %v is not between 0 and 1", what, v))
+		}
+	}
+	if c.Algorithm == SSTD {
+		check("sigma", c.Sigma)
+	} else {
+		check("threshold", c.Threshold)
+	}
+	for _, o := range c.Thresholds {
+		check(fmt.Sprintf("threshold of %q", o.Pattern), o.Value)
+	}
+	if c.MinSamples < 1 {
+		errs = append(errs, fmt.Errorf("minimum of %d samples is not positive", c.MinSamples))
+	}
+	return errors.Join(errs...)
+}
+
+// Rules are the settings for functions, found by their names.
+type Rules struct {
+	cfg      Config
+	ignore   []*regexp.Regexp
+	override []*regexp.Regexp
+}
+
+// NewRules prepares the settings, which must be valid.
+func NewRules(cfg Config) *Rules {
+	r := &Rules{cfg: cfg}
+	for _, p := range cfg.Ignore {
+		r.ignore = append(r.ignore, Glob(p))
+	}
+	for _, o := range cfg.Thresholds {
+		r.override = append(r.override, Glob(o.Pattern))
+	}
+	return r
+}
+
+// Config returns the settings that the rules were made from.
+func (r *Rules) Config() Config { return r.cfg }
+
+// Ignored reports whether a function is never judged.
+func (r *Rules) Ignored(name string) bool {
+	return slices.ContainsFunc(r.ignore, func(p *regexp.Regexp) bool { return p.MatchString(name) })
+}
+
+// Threshold returns the threshold of a function, in the unit of the algorithm.
+func (r *Rules) Threshold(name string) float64 {
+	for i, p := range r.override {
+		if p.MatchString(name) {
+			return r.cfg.Thresholds[i].Value
+		}
+	}
+	if r.cfg.Algorithm == SSTD {
+		return r.cfg.Sigma
+	}
+	return r.cfg.Threshold
+}
+
+// Glob translates a pattern of function names. Names of functions are full of brackets and
+// slashes, so only * and ? are special, and they match those, too.
+func Glob(pattern string) *regexp.Regexp {
+	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile(`(?s)^` + p + `$`)
+}

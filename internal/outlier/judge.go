@@ -1,0 +1,274 @@
+package outlier
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/stats"
+)
+
+// Verdict is what a Judge thinks of a time.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// NotJudged: too little is known of the function.
+	NotJudged Verdict = iota
+	// Normal: it fits.
+	Normal
+	// Candidate: it fits, but so closely that with more knowledge of the
+	// function it may not.
+	Candidate
+	// Outlier: it does not fit.
+	Outlier
+)
+
+// Judge decides about the times of one function. It does not change and may
+// be used by many goroutines.
+type Judge struct {
+	algorithm Algorithm
+	enough    bool
+	self      uint64 // what the judged time contributed itself: 1, or 0 to leave it in
+	threshold float64
+
+	// hbos and copod
+	hist  *stats.Histogram
+	limit float64 // the score from which on a time is an outlier
+	skew  float64
+	below []float64 // values below each bin from first on, and one beyond
+	first int
+
+	// sstd
+	stats stats.RunStats
+
+	// One entry for each bin from first on: whether a time in it can be
+	// anything but normal. Beyond its ends all can.
+	suspect []bool
+}
+
+// emptyShare stands for the share of values in an empty bin: its logarithm
+// is the highest score.
+const emptyShare = 78.88e-32
+
+// floorScore keeps models in which all values are alike from calling them all
+// rare.
+var floorScore = math.Log2(1.00001)
+
+// NewJudge makes the judge of a function from what was learned of it. The model
+// must not change while the judge is in use.
+func (r *Rules) NewJudge(name string, m *Model) *Judge {
+	j := &Judge{
+		algorithm: r.cfg.Algorithm, threshold: r.Threshold(name), hist: &m.Hist, stats: m.Stats, self: 1,
+		enough: m.Count() >= uint64(r.cfg.MinSamples),
+	}
+	if r.cfg.IncludeSelf {
+		j.self = 0
+	}
+	if !j.enough {
+		return j
+	}
+	last := 0
+	j.first = -1
+	for bin := range m.Hist.Bins() {
+		if j.first < 0 {
+			j.first = bin
+		}
+		last = bin
+	}
+	switch j.algorithm {
+	case HBOS:
+		j.prepareHBOS()
+	case COPOD:
+		j.prepareCOPOD(last)
+	}
+	j.suspect = make([]bool, last-j.first+1)
+	for i := range j.suspect {
+		bin := j.first + i
+		low, high := stats.BinLow(bin), stats.BinLow(bin+1)-1
+		// Scores rise towards the ends of a bin, never inside it.
+		_, a := j.verdict(low)
+		_, b := j.verdict(high)
+		j.suspect[i] = a != Normal || b != Normal
+	}
+	return j
+}
+
+// Suspect reports whether a time can be anything but normal. It is cheap, and
+// for nearly all times it is all that is needed.
+func (j *Judge) Suspect(v int64) bool {
+	i := stats.BinOf(v) - j.first
+	return uint(i) >= uint(len(j.suspect)) || j.suspect[i]
+}
+
+// Judge returns the score of a time, the higher the rarer, and the verdict.
+// The score of what is not judged is -1.
+func (j *Judge) Judge(v int64) (float64, Verdict) {
+	if !j.enough {
+		return -1, NotJudged
+	}
+	return j.verdict(v)
+}
+
+// Oddness orders times from typical to odd as their scores do, at less cost.
+func (j *Judge) Oddness(v int64) float64 {
+	switch j.algorithm {
+	case SSTD:
+		return math.Abs(float64(v) - j.stats.Mean)
+	case HBOS:
+		return -float64(j.hist.Count(stats.BinOf(v)))
+	}
+	return j.tail(v, 0)
+}
+
+// Enough reports whether the model suffices to judge.
+func (j *Judge) Enough() bool { return j.enough }
+
+func (j *Judge) verdict(v int64) (score float64, verdict Verdict) {
+	switch j.algorithm {
+	case SSTD:
+		return j.sstd(v)
+	case HBOS:
+		return j.hbos(v)
+	}
+	return j.copod(v)
+}
+
+// sstd counts standard deviations from the mean.
+func (j *Judge) sstd(v int64) (float64, Verdict) {
+	s := j.stats
+	if j.self > 0 {
+		s.Remove(float64(v))
+	}
+	sigma := s.Stddev()
+	d := math.Abs(float64(v) - s.Mean)
+	score := d / max(sigma, 1e-10)
+	switch {
+	case d > float64(j.threshold*sigma):
+		return score, Outlier
+	case d > float64(nearSSTD*float64(j.threshold*sigma)):
+		return score, Candidate
+	}
+	return score, Normal
+}
+
+// nearSSTD is the share of the threshold from which on a time is a candidate:
+// the deviation shrinks when the outliers among the first values get company.
+const nearSSTD = 0.5
+
+// rarity is the score of a share of all values.
+func rarity(share float64) float64 { return -math.Log2(share + emptyShare) }
+
+func (j *Judge) prepareHBOS() {
+	low, high := math.Inf(1), math.Inf(-1)
+	total := float64(j.hist.Total())
+	for _, n := range j.hist.Bins() {
+		s := rarity(float64(n) / total)
+		low, high = min(low, s), max(high, s)
+	}
+	j.limit = max(low+float64(j.threshold*(high-low)), floorScore)
+}
+
+// hbos scores a time by how few others share its bin.
+func (j *Judge) hbos(v int64) (float64, Verdict) {
+	n := j.hist.Count(stats.BinOf(v))
+	total := j.hist.Total()
+	if n > 0 {
+		n -= j.self
+		total -= j.self
+	}
+	score := rarity(float64(n) / float64(max(total, 1)))
+	switch {
+	case score >= j.limit:
+		return score, Outlier
+	case n <= nearHBOS:
+		return score, Candidate
+	}
+	return score, Normal
+}
+
+// nearHBOS is the number of others in its bin up to which a time is a
+// candidate: so few may turn out to be few in the end.
+const nearHBOS = 3
+
+func (j *Judge) prepareCOPOD(last int) {
+	sum := 0.0
+	for bin := j.first; bin <= last+1; bin++ {
+		j.below = append(j.below, sum)
+		sum += float64(j.hist.Count(bin))
+	}
+	m := j.hist.Moments()
+	if m.N > 1 && m.M2 > 0 {
+		j.skew = m.N / (m.N - 1) * (m.M3 / m.N) / math.Pow(m.M2/m.N, 1.5)
+	}
+	low, high := rarity(0), -rarity(0)
+	for bin := range j.hist.Bins() {
+		s := j.tail(int64(stats.BinMiddle(bin)), 0)
+		low, high = min(low, s), max(high, s)
+	}
+	j.limit = max(low+float64(j.threshold*(high-low)), floorScore)
+}
+
+// copod scores a time by how far out it lies in the tails.
+func (j *Judge) copod(v int64) (float64, Verdict) {
+	score := j.tail(v, float64(j.self))
+	switch {
+	case score >= j.limit:
+		return score, Outlier
+	case score >= float64(nearCOPOD*j.limit):
+		return score, Candidate
+	}
+	return score, Normal
+}
+
+const nearCOPOD = 0.9
+
+// tail is the score of v among all other values.
+func (j *Judge) tail(v int64, self float64) float64 {
+	total := float64(j.hist.Total())
+	bin := stats.BinOf(v)
+	at, below := 0.0, 0.0
+	switch i := bin - j.first; {
+	case i < 0:
+	case i >= len(j.below):
+		below = total
+	default:
+		at, below = float64(j.hist.Count(bin)), j.below[i]
+	}
+	if at > 0 {
+		at -= self
+		total -= self
+	}
+	width := float64(stats.BinLow(bin+1) - stats.BinLow(bin))
+	// Half of what equals v lies on either side of it.
+	part := at * (float64(v-stats.BinLow(bin)) + 0.5) / width
+	share := func(n float64) float64 { return min(1, (n+1)/max(total, 1)) }
+	left, right := below+part, total-below-part
+	l, r := rarity(0), rarity(0)
+	if left > 0 || at > 0 {
+		l = rarity(share(left))
+	}
+	if right > 0 || at > 0 {
+		r = rarity(share(right))
+	}
+	sign := func(x float64) float64 {
+		switch {
+		case x > 0:
+			return 1
+		case x < 0:
+			return -1
+		}
+		return 0
+	}
+	return max((l+r)/2, -sign(j.skew-1)*l+sign(j.skew+1)*r)
+}
+
+// MarshalJSON writes the model as the schema's algo_params.
+func (j *Judge) MarshalJSON() ([]byte, error) {
+	if j.algorithm == SSTD {
+		return json.Marshal(j.stats)
+	}
+	return json.Marshal(struct {
+		Histogram *stats.Histogram `json:"histogram"`
+		Threshold float64          `json:"internal_global_threshold"`
+	}{j.hist, j.limit})
+}

@@ -1,0 +1,129 @@
+// Package provenance keeps an execution with everything around it: its call
+// stack, its counters, what ran before and after on the same thread, messages,
+// the GPU and the call that launched it, the state of the node. A Capture is
+// taken while the step is at hand and holds numbers only; a Record is made from
+// it when it is written, in the schema of the provenance database.
+package provenance
+
+import (
+	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Kind says why an execution is kept.
+type Kind uint8
+
+// The kinds.
+const (
+	Anomaly   Kind = iota // it was flagged
+	Candidate             // it was close to being flagged
+	Held                  // too little was known of its function to judge it
+	Typical               // the most typical execution of a function with an anomaly
+)
+
+// Frame is a call as stacks and windows show it.
+type Frame struct {
+	Func       trace.FuncID
+	Step       int32
+	Row        uint32
+	Entry      trace.Micros
+	Exit       trace.Micros // 0: open
+	ParentStep int32        // -1: no parent
+	ParentRow  uint32
+	Anomalous  bool
+}
+
+// Comm is a message and the call it belongs to.
+type Comm struct {
+	trace.Event
+	Step int32
+	Row  uint32
+}
+
+// Launch is the call that launched a GPU kernel.
+type Launch struct {
+	Thread trace.Thread
+	Stack  []Frame // the call first
+}
+
+// Field is one value of the state of the node.
+type Field struct {
+	Counter trace.CounterID
+	Value   uint64
+}
+
+// Capture is an execution and all around it. Functions and counters are those
+// of the trace that it comes from.
+type Capture struct {
+	Kind      Kind
+	Thread    trace.Thread
+	IOStep    int32 // in which it was judged
+	StepStart trace.Micros
+	StepEnd   trace.Micros
+	Exclusive trace.Micros
+	Score     float64
+
+	Stack     []Frame // the execution first
+	Counters  []trace.Event
+	Window    []Frame
+	Comms     []Comm
+	IsGPU     bool
+	Launches  []Launch // of a GPU kernel: usually one
+	NodeTime  trace.Micros
+	NodeState []Field
+}
+
+// Call is the execution itself.
+func (c *Capture) Call() *Frame { return &c.Stack[0] }
+
+// ID names the execution.
+func (c *Capture) ID(rank trace.Rank) trace.EventID {
+	return trace.EventID{Rank: rank, Step: int(c.Stack[0].Step), Row: c.Stack[0].Row}
+}
+
+// Take fills c with the call number call of a thread and up to window calls
+// before and after it. What is not of the thread, such as Kind, Score, the
+// step and the state of the node, is left to the caller. It reuses c's memory.
+func (c *Capture) Take(t *callstack.Thread, call int32, window int, isGPU bool) {
+	c.Thread, c.IsGPU = t.ID, isGPU
+	c.Exclusive = t.Calls[call].Exclusive()
+	c.Stack = stackOf(c.Stack[:0], t, call)
+	c.Counters = c.Counters[:0]
+	c.Window, c.Comms, c.Launches = c.Window[:0], c.Comms[:0], c.Launches[:0]
+	var sides []trace.Event
+	for _, e := range t.SidesOf(sides, call) {
+		if e.Kind == trace.Count {
+			c.Counters = append(c.Counters, e)
+		}
+	}
+	from := max(0, int(call)-window)
+	to := min(len(t.Calls), int(call)+window+1)
+	for i := from; i < to; i++ {
+		f := frameOf(&t.Calls[i])
+		c.Window = append(c.Window, f)
+		for _, e := range t.SidesOf(sides, int32(i)) {
+			if e.Kind == trace.Send || e.Kind == trace.Recv {
+				c.Comms = append(c.Comms, Comm{Event: e, Step: f.Step, Row: f.Row})
+			}
+		}
+	}
+	if isGPU {
+		for thread, partner := range t.Partners(call) {
+			c.Launches = append(c.Launches, Launch{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
+		}
+	}
+}
+
+func stackOf(dst []Frame, t *callstack.Thread, call int32) []Frame {
+	for i := range t.Stack(call) {
+		dst = append(dst, frameOf(&t.Calls[i]))
+	}
+	return dst
+}
+
+func frameOf(c *callstack.Call) Frame {
+	return Frame{
+		Func: c.Func, Step: c.Step, Row: c.Row, Entry: c.Entry, Exit: c.Exit,
+		ParentStep: c.ParentStep, ParentRow: c.ParentRow, Anomalous: c.Label == callstack.Anomalous,
+	}
+}

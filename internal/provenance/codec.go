@@ -1,0 +1,163 @@
+package provenance
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// ErrEncoding marks bytes that are no encoded Capture.
+var ErrEncoding = errors.New("malformed capture")
+
+// codec appends numbers to, or reads them from, its bytes. Both ways walk over
+// the same fields, so that they cannot differ.
+type codec struct {
+	b    []byte
+	read bool
+	err  error
+	last uint64 // the time before: times are stored as differences
+}
+
+func (c *codec) uint(v *uint64) {
+	if !c.read {
+		c.b = binary.AppendUvarint(c.b, *v)
+		return
+	}
+	n := 0
+	if *v, n = binary.Uvarint(c.b); n <= 0 {
+		c.err, c.b, *v = ErrEncoding, nil, 0
+		return
+	}
+	c.b = c.b[n:]
+}
+
+func number[T ~int32 | ~uint32 | ~uint8](c *codec, v *T) {
+	u := uint64(uint32(*v))
+	c.uint(&u)
+	*v = T(u)
+}
+
+func (c *codec) flag(v *bool) {
+	u := uint64(0)
+	if *v {
+		u = 1
+	}
+	c.uint(&u)
+	*v = u != 0
+}
+
+func (c *codec) time(t *trace.Micros) {
+	d := int64(uint64(*t) - c.last)
+	u := uint64(d)<<1 ^ uint64(d>>63)
+	c.uint(&u)
+	if c.read {
+		*t = trace.Micros(c.last + (u>>1 ^ -(u & 1)))
+	}
+	if *t != 0 {
+		c.last = uint64(*t)
+	}
+}
+
+func (c *codec) float(v *float64) {
+	u := math.Float64bits(*v)
+	c.uint(&u)
+	*v = math.Float64frombits(u)
+}
+
+// list walks over a slice. A length that the bytes cannot hold is an error.
+func list[T any](c *codec, s *[]T, each func(*T)) {
+	n := uint64(len(*s))
+	c.uint(&n)
+	if c.read {
+		if n > uint64(len(c.b)) {
+			c.err, n = ErrEncoding, 0
+		}
+		*s = (*s)[:0]
+		for range n {
+			if c.err != nil {
+				return
+			}
+			var v T
+			each(&v)
+			*s = append(*s, v)
+		}
+		return
+	}
+	for i := range *s {
+		each(&(*s)[i])
+	}
+}
+
+func (c *codec) frame(f *Frame) {
+	number(c, &f.Func)
+	number(c, &f.Step)
+	number(c, &f.Row)
+	c.time(&f.Entry)
+	c.time(&f.Exit)
+	number(c, &f.ParentStep)
+	number(c, &f.ParentRow)
+	c.flag(&f.Anomalous)
+}
+
+func (c *codec) event(e *trace.Event) {
+	c.time(&e.Time)
+	c.uint(&e.Value)
+	number(c, &e.Row)
+	number(c, &e.ID)
+	number(c, &e.Tag)
+	number(c, &e.Kind)
+}
+
+func (c *codec) capture(v *Capture) {
+	number(c, &v.Kind)
+	number(c, &v.Thread)
+	number(c, &v.IOStep)
+	c.time(&v.StepStart)
+	c.time(&v.StepEnd)
+	c.time(&v.Exclusive)
+	c.float(&v.Score)
+	list(c, &v.Stack, c.frame)
+	list(c, &v.Counters, c.event)
+	list(c, &v.Window, c.frame)
+	list(c, &v.Comms, func(m *Comm) {
+		c.event(&m.Event)
+		number(c, &m.Step)
+		number(c, &m.Row)
+	})
+	c.flag(&v.IsGPU)
+	list(c, &v.Launches, func(l *Launch) {
+		number(c, &l.Thread)
+		list(c, &l.Stack, c.frame)
+	})
+	c.time(&v.NodeTime)
+	list(c, &v.NodeState, func(f *Field) {
+		number(c, &f.Counter)
+		c.uint(&f.Value)
+	})
+}
+
+// AppendBinary appends the encoding of the capture, after its length, to b.
+func (c *Capture) AppendBinary(b []byte) []byte {
+	at := len(b)
+	w := codec{b: append(b, 0, 0, 0, 0)}
+	w.capture(c)
+	binary.LittleEndian.PutUint32(w.b[at:], uint32(len(w.b)-at-4))
+	return w.b
+}
+
+// ReadCapture decodes a capture, without its length, into c.
+func (c *Capture) ReadCapture(b []byte) error {
+	r := codec{b: b, read: true}
+	r.capture(c)
+	if r.err == nil && (len(r.b) > 0 || len(c.Stack) == 0) {
+		return ErrEncoding
+	}
+	for _, l := range c.Launches {
+		if len(l.Stack) == 0 {
+			return ErrEncoding
+		}
+	}
+	return r.err
+}

@@ -1,0 +1,198 @@
+// Package rundir writes the directory that holds everything of a run: settings
+// and totals in run.json, the kept executions in records/, what is known over
+// all ranks in global/. It can be copied and read elsewhere.
+package rundir
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Dir is a run directory that is being written. It is an analyzer.RecordSink.
+type Dir struct {
+	path string
+
+	mu   sync.Mutex
+	made map[string]bool
+	size int64
+}
+
+// infoFile holds settings, state and totals.
+const infoFile = "run.json"
+
+// Create makes a run directory at path, which must not exist or be empty,
+// unless it is a run that may be overwritten.
+func Create(path string, overwrite bool) (*Dir, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
+			return nil, fmt.Errorf("%s: the directory is not empty and holds no run; choose another with --out", path)
+		}
+		if !overwrite {
+			return nil, fmt.Errorf("%s: a run is there already; choose another directory with --out, or give --force to replace it", path)
+		}
+		for _, old := range []string{infoFile, "records", "global", "spool"} {
+			if err := os.RemoveAll(filepath.Join(path, old)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, dir := range []string{"records", "global", "spool"} {
+		if err := os.MkdirAll(filepath.Join(path, dir), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return &Dir{path: path, made: make(map[string]bool)}, nil
+}
+
+// Spool is a directory for what is needed only while the run goes on.
+func (d *Dir) Spool() string { return filepath.Join(d.path, "spool") }
+
+// Size returns the bytes of records written.
+func (d *Dir) Size() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.size
+}
+
+// Metadata stores the facts that appeared in a step.
+func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
+	return writeArray(d, key, "metadata", found)
+}
+
+// Records stores the anomalies and typical executions of a step.
+func (d *Dir) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+	return errors.Join(writeArray(d, key, "anomalies", anomalies), writeArray(d, key, "normalexecs", typical))
+}
+
+func writeArray[T any](d *Dir, key analyzer.StepKey, collection string, records []T) error {
+	if len(records) == 0 {
+		return nil
+	}
+	dir := filepath.Join(d.path, "records", strconv.Itoa(int(key.Program)), strconv.Itoa(int(key.Rank)))
+	if err := d.mkdir(dir); err != nil {
+		return err
+	}
+	return d.write(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), records)
+}
+
+func (d *Dir) mkdir(dir string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.made[dir] {
+		return nil
+	}
+	d.made[dir] = true
+	return os.MkdirAll(dir, 0o755)
+}
+
+// write writes a value as JSON.
+func (d *Dir) write(path string, v any) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<16)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	err = errors.Join(enc.Encode(v), w.Flush())
+	if info, statErr := f.Stat(); statErr == nil {
+		d.mu.Lock()
+		d.size += info.Size()
+		d.mu.Unlock()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteInfo writes run.json. It is written anew when the run ends.
+func (d *Dir) WriteInfo(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.path, infoFile)
+	if err := os.WriteFile(path+".new", append(b, '\n'), 0o644); err != nil { //nolint:gosec // meant to be read by all
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// funcStats is a function in the schema of the provenance database.
+type funcStats struct {
+	App            trace.Program   `json:"app"`
+	FID            int             `json:"fid"`
+	Name           string          `json:"fname"`
+	AnomalyMetrics *anomalyMetrics `json:"anomaly_metrics"`
+	RuntimeProfile runtimeProfile  `json:"runtime_profile"`
+}
+
+type anomalyMetrics struct {
+	Count     stats.RunStats `json:"anomaly_count"`
+	FirstStep int32          `json:"first_io_step"`
+	LastStep  int32          `json:"last_io_step"`
+	Last      trace.Micros   `json:"max_timestamp"`
+	First     trace.Micros   `json:"min_timestamp"`
+	Score     stats.RunStats `json:"score"`
+	Severity  stats.RunStats `json:"severity"`
+}
+
+type runtimeProfile struct {
+	Exclusive stats.RunStats `json:"exclusive_runtime"`
+	Inclusive stats.RunStats `json:"inclusive_runtime"`
+}
+
+type counterStats struct {
+	App   trace.Program  `json:"app"`
+	Name  string         `json:"counter"`
+	Stats stats.RunStats `json:"stats"`
+}
+
+type adModel struct {
+	PID   trace.Program  `json:"pid"`
+	FID   int            `json:"fid"`
+	Name  string         `json:"func_name"`
+	Model *outlier.Judge `json:"model"`
+}
+
+// Finish writes what is known over all ranks and removes the spool.
+func (d *Dir) Finish(res *analyzer.Result) error {
+	funcs, models := []funcStats{}, []adModel{}
+	for _, f := range res.Functions {
+		fs := funcStats{App: f.Program, FID: f.ID, Name: f.Name, RuntimeProfile: runtimeProfile{f.Exclusive, f.Inclusive}}
+		if m := f.Metrics; m != nil {
+			fs.AnomalyMetrics = &anomalyMetrics{m.Count, m.FirstStep, m.LastStep, m.Last, m.First, m.Score, m.Severity}
+		}
+		funcs = append(funcs, fs)
+		models = append(models, adModel{f.Program, f.ID, f.Name, res.Models.Judge(f.Function)})
+	}
+	counters := []counterStats{}
+	for _, c := range res.Counters {
+		counters = append(counters, counterStats{c.Program, c.Name, c.Stats})
+	}
+	for name, v := range map[string]any{"func_stats": funcs, "counter_stats": counters, "ad_model": models} {
+		if err := d.write(filepath.Join(d.path, "global", name+".json"), v); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(d.Spool())
+}

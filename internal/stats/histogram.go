@@ -1,0 +1,284 @@
+package stats
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"math/bits"
+)
+
+// Histogram counts whole numbers from 0 in bins that are the same for all
+// histograms: one for each number below 64, and 32 of equal width between
+// each power of two and the next, so that a bin is never wider than 1/32 of
+// its numbers. Merging adds counts and nothing else; it is exact and the order
+// does not matter. The zero value is empty and the identity of Merge.
+type Histogram struct {
+	counts []uint64 // of the bins from base on; the first and last are not empty
+	base   int
+	total  uint64
+}
+
+const (
+	subBits  = 6 // 64 bins between powers of two
+	unitBits = subBits + 1
+	unitBins = 1 << unitBits
+	// NumBins is the number of bins of all histograms.
+	NumBins = unitBins + (63-unitBits)<<subBits
+)
+
+// BinOf returns the number of the bin that holds v; negative ones count as 0.
+func BinOf(v int64) int {
+	if v < unitBins {
+		return int(max(v, 0))
+	}
+	e := bits.Len64(uint64(v)) - 1
+	return unitBins + (e-unitBits)<<subBits + int(v>>(e-subBits))&(1<<subBits-1)
+}
+
+// BinLow returns the lowest number of a bin; that of the bin after the last
+// is 2^63, given as the largest int64.
+func BinLow(bin int) int64 {
+	if bin < unitBins {
+		return int64(max(bin, 0))
+	}
+	bin -= unitBins
+	e := bin>>subBits + unitBits
+	if e >= 63 {
+		return math.MaxInt64
+	}
+	return (1<<subBits | int64(bin)&(1<<subBits-1)) << (e - subBits)
+}
+
+// BinMiddle returns the mean of the numbers of a bin.
+func BinMiddle(bin int) float64 {
+	low := float64(BinLow(bin))
+	return low + (float64(BinLow(bin+1))-low-1)/2
+}
+
+// Add counts v once.
+func (h *Histogram) Add(v int64) { h.AddBin(BinOf(v), 1) }
+
+// AddBin adds n to the count of a bin.
+func (h *Histogram) AddBin(bin int, n uint64) {
+	if i := bin - h.base; uint(i) < uint(len(h.counts)) {
+		h.counts[i] += n
+		h.total += n
+		return
+	}
+	if n != 0 {
+		h.widen(bin, bin+1)
+		h.counts[bin-h.base] += n
+		h.total += n
+	}
+}
+
+// widen makes room for the bins from lo to hi.
+func (h *Histogram) widen(lo, hi int) {
+	if len(h.counts) > 0 {
+		lo, hi = min(lo, h.base), max(hi, h.base+len(h.counts))
+	}
+	if hi-lo <= cap(h.counts) && lo == h.base {
+		h.counts = h.counts[:hi-lo]
+		return
+	}
+	counts := make([]uint64, hi-lo, hi-lo+(hi-lo)/2)
+	copy(counts[max(0, h.base-lo):], h.counts)
+	h.counts, h.base = counts, lo
+}
+
+// Merge adds all counts of o, which stays unchanged.
+func (h *Histogram) Merge(o *Histogram) {
+	if o.total == 0 {
+		return
+	}
+	h.widen(o.base, o.base+len(o.counts))
+	to := h.counts[o.base-h.base:]
+	for i, n := range o.counts {
+		to[i] += n
+	}
+	h.total += o.total
+}
+
+// Reset empties the histogram and keeps its memory.
+func (h *Histogram) Reset() {
+	clear(h.counts)
+	h.total = 0
+}
+
+// Clone returns an independent copy.
+func (h *Histogram) Clone() Histogram {
+	c := Histogram{}
+	c.Merge(h)
+	return c
+}
+
+// Total returns the number of values.
+func (h *Histogram) Total() uint64 { return h.total }
+
+// Count returns the count of a bin.
+func (h *Histogram) Count(bin int) uint64 {
+	if i := bin - h.base; uint(i) < uint(len(h.counts)) {
+		return h.counts[i]
+	}
+	return 0
+}
+
+// Bins yields the bins that are not empty, and their counts, in order.
+func (h *Histogram) Bins() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i, n := range h.counts {
+			if n != 0 && !yield(h.base+i, n) {
+				return
+			}
+		}
+	}
+}
+
+// Quantile returns a number below or at which the share q of the values lies,
+// to the precision of a bin; 0 when empty.
+func (h *Histogram) Quantile(q float64) float64 {
+	want := q * float64(h.total)
+	sum := 0.0
+	for bin, n := range h.Bins() {
+		if c := float64(n); sum+c >= want {
+			low, width := float64(BinLow(bin)), float64(BinLow(bin+1)-BinLow(bin))
+			if width == 1 {
+				return low
+			}
+			return low + width*max(0, want-sum)/c
+		}
+		sum += float64(n)
+	}
+	return 0
+}
+
+// CDF returns the share of values at or below v; values of a bin count as
+// spread evenly over its numbers. It is 0 when empty.
+func (h *Histogram) CDF(v int64) float64 {
+	if h.total == 0 || v < 0 {
+		return 0
+	}
+	at := BinOf(v)
+	sum := 0.0
+	for bin, n := range h.Bins() {
+		if bin > at {
+			break
+		}
+		if bin == at {
+			low, width := BinLow(bin), BinLow(bin+1)-BinLow(bin)
+			sum += float64(n) * float64(v-low+1) / float64(width)
+			break
+		}
+		sum += float64(n)
+	}
+	return sum / float64(h.total)
+}
+
+// Density returns the share of values per unit at v.
+func (h *Histogram) Density(v int64) float64 {
+	if h.total == 0 || v < 0 {
+		return 0
+	}
+	bin := BinOf(v)
+	return float64(h.Count(bin)) / float64(h.total) / float64(BinLow(bin+1)-BinLow(bin))
+}
+
+// Moments returns the moments of the sample that has each value in the middle
+// of its bin.
+func (h *Histogram) Moments() RunStats {
+	var s RunStats
+	if h.total == 0 {
+		return s
+	}
+	sum := 0.0
+	for bin, n := range h.Bins() {
+		sum += float64(float64(n) * BinMiddle(bin))
+	}
+	s.N = float64(h.total)
+	s.Mean = sum / s.N
+	first := true
+	for bin, n := range h.Bins() {
+		x := BinMiddle(bin)
+		d := x - s.Mean
+		d2 := float64(d * d)
+		s.M2 += float64(float64(n) * d2)
+		s.M3 += float64(float64(n) * float64(d2*d))
+		s.M4 += float64(float64(n) * float64(d2*d2))
+		if first {
+			s.Min, first = x, false
+		}
+		s.Max = x
+	}
+	return s
+}
+
+// histogramJSON is the form of the provenance schema.
+type histogramJSON struct {
+	Counts []uint64  `json:"Histogram Bin Counts"`
+	Edges  []float64 `json:"Histogram Bin Edges"`
+}
+
+// MarshalJSON writes the form of the provenance schema: counts, and edges of
+// which there is one more. A bin holds its lower edge, not its upper one. A
+// stretch of empty bins is written as one.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	j := histogramJSON{Counts: []uint64{}, Edges: []float64{}}
+	next := -1
+	for bin, n := range h.Bins() {
+		if next >= 0 && bin > next {
+			j.Counts = append(j.Counts, 0)
+			j.Edges = append(j.Edges, float64(BinLow(bin)))
+		}
+		if next < 0 {
+			j.Edges = append(j.Edges, float64(BinLow(bin)))
+		}
+		j.Counts = append(j.Counts, n)
+		j.Edges = append(j.Edges, float64(BinLow(bin+1)))
+		next = bin + 1
+	}
+	return json.Marshal(j)
+}
+
+// AppendBinary appends a compact encoding of the histogram to b.
+func (h *Histogram) AppendBinary(b []byte) []byte {
+	used := 0
+	for range h.Bins() {
+		used++
+	}
+	b = binary.AppendUvarint(b, uint64(used))
+	last := 0
+	for bin, n := range h.Bins() {
+		b = binary.AppendUvarint(b, uint64(bin-last))
+		b = binary.AppendUvarint(b, n)
+		last = bin
+	}
+	return b
+}
+
+// ErrEncoding marks bytes that are no encoded statistics.
+var ErrEncoding = errors.New("malformed statistics")
+
+// ReadHistogram decodes a histogram from the start of b and returns the rest.
+func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
+	number := func() (v uint64) {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			err, b = ErrEncoding, nil
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	bin := uint64(0)
+	for range min(number(), NumBins) {
+		step, n := number(), number()
+		bin += step
+		if err != nil || bin >= NumBins || step >= NumBins {
+			return Histogram{}, nil, ErrEncoding
+		}
+		h.AddBin(int(bin), n)
+	}
+	return h, b, err
+}

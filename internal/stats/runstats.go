@@ -1,0 +1,141 @@
+// Package stats holds numbers that merge: moments of a sample and histograms
+// with fixed bins. Adding values one by one, in groups, or merging what others
+// added gives the same result, up to the rounding of floating point in moments
+// and exactly in histograms. It is pure and keeps no references to its inputs.
+package stats
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// RunStats is the count, the extremes and the first four moments of a sample.
+// The zero value is the empty sample and the identity of Merge.
+type RunStats struct {
+	N        float64 // number of values
+	Mean     float64
+	M2       float64 // sum of squared distances from the mean
+	M3       float64 // of cubed ones
+	M4       float64 // and of fourth powers
+	Min, Max float64 // 0 when empty
+}
+
+// Products are wrapped in float64(…) so that no compiler fuses them with the
+// addition that follows: all machines must agree to the last bit.
+
+// Add adds one value.
+func (s *RunStats) Add(x float64) {
+	n0 := s.N
+	s.N++
+	if n0 == 0 {
+		s.Mean, s.Min, s.Max = x, x, x
+		return
+	}
+	s.Min, s.Max = min(s.Min, x), max(s.Max, x)
+	n := s.N
+	d := x - s.Mean
+	dn := d / n
+	dn2 := float64(dn * dn)
+	t := float64(float64(d*dn) * n0)
+	s.M4 += float64(float64(t*dn2)*(float64(n*n)-float64(3*n)+3)) + float64(6*float64(dn2*s.M2)) - float64(4*float64(dn*s.M3))
+	s.M3 += float64(float64(t*dn)*(n-2)) - float64(3*float64(dn*s.M2))
+	s.M2 += t
+	s.Mean += dn
+}
+
+// Merge adds all values of o.
+func (s *RunStats) Merge(o RunStats) {
+	if o.N == 0 {
+		return
+	}
+	if s.N == 0 {
+		*s = o
+		return
+	}
+	na, nb := s.N, o.N
+	n := na + nb
+	d := o.Mean - s.Mean
+	d2 := float64(d * d)
+	ab := float64(na * nb)
+	m4 := s.M4 + o.M4 +
+		float64(float64(float64(d2*d2)*ab)*(float64(na*na)-ab+float64(nb*nb)))/float64(n*float64(n*n)) +
+		float64(float64(6*d2)*(float64(float64(na*na)*o.M2)+float64(float64(nb*nb)*s.M2)))/float64(n*n) +
+		float64(float64(4*d)*(float64(na*o.M3)-float64(nb*s.M3)))/n
+	m3 := s.M3 + o.M3 +
+		float64(float64(float64(d2*d)*ab)*(na-nb))/float64(n*n) +
+		float64(float64(3*d)*(float64(na*o.M2)-float64(nb*s.M2)))/n
+	s.M2 += o.M2 + float64(d2*ab)/n
+	s.M3, s.M4 = m3, m4
+	s.Mean = (float64(na*s.Mean) + float64(nb*o.Mean)) / n
+	s.N = n
+	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
+}
+
+// Remove takes away one value that was added before. The extremes stay.
+func (s *RunStats) Remove(x float64) {
+	if s.N <= 1 {
+		*s = RunStats{}
+		return
+	}
+	without := RunStats{N: s.N - 1, Min: s.Min, Max: s.Max}
+	without.Mean = (float64(s.N*s.Mean) - x) / without.N
+	without.M2 = max(0, s.M2-float64((x-s.Mean)*(x-without.Mean)))
+	*s = without
+}
+
+// Sum is the sum of all values.
+func (s *RunStats) Sum() float64 { return s.Mean * s.N }
+
+// Variance is that of the population the sample was taken from, or 0 where
+// there are fewer than two values.
+func (s *RunStats) Variance() float64 {
+	if s.N < 2 {
+		return 0
+	}
+	return s.M2 / (s.N - 1)
+}
+
+// Stddev is the square root of the Variance.
+func (s *RunStats) Stddev() float64 { return math.Sqrt(s.Variance()) }
+
+// spread reports whether the values differ by more than rounding does.
+func (s *RunStats) spread() bool {
+	return s.N > 1 && s.M2 > 1e-24*float64(s.Mean*s.Mean)*s.N && s.M2 > 0
+}
+
+// Skewness is that of the sample; 0 where all values are equal.
+func (s *RunStats) Skewness() float64 {
+	if !s.spread() {
+		return 0
+	}
+	return math.Sqrt(s.N) * s.M3 / math.Pow(s.M2, 1.5)
+}
+
+// Kurtosis is the excess kurtosis of the sample; 0 where all values are equal.
+func (s *RunStats) Kurtosis() float64 {
+	if !s.spread() {
+		return 0
+	}
+	return s.N*s.M4/float64(s.M2*s.M2) - 3
+}
+
+// runStatsJSON is the form of the provenance schema.
+type runStatsJSON struct {
+	Accumulate float64 `json:"accumulate"`
+	Count      float64 `json:"count"`
+	Kurtosis   float64 `json:"kurtosis"`
+	Maximum    float64 `json:"maximum"`
+	Mean       float64 `json:"mean"`
+	Minimum    float64 `json:"minimum"`
+	Skewness   float64 `json:"skewness"`
+	Stddev     float64 `json:"stddev"`
+}
+
+// MarshalJSON writes the form of the provenance schema, with the sum of all
+// values as "accumulate".
+func (s RunStats) MarshalJSON() ([]byte, error) {
+	return json.Marshal(runStatsJSON{
+		Accumulate: s.Sum(), Count: s.N, Kurtosis: s.Kurtosis(), Maximum: s.Max,
+		Mean: s.Mean, Minimum: s.Min, Skewness: s.Skewness(), Stddev: s.Stddev(),
+	})
+}
