@@ -28,7 +28,7 @@ const (
 type Config struct {
 	Algorithm  Algorithm
 	Sigma      float64 // sstd: standard deviations that are still normal
-	Threshold  float64 // hbos, copod: share of the range of scores that is still normal, 0 to 1
+	Threshold  float64 // hbos, copod: share of the range of scores that is still normal; 0: DefaultThreshold
 	MinSamples int     // executions that must be known before any is judged
 	// IncludeSelf leaves the judged execution's own contribution in the
 	// model, as the original did, where it helps to hide itself.
@@ -49,7 +49,20 @@ type Override struct {
 
 // Default returns the usual settings.
 func Default() Config {
-	return Config{Algorithm: HBOS, Sigma: 6, Threshold: 0.99, MinSamples: 30}
+	return Config{Algorithm: HBOS, Sigma: 6, MinSamples: 30}
+}
+
+// DefaultThreshold is the threshold of an algorithm that is given none. With
+// 0.99 copod could never flag more than the one most extreme time of a
+// function.
+func DefaultThreshold(a Algorithm) float64 {
+	switch a {
+	case SSTD:
+		return 6
+	case COPOD:
+		return 0.7
+	}
+	return 0.99
 }
 
 // Validate says all that is wrong with the settings.
@@ -68,7 +81,7 @@ func (c Config) Validate() error {
 	}
 	if c.Algorithm == SSTD {
 		check("sigma", c.Sigma)
-	} else {
+	} else if c.Threshold != 0 {
 		check("threshold", c.Threshold)
 	}
 	for _, o := range c.Thresholds {
@@ -116,6 +129,9 @@ func (r *Rules) Threshold(name string) float64 {
 	}
 	if r.cfg.Algorithm == SSTD {
 		return r.cfg.Sigma
+	}
+	if r.cfg.Threshold == 0 {
+		return DefaultThreshold(r.cfg.Algorithm)
 	}
 	return r.cfg.Threshold
 }

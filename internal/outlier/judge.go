@@ -39,7 +39,8 @@ type Judge struct {
 	first int
 
 	// sstd
-	stats stats.RunStats
+	stats   stats.RunStats
+	clipped stats.RunStats // without outliers; empty when there are none
 
 	// One entry for each bin from first on: whether a time in it can be
 	// anything but normal. Beyond its ends all can.
@@ -76,6 +77,10 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 		last = bin
 	}
 	switch j.algorithm {
+	case SSTD:
+		if !r.cfg.IncludeSelf {
+			j.clip()
+		}
 	case HBOS:
 		j.prepareHBOS()
 	case COPOD:
@@ -136,7 +141,10 @@ func (j *Judge) verdict(v int64) (score float64, verdict Verdict) {
 // sstd counts standard deviations from the mean.
 func (j *Judge) sstd(v int64) (float64, Verdict) {
 	s := j.stats
-	if j.self > 0 {
+	if j.clipped.N > 0 {
+		s = j.clipped
+	}
+	if j.self > 0 && float64(v) <= s.Max {
 		s.Remove(float64(v))
 	}
 	sigma := s.Stddev()
@@ -150,6 +158,23 @@ func (j *Judge) sstd(v int64) (float64, Verdict) {
 	}
 	return score, Normal
 }
+
+// clip leaves single values out that make up more than a share of all squared
+// deviations: no value alone may define what counts as normal.
+func (j *Judge) clip() {
+	limit := j.stats.Mean + math.Sqrt(float64(maxShare*j.stats.M2))
+	var kept stats.Histogram
+	for bin, n := range j.hist.Bins() {
+		if float64(stats.BinLow(bin)) <= limit {
+			kept.AddBin(bin, n)
+		}
+	}
+	if kept.Total() < j.hist.Total() {
+		j.clipped = kept.Moments()
+	}
+}
+
+const maxShare = 0.05
 
 // nearSSTD is the share of the threshold from which on a time is a candidate:
 // the deviation shrinks when the outliers among the first values get company.
