@@ -3,56 +3,79 @@ package analyzer
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // nodeState follows the counters that tell the state of the node, so that it
-// can be had for any time in the step at work.
+// can be had for any time not too long ago: records of GPUs come late.
 type nodeState struct {
-	time    trace.Micros // of the last update before the step
-	fields  []provenance.Field
-	updates []trace.Event // of the step, in order of time
+	log      []trace.Event // in order of time
+	seen     map[trace.CounterID]bool
+	base     []provenance.Field // the state before the log, by counter
+	baseTime trace.Micros
 }
 
-// begin takes in the updates of a step.
-func (s *nodeState) begin(updates []trace.Event) {
-	s.updates = append(s.updates[:0], updates...)
-	slices.SortStableFunc(s.updates, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
-}
+// maxStateLog is how many updates are remembered with their times.
+const maxStateLog = 1 << 13
 
-// at appends the state at a time to dst, and returns when it was last updated.
-func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros, []provenance.Field) {
-	dst = append(dst, s.fields...)
-	updated := s.time
-	for i := range s.updates {
-		u := &s.updates[i]
-		if u.Time > time {
-			break
+// add takes in the updates of a step.
+func (s *nodeState) add(updates []trace.Event) {
+	if len(updates) == 0 {
+		return
+	}
+	if s.seen == nil {
+		s.seen = make(map[trace.CounterID]bool)
+	}
+	for i := range updates {
+		s.seen[updates[i].Counter()] = true
+	}
+	s.log = append(s.log, updates...)
+	slices.SortStableFunc(s.log, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	if over := len(s.log) - maxStateLog; over > 0 {
+		over += maxStateLog / 2
+		for i := range over {
+			u := &s.log[i]
+			f := provenance.Field{Counter: u.Counter(), Value: u.Value}
+			if at, ok := find(s.base, f.Counter); ok {
+				s.base[at] = f
+			} else {
+				s.base = slices.Insert(s.base, at, f)
+			}
+			s.baseTime = u.Time
 		}
-		dst, updated = set(dst, u), u.Time
+		s.log = s.log[:copy(s.log, s.log[over:])]
+	}
+}
+
+// at appends the state at a time to dst, by counter, and returns when it was
+// last updated. It is empty for times that are not known or long ago.
+func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros, []provenance.Field) {
+	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].Time > time })
+	if n == 0 && s.baseTime > time {
+		return 0, dst
+	}
+	updated := s.baseTime
+	if n > 0 {
+		updated = s.log[n-1].Time
+	}
+	for i := n - 1; i >= 0 && len(dst) < len(s.seen); i-- {
+		u := &s.log[i]
+		if at, ok := find(dst, u.Counter()); !ok {
+			dst = slices.Insert(dst, at, provenance.Field{Counter: u.Counter(), Value: u.Value})
+		}
+	}
+	for _, f := range s.base {
+		if at, ok := find(dst, f.Counter); !ok {
+			dst = slices.Insert(dst, at, f)
+		}
 	}
 	return updated, dst
 }
 
-// commit makes the updates of the step part of the state.
-func (s *nodeState) commit() {
-	if n := len(s.updates); n > 0 {
-		for i := range s.updates {
-			s.fields = set(s.fields, &s.updates[i])
-		}
-		s.time = s.updates[n-1].Time
-		s.updates = s.updates[:0]
-	}
-}
-
-// set keeps the fields in order of their counters.
-func set(fields []provenance.Field, u *trace.Event) []provenance.Field {
-	i, ok := slices.BinarySearchFunc(fields, u.Counter(), func(f provenance.Field, id trace.CounterID) int { return cmp.Compare(f.Counter, id) })
-	if !ok {
-		return slices.Insert(fields, i, provenance.Field{Counter: u.Counter(), Value: u.Value})
-	}
-	fields[i].Value = u.Value
-	return fields
+// find returns where the field of a counter is or belongs.
+func find(fields []provenance.Field, id trace.CounterID) (int, bool) {
+	return slices.BinarySearchFunc(fields, id, func(f provenance.Field, id trace.CounterID) int { return cmp.Compare(f.Counter, id) })
 }

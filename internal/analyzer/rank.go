@@ -184,7 +184,7 @@ func (r *rank) time(c *callstack.Call) int64 {
 
 // learn adds the calls that ended in this step to what the rank learned.
 func (r *rank) learn(profile bool) {
-	r.state.begin(r.builder.Apart())
+	r.state.add(r.builder.Apart())
 	for _, t := range r.builder.Threads() {
 		for _, i := range t.Done {
 			c := &t.Calls[i]
@@ -379,7 +379,6 @@ func (r *rank) spoolCall(s suspect) error {
 
 // finishStep forgets what is not needed any more.
 func (r *rank) finishStep() {
-	r.state.commit()
 	r.builder.Trim()
 	r.step = -1
 }

@@ -74,6 +74,12 @@ func (m *Metrics) Merge(o *Metrics) {
 // finish reviews all that was kept and hands it to the sink.
 func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	a.models.settle()
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			s.tally.Add(tally.CorrelationUnmatched, int64(r.builder.Waiting()))
+			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
+		}
+	}
 	params := make(map[*scoped]json.RawMessage)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {

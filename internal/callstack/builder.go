@@ -71,6 +71,14 @@ func (b *Builder) Threads() []*Thread { return b.threads }
 // Waiting returns the number of correlation ids without their other half.
 func (b *Builder) Waiting() int { return len(b.waiting) }
 
+// OpenCalls returns the number of calls that have not ended.
+func (b *Builder) OpenCalls() (n int) {
+	for _, t := range b.threads {
+		n += len(t.stack)
+	}
+	return n
+}
+
 // thread returns the thread of that number.
 func (b *Builder) thread(id trace.Thread) *Thread {
 	i, ok := slices.BinarySearchFunc(b.threads, id, func(t *Thread, id trace.Thread) int { return cmp.Compare(t.ID, id) })
