@@ -37,7 +37,8 @@ type rank struct {
 	spool      *spool
 	capture    provenance.Capture
 	flagged    []suspect
-	wanted     int // functions on threads that wait for a typical execution
+	found      []*localFunc // with a typical call, in a search
+	wanted     int          // functions on threads that wait for a typical execution
 	counts     rankCounts
 }
 
@@ -60,6 +61,8 @@ type localFunc struct {
 	inclusive stats.RunStats
 	touched   bool
 	wanted    []trace.Thread // those that wait for a typical execution
+	typical   int32          // the most typical call found so far; -1: none
+	oddness   float64        // of that call
 }
 
 type firstCall struct {
@@ -127,7 +130,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 	} else if f := r.others[id]; f != nil {
 		return f
 	}
-	f := &localFunc{id: id}
+	f := &localFunc{id: id, typical: -1}
 	if id < denseFuncs {
 		for int(id) >= len(r.funcs) {
 			r.funcs = append(r.funcs, nil)
@@ -335,31 +338,31 @@ func (r *rank) keep() error {
 // those with the lowest score.
 func (r *rank) keepTypical() error {
 	for _, t := range r.builder.Threads() {
-		best := make(map[*localFunc]suspect)
+		r.found = r.found[:0]
 		for _, i := range t.Done {
 			c := &t.Calls[i]
 			f := r.slot(c.Func)
 			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
 				continue
 			}
-			rank := f.model.judge.Oddness(r.time(c))
-			if old, ok := best[f]; !ok || rank < old.score {
-				best[f] = suspect{t, i, rank, provenance.Typical}
+			odd := f.model.judge.Oddness(r.time(c))
+			if f.typical < 0 {
+				f.typical, f.oddness = i, odd
+				r.found = append(r.found, f)
+			} else if odd < f.oddness {
+				f.typical, f.oddness = i, odd
 			}
 		}
-		for _, i := range t.Done { // in the order of calls, not of the map
-			f := r.slot(t.Calls[i].Func)
-			s, ok := best[f]
-			if !ok || s.call != i {
-				continue
-			}
+		for _, f := range r.found {
+			call := f.typical
+			f.typical = -1
 			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
 			r.wanted--
-			var verdict outlier.Verdict
-			if s.score, verdict = f.model.judge.Judge(r.time(&t.Calls[i])); verdict == outlier.NotJudged {
+			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
+			if verdict == outlier.NotJudged {
 				continue
 			}
-			if err := r.spoolCall(s); err != nil {
+			if err := r.spoolCall(suspect{t, call, score, provenance.Typical}); err != nil {
 				return err
 			}
 		}

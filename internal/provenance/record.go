@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -152,6 +153,29 @@ type Metadata struct {
 	RID   trace.Rank    `json:"rid"`
 	TID   trace.Thread  `json:"tid"`
 	Value string        `json:"value"`
+}
+
+// WriteJSON writes the record to w. It does what json.Encoder would, but for
+// the model, which is the same in many records and is written as it is.
+func (r *Record) WriteJSON(w *bytes.Buffer) error {
+	params := r.AlgoParams
+	if params == nil {
+		params = json.RawMessage("null")
+	}
+	w.WriteString(`{"algo_params":`)
+	w.Write(params)
+	at := w.Len()
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		*Record
+		AlgoParams struct{} `json:"algo_params,omitzero"`
+	}{Record: r})
+	if err != nil {
+		return err
+	}
+	w.Bytes()[at] = ',' // instead of the second opening brace
+	return nil
 }
 
 // noParent is what records of kernels say whose launch is not known.

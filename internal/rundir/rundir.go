@@ -4,7 +4,7 @@
 package rundir
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,23 +74,44 @@ func (d *Dir) Size() int64 {
 
 // Metadata stores the facts that appeared in a step.
 func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
-	return writeArray(d, key, "metadata", found)
+	content, err := json.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return d.writeFile(key, "metadata", append(content, '\n'))
 }
 
 // Records stores the anomalies and typical executions of a step.
 func (d *Dir) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
-	return errors.Join(writeArray(d, key, "anomalies", anomalies), writeArray(d, key, "normalexecs", typical))
+	return errors.Join(d.writeRecords(key, "anomalies", anomalies), d.writeRecords(key, "normalexecs", typical))
 }
 
-func writeArray[T any](d *Dir, key analyzer.StepKey, collection string, records []T) error {
+// writeRecords writes the records of a step as an array.
+func (d *Dir) writeRecords(key analyzer.StepKey, collection string, records []*provenance.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
+	var b bytes.Buffer
+	for i, r := range records {
+		b.WriteByte("[,"[min(i, 1)])
+		if err := r.WriteJSON(&b); err != nil {
+			return fmt.Errorf("record %s: %w", r.EventID, err)
+		}
+	}
+	b.WriteString("]\n")
+	return d.writeFile(key, collection, b.Bytes())
+}
+
+// writeFile writes one collection of a step.
+func (d *Dir) writeFile(key analyzer.StepKey, collection string, content []byte) error {
 	dir := filepath.Join(d.path, "records", strconv.Itoa(int(key.Program)), strconv.Itoa(int(key.Rank)))
 	if err := d.mkdir(dir); err != nil {
 		return err
 	}
-	return d.write(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), records)
+	d.mu.Lock()
+	d.size += int64(len(content))
+	d.mu.Unlock()
+	return os.WriteFile(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), content, 0o644) //nolint:gosec // meant to be read by all
 }
 
 func (d *Dir) mkdir(dir string) error {
@@ -103,25 +124,13 @@ func (d *Dir) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o755)
 }
 
-// write writes a value as JSON.
-func (d *Dir) write(path string, v any) error {
-	f, err := os.Create(path)
+// writeGlobal writes what is known over all ranks.
+func (d *Dir) writeGlobal(collection string, v any) error {
+	content, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", collection, err)
 	}
-	w := bufio.NewWriterSize(f, 1<<16)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	err = errors.Join(enc.Encode(v), w.Flush())
-	if info, statErr := f.Stat(); statErr == nil {
-		d.mu.Lock()
-		d.size += info.Size()
-		d.mu.Unlock()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return os.WriteFile(filepath.Join(d.path, "global", collection+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
 }
 
 // WriteInfo writes run.json. It is written anew when the run ends.
@@ -190,7 +199,7 @@ func (d *Dir) Finish(res *analyzer.Result) error {
 		counters = append(counters, counterStats{c.Program, c.Name, c.Stats})
 	}
 	for name, v := range map[string]any{"func_stats": funcs, "counter_stats": counters, "ad_model": models} {
-		if err := d.write(filepath.Join(d.path, "global", name+".json"), v); err != nil {
+		if err := d.writeGlobal(name, v); err != nil {
 			return err
 		}
 	}
