@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -116,8 +117,9 @@ func (a analysed) hashes(t *testing.T) map[string]string {
 }
 
 func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
-	f := func(name string, datasets []string) {
+	f := func(name string, datasets func(testing.TB, string) []string) {
 		t.Run(name, func(t *testing.T) {
+			datasets := datasets(t, name)
 			want := analyse(t, datasets, func(c *analyzer.Config) { c.Workers = 1 }).hashes(t)
 			if len(want) < 5 {
 				t.Fatalf("only %d files were written", len(want))
@@ -132,10 +134,10 @@ func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
 			}
 		})
 	}
-	f("ring-monitoring-BP4", tracetest.Recorded(t, "ring-monitoring-BP4"))
-	f("gpu-BP5", tracetest.Recorded(t, "gpu-BP5"))
-	f("ring-onefile-BP5", tracetest.Recorded(t, "ring-onefile-BP5"))
-	t.Run("heat2d-BP5", func(t *testing.T) { f("all", tracetest.Large(t, "heat2d-BP5")) })
+	f("ring-monitoring-BP4", tracetest.Recorded)
+	f("gpu-BP5", tracetest.Recorded)
+	f("ring-onefile-BP5", tracetest.Recorded)
+	f("heat2d-BP5", tracetest.Large)
 }
 
 // TestSSTDFlagsTheSameCallsAsTheOriginal holds call by call: with the original's
@@ -421,4 +423,33 @@ func TestSettingsThatMakeNoSenseAreAllNamed(t *testing.T) {
 			t.Errorf("%v does not name %s", err, want)
 		}
 	}
+}
+
+// TestMemoryDoesNotGrowWithTheRun looks at what is held after many steps.
+func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
+	f := func(name string, datasets func(testing.TB, string) []string) {
+		t.Run(name, func(t *testing.T) {
+			dataset := datasets(t, name)[0]
+			held := make(map[int]uint64)
+			cfg := analyzer.Default()
+			cfg.SpoolDir = t.TempDir()
+			look := func(done analyzer.Totals) {
+				if done.Steps == 200 || done.Steps == 2000 {
+					var m runtime.MemStats
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+					held[done.Steps] = m.HeapAlloc
+				}
+			}
+			if _, err := analyzer.New(cfg, nowhere{}, look).Run(t.Context(), []analyzer.Input{{Path: tracetest.Repeat(t, dataset, 2000)}}); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d kB after 200 steps, %d kB after 2000", held[200]>>10, held[2000]>>10)
+			if held[200] == 0 || held[2000] > held[200]+held[200]/10+256<<10 {
+				t.Errorf("%d bytes are held after 200 steps, %d after 2000", held[200], held[2000])
+			}
+		})
+	}
+	f("ring-monitoring-BP4", tracetest.Recorded)
+	f("heat2d-BP4", tracetest.Large)
 }

@@ -19,7 +19,7 @@ type nodeState struct {
 }
 
 // maxStateLog is how many updates are remembered with their times.
-const maxStateLog = 1 << 13
+const maxStateLog = 1 << 11
 
 // add takes in the updates of a step.
 func (s *nodeState) add(updates []trace.Event) {

@@ -271,10 +271,7 @@ func cut(t *testing.T, dir, name string, stride int64, check func(n int64, got *
 // TestRandomDamageNeitherPanicsNorFillsTheMemory overwrites a few bytes at a
 // time. It must run alone: it looks at the memory of the whole process.
 func TestRandomDamageNeitherPanicsNorFillsTheMemory(t *testing.T) {
-	rounds := 4000
-	if raceDetector() {
-		rounds = 1000 // each takes ten times as long
-	}
+	rounds := 4000 / slowness()
 	forEachFile(t, damagedRuns[:2], datasetFiles, func(t *testing.T, dir, name string) {
 		path := filepath.Join(dir, name)
 		good := readFile(t, path)
@@ -298,10 +295,72 @@ func TestRandomDamageNeitherPanicsNorFillsTheMemory(t *testing.T) {
 	})
 }
 
-// raceDetector reports whether the tests run under the race detector.
-func raceDetector() bool {
-	info, _ := debug.ReadBuildInfo()
-	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+// BP3 describes its arrays almost as BP4 does, so that one can be made of the
+// other; then it can be damaged.
+func TestADatasetWrittenAsBP3GivesTheSameSteps(t *testing.T) {
+	for _, run := range []string{"ring-BP4", "ring-onefile-BP4"} {
+		var want [][]byte
+		v := visitor{noTime: true}
+		keep := func(_ int, step []byte) { want = append(want, slices.Clone(step)) }
+		if got := v.read(t, tracetest.Recorded(t, run)[0], keep); got.err != nil {
+			t.Fatal(got.err)
+		}
+		got := v.read(t, writeBP3(t, run), func(i int, step []byte) {
+			if i >= len(want) || !bytes.Equal(step, want[i]) {
+				t.Errorf("%s: step %d of BP3 is not that of BP4", run, i)
+			}
+		})
+		if got.err != nil || got.steps != len(want) {
+			t.Errorf("%s: %d steps, %v; want %d", run, got.steps, got.err, len(want))
+		}
+	}
+}
+
+func TestABP3FileCutAtAnyByteIsRefused(t *testing.T) {
+	path := writeBP3(t, "ring-BP4")
+	for n := int64(len(readFile(t, path))) - 1; n > 0; n-- {
+		if err := os.Truncate(path, n); err != nil {
+			t.Fatal(err)
+		}
+		var v visitor
+		got := v.read(t, path, nil)
+		if refused, ok := errors.AsType[*UnsupportedError](got.err); !ok || refused.Path != path {
+			t.Fatalf("cut at %d: %d steps, %v; want it to be refused", n, got.steps, got.err)
+		}
+	}
+}
+
+func TestRandomDamageToBP3NeitherPanicsNorFillsTheMemory(t *testing.T) {
+	path := writeBP3(t, "ring-BP4")
+	good := readFile(t, path)
+	size := int64(len(good)) + sizeOf(t, path+".dir")
+	rng := rand.New(rand.NewPCG(3, 3))
+	var v visitor
+	failed := 0
+	for range 1000 {
+		bad := slices.Clone(good)
+		bad[len(bad)-1-rng.IntN(bp3FooterSize)] ^= byte(rng.IntN(2)) // every other time the end, which says all
+		for range 1 + rng.IntN(4) {
+			bad[rng.IntN(len(bad))] = byte(rng.Uint32())
+		}
+		writeFile(t, path, bad)
+		if err := v.bounded(t, path, size); err != nil {
+			failed++
+		}
+	}
+	if failed < 100 {
+		t.Errorf("only %d of 1000 damaged files were noticed", failed)
+	}
+}
+
+// slowness divides the work of the longest tests where the race detector makes
+// everything take ten times as long.
+func slowness() int {
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return 7
+	}
+	return 1
 }
 
 // huge are lengths and positions that no file has; sums and products of some
@@ -370,9 +429,9 @@ func TestHugeNumbersAnywhereAreHarmless(t *testing.T) {
 			}
 			var v visitor
 			size, failed := sizeOf(t, dir), 0
-			for at := range min(len(good)-8, 1300) {
+			for at := 0; at < min(len(good)-8, 1300); at += slowness() {
 				bad := slices.Clone(good)
-				binary.LittleEndian.PutUint64(bad[at:], huge[at%len(huge)])
+				binary.LittleEndian.PutUint64(bad[at:], huge[at/slowness()%len(huge)])
 				writeFile(t, path, bad)
 				if v.bounded(t, dir, size) != nil {
 					failed++
@@ -411,13 +470,41 @@ func TestArraysThatOverlapAreAnError(t *testing.T) {
 func TestAVariableOfTwoTypesIsAnError(t *testing.T) {
 	one := slices.Concat([]byte{4, 1, 24, 0}, u64s(1, 1, 0), []byte{6}, u64s(64))
 	set := append(binary.LittleEndian.AppendUint32([]byte{2}, uint32(len(one))), one...)
-	dir := writeBP4Elements(t, slices.Concat(bp4Element("twice", 54, set), bp4Element("twice", 50, set)), make([]byte, 128))
-	var v visitor
-	got := v.read(t, dir, nil)
-	wantCorrupt(t, got.err, dir, "md.0")
-	if got.err != nil && !strings.Contains(got.err.Error(), "uint64") {
-		t.Errorf("the error does not name the type: %v", got.err)
+	twice := writeBP4Elements(t, slices.Concat(bp4Element("twice", 54, set), bp4Element("twice", 50, set)), make([]byte, 128))
+	// In BP5 two fields of a record get the same name.
+	twiceBP5 := replaced("ring-BP5", "BPg_timer_count\x00", "BPg_comm_count\x00\x00")(t)
+	for _, dir := range []string{twice, twiceBP5} {
+		var v visitor
+		got := v.read(t, dir, nil)
+		wantCorrupt(t, got.err, dir, "md.0")
+		if got.err != nil && !strings.Contains(got.err.Error(), "uint64") {
+			t.Errorf("the error does not name the type: %v", got.err)
+		}
 	}
+}
+
+func TestADescriptionThatContradictsItselfIsAnError(t *testing.T) {
+	f := func(what string, set ...[]byte) {
+		t.Helper()
+		b := slices.Concat(set...)
+		block := append(binary.LittleEndian.AppendUint32([]byte{1}, uint32(len(b))), b...)
+		dir := writeBP4Variable(t, "odd", 54, block, make([]byte, 256))
+		var v visitor
+		if err := v.read(t, dir, nil).err; err == nil {
+			t.Errorf("%s: no error", what)
+		} else {
+			wantCorrupt(t, err, dir, "md.0")
+		}
+	}
+	place := append([]byte{6}, u64s(64)...)
+	f("two dimensions in the bytes of one", []byte{4, 2, 24, 0}, u64s(1, 1, 0), place)
+	f("dimensions longer than the block", []byte{4, 9, 216, 0}, u64s(1, 1, 0))
+	f("a value of 2^64 bytes", []byte{4, 1, 24, 0}, u64s(1<<61, 0, 0), []byte{0}, u64s(7))
+	f("an array of 2^64 bytes", []byte{4, 2, 48, 0}, u64s(1<<31, 1<<31, 0, 1<<30, 1<<30, 0), place)
+	f("an array of 2^63 bytes", []byte{4, 1, 24, 0}, u64s(1<<60, 1<<60, 0), place)
+	f("an array that begins at 2^63", []byte{4, 1, 24, 0}, u64s(1, 1, 0), []byte{6}, u64s(1<<63))
+	f("an array that ends at 2^63", []byte{4, 1, 24, 0}, u64s(1, 1, 0), []byte{6}, u64s(math.MaxInt64-7))
+	f("a characteristic without its value", []byte{6, 1, 2, 3})
 }
 
 func TestWhatCannotBeReadIsRefusedByName(t *testing.T) {
@@ -544,6 +631,7 @@ func TestAMissingDatasetIsNotReady(t *testing.T) {
 // visitor reads datasets to their end and calls everything that can be called.
 type visitor struct {
 	noData  bool // there are no data files
+	noTime  bool // leave the time out, which not all formats know
 	quick   bool // do not try what is wrong anyhow
 	refused []error
 	buf     []byte
@@ -649,7 +737,10 @@ func wantCorrupt(tb testing.TB, err error, dir, name string) {
 // step calls every accessor of a step and returns all they say.
 func (v *visitor) step(tb testing.TB, s *Step) []byte {
 	tb.Helper()
-	b := appendNumbers(v.buf[:0], uint64(s.Index), uint64(s.Time))
+	b := appendNumbers(v.buf[:0], uint64(s.Index))
+	if !v.noTime {
+		b = appendNumbers(b, uint64(s.Time))
+	}
 	for i := range s.Variables {
 		vr := &s.Variables[i]
 		if s.Variable(vr.Name) != vr {
@@ -812,6 +903,19 @@ func writeBP4Elements(t *testing.T, elements, data []byte) string {
 		writeFile(t, filepath.Join(dir, name), b)
 	}
 	return dir
+}
+
+// writeBP3 writes a BP4 recording as BP3 and returns its path.
+func writeBP3(t *testing.T, run string) string {
+	t.Helper()
+	dataset := tracetest.Recorded(t, run)[0]
+	path := filepath.Join(t.TempDir(), "made-up.bp")
+	if err := os.Mkdir(path+".dir", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, asBP3(t, dataset))
+	writeFile(t, filepath.Join(path+".dir", "made-up.bp.0"), readFile(t, filepath.Join(dataset, "data.0")))
+	return path
 }
 
 // asBP3 returns a BP3 file with the metadata of a BP4 dataset. Both formats

@@ -69,7 +69,7 @@ func (x *index) sameMeta() bool {
 }
 
 // indexChunk limits how much of the index is held at once.
-const indexChunk = 1 << 20
+const indexChunk = 64 << 10
 
 // refresh reads what was appended. The active flag is read before the size is
 // taken, so records that are there when the flag is clear are all there are.

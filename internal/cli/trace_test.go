@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -271,26 +270,12 @@ func TestFollowingAKilledWriterEndsWithTheIdleLimit(t *testing.T) {
 // recordings and looks at the most memory it had.
 func TestMemoryIsForAStepNotForTheFile(t *testing.T) {
 	const largestStep = 75_500 * 48 // rows of heat2d-large-BP4 in a step, at most
-	bin := filepath.Join(t.TempDir(), "peak")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./internal/cli/testdata/peak")
-	build.Dir = tracetest.Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := buildPeak(t)
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
-		cmd := exec.CommandContext(t.Context(), bin, append([]string{"trace", "info"}, tracetest.Large(t, run)...)...)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		peak, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %d MB at most", run, peak>>20)
-		if peak > 64<<20+largestStep {
-			t.Errorf("%s: %d MB at most, want less than 64 MB above the largest step", run, peak>>20)
+		n := peak(t, bin, append([]string{"trace", "info"}, tracetest.Large(t, run)...)...)
+		t.Logf("%s: %d MB at most", run, n>>20)
+		if n > 64<<20+largestStep {
+			t.Errorf("%s: %d MB at most, want less than 64 MB above the largest step", run, n>>20)
 		}
 	}
 }

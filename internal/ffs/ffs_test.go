@@ -311,6 +311,7 @@ func TestStructuresThatDoNotFitAreRefused(t *testing.T) {
 	f("type of a field outside", entries+4, 0, 0, 0, 0x80)
 	f("negative size of a field", entries+8, 0xff, 0xff, 0xff, 0xff)
 	f("huge size of a field", entries+8, 0xff, 0xff, 0xff, 0x7f)
+	f("negative size of an array's elements", second+8, 0xff, 0xff, 0xff, 0xff)
 	f("negative position of a field", entries+12, 0xff, 0xff, 0xff, 0xff)
 	f("position behind the structure", second+12, 9)
 

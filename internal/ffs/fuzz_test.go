@@ -159,10 +159,21 @@ func wantPlace(t *testing.T, err error, size int) {
 func everyForm() []structure {
 	return []structure{
 		{"top", 136, []field{
-			{"n", "integer", 8, 0}, {"array", "integer[n]", 8, 8}, {"texts", "string[n]", 8, 16}, {"list", "S[n]", 16, 24},
-			{"each", "(*S)[n]", 16, 32}, {"one", "*S", 16, 40}, {"text", "string", 8, 48}, {"s", "S", 16, 56},
-			{"fixed", "S[2]", 16, 72}, {"bytes", "char[2][4]", 1, 104}, {"float", "float", 4, 112}, {"short", "integer", 2, 116},
-			{"byte", "unsigned integer", 1, 118}, {"square", "integer[n][n]", 8, 120}, {"complex", "complex4", 8, 128},
+			{"n", "integer", 8, 0},
+			{"array", "integer[n]", 8, 8},
+			{"texts", "string[n]", 8, 16},
+			{"list", "S[n]", 16, 24},
+			{"each", "(*S)[n]", 16, 32},
+			{"one", "*S", 16, 40},
+			{"text", "string", 8, 48},
+			{"s", "S", 16, 56},
+			{"fixed", "S[2]", 16, 72},
+			{"bytes", "char[2][4]", 1, 104},
+			{"float", "float", 4, 112},
+			{"short", "integer", 2, 116},
+			{"byte", "unsigned integer", 1, 118},
+			{"square", "integer[n][n]", 8, 120},
+			{"complex", "complex4", 8, 128},
 		}},
 		{"S", 16, []field{{"v", "integer", 8, 0}, {"Next", "*S", 16, 8}}},
 	}

@@ -136,9 +136,10 @@ func (r *Rules) Threshold(name string) float64 {
 	return r.cfg.Threshold
 }
 
-// Glob translates a pattern of function names. Names of functions are full of brackets and
-// slashes, so only * and ? are special, and they match those, too.
+// Glob translates a pattern of function names. Names of functions are full of
+// brackets and slashes, so only * and ? are special, and they match those, too.
+// Bytes that are no UTF-8 stand for any such byte.
 func Glob(pattern string) *regexp.Regexp {
-	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+	p := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(string([]rune(pattern))))
 	return regexp.MustCompile(`(?s)^` + p + `$`)
 }

@@ -41,6 +41,7 @@ type Judge struct {
 	// sstd
 	stats   stats.RunStats
 	clipped stats.RunStats // without outliers; empty when there are none
+	most    float64        // bins that begin above it are left out of clipped
 
 	// One entry for each bin from first on: whether a time in it can be
 	// anything but normal. Beyond its ends all can.
@@ -144,7 +145,8 @@ func (j *Judge) sstd(v int64) (float64, Verdict) {
 	if j.clipped.N > 0 {
 		s = j.clipped
 	}
-	if j.self > 0 && float64(v) <= s.Max {
+	bin := stats.BinOf(v)
+	if j.self > 0 && j.hist.Count(bin) > 0 && float64(stats.BinLow(bin)) <= j.most {
 		s.Remove(float64(v))
 	}
 	sigma := s.Stddev()
@@ -162,16 +164,20 @@ func (j *Judge) sstd(v int64) (float64, Verdict) {
 // clip leaves single values out that make up more than a share of all squared
 // deviations: no value alone may define what counts as normal.
 func (j *Judge) clip() {
-	limit := j.stats.Mean + math.Sqrt(float64(maxShare*j.stats.M2))
-	var kept stats.Histogram
+	j.most = j.stats.Mean + math.Sqrt(float64(maxShare*j.stats.M2))
+	kept := j.hist.MomentsBelow(j.most)
+	if kept.N == j.stats.N {
+		return
+	}
 	for bin, n := range j.hist.Bins() {
-		if float64(stats.BinLow(bin)) <= limit {
-			kept.AddBin(bin, n)
+		if float64(stats.BinLow(bin)) > j.most {
+			break
 		}
+		// A value may be anywhere in its bin.
+		width := float64(stats.BinLow(bin+1) - stats.BinLow(bin))
+		kept.M2 += float64(n) * (float64(width*width) - 1) / 12
 	}
-	if kept.Total() < j.hist.Total() {
-		j.clipped = kept.Moments()
-	}
+	j.clipped = kept
 }
 
 const maxShare = 0.05
@@ -263,16 +269,15 @@ func (j *Judge) tail(v int64, self float64) float64 {
 		at -= self
 		total -= self
 	}
-	width := float64(stats.BinLow(bin+1) - stats.BinLow(bin))
-	// Half of what equals v lies on either side of it.
-	part := at * (float64(v-stats.BinLow(bin)) + 0.5) / width
 	share := func(n float64) float64 { return min(1, (n+1)/max(total, 1)) }
-	left, right := below+part, total-below-part
+	// What shares the bin of v lies on both sides of it, so that times that
+	// are all alike are in no tail.
+	left, right := below+at, total-below
 	l, r := rarity(0), rarity(0)
-	if left > 0 || at > 0 {
+	if left > 0 {
 		l = rarity(share(left))
 	}
-	if right > 0 || at > 0 {
+	if right > 0 {
 		r = rarity(share(right))
 	}
 	sign := func(x float64) float64 {

@@ -57,6 +57,16 @@ func ReadModel(b []byte) (m Model, rest []byte, err error) {
 		*f = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		b = b[8:]
 	}
-	m.Hist, rest, err = stats.ReadHistogram(b)
-	return m, rest, err
+	if m.Hist, rest, err = stats.ReadHistogram(b); err != nil {
+		return Model{}, nil, err
+	}
+	for _, f := range fields {
+		if math.IsNaN(*f) || math.IsInf(*f, 0) {
+			return Model{}, nil, stats.ErrEncoding
+		}
+	}
+	if m.Stats.N != float64(m.Count()) {
+		return Model{}, nil, stats.ErrEncoding
+	}
+	return m, rest, nil
 }

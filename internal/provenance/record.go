@@ -192,8 +192,8 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 		RuntimeTotal: call.Exit - call.Entry, RuntimeExclusive: c.Exclusive,
 		IOStep: c.IOStep, IOStepStart: c.StepStart, IOStepEnd: c.StepEnd,
 		OutlierScore: c.Score, OutlierSeverity: float64(c.Exclusive),
-		CallStack: stackEntries(c.Stack, src), CounterEvents: []CounterEntry{},
-		EventWindow: EventWindow{Comms: []CommEntry{}, Execs: []WindowEntry{}},
+		CallStack: stackEntries(c.Stack, src), CounterEvents: make([]CounterEntry, 0, len(c.Counters)),
+		EventWindow: EventWindow{Comms: make([]CommEntry, 0, len(c.Comms)), Execs: make([]WindowEntry, 0, len(c.Window))},
 	}
 	r.FID, r.Func = src.Func(call.Func)
 	for i := range c.Counters {

@@ -4,11 +4,13 @@
 package rundir
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +31,9 @@ type Dir struct {
 	mu   sync.Mutex
 	made map[string]bool
 	size int64
+
+	buffers sync.Pool // of *bytes.Buffer, for a record
+	writers sync.Pool // of *bufio.Writer, for a file
 }
 
 // infoFile holds settings, state and totals.
@@ -59,7 +64,10 @@ func Create(path string, overwrite bool) (*Dir, error) {
 			return nil, err
 		}
 	}
-	return &Dir{path: path, made: make(map[string]bool)}, nil
+	d := &Dir{path: path, made: make(map[string]bool)}
+	d.buffers.New = func() any { return new(bytes.Buffer) }
+	d.writers.New = func() any { return bufio.NewWriterSize(nil, 1<<16) }
+	return d, nil
 }
 
 // Spool is a directory for what is needed only while the run goes on.
@@ -74,11 +82,11 @@ func (d *Dir) Size() int64 {
 
 // Metadata stores the facts that appeared in a step.
 func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
-	content, err := json.Marshal(found)
-	if err != nil {
-		return err
-	}
-	return d.writeFile(key, "metadata", append(content, '\n'))
+	return d.writeFile(key, "metadata", func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(found)
+	})
 }
 
 // Records stores the anomalies and typical executions of a step.
@@ -91,27 +99,44 @@ func (d *Dir) writeRecords(key analyzer.StepKey, collection string, records []*p
 	if len(records) == 0 {
 		return nil
 	}
-	var b bytes.Buffer
-	for i, r := range records {
-		b.WriteByte("[,"[min(i, 1)])
-		if err := r.WriteJSON(&b); err != nil {
-			return fmt.Errorf("record %s: %w", r.EventID, err)
+	return d.writeFile(key, collection, func(w io.Writer) error {
+		b := d.buffers.Get().(*bytes.Buffer)
+		defer d.buffers.Put(b)
+		for i, r := range records {
+			b.Reset()
+			b.WriteByte("[,"[min(i, 1)])
+			if err := r.WriteJSON(b); err != nil {
+				return fmt.Errorf("record %s: %w", r.EventID, err)
+			}
+			if _, err := w.Write(b.Bytes()); err != nil {
+				return err
+			}
 		}
-	}
-	b.WriteString("]\n")
-	return d.writeFile(key, collection, b.Bytes())
+		_, err := io.WriteString(w, "]\n")
+		return err
+	})
 }
 
 // writeFile writes one collection of a step.
-func (d *Dir) writeFile(key analyzer.StepKey, collection string, content []byte) error {
+func (d *Dir) writeFile(key analyzer.StepKey, collection string, content func(io.Writer) error) error {
 	dir := filepath.Join(d.path, "records", strconv.Itoa(int(key.Program)), strconv.Itoa(int(key.Rank)))
 	if err := d.mkdir(dir); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.size += int64(len(content))
-	d.mu.Unlock()
-	return os.WriteFile(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), content, 0o644) //nolint:gosec // meant to be read by all
+	f, err := os.Create(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"))
+	if err != nil {
+		return err
+	}
+	w := d.writers.Get().(*bufio.Writer)
+	defer d.writers.Put(w)
+	w.Reset(f)
+	err = errors.Join(content(w), w.Flush())
+	if info, statErr := f.Stat(); statErr == nil {
+		d.mu.Lock()
+		d.size += info.Size()
+		d.mu.Unlock()
+	}
+	return errors.Join(err, f.Close())
 }
 
 func (d *Dir) mkdir(dir string) error {

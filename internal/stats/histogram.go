@@ -10,8 +10,8 @@ import (
 )
 
 // Histogram counts whole numbers from 0 in bins that are the same for all
-// histograms: one for each number below 64, and 32 of equal width between
-// each power of two and the next, so that a bin is never wider than 1/32 of
+// histograms: one for each number below 128, and 64 of equal width between
+// each power of two and the next, so that a bin is never wider than 1/64 of
 // its numbers. Merging adds counts and nothing else; it is exact and the order
 // does not matter. The zero value is empty and the identity of Merge.
 type Histogram struct {
@@ -187,19 +187,28 @@ func (h *Histogram) Density(v int64) float64 {
 
 // Moments returns the moments of the sample that has each value in the middle
 // of its bin.
-func (h *Histogram) Moments() RunStats {
+func (h *Histogram) Moments() RunStats { return h.MomentsBelow(math.Inf(1)) }
+
+// MomentsBelow returns the moments without the bins that begin above limit.
+func (h *Histogram) MomentsBelow(limit float64) RunStats {
 	var s RunStats
-	if h.total == 0 {
-		return s
-	}
 	sum := 0.0
 	for bin, n := range h.Bins() {
+		if float64(BinLow(bin)) > limit {
+			break
+		}
 		sum += float64(float64(n) * BinMiddle(bin))
+		s.N += float64(n)
 	}
-	s.N = float64(h.total)
+	if s.N == 0 {
+		return s
+	}
 	s.Mean = sum / s.N
 	first := true
 	for bin, n := range h.Bins() {
+		if float64(BinLow(bin)) > limit {
+			break
+		}
 		x := BinMiddle(bin)
 		d := x - s.Mean
 		d2 := float64(d * d)
@@ -271,11 +280,14 @@ func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
 		b = b[n:]
 		return v
 	}
-	bin := uint64(0)
-	for range min(number(), NumBins) {
+	used, bin := number(), uint64(0)
+	if used > NumBins {
+		return Histogram{}, nil, ErrEncoding
+	}
+	for range used {
 		step, n := number(), number()
 		bin += step
-		if err != nil || bin >= NumBins || step >= NumBins {
+		if err != nil || bin >= NumBins || step >= NumBins || n > math.MaxInt64-h.total {
 			return Histogram{}, nil, ErrEncoding
 		}
 		h.AddBin(int(bin), n)

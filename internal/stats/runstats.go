@@ -71,7 +71,8 @@ func (s *RunStats) Merge(o RunStats) {
 	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
 }
 
-// Remove takes away one value that was added before. The extremes stay.
+// Remove takes away one value that was added before. The extremes stay, the
+// third and fourth moments are lost.
 func (s *RunStats) Remove(x float64) {
 	if s.N <= 1 {
 		*s = RunStats{}

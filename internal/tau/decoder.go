@@ -222,6 +222,9 @@ func (d *Decoder) readTable(s *bp.Step, t *table, l *lane, decode func([]byte, u
 			d.tally.Add(tally.TableMisshapen, 1)
 			return nil
 		}
+		if err := s.ReadAt(v, &v.Blocks[i], nil, 0); err != nil {
+			return err // of no bytes, so refused: its size may be anything
+		}
 		if total += c[0]; total > math.MaxUint32 {
 			return fmt.Errorf("variable %q has more than %d rows in one step", t.variable, uint32(math.MaxUint32))
 		}

@@ -3,13 +3,13 @@ package tau_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +27,8 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte("f\x00\x00\x01\x05f\x00\x01\x01\x09c\x00\x02\x01\x07m\x00\x02\x03\x06"), byte(tau.TraceRank), "timer 1", "main()")
 	f.Add([]byte("f000f111f000c000c001m222f0b1f011"), byte(tau.VerifyRank), "MetaData:1:0:CUDA Device", "0")
 	f.Add([]byte("m022m021c022c021f025f024f023|f025b+f136m000b+f001"), byte(tau.OverrideRank), "event_type 4", "ENTRY")
+	f.Add([]byte("f\x00\x00\x05f\x01\x00\x06f\x00\x01\x09c\x00\x02\x07c\x00\x02\x08m\x00\x02\x03"), byte(tau.TraceRank), "timer 5", "threads in turns")
+	f.Add([]byte("c\x00\x02\x00c\x00\x02\x09m\x00\x02\x00m\x00\x09\x08m\x00\x03\x08f\x00\x00\x00f\x01\x04\x07f\x01\x01\x07"), byte(tau.TraceRank), "timer", "no time, no type")
 	f.Add(recordedRows(f, "ring-BP5"), byte(tau.TraceRank), "counter x", "")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, rows []byte, rule byte, name, value string) {
@@ -38,6 +40,61 @@ func FuzzStep(f *testing.F) {
 		cfg := tau.Config{Program: 3, Rank: 1, Ranks: tau.RankRule(rule % 3)}
 		checkDecoding(t, writeBP4(t, dir, steps), cfg, steps)
 	})
+}
+
+// TestACompressedTableIsRefusedAndNotSkipped makes a recorded trace look as if
+// an operator had been applied to its arrays.
+func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
+	dataset := tracetest.Copy(t, tracetest.Recorded(t, "ring-BP5")[0])
+	replaceInFile(t, filepath.Join(dataset, "mmd.0"), []byte("MetaArrayMM8"), []byte("MetaArrayOpM"))
+	wantRefusal(t, dataset)
+}
+
+// A table that cannot be read may say of itself any number of rows.
+func TestARefusedTableTakesNoMemory(t *testing.T) {
+	dataset := writeBP4(t, t.TempDir(), []stepSpec{{tables: tables{funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}}, attrs: eventTypes}})
+	describe := func(rows uint64, place []byte) []byte {
+		return slices.Concat([]byte{charDimensions, 2, 48, 0}, u64s(rows, rows, 0, 6, 6, 0), place)
+	}
+	const charOperator = 11
+	operator := []byte{charOperator, 1, 'z', typeUint64, 0, 0, 0, 0, 0} // as long as the place of the array
+	replaceInFile(t, filepath.Join(dataset, "md.0"), describe(1, append([]byte{charPayload}, u64s(64)...)), describe(1<<26, operator))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	wantRefusal(t, dataset)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("%d bytes of memory to refuse an array", used)
+	}
+}
+
+// wantRefusal fails unless the first step is refused because of an operator.
+func wantRefusal(t *testing.T, dataset string) {
+	t.Helper()
+	src, err := bp.Open(dataset, bp.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	_, err = tau.NewReader(src, tau.Config{}, nil).Next(t.Context())
+	if _, ok := errors.AsType[*bp.UnsupportedError](err); !ok || !strings.Contains(err.Error(), "operator") {
+		t.Errorf("got %v, want an UnsupportedError that speaks of the operator", err)
+	}
+}
+
+// replaceInFile replaces bytes by others of the same number.
+func replaceInFile(t *testing.T, path string, old, with []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(b, old) || len(old) != len(with) {
+		t.Fatalf("%s does not hold %q, or %q is not as long", path, old, with)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(b, old, with), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // rejections are the counts under which a row can be dropped.
@@ -273,11 +330,3 @@ func recordedRows(tb testing.TB, run string) (b []byte) {
 	}
 	return b
 }
-
-var (
-	_ = bytes.Equal
-	_ = context.Background
-	_ = os.Args
-	_ = filepath.Join
-	_ = strings.Join
-)

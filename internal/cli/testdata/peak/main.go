@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -16,17 +15,18 @@ import (
 
 func main() {
 	code := cli.Run(context.Background(), &cli.Env{Stdout: io.Discard, Stderr: os.Stderr}, os.Args[1:])
-	f, err := os.Open("/proc/self/status")
+	fmt.Println(status("VmHWM:"))
+	os.Exit(code)
+}
+
+// status returns a field of /proc/self/status in bytes.
+func status(field string) (bytes int64) {
+	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if kb, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			var n int64
-			_, _ = fmt.Sscan(kb, &n)
-			fmt.Println(n * 1024)
-		}
-	}
-	os.Exit(code)
+	_, rest, _ := strings.Cut(string(b), field)
+	_, _ = fmt.Sscan(rest, &bytes)
+	return bytes * 1024
 }
