@@ -20,10 +20,10 @@ help: ## list the targets
 build: ## bin/chimbuko, with version and commit
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 
-demo: build ## show what is in the recorded traces
-	@traces=$$(find testdata/traces -name '*.bp' -prune | sort); \
-	[[ -n $$traces ]] || { echo "demo: no .bp in testdata/traces" >&2; exit 1; }; \
-	for trace in $$traces; do echo "== $$trace"; bin/chimbuko trace info "$$trace"; done
+demo: build ## what is in the recorded traces, and which anomalies are in one of them
+	bin/chimbuko trace info testdata/traces
+	bin/chimbuko analyze testdata/traces/gpu-BP5 --out demo-run --force
+	bin/chimbuko eval demo-run testdata/traces/gpu-BP5/truth.txt
 
 test: ## all tests with the race detector; the last line counts them
 	scripts/test-setup
@@ -69,4 +69,4 @@ bench-compare: ## bench/new.txt against bench/baseline.txt
 	$(TOOL) benchstat bench/baseline.txt bench/new.txt
 
 clean: ## remove what the other targets made, but not the Python environment
-	rm -rf bin bench/new.txt
+	rm -rf bin demo-run bench/new.txt

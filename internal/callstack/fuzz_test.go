@@ -19,7 +19,7 @@ func FuzzBuilder(f *testing.F) {
 	f.Add([]byte{0x01, 0x03, 0x00, 0, 0, 6, 5, 2, 0, 7, 0, 7, 1, 0, 1, 6, 5, 7, 0, 2, 0, 6, 5, 0, 0, 2, 0})
 	f.Add([]byte{0x80, 0x04, 0x00, 0, 9, 4, 200, 1, 1, 5, 3, 2, 0, 3, 77, 7, 4, 3, 0, 0, 4, 7, 8, 3, 2})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) <= 10_000 {
+		if len(data) <= 3000 {
 			checkAgainstModel(t, data)
 		}
 	})
