@@ -248,10 +248,13 @@ func (e *bp5) readFormats() error {
 		}
 		id := ffs.ID(b[16:])
 		f, err := ffs.ParseFormat(id, b[16+idLen:16+idLen+repLen])
-		if err != nil {
-			e.bad[id] = ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen))
-		} else {
+		switch {
+		case err == nil:
 			e.formats[id] = f
+		case e.live: // perhaps stale bytes: they are looked at once more
+			return ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen))
+		default:
+			e.bad[id] = ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen))
 		}
 		e.mmdPos += int64(16 + idLen + repLen)
 		b = b[16+idLen+repLen:]

@@ -59,7 +59,7 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
 	f.StringVar(&a.algorithm, "algorithm", string(d.Outlier.Algorithm), "detector: hbos, sstd or copod")
 	f.Float64Var(&a.sigma, "sigma", d.Outlier.Sigma, "sstd: standard deviations from the mean that are still normal")
-	f.Float64Var(&a.threshold, "threshold", d.Outlier.Threshold, "share of the range of scores that is still normal; 0 is 0.99 for hbos and 0.7 for copod")
+	f.Float64Var(&a.threshold, "threshold", d.Outlier.Threshold, "share of the range of scores that is still normal; 0 is 0.99 for hbos and 0.72 for copod")
 	f.StringArrayVar(&a.overrides, "function-threshold", nil, "pattern=value: another sigma or threshold for functions that match")
 	f.StringArrayVar(&a.ignore, "ignore", nil, "pattern of functions that are never judged")
 	f.IntVar(&a.samples, "min-samples", d.Outlier.MinSamples, "calls of a function that must be known before any is judged")

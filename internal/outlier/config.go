@@ -60,7 +60,7 @@ func DefaultThreshold(a Algorithm) float64 {
 	case SSTD:
 		return 6
 	case COPOD:
-		return 0.7
+		return 0.72
 	}
 	return 0.99
 }

@@ -749,23 +749,24 @@ func (q quality) within(t *testing.T, what string, share, wrong float64, calls i
 	}
 }
 
-// The limits leave room for other random numbers. Those for finding are above
-// what the original reaches with as many calls, or near it.
+// The limits leave room for other random numbers: those of 12 seeds were well
+// within. The original finds with copod 0.03 to 0.44 of what is odd in times of
+// one kind, and with hbos it flags 0.06 of 20 normal calls a step falsely.
 func TestQualityOfDetection(t *testing.T) {
 	type limits struct{ online, final, wrongOnline, wrongFinal float64 }
 	of := map[string]limits{
-		"sstd normal 20": {0.9, 0.9, 0.01, 0.005}, "sstd normal 200": {0.75, 0.75, 0.001, 0.001},
+		"sstd normal 20": {0.8, 0.9, 0.01, 0.005}, "sstd normal 200": {0.75, 0.7, 0.001, 0.001},
 		"sstd bimodal 20": {0, 0, 0.01, 0.005}, "sstd bimodal 200": {0, 0, 0.001, 0.001},
-		"sstd lognormal 20": {0.9, 0.9, 0.01, 0.005}, "sstd lognormal 200": {0.85, 0.85, 0.002, 0.001},
-		"sstd quantised 20": {0.9, 0.9, 0.01, 0.001}, "sstd quantised 200": {0.95, 0.95, 0.001, 0.001},
-		"hbos normal 20": {0.9, 0.9, 0.05, 0.01}, "hbos normal 200": {0.83, 0.7, 0.005, 0.002},
-		"hbos bimodal 20": {0.9, 0.9, 0.05, 0.01}, "hbos bimodal 200": {0.57, 0.3, 0.005, 0.002},
-		"hbos lognormal 20": {0.9, 0.9, 0.3, 0.06}, "hbos lognormal 200": {0.75, 0.55, 0.03, 0.005},
-		"hbos quantised 20": {0.9, 0.9, 0.15, 0.005}, "hbos quantised 200": {0.65, 0.35, 0.015, 0.001},
-		"copod normal 20": {0.8, 0.7, 0.03, 0.005}, "copod normal 200": {0.3, 0.15, 0.003, 0.001},
-		"copod bimodal 20": {0, 0, 0.03, 0.02}, "copod bimodal 200": {0, 0, 0.01, 0.005},
-		"copod lognormal 20": {0.8, 0.7, 0.03, 0.01}, "copod lognormal 200": {0.35, 0.2, 0.003, 0.001},
-		"copod quantised 20": {0.8, 0.7, 0.25, 0.005}, "copod quantised 200": {0.35, 0.2, 0.03, 0.001},
+		"sstd lognormal 20": {0.8, 0.9, 0.01, 0.005}, "sstd lognormal 200": {0.85, 0.83, 0.001, 0.001},
+		"sstd quantised 20": {0.8, 0.9, 0.01, 0.001}, "sstd quantised 200": {0.9, 0.95, 0.001, 0.001},
+		"hbos normal 20": {0.8, 0.9, 0.04, 0.01}, "hbos normal 200": {0.8, 0.58, 0.004, 0.002},
+		"hbos bimodal 20": {0.8, 0.6, 0.05, 0.015}, "hbos bimodal 200": {0.55, 0.2, 0.005, 0.002},
+		"hbos lognormal 20": {0.8, 0.65, 0.25, 0.06}, "hbos lognormal 200": {0.78, 0.55, 0.03, 0.005},
+		"hbos quantised 20": {0.8, 0.6, 0.15, 0.001}, "hbos quantised 200": {0.58, 0.2, 0.02, 0.001},
+		"copod normal 20": {0.8, 0.9, 0.03, 0.005}, "copod normal 200": {0.4, 0.18, 0.003, 0.001},
+		"copod bimodal 20": {0, 0, 0.03, 0.02}, "copod bimodal 200": {0, 0, 0.01, 0.004},
+		"copod lognormal 20": {0.8, 0.8, 0.03, 0.006}, "copod lognormal 200": {0.38, 0.18, 0.003, 0.001},
+		"copod quantised 20": {0.8, 0.8, 0.25, 0.001}, "copod quantised 200": {0.45, 0.2, 0.03, 0.001},
 	}
 	table := "                        each step         steps ≥ 50        in the end\n" +
 		"                        TP   FN   FP      TP   FN   FP      TP   FN   FP\n"
@@ -792,7 +793,10 @@ func TestQualityOfDetection(t *testing.T) {
 				}
 				name := fmt.Sprintf("%s %s %d", a, w.name, calls)
 				table += fmt.Sprintf("%-20s  %s    %s    %s\n", name, online, late, final)
-				l := of[name]
+				l, ok := of[name]
+				if !ok {
+					t.Fatalf("%s has no limits", name)
+				}
 				online.within(t, name+" in each step", l.online, l.wrongOnline, 100*calls)
 				final.within(t, name+" in the end", l.final, l.wrongFinal, 100*calls)
 			}
