@@ -371,9 +371,8 @@ func (r *rank) keepTypical() error {
 }
 
 func (r *rank) spoolCall(s suspect) error {
-	_, isGPU := r.names.GPU(r.id, s.thread.ID)
 	c := &r.capture
-	c.Take(s.thread, s.call, r.cfg.Window, isGPU)
+	c.Take(s.thread, s.call, r.cfg.Window)
 	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
 	c.StepStart, c.StepEnd = r.start, r.end
 	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])

@@ -41,7 +41,7 @@ const (
 
 // Default returns the usual bounds.
 func Default() Config {
-	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 18, MaxSides: 1 << 12}
+	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12}
 }
 
 // Builder builds the calls of one rank.
@@ -50,6 +50,7 @@ type Builder struct {
 	tally   *tally.Tally
 	threads []*Thread // in order of their numbers
 	waiting map[uint64]half
+	queue   []uint64 // ids as they came, among them some that wait no more
 	apart   []trace.Event
 	step    int32
 }
@@ -101,6 +102,7 @@ func (b *Builder) Apart() []trace.Event { return b.apart }
 // Add takes in the events of one thread in the step.
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
+	b.advance(t, events)
 	calls, stack := t.Calls, t.stack
 	for i := range events {
 		e := &events[i]
@@ -108,6 +110,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		case trace.Enter:
 			if len(stack) >= b.cfg.MaxDepth {
 				b.tally.Add(tally.StackTooDeep, 1)
+				t.tooDeep++
 				continue
 			}
 			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
@@ -121,6 +124,10 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			calls = append(calls, c)
 		case trace.Exit:
 			n := len(stack)
+			if t.tooDeep > 0 {
+				t.tooDeep-- // of an entry that was dropped
+				continue
+			}
 			if n == 0 {
 				b.tally.Add(tally.ExitWithoutEnter, 1)
 				continue
@@ -146,9 +153,26 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t.Calls, t.stack = calls, stack
 }
 
+// advance sees to it that time does not run backwards between two steps, as it
+// does when the clock is set back: events that are older than the last of the
+// step before get its time.
+func (b *Builder) advance(t *Thread, events []trace.Event) {
+	n := 0
+	for ; n < len(events) && events[n].Time < t.last; n++ {
+		events[n].Time = t.last
+	}
+	if n > 0 {
+		b.tally.Add(tally.TimeBackwards, int64(n))
+	}
+	if len(events) > 0 {
+		t.last = events[len(events)-1].Time
+	}
+}
+
 // resynchronise deals with an exit that does not fit the innermost call: it
 // closes the nearest open call of the same function, and those within, whose
-// exits were lost, count as lost.
+// exits were lost. All of them count as lost: nobody knows how long those
+// within took, and so not how long the call took without them.
 func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
 	for n >= 0 && (t.Calls[t.stack[n]].Func != e.Func() || e.Time < t.Calls[t.stack[n]].Entry) {
@@ -164,9 +188,7 @@ func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
 		t.stack = t.stack[:len(t.stack)-1]
 		c := &t.Calls[top]
 		c.Exit = max(e.Time, c.Entry)
-		if len(t.stack) > n {
-			c.flags |= flagLost
-		}
+		c.flags |= flagLost
 		if c.Parent >= 0 {
 			t.Calls[c.Parent].children += c.Exit - c.Entry
 		}
@@ -211,11 +233,24 @@ func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 		t.Links = append(t.Links, Link{Call: call, Partner: other.call, Thread: o})
 		return
 	}
-	if !ok && len(b.waiting) >= b.cfg.MaxPinned {
-		b.tally.Add(tally.CorrelationDropped, 1)
-		return
-	}
 	b.waiting[value] = half{t, call} // the same id again on the same thread: the newer counts
+	b.queue = append(b.queue, value)
+	b.expire()
+}
+
+// expire gives up on the oldest of too many correlation ids.
+func (b *Builder) expire() {
+	n := 0
+	for ; len(b.waiting) > b.cfg.MaxPinned; n++ {
+		if _, ok := b.waiting[b.queue[n]]; ok {
+			delete(b.waiting, b.queue[n])
+			b.tally.Add(tally.CorrelationDropped, 1)
+		}
+	}
+	b.queue = b.queue[n:]
+	if len(b.queue) > 2*len(b.waiting)+1024 { // most wait no more
+		b.queue = slices.DeleteFunc(b.queue, func(v uint64) bool { _, ok := b.waiting[v]; return !ok })
+	}
 }
 
 // Trim ends a step: it forgets all calls but the open ones, the last of each
@@ -276,6 +311,7 @@ func (t *Thread) place(call int32) int32 {
 
 // compact moves what is kept to the front.
 func (b *Builder) compact(t *Thread) {
+	b.compactSides(t)
 	for i, old := range t.kept {
 		c := t.Calls[old]
 		if c.Parent >= 0 {
@@ -288,12 +324,20 @@ func (b *Builder) compact(t *Thread) {
 		t.stack[i] = t.place(old)
 	}
 	t.Done = t.Done[:0]
+}
+
+// compactSides keeps the messages and counters of calls that are open or in
+// the window; for those of others nobody will ask.
+func (b *Builder) compactSides(t *Thread) {
+	window := int32(len(t.Calls) - b.cfg.Window)
 	n := 0
 	for _, s := range t.Sides {
-		if s.Call = t.place(s.Call); s.Call >= 0 {
-			t.Sides[n] = s
-			n++
+		if s.Call < window && !t.Calls[s.Call].IsOpen() {
+			continue
 		}
+		s.Call = t.place(s.Call)
+		t.Sides[n] = s
+		n++
 	}
 	t.Sides = t.Sides[:n]
 	if over := n - b.cfg.MaxSides; over > 0 {

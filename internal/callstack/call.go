@@ -79,8 +79,10 @@ type Thread struct {
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
-	stack []int32 // places of the open calls
-	kept  []int32 // those that a trim keeps
+	stack   []int32 // places of the open calls
+	kept    []int32 // those that a trim keeps
+	tooDeep int     // entries that were dropped and whose exits are to come
+	last    trace.Micros
 }
 
 // Link joins a call to its partner on another thread, through a correlation id.

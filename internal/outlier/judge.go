@@ -130,6 +130,7 @@ func (j *Judge) Oddness(v int64) float64 {
 func (j *Judge) Enough() bool { return j.enough }
 
 func (j *Judge) verdict(v int64) (score float64, verdict Verdict) {
+	v = max(v, 0) // as it was learned
 	switch j.algorithm {
 	case SSTD:
 		return j.sstd(v)

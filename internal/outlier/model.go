@@ -17,8 +17,9 @@ type Model struct {
 // Count returns the number of times that were learned.
 func (m *Model) Count() uint64 { return m.Hist.Total() }
 
-// Learn adds one time.
+// Learn adds one time; a negative one counts as 0.
 func (m *Model) Learn(v int64) {
+	v = max(v, 0)
 	m.Stats.Add(float64(v))
 	m.Hist.Add(v)
 }
@@ -61,11 +62,11 @@ func ReadModel(b []byte) (m Model, rest []byte, err error) {
 		return Model{}, nil, err
 	}
 	for _, f := range fields {
-		if math.IsNaN(*f) || math.IsInf(*f, 0) {
+		if math.IsNaN(*f) || math.Abs(*f) > 1e100 { // far beyond what times add up to
 			return Model{}, nil, stats.ErrEncoding
 		}
 	}
-	if m.Stats.N != float64(m.Count()) {
+	if m.Stats.N != float64(m.Count()) || m.Stats.M2 < 0 {
 		return Model{}, nil, stats.ErrEncoding
 	}
 	return m, rest, nil

@@ -40,8 +40,9 @@ type Comm struct {
 	Row  uint32
 }
 
-// Launch is the call that launched a GPU kernel.
-type Launch struct {
+// Partner is a call that is joined by a correlation id: the launch of a kernel,
+// or a kernel of a launch.
+type Partner struct {
 	Thread trace.Thread
 	Stack  []Frame // the call first
 }
@@ -67,8 +68,7 @@ type Capture struct {
 	Counters  []trace.Event
 	Window    []Frame
 	Comms     []Comm
-	IsGPU     bool
-	Launches  []Launch // of a GPU kernel: usually one
+	Partners  []Partner // of a GPU kernel: usually one
 	NodeTime  trace.Micros
 	NodeState []Field
 }
@@ -83,13 +83,14 @@ func (c *Capture) ID(rank trace.Rank) trace.EventID {
 
 // Take fills c with the call number call of a thread and up to window calls
 // before and after it. What is not of the thread, such as Kind, Score, the
-// step and the state of the node, is left to the caller. It reuses c's memory.
-func (c *Capture) Take(t *callstack.Thread, call int32, window int, isGPU bool) {
-	c.Thread, c.IsGPU = t.ID, isGPU
+// step and the state of the node, is left to the caller. It reuses most of c's
+// memory.
+func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
+	c.Thread = t.ID
 	c.Exclusive = t.Calls[call].Exclusive()
 	c.Stack = stackOf(c.Stack[:0], t, call)
 	c.Counters = c.Counters[:0]
-	c.Window, c.Comms, c.Launches = c.Window[:0], c.Comms[:0], c.Launches[:0]
+	c.Window, c.Comms, c.Partners = c.Window[:0], c.Comms[:0], c.Partners[:0]
 	var sides []trace.Event
 	for _, e := range t.SidesOf(sides, call) {
 		if e.Kind == trace.Count {
@@ -107,10 +108,8 @@ func (c *Capture) Take(t *callstack.Thread, call int32, window int, isGPU bool) 
 			}
 		}
 	}
-	if isGPU {
-		for thread, partner := range t.Partners(call) {
-			c.Launches = append(c.Launches, Launch{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
-		}
+	for thread, partner := range t.Partners(call) {
+		c.Partners = append(c.Partners, Partner{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
 	}
 }
 

@@ -126,8 +126,7 @@ func (c *codec) capture(v *Capture) {
 		number(c, &m.Step)
 		number(c, &m.Row)
 	})
-	c.flag(&v.IsGPU)
-	list(c, &v.Launches, func(l *Launch) {
+	list(c, &v.Partners, func(l *Partner) {
 		number(c, &l.Thread)
 		list(c, &l.Stack, c.frame)
 	})
@@ -154,7 +153,7 @@ func (c *Capture) ReadCapture(b []byte) error {
 	if r.err == nil && (len(r.b) > 0 || len(c.Stack) == 0) {
 		return ErrEncoding
 	}
-	for _, l := range c.Launches {
+	for _, l := range c.Partners {
 		if len(l.Stack) == 0 {
 			return ErrEncoding
 		}

@@ -197,6 +197,9 @@ func TestAKernelHasTheStacksOfItsLaunches(t *testing.T) {
 		if !slices.Equal(got, want) || c.IsGPU != isGPU {
 			t.Errorf("call %d of thread %d: got %t %q, want %t %q", call, thread, c.IsGPU, got, isGPU, want)
 		}
+		if got, want := c.Call().Row, threads[thread].Calls[call].Row; got != want {
+			t.Errorf("call %d of thread %d: got row %d, want %d", call, thread, got, want)
+		}
 	}
 	f(1, 0, true, "thread 0 rows [1 0]")
 	f(1, 1, true)
@@ -285,17 +288,17 @@ func encode(tb testing.TB, c *provenance.Capture) []byte {
 }
 
 func TestACaptureReadsBackAsItWasWritten(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
+	rng, same := rand.New(rand.NewPCG(3, 4)), rand.New(rand.NewPCG(3, 4))
 	var reused provenance.Capture
 	for range 300 {
-		c := randomCapture(rng)
+		c, want := randomCapture(rng), randomCapture(same)
 		b := encode(t, c)
 		var got provenance.Capture
-		if err := got.ReadCapture(b); err != nil || !reflect.DeepEqual(&got, c) {
-			t.Fatalf("%v\n got %+v\nwant %+v", err, &got, c)
+		if err := got.ReadCapture(b); err != nil || !reflect.DeepEqual(&got, want) || !reflect.DeepEqual(c, want) {
+			t.Fatalf("%v\n got %+v\nwant %+v\nand writing left %+v", err, &got, want, c)
 		}
 		if err := reused.ReadCapture(b); err != nil || !bytes.Equal(encode(t, &reused), b) {
-			t.Fatalf("over another: %v\n got %+v\nwant %+v", err, reused, c)
+			t.Fatalf("over another: %v\n got %+v\nwant %+v", err, reused, want)
 		}
 	}
 	for _, score := range []float64{math.Inf(1), -1, math.Copysign(0, -1), math.SmallestNonzeroFloat64} {
@@ -315,6 +318,9 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 		if err := c.ReadCapture(b); !errors.Is(err, provenance.ErrEncoding) {
 			t.Errorf("%s: got %v, want %v", what, err, provenance.ErrEncoding)
 		}
+		if got := memory(&c); got > mostMemory(b) {
+			t.Errorf("%s: %d bytes became %d in memory, want no more than %d", what, len(b), got, mostMemory(b))
+		}
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	whole := encode(t, randomCapture(rng))
@@ -333,6 +339,7 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 		f(fmt.Sprintf("a list of %d", n), binary.AppendUvarint(make([]byte, 7), n))
 		f(fmt.Sprintf("a list of %d", n), append(binary.AppendUvarint(make([]byte, 7), n), whole...))
 	}
+	f("a list that breaks off", append(binary.AppendUvarint(make([]byte, 7), 1000), bytes.Repeat([]byte{0x80}, 1000)...))
 	f("a number of more than 64 bits", bytes.Repeat([]byte{0xff}, 100))
 }
 
@@ -380,8 +387,8 @@ func value(tb testing.TB, b []byte) (v any) {
 
 // full is a capture in which nothing is missing, on thread 4.
 func full() *provenance.Capture {
-	call := provenance.Frame{Func: 1, Step: 3, Row: 12, Entry: 100, Exit: 150, ParentStep: 2, ParentRow: 5, Anomalous: true}
-	outer := provenance.Frame{Func: 2, Step: 2, Row: 5, Entry: 90, ParentStep: -1}
+	call := provenance.Frame{Func: 1, Step: 3, Row: 12, Entry: 100, Exit: 150, ParentStep: 0, ParentRow: 5, Anomalous: true}
+	outer := provenance.Frame{Func: 2, Step: 0, Row: 5, Entry: 90, ParentStep: -1}
 	return &provenance.Capture{
 		Thread: 4, IOStep: 6, StepStart: 80, StepEnd: 160, Exclusive: 30, Score: 12.5,
 		Stack:    []provenance.Frame{call, outer},
@@ -389,7 +396,7 @@ func full() *provenance.Capture {
 		Window:   []provenance.Frame{outer, call},
 		Comms: []provenance.Comm{
 			{Event: message(trace.Send, 3, 5, 800, 102), Step: 3, Row: 12},
-			{Event: message(trace.Recv, -1, -2, 900, 103), Step: 2, Row: 5},
+			{Event: message(trace.Recv, -1, -2, 900, 103), Step: 0, Row: 5},
 		},
 		NodeTime: 99, NodeState: []provenance.Field{{Counter: 1, Value: 11}, {Counter: 2, Value: 22}},
 		Launches: []provenance.Launch{{Thread: 1, Stack: []provenance.Frame{{Func: 8, Step: 1, Row: 3, Entry: 10, Exit: 20, ParentStep: -1}}}, {Thread: 2, Stack: []provenance.Frame{call}}},
@@ -401,17 +408,17 @@ func TestARecordSaysAllThatTheCaptureHolds(t *testing.T) {
 		"algo_params": {"model": 1},
 		"call_stack": [
 			{"entry": 100, "event_id": "7:3:12", "exit": 150, "fid": 101, "func": "f<1>()", "is_anomaly": true},
-			{"entry": 90, "event_id": "7:2:5", "exit": 0, "fid": 102, "func": "f<2>()", "is_anomaly": false}],
+			{"entry": 90, "event_id": "7:0:5", "exit": 0, "fid": 102, "func": "f<2>()", "is_anomaly": false}],
 		"counter_events": [{"counter_idx": 9, "counter_name": "counter 9", "counter_value": 18446744073709551615, "pid": 2, "rid": 7, "tid": 4, "ts": 101}],
 		"entry": 100,
 		"event_id": "7:3:12",
 		"event_window": {
 			"comm_window": [
 				{"bytes": 800, "execdata_key": "7:3:12", "pid": 2, "rid": 7, "src": 7, "tag": 5, "tar": 3, "tid": 4, "timestamp": 102, "type": "SEND"},
-				{"bytes": 900, "execdata_key": "7:2:5", "pid": 2, "rid": 7, "src": -1, "tag": -2, "tar": 7, "tid": 4, "timestamp": 103, "type": "RECV"}],
+				{"bytes": 900, "execdata_key": "7:0:5", "pid": 2, "rid": 7, "src": -1, "tag": -2, "tar": 7, "tid": 4, "timestamp": 103, "type": "RECV"}],
 			"exec_window": [
-				{"entry": 90, "event_id": "7:2:5", "exit": 0, "fid": 102, "func": "f<2>()", "is_anomaly": false, "parent_event_id": "root"},
-				{"entry": 100, "event_id": "7:3:12", "exit": 150, "fid": 101, "func": "f<1>()", "is_anomaly": true, "parent_event_id": "7:2:5"}]},
+				{"entry": 90, "event_id": "7:0:5", "exit": 0, "fid": 102, "func": "f<2>()", "is_anomaly": false, "parent_event_id": "root"},
+				{"entry": 100, "event_id": "7:3:12", "exit": 150, "fid": 101, "func": "f<1>()", "is_anomaly": true, "parent_event_id": "7:0:5"}]},
 		"exit": 150,
 		"fid": 101,
 		"func": "f<1>()",

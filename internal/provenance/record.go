@@ -229,8 +229,8 @@ func (r *Record) addGPU(c *Capture, src Source) {
 		Context: part(gpu.Context, math.MaxUint64), Device: part(gpu.Device, math.MaxUint64), Stream: part(gpu.Stream, 0), Thread: c.Thread,
 	}
 	r.GPUParent = noParent
-	if len(c.Launches) > 0 {
-		l := &c.Launches[0]
+	if len(c.Partners) > 0 {
+		l := &c.Partners[0]
 		stack := stackEntries(l.Stack, src)
 		r.GPUParent = GPUParent{CallStack: stack, EventID: stack[0].EventID, TID: l.Thread}
 	}

@@ -247,6 +247,15 @@ func TestQuantilesLieInTheBinOfTheTrueOnes(t *testing.T) {
 	}
 }
 
+func TestQuantilesSpreadTheValuesOfABinEvenly(t *testing.T) {
+	h := histogramOf(1000, 1000, 1000, 1000)
+	for q, want := range map[float64]float64{0: 1000, 0.25: 1002, 0.5: 1004, 1: 1008} {
+		if got := h.Quantile(q); got != want {
+			t.Errorf("quantile %v of four in the bin from 1000 to 1008: got %v, want %v", q, got, want)
+		}
+	}
+}
+
 func TestTheCDFIsTheShareOfValuesAtOrBelow(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 5))
 	values := times(r, 500)
@@ -324,6 +333,22 @@ func TestMomentsOfAHistogramAreThoseOfItsValuesToThePrecisionOfABin(t *testing.T
 	f("maximum", got.Max, want.hi, 1.0/64)
 	if s := new(stats.Histogram).Moments(); s != (stats.RunStats{}) {
 		t.Errorf("moments of nothing: got %+v", s)
+	}
+}
+
+func TestMomentsBelowALimitLeaveOutTheBinsThatBeginAboveIt(t *testing.T) {
+	values := times(rand.New(rand.NewPCG(2, 12)), 300)
+	h := histogramOf(values...)
+	for _, limit := range []float64{-1, 0, 100, 1000, 1007.5, 1e6, math.Inf(1)} {
+		var below []int64
+		for _, v := range values {
+			if low, _ := binAround(v); float64(low) <= limit {
+				below = append(below, v)
+			}
+		}
+		if got, want := h.MomentsBelow(limit), histogramOf(below...).Moments(); got != want {
+			t.Errorf("below %v: got %+v, want those of %d values: %+v", limit, got, len(below), want)
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ const (
 	SidesForgotten
 	CorrelationUnmatched
 	OpenAtEnd
+	TimeBackwards
 
 	numKinds
 )
@@ -80,13 +81,14 @@ var table = [numKinds]entry{
 	TableMisshapen:       {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
 	StepReread:           {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
 	ExitWithoutEnter:     {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
-	ExitLost:             {"exit-lost", Repaired, "calls whose exit is missing; closed with the call around them, neither learned nor judged"},
+	ExitLost:             {"exit-lost", Repaired, "calls whose exit is missing; closed with the call around them, and none of these learned or judged"},
 	StackTooDeep:         {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
 	OutsideAnyCall:       {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
-	CorrelationDropped:   {"correlation-dropped", DataLoss, "correlation ids dropped because too many wait for their other half; their kernels will have no parent"},
+	CorrelationDropped:   {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their other half; their kernels will have no parent"},
 	SidesForgotten:       {"sides-forgotten", DataLoss, "messages and counters of long-running calls forgotten to bound the memory"},
 	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or launches without kernel"},
 	OpenAtEnd:            {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
+	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
 }
 
 // Name returns the name for programs, stable over versions.

@@ -1,0 +1,61 @@
+package analyzer
+
+import (
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/tau"
+	"github.com/chimbuko/chimbuko/internal/tracetest"
+)
+
+// TestLearningAndJudgingAllocateNothingForACall repeats a recorded step, so
+// that after a while nothing in it is new or odd.
+func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
+	r, err := bp.Open(tracetest.Recorded(t, "gpu-BP5")[0], bp.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	steps := tau.NewReader(r, tau.Config{}, nil)
+	var step *tau.Step
+	for range 3 { // into the middle of the run, where all names are known
+		if step, err = steps.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Default()
+	cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 1e6
+	models := NewModels(outlier.NewRules(cfg.Outlier))
+	var counts tally.Tally
+	one := newRank(&cfg, 0, 0, &steps.Names, &counts, nil)
+	one.spool = &spool{path: t.TempDir() + "/spool"}
+	calls := int64(0)
+	round := func() {
+		one.begin(7)
+		for i := range step.Batches {
+			b := &step.Batches[i]
+			span := b.Events[len(b.Events)-1].Time - b.Events[0].Time + 1
+			for j := range b.Events {
+				b.Events[j].Time += span
+			}
+			one.add(b)
+		}
+		before := one.counts.Calls
+		one.learn(true)
+		calls = one.counts.Calls - before
+		if err := one.judge(); err != nil {
+			t.Fatal(err)
+		}
+		one.finishStep()
+	}
+	for range 50 { // learn until everything is known and all memory is there
+		round()
+		one.merge(models, false, true)
+		models.settle()
+	}
+	if n := testing.AllocsPerRun(20, round); n > 1 || calls < 1000 {
+		t.Errorf("a step of %d calls made %v allocations, want at most one", calls, n)
+	}
+}
