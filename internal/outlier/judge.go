@@ -3,6 +3,7 @@ package outlier
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/stats"
 )
@@ -34,6 +35,7 @@ type Judge struct {
 	// hbos and copod
 	hist  *stats.Histogram
 	limit float64 // the score from which on a time is an outlier
+	rare  uint64  // hbos: and the highest count of its bin
 	skew  float64
 	below []float64 // values below each bin from first on, and one beyond
 	first int
@@ -198,21 +200,55 @@ func (j *Judge) prepareHBOS() {
 		low, high = min(low, s), max(high, s)
 	}
 	j.limit = max(low+float64(j.threshold*(high-low)), floorScore)
+	j.rare = math.MaxUint64
+	if j.self > 0 {
+		j.guard()
+	}
 }
+
+// guard finds the highest count of a bin that is rare not only among bins but
+// among times: no more than the share that is not normal may lie in bins with as
+// few or fewer. Early in a run, where most bins hold one or two, and where times
+// take only a few values, it keeps hbos from flagging what is merely less
+// frequent.
+func (j *Judge) guard() {
+	var counts []uint64
+	for _, n := range j.hist.Bins() {
+		counts = append(counts, n)
+	}
+	slices.Sort(counts)
+	allowed := max(1, float64(notRare*(1-j.threshold)*float64(j.hist.Total())))
+	sum := 0.0
+	j.rare = 0
+	for i, n := range counts {
+		sum += float64(n)
+		if sum > allowed {
+			return
+		}
+		if i+1 == len(counts) || counts[i+1] > n {
+			j.rare = n
+		}
+	}
+}
+
+// notRare is how much larger than the share that is not normal that share of
+// times may be.
+const notRare = 5
 
 // hbos scores a time by how few others share its bin.
 func (j *Judge) hbos(v int64) (float64, Verdict) {
 	n := j.hist.Count(stats.BinOf(v))
 	total := j.hist.Total()
+	rare := n <= j.rare
 	if n > 0 {
 		n -= j.self
 		total -= j.self
 	}
 	score := rarity(float64(n) / float64(max(total, 1)))
 	switch {
-	case score >= j.limit:
+	case score >= j.limit && rare:
 		return score, Outlier
-	case n <= nearHBOS:
+	case score >= j.limit || n <= nearHBOS:
 		return score, Candidate
 	}
 	return score, Normal

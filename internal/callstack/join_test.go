@@ -1,0 +1,121 @@
+package callstack_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
+	f := func(events, want string, left string) {
+		t.Helper()
+		got, counted := build(t, config(), events, joined, nil)
+		compare(t, events, got, want)
+		compare(t, events, counted, "")
+		told, _ := build(t, config(), events, nil, waiting)
+		compare(t, events, told[strings.LastIndex(told, "|")+1:], left)
+	}
+	f("@0 enter main 1; enter launch 2; id 42 3; exit launch 4; @1 enter k 5; id 42 5; exit k 6", "@0 main/launch = @1 k", "0")
+	// The kernel's thread comes before the launch's: the original aborts.
+	f("@5 enter main 1; enter launch 2; id 42 3; exit launch 4; @1 enter k 5; id 42 5; exit k 6", "@1 k = @5 main/launch", "0")
+	// The kernel ends before the launch does.
+	f("@0 enter main 1; enter launch 2; id 42 3; @1 enter k 5; id 42 5; exit k 6", "@0 main/launch = @1 k", "0")
+	f("@5 enter launch 2; id 42 3; @1 enter k 5; id 42 5; exit k 6 | @5 exit launch 9 | ", "@1 k = @5 launch | @1 k = @5 launch |", "0")
+	// Several kernels of one launch, of several threads.
+	f("@0 enter launch 1; id 1 2; id 2 2; id 3 2; exit launch 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 3 6; exit l 7; @2 enter m 4; id 2 5; exit m 6",
+		"@0 launch = @1 k, @0 launch = @1 l, @0 launch = @2 m", "0")
+	// Several launches, whose kernels come in another order.
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; @1 enter k 5; id 2 5; exit k 6; enter l 7; id 1 7; exit l 8",
+		"@0 a = @1 l, @0 b = @1 k", "0")
+	// A kernel that two launches lead to.
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; @1 enter k 5; id 1 5; id 2 5; exit k 6", "@0 a = @1 k, @0 b = @1 k", "0")
+	// Each id belongs to the innermost call.
+	f("@0 enter main 1; id 1 1; enter a 2; id 2 2; exit a 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 2 6; exit l 7", "@0 main = @1 k, @0 main/a = @1 l", "0")
+	// Two calls of one thread are no pair; the later one waits on.
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4", "", "1")
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4; @1 enter k 5; id 1 5; exit k 6", "@0 b = @1 k", "0")
+	// A pair is complete: a third call with the same id waits anew.
+	f("@0 enter a 1; id 1 1; exit a 2; @1 enter k 3; id 1 3; exit k 4; enter l 5; id 1 5; exit l 6", "@0 a = @1 k", "1")
+	// Without a partner, or outside of any call.
+	f("@0 enter a 1; id 1 1; exit a 2; @1 enter k 3; id 2 3; exit k 4", "", "2")
+}
+
+func TestALaunchWaitsForItsKernelWithItsWholeStack(t *testing.T) {
+	f := func(events, wantJoined, wantHeld string) {
+		t.Helper()
+		cfg := config()
+		cfg.Window = 0
+		got, counted := build(t, cfg, events, joined, nil)
+		compare(t, events, got, wantJoined)
+		compare(t, events, counted, "")
+		got, _ = build(t, cfg, events, nil, held)
+		compare(t, events, got, wantHeld)
+	}
+	launch := "@%d enter main 1; enter x 2; exit x 3; enter f 4; enter y 5; exit y 6; enter launch 7; id 42 8; exit launch 9; exit f 10; exit main 11"
+	kernel := "@%d enter k 20; id 42 20; exit k 21 |"
+	// The launch is ten steps older than the kernel, and all of it has ended.
+	idle := strings.Repeat("|", 10)
+	f(fmt.Sprintf(launch+idle+kernel, 0, 1), idle+" @0 main/f/launch = @1 k |", strings.Repeat("main f launch | ", 10)+" |")
+	f(fmt.Sprintf(launch+idle+kernel, 9, 1), idle+" @1 k = @9 main/f/launch |", strings.Repeat("@9 main f launch | ", 10)+" |")
+	// The kernel waits for a launch that comes later.
+	f(fmt.Sprintf(kernel, 1)+idle+fmt.Sprintf(launch, 0)+"|", "| "+idle+" @0 main/f/launch = @1 k |", "@1 k |"+strings.Repeat(" @1 k |", 10)+" |")
+	// While one of them is open both stay, and the join with them.
+	f("@0 enter main 1; enter launch 2; id 1 3; exit launch 4; exit main 5 | @1 enter k 6; id 1 6 | | @1 exit k 7 |",
+		"| @0 main/launch = @1 k | @0 main/launch = @1 k | @0 main/launch = @1 k |",
+		"main launch | main launch; @1 k | main launch; @1 k |  |")
+	// Other threads and calls make no difference.
+	noise := "@0 enter x 1; exit x 2; @2 enter z 1; exit z 2 |"
+	f(fmt.Sprintf(launch, 0)+"|"+noise+noise+fmt.Sprintf(kernel, 1), "|  |  | @0 main/f/launch = @1 k |", "main f launch | main f launch | main f launch |  |")
+}
+
+// TestACommonParentWaitsForAllItsLaunches is the original's test of
+// correlation matching: a call with two ids, its parent with one.
+func TestACommonParentWaitsForAllItsLaunches(t *testing.T) {
+	cfg := config()
+	cfg.Window = 0
+	const events = "@0 enter grand 1; enter parent 2; id 3 2; enter cpu 3; id 1 4; id 2 4; exit cpu 5; exit parent 6; exit grand 7 |" +
+		"@1 enter k 10; id 1 10; exit k 11 | @1 enter l 12; id 2 12; exit l 13 | @1 enter m 14; id 3 14; exit m 15"
+	got, _ := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return waiting(s, b) + ": " + held(s, b) })
+	compare(t, events, got, "3: grand parent cpu | 2: grand parent cpu | 1: grand parent | 0:")
+}
+
+func TestFunctionsMayBeExcludedFromJoining(t *testing.T) {
+	const events = "@0 enter launch 1; id 42 2; exit launch 3; @1 enter k 4; id 42 4; exit k 5"
+	f := func(left string, pair string, uncoupled ...string) {
+		t.Helper()
+		names := parse(t, events).names
+		cfg := config()
+		cfg.Uncoupled = func(id trace.FuncID) bool { return slices.Contains(uncoupled, names[id]) }
+		got, counted := build(t, cfg, events, func(s *script, b *callstack.Builder) string {
+			return waiting(s, b) + " " + joined(s, b) + " " + sides(s, b)
+		}, nil)
+		compare(t, fmt.Sprint(uncoupled), got, left+" "+pair+" launch(id 42 2); @1 k(id 42 4)")
+		compare(t, fmt.Sprint(uncoupled), counted, "")
+	}
+	f("0", "@0 launch = @1 k")
+	f("1", "", "launch")
+	f("1", "", "k")
+	f("0", "", "launch", "k")
+}
+
+func TestTheNumberOfIDsThatWaitIsBounded(t *testing.T) {
+	f := func(events, want, left, counted string) {
+		t.Helper()
+		cfg := config()
+		cfg.MaxPinned = 2
+		got, n := build(t, cfg, events, func(s *script, b *callstack.Builder) string { return waiting(s, b) + " " + joined(s, b) }, nil)
+		compare(t, events, got, left+" "+want)
+		compare(t, events, n, counted)
+	}
+	launches := "@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; "
+	f(launches, "", "2", "")
+	f(launches+"enter c 5; id 3 5; exit c 6", "", "2", "correlation-dropped 1")
+	// What waits is still joined, and makes room.
+	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 2 7; exit k 8; enter l 9; id 4 9; exit l 10", "@0 b = @1 k", "2", "correlation-dropped 1")
+	// The same id again takes no room.
+	f(launches+"enter c 5; id 2 5; exit c 6; @1 enter k 7; id 2 7; exit k 8", "@0 c = @1 k", "1", "")
+}
