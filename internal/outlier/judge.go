@@ -44,6 +44,8 @@ type Judge struct {
 	stats   stats.RunStats
 	clipped stats.RunStats // without outliers; empty when there are none
 	most    float64        // bins that begin above it are left out of clipped
+	// The standard deviation of what the clock cannot tell apart.
+	resolution float64
 
 	// One entry for each bin from first on: whether a time in it can be
 	// anything but normal. Beyond its ends all can.
@@ -82,6 +84,7 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	switch j.algorithm {
 	case SSTD:
 		if !r.cfg.IncludeSelf {
+			j.resolution = 1 / math.Sqrt(12)
 			j.clip()
 		}
 	case HBOS:
@@ -152,7 +155,7 @@ func (j *Judge) sstd(v int64) (float64, Verdict) {
 	if j.self > 0 && j.hist.Count(bin) > 0 && float64(stats.BinLow(bin)) <= j.most {
 		s.Remove(float64(v))
 	}
-	sigma := s.Stddev()
+	sigma := max(s.Stddev(), j.resolution)
 	d := math.Abs(float64(v) - s.Mean)
 	score := d / max(sigma, 1e-10)
 	switch {
@@ -167,23 +170,42 @@ func (j *Judge) sstd(v int64) (float64, Verdict) {
 // clip leaves single values out that make up more than a share of all squared
 // deviations: no value alone may define what counts as normal.
 func (j *Judge) clip() {
-	j.most = j.stats.Mean + math.Sqrt(float64(maxShare*j.stats.M2))
-	kept := j.hist.MomentsBelow(j.most)
-	if kept.N == j.stats.N {
-		return
+	j.most = math.Inf(1)
+	s := j.stats
+	for j.leaveOut(&s, poisonShare) { // behind one poison another may hide
+	}
+	j.leaveOut(&s, maxShare)
+	if s.N < j.stats.N {
+		j.clipped = s
+	}
+}
+
+// leaveOut takes values out of s that alone make up more than a share of its
+// squared deviations, and reports whether there were any.
+func (j *Judge) leaveOut(s *stats.RunStats, share float64) bool {
+	most := s.Mean + math.Sqrt(float64(share*s.M2))
+	kept := j.hist.MomentsBelow(most)
+	if kept.N == s.N {
+		return false
 	}
 	for bin, n := range j.hist.Bins() {
-		if float64(stats.BinLow(bin)) > j.most {
+		if float64(stats.BinLow(bin)) > most {
 			break
 		}
 		// A value may be anywhere in its bin.
 		width := float64(stats.BinLow(bin+1) - stats.BinLow(bin))
 		kept.M2 += float64(n) * (float64(width*width) - 1) / 12
 	}
-	j.clipped = kept
+	*s, j.most = kept, most
+	return true
 }
 
-const maxShare = 0.05
+// Shares of all squared deviations that a single value may not exceed: one that
+// exceeds the first is poison, and there may be several, each hidden by the next.
+const (
+	poisonShare = 0.5
+	maxShare    = 0.05
+)
 
 // nearSSTD is the share of the threshold from which on a time is a candidate:
 // the deviation shrinks when the outliers among the first values get company.

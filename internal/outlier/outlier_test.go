@@ -886,3 +886,20 @@ func TestQualityOfDetection(t *testing.T) {
 	}
 	t.Logf("found, missed and flagged falsely:\n%s", table)
 }
+
+func TestSeveralExtremeTimesDoNotBlindSSTD(t *testing.T) {
+	values := append(normal(rand.New(rand.NewPCG(3, 9)), 2000), 1e7, 1e9)
+	if got := outliers(judge(settings(outlier.SSTD), learned(values...)), 3000, 1e7, 1e9); len(got) != 3 {
+		t.Errorf("beside 1e7 and 1e9 only %v are found", got)
+	}
+}
+
+func TestSSTDDoesNotFlagWhatTheClockCannotTellApart(t *testing.T) {
+	j := judge(settings(outlier.SSTD), learned(append(times(1000, 10), 11)...))
+	if score, verdict := j.Judge(11); verdict == outlier.Outlier {
+		t.Errorf("11 among equal times of 10 is flagged with score %v", score)
+	}
+	if _, verdict := j.Judge(20); verdict != outlier.Outlier {
+		t.Error("20 among equal times of 10 is not flagged")
+	}
+}
