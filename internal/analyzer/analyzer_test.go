@@ -453,3 +453,24 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	f("ring-monitoring-BP4", tracetest.Recorded)
 	f("heat2d-BP4", tracetest.Large)
 }
+
+// readMetadata returns all metadata records of a run, step by step.
+func readMetadata(t *testing.T, a analysed) (all []provenance.Metadata) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*.metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var part []provenance.Metadata
+		if err := json.Unmarshal(b, &part); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, part...)
+	}
+	return all
+}

@@ -36,9 +36,9 @@ func FuzzStep(f *testing.F) {
 			return
 		}
 		steps := parseRows(rows)
-		steps[0].attrs = append(slices.Clone(eventTypes), [2]string{name, value})
+		steps[0].Attrs = append(slices.Clone(tracetest.EventTypes), [2]string{name, value})
 		cfg := tau.Config{Program: 3, Rank: 1, Ranks: tau.RankRule(rule % 3)}
-		checkDecoding(t, writeBP4(t, dir, steps), cfg, steps)
+		checkDecoding(t, tracetest.WriteBP4(t, dir, steps), cfg, steps)
 	})
 }
 
@@ -52,13 +52,18 @@ func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
 
 // A table that cannot be read may say of itself any number of rows.
 func TestARefusedTableTakesNoMemory(t *testing.T) {
-	dataset := writeBP4(t, t.TempDir(), []stepSpec{{tables: tables{funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}}, attrs: eventTypes}})
+	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}}, Attrs: tracetest.EventTypes}})
+	const dimensions, payload, operator, uint64s = 4, 6, 11, 54 // codes of BP4
 	describe := func(rows uint64, place []byte) []byte {
-		return slices.Concat([]byte{charDimensions, 2, 48, 0}, u64s(rows, rows, 0, 6, 6, 0), place)
+		b := []byte{dimensions, 2, 48, 0}
+		for _, n := range []uint64{rows, rows, 0, 6, 6, 0} {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+		return append(b, place...)
 	}
-	const charOperator = 11
-	operator := []byte{charOperator, 1, 'z', typeUint64, 0, 0, 0, 0, 0} // as long as the place of the array
-	replaceInFile(t, filepath.Join(dataset, "md.0"), describe(1, append([]byte{charPayload}, u64s(64)...)), describe(1<<26, operator))
+	refused := []byte{operator, 1, 'z', uint64s, 0, 0, 0, 0, 0} // as long as the place of the array
+	place := binary.LittleEndian.AppendUint64([]byte{payload}, 64)
+	replaceInFile(t, filepath.Join(dataset, "md.0"), describe(1, place), describe(1<<26, refused))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	wantRefusal(t, dataset)
@@ -105,7 +110,7 @@ var rejections = []tally.Kind{
 
 // checkDecoding reads a trace, of which it knows the rows, to its end and
 // checks what must hold for any trace.
-func checkDecoding(t *testing.T, dataset string, cfg tau.Config, steps []stepSpec) {
+func checkDecoding(t *testing.T, dataset string, cfg tau.Config, steps []tracetest.Step) {
 	t.Helper()
 	src, err := bp.Open(dataset, bp.Default())
 	if err != nil {
@@ -143,9 +148,9 @@ func checkDecoding(t *testing.T, dataset string, cfg tau.Config, steps []stepSpe
 	}
 }
 
-func countRows(s *stepSpec) (n int) {
-	for _, b := range append([]tables{s.tables}, s.more...) {
-		n += len(b.funcs) + len(b.comms) + len(b.counters)
+func countRows(s *tracetest.Step) (n int) {
+	for _, b := range append([]tracetest.Tables{s.Tables}, s.More...) {
+		n += len(b.Funcs) + len(b.Comms) + len(b.Counters)
 	}
 	return n
 }
@@ -196,9 +201,9 @@ func checkBatches(t *testing.T, s *tau.Step, cfg tau.Config) {
 
 // checkRows checks each event against the row that it names, where there is
 // but one block.
-func checkRows(t *testing.T, s *tau.Step, spec *stepSpec) {
+func checkRows(t *testing.T, s *tau.Step, spec *tracetest.Step) {
 	t.Helper()
-	if len(spec.more) > 0 {
+	if len(spec.More) > 0 {
 		return
 	}
 	for i := range s.Batches {
@@ -207,15 +212,15 @@ func checkRows(t *testing.T, s *tau.Step, spec *stepSpec) {
 			var got, want []uint64
 			switch sortOf(e.Kind) {
 			case trace.Enter:
-				row := spec.funcs[e.Row]
+				row := spec.Funcs[e.Row]
 				want = []uint64{row[2], row[4], row[5]}
 				got = []uint64{uint64(b.Thread), uint64(e.Func()), uint64(e.Time)}
 			case trace.Send:
-				row := spec.comms[e.Row]
+				row := spec.Comms[e.Row]
 				want = []uint64{row[2], uint64(uint32(row[4])), uint64(uint32(row[5])), row[6], row[7]}
 				got = []uint64{uint64(b.Thread), uint64(uint32(e.Tag)), uint64(uint32(e.Partner())), e.Value, uint64(e.Time)}
 			case trace.Count:
-				row := spec.counters[e.Row]
+				row := spec.Counters[e.Row]
 				want = []uint64{row[2], row[3], row[4], row[5]}
 				got = []uint64{uint64(b.Thread), uint64(e.Counter()), e.Value, uint64(e.Time)}
 			}
@@ -253,9 +258,9 @@ func useNames(n *tau.Names, s *tau.Step) {
 // event, m a message, c a counter, each with a byte for its thread, its type
 // or number and its time; w one of them whose columns are wild, all with 8
 // bytes of their own; b a new block, | a new step; others are left out.
-func parseRows(b []byte) []stepSpec {
-	steps := []stepSpec{{}}
-	block := &steps[0].tables
+func parseRows(b []byte) []tracetest.Step {
+	steps := []tracetest.Step{{}}
+	block := &steps[0].Tables
 	take := func() uint64 {
 		if len(b) == 0 {
 			return 0
@@ -271,11 +276,11 @@ func parseRows(b []byte) []stepSpec {
 			thread, typ, time := take()%4, take()%6, take()
 			switch what {
 			case 'f':
-				block.funcs = append(block.funcs, [6]uint64{0, rank, thread, typ, time % 7, time})
+				block.Funcs = append(block.Funcs, [6]uint64{0, rank, thread, typ, time % 7, time})
 			case 'm':
-				block.comms = append(block.comms, [8]uint64{0, rank, thread, typ, 5, time % 3, 8 * time, time})
+				block.Comms = append(block.Comms, [8]uint64{0, rank, thread, typ, 5, time % 3, 8 * time, time})
 			default:
-				block.counters = append(block.counters, [6]uint64{0, rank, thread, typ, time, time})
+				block.Counters = append(block.Counters, [6]uint64{0, rank, thread, typ, time, time})
 			}
 		case 'w':
 			var row [8]uint64
@@ -288,20 +293,20 @@ func parseRows(b []byte) []stepSpec {
 			}
 			switch kind {
 			case 0:
-				block.funcs = append(block.funcs, [6]uint64(row[:6]))
+				block.Funcs = append(block.Funcs, [6]uint64(row[:6]))
 			case 1:
-				block.comms = append(block.comms, row)
+				block.Comms = append(block.Comms, row)
 			default:
-				block.counters = append(block.counters, [6]uint64(row[:6]))
+				block.Counters = append(block.Counters, [6]uint64(row[:6]))
 			}
 		case 'b':
 			rank = take() % 3
 			s := &steps[len(steps)-1]
-			s.more = append(s.more, tables{})
-			block = &s.more[len(s.more)-1]
+			s.More = append(s.More, tracetest.Tables{})
+			block = &s.More[len(s.More)-1]
 		case '|':
-			steps = append(steps, stepSpec{})
-			block = &steps[len(steps)-1].tables
+			steps = append(steps, tracetest.Step{})
+			block = &steps[len(steps)-1].Tables
 		}
 	}
 	return steps

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tau"
 	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/tracetest"
 )
 
 // decoded is what came of a written trace.
@@ -25,13 +26,13 @@ type decoded struct {
 // decode writes the steps, reads them back and tells them in short: e7@5 is the
 // entry of function 7 at time 5; x an exit, s and r messages by their row, c a
 // counter by its value.
-func decode(t *testing.T, cfg tau.Config, steps ...stepSpec) *decoded {
+func decode(t *testing.T, cfg tau.Config, steps ...tracetest.Step) *decoded {
 	t.Helper()
-	steps[0].attrs = append(slices.Clone(eventTypes), steps[0].attrs...)
+	steps[0].Attrs = append(slices.Clone(tracetest.EventTypes), steps[0].Attrs...)
 	d := &decoded{}
 	opt := bp.Default()
 	opt.Tally = &d.counts
-	r, err := bp.Open(writeBP4(t, t.TempDir(), steps), opt)
+	r, err := bp.Open(tracetest.WriteBP4(t, t.TempDir(), steps), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func reading(thread, value, time uint64) [6]uint64 {
 func TestMessagesAndCountersLieInsideTheFunctionThatBeginsOrEndsWithThem(t *testing.T) {
 	f := func(want string, funcs [][6]uint64, comms [][8]uint64, counters [][6]uint64) {
 		t.Helper()
-		got := decode(t, tau.Config{}, stepSpec{tables: tables{funcs, comms, counters}})
+		got := decode(t, tau.Config{}, tracetest.Step{Tables: tracetest.Tables{Funcs: funcs, Comms: comms, Counters: counters}})
 		if got.text != want {
 			t.Errorf("got  %s\nwant %s", got.text, want)
 		}
@@ -116,9 +117,9 @@ func TestMessagesAndCountersLieInsideTheFunctionThatBeginsOrEndsWithThem(t *test
 }
 
 func TestOrderIsRestoredAndCounted(t *testing.T) {
-	f := func(want string, counted map[tally.Kind]int64, in tables) {
+	f := func(want string, counted map[tally.Kind]int64, in tracetest.Tables) {
 		t.Helper()
-		got := decode(t, tau.Config{}, stepSpec{tables: in})
+		got := decode(t, tau.Config{}, tracetest.Step{Tables: in})
 		if got.text != want {
 			t.Errorf("got  %s\nwant %s", got.text, want)
 		}
@@ -133,27 +134,27 @@ func TestOrderIsRestoredAndCounted(t *testing.T) {
 		}
 	}
 	f("0/0: e7@1 x7@4; 0/1: e8@2 x8@3", map[tally.Kind]int64{tally.ThreadsInterleaved: 1},
-		tables{funcs: [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)}})
 	f("0/0: e7@1 c9@2 x7@4; 0/1: e8@2 c8@3 x8@3", map[tally.Kind]int64{tally.ThreadsInterleaved: 1}, // with counters, too
-		tables{
-			funcs:    [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)},
-			counters: [][6]uint64{reading(0, 9, 2), reading(1, 8, 3)},
+		tracetest.Tables{
+			Funcs:    [][6]uint64{entered(0, 7, 1), entered(1, 8, 2), left(1, 8, 3), left(0, 7, 4)},
+			Counters: [][6]uint64{reading(0, 9, 2), reading(1, 8, 3)},
 		})
 	f("0/0: e7@1 e8@2 x8@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1},
-		tables{funcs: [][6]uint64{entered(0, 7, 1), left(0, 8, 3), entered(0, 8, 2), left(0, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 8, 3), entered(0, 8, 2), left(0, 7, 4)}})
 	f("0/0: e7@1 s1@2 s0@3 c5@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // messages, which stopped the original
-		tables{funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, comms: [][8]uint64{sent(0, 3), sent(0, 2)}, counters: [][6]uint64{reading(0, 5, 3)}})
+		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Comms: [][8]uint64{sent(0, 3), sent(0, 2)}, Counters: [][6]uint64{reading(0, 5, 3)}})
 	f("0/0: e7@1 c2@2 c1@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // counters, too
-		tables{funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, counters: [][6]uint64{reading(0, 1, 3), reading(0, 2, 2)}})
+		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Counters: [][6]uint64{reading(0, 1, 3), reading(0, 2, 2)}})
 	f("0/2: e7@1 x7@4; 0/5: e8@2 x8@3", nil, // threads in any order, each together
-		tables{funcs: [][6]uint64{entered(5, 8, 2), left(5, 8, 3), entered(2, 7, 1), left(2, 7, 4)}})
+		tracetest.Tables{Funcs: [][6]uint64{entered(5, 8, 2), left(5, 8, 3), entered(2, 7, 1), left(2, 7, 4)}})
 }
 
 func TestRowsThatCannotBeAreDroppedOneByOne(t *testing.T) {
 	good := []([6]uint64){entered(0, 7, 1), left(0, 7, 9)}
 	f := func(kind tally.Kind, bad [6]uint64) {
 		t.Helper()
-		got := decode(t, tau.Config{}, stepSpec{tables: tables{funcs: [][6]uint64{good[0], bad, good[1]}}})
+		got := decode(t, tau.Config{}, tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{good[0], bad, good[1]}}})
 		if got.text != "0/0: e7@1 x7@9" || got.counts.Count(kind) != 1 {
 			t.Errorf("%v: got %s, counted %d %s, want the other rows and 1", bad, got.text, got.counts.Count(kind), kind.Name())
 		}
@@ -174,7 +175,7 @@ func TestTheFirstRowsDecideTheRankUnlessTheCallerDoes(t *testing.T) {
 	row := func(rank, typ, time uint64) [6]uint64 { return [6]uint64{0, rank, 0, typ, 7, time} }
 	f := func(cfg tau.Config, want string, dropped int64, rows ...[6]uint64) {
 		t.Helper()
-		got := decode(t, cfg, stepSpec{tables: tables{funcs: rows}})
+		got := decode(t, cfg, tracetest.Step{Tables: tracetest.Tables{Funcs: rows}})
 		if got.text != want || got.counts.Count(tally.RankMismatch) != dropped {
 			t.Errorf("%+v: got %q, dropped %d, want %q, %d", cfg, got.text, got.counts.Count(tally.RankMismatch), want, dropped)
 		}
@@ -188,11 +189,11 @@ func TestTheFirstRowsDecideTheRankUnlessTheCallerDoes(t *testing.T) {
 
 func TestEventTypesAreKnownByTheirNames(t *testing.T) {
 	dir := t.TempDir()
-	step := stepSpec{
-		tables: tables{funcs: [][6]uint64{{0, 0, 0, 3, 7, 1}, {0, 0, 0, 2, 7, 2}}, comms: [][8]uint64{{0, 0, 0, 0, 5, 1, 8, 1}}},
-		attrs:  [][2]string{{"event_type 3", "ENTRY"}, {"event_type 2", "EXIT"}, {"event_type 0", "RECV"}, {"event_type 1", "SEND"}},
+	step := tracetest.Step{
+		Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 3, 7, 1}, {0, 0, 0, 2, 7, 2}}, Comms: [][8]uint64{{0, 0, 0, 0, 5, 1, 8, 1}}},
+		Attrs:  [][2]string{{"event_type 3", "ENTRY"}, {"event_type 2", "EXIT"}, {"event_type 0", "RECV"}, {"event_type 1", "SEND"}},
 	}
-	r, err := bp.Open(writeBP4(t, dir, []stepSpec{step}), bp.Default())
+	r, err := bp.Open(tracetest.WriteBP4(t, dir, []tracetest.Step{step}), bp.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +209,8 @@ func TestEventTypesAreKnownByTheirNames(t *testing.T) {
 
 func TestNamesMayComeAfterTheEventsThatUseThem(t *testing.T) {
 	got := decode(t, tau.Config{},
-		stepSpec{tables: tables{funcs: [][6]uint64{entered(0, 7, 1)}, counters: [][6]uint64{reading(0, 1, 1)}}},
-		stepSpec{tables: tables{funcs: [][6]uint64{left(0, 7, 2)}}, attrs: [][2]string{{"timer 7", "late()"}, {"counter 9", "later"}}})
+		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}, Counters: [][6]uint64{reading(0, 1, 1)}}},
+		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{left(0, 7, 2)}}, Attrs: [][2]string{{"timer 7", "late()"}, {"counter 9", "later"}}})
 	fn, ok1 := got.steps.Names.Func(0, 7)
 	counter, ok2 := got.steps.Names.Counter(0, 9)
 	if !ok1 || !ok2 || fn != "late()" || counter != "later" {
@@ -218,9 +219,9 @@ func TestNamesMayComeAfterTheEventsThatUseThem(t *testing.T) {
 }
 
 func TestMetadataWithMisleadingNamesAreMetadata(t *testing.T) {
-	got := decode(t, tau.Config{Program: 2}, stepSpec{
-		tables: tables{funcs: [][6]uint64{entered(0, 7, 1)}},
-		attrs: [][2]string{
+	got := decode(t, tau.Config{Program: 2}, tracetest.Step{
+		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}},
+		Attrs: [][2]string{
 			{"timer 7", "f"},
 			{"MetaData:0:0:my timer resolution", "1 us"}, {"MetaData:0:0:event_type 7", "x"}, {"MetaData:0:1:counter 7", "y"},
 			{"MetaData:0:0:a:b: c", "colons"}, {"MetaData:0:5:ROCM_QUEUE_IDMetaData:0:5:CUDA Stream", "3"},
@@ -250,10 +251,10 @@ func TestMetadataWithMisleadingNamesAreMetadata(t *testing.T) {
 
 func TestOneFileOfSeveralRanksIsReadBlockByBlock(t *testing.T) {
 	other := func(row [6]uint64) [6]uint64 { row[1] = 1; return row }
-	got := decode(t, tau.Config{}, stepSpec{
-		tables: tables{funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 5)}, counters: [][6]uint64{reading(0, 3, 2)}},
-		more:   []tables{{funcs: [][6]uint64{other(entered(0, 8, 2)), other(left(0, 8, 3))}}},
-		attrs:  [][2]string{{"timer 7", "f"}, {"timer 8", "g"}},
+	got := decode(t, tau.Config{}, tracetest.Step{
+		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 5)}, Counters: [][6]uint64{reading(0, 3, 2)}},
+		More:   []tracetest.Tables{{Funcs: [][6]uint64{other(entered(0, 8, 2)), other(left(0, 8, 3))}}},
+		Attrs:  [][2]string{{"timer 7", "f"}, {"timer 8", "g"}},
 	})
 	if want := "0/0: e7@1 c3@2 x7@5; 1/0: e8@2 x8@3"; got.text != want {
 		t.Errorf("got %s, want %s", got.text, want)

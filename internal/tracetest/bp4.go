@@ -1,4 +1,4 @@
-package tau_test
+package tracetest
 
 import (
 	"encoding/binary"
@@ -9,29 +9,29 @@ import (
 	"testing"
 )
 
-// tables are rows of TAU's three arrays, as one writer puts them out: see
+// Tables are rows of TAU's three arrays, as one writer puts them out: see
 // docs/formats/tau.md for their columns.
-type tables struct {
-	funcs    [][6]uint64 // event_timestamps
-	comms    [][8]uint64 // comm_timestamps
-	counters [][6]uint64 // counter_values
+type Tables struct {
+	Funcs    [][6]uint64 // event_timestamps
+	Comms    [][8]uint64 // comm_timestamps
+	Counters [][6]uint64 // counter_values
 }
 
-// stepSpec is a step to write. Its arrays have one block; each of more adds
+// Step is a step to write. Its arrays have one block; each of More adds
 // another, as the further ranks of a common file do. An array without rows is
 // left out, as TAU leaves it out.
-type stepSpec struct {
-	tables
-	more  []tables
-	attrs [][2]string // name and value
+type Step struct {
+	Tables
+	More  []Tables
+	Attrs [][2]string // name and value
 }
 
-// eventTypes are the attributes that give the event types TAU's own numbers.
-var eventTypes = [][2]string{{"event_type 0", "ENTRY"}, {"event_type 1", "EXIT"}, {"event_type 2", "SEND"}, {"event_type 3", "RECV"}}
+// EventTypes are the attributes that give the event types TAU's own numbers.
+var EventTypes = [][2]string{{"event_type 0", "ENTRY"}, {"event_type 1", "EXIT"}, {"event_type 2", "SEND"}, {"event_type 3", "RECV"}}
 
-// writeBP4 writes a closed BP4 dataset into dir, which it makes if need be,
+// WriteBP4 writes a closed BP4 dataset into dir, which it makes if need be,
 // and returns its path.
-func writeBP4(tb testing.TB, dir string, steps []stepSpec) string {
+func WriteBP4(tb testing.TB, dir string, steps []Step) string {
 	tb.Helper()
 	path := filepath.Join(dir, "written.bp")
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -63,20 +63,20 @@ func bp4Header(kind string) []byte {
 	return b
 }
 
-func (w *bp4Writer) step(s stepSpec) {
+func (w *bp4Writer) step(s Step) {
 	w.steps++
-	blocks := append([]tables{s.tables}, s.more...)
+	blocks := append([]Tables{s.Tables}, s.More...)
 	groups := w.groups(len(blocks))
 	variables := section(slices.Concat(
-		w.count("timer_event_count", blocks, func(t tables) int { return len(t.funcs) }),
-		w.count("counter_event_count", blocks, func(t tables) int { return len(t.counters) }),
-		w.count("comm_count", blocks, func(t tables) int { return len(t.comms) }),
-		array(w, "event_timestamps", blocks, func(t tables) [][]uint64 { return rowSlices(t.funcs, func(r *[6]uint64) []uint64 { return r[:] }) }),
-		array(w, "counter_values", blocks, func(t tables) [][]uint64 { return rowSlices(t.counters, func(r *[6]uint64) []uint64 { return r[:] }) }),
-		array(w, "comm_timestamps", blocks, func(t tables) [][]uint64 { return rowSlices(t.comms, func(r *[8]uint64) []uint64 { return r[:] }) }),
+		w.count("timer_event_count", blocks, func(t Tables) int { return len(t.Funcs) }),
+		w.count("counter_event_count", blocks, func(t Tables) int { return len(t.Counters) }),
+		w.count("comm_count", blocks, func(t Tables) int { return len(t.Comms) }),
+		array(w, "event_timestamps", blocks, func(t Tables) [][]uint64 { return rowSlices(t.Funcs, func(r *[6]uint64) []uint64 { return r[:] }) }),
+		array(w, "counter_values", blocks, func(t Tables) [][]uint64 { return rowSlices(t.Counters, func(r *[6]uint64) []uint64 { return r[:] }) }),
+		array(w, "comm_timestamps", blocks, func(t Tables) [][]uint64 { return rowSlices(t.Comms, func(r *[8]uint64) []uint64 { return r[:] }) }),
 	))
 	var attributes []byte
-	for _, a := range s.attrs {
+	for _, a := range s.Attrs {
 		attributes = append(attributes, w.attribute(a[0], a[1])...)
 	}
 	attributes = section(attributes)
@@ -110,7 +110,7 @@ const (
 )
 
 // count is a number of rows, one value for each block.
-func (w *bp4Writer) count(name string, blocks []tables, rows func(tables) int) []byte {
+func (w *bp4Writer) count(name string, blocks []Tables, rows func(Tables) int) []byte {
 	var sets []byte
 	for _, t := range blocks {
 		sets = append(sets, w.set([]byte{charDimensions, 0, 0, 0, charValue}, u64s(uint64(rows(t))))...)
@@ -126,7 +126,7 @@ func rowSlices[R any](rows []R, columns func(*R) []uint64) (all [][]uint64) {
 }
 
 // array is a table, one block after the other, each with its start at zero.
-func array(w *bp4Writer, name string, blocks []tables, rows func(tables) [][]uint64) []byte {
+func array(w *bp4Writer, name string, blocks []Tables, rows func(Tables) [][]uint64) []byte {
 	var sets []byte
 	for _, t := range blocks {
 		all := rows(t)

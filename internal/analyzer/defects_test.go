@@ -1,0 +1,251 @@
+package analyzer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/tracetest"
+)
+
+// These tests are about programs in which the original system went wrong.
+
+// program writes the trace of a made-up program, call by call.
+type program struct {
+	steps []tracetest.Step
+	now   uint64
+}
+
+func newProgram() *program {
+	p := &program{now: 1_000_000}
+	p.step()
+	p.steps[0].Attrs = slices.Concat(tracetest.EventTypes, [][2]string{
+		{"timer 1", "main"}, {"timer 2", "work"}, {"timer 3", "other"}, {"counter 1", "a counter"},
+		{"MetaData:0:0:Hostname", "node7"}, {"MetaData:0:0:my timer resolution", "1"},
+	})
+	return p
+}
+
+func (p *program) step() { p.steps = append(p.steps, tracetest.Step{}) }
+
+func (p *program) at() *tracetest.Step { return &p.steps[len(p.steps)-1] }
+
+func (p *program) enter(fn uint64) {
+	p.now++
+	p.at().Funcs = append(p.at().Funcs, [6]uint64{0, 0, 0, 0, fn, p.now})
+}
+
+func (p *program) exit(fn uint64) {
+	p.at().Funcs = append(p.at().Funcs, [6]uint64{0, 0, 0, 1, fn, p.now})
+}
+
+// call is a call of so many microseconds.
+func (p *program) call(fn, micros uint64) {
+	p.enter(fn)
+	p.now += micros
+	p.exit(fn)
+}
+
+func (p *program) write(t *testing.T) []string {
+	t.Helper()
+	return []string{tracetest.WriteBP4(t, t.TempDir(), p.steps)}
+}
+
+func TestAStepInWhichNothingEndsDoesNotEndTheAnalysis(t *testing.T) {
+	p := newProgram()
+	p.enter(1)
+	for range 40 {
+		p.call(2, 100)
+	}
+	p.step() // one call goes on over three steps, of which one is empty
+	p.enter(3)
+	p.step()
+	p.step()
+	p.now += 1000
+	p.exit(3)
+	p.step()
+	for range 40 {
+		p.call(2, 100)
+	}
+	p.exit(1)
+	a := analyse(t, p.write(t), nil)
+	if a.Totals.Steps != 5 || a.Totals.Calls != 82 {
+		t.Errorf("%d steps and %d calls, want 5 and 82", a.Totals.Steps, a.Totals.Calls)
+	}
+}
+
+func TestRowsOutOfOrderAndMisleadingAttributesDoNotStopTheAnalysis(t *testing.T) {
+	p := newProgram()
+	for range 50 {
+		p.call(2, 100)
+	}
+	s := p.at()
+	s.Counters = [][6]uint64{{0, 0, 0, 1, 5, p.now - 10}, {0, 0, 0, 1, 6, p.now - 20}}
+	s.Comms = [][8]uint64{{0, 0, 0, 2, 1, 1, 8, p.now - 10}, {0, 0, 0, 3, 1, 1, 8, p.now - 20}}
+	s.Attrs = append(s.Attrs, [2]string{"timer without a number", "x"})
+	a := analyse(t, p.write(t), nil)
+	if a.Totals.Calls != 50 || a.Tally.Count(tally.OutOfOrder) != 2 || a.Tally.Count(tally.AttributeMalformed) != 1 {
+		t.Errorf("%d calls, %d out of order, %d malformed", a.Totals.Calls, a.Tally.Count(tally.OutOfOrder), a.Tally.Count(tally.AttributeMalformed))
+	}
+}
+
+func TestALostExitDoesNotPoisonTheThread(t *testing.T) {
+	p := newProgram()
+	p.enter(1)
+	p.enter(3) // never ends
+	p.exit(1)
+	for range 100 {
+		p.call(2, 100)
+	}
+	a := analyse(t, p.write(t), nil)
+	if a.Totals.Calls != 100 || a.Tally.Count(tally.ExitLost) != 1 || a.Tally.Count(tally.OpenAtEnd) != 0 {
+		t.Errorf("%d calls, %d exits lost, %d open", a.Totals.Calls, a.Tally.Count(tally.ExitLost), a.Tally.Count(tally.OpenAtEnd))
+	}
+}
+
+func TestNearlyEqualLongTimesAreJudged(t *testing.T) {
+	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
+		p := newProgram()
+		for i := range 100 {
+			p.call(2, 100_000_000+uint64(i%2))
+		}
+		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		if a.Review.Anomalies != 0 || a.Review.NotJudged != 0 {
+			t.Errorf("%s: %d anomalies, %d not judged, want none", algorithm, a.Review.Anomalies, a.Review.NotJudged)
+		}
+	}
+}
+
+func TestAFirstStepOfDistinctTimesFlagsNextToNothing(t *testing.T) {
+	// copod flags the ends of every distribution, as it is meant to.
+	for algorithm, most := range map[outlier.Algorithm]int64{outlier.HBOS: 1, outlier.SSTD: 0, outlier.COPOD: 6} {
+		r := rand.New(rand.NewPCG(1, 1))
+		p := newProgram()
+		for range 20 {
+			p.call(2, uint64(1000+50*r.NormFloat64()))
+		}
+		p.step()
+		for range 40 {
+			p.call(2, uint64(1000+50*r.NormFloat64()))
+		}
+		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm, c.Review = algorithm, false })
+		if a.Totals.Flagged > most {
+			t.Errorf("%s flags %d of 60 sound calls, the original's hbos all of the first 20", algorithm, a.Totals.Flagged)
+		}
+	}
+}
+
+func TestOneExtremeTimeDoesNotBlindTheDetectors(t *testing.T) {
+	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
+		r := rand.New(rand.NewPCG(2, 2))
+		p := newProgram()
+		for step := range 50 {
+			for range 100 {
+				p.call(2, uint64(1000+50*r.NormFloat64()))
+			}
+			if step == 5 {
+				p.call(2, 1e7)
+			}
+			if step > 5 && step%5 == 0 {
+				p.call(2, 3000+60*uint64(step)) // forty standard deviations and more
+			}
+			p.step()
+		}
+		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		found := 0
+		for _, rec := range a.records(t, "anomalies") {
+			if rec.Status != provenance.Withdrawn && rec.RuntimeExclusive > 2900 {
+				found++
+			}
+		}
+		if found < 9 { // the one of 1e7, and eight after it
+			t.Errorf("%s finds %d of 9 after one of 1e7, the original none", algorithm, found)
+		}
+	}
+}
+
+func TestResultsDoNotDependOnHowTheRunIsCutIntoSteps(t *testing.T) {
+	found := func(calls int) map[string]bool {
+		r := rand.New(rand.NewPCG(3, 3))
+		p := newProgram()
+		for i := range 3000 {
+			if i%calls == 0 && i > 0 {
+				p.step()
+			}
+			micros := uint64(1000 + 50*r.NormFloat64())
+			if i%500 == 250 {
+				micros = 5000 + uint64(i)
+			}
+			p.call(2, micros)
+		}
+		a := analyse(t, p.write(t), nil)
+		ids := make(map[string]bool) // by time: steps differ
+		for _, rec := range a.records(t, "anomalies") {
+			if rec.Status != provenance.Withdrawn {
+				ids[fmt.Sprint(rec.Entry)] = true
+			}
+		}
+		return ids
+	}
+	want := found(3000)
+	if len(want) < 6 {
+		t.Fatalf("only %d found", len(want))
+	}
+	for _, calls := range []int{20, 100, 777} {
+		if got := found(calls); len(got) != len(want) || !slices.Equal(sortedKeys(got), sortedKeys(want)) {
+			t.Errorf("steps of %d calls: %d found, in one step %d", calls, len(got), len(want))
+		}
+	}
+}
+
+func sortedKeys(m map[string]bool) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func TestMetadataAreStoredOnceAndWhole(t *testing.T) {
+	p := newProgram()
+	p.call(2, 100)
+	p.step()
+	p.at().Attrs = [][2]string{{"MetaData:0:0:late", "fact"}}
+	p.step() // nothing completes here
+	p.enter(1)
+	a := analyse(t, p.write(t), nil)
+	var got []string
+	for _, r := range readMetadata(t, a) {
+		got = append(got, r.Descr+"="+r.Value)
+	}
+	if want := "Hostname=node7 my timer resolution=1 late=fact"; strings.Join(got, " ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
+	}
+}
+
+func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
+	p := newProgram()
+	for range 40 {
+		p.call(9, 100)
+	}
+	p.step()
+	p.at().Attrs = [][2]string{{"timer 9", "late()"}}
+	for range 40 {
+		p.call(9, 100)
+	}
+	p.call(9, 9000)
+	a := analyse(t, p.write(t), nil)
+	names := make(map[string]float64)
+	for _, f := range a.Functions {
+		names[f.Name] = f.Exclusive.N
+	}
+	if names["late()"] != 81 || len(names) != 1 || a.Review.Anomalies != 1 {
+		t.Errorf("functions %v, %d anomalies, want 81 calls of late() and one", names, a.Review.Anomalies)
+	}
+}
