@@ -53,7 +53,8 @@ const (
 	OpenAtEnd
 	TimeBackwards
 
-	numKinds
+	// NumKinds is how many counts there are.
+	NumKinds
 )
 
 type entry struct {
@@ -62,7 +63,7 @@ type entry struct {
 	sentence string
 }
 
-var table = [numKinds]entry{
+var table = [NumKinds]entry{
 	IndexTorn:            {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was killed"},
 	MetadataUnindexed:    {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, and with it steps"},
 	ElementSkipped:       {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
@@ -104,7 +105,7 @@ func (k Kind) Sentence() string { return table[k].sentence }
 // takes counts and forgets them. It must not be shared between goroutines:
 // give each its own and Merge them.
 type Tally struct {
-	n [numKinds]int64
+	n [NumKinds]int64
 }
 
 // Add adds n to the count of k.
