@@ -3,6 +3,7 @@ package callstack_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,6 +55,36 @@ func TestMessagesAndCountersOfLongCallsAreBounded(t *testing.T) {
 	f(3, events, "main(counter 1=1 1; counter 1=2 2; counter 1=4 5) | main(counter 1=2 2; counter 1=4 5; counter 1=5 6) |", "sides-forgotten 1")
 	f(1, events, "main(counter 1=4 5) | main(counter 1=5 6) |", "sides-forgotten 3")
 	f(0, events, "|  |", "sides-forgotten 4")
+}
+
+// TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes has calls
+// that are held for another reason: they wait for their partner.
+func TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes(t *testing.T) {
+	f := func(window, most int, events, want string) {
+		t.Helper()
+		cfg := config()
+		cfg.Window, cfg.MaxSides = window, most
+		got, counted := build(t, cfg, events, nil, func(s *script, b *callstack.Builder) string { return held(s, b) + ": " + sides(s, b) })
+		compare(t, fmt.Sprintf("window %d: %s", window, events), got, want)
+		compare(t, events, counted, "")
+	}
+	const launch = "enter main 1; counter 1=1 1; enter launch 2; counter 1=2 2; id 7 3; exit launch 4; send 1/1/1 5; exit main 6; enter x 7; counter 1=3 7; exit x 8"
+	f(3, 9, launch, "main launch x: main(counter 1=1 1; send 1/1/1 5) launch(counter 1=2 2; id 7 3) x(counter 1=3 7)")
+	f(2, 9, launch, "main launch x: launch(counter 1=2 2; id 7 3) x(counter 1=3 7)")
+	f(1, 9, launch, "main launch x: x(counter 1=3 7)")
+	f(0, 9, launch, "main launch:")
+	// They take no room.
+	f(1, 1, launch, "main launch x: x(counter 1=3 7)")
+	f(0, 0, launch, "main launch:")
+	// When the call leaves the window they go, and the call stays until its
+	// partner is there.
+	f(1, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2 | | enter x 3; exit x 4 | @1 enter k 5; id 7 5; exit k 6",
+		"launch: launch(counter 1=1 1; id 7 1) | launch: launch(counter 1=1 1; id 7 1) | launch x: | x; @1 k: @1 k(id 7 5)")
+	// An open call has all of its own, one that it is joined to has none.
+	f(0, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2; @1 enter k 3; id 7 3; counter 1=2 4; enter l 5; counter 1=3 5; exit l 6 | @1 exit k 7",
+		"launch; @1 k: @1 k(id 7 3; counter 1=2 4) | :")
+	f(0, 9, "enter main 1; counter 1=1 1; enter launch 2; counter 1=2 2; id 7 2; exit launch 3 | counter 1=3 4",
+		"main launch: main(counter 1=1 1) | main launch: main(counter 1=1 1; counter 1=3 4)")
 }
 
 // TestManyStepsLeaveTheRightCallsInTheRightPlaces holds the builder against a
@@ -162,4 +193,39 @@ func TestBuildingAllocatesNothingForAnEventOrACall(t *testing.T) {
 	f("kernels", "@0 enter main 1", kernels(100))
 	f("kernels of the step before", "@0 enter main 1; enter launch 2; id 7 2; exit launch 3; enter launch 2; id 8 2; exit launch 3",
 		"@1 enter k 5; id 7 5; exit k 6; enter k 5; id 8 5; exit k 6; @0 "+strings.Repeat("enter f 2; exit f 3;", 100)+"enter launch 7; id 7 7; exit launch 8; enter launch 9; id 8 9; exit launch 10")
+}
+
+// TestTheQueueOfIDsDoesNotGrow counts bytes: a list that grows does so too
+// rarely to be seen in the mean number of allocations.
+func TestTheQueueOfIDsDoesNotGrow(t *testing.T) {
+	f := func(what string, steps int, more uint64, step string) {
+		t.Helper()
+		s := parse(t, step)
+		cfg := config()
+		cfg.Window, cfg.MaxSides, cfg.MaxPinned = 0, 0, 64
+		b := callstack.NewBuilder(cfg, nil)
+		run := func(n int) {
+			for i := range n {
+				addShifted(b, i, s.steps[0], 1000)
+				b.Trim()
+				for _, batch := range s.steps[0] {
+					for i := range batch.Events {
+						batch.Events[i].Value += more
+					}
+				}
+			}
+		}
+		run(steps) // until there is room for all
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		run(steps)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 32<<10 {
+			t.Errorf("%s: %d steps allocated %d bytes, want next to none", what, steps, n)
+		}
+	}
+	f("kernels", 1000, 50, kernels(50))
+	f("a kernel at once", 5000, 1, kernels(1))
+	f("a kernel at once, with the same id each time", 5000, 0, kernels(1))
+	f("the same id on one thread", 100, 0, strings.Repeat("enter f 1; id 7 1; exit f 1; ", 50))
 }

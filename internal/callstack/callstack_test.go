@@ -2,10 +2,12 @@ package callstack_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/tally"
 )
 
 func TestACallHasTheTimesOfItsEventsAndItsChildrenInside(t *testing.T) {
@@ -132,13 +134,6 @@ func TestMessagesAndCountersBelongToTheInnermostCall(t *testing.T) {
 }
 
 func TestTheStateOfTheNodeBelongsToNoCall(t *testing.T) {
-	apart := func(s *script, b *callstack.Builder) string {
-		var texts []string
-		for _, e := range b.Apart() {
-			texts = append(texts, s.text(e))
-		}
-		return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
-	}
 	f := func(events, want string) {
 		t.Helper()
 		got, counted := build(t, config(), events, apart, nil)
@@ -166,15 +161,18 @@ func TestAnExitThatWasLostIsRepairedWithTheNextThatFits(t *testing.T) {
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
-	f("enter main 1; enter f 2; exit main 9", "main/f[2,9]lost main[1,9]=1", "exit-lost 1")
-	f("enter main 1; enter f 2; enter g 3; enter h 4; exit f 6; exit main 9", "main/f/g/h[4,6]lost main/f/g[3,6]lost main/f[2,6]=1 main[1,9]=4", "exit-lost 2")
+	f("enter main 1; enter f 2; exit main 9", "main/f[2,9]lost main[1,9]lost", "exit-lost 1")
+	f("enter main 1; enter f 2; enter g 3; enter h 4; exit f 6; exit main 9", "main/f/g/h[4,6]lost main/f/g[3,6]lost main/f[2,6]lost main[1,9]=4", "exit-lost 2")
 	// It closes the nearest call of its function and no other.
-	f("enter f 1; enter f 2; enter g 3; exit f 4; exit f 9", "f/f/g[3,4]lost f/f[2,4]=1 f[1,9]=6", "exit-lost 1")
+	f("enter f 1; enter f 2; enter g 3; exit f 4; exit f 9", "f/f/g[3,4]lost f/f[2,4]lost f[1,9]=6", "exit-lost 1")
 	// A call that was entered again and again without an exit.
-	f("enter main 1; enter f 2; enter f 3; enter f 4; exit main 9", "main/f/f/f[4,9]lost main/f/f[3,9]lost main/f[2,9]lost main[1,9]=1", "exit-lost 3")
+	f("enter main 1; enter f 2; enter f 3; enter f 4; exit main 9", "main/f/f/f[4,9]lost main/f/f[3,9]lost main/f[2,9]lost main[1,9]lost", "exit-lost 3")
+	// Of the call that is closed only the time without those within is not
+	// known: the one around it has its own.
+	f("enter main 1; enter f 2; enter g 3; exit g 4; enter g 5; exit f 7; exit main 9", "main/f/g[3,4]=1 main/f/g[5,7]lost main/f[2,7]lost main[1,9]=3", "exit-lost 1")
 	// The next steps see nothing of it.
 	f("enter main 1; enter f 2 | enter g 3 | exit main 5; enter main 6 | enter f 7; exit f 8; exit main 9",
-		"|  | main/f/g[3,5]lost main/f[2,5]lost main[1,5]=1 | main/f[7,8]=1 main[6,9]=2", "exit-lost 2")
+		"|  | main/f/g[3,5]lost main/f[2,5]lost main[1,5]lost | main/f[7,8]=1 main[6,9]=2", "exit-lost 2")
 }
 
 func TestAnExitThatFitsNoOpenCallIsDropped(t *testing.T) {
@@ -194,20 +192,26 @@ func TestAnExitThatFitsNoOpenCallIsDropped(t *testing.T) {
 	f("@0 enter f 1; @1 enter g 2; exit f 3; exit g 4; @0 exit f 9", "f[1,9]=8; @1 g[2,4]=2", "exit-without-enter 1")
 	// Before its entry no call can end.
 	f("enter f 5; exit f 3; exit f 9", "f[5,9]=4", "exit-without-enter 1")
-	f("enter f 1; enter f 5; exit f 3; exit f 9", "f/f[5,5]lost f[1,3]=2", "exit-without-enter 1, exit-lost 1")
+	f("enter f 1; enter f 5; exit f 3; exit f 9", "f/f[5,5]lost f[1,3]lost", "exit-without-enter 1, exit-lost 1")
 }
 
 func TestLostEventsDoNotPoisonAThread(t *testing.T) {
 	// Each step loses an exit in one round and an entry in the next.
 	cfg := config()
 	cfg.Window = 3
-	step := "enter step 1; enter f 2; enter g 3; exit f 4; exit h 5; enter f 6; exit f 7; exit step 8 |"
-	want := "step/f/g[3,4]lost step/f[2,4]=1 step/f[6,7]=1 step[1,8]=4"
-	got, counted := build(t, cfg, strings.Repeat(step, 100), done, nil)
-	compare(t, "100 × "+step, got, strings.Repeat(want+" | ", 99)+want+" |")
-	compare(t, "100 × "+step, counted, "exit-without-enter 100, exit-lost 100")
-	got, _ = build(t, cfg, strings.Repeat(step, 2), nil, held)
-	compare(t, step, got, "f g f | f g f | f g f")
+	var steps, want, kept strings.Builder
+	for i := range 100 {
+		at := func(n int) int { return 10*i + n }
+		fmt.Fprintf(&steps, "enter step %d; enter f %d; enter g %d; exit f %d; exit h %d; enter f %d; exit f %d; exit step %d |",
+			at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8))
+		fmt.Fprintf(&want, "step/f/g[%d,%d]lost step/f[%d,%d]lost step/f[%d,%d]=1 step[%d,%d]=4 |", at(3), at(4), at(2), at(4), at(6), at(7), at(1), at(8))
+		kept.WriteString("f g f |")
+	}
+	got, counted := build(t, cfg, steps.String(), done, nil)
+	compare(t, "100 steps", got, want.String())
+	compare(t, "100 steps", counted, "exit-without-enter 100, exit-lost 100")
+	got, _ = build(t, cfg, steps.String(), nil, held)
+	compare(t, "100 steps", got, kept.String()+"f g f")
 }
 
 func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
@@ -221,14 +225,110 @@ func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
 	}
 	const events = "enter a 1; enter b 2; enter c 3; exit c 4; enter d 5; exit d 6; exit b 7; exit a 8"
 	f(3, events, "a/b/c[3,4]=1 a/b/d[5,6]=1 a/b[2,7]=3 a[1,8]=2", "")
-	f(2, events, "a/b[2,7]=5 a[1,8]=2", "exit-without-enter 2, stack-too-deep 2")
-	f(1, events, "a[1,8]=7", "exit-without-enter 3, stack-too-deep 3")
+	f(2, events, "a/b[2,7]=5 a[1,8]=2", "stack-too-deep 2")
+	f(1, events, "a[1,8]=7", "stack-too-deep 3")
 	// Afterwards there is room again.
-	f(1, "enter a 1; enter b 2; exit b 3; exit a 4; enter b 5; exit b 6", "a[1,4]=3 b[5,6]=1", "exit-without-enter 1, stack-too-deep 1")
+	f(1, "enter a 1; enter b 2; exit b 3; exit a 4; enter b 5; exit b 6", "a[1,4]=3 b[5,6]=1", "stack-too-deep 1")
+	// Their exits end no other call, not even one of the same function.
+	const recursion = "enter f 1; enter f 2; enter f 3; exit f 10; exit f 50; exit f 100"
+	f(3, recursion, "f/f/f[3,10]=7 f/f[2,50]=41 f[1,100]=51", "")
+	f(2, recursion, "f/f[2,50]=48 f[1,100]=51", "stack-too-deep 1")
+	f(1, recursion, "f[1,100]=99", "stack-too-deep 2")
+	f(0, recursion, "", "stack-too-deep 3")
+	f(2, "enter f 1; enter f 2; enter f 3 | exit f 10; enter f 11 | exit f 12 | exit f 50; exit f 100", "|  |  | f/f[2,50]=48 f[1,100]=51", "stack-too-deep 2")
+	// One for one, whatever their functions, and no more than there are.
+	f(1, "enter a 1; enter b 2; enter c 3; exit x 4; exit a 5; exit a 6; exit a 7", "a[1,6]=5", "exit-without-enter 1, stack-too-deep 2")
+	// Other threads have nothing to do with it.
+	f(1, "@0 enter a 1; enter b 2; @1 enter c 3; exit c 4; exit c 5; @0 exit b 6; exit a 7", "a[1,7]=6; @1 c[3,4]=1", "exit-without-enter 1, stack-too-deep 1")
 	// What happens in a call that was dropped happens in the one above it.
 	cfg := config()
 	cfg.MaxDepth = 1
 	const inner = "enter a 1; enter b 2; counter 1=1 3; exit b 4; exit a 5"
 	got, _ := build(t, cfg, inner, sides, nil)
 	compare(t, inner, got, "a(counter 1=1 3)")
+}
+
+// TestABoundOnTheDepthDoesNotTouchTheCallsAboveIt compares builds of the same
+// events with and without a bound.
+func TestABoundOnTheDepthDoesNotTouchTheCallsAboveIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 20 {
+		var events strings.Builder
+		var open []int
+		for time := 1; time < 300 || len(open) > 0; time++ {
+			if n := len(open); n > 0 && (time >= 300 || rng.IntN(9) < 4) {
+				fmt.Fprintf(&events, "exit f%d %d;", open[n-1], time)
+				open = open[:n-1]
+			} else {
+				open = append(open, rng.IntN(3))
+				fmt.Fprintf(&events, "enter f%d %d;", open[n], time)
+			}
+			if rng.IntN(20) == 0 {
+				events.WriteString("|")
+			}
+		}
+		all, _ := build(t, config(), events.String(), done, nil)
+		for depth := 1; depth < 12; depth++ {
+			var want []string
+			entries := 0
+			for call := range strings.FieldsSeq(plain(all)) {
+				path, _, _ := strings.Cut(call, "[")
+				switch n := 1 + strings.Count(path, "/"); {
+				case n > depth:
+					entries++
+					continue
+				case n == depth: // those within are not known
+					call, _, _ = strings.Cut(call, "=")
+				}
+				want = append(want, call)
+			}
+			cfg := config()
+			cfg.MaxDepth = depth
+			bounded, counted := build(t, cfg, events.String(), done, nil)
+			var got []string
+			for call := range strings.FieldsSeq(plain(bounded)) {
+				if strings.Count(call, "/") == depth-1 {
+					call, _, _ = strings.Cut(call, "=")
+				}
+				got = append(got, call)
+			}
+			compare(t, events.String(), strings.Join(got, " "), strings.Join(want, " "))
+			wantCounted := ""
+			if entries > 0 {
+				wantCounted = fmt.Sprintf("stack-too-deep %d", entries)
+			}
+			compare(t, events.String(), counted, wantCounted)
+		}
+	}
+}
+
+func TestTimeDoesNotRunBackwardsBetweenSteps(t *testing.T) {
+	f := func(events, want, counted string) {
+		t.Helper()
+		got, n := build(t, config(), events, done, nil)
+		compare(t, events, got, want)
+		compare(t, events, n, counted)
+	}
+	f("enter main 5; exit main 9 | enter main 3; enter f 8; exit f 12; exit main 20", "main[5,9]=4 | main/f[9,12]=3 main[9,20]=8", "time-backwards 2")
+	f("enter main 10 | exit main 5", "| main[10,10]=0", "time-backwards 1")
+	f("enter main 1; enter f 10 | exit f 3; enter f 7; exit f 11; exit main 12", "| main/f[10,10]=0 main/f[10,11]=1 main[1,12]=10", "time-backwards 2")
+	// The same time is no step back.
+	f("enter main 5; exit main 9 | enter main 9; exit main 9", "main[5,9]=4 | main[9,9]=0", "")
+	// It stands still until the clock has caught up.
+	f("enter main 100; exit main 200 | enter f 10; exit f 20 | enter f 150; exit f 160 | enter f 199; exit f 210 | enter f 210; exit f 215",
+		"main[100,200]=100 | f[200,200]=0 | f[200,200]=0 | f[200,210]=10 | f[210,215]=5", "time-backwards 5")
+	// Steps without events do not matter.
+	f("enter a 1; exit a 10 | | enter b 5; exit b 12", "a[1,10]=9 |  | b[10,12]=2", "time-backwards 1")
+	// Each thread has a clock of its own.
+	f("@0 enter a 1; exit a 100; @1 enter b 1; exit b 2 | @1 enter b 3; exit b 4", "a[1,100]=99; @1 b[1,2]=1 | @1 b[3,4]=1", "")
+	// Within a step the times are left as they are.
+	f("enter a 1; exit a 10 | enter f 12; exit f 9; exit f 13", "a[1,10]=9 | f[12,13]=1", "exit-without-enter 1")
+	if got := tally.TimeBackwards.Severity(); got != tally.Repaired {
+		t.Errorf("its severity is %v, want %v", got, tally.Repaired)
+	}
+	// Messages and counters are moved too, whether or not they belong to a call.
+	const all = "enter main 10 | counter 1=1 5; node 1=2 6; send 1/1/1 7; counter 1=2 11; exit main 12"
+	got, counted := build(t, config(), all, apart, nil)
+	compare(t, all, got, "() | node 1=2 10(main(counter 1=1 10; send 1/1/1 10; counter 1=2 11))")
+	compare(t, all, counted, "time-backwards 3")
 }

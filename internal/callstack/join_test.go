@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -68,7 +69,7 @@ func TestALaunchWaitsForItsKernelWithItsWholeStack(t *testing.T) {
 		"| @0 main/launch = @1 k | @0 main/launch = @1 k | @0 main/launch = @1 k |",
 		"main launch | main launch; @1 k | main launch; @1 k |  |")
 	// Other threads and calls make no difference.
-	noise := "@0 enter x 1; exit x 2; @2 enter z 1; exit z 2 |"
+	noise := "@0 enter x 12; exit x 12; @2 enter z 1; exit z 1 |"
 	f(fmt.Sprintf(launch, 0)+"|"+noise+noise+fmt.Sprintf(kernel, 1), "|  |  | @0 main/f/launch = @1 k |", "main f launch | main f launch | main f launch |  |")
 }
 
@@ -116,6 +117,71 @@ func TestTheNumberOfIDsThatWaitIsBounded(t *testing.T) {
 	f(launches+"enter c 5; id 3 5; exit c 6", "", "2", "correlation-dropped 1")
 	// What waits is still joined, and makes room.
 	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 2 7; exit k 8; enter l 9; id 4 9; exit l 10", "@0 b = @1 k", "2", "correlation-dropped 1")
+	// The oldest is given up, not the newest.
+	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 3 7; exit k 8; enter l 9; id 1 9; exit l 10", "@0 c = @1 k", "2", "correlation-dropped 1")
+	f(launches+"@1 enter k 5; id 3 5; exit k 6; enter l 7; id 4 7; exit l 8; @2 enter m 9; id 4 9; exit m 10; enter n 11; id 3 11; exit n 12",
+		"@1 k = @2 n, @1 l = @2 m", "0", "correlation-dropped 2")
 	// The same id again takes no room.
 	f(launches+"enter c 5; id 2 5; exit c 6; @1 enter k 7; id 2 7; exit k 8", "@0 c = @1 k", "1", "")
+}
+
+// TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits has ids that were there
+// before: of the calls that wait, the one that came first is given up.
+func TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits(t *testing.T) {
+	f := func(events, want string) {
+		t.Helper()
+		cfg := config()
+		cfg.MaxPinned = 2
+		got, counted := build(t, cfg, events, joined, nil)
+		compare(t, events, got[strings.LastIndex(got, "|")+1:], want)
+		compare(t, events, counted, "correlation-dropped 1")
+	}
+	const kernels = "| @1 enter k 21; id 1 21; exit k 22; enter l 23; id 3 23; exit l 24"
+	// On the same thread, while it waits.
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; enter c 5; id 1 5; exit c 6; enter d 7; id 3 7; exit d 8"+kernels, "@0 c = @1 k, @0 d = @1 l")
+	// After it was joined.
+	f("@0 enter a 1; id 1 1; exit a 2; @1 enter x 3; id 1 3; exit x 4 |"+
+		"@0 enter b 5; id 2 5; exit b 6; enter c 7; id 1 7; exit c 8; enter d 9; id 3 9; exit d 10"+kernels, "@0 c = @1 k, @0 d = @1 l")
+}
+
+// TestAFloodOfIDsWithoutPartnerDoesNotEndTheJoining has in each step many more
+// launches without a kernel than may wait, and after them one whose kernel
+// comes in the next step.
+func TestAFloodOfIDsWithoutPartnerDoesNotEndTheJoining(t *testing.T) {
+	const steps, flood, most = 50, 500, 100
+	cfg := config()
+	cfg.MaxPinned = most
+	cfg.Window = 0
+	var counts tally.Tally
+	b := callstack.NewBuilder(cfg, &counts)
+	call := func(fn uint32, id, time int) []trace.Event {
+		return []trace.Event{
+			{Kind: trace.Enter, ID: fn, Time: trace.Micros(time)},
+			{Kind: trace.Count, ID: idCounter, Value: uint64(id), Time: trace.Micros(time)},
+			{Kind: trace.Exit, ID: fn, Time: trace.Micros(time)},
+		}
+	}
+	const first = 1 << 20 // ids from here on have kernels
+	for step := range steps {
+		var events []trace.Event
+		want := 0
+		if step > 0 {
+			events, want = call(1, first+step-1, step+1), 1
+		}
+		for i := range flood {
+			events = append(events, call(2, flood*step+i, step+1)...)
+		}
+		b.Begin(step)
+		b.Add(0, events)
+		b.Add(1, call(3, first+step, step+1))
+		if got := len(b.Threads()[0].Links); got != want {
+			t.Fatalf("step %d: %d kernels were joined, want %d", step, got, want)
+		}
+		b.Trim()
+		if waits, calls := b.Waiting(), len(b.Threads()[0].Calls)+len(b.Threads()[1].Calls); waits != most || calls != most {
+			t.Fatalf("step %d: %d ids wait and %d calls are held, want %d", step, waits, calls, most)
+		}
+	}
+	want := fmt.Sprintf("correlation-dropped %d", steps*flood+1-most) // the last launch waits on
+	compare(t, "flood", totals(&counts), want)
 }

@@ -2,6 +2,7 @@ package callstack_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 type model struct {
 	cfg     callstack.Config
 	threads map[trace.Thread]*modelThread
-	waiting map[uint64]*modelCall
+	waiting []modelHalf // the oldest first
 	pairs   [][2]*modelCall
 	apart   []trace.Event
 	tally   tally.Tally
@@ -23,10 +24,18 @@ type model struct {
 }
 
 type modelThread struct {
-	calls []*modelCall
-	open  []*modelCall
-	done  []*modelCall
-	sides []modelSide // of calls that are held
+	calls   []*modelCall
+	open    []*modelCall
+	dropped int // entries too deep, without their exits
+	done    []*modelCall
+	sides   []modelSide // that are held
+	last    trace.Micros
+}
+
+// modelHalf is a call whose correlation id was seen once.
+type modelHalf struct {
+	value uint64
+	call  *modelCall
 }
 
 type modelCall struct {
@@ -53,15 +62,36 @@ func (m *model) begin(step int) {
 	}
 }
 
-func (m *model) add(thread trace.Thread, e trace.Event) {
+// addBatch adds events of which those at the beginning may be older than the
+// last of the step before.
+func (m *model) addBatch(thread trace.Thread, events []trace.Event) {
 	if m.threads[thread] == nil {
 		m.threads[thread] = new(modelThread)
 	}
+	t := m.threads[thread]
+	before, last := t.last, t.last
+	for _, e := range events {
+		if e.Time >= before {
+			before = 0
+		} else {
+			e.Time = before
+			m.tally.Add(tally.TimeBackwards, 1)
+		}
+		last = e.Time
+		m.add(thread, e)
+	}
+	t.last = last
+}
+
+func (m *model) add(thread trace.Thread, e trace.Event) {
 	t := m.threads[thread]
 	n := len(t.open)
 	switch {
 	case e.Kind == trace.Enter && n >= m.cfg.MaxDepth:
 		m.tally.Add(tally.StackTooDeep, 1)
+		t.dropped++
+	case e.Kind == trace.Exit && t.dropped > 0:
+		t.dropped--
 	case e.Kind == trace.Enter:
 		c := &modelCall{thread: thread, id: trace.EventID{Step: m.step, Row: e.Row}, fn: e.Func(), entry: e.Time, open: true, held: true}
 		if n > 0 {
@@ -75,13 +105,14 @@ func (m *model) add(thread trace.Thread, e trace.Event) {
 			m.tally.Add(tally.ExitWithoutEnter, 1)
 			return
 		}
+		lost := !fits(t.open[n-1])
 		for ended := false; !ended; {
 			n--
 			c := t.open[n]
 			t.open, t.done = t.open[:n], append(t.done, c)
 			ended = fits(c)
-			c.open, c.lost, c.exit = false, !ended, max(c.entry, e.Time)
-			if c.lost {
+			c.open, c.lost, c.exit = false, lost, max(c.entry, e.Time)
+			if !ended {
 				m.tally.Add(tally.ExitLost, 1)
 			}
 		}
@@ -99,15 +130,19 @@ func (m *model) add(thread trace.Thread, e trace.Event) {
 }
 
 func (m *model) correlate(c *modelCall, id uint64) {
-	other := m.waiting[id]
-	switch {
-	case other != nil && other.thread != c.thread:
-		delete(m.waiting, id)
-		m.pairs = append(m.pairs, [2]*modelCall{other, c})
-	case other == nil && len(m.waiting) == m.cfg.MaxPinned:
+	i := slices.IndexFunc(m.waiting, func(h modelHalf) bool { return h.value == id })
+	if i >= 0 {
+		other := m.waiting[i].call
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+		if other.thread != c.thread {
+			m.pairs = append(m.pairs, [2]*modelCall{other, c})
+			return
+		}
+	}
+	m.waiting = append(m.waiting, modelHalf{id, c})
+	if len(m.waiting) > m.cfg.MaxPinned {
+		m.waiting = slices.Delete(m.waiting, 0, 1)
 		m.tally.Add(tally.CorrelationDropped, 1)
-	default:
-		m.waiting[id] = c
 	}
 }
 
@@ -126,8 +161,9 @@ func (m *model) trim() {
 			held[c] = true
 		}
 	}
-	for _, c := range m.waiting {
-		hold(c)
+	inWindow := maps.Clone(held) // or open
+	for _, h := range m.waiting {
+		hold(h.call)
 	}
 	m.pairs = slices.DeleteFunc(m.pairs, func(p [2]*modelCall) bool { return !p[0].open && !p[1].open })
 	for _, p := range m.pairs {
@@ -142,7 +178,7 @@ func (m *model) trim() {
 			c.labelled = true
 		}
 		t.done = nil
-		t.sides = slices.DeleteFunc(t.sides, func(s modelSide) bool { return !s.call.held })
+		t.sides = slices.DeleteFunc(t.sides, func(s modelSide) bool { return !inWindow[s.call] })
 		if over := len(t.sides) - m.cfg.MaxSides; over > 0 {
 			t.sides = slices.Delete(t.sides, 0, over)
 			m.tally.Add(tally.SidesForgotten, int64(over))

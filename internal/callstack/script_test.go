@@ -259,6 +259,15 @@ func sides(s *script, b *callstack.Builder) string {
 	})
 }
 
+// apart tells the counters that belong to no call, and all sides in brackets.
+func apart(s *script, b *callstack.Builder) string {
+	var texts []string
+	for _, e := range b.Apart() {
+		texts = append(texts, s.text(e))
+	}
+	return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
+}
+
 // joined tells which calls are joined: @0 main/launch = @1 k. Each pair is told
 // once, and it must be known at both ends.
 func joined(s *script, b *callstack.Builder) string {

@@ -47,16 +47,16 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-// mostMemory is how many bytes a capture read from data may take. A launch
+// mostMemory is how many bytes a capture read from data may take. A partner
 // without a stack is the worst: two bytes become 32, and a list may have grown
 // to twice its length.
 func mostMemory(data []byte) int { return 32*len(data) + 1024 }
 
 // memory is how many bytes the lists of a capture have room for.
 func memory(c *provenance.Capture) int {
-	n := room(c.Stack) + room(c.Counters) + room(c.Window) + room(c.Comms) + room(c.Launches) + room(c.NodeState)
-	for i := range c.Launches {
-		n += room(c.Launches[i].Stack)
+	n := room(c.Stack) + room(c.Counters) + room(c.Window) + room(c.Comms) + room(c.Partners) + room(c.NodeState)
+	for i := range c.Partners {
+		n += room(c.Partners[i].Stack)
 	}
 	return n
 }

@@ -77,7 +77,7 @@ func TestTheStackBeginsWithTheCallAndEndsWithTheOutermost(t *testing.T) {
 	f := func(call int32, exclusive trace.Micros, want ...provenance.Frame) {
 		t.Helper()
 		var c provenance.Capture
-		c.Take(th, call, 0, false)
+		c.Take(th, call, 0)
 		if !slices.Equal(c.Stack, want) || c.Exclusive != exclusive || c.Thread != 0 || *c.Call() != want[0] {
 			t.Errorf("call %d: got exclusive time %d, stack %+v\nwant %d, %+v", call, c.Exclusive, c.Stack, exclusive, want)
 		}
@@ -96,7 +96,7 @@ func TestTheWindowReachesAsFarBeforeTheCallAsAfterIt(t *testing.T) {
 	f := func(th *callstack.Thread, call int32, window int, want ...uint32) {
 		t.Helper()
 		var c provenance.Capture
-		c.Take(th, call, window, false)
+		c.Take(th, call, window)
 		if got := rows(c.Window); !slices.Equal(got, want) {
 			t.Errorf("±%d around call %d: got rows %d, want %d", window, call, got, want)
 		}
@@ -129,7 +129,7 @@ func TestTheWindowShowsCallsAsTheyAreInTheTrace(t *testing.T) {
 	th := build([]trace.Event{enter(1, 1), enter(2, 2), exit(2, 3), enter(3, 4), exit(3, 5)})[0]
 	th.Calls[2].Label = callstack.Anomalous
 	var c provenance.Capture
-	c.Take(th, 1, 5, false)
+	c.Take(th, 1, 5)
 	want := []provenance.Frame{
 		{Func: 1, Step: 3, Row: 0, Entry: 1, Exit: 0, ParentStep: -1},
 		{Func: 2, Step: 3, Row: 1, Entry: 2, Exit: 3, ParentStep: 3},
@@ -152,7 +152,7 @@ func TestMessagesAreThoseOfTheWindowAndCountersThoseOfTheCall(t *testing.T) {
 	f := func(call int32, window int, counters, comms string) {
 		t.Helper()
 		var c provenance.Capture
-		c.Take(th, call, window, false)
+		c.Take(th, call, window)
 		var values, partners []string
 		for _, e := range c.Counters {
 			values = append(values, fmt.Sprintf("%d=%d@%d", e.Counter(), e.Value, e.Time))
@@ -175,7 +175,7 @@ func TestMessagesAreThoseOfTheWindowAndCountersThoseOfTheCall(t *testing.T) {
 	f(4, 0, "", "send 7@60 of 3:19")
 }
 
-func TestAKernelHasTheStacksOfItsLaunches(t *testing.T) {
+func TestACallHasTheStacksOfItsPartners(t *testing.T) {
 	threads := build(
 		[]trace.Event{
 			enter(1, 10), enter(2, 20), count(correlation, 5, 21), exit(2, 25), enter(3, 30), count(correlation, 6, 31), exit(3, 35), exit(1, 50),
@@ -186,28 +186,30 @@ func TestAKernelHasTheStacksOfItsLaunches(t *testing.T) {
 		},
 		[]trace.Event{enter(7, 90), count(correlation, 5, 90), exit(7, 91)},
 	)
-	f := func(thread, call int, isGPU bool, want ...string) {
+	f := func(thread, call int, want ...string) {
 		t.Helper()
 		var c provenance.Capture
-		c.Take(threads[thread], int32(call), 3, isGPU)
+		c.Take(threads[thread], int32(call), 3)
 		var got []string
-		for _, l := range c.Launches {
-			got = append(got, fmt.Sprint("thread ", l.Thread, " rows ", rows(l.Stack)))
+		for _, p := range c.Partners {
+			got = append(got, fmt.Sprint("thread ", p.Thread, " rows ", rows(p.Stack)))
 		}
-		if !slices.Equal(got, want) || c.IsGPU != isGPU {
-			t.Errorf("call %d of thread %d: got %t %q, want %t %q", call, thread, c.IsGPU, got, isGPU, want)
+		if !slices.Equal(got, want) {
+			t.Errorf("call %d of thread %d: got %q, want %q", call, thread, got, want)
 		}
 		if got, want := c.Call().Row, threads[thread].Calls[call].Row; got != want {
 			t.Errorf("call %d of thread %d: got row %d, want %d", call, thread, got, want)
 		}
 	}
-	f(1, 0, true, "thread 0 rows [1 0]")
-	f(1, 1, true)
+	f(1, 0, "thread 0 rows [1 0]")
+	f(1, 1)
 	// The call on thread 2 was the second with id 5, after that of thread 1.
-	f(1, 2, true, "thread 0 rows [4 0]", "thread 2 rows [200]")
-	// Of a launch it is not told which kernels it led to.
-	f(0, 1, false)
-	f(1, 0, false)
+	f(1, 2, "thread 0 rows [4 0]", "thread 2 rows [200]")
+	f(2, 0, "thread 1 rows [105]")
+	// A launch has its kernels, what is above it has none.
+	f(0, 1, "thread 1 rows [100]")
+	f(0, 2, "thread 1 rows [105]")
+	f(0, 0)
 }
 
 func TestTakingAnotherCallLeavesNothingOfTheFirst(t *testing.T) {
@@ -216,15 +218,15 @@ func TestTakingAnotherCallLeavesNothingOfTheFirst(t *testing.T) {
 		[]trace.Event{enter(2, 1), count(correlation, 5, 1), count(7, 7, 2), exit(2, 3)},
 	)
 	var c provenance.Capture
-	c.Take(threads[1], 0, 5, true)
+	c.Take(threads[1], 0, 5)
 	first := c.AppendBinary(nil)
-	c.Take(threads[0], 1, 0, false)
+	c.Take(threads[0], 1, 0)
 	var fresh provenance.Capture
-	fresh.Take(threads[0], 1, 0, false)
+	fresh.Take(threads[0], 1, 0)
 	if got, want := c.AppendBinary(nil), fresh.AppendBinary(nil); !bytes.Equal(got, want) || bytes.Equal(got, first) {
 		t.Errorf("got %+v\nwant %+v", c, fresh)
 	}
-	c.Take(threads[1], 0, 5, true)
+	c.Take(threads[1], 0, 5)
 	if got := c.AppendBinary(nil); !bytes.Equal(got, first) {
 		t.Errorf("taken again it is %+v", c)
 	}
@@ -264,14 +266,14 @@ func randomCapture(rng *rand.Rand) *provenance.Capture {
 	}
 	c := &provenance.Capture{
 		Kind: provenance.Kind(rng.UintN(4)), Thread: trace.Thread(word()), IOStep: int32(word()), StepStart: micros(), StepEnd: micros(),
-		Exclusive: micros(), Score: rng.NormFloat64(), Stack: frames(1), Window: frames(0), IsGPU: rng.IntN(2) == 0, NodeTime: micros(),
+		Exclusive: micros(), Score: rng.NormFloat64(), Stack: frames(1), Window: frames(0), NodeTime: micros(),
 	}
 	for range rng.IntN(4) {
 		c.Counters = append(c.Counters, event())
 		c.Comms = append(c.Comms, provenance.Comm{Event: event(), Step: int32(word()), Row: word()})
 	}
 	for range rng.IntN(3) {
-		c.Launches = append(c.Launches, provenance.Launch{Thread: trace.Thread(word()), Stack: frames(1)})
+		c.Partners = append(c.Partners, provenance.Partner{Thread: trace.Thread(word()), Stack: frames(1)})
 		c.NodeState = append(c.NodeState, provenance.Field{Counter: trace.CounterID(word()), Value: rng.Uint64()})
 	}
 	return c
@@ -332,8 +334,8 @@ func TestDamagedCapturesAreRefused(t *testing.T) {
 	c.Stack = nil
 	f("a capture of no call", encode(t, c))
 	c = randomCapture(rng)
-	c.Launches = []provenance.Launch{{Stack: c.Stack}, {Thread: 1}}
-	f("a launch of no call", encode(t, c))
+	c.Partners = []provenance.Partner{{Stack: c.Stack}, {Thread: 1}}
+	f("a partner of no call", encode(t, c))
 	// Lengths that cannot be: 7 fields come before the first list.
 	for _, n := range []uint64{1 << 20, 1 << 40, 1 << 62, 1 << 63, math.MaxUint64} {
 		f(fmt.Sprintf("a list of %d", n), binary.AppendUvarint(make([]byte, 7), n))
@@ -399,7 +401,7 @@ func full() *provenance.Capture {
 			{Event: message(trace.Recv, -1, -2, 900, 103), Step: 0, Row: 5},
 		},
 		NodeTime: 99, NodeState: []provenance.Field{{Counter: 1, Value: 11}, {Counter: 2, Value: 22}},
-		Launches: []provenance.Launch{{Thread: 1, Stack: []provenance.Frame{{Func: 8, Step: 1, Row: 3, Entry: 10, Exit: 20, ParentStep: -1}}}, {Thread: 2, Stack: []provenance.Frame{call}}},
+		Partners: []provenance.Partner{{Thread: 1, Stack: []provenance.Frame{{Func: 8, Step: 1, Row: 3, Entry: 10, Exit: 20, ParentStep: -1}}}, {Thread: 2, Stack: []provenance.Frame{call}}},
 	}
 }
 
@@ -467,10 +469,10 @@ func TestOnlyAReviewedRecordHasAStatus(t *testing.T) {
 }
 
 func TestARecordOfAKernelTellsWhereItRanAndWhatLaunchedIt(t *testing.T) {
-	f := func(gpu trace.GPU, launches int, location, parent string) {
+	f := func(gpu trace.GPU, partners int, location, parent string) {
 		t.Helper()
 		c := full()
-		c.Launches = c.Launches[:launches]
+		c.Partners = c.Partners[:partners]
 		r := provenance.NewRecord(c, source{gpus: map[trace.Thread]trace.GPU{4: gpu}}, nil)
 		var got struct {
 			Is       bool            `json:"is_gpu_event"`
@@ -481,7 +483,7 @@ func TestARecordOfAKernelTellsWhereItRanAndWhatLaunchedIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !got.Is || string(got.Location) != location || !regexp.MustCompile(`^`+parent+`$`).Match(got.Parent) {
-			t.Errorf("%+v with %d launches: got %t %s %s, want true %s %s", gpu, launches, got.Is, got.Location, got.Parent, location, parent)
+			t.Errorf("%+v with %d partners: got %t %s %s, want true %s %s", gpu, partners, got.Is, got.Location, got.Parent, location, parent)
 		}
 	}
 	const location = `{"context":1,"device":2,"stream":3,"thread":4}`
@@ -493,6 +495,48 @@ func TestARecordOfAKernelTellsWhereItRanAndWhatLaunchedIt(t *testing.T) {
 	// What is not known.
 	f(trace.GPU{}, 1, `{"context":18446744073709551615,"device":18446744073709551615,"stream":0,"thread":4}`, launch)
 	f(trace.GPU{Device: "0", Stream: "-1"}, 1, `{"context":18446744073709551615,"device":0,"stream":0,"thread":4}`, launch)
+}
+
+// TestWhatIsAKernelIsKnownWhenTheRecordIsMade has a capture that was taken
+// before it was known which thread is a GPU's.
+func TestWhatIsAKernelIsKnownWhenTheRecordIsMade(t *testing.T) {
+	threads := build(
+		[]trace.Event{enter(1, 10), enter(2, 20), count(correlation, 5, 21), exit(2, 25), exit(1, 30)},
+		[]trace.Event{enter(3, 40), count(correlation, 5, 40), exit(3, 45), enter(4, 50), exit(4, 55)},
+	)
+	f := func(thread, call int, gpus map[trace.Thread]trace.GPU, isGPU bool, parent any) {
+		t.Helper()
+		var taken, c provenance.Capture
+		taken.Take(threads[thread], int32(call), 3)
+		if err := c.ReadCapture(encode(t, &taken)); err != nil {
+			t.Fatal(err)
+		}
+		r := provenance.NewRecord(&c, source{gpus: gpus}, nil)
+		if r.IsGPUEvent != isGPU || (r.GPULocation != nil) != isGPU || isGPU && r.GPULocation.Thread != trace.Thread(thread) {
+			t.Errorf("call %d of thread %d with %v: got %t at %+v, want %t", call, thread, gpus, r.IsGPUEvent, r.GPULocation, isGPU)
+		}
+		got := r.GPUParent
+		if p, ok := got.(provenance.GPUParent); ok {
+			got = fmt.Sprint(p.EventID, " of thread ", p.TID, ":")
+			for _, e := range p.CallStack {
+				got = fmt.Sprint(got, " ", e.Func)
+			}
+		} else if s, ok := got.(string); ok {
+			got, _, _ = strings.Cut(s, ":")
+		}
+		if got != parent {
+			t.Errorf("call %d of thread %d with %v: got parent %v, want %v", call, thread, gpus, got, parent)
+		}
+	}
+	gpu := map[trace.Thread]trace.GPU{1: {Device: "0"}}
+	f(1, 0, gpu, true, "7:3:1 of thread 0: f<2>() f<1>()")
+	f(1, 1, gpu, true, "Chimbuko error")
+	// A launch has partners too, but they are no parents of it.
+	f(0, 1, gpu, false, nil)
+	f(0, 0, gpu, false, nil)
+	// If nobody ever says that the thread is a GPU's it has none either.
+	f(1, 0, nil, false, nil)
+	f(1, 0, map[trace.Thread]trace.GPU{2: {}}, false, nil)
 }
 
 func TestAScoreThatJSONCannotHoldIsAnError(t *testing.T) {
