@@ -151,12 +151,12 @@ func (r *rank) begin(step int) {
 
 // add takes in the events of one of the rank's threads.
 func (r *rank) add(b *trace.Batch) {
+	r.builder.Add(b.Thread, b.Events) // which may put times right
 	first, last := b.Events[0].Time, b.Events[len(b.Events)-1].Time
 	if r.start == 0 || first < r.start {
 		r.start = first
 	}
 	r.end = max(r.end, last)
-	r.builder.Add(b.Thread, b.Events)
 }
 
 func (r *rank) addReadings(b *trace.Batch) {

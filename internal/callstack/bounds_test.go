@@ -229,3 +229,27 @@ func TestTheQueueOfIDsDoesNotGrow(t *testing.T) {
 	f("a kernel at once, with the same id each time", 5000, 0, kernels(1))
 	f("the same id on one thread", 100, 0, strings.Repeat("enter f 1; id 7 1; exit f 1; ", 50))
 }
+
+func TestAClockThatIsSetFarBackStartsTheThreadAnew(t *testing.T) {
+	var counts tally.Tally
+	b := callstack.NewBuilder(callstack.Default(), &counts)
+	event := func(kind trace.Kind, fn uint32, time trace.Micros) trace.Event {
+		return trace.Event{Kind: kind, ID: fn, Time: time}
+	}
+	const late = 1_000_000_000
+	b.Begin(0)
+	b.Add(0, []trace.Event{event(trace.Enter, 1, late), event(trace.Enter, 2, late+5), event(trace.Exit, 2, late+9)})
+	b.Trim()
+	b.Begin(1) // an hour earlier, or the time before was wrong
+	b.Add(0, []trace.Event{event(trace.Enter, 2, 100), event(trace.Exit, 2, 107), event(trace.Exit, 1, 110)})
+	th := b.Threads()[0]
+	if len(th.Done) != 2 || b.OpenCalls() != 0 || counts.Count(tally.TimeBackwards) != 1 {
+		t.Fatalf("%d calls ended, %d are open, counted %d", len(th.Done), b.OpenCalls(), counts.Count(tally.TimeBackwards))
+	}
+	if inner := &th.Calls[th.Done[0]]; inner.Lost() || inner.Inclusive() != 7 {
+		t.Errorf("a call after it took %d, lost %v, want 7", inner.Inclusive(), inner.Lost())
+	}
+	if outer := &th.Calls[th.Done[1]]; !outer.Lost() {
+		t.Error("a call across it counts as sound")
+	}
+}

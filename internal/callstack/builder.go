@@ -50,7 +50,8 @@ type Builder struct {
 	tally   *tally.Tally
 	threads []*Thread // in order of their numbers
 	waiting map[uint64]half
-	queue   []uint64 // ids as they came, among them some that wait no more
+	queue   []ticket // ids as they came, among them some that wait no more
+	seen    uint64   // ids that had to wait
 	apart   []trace.Event
 	step    int32
 }
@@ -59,7 +60,11 @@ type Builder struct {
 type half struct {
 	thread *Thread
 	call   int32
+	number uint64 // of its ticket
 }
+
+// ticket is the place of a half in the queue.
+type ticket struct{ value, number uint64 }
 
 // NewBuilder returns a Builder that counts in t.
 func NewBuilder(cfg Config, t *tally.Tally) *Builder {
@@ -110,7 +115,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		case trace.Enter:
 			if len(stack) >= b.cfg.MaxDepth {
 				b.tally.Add(tally.StackTooDeep, 1)
-				t.tooDeep++
+				t.drop(e.Func())
 				continue
 			}
 			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
@@ -124,8 +129,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 			calls = append(calls, c)
 		case trace.Exit:
 			n := len(stack)
-			if t.tooDeep > 0 {
-				t.tooDeep-- // of an entry that was dropped
+			if len(t.dropped) > 0 && t.undrop(e.Func()) {
 				continue
 			}
 			if n == 0 {
@@ -153,20 +157,58 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t.Calls, t.stack = calls, stack
 }
 
+// maxSetback is how far a clock may be set back for the events until then to be
+// moved; further back it is another time altogether.
+const maxSetback trace.Micros = 1e6
+
 // advance sees to it that time does not run backwards between two steps, as it
 // does when the clock is set back: events that are older than the last of the
-// step before get its time.
+// step before get its time. When it is set back far, or the last time was wrong,
+// the thread begins anew at the new time, and how long its open calls take
+// nobody knows.
 func (b *Builder) advance(t *Thread, events []trace.Event) {
-	n := 0
-	for ; n < len(events) && events[n].Time < t.last; n++ {
-		events[n].Time = t.last
+	if len(events) == 0 {
+		return
 	}
-	if n > 0 {
+	if events[0].Time < t.last-maxSetback {
+		b.tally.Add(tally.TimeBackwards, 1)
+		for _, open := range t.stack {
+			c := &t.Calls[open]
+			c.Entry = min(c.Entry, events[0].Time)
+			c.flags |= flagLost
+		}
+		t.Sides = t.Sides[:0]
+	} else {
+		n := 0
+		for ; n < len(events) && events[n].Time < t.last; n++ {
+			events[n].Time = t.last
+		}
 		b.tally.Add(tally.TimeBackwards, int64(n))
 	}
-	if len(events) > 0 {
-		t.last = events[len(events)-1].Time
+	t.last = events[len(events)-1].Time
+}
+
+// maxDropped is how many entries that were dropped are remembered.
+const maxDropped = 1 << 12
+
+// drop remembers an entry that was dropped, so that its exit can be, too.
+func (t *Thread) drop(fn trace.FuncID) {
+	if len(t.dropped) == maxDropped {
+		t.dropped = t.dropped[:0]
 	}
+	t.dropped = append(t.dropped, fn)
+}
+
+// undrop reports whether an exit is that of the last entry that was dropped. If
+// not, exits were lost, and the dropped ones are forgotten.
+func (t *Thread) undrop(fn trace.FuncID) bool {
+	n := len(t.dropped) - 1
+	if t.dropped[n] != fn {
+		t.dropped = t.dropped[:0]
+		return false
+	}
+	t.dropped = t.dropped[:n]
+	return true
 }
 
 // resynchronise deals with an exit that does not fit the innermost call: it
@@ -233,8 +275,9 @@ func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 		t.Links = append(t.Links, Link{Call: call, Partner: other.call, Thread: o})
 		return
 	}
-	b.waiting[value] = half{t, call} // the same id again on the same thread: the newer counts
-	b.queue = append(b.queue, value)
+	b.seen++
+	b.waiting[value] = half{t, call, b.seen} // the same id again on the same thread: the newer counts
+	b.queue = append(b.queue, ticket{value, b.seen})
 	b.expire()
 }
 
@@ -242,16 +285,20 @@ func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 func (b *Builder) expire() {
 	n := 0
 	for ; len(b.waiting) > b.cfg.MaxPinned; n++ {
-		if _, ok := b.waiting[b.queue[n]]; ok {
-			delete(b.waiting, b.queue[n])
+		if b.waits(b.queue[n]) {
+			delete(b.waiting, b.queue[n].value)
 			b.tally.Add(tally.CorrelationDropped, 1)
 		}
 	}
 	b.queue = b.queue[n:]
 	if len(b.queue) > 2*len(b.waiting)+1024 { // most wait no more
-		b.queue = slices.DeleteFunc(b.queue, func(v uint64) bool { _, ok := b.waiting[v]; return !ok })
+		b.queue = slices.DeleteFunc(b.queue, func(q ticket) bool { return !b.waits(q) })
 	}
 }
+
+// waits tells a ticket that counts from those whose id was matched, or came
+// again on the same thread.
+func (b *Builder) waits(q ticket) bool { return b.waiting[q.value].number == q.number }
 
 // Trim ends a step: it forgets all calls but the open ones, the last of each
 // thread up to the window, and those that wait for the other half of their

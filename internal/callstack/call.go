@@ -37,7 +37,7 @@ const (
 
 const (
 	flagSides uint8 = 1 << iota // messages or counters belong to it
-	flagLost                    // its exit was lost: its times mean nothing
+	flagLost                    // its own times, or those of what it called, mean nothing
 )
 
 // Inclusive is the time from entry to exit.
@@ -49,8 +49,8 @@ func (c *Call) Exclusive() trace.Micros { return c.Exit - c.Entry - c.children }
 // IsOpen reports whether the call has not ended.
 func (c *Call) IsOpen() bool { return c.Exit == Open }
 
-// Lost reports whether the call's exit was lost, so that its times are not to
-// be learned or judged.
+// Lost reports whether the call's times are not to be learned or judged: its
+// exit was lost, or that of a call in it, or the clock was set back.
 func (c *Call) Lost() bool { return c.flags&flagLost != 0 }
 
 // ID names the call on a rank.
@@ -79,9 +79,9 @@ type Thread struct {
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
-	stack   []int32 // places of the open calls
-	kept    []int32 // those that a trim keeps
-	tooDeep int     // entries that were dropped and whose exits are to come
+	stack   []int32        // places of the open calls
+	kept    []int32        // those that a trim keeps
+	dropped []trace.FuncID // entries that were dropped and whose exits are to come
 	last    trace.Micros
 }
 

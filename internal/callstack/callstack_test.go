@@ -236,8 +236,10 @@ func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
 	f(1, recursion, "f[1,100]=99", "stack-too-deep 2")
 	f(0, recursion, "", "stack-too-deep 3")
 	f(2, "enter f 1; enter f 2; enter f 3 | exit f 10; enter f 11 | exit f 12 | exit f 50; exit f 100", "|  |  | f/f[2,50]=48 f[1,100]=51", "stack-too-deep 2")
-	// One for one, whatever their functions, and no more than there are.
-	f(1, "enter a 1; enter b 2; enter c 3; exit x 4; exit a 5; exit a 6; exit a 7", "a[1,6]=5", "exit-without-enter 1, stack-too-deep 2")
+	// An exit that fits none of them shows that some were lost: they are
+	// forgotten, and do not swallow the exits of others.
+	f(1, "enter a 1; enter b 2; enter c 3; exit x 4; exit a 5; exit a 6", "a[1,5]=4", "exit-without-enter 2, stack-too-deep 2")
+	f(3, "enter main 1; enter l 2; enter l 3; enter l 4; enter l 5; exit main 6 | enter g 7; exit g 8", "main/l/l[3,6]lost main/l[2,6]lost main[1,6]lost | g[7,8]=1", "exit-lost 2, stack-too-deep 2")
 	// Other threads have nothing to do with it.
 	f(1, "@0 enter a 1; enter b 2; @1 enter c 3; exit c 4; exit c 5; @0 exit b 6; exit a 7", "a[1,7]=6; @1 c[3,4]=1", "exit-without-enter 1, stack-too-deep 1")
 	// What happens in a call that was dropped happens in the one above it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/callstack"
@@ -26,7 +27,7 @@ type model struct {
 type modelThread struct {
 	calls   []*modelCall
 	open    []*modelCall
-	dropped int // entries too deep, without their exits
+	dropped string // functions of entries too deep, without their exits, a rune each
 	done    []*modelCall
 	sides   []modelSide // that are held
 	last    trace.Micros
@@ -86,12 +87,16 @@ func (m *model) addBatch(thread trace.Thread, events []trace.Event) {
 func (m *model) add(thread trace.Thread, e trace.Event) {
 	t := m.threads[thread]
 	n := len(t.open)
+	fn := string(rune(e.ID%0xd000) + 1)
+	if e.Kind == trace.Exit && !strings.HasSuffix(t.dropped, fn) {
+		t.dropped = "" // an exit was lost, or there are none
+	}
 	switch {
 	case e.Kind == trace.Enter && n >= m.cfg.MaxDepth:
 		m.tally.Add(tally.StackTooDeep, 1)
-		t.dropped++
-	case e.Kind == trace.Exit && t.dropped > 0:
-		t.dropped--
+		t.dropped += fn
+	case e.Kind == trace.Exit && t.dropped != "":
+		t.dropped = strings.TrimSuffix(t.dropped, fn)
 	case e.Kind == trace.Enter:
 		c := &modelCall{thread: thread, id: trace.EventID{Step: m.step, Row: e.Row}, fn: e.Func(), entry: e.Time, open: true, held: true}
 		if n > 0 {
