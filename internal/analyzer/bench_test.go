@@ -18,6 +18,7 @@ import (
 type nowhere struct{}
 
 func (nowhere) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+
 func (nowhere) Records(context.Context, analyzer.StepKey, []*provenance.Record, []*provenance.Record) error {
 	return nil
 }

@@ -26,8 +26,12 @@ func newProgram() *program {
 	p := &program{now: 1_000_000}
 	p.step()
 	p.steps[0].Attrs = slices.Concat(tracetest.EventTypes, [][2]string{
-		{"timer 1", "main"}, {"timer 2", "work"}, {"timer 3", "other"}, {"counter 1", "a counter"},
-		{"MetaData:0:0:Hostname", "node7"}, {"MetaData:0:0:my timer resolution", "1"},
+		{"timer 1", "main"},
+		{"timer 2", "work"},
+		{"timer 3", "other"},
+		{"counter 1", "a counter"},
+		{"MetaData:0:0:Hostname", "node7"},
+		{"MetaData:0:0:my timer resolution", "1"},
 	})
 	return p
 }

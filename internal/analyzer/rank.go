@@ -33,7 +33,6 @@ type rank struct {
 
 	step       int // at work; -1: nothing this round
 	start, end trace.Micros
-	calls      int64
 	spool      *spool
 	capture    provenance.Capture
 	flagged    []suspect

@@ -82,7 +82,9 @@ func eventsText(events []trace.Event) string {
 func entered(thread, fn, time uint64) [6]uint64 { return [6]uint64{0, 0, thread, 0, fn, time} }
 func left(thread, fn, time uint64) [6]uint64    { return [6]uint64{0, 0, thread, 1, fn, time} }
 func sent(thread, time uint64) [8]uint64        { return [8]uint64{0, 0, thread, 2, 5, 1, 800, time} }
-func received(thread, time uint64) [8]uint64    { return [8]uint64{0, 0, thread, 3, 5, 1, 800, time} }
+
+func received(thread, time uint64) [8]uint64 { return [8]uint64{0, 0, thread, 3, 5, 1, 800, time} }
+
 func reading(thread, value, time uint64) [6]uint64 {
 	return [6]uint64{0, 0, thread, 9, value, time}
 }
@@ -223,9 +225,15 @@ func TestMetadataWithMisleadingNamesAreMetadata(t *testing.T) {
 		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}},
 		Attrs: [][2]string{
 			{"timer 7", "f"},
-			{"MetaData:0:0:my timer resolution", "1 us"}, {"MetaData:0:0:event_type 7", "x"}, {"MetaData:0:1:counter 7", "y"},
-			{"MetaData:0:0:a:b: c", "colons"}, {"MetaData:0:5:ROCM_QUEUE_IDMetaData:0:5:CUDA Stream", "3"},
-			{"timer", "no number"}, {"counter x", "no number"}, {"MetaData:here", "no rank"}, {"something else", "ignored"},
+			{"MetaData:0:0:my timer resolution", "1 us"},
+			{"MetaData:0:0:event_type 7", "x"},
+			{"MetaData:0:1:counter 7", "y"},
+			{"MetaData:0:0:a:b: c", "colons"},
+			{"MetaData:0:5:ROCM_QUEUE_IDMetaData:0:5:CUDA Stream", "3"},
+			{"timer", "no number"},
+			{"counter x", "no number"},
+			{"MetaData:here", "no rank"},
+			{"something else", "ignored"},
 		},
 	})
 	want := []trace.Metadata{
