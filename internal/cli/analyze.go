@@ -3,9 +3,9 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -258,16 +258,9 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	if err := dir.WriteInfo(sum); err != nil {
 		return err
 	}
-	out := bufio.NewWriter(env.Stdout)
-	if flags.asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(sum)
-	} else {
-		sum.print(out, flags.out)
-	}
-	if err := errors.Join(err, out.Flush()); err != nil {
+	if err := env.show(flags.asJSON, sum, func(w io.Writer) {
+		sum.print(w, flags.out)
+	}); err != nil {
 		return err
 	}
 	for _, broken := range res.Broken {

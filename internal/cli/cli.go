@@ -5,7 +5,9 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +93,20 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// show prints v to standard output, as JSON for programs or with print for
+// people. Errors stick to the writer that print gets.
+func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
+	out := bufio.NewWriter(env.Stdout)
+	if !asJSON {
+		print(out)
+		return out.Flush()
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return errors.Join(enc.Encode(v), out.Flush())
 }
 
 // sleep waits for d or until ctx ends.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tau"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -230,7 +231,7 @@ func newEventFilter(cfg dumpConfig) (*eventFilter, error) {
 		}
 	}
 	for _, glob := range cfg.functions {
-		f.functions = append(f.functions, globPattern(glob))
+		f.functions = append(f.functions, outlier.Glob(glob))
 	}
 	return f, nil
 }
@@ -251,14 +252,6 @@ func (f *eventFilter) match(e *namedEvent) bool {
 		}
 	}
 	return false
-}
-
-// globPattern translates a pattern. Names of functions are full of brackets
-// and slashes, so only * and ? are special, and they match those, too.
-func globPattern(glob string) *regexp.Regexp {
-	p := regexp.QuoteMeta(glob)
-	p = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(p)
-	return regexp.MustCompile(`(?s)^` + p + `$`)
 }
 
 // ranges is a set of numbers; nil holds all.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,16 +116,9 @@ func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(env.Stdout)
-	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(info)
-	} else {
-		printInfo(out, info)
-	}
-	if err := errors.Join(err, out.Flush()); err != nil {
+	if err := env.show(asJSON, info, func(w io.Writer) {
+		printInfo(w, info)
+	}); err != nil {
 		return err
 	}
 	for _, f := range info.Files {

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,21 +73,14 @@ func runTraceMetadata(ctx context.Context, env *Env, paths []string, asJSON bool
 		}
 		files = append(files, f)
 	}
-	out := bufio.NewWriter(env.Stdout)
-	var err error
-	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(files)
-	} else {
+	if err := env.show(asJSON, files, func(w io.Writer) {
 		for _, f := range files {
-			f.print(out)
+			f.print(w)
 		}
-	}
-	if err := errors.Join(err, out.Flush()); err != nil {
+	}); err != nil {
 		return err
 	}
+	var err error
 	for _, f := range files {
 		if f.err != nil {
 			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", explain(f.err))
