@@ -253,3 +253,32 @@ func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
 		t.Errorf("functions %v, %d anomalies, want 81 calls of late() and one", names, a.Review.Anomalies)
 	}
 }
+
+func TestTheWindowReachesIntoTheStepsBeforeAndAfter(t *testing.T) {
+	p := newProgram()
+	for range 60 {
+		p.call(2, 100)
+	}
+	p.step()
+	p.call(2, 9000) // alone in its step
+	odd := p.now
+	p.step()
+	for range 60 {
+		p.call(2, 100)
+	}
+	a := analyse(t, p.write(t), nil)
+	all := a.records(t, "anomalies")
+	if len(all) != 1 || uint64(all[0].Exit) != odd || all[0].IOStep != 1 {
+		t.Fatalf("%d anomalies", len(all))
+	}
+	window := all[0].EventWindow.Execs
+	if len(window) != 21 || window[10].EventID != all[0].EventID {
+		t.Fatalf("the window has %d calls", len(window))
+	}
+	if !slices.IsSortedFunc(window, func(a, b provenance.WindowEntry) int { return int(a.Entry - b.Entry) }) {
+		t.Error("the window is not in order of entry")
+	}
+	if window[20].EventID != "0:2:18" || window[0].EventID != "0:0:100" {
+		t.Errorf("the window goes from %s to %s", window[0].EventID, window[20].EventID)
+	}
+}

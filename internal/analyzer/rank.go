@@ -35,6 +35,8 @@ type rank struct {
 	start, end trace.Micros
 	spool      *spool
 	capture    provenance.Capture
+	pending    []*pendingCapture // whose windows reach into the next step
+	free       []*pendingCapture
 	flagged    []suspect
 	found      []*localFunc // with a typical call, in a search
 	wanted     int          // functions on threads that wait for a typical execution
@@ -75,6 +77,13 @@ type suspect struct {
 	call   int32
 	score  float64
 	kind   provenance.Kind
+}
+
+// pendingCapture waits for the next step, in which its window ends.
+type pendingCapture struct {
+	thread  *callstack.Thread
+	missing int // calls at the end of the window
+	capture provenance.Capture
 }
 
 // denseFuncs is how many functions are found by index; more than that only
@@ -257,7 +266,24 @@ func (r *rank) judge() error {
 	for _, t := range r.builder.Threads() {
 		r.judgeThread(t)
 	}
+	if err := r.complete(); err != nil {
+		return err
+	}
 	return r.keep()
+}
+
+// complete extends the windows of captures of the step before into this one, and
+// puts them away before those of this step.
+func (r *rank) complete() error {
+	for _, p := range r.pending {
+		p.capture.Extend(p.thread, p.missing)
+		if err := r.spool.add(&p.capture); err != nil {
+			return err
+		}
+	}
+	r.free = append(r.free, r.pending...)
+	r.pending = r.pending[:0]
+	return nil
 }
 
 func (r *rank) judgeThread(t *callstack.Thread) {
@@ -371,11 +397,29 @@ func (r *rank) keepTypical() error {
 
 func (r *rank) spoolCall(s suspect) error {
 	c := &r.capture
+	missing := int(s.call) + r.cfg.Window + 1 - len(s.thread.Calls)
+	if missing > 0 {
+		c = r.wait(s.thread, missing)
+	}
 	c.Take(s.thread, s.call, r.cfg.Window)
 	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
 	c.StepStart, c.StepEnd = r.start, r.end
 	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
+	if missing > 0 {
+		return nil
+	}
 	return r.spool.add(c)
+}
+
+// wait returns a capture that is completed with the next step.
+func (r *rank) wait(t *callstack.Thread, missing int) *provenance.Capture {
+	p := new(pendingCapture)
+	if n := len(r.free); n > 0 {
+		p, r.free = r.free[n-1], r.free[:n-1]
+	}
+	p.thread, p.missing = t, missing
+	r.pending = append(r.pending, p)
+	return &p.capture
 }
 
 // finishStep forgets what is not needed any more.

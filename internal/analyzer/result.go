@@ -157,6 +157,9 @@ type review struct {
 
 func (v *review) run(ctx context.Context) error {
 	v.step, v.inStep = -1, make(map[*Function]int)
+	if err := v.rank.complete(); err != nil {
+		return err
+	}
 	err := v.rank.spool.each(func(c *provenance.Capture) error {
 		if c.IOStep != v.step {
 			if err := v.flush(ctx); err != nil {
@@ -250,6 +253,11 @@ func (v *review) flush(ctx context.Context) error {
 	if len(v.anomalies)+len(v.typical) == 0 {
 		return nil
 	}
+	byEntry := func(a, b *provenance.Record) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.TID, b.TID))
+	}
+	slices.SortStableFunc(v.anomalies, byEntry)
+	slices.SortStableFunc(v.typical, byEntry)
 	key := StepKey{v.rank.program, v.rank.id, int(v.step)}
 	err := v.sink.Records(ctx, key, v.anomalies, v.typical)
 	v.anomalies, v.typical = nil, nil

@@ -6,6 +6,8 @@
 package provenance
 
 import (
+	"slices"
+
 	"github.com/chimbuko/chimbuko/internal/callstack"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -97,8 +99,16 @@ func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
 			c.Counters = append(c.Counters, e)
 		}
 	}
-	from := max(0, int(call)-window)
-	to := min(len(t.Calls), int(call)+window+1)
+	c.addWindow(t, max(0, int(call)-window), min(len(t.Calls), int(call)+window+1))
+	for thread, partner := range t.Partners(call) {
+		c.Partners = append(c.Partners, Partner{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
+	}
+}
+
+// addWindow adds the calls of a thread from one place to before another, and
+// their messages, to the window.
+func (c *Capture) addWindow(t *callstack.Thread, from, to int) {
+	var sides []trace.Event
 	for i := from; i < to; i++ {
 		f := frameOf(&t.Calls[i])
 		c.Window = append(c.Window, f)
@@ -108,8 +118,14 @@ func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
 			}
 		}
 	}
-	for thread, partner := range t.Partners(call) {
-		c.Partners = append(c.Partners, Partner{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
+}
+
+// Extend adds up to n calls to the end of the window that came in a later step.
+func (c *Capture) Extend(t *callstack.Thread, n int) {
+	last := &c.Window[len(c.Window)-1]
+	at := slices.IndexFunc(t.Calls, func(call callstack.Call) bool { return call.Step == last.Step && call.Row == last.Row })
+	if at >= 0 {
+		c.addWindow(t, at+1, min(len(t.Calls), at+1+n))
 	}
 }
 
