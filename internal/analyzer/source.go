@@ -70,6 +70,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	step, err := s.steps.Next(ctx)
 	if err != nil {
 		s.done = true
+		s.reader.Release()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -101,5 +102,12 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	for _, r := range s.active {
 		r.learn(profile)
 	}
+	if len(a.sources) > maxOpenSources {
+		s.reader.Release()
+	}
 	return nil
 }
+
+// maxOpenSources is how many traces are held open all the time; of more, only
+// those that are being read.
+const maxOpenSources = 64

@@ -13,11 +13,11 @@ import (
 )
 
 // spool holds the captures of a rank until the end of the run, in a file as
-// soon as they are many.
+// soon as they are many. There may be thousands, so the file is not held open.
 type spool struct {
-	path string
-	file *os.File
-	buf  []byte
+	path   string
+	onDisk bool
+	buf    []byte
 }
 
 // spoolBuffer is how much is held in memory.
@@ -31,13 +31,18 @@ func (s *spool) add(c *provenance.Capture) error {
 	return s.flush()
 }
 
-func (s *spool) flush() (err error) {
-	if s.file == nil {
-		if s.file, err = os.Create(s.path); err != nil {
-			return fmt.Errorf("spool: %w", err)
-		}
+func (s *spool) flush() error {
+	mode := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if !s.onDisk {
+		mode |= os.O_TRUNC
 	}
-	if _, err = s.file.Write(s.buf); err != nil {
+	f, err := os.OpenFile(s.path, mode, 0o600)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	s.onDisk = true
+	_, err = f.Write(s.buf)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	s.buf = s.buf[:0]
@@ -48,11 +53,13 @@ func (s *spool) flush() (err error) {
 // capture is valid until visit returns.
 func (s *spool) each(visit func(*provenance.Capture) error) error {
 	var in io.Reader = bytes.NewReader(s.buf)
-	if s.file != nil {
-		if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+	if s.onDisk {
+		f, err := os.Open(s.path)
+		if err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
-		in = io.MultiReader(s.file, in)
+		defer f.Close() //nolint:errcheck // only read from: nothing can be lost
+		in = io.MultiReader(f, in)
 	}
 	r := bufio.NewReaderSize(in, 1<<16)
 	var head [4]byte
@@ -82,9 +89,8 @@ func (s *spool) each(visit func(*provenance.Capture) error) error {
 
 // close removes what is on disk.
 func (s *spool) close() {
-	if s.file != nil {
-		_ = s.file.Close() // it is removed anyway
-		_ = os.Remove(s.path)
-		s.file = nil
+	if s.onDisk {
+		_ = os.Remove(s.path) // its directory is removed anyway
+		s.onDisk = false
 	}
 }

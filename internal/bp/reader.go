@@ -119,6 +119,14 @@ func (r *Reader) Close() error {
 	return nil
 }
 
+// Release closes the files that the Reader holds open. It opens them again when
+// it needs them, so that thousands of datasets can be read side by side.
+func (r *Reader) Release() {
+	if r.engine != nil {
+		r.engine.close()
+	}
+}
+
 func (r *Reader) state() state {
 	if r.engine == nil {
 		return state{active: true}

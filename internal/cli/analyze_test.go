@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -239,5 +240,36 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 				t.Errorf("%d MB at most, want less than 100", n>>20)
 			}
 		})
+	}
+}
+
+// TestManyRanksNeedFewOpenFiles has the system allow hardly any.
+func TestManyRanksNeedFewOpenFiles(t *testing.T) {
+	bin := buildPeak(t)
+	dir := t.TempDir()
+	const ranks = 200
+	for rank := range uint64(ranks) {
+		steps := make([]tracetest.Step, 3)
+		steps[0].Attrs = append(slices.Clone(tracetest.EventTypes), [2]string{"timer 1", "f"})
+		for i := range steps {
+			for call := range uint64(50) {
+				start := 1000*uint64(i+1) + 10*call
+				steps[i].Funcs = append(steps[i].Funcs, [6]uint64{0, rank, 0, 0, 1, start}, [6]uint64{0, rank, 0, 1, 1, start + 5})
+			}
+		}
+		from := tracetest.WriteBP4(t, t.TempDir(), steps)
+		if err := os.Rename(from, filepath.Join(dir, fmt.Sprintf("tau-metrics-f-%d.bp", rank))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 64; exec "$@"`, "sh", bin, "analyze", "--out", out, dir)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var info struct{ Totals struct{ Calls, Ranks int64 } }
+	readJSON(t, filepath.Join(out, "run.json"), &info)
+	if info.Totals.Ranks != ranks || info.Totals.Calls != ranks*150 {
+		t.Errorf("%d ranks, %d calls, want %d and %d", info.Totals.Ranks, info.Totals.Calls, ranks, ranks*150)
 	}
 }
