@@ -71,7 +71,7 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&a.passes, "passes", d.Passes, "1: judge while reading and review at the end; 2: learn all first, then judge")
 	f.BoolVar(&a.review, "review", d.Review, "judge all that was kept once more at the end")
 	f.DurationVar(&a.minTime, "min-time", 0, "exclusive time below which anomalies are not kept")
-	f.IntVar(&a.workers, "workers", d.Workers, "ranks that are worked on at once")
+	f.IntVar(&a.workers, "workers", 0, "ranks that are worked on at once; 0 is one for each processor")
 	f.StringVar(&a.prefix, "state-prefix", d.StatePrefix, "beginning of the names of counters that tell the state of the node")
 	f.StringArrayVar(&a.uncoupled, "ignore-correlation", nil, "pattern of functions whose GPU correlation ids are ignored")
 	f.StringVar(&a.saveModel, "save-model", "", "write what was learned to this file")
@@ -106,7 +106,10 @@ func (a *analyzeFlags) configure() (analyzer.Config, error) {
 	cfg.Inclusive = oneOf("statistic", a.statistic, "exclusive", "inclusive")
 	cfg.RankScope = oneOf("scope", a.scope, "program", "rank")
 	cfg.SkipFirst, cfg.Window, cfg.Passes, cfg.Review = a.skipFirst, a.window, a.passes, a.review
-	cfg.MinTime, cfg.Workers, cfg.StatePrefix, cfg.Uncoupled = trace.Micros(a.minTime.Microseconds()), a.workers, a.prefix, a.uncoupled
+	cfg.MinTime, cfg.StatePrefix, cfg.Uncoupled = trace.Micros(a.minTime.Microseconds()), a.prefix, a.uncoupled
+	if a.workers != 0 {
+		cfg.Workers = a.workers
+	}
 	cfg.Freeze = a.freeze
 	if a.loadModel != "" {
 		m, err := rundir.LoadModels(a.loadModel, outlier.NewRules(cfg.Outlier))
