@@ -18,7 +18,7 @@ func (s *runSummary) print(w io.Writer, out string) {
 	t := s.Totals
 	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
 		grouped(t.Events), grouped(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
-	fmt.Fprintf(w, "%s anomalies kept with all around them: %s of traces became %s (%.0f times less)\n",
+	fmt.Fprintf(w, "%s anomalies kept with all around them: %s of traces became %s of records (1 of %.1f bytes)\n",
 		grouped(t.Anomalies), sizeText(s.TraceBytes), sizeText(s.RecordBytes), s.Reduction)
 	r := s.Review
 	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",

@@ -97,11 +97,10 @@ func jsonFormat(w *bufio.Writer) eventFormat {
 var csvHeader = []string{"step", "rank", "thread", "time_us", "kind", "row", "id", "name", "partner", "tag", "bytes", "value"}
 
 func csvFormat(w *bufio.Writer) (eventFormat, error) {
-	c := csv.NewWriter(w)
+	c := csv.NewWriter(w) // which takes w for its own buffer: the caller flushes it
 	if err := c.Write(csvHeader); err != nil {
 		return nil, err
 	}
-	c.Flush()
 	record := make([]string, len(csvHeader))
 	return func(e *namedEvent) error {
 		clear(record)
@@ -122,10 +121,6 @@ func csvFormat(w *bufio.Writer) (eventFormat, error) {
 		if e.Kind == trace.Count {
 			record[11] = strconv.FormatUint(e.Value, 10)
 		}
-		if err := c.Write(record); err != nil {
-			return err
-		}
-		c.Flush()
-		return c.Error()
+		return c.Write(record)
 	}, nil
 }
