@@ -16,6 +16,9 @@ type nodeState struct {
 	seen     map[trace.CounterID]bool
 	base     []provenance.Field // the state before the log, by counter
 	baseTime trace.Micros
+
+	cache   []provenance.Field // the state after the first cacheAt of the log
+	cacheAt int                // -1: none
 }
 
 // maxStateLog is how many updates are remembered with their times.
@@ -32,6 +35,7 @@ func (s *nodeState) add(updates []trace.Event) {
 	for i := range updates {
 		s.seen[updates[i].Counter()] = true
 	}
+	s.cacheAt = -1
 	s.log = append(s.log, updates...)
 	slices.SortStableFunc(s.log, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
 	if over := len(s.log) - maxStateLog; over > 0 {
@@ -61,18 +65,27 @@ func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros,
 	if n > 0 {
 		updated = s.log[n-1].Time
 	}
-	for i := n - 1; i >= 0 && len(dst) < len(s.seen); i-- {
+	if n != s.cacheAt {
+		s.remember(n)
+	}
+	return updated, append(dst, s.cache...)
+}
+
+// remember puts the state after the first n updates of the log into the cache:
+// anomalies come more often than updates.
+func (s *nodeState) remember(n int) {
+	s.cache, s.cacheAt = s.cache[:0], n
+	for i := n - 1; i >= 0 && len(s.cache) < len(s.seen); i-- {
 		u := &s.log[i]
-		if at, ok := find(dst, u.Counter()); !ok {
-			dst = slices.Insert(dst, at, provenance.Field{Counter: u.Counter(), Value: u.Value})
+		if at, ok := find(s.cache, u.Counter()); !ok {
+			s.cache = slices.Insert(s.cache, at, provenance.Field{Counter: u.Counter(), Value: u.Value})
 		}
 	}
 	for _, f := range s.base {
-		if at, ok := find(dst, f.Counter); !ok {
-			dst = slices.Insert(dst, at, f)
+		if at, ok := find(s.cache, f.Counter); !ok {
+			s.cache = slices.Insert(s.cache, at, f)
 		}
 	}
-	return updated, dst
 }
 
 // find returns where the field of a counter is or belongs.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -330,9 +331,9 @@ func total(files []*fileInfo) totalInfo {
 func sizeOf(path string) (bytes int64) {
 	for _, root := range []string{path, path + ".dir"} {
 		// A file that cannot be looked at is reported when it is read.
-		_ = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				if info, err := d.Info(); err == nil {
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 					bytes += info.Size()
 				}
 			}

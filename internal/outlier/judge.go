@@ -95,11 +95,16 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	j.suspect = make([]bool, last-j.first+1)
 	for i := range j.suspect {
 		bin := j.first + i
-		low, high := stats.BinLow(bin), stats.BinLow(bin+1)-1
+		if m.Hist.Count(bin) == 0 { // rarely asked for, and then worth a full look
+			j.suspect[i] = true
+			continue
+		}
 		// Scores rise towards the ends of a bin, never inside it.
-		_, a := j.verdict(low)
-		_, b := j.verdict(high)
-		j.suspect[i] = a != Normal || b != Normal
+		_, verdict := j.verdict(stats.BinLow(bin))
+		if verdict == Normal && j.algorithm != HBOS { // which has one score for a bin
+			_, verdict = j.verdict(stats.BinLow(bin+1) - 1)
+		}
+		j.suspect[i] = verdict != Normal
 	}
 	return j
 }
