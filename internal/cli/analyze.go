@@ -63,7 +63,7 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.overrides, "function-threshold", nil, "pattern=value: another sigma or threshold for functions that match")
 	f.StringArrayVar(&a.ignore, "ignore", nil, "pattern of functions that are never judged")
 	f.IntVar(&a.samples, "min-samples", d.Outlier.MinSamples, "calls of a function that must be known before any is judged")
-	f.BoolVar(&a.self, "include-self", false, "let a call's own time help to hide it, as the original did")
+	f.BoolVar(&a.self, "include-self", false, "let a call's own time help to hide it, as the original did; without --review, then")
 	f.BoolVar(&a.skipFirst, "skip-first", d.SkipFirst, "leave out the first call of a function on each thread")
 	f.StringVar(&a.statistic, "statistic", "exclusive", "time that is judged: exclusive or inclusive")
 	f.StringVar(&a.scope, "scope", "program", "who shares a model: program (all its ranks) or rank")
@@ -77,6 +77,18 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&a.saveModel, "save-model", "", "write what was learned to this file")
 	f.StringVar(&a.loadModel, "load-model", "", "begin with what was learned in an earlier run")
 	f.BoolVar(&a.freeze, "freeze-model", false, "judge by the loaded model alone and learn nothing")
+}
+
+// load applies the settings of file and environment, and returns where each
+// came from. The original had no review, so its way of judging has none unless
+// it is asked for.
+func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
+	origin, err = applySettings(fs, a.config, env.Environ)
+	if a.self && !fs.Changed("review") {
+		a.review = false
+		origin["review"] = "default with --include-self"
+	}
+	return origin, err
 }
 
 // configure turns the flags into a configuration; all that is wrong with them
@@ -140,7 +152,7 @@ executions and metadata of each rank and step) and global/ (profiles, models).`,
   chimbuko eval run traces/truth.*`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			origin, err := applySettings(cmd.Flags(), flags.config, env.Environ)
+			origin, err := flags.load(cmd.Flags(), env)
 			if err != nil {
 				return usageError{err}
 			}
@@ -171,7 +183,7 @@ CHIMBUKO_* variables, as a TOML file.`,
   CHIMBUKO_SIGMA=8 chimbuko config --config chimbuko.toml --algorithm sstd`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			origin, err := applySettings(cmd.Flags(), flags.config, env.Environ)
+			origin, err := flags.load(cmd.Flags(), env)
 			if err != nil {
 				return usageError{err}
 			}

@@ -125,6 +125,26 @@ func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
 	})
 }
 
+func TestTheOriginalsWayOfJudgingHasNoReviewUnlessAskedFor(t *testing.T) {
+	f := func(reviewed bool, args ...string) {
+		t.Helper()
+		_, r := analyse(t, append(args, "--json", "testdata/traces/gpu-BP5")...)
+		var sum struct {
+			Review struct{ Withdrawn int }
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &sum); err != nil {
+			t.Fatal(err)
+		}
+		if got := sum.Review.Withdrawn > 0; got != reviewed {
+			t.Errorf("%q: %d anomalies are withdrawn", args, sum.Review.Withdrawn)
+		}
+	}
+	f(true)
+	f(false, "--include-self")
+	f(true, "--include-self", "--review")
+	f(false, "--review=false")
+}
+
 func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
 	dir, r := analyse(t, "testdata/traces/ring-BP4")
 	if r.code != 0 {
