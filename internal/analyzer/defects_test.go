@@ -282,3 +282,27 @@ func TestTheWindowReachesIntoTheStepsBeforeAndAfter(t *testing.T) {
 		t.Errorf("the window goes from %s to %s", window[0].EventID, window[20].EventID)
 	}
 }
+
+func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
+	p := newProgram()
+	for range 20 {
+		p.call(2, 100)
+	}
+	p.call(2, 9000) // the 21st of 30 that must be known
+	p.step()
+	p.call(2, 100)
+	p.step()
+	for range 40 {
+		p.call(2, 100)
+	}
+	p.step()
+	p.call(2, 100)
+	a := analyse(t, p.write(t), nil)
+	all := a.records(t, "anomalies")
+	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 2 || all[0].Status != provenance.Confirmed || !all[0].CallStack[0].IsAnomaly {
+		t.Fatalf("%d anomalies: %+v", len(all), all)
+	}
+	if a.Totals.Flagged != 1 || a.Review.NotJudged != 0 || a.Review.Typical != 1 {
+		t.Errorf("%d flagged, %d not judged, %d typical, want 1, 0 and 1", a.Totals.Flagged, a.Review.NotJudged, a.Review.Typical)
+	}
+}

@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,8 +33,8 @@ type rank struct {
 	step       int // at work; -1: nothing this round
 	start, end trace.Micros
 	spool      *spool
-	capture    provenance.Capture
 	pending    []*pendingCapture // whose windows reach into the next step
+	held       []*pendingCapture // whose functions are not known well enough yet
 	free       []*pendingCapture
 	flagged    []suspect
 	found      []*localFunc // with a typical call, in a search
@@ -77,13 +76,6 @@ type suspect struct {
 	call   int32
 	score  float64
 	kind   provenance.Kind
-}
-
-// pendingCapture waits for the next step, in which its window ends.
-type pendingCapture struct {
-	thread  *callstack.Thread
-	missing int // calls at the end of the window
-	capture provenance.Capture
 }
 
 // denseFuncs is how many functions are found by index; more than that only
@@ -269,21 +261,10 @@ func (r *rank) judge() error {
 	if err := r.complete(); err != nil {
 		return err
 	}
-	return r.keep()
-}
-
-// complete extends the windows of captures of the step before into this one, and
-// puts them away before those of this step.
-func (r *rank) complete() error {
-	for _, p := range r.pending {
-		p.capture.Extend(p.thread, p.missing)
-		if err := r.spool.add(&p.capture); err != nil {
-			return err
-		}
+	if err := r.judgeHeld(); err != nil {
+		return err
 	}
-	r.free = append(r.free, r.pending...)
-	r.pending = r.pending[:0]
-	return nil
+	return r.keep()
 }
 
 func (r *rank) judgeThread(t *callstack.Thread) {
@@ -320,106 +301,13 @@ func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) 
 		c.Label = callstack.Normal
 	case outlier.Candidate:
 		c.Label = callstack.Normal
-		if r.cfg.Review && r.cfg.Passes == 1 {
+		if r.keepsCandidates() {
 			r.flagged = append(r.flagged, suspect{t, i, score, provenance.Candidate})
 		}
 	case outlier.Outlier:
 		c.Label = callstack.Anomalous
 		r.flagged = append(r.flagged, suspect{t, i, score, provenance.Anomaly})
 	}
-}
-
-// keep captures what was found in the step, when all labels are known.
-func (r *rank) keep() error {
-	for _, s := range r.flagged {
-		c := &s.thread.Calls[s.call]
-		if c.Exclusive() < r.cfg.MinTime {
-			continue
-		}
-		switch s.kind {
-		case provenance.Anomaly:
-			r.counts.Flagged++
-			if f := r.slot(c.Func); !slices.Contains(f.wanted, s.thread.ID) {
-				f.wanted = append(f.wanted, s.thread.ID)
-				r.wanted++
-			}
-		case provenance.Candidate:
-			r.counts.Candidate++
-		case provenance.Held:
-			r.counts.Held++
-		}
-		if err := r.spoolCall(s); err != nil {
-			return err
-		}
-	}
-	if r.wanted > 0 {
-		return r.keepTypical()
-	}
-	return nil
-}
-
-// keepTypical captures the most typical execution, in this step, of each
-// function that had an anomaly on the same thread, now or before: the first of
-// those with the lowest score.
-func (r *rank) keepTypical() error {
-	for _, t := range r.builder.Threads() {
-		r.found = r.found[:0]
-		for _, i := range t.Done {
-			c := &t.Calls[i]
-			f := r.slot(c.Func)
-			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
-				continue
-			}
-			odd := f.model.judge.Oddness(r.time(c))
-			if f.typical < 0 {
-				f.typical, f.oddness = i, odd
-				r.found = append(r.found, f)
-			} else if odd < f.oddness {
-				f.typical, f.oddness = i, odd
-			}
-		}
-		for _, f := range r.found {
-			call := f.typical
-			f.typical = -1
-			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
-			r.wanted--
-			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
-			if verdict == outlier.NotJudged {
-				continue
-			}
-			if err := r.spoolCall(suspect{t, call, score, provenance.Typical}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (r *rank) spoolCall(s suspect) error {
-	c := &r.capture
-	missing := int(s.call) + r.cfg.Window + 1 - len(s.thread.Calls)
-	if missing > 0 {
-		c = r.wait(s.thread, missing)
-	}
-	c.Take(s.thread, s.call, r.cfg.Window)
-	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
-	c.StepStart, c.StepEnd = r.start, r.end
-	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
-	if missing > 0 {
-		return nil
-	}
-	return r.spool.add(c)
-}
-
-// wait returns a capture that is completed with the next step.
-func (r *rank) wait(t *callstack.Thread, missing int) *provenance.Capture {
-	p := new(pendingCapture)
-	if n := len(r.free); n > 0 {
-		p, r.free = r.free[n-1], r.free[:n-1]
-	}
-	p.thread, p.missing = t, missing
-	r.pending = append(r.pending, p)
-	return &p.capture
 }
 
 // finishStep forgets what is not needed any more.

@@ -157,7 +157,7 @@ type review struct {
 
 func (v *review) run(ctx context.Context) error {
 	v.step, v.inStep = -1, make(map[*Function]int)
-	if err := v.rank.complete(); err != nil {
+	if err := v.rank.settle(); err != nil {
 		return err
 	}
 	err := v.rank.spool.each(func(c *provenance.Capture) error {
@@ -184,10 +184,7 @@ func (v *review) judge(c *provenance.Capture) {
 		return
 	}
 	j := f.model.judge
-	time := int64(c.Exclusive)
-	if v.cfg.Inclusive {
-		time = int64(c.Call().Exit - c.Call().Entry)
-	}
+	time := v.rank.timeOf(c)
 	score, verdict := c.Score, outlier.Outlier
 	if v.cfg.Review || c.Kind == provenance.Held {
 		score, verdict = j.Judge(time)
@@ -220,6 +217,7 @@ func (v *review) judge(c *provenance.Capture) {
 		v.counts.Confirmed++
 	}
 	c.Score = score
+	c.Mark(status != provenance.Withdrawn)
 	r := provenance.NewRecord(c, v.rank, v.params[f.model])
 	r.Status = status
 	v.anomalies = append(v.anomalies, r)

@@ -83,6 +83,18 @@ func (c *Capture) ID(rank trace.Rank) trace.EventID {
 	return trace.EventID{Rank: rank, Step: int(c.Stack[0].Step), Row: c.Stack[0].Row}
 }
 
+// Mark says of the execution, wherever the capture shows it, whether it is
+// anomalous.
+func (c *Capture) Mark(anomalous bool) {
+	call := c.Call()
+	call.Anomalous = anomalous
+	for i := range c.Window {
+		if f := &c.Window[i]; f.Step == call.Step && f.Row == call.Row {
+			f.Anomalous = anomalous
+		}
+	}
+}
+
 // Take fills c with the call number call of a thread and up to window calls
 // before and after it. What is not of the thread, such as Kind, Score, the
 // step and the state of the node, is left to the caller. It reuses most of c's

@@ -1,0 +1,195 @@
+package analyzer
+
+import (
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/callstack"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// pendingCapture waits for the next step, in which its window ends.
+type pendingCapture struct {
+	thread  *callstack.Thread
+	missing int // calls at the end of the window
+	capture provenance.Capture
+}
+
+// complete extends the windows of captures of the step before into this one, and
+// puts them away before those of this step.
+func (r *rank) complete() error {
+	for _, p := range r.pending {
+		p.capture.Extend(p.thread, p.missing)
+		if err := r.put(p); err != nil {
+			return err
+		}
+	}
+	r.pending = r.pending[:0]
+	return nil
+}
+
+// maxHeld is how many captures of a rank wait in memory for their functions to
+// be known; more wait in the spool until the end of the run.
+const maxHeld = 1 << 10
+
+// put puts a complete capture away.
+func (r *rank) put(p *pendingCapture) error {
+	if p.capture.Kind == provenance.Held && len(r.held) < maxHeld {
+		r.held = append(r.held, p)
+		return nil
+	}
+	r.free = append(r.free, p)
+	return r.spool.add(&p.capture)
+}
+
+// judgeHeld judges what was held as soon as its function is known well enough.
+func (r *rank) judgeHeld() error {
+	left := r.held[:0]
+	for _, p := range r.held {
+		c := &p.capture
+		f := r.slot(c.Call().Func)
+		if f.model == nil || f.model.judge != nil && !f.model.judge.Enough() {
+			left = append(left, p)
+			continue
+		}
+		r.free = append(r.free, p)
+		if f.model.judge == nil { // ignored
+			continue
+		}
+		score, verdict := f.model.judge.Judge(r.timeOf(c))
+		switch {
+		case verdict == outlier.Outlier:
+			r.counts.Flagged++
+			c.Kind = provenance.Anomaly
+			c.Mark(true)
+			r.want(f, c.Thread)
+		case verdict == outlier.Candidate && r.keepsCandidates():
+			r.counts.Candidate++
+			c.Kind = provenance.Candidate
+		default:
+			continue
+		}
+		c.Score, c.IOStep, c.StepStart, c.StepEnd = score, int32(r.step), r.start, r.end
+		if err := r.spool.add(c); err != nil {
+			return err
+		}
+	}
+	clear(r.held[len(left):])
+	r.held = left
+	return nil
+}
+
+// keepsCandidates reports whether what is close to being flagged is kept.
+func (r *rank) keepsCandidates() bool { return r.cfg.Review && r.cfg.Passes == 1 }
+
+// timeOf is what a captured call is judged by.
+func (r *rank) timeOf(c *provenance.Capture) int64 {
+	if r.cfg.Inclusive {
+		return int64(c.Call().Exit - c.Call().Entry)
+	}
+	return int64(c.Exclusive)
+}
+
+// settle puts everything away that still waits for something.
+func (r *rank) settle() error {
+	if err := r.complete(); err != nil {
+		return err
+	}
+	for _, p := range r.held {
+		if err := r.spool.add(&p.capture); err != nil {
+			return err
+		}
+	}
+	r.held = nil
+	return nil
+}
+
+// keep captures what was found in the step, when all labels are known.
+func (r *rank) keep() error {
+	for _, s := range r.flagged {
+		c := &s.thread.Calls[s.call]
+		if c.Exclusive() < r.cfg.MinTime {
+			continue
+		}
+		switch s.kind {
+		case provenance.Anomaly:
+			r.counts.Flagged++
+			r.want(r.slot(c.Func), s.thread.ID)
+		case provenance.Candidate:
+			r.counts.Candidate++
+		case provenance.Held:
+			r.counts.Held++
+		}
+		if err := r.spoolCall(s); err != nil {
+			return err
+		}
+	}
+	if r.wanted > 0 {
+		return r.keepTypical()
+	}
+	return nil
+}
+
+// want has a typical execution of a function on a thread kept.
+func (r *rank) want(f *localFunc, thread trace.Thread) {
+	if !slices.Contains(f.wanted, thread) {
+		f.wanted = append(f.wanted, thread)
+		r.wanted++
+	}
+}
+
+// keepTypical captures the most typical execution, in this step, of each
+// function that had an anomaly on the same thread, now or before: the first of
+// those with the lowest score.
+func (r *rank) keepTypical() error {
+	for _, t := range r.builder.Threads() {
+		r.found = r.found[:0]
+		for _, i := range t.Done {
+			c := &t.Calls[i]
+			f := r.slot(c.Func)
+			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
+				continue
+			}
+			odd := f.model.judge.Oddness(r.time(c))
+			if f.typical < 0 {
+				f.typical, f.oddness = i, odd
+				r.found = append(r.found, f)
+			} else if odd < f.oddness {
+				f.typical, f.oddness = i, odd
+			}
+		}
+		for _, f := range r.found {
+			call := f.typical
+			f.typical = -1
+			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
+			r.wanted--
+			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
+			if verdict == outlier.NotJudged {
+				continue
+			}
+			if err := r.spoolCall(suspect{t, call, score, provenance.Typical}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rank) spoolCall(s suspect) error {
+	p := new(pendingCapture)
+	if n := len(r.free); n > 0 {
+		p, r.free = r.free[n-1], r.free[:n-1]
+	}
+	c := &p.capture
+	c.Take(s.thread, s.call, r.cfg.Window)
+	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
+	c.StepStart, c.StepEnd = r.start, r.end
+	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
+	p.thread, p.missing = s.thread, int(s.call)+r.cfg.Window+1-len(s.thread.Calls)
+	if p.missing > 0 {
+		r.pending = append(r.pending, p)
+		return nil
+	}
+	return r.put(p)
+}
