@@ -64,7 +64,7 @@ func (r *rank) judgeHeld() error {
 			c.Kind = provenance.Anomaly
 			c.Mark(true)
 			r.want(f, c.Thread)
-		case verdict == outlier.Candidate && r.keepsCandidates():
+		case r.keepsCandidates(): // so little is known that even what fits may not
 			r.counts.Candidate++
 			c.Kind = provenance.Candidate
 		default:
