@@ -48,7 +48,7 @@ func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
 		if err := one.judge(); err != nil {
 			t.Fatal(err)
 		}
-		one.finishStep()
+		one.finishStep(false)
 	}
 	for range 50 { // learn until everything is known and all memory is there
 		round()

@@ -173,7 +173,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 	a.mergeAll(live, false, false)
 	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
 		for _, r := range s.active {
-			r.finishStep()
+			r.finishStep(a.frugal())
 		}
 		return nil
 	})
@@ -197,6 +197,9 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 		}
 		for _, r := range s.active {
 			r.merge(a.models, frozen, profile)
+			if a.frugal() {
+				r.dropDeltas()
+			}
 		}
 	}
 	a.models.settle()
@@ -216,7 +219,7 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 		if err := r.judge(); err != nil {
 			return err
 		}
-		r.finishStep()
+		r.finishStep(a.frugal())
 	}
 	for len(s.found) > 0 { // all of one rank at a time
 		rank := s.found[0].RID

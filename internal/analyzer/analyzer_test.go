@@ -132,6 +132,9 @@ func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
 					t.Errorf("%d workers, traces backwards: files differ", workers)
 				}
 			}
+			if got := analyse(t, datasets, func(c *analyzer.Config) { c.KeepOpen = 0 }).hashes(t); !maps.Equal(got, want) {
+				t.Error("with memory given back after each step files differ")
+			}
 		})
 	}
 	f("ring-monitoring-BP4", tracetest.Recorded)

@@ -35,6 +35,9 @@ type Config struct {
 	MinTime trace.Micros
 	// Workers is how many ranks are worked on at once.
 	Workers int
+	// KeepOpen is how many traces keep their files open and all the memory
+	// that they once needed; when there are more, none does.
+	KeepOpen int
 	// StatePrefix begins the names of counters that tell the node's state.
 	StatePrefix string
 	// Uncoupled are patterns of functions whose correlation ids are ignored.
@@ -51,7 +54,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Outlier: outlier.Default(), Window: 10, Passes: 1, Review: true,
-		Workers: runtime.GOMAXPROCS(0), StatePrefix: "monitoring: ",
+		Workers: runtime.GOMAXPROCS(0), KeepOpen: 64, StatePrefix: "monitoring: ",
 	}
 }
 

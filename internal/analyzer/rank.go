@@ -310,10 +310,23 @@ func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) 
 	}
 }
 
-// finishStep forgets what is not needed any more.
-func (r *rank) finishStep() {
+// finishStep forgets what is not needed any more, and if frugal gives memory
+// back that the next step will need again.
+func (r *rank) finishStep(frugal bool) {
 	r.builder.Trim()
+	if frugal {
+		r.builder.Shrink()
+	}
 	r.step = -1
+}
+
+// dropDeltas gives the memory of what was learned, and has been merged, back.
+func (r *rank) dropDeltas() {
+	for _, f := range r.funcs {
+		if f != nil && !f.touched {
+			f.delta = outlier.Model{}
+		}
+	}
 }
 
 // The methods of provenance.Source.

@@ -102,12 +102,12 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	for _, r := range s.active {
 		r.learn(profile)
 	}
-	if len(a.sources) > maxOpenSources {
+	if a.frugal() {
 		s.reader.Release()
+		s.steps.Release()
 	}
 	return nil
 }
 
-// maxOpenSources is how many traces are held open all the time; of more, only
-// those that are being read.
-const maxOpenSources = 64
+// frugal reports whether files and memory are given back after each step.
+func (a *Analyzer) frugal() bool { return len(a.sources) > a.cfg.KeepOpen }

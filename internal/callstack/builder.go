@@ -341,6 +341,15 @@ func (b *Builder) Trim() {
 	}
 }
 
+// Shrink gives memory back that only large steps need. It is for those who build
+// the calls of thousands of ranks side by side.
+func (b *Builder) Shrink() {
+	for _, t := range b.threads {
+		t.Calls, t.Sides = slices.Clip(slices.Clone(t.Calls)), slices.Clip(slices.Clone(t.Sides))
+		t.Done, t.kept = nil, nil
+	}
+}
+
 // keep marks a call and all above it to be kept.
 func (t *Thread) keep(call int32) {
 	for c := range t.Stack(call) {
