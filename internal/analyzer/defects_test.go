@@ -306,3 +306,30 @@ func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
 		t.Errorf("%d flagged, %d not judged, %d typical, want 1, 0 and 1", a.Totals.Flagged, a.Review.NotJudged, a.Review.Typical)
 	}
 }
+
+func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
+	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD} {
+		r := rand.New(rand.NewPCG(4, 4))
+		p := newProgram()
+		const times = 42
+		for i := range 50 {
+			for range 200 {
+				p.call(2, uint64(1000+50*r.NormFloat64()))
+			}
+			if i < times {
+				p.call(2, 3000)
+			}
+			p.step()
+		}
+		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		found := 0
+		for _, rec := range a.records(t, "anomalies") {
+			if rec.Status != provenance.Withdrawn && rec.RuntimeExclusive == 3000 {
+				found++
+			}
+		}
+		if found != times {
+			t.Errorf("%s finds %d of %d, the original's hbos 1", algorithm, found, times)
+		}
+	}
+}

@@ -36,6 +36,8 @@ type Judge struct {
 	hist  *stats.Histogram
 	limit float64 // the score from which on a time is an outlier
 	rare  uint64  // hbos: and the highest count of its bin
+	apart int     // hbos: or the first bin of what is far from all others
+	afar  int     // hbos: the same for candidates
 	skew  float64
 	below []float64 // values below each bin from first on, and one beyond
 	first int
@@ -227,11 +229,36 @@ func (j *Judge) prepareHBOS() {
 		low, high = min(low, s), max(high, s)
 	}
 	j.limit = max(low+float64(j.threshold*(high-low)), floorScore)
-	j.rare = math.MaxUint64
+	j.rare, j.apart, j.afar = math.MaxUint64, stats.NumBins, stats.NumBins
 	if j.self > 0 {
 		j.guard()
+		j.separate()
 	}
 }
+
+// separate finds what lies above all others, behind a gap of empty bins. If it is
+// no more than the share that is not normal it is anomalous even when it comes
+// again and again, so that its bin is not rare any more.
+func (j *Judge) separate() {
+	total := float64(j.hist.Total())
+	above, last := total, stats.NumBins
+	for bin, n := range j.hist.Bins() {
+		if bin-last > gapBins {
+			if above <= float64((1-j.threshold)*total) {
+				j.apart = min(j.apart, bin)
+			}
+			if above <= float64(notRare*(1-j.threshold)*total) {
+				j.afar = min(j.afar, bin)
+			}
+		}
+		above -= float64(n)
+		last = bin
+	}
+}
+
+// gapBins is how many bins make a gap: in so many a time grows by a fifth, and a
+// short one by as many microseconds.
+const gapBins = 16
 
 // guard finds the highest count of a bin that is rare not only among bins but
 // among times: no more than the share that is not normal may lie in bins with as
@@ -264,7 +291,8 @@ const notRare = 5
 
 // hbos scores a time by how few others share its bin.
 func (j *Judge) hbos(v int64) (float64, Verdict) {
-	n := j.hist.Count(stats.BinOf(v))
+	bin := stats.BinOf(v)
+	n := j.hist.Count(bin)
 	total := j.hist.Total()
 	rare := n <= j.rare
 	if n > 0 {
@@ -273,9 +301,9 @@ func (j *Judge) hbos(v int64) (float64, Verdict) {
 	}
 	score := rarity(float64(n) / float64(max(total, 1)))
 	switch {
-	case score >= j.limit && rare:
+	case score >= j.limit && rare || bin >= j.apart:
 		return score, Outlier
-	case score >= j.limit || n <= nearHBOS:
+	case score >= j.limit || n <= nearHBOS || bin >= j.afar:
 		return score, Candidate
 	}
 	return score, Normal

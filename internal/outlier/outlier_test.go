@@ -367,11 +367,25 @@ func TestHBOSScoresATimeByHowManyOthersShareItsBin(t *testing.T) {
 					}
 				}
 				few := cfg.IncludeSelf || asRare <= max(1, 5*(1-cfg.Threshold)*n)
+				// Or it lies behind a gap, above which there are only so many.
+				behind := func(most float64) bool {
+					return !cfg.IncludeSelf && slices.ContainsFunc(values, func(first int64) bool {
+						above := 0.0
+						for _, x := range values {
+							if x >= first {
+								above++
+							} else if first-x <= 16 {
+								return false // there is no gap before it
+							}
+						}
+						return first <= v && above < n && above <= most*(1-cfg.Threshold)*n
+					})
+				}
 				want, wantVerdict := score(others/total), outlier.Normal
 				switch {
-				case want >= limit && few:
+				case want >= limit && few, behind(1):
 					wantVerdict = outlier.Outlier
-				case want >= limit || others <= 3:
+				case want >= limit || others <= 3 || behind(5):
 					wantVerdict = outlier.Candidate
 				}
 				got, verdict := j.Judge(v)
