@@ -333,3 +333,16 @@ func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
 		}
 	}
 }
+
+func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Uncoupled = []string{"cudaLaunch*"} })
+	orphans := 0
+	for _, r := range a.records(t, "anomalies") {
+		if why, ok := r.GPUParent.(string); ok && strings.HasPrefix(why, "Chimbuko error: ") && strings.Contains(r.Func, "_kernel(") {
+			orphans++
+		}
+	}
+	if n := a.Tally.Count(tally.CorrelationUnmatched); n != 1200 || orphans == 0 {
+		t.Errorf("%d kernels without a launch, want 1200; %d records say so", n, orphans)
+	}
+}
