@@ -25,7 +25,8 @@ type StepKey struct {
 }
 
 // RecordSink takes what is kept. Methods are called by several goroutines, but
-// for one rank by one after the other; they own what they are given.
+// for one rank by one after the other, and each at most once with the same key;
+// they own what they are given.
 type RecordSink interface {
 	// Metadata stores the facts that appeared in a step.
 	Metadata(ctx context.Context, key StepKey, found []provenance.Metadata) error
@@ -221,17 +222,22 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 		}
 		r.finishStep(a.frugal())
 	}
-	for len(s.found) > 0 { // all of one rank at a time
-		rank := s.found[0].RID
-		n := slices.IndexFunc(s.found, func(m provenance.Metadata) bool { return m.RID != rank })
+	return a.storeMetadata(ctx, s)
+}
+
+// storeMetadata hands what appeared in the step to the sink, once for each rank.
+func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
+	slices.SortStableFunc(s.found, func(x, y provenance.Metadata) int { return cmp.Compare(x.RID, y.RID) })
+	for left := s.found; len(left) > 0; {
+		rank := left[0].RID
+		n := slices.IndexFunc(left, func(m provenance.Metadata) bool { return m.RID != rank })
 		if n < 0 {
-			n = len(s.found)
+			n = len(left)
 		}
-		key := StepKey{s.input.Program, rank, s.step}
-		if err := a.sink.Metadata(ctx, key, slices.Clone(s.found[:n])); err != nil {
+		if err := a.sink.Metadata(ctx, StepKey{s.input.Program, rank, s.step}, slices.Clone(left[:n])); err != nil {
 			return err
 		}
-		s.found = s.found[n:]
+		left = left[n:]
 	}
 	return nil
 }

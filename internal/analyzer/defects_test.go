@@ -3,6 +3,8 @@ package analyzer_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -345,4 +347,69 @@ func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
 	if n := a.Tally.Count(tally.CorrelationUnmatched); n != 1200 || orphans == 0 {
 		t.Errorf("%d kernels without a launch, want 1200; %d records say so", n, orphans)
 	}
+}
+
+// In a file that ranks share, their metadata come in any order.
+func TestMetadataOfRanksThatShareAFileAreAllStored(t *testing.T) {
+	for run, want := range map[string]int{"ring-onefile-BP4": 158, "ring-onefile-BP5": 158} {
+		if got := len(readMetadata(t, analyse(t, tracetest.Recorded(t, run), nil))); got != want {
+			t.Errorf("%s: %d metadata are stored, want %d", run, got, want)
+		}
+	}
+}
+
+// A rank may end with calls that were held, and others then bring what was
+// missing to judge them.
+func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
+	short, long := newProgram(), newProgram()
+	for range 160 {
+		short.call(2, 100)
+	}
+	short.call(2, 9000)
+	short.call(3, 8000) // the first of its function
+	short.step()
+	for range 60 {
+		short.call(2, 100)
+	}
+	short.call(2, 7000)
+	for range 3 {
+		for range 60 {
+			long.call(2, 100)
+			long.call(3, 100)
+		}
+		long.step()
+	}
+	long.setRank(1)
+	a := analyse(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples = 150 })
+	var got []string
+	for _, r := range a.records(t, "anomalies") {
+		got = append(got, fmt.Sprintf("%s %s %d", r.Func, r.Status, r.RuntimeExclusive))
+	}
+	slices.Sort(got)
+	if want := "other promoted 8000, work confirmed 7000, work confirmed 9000"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// setRank gives all that was written so far another rank.
+func (p *program) setRank(rank uint64) {
+	for i := range p.steps {
+		s := &p.steps[i]
+		for j := range s.Funcs {
+			s.Funcs[j][1] = rank
+		}
+		for j := range s.Attrs {
+			s.Attrs[j][0] = strings.Replace(s.Attrs[j][0], "MetaData:0:", fmt.Sprintf("MetaData:%d:", rank), 1)
+		}
+	}
+}
+
+// writeAs writes the trace under a name of its own.
+func (p *program) writeAs(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Rename(p.write(t)[0], path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -91,13 +91,17 @@ func (r *rank) timeOf(c *provenance.Capture) int64 {
 	return int64(c.Exclusive)
 }
 
-// settle puts everything away that still waits for something.
+// settle puts everything away that still waits for something when the rank's
+// trace has ended. What was held counts to its last step: in the spool steps must
+// not go back.
 func (r *rank) settle() error {
 	if err := r.complete(); err != nil {
 		return err
 	}
 	for _, p := range r.held {
-		if err := r.spool.add(&p.capture); err != nil {
+		c := &p.capture
+		c.IOStep, c.StepStart, c.StepEnd = int32(r.last), r.start, r.end
+		if err := r.spool.add(c); err != nil {
 			return err
 		}
 	}

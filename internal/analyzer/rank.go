@@ -31,6 +31,7 @@ type rank struct {
 	counter map[trace.CounterID]*stats.RunStats
 
 	step       int // at work; -1: nothing this round
+	last       int // at work last
 	start, end trace.Micros
 	spool      *spool
 	pending    []*pendingCapture // whose windows reach into the next step
@@ -144,7 +145,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 
 // begin starts a step.
 func (r *rank) begin(step int) {
-	r.step = step
+	r.step, r.last = step, step
 	r.start, r.end = 0, 0
 	r.builder.Begin(step)
 }

@@ -16,16 +16,13 @@ import (
 
 // Result is what came of an analysis.
 type Result struct {
-	Totals     Totals
-	Review     ReviewCounts
-	Functions  []*FunctionResult // in order of their numbers
-	Counters   []*Counter        // by program and name
-	Models     *Models
-	Tally      tally.Tally
-	Broken     []error // traces that ended early
-	First      trace.Micros
-	Last       trace.Micros
-	TypicalLen int64
+	Totals    Totals
+	Review    ReviewCounts
+	Functions []*FunctionResult // in order of their numbers
+	Counters  []*Counter        // by program and name
+	Models    *Models
+	Tally     tally.Tally
+	Broken    []error // traces that ended early
 }
 
 // ReviewCounts says what became of what was kept.

@@ -123,7 +123,8 @@ func (d *Dir) writeFile(key analyzer.StepKey, collection string, content func(io
 	if err := d.mkdir(dir); err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"))
+	// A second file for the same step would replace the first: that is an error.
+	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // meant to be read by all
 	if err != nil {
 		return err
 	}
