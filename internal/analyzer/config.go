@@ -73,6 +73,9 @@ func (c Config) Validate() error {
 	if c.MinTime < 0 {
 		errs = append(errs, fmt.Errorf("minimum time %d is negative", c.MinTime))
 	}
+	if c.Learned != nil && c.RankScope {
+		errs = append(errs, errors.New("a loaded model is of all ranks; models for each rank cannot begin with it"))
+	}
 	if c.Freeze && c.Learned == nil {
 		errs = append(errs, errors.New("to freeze a model needs one to load"))
 	}

@@ -413,3 +413,24 @@ func (p *program) writeAs(t *testing.T, name string) string {
 	}
 	return path
 }
+
+// With models for each rank, what is known over all ranks is still that of all.
+func TestModelsOfRanksAddUpToThatOfTheProgram(t *testing.T) {
+	datasets := tracetest.Recorded(t, "gpu-BP5")
+	common := analyse(t, datasets, nil)
+	own := analyse(t, datasets, func(c *analyzer.Config) { c.RankScope = true })
+	for i, f := range own.Functions {
+		want := common.Functions[i]
+		if f.Learned().Count() != want.Learned().Count() || f.Typical != want.Typical {
+			t.Fatalf("%s: %d calls learned, typically %v, want %d and %v", f.Name, f.Learned().Count(), f.Typical, want.Learned().Count(), want.Typical)
+		}
+		if f.LostTime != want.LostTime { // there is one rank
+			t.Errorf("%s lost %d, want %d", f.Name, f.LostTime, want.LostTime)
+		}
+	}
+	cfg := analyzer.Default()
+	cfg.Learned, cfg.RankScope = common.Models, true
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "of all ranks") {
+		t.Errorf("a loaded model with models for each rank: got %v", err)
+	}
+}

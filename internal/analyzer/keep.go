@@ -65,7 +65,6 @@ func (r *rank) judgeHeld() error {
 			c.Mark(true)
 			r.want(f, c.Thread)
 		case r.keepsCandidates(): // so little is known that even what fits may not
-			r.counts.Candidate++
 			c.Kind = provenance.Candidate
 		default:
 			continue
@@ -116,14 +115,9 @@ func (r *rank) keep() error {
 		if c.Exclusive() < r.cfg.MinTime {
 			continue
 		}
-		switch s.kind {
-		case provenance.Anomaly:
+		if s.kind == provenance.Anomaly {
 			r.counts.Flagged++
 			r.want(r.slot(c.Func), s.thread.ID)
-		case provenance.Candidate:
-			r.counts.Candidate++
-		case provenance.Held:
-			r.counts.Held++
 		}
 		if err := r.spoolCall(s); err != nil {
 			return err

@@ -45,11 +45,8 @@ type rank struct {
 
 // rankCounts is what came of a rank's calls.
 type rankCounts struct {
-	Calls     int64
-	Learned   int64
-	Flagged   int64
-	Candidate int64
-	Held      int64
+	Calls   int64
+	Flagged int64
 }
 
 // localFunc is a function as a rank numbers it.
@@ -231,6 +228,9 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		}
 		if !frozen {
 			m.learn(f.model, &f.delta)
+			if r.cfg.RankScope { // what all ranks know is asked for at the end
+				f.function.model.model.Merge(&f.delta)
+			}
 		}
 		f.delta.Reset()
 		f.touched = false

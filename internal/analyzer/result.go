@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
@@ -277,12 +278,12 @@ func (a *Analyzer) result(reviews map[*rank]*review) *Result {
 		for _, r := range s.ranks {
 			v := reviews[r]
 			res.add(v, byFunc)
-			for id, st := range r.counter {
+			for _, id := range slices.Sorted(maps.Keys(r.counter)) { // two may have one name
 				key := functionKey{r.program, r.Counter(id)}
 				if counters[key] == nil {
 					counters[key] = &Counter{Program: r.program, Name: key.name}
 				}
-				counters[key].Stats.Merge(*st)
+				counters[key].Stats.Merge(*r.counter[id])
 			}
 		}
 	}
