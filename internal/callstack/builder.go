@@ -104,7 +104,8 @@ func (b *Builder) Begin(step int) {
 // thread by thread.
 func (b *Builder) Apart() []trace.Event { return b.apart }
 
-// Add takes in the events of one thread in the step.
+// Add takes in the events of one thread in the step. It puts times right that
+// run backwards, in events itself.
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
@@ -177,7 +178,8 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 			c.Entry = min(c.Entry, events[0].Time)
 			c.flags |= flagLost
 		}
-		t.Sides = t.Sides[:0]
+		b.tally.Add(tally.SidesForgotten, int64(len(t.Sides)))
+		t.Sides = t.Sides[:0] // they are found by their times
 	} else {
 		n := 0
 		for ; n < len(events) && events[n].Time < t.last; n++ {

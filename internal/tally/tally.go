@@ -86,7 +86,7 @@ var table = [NumKinds]entry{
 	StackTooDeep:         {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
 	OutsideAnyCall:       {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
 	CorrelationDropped:   {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their other half; their kernels will have no parent"},
-	SidesForgotten:       {"sides-forgotten", DataLoss, "messages and counters of long-running calls forgotten to bound the memory"},
+	SidesForgotten:       {"sides-forgotten", DataLoss, "messages and counters of calls across several steps forgotten, to bound the memory or because the clock was set back"},
 	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or launches without kernel"},
 	OpenAtEnd:            {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
 	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
