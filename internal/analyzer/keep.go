@@ -39,8 +39,19 @@ func (r *rank) put(p *pendingCapture) error {
 		r.held = append(r.held, p)
 		return nil
 	}
-	r.free = append(r.free, p)
+	defer r.release(p)
 	return r.spool.add(&p.capture)
+}
+
+// maxFree is how many captures are kept to be used again. A step may need far
+// more, but seldom.
+const maxFree = 16
+
+// release keeps the memory of a capture that has been put away.
+func (r *rank) release(p *pendingCapture) {
+	if len(r.free) < maxFree {
+		r.free = append(r.free, p)
+	}
 }
 
 // judgeHeld judges what was held as soon as its function is known well enough.
@@ -53,7 +64,6 @@ func (r *rank) judgeHeld() error {
 			left = append(left, p)
 			continue
 		}
-		r.free = append(r.free, p)
 		if f.model.judge == nil { // ignored
 			continue
 		}
@@ -73,6 +83,7 @@ func (r *rank) judgeHeld() error {
 		if err := r.spool.add(c); err != nil {
 			return err
 		}
+		r.release(p)
 	}
 	clear(r.held[len(left):])
 	r.held = left

@@ -22,7 +22,7 @@ type nodeState struct {
 }
 
 // maxStateLog is how many updates are remembered with their times.
-const maxStateLog = 1 << 11
+const maxStateLog = 1 << 9
 
 // add takes in the updates of a step.
 func (s *nodeState) add(updates []trace.Event) {

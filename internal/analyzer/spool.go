@@ -21,7 +21,7 @@ type spool struct {
 }
 
 // spoolBuffer is how much is held in memory.
-const spoolBuffer = 256 << 10
+const spoolBuffer = 16 << 10
 
 func (s *spool) add(c *provenance.Capture) error {
 	s.buf = c.AppendBinary(s.buf)
