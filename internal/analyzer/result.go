@@ -218,15 +218,17 @@ func (v *review) judge(c *provenance.Capture) {
 	c.Mark(status != provenance.Withdrawn)
 	r := provenance.NewRecord(c, v.rank, v.params[f.model])
 	r.Status = status
+	r.LostTime = trace.Micros(max(0, time-int64(f.function.model.model.Hist.Quantile(0.5))))
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
 		v.counts.Anomalies++
-		v.measure(f.function, c, time)
+		v.lost[f.function] += r.LostTime
+		v.measure(f.function, c)
 	}
 }
 
 // measure adds an anomaly to the metrics of its function.
-func (v *review) measure(f *Function, c *provenance.Capture, time int64) {
+func (v *review) measure(f *Function, c *provenance.Capture) {
 	m := v.metrics[f]
 	if m == nil {
 		m = &Metrics{FirstStep: c.IOStep, First: c.Call().Entry}
@@ -237,7 +239,6 @@ func (v *review) measure(f *Function, c *provenance.Capture, time int64) {
 	m.Score.Add(c.Score)
 	m.Severity.Add(float64(c.Exclusive))
 	v.inStep[f]++
-	v.lost[f] += trace.Micros(max(0, time-int64(f.model.model.Hist.Quantile(0.5))))
 }
 
 // flush hands the records of a step to the sink.

@@ -84,7 +84,9 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	for i := range step.Metadata {
 		m := &step.Metadata[i]
 		a.rank(s, m.Rank).addMetadata(m)
-		s.found = append(s.found, provenance.Metadata{Descr: m.Key, PID: m.Program, RID: m.Rank, TID: m.Thread, Value: m.Value})
+		s.found = append(s.found, provenance.Metadata{
+			Descr: provenance.Text(m.Key), PID: m.Program, RID: m.Rank, TID: m.Thread, Value: provenance.Text(m.Value),
+		})
 	}
 	var r *rank
 	for i := range step.Batches {

@@ -55,6 +55,7 @@ type Record struct {
 	IOStepEnd        trace.Micros    `json:"io_step_tend"`
 	IOStepStart      trace.Micros    `json:"io_step_tstart"`
 	IsGPUEvent       bool            `json:"is_gpu_event"`
+	LostTime         trace.Micros    `json:"lost_time,omitzero"` // how much longer than is typical an anomaly took
 	NodeState        *NodeState      `json:"node_state"`
 	OutlierScore     float64         `json:"outlier_score"`
 	OutlierSeverity  float64         `json:"outlier_severity"`
@@ -187,7 +188,7 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 	call := c.Call()
 	r := &Record{
 		Version: SchemaVersion, AlgoParams: params,
-		PID: src.Program(), RID: src.Rank(), TID: c.Thread, Hostname: src.Host(),
+		PID: src.Program(), RID: src.Rank(), TID: c.Thread, Hostname: Text(src.Host()),
 		EventID: c.ID(src.Rank()).String(), Entry: call.Entry, Exit: call.Exit,
 		RuntimeTotal: call.Exit - call.Entry, RuntimeExclusive: c.Exclusive,
 		IOStep: c.IOStep, IOStepStart: c.StepStart, IOStepEnd: c.StepEnd,
@@ -195,11 +196,11 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 		CallStack: stackEntries(c.Stack, src), CounterEvents: make([]CounterEntry, 0, len(c.Counters)),
 		EventWindow: EventWindow{Comms: make([]CommEntry, 0, len(c.Comms)), Execs: make([]WindowEntry, 0, len(c.Window))},
 	}
-	r.FID, r.Func = src.Func(call.Func)
+	r.FID, r.Func = function(src, call.Func)
 	for i := range c.Counters {
 		e := &c.Counters[i]
 		r.CounterEvents = append(r.CounterEvents, CounterEntry{
-			Index: e.Counter(), Name: src.Counter(e.Counter()), Value: e.Value,
+			Index: e.Counter(), Name: Text(src.Counter(e.Counter())), Value: e.Value,
 			PID: r.PID, RID: r.RID, TID: r.TID, Timestamp: e.Time,
 		})
 	}
@@ -213,7 +214,7 @@ func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 	if len(c.NodeState) > 0 {
 		r.NodeState = &NodeState{Timestamp: c.NodeTime}
 		for _, f := range c.NodeState {
-			r.NodeState.Data = append(r.NodeState.Data, StateEntry{src.StateField(f.Counter), f.Value})
+			r.NodeState.Data = append(r.NodeState.Data, StateEntry{Text(src.StateField(f.Counter)), f.Value})
 		}
 	}
 	return r
@@ -245,6 +246,12 @@ func part(text string, unknown uint64) uint64 {
 	return n
 }
 
+// function is a function as documents name it.
+func function(src Source, id trace.FuncID) (fid int, name string) {
+	fid, name = src.Func(id)
+	return fid, Text(name)
+}
+
 func id(rank trace.Rank, step int32, row uint32) string {
 	return trace.EventID{Rank: rank, Step: int(step), Row: row}.String()
 }
@@ -253,14 +260,14 @@ func stackEntries(frames []Frame, src Source) []StackEntry {
 	entries := make([]StackEntry, len(frames))
 	for i := range frames {
 		f := &frames[i]
-		fid, name := src.Func(f.Func)
+		fid, name := function(src, f.Func)
 		entries[i] = StackEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous}
 	}
 	return entries
 }
 
 func windowEntry(f *Frame, src Source) WindowEntry {
-	fid, name := src.Func(f.Func)
+	fid, name := function(src, f.Func)
 	parent := "root"
 	if f.ParentStep >= 0 {
 		parent = id(src.Rank(), f.ParentStep, f.ParentRow)

@@ -18,10 +18,7 @@ import (
 	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/stats"
-	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // Dir is a run directory that is being written. It is an analyzer.RecordSink.
@@ -172,59 +169,14 @@ func (d *Dir) WriteInfo(v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// funcStats is a function in the schema of the provenance database.
-type funcStats struct {
-	App            trace.Program   `json:"app"`
-	FID            int             `json:"fid"`
-	Name           string          `json:"fname"`
-	AnomalyMetrics *anomalyMetrics `json:"anomaly_metrics"`
-	RuntimeProfile runtimeProfile  `json:"runtime_profile"`
-}
-
-type anomalyMetrics struct {
-	Count     stats.RunStats `json:"anomaly_count"`
-	FirstStep int32          `json:"first_io_step"`
-	LastStep  int32          `json:"last_io_step"`
-	Last      trace.Micros   `json:"max_timestamp"`
-	First     trace.Micros   `json:"min_timestamp"`
-	Score     stats.RunStats `json:"score"`
-	Severity  stats.RunStats `json:"severity"`
-}
-
-type runtimeProfile struct {
-	Exclusive stats.RunStats `json:"exclusive_runtime"`
-	Inclusive stats.RunStats `json:"inclusive_runtime"`
-}
-
-type counterStats struct {
-	App   trace.Program  `json:"app"`
-	Name  string         `json:"counter"`
-	Stats stats.RunStats `json:"stats"`
-}
-
-type adModel struct {
-	PID   trace.Program  `json:"pid"`
-	FID   int            `json:"fid"`
-	Name  string         `json:"func_name"`
-	Model *outlier.Judge `json:"model"`
-}
-
 // Finish writes what is known over all ranks and removes the spool.
 func (d *Dir) Finish(res *analyzer.Result) error {
-	funcs, models := []funcStats{}, []adModel{}
-	for _, f := range res.Functions {
-		fs := funcStats{App: f.Program, FID: f.ID, Name: f.Name, RuntimeProfile: runtimeProfile{f.Exclusive, f.Inclusive}}
-		if m := f.Metrics; m != nil {
-			fs.AnomalyMetrics = &anomalyMetrics{m.Count, m.FirstStep, m.LastStep, m.Last, m.First, m.Score, m.Severity}
-		}
-		funcs = append(funcs, fs)
-		models = append(models, adModel{f.Program, f.ID, f.Name, res.Models.Judge(f.Function)})
+	models, err := res.ADModels()
+	if err != nil {
+		return err
 	}
-	counters := []counterStats{}
-	for _, c := range res.Counters {
-		counters = append(counters, counterStats{c.Program, c.Name, c.Stats})
-	}
-	for name, v := range map[string]any{"func_stats": funcs, "counter_stats": counters, "ad_model": models} {
+	all := map[string]any{"func_stats": res.FuncStats(), "counter_stats": res.CounterStats(), "ad_model": models}
+	for name, v := range all {
 		if err := d.writeGlobal(name, v); err != nil {
 			return err
 		}

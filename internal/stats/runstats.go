@@ -120,9 +120,9 @@ func (s *RunStats) Kurtosis() float64 {
 	return s.N*s.M4/float64(s.M2*s.M2) - 3
 }
 
-// runStatsJSON is the form of the provenance schema.
-type runStatsJSON struct {
-	Accumulate float64 `json:"accumulate"`
+// Summary is a RunStats in the form of the provenance schema.
+type Summary struct {
+	Accumulate float64 `json:"accumulate"` // sum of all values
 	Count      float64 `json:"count"`
 	Kurtosis   float64 `json:"kurtosis"`
 	Maximum    float64 `json:"maximum"`
@@ -132,11 +132,13 @@ type runStatsJSON struct {
 	Stddev     float64 `json:"stddev"`
 }
 
-// MarshalJSON writes the form of the provenance schema, with the sum of all
-// values as "accumulate".
-func (s RunStats) MarshalJSON() ([]byte, error) {
-	return json.Marshal(runStatsJSON{
+// Summary returns the form of the provenance schema.
+func (s *RunStats) Summary() Summary {
+	return Summary{
 		Accumulate: s.Sum(), Count: s.N, Kurtosis: s.Kurtosis(), Maximum: s.Max,
 		Mean: s.Mean, Minimum: s.Min, Skewness: s.Skewness(), Stddev: s.Stddev(),
-	})
+	}
 }
+
+// MarshalJSON writes the Summary.
+func (s RunStats) MarshalJSON() ([]byte, error) { return json.Marshal(s.Summary()) }

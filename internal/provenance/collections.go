@@ -1,0 +1,52 @@
+package provenance
+
+import (
+	"encoding/json"
+
+	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// FuncStats is what is known of a function over all ranks, in the schema of the
+// provenance database.
+type FuncStats struct {
+	AnomalyMetrics *AnomalyMetrics `json:"anomaly_metrics"` // nil without anomalies
+	App            trace.Program   `json:"app"`
+	FID            int             `json:"fid"`
+	Name           string          `json:"fname"`
+	RuntimeProfile RuntimeProfile  `json:"runtime_profile"`
+}
+
+// AnomalyMetrics sums up the anomalies of a function.
+type AnomalyMetrics struct {
+	Count     stats.Summary `json:"anomaly_count"` // for each rank and step with anomalies
+	FirstStep int64         `json:"first_io_step"`
+	LastStep  int64         `json:"last_io_step"`
+	Last      trace.Micros  `json:"max_timestamp"` // exit of the last
+	First     trace.Micros  `json:"min_timestamp"` // entry of the first
+	Score     stats.Summary `json:"score"`
+	Severity  stats.Summary `json:"severity"`
+}
+
+// RuntimeProfile sums up the times of all calls of a function.
+type RuntimeProfile struct {
+	Exclusive stats.Summary `json:"exclusive_runtime"`
+	Inclusive stats.Summary `json:"inclusive_runtime"`
+}
+
+// CounterStats sums up the values of a counter over all ranks, in the schema of
+// the provenance database.
+type CounterStats struct {
+	App   trace.Program `json:"app"`
+	Name  string        `json:"counter"`
+	Stats stats.Summary `json:"stats"`
+}
+
+// ADModel is the final model of a function, in the schema of the provenance
+// database.
+type ADModel struct {
+	FID   int             `json:"fid"`
+	Name  string          `json:"func_name"`
+	Model json.RawMessage `json:"model"`
+	PID   trace.Program   `json:"pid"`
+}
