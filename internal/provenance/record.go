@@ -285,3 +285,30 @@ func commEntry(m *Comm, r *Record) CommEntry {
 	}
 	return e
 }
+
+// UnmarshalJSON reads a record; gpu_parent becomes nil, a GPUParent or a text.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	type plain Record // without this method
+	v := struct {
+		*plain
+		GPUParent gpuParent `json:"gpu_parent"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	r.GPUParent = v.GPUParent.value
+	return nil
+}
+
+type gpuParent struct{ value any }
+
+// UnmarshalJSON tells the forms apart.
+func (p *gpuParent) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return json.Unmarshal(text, &p.value)
+	}
+	var parent GPUParent
+	err := json.Unmarshal(text, &parent)
+	p.value = parent
+	return err
+}

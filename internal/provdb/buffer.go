@@ -1,0 +1,111 @@
+package provdb
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Buffer gathers small batches of a run and writes them as larger ones, at the
+// latest after a delay. Several goroutines may call it.
+type Buffer struct {
+	w     Writer
+	run   RunID
+	delay time.Duration
+	size  int
+
+	mu      sync.Mutex
+	changed sync.Cond // pending, writing or err
+	pending Batch
+	writing bool
+	err     error // of the first write that failed; nothing is written after it
+	timer   *time.Timer
+}
+
+// Usual limits of a Buffer.
+const (
+	DefaultDelay = time.Second
+	DefaultSize  = 4096 // documents
+)
+
+// NewBuffer returns a buffer for a run that writes when size documents have come
+// together, or delay after the first of them. ctx is that of all writes.
+func NewBuffer(ctx context.Context, w Writer, run RunID, delay time.Duration, size int) *Buffer {
+	b := &Buffer{w: w, run: run, delay: delay, size: size}
+	b.changed.L = &b.mu
+	b.timer = time.AfterFunc(delay, func() { b.write(ctx) })
+	b.timer.Stop()
+	return b
+}
+
+// Add hands over a batch, which the buffer owns then. It waits while too much is
+// being written, and returns the error of an earlier write. What was added is
+// durable when a later Flush has returned nil.
+func (b *Buffer) Add(ctx context.Context, batch *Batch) error {
+	b.mu.Lock()
+	for b.err == nil && b.writing && b.pending.Len() >= b.size {
+		b.changed.Wait()
+	}
+	if b.err != nil {
+		defer b.mu.Unlock()
+		return b.err
+	}
+	if b.pending.Len() == 0 {
+		b.timer.Reset(b.delay)
+	}
+	b.pending.Merge(batch)
+	full := b.pending.Len() >= b.size
+	b.mu.Unlock()
+	if full {
+		b.write(ctx)
+	}
+	return nil
+}
+
+// Flush writes what is there and waits until it is durable.
+func (b *Buffer) Flush(ctx context.Context) error {
+	b.write(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.writing {
+		b.changed.Wait()
+	}
+	return b.err
+}
+
+// write writes what is pending, after a write that is under way.
+func (b *Buffer) write(ctx context.Context) {
+	b.mu.Lock()
+	for b.writing {
+		b.changed.Wait()
+	}
+	b.timer.Stop()
+	batch := b.pending
+	if b.err != nil || batch.Len() == 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.pending, b.writing = Batch{}, true
+	b.changed.Broadcast()
+	b.mu.Unlock()
+
+	err := b.w.Write(ctx, b.run, &batch)
+
+	b.mu.Lock()
+	b.writing = false
+	if b.err == nil {
+		b.err = err
+	}
+	b.changed.Broadcast()
+	b.mu.Unlock()
+}
+
+// Merge adds all of o.
+func (b *Batch) Merge(o *Batch) {
+	b.Anomalies = append(b.Anomalies, o.Anomalies...)
+	b.Typical = append(b.Typical, o.Typical...)
+	b.Metadata = append(b.Metadata, o.Metadata...)
+	b.Functions = append(b.Functions, o.Functions...)
+	b.Counters = append(b.Counters, o.Counters...)
+	b.Models = append(b.Models, o.Models...)
+}

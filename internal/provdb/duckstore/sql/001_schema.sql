@@ -1,0 +1,118 @@
+-- Schema 1. Times are microseconds since the trace's epoch. What many records
+-- share is kept once and referred to by number: functions (fn), call paths
+-- (path), models (model), states of nodes (sample).
+
+CREATE TABLE runs (
+    run      INTEGER NOT NULL,
+    name     VARCHAR NOT NULL,
+    state    VARCHAR NOT NULL,
+    started  TIMESTAMP NOT NULL,
+    finished TIMESTAMP,
+    info     JSON
+);
+
+CREATE TABLE functions (
+    run  INTEGER NOT NULL,
+    pid  INTEGER NOT NULL,
+    fn   INTEGER NOT NULL, -- 1, 2, 3 … within the program
+    fid  INTEGER NOT NULL, -- number of the schema
+    name VARCHAR NOT NULL
+);
+
+CREATE TABLE paths (
+    run  INTEGER NOT NULL,
+    pid  INTEGER NOT NULL,
+    path INTEGER NOT NULL,
+    fns  INTEGER[] NOT NULL -- from the outermost function to the execution itself
+);
+
+CREATE TABLE models (
+    run    INTEGER NOT NULL,
+    pid    INTEGER NOT NULL,
+    fn     INTEGER NOT NULL,
+    model  INTEGER NOT NULL, -- version
+    params JSON NOT NULL
+);
+
+CREATE TABLE final_models (
+    run   INTEGER NOT NULL,
+    pid   INTEGER NOT NULL,
+    fn    INTEGER NOT NULL,
+    model INTEGER -- null for none
+);
+
+CREATE TABLE samples ( -- states of nodes
+    run         INTEGER NOT NULL,
+    pid         INTEGER NOT NULL,
+    sample      INTEGER NOT NULL,
+    "timestamp" BIGINT NOT NULL,
+    state       STRUCT(field VARCHAR, "value" UBIGINT)[] NOT NULL
+);
+
+-- In nested columns "at" counts from the entry of the execution, "duration" is
+-- null while a call is still open, and "step" and "row" are relative to those of
+-- the execution's own id. Views give absolute values.
+CREATE TABLE executions (
+    run               INTEGER NOT NULL,
+    pid               INTEGER NOT NULL,
+    rid               INTEGER NOT NULL,
+    ev_step           INTEGER NOT NULL,
+    ev_row            BIGINT NOT NULL,
+    ev_text           VARCHAR, -- an event id that is not rank:step:row
+    anomalous         BOOLEAN NOT NULL, -- of anomalies, else of normalexecs
+    fn                INTEGER NOT NULL,
+    path              INTEGER NOT NULL,
+    model             INTEGER, -- null for none
+    tid               BIGINT NOT NULL,
+    hostname          VARCHAR NOT NULL,
+    entry             BIGINT NOT NULL,
+    "exit"            BIGINT NOT NULL,
+    runtime_exclusive BIGINT NOT NULL,
+    runtime_total     BIGINT NOT NULL,
+    lost_time         BIGINT NOT NULL,
+    io_step           INTEGER NOT NULL,
+    io_step_tstart    BIGINT NOT NULL,
+    io_step_tend      BIGINT NOT NULL,
+    outlier_score     DOUBLE NOT NULL,
+    outlier_severity  DOUBLE NOT NULL,
+    status            VARCHAR,
+    is_gpu_event      BOOLEAN NOT NULL,
+    version           INTEGER NOT NULL,
+    call_stack        STRUCT(fn INTEGER, step INTEGER, "row" BIGINT, "at" BIGINT, duration BIGINT, anomalous BOOLEAN)[],
+    exec_window       STRUCT(fn INTEGER, step INTEGER, "row" BIGINT, parent_step INTEGER, parent_row BIGINT, "at" BIGINT, duration BIGINT, anomalous BOOLEAN)[],
+    comm_window       STRUCT(received BOOLEAN, partner INTEGER, bytes UBIGINT, tag INTEGER, "at" BIGINT, step INTEGER, "row" BIGINT)[],
+    counter_events    STRUCT(idx BIGINT, name VARCHAR, "value" UBIGINT, "at" BIGINT)[],
+    sample            INTEGER, -- state of the node; null for none
+    gpu_location      STRUCT(context UBIGINT, device UBIGINT, stream UBIGINT, thread BIGINT),
+    gpu_parent_tid    BIGINT,
+    gpu_parent_stack  STRUCT(fn INTEGER, step INTEGER, "row" BIGINT, "at" BIGINT, duration BIGINT, anomalous BOOLEAN)[],
+    gpu_parent_error  VARCHAR,
+    doc               JSON -- the whole document, where the columns cannot give it back
+);
+
+CREATE TABLE metadata (
+    run     INTEGER NOT NULL,
+    pid     INTEGER NOT NULL,
+    rid     INTEGER NOT NULL,
+    tid     BIGINT NOT NULL,
+    io_step INTEGER NOT NULL,
+    descr   VARCHAR NOT NULL,
+    "value" VARCHAR NOT NULL
+);
+
+CREATE TABLE profiles (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, fid INTEGER NOT NULL, fname VARCHAR NOT NULL,
+    anomalies BOOLEAN NOT NULL, -- false: the columns up to severity_stddev mean nothing
+    first_io_step BIGINT, last_io_step BIGINT, min_timestamp BIGINT, max_timestamp BIGINT,
+    anomaly_accumulate DOUBLE, anomaly_count DOUBLE, anomaly_kurtosis DOUBLE, anomaly_maximum DOUBLE, anomaly_mean DOUBLE, anomaly_minimum DOUBLE, anomaly_skewness DOUBLE, anomaly_stddev DOUBLE,
+    score_accumulate DOUBLE, score_count DOUBLE, score_kurtosis DOUBLE, score_maximum DOUBLE, score_mean DOUBLE, score_minimum DOUBLE, score_skewness DOUBLE, score_stddev DOUBLE,
+    severity_accumulate DOUBLE, severity_count DOUBLE, severity_kurtosis DOUBLE, severity_maximum DOUBLE, severity_mean DOUBLE, severity_minimum DOUBLE, severity_skewness DOUBLE, severity_stddev DOUBLE,
+    exclusive_accumulate DOUBLE, exclusive_count DOUBLE, exclusive_kurtosis DOUBLE, exclusive_maximum DOUBLE, exclusive_mean DOUBLE, exclusive_minimum DOUBLE, exclusive_skewness DOUBLE, exclusive_stddev DOUBLE,
+    inclusive_accumulate DOUBLE, inclusive_count DOUBLE, inclusive_kurtosis DOUBLE, inclusive_maximum DOUBLE, inclusive_mean DOUBLE, inclusive_minimum DOUBLE, inclusive_skewness DOUBLE, inclusive_stddev DOUBLE
+);
+
+CREATE TABLE counter_stats (
+    run INTEGER NOT NULL, app INTEGER NOT NULL, counter VARCHAR NOT NULL,
+    accumulate DOUBLE NOT NULL, "count" DOUBLE NOT NULL, kurtosis DOUBLE NOT NULL, maximum DOUBLE NOT NULL,
+    mean DOUBLE NOT NULL, minimum DOUBLE NOT NULL, skewness DOUBLE NOT NULL, stddev DOUBLE NOT NULL
+);
