@@ -10,30 +10,41 @@ import (
 	"testing"
 )
 
-// findPython returns the interpreter of scripts/test-setup, and why it cannot
-// be used.
-var findPython = sync.OnceValues(func() (string, error) {
-	python := Root(".venv", "bin", "python3")
-	out, err := exec.Command(python, "-c", "import adios2, numpy").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w %s", err, out)
-	}
-	return python, nil
-})
+// imports has the outcome of importing packages together, as asked for so far.
+var imports = struct {
+	sync.Mutex
+	errs map[string]error
+}{errs: map[string]error{}}
 
-// Python returns the path of a Python that has the packages adios2 and numpy.
-// Where there is none the test is skipped; with CI=true it fails.
-func Python(tb testing.TB) string {
+// Python returns the path of the Python of scripts/test-setup, which has these
+// packages. Where it does not, the test is skipped; with CI=true it fails.
+func Python(tb testing.TB, packages ...string) string {
 	tb.Helper()
-	python, err := findPython()
-	if err != nil {
+	python := Root(".venv", "bin", "python3")
+	names := strings.Join(packages, ", ")
+	if err := tryImport(python, names); err != nil {
 		lost := tb.Skipf
 		if os.Getenv("CI") == "true" {
 			lost = tb.Fatalf
 		}
-		lost("SKIP: NOT COMPARED WITH ADIOS2: .venv has no Python with adios2 and numpy; run scripts/test-setup: %v", err)
+		lost("SKIP: NOT COMPARED WITH %s: .venv has no Python with %s; run scripts/test-setup: %v",
+			strings.ToUpper(names), names, err)
 	}
 	return python
+}
+
+func tryImport(python, names string) error {
+	imports.Lock()
+	defer imports.Unlock()
+	if err, known := imports.errs[names]; known {
+		return err
+	}
+	out, err := exec.Command(python, "-c", "import "+names).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w %s", err, out)
+	}
+	imports.errs[names] = err
+	return err
 }
 
 // ADIOS2 returns the command that runs write.py, with which ADIOS2 itself
@@ -41,7 +52,7 @@ func Python(tb testing.TB) string {
 func ADIOS2(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	script := Root("internal", "bp", "testdata", "interop", "write.py")
-	return exec.CommandContext(tb.Context(), Python(tb), append([]string{script}, args...)...)
+	return exec.CommandContext(tb.Context(), Python(tb, "adios2", "numpy"), append([]string{script}, args...)...)
 }
 
 // WriteADIOS2 has ADIOS2 write a scenario and returns the paths of the dataset

@@ -1,0 +1,148 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+)
+
+// row is some neighbouring bins of a histogram, drawn as one bar.
+type row struct {
+	from, to float64
+	count    float64
+	self     bool // the execution falls here
+	gap      bool // nothing is here: a sign that the scale jumps
+}
+
+const maxRows = 20
+
+func (p *page) distribution() {
+	own := max(0, float64(p.RuntimeExclusive))
+	switch s := p.model.moments; {
+	case s != nil:
+		p.heading("The calls of the function, by their own time")
+		p.text("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", plural(*s.Count, "call"),
+			span(s.Minimum), span(s.Maximum), span(*s.Mean), span(*s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
+		return
+	case !p.model.known():
+		p.none = append(p.none, "model of the function")
+		return
+	}
+	at, below, above := p.model.binOf(own), 0.0, 0.0
+	for i, n := range p.model.counts {
+		switch {
+		case i < at:
+			below += n
+		case i > at:
+			above += n
+		}
+	}
+	p.heading("%s of the function, by their own time: %s shorter, %s longer than this one", plural(p.model.total, "call"),
+		grouped(below), grouped(above))
+	rows := p.model.rows(own)
+	most, froms, tos, counts := 0.0, 0, 0, 5
+	for _, r := range rows {
+		most = max(most, r.count)
+		froms, tos, counts = max(froms, width(span(r.from))), max(tos, width(span(r.to))), max(counts, width(grouped(r.count)))
+	}
+	const mark = " ◄ this one"
+	p.line("  %s  %s  %s", right("FROM", froms), right("TO", tos), right("CALLS", counts))
+	cells := max(1, p.Width-8-froms-tos-counts-width(mark))
+	for _, r := range rows {
+		if r.gap {
+			p.line("  %s", right("⋮", froms))
+			continue
+		}
+		line := fmt.Sprintf("  %s  %s  %s  %s", right(span(r.from), froms), right(span(r.to), tos), right(grouped(r.count), counts), bar(r.count/most, cells))
+		if r.self {
+			line += mark
+		}
+		p.line("%s", line)
+	}
+}
+
+// rows merges the bins into no more than maxRows rows, as fine as can be: even
+// ones where the times are of one magnitude, else more of them for short times
+// than for long ones. Stretches without calls are left out, but for the row of
+// own.
+func (m *model) rows(own float64) []row {
+	low, high := math.Inf(1), own
+	for i, n := range m.counts {
+		if n > 0 {
+			low, high = min(low, m.edges[i]), max(high, m.edges[i+1])
+		}
+	}
+	low = min(low, own)
+	rows := m.group(own, func(v float64) float64 { return v })
+	for level := 0; len(rows) > maxRows; level++ {
+		// Both scales get coarse enough for any numbers in the end.
+		scale := logScale(level)
+		if high <= 10*low {
+			scale = evenScale((high-low)/maxRows, level)
+		}
+		rows = m.group(own, scale)
+	}
+	return rows
+}
+
+// evenScale numbers stretches of equal width, a round number not below least.
+func evenScale(least float64, level int) func(float64) float64 {
+	exponent := math.Floor(math.Log10(max(least, 1e-300)))
+	step := math.Pow(10, exponent+float64(level/3)) * []float64{1, 2, 5}[level%3]
+	return func(v float64) float64 { return math.Floor(v / step) }
+}
+
+// logScale numbers stretches that each are longer than the one before by the
+// same factor; all below 1 are one.
+func logScale(level int) func(float64) float64 {
+	perDecade := []float64{24, 16, 12, 8, 6, 4, 3, 2, 1}
+	each := 1 / math.Pow(2, float64(level-len(perDecade)+1))
+	if level < len(perDecade) {
+		each = perDecade[level]
+	}
+	return func(v float64) float64 {
+		if v < 1 {
+			return -1
+		}
+		return math.Floor(math.Log10(v) * each)
+	}
+}
+
+// group makes a row of all neighbouring bins whose lower edges have the same
+// number in a scale.
+func (m *model) group(own float64, scale func(float64) float64) []row {
+	var rows []row
+	last, bin := 0.0, m.binOf(own)
+	for i, n := range m.counts {
+		from, to, self := m.edges[i], m.edges[i+1], i == bin
+		if n == 0 && !self {
+			continue
+		}
+		at := scale(from)
+		if k := len(rows) - 1; k >= 0 && at == last && n > 0 && rows[k].count > 0 {
+			rows[k].to, rows[k].count, rows[k].self = to, rows[k].count+n, rows[k].self || self
+		} else {
+			rows = append(rows, row{from: from, to: to, count: n, self: self})
+		}
+		last = at
+	}
+	self := row{from: own, to: own, self: true}
+	switch bin {
+	case -1:
+		rows = append([]row{self}, rows...)
+	case len(m.counts):
+		rows = append(rows, self)
+	}
+	return withGaps(rows)
+}
+
+// withGaps puts a sign between rows that are far apart.
+func withGaps(rows []row) []row {
+	out := rows[:1:1]
+	for _, r := range rows[1:] {
+		if before := out[len(out)-1]; r.from > 2*before.to && r.from-before.to > before.to-before.from {
+			out = append(out, row{gap: true})
+		}
+		out = append(out, r)
+	}
+	return out
+}
