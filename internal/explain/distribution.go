@@ -17,13 +17,11 @@ const maxRows = 20
 
 func (p *page) distribution() {
 	own := max(0, float64(p.RuntimeExclusive))
-	switch s := p.model.moments; {
-	case s != nil:
-		p.heading("The calls of the function, by their own time")
-		p.text("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", plural(*s.Count, "call"),
-			span(s.Minimum), span(s.Maximum), span(*s.Mean), span(*s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
+	if p.model.moments != nil {
+		p.momentsText()
 		return
-	case !p.model.known():
+	}
+	if !p.model.known() {
 		p.none = append(p.none, "model of the function")
 		return
 	}
@@ -38,13 +36,24 @@ func (p *page) distribution() {
 	}
 	p.heading("%s of the function, by their own time: %s shorter, %s longer than this one", plural(p.model.total, "call"),
 		grouped(below), grouped(above))
+	p.bars(own, " ◄ this one")
+}
+
+func (p *page) momentsText() {
+	s := p.model.moments
+	p.heading("The calls of the function, by their own time")
+	p.text("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", plural(*s.Count, "call"),
+		span(s.Minimum), span(s.Maximum), span(*s.Mean), span(*s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
+}
+
+// bars draws the histogram, with a mark at the row of a time.
+func (p *page) bars(own float64, mark string) {
 	rows := p.model.rows(own)
 	most, froms, tos, counts := 0.0, 0, 0, 5
 	for _, r := range rows {
 		most = max(most, r.count)
 		froms, tos, counts = max(froms, width(span(r.from))), max(tos, width(span(r.to))), max(counts, width(grouped(r.count)))
 	}
-	const mark = " ◄ this one"
 	p.line("  %s  %s  %s", right("FROM", froms), right("TO", tos), right("CALLS", counts))
 	cells := max(1, p.Width-8-froms-tos-counts-width(mark))
 	for _, r := range rows {

@@ -7,6 +7,7 @@ package explain
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -50,6 +51,24 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 	p.nodeState()
 	p.distribution()
 	p.absent()
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+// WriteModel draws the times of a function's calls that its model params tells:
+// bars of a histogram, or a line of moments. Of an unknown model it says so.
+func WriteModel(w io.Writer, params json.RawMessage, width int) error {
+	p := &page{Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)}, model: parseModel(params)}
+	typical, _, ok := p.model.typical()
+	switch {
+	case p.model.moments != nil:
+		p.momentsText()
+	case !ok:
+		p.heading("No model of the function is known.")
+	default:
+		p.heading("%s of the function, by their own time", plural(p.model.total, "call"))
+		p.bars(typical, " ◄ median")
+	}
 	_, err := w.Write(p.out.Bytes())
 	return err
 }

@@ -1,0 +1,234 @@
+package recordfile
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// value is a JSON value, which is known to be well formed, without space around
+// it. It begins at a byte of the file.
+type value struct {
+	text []byte
+	at   int64
+}
+
+// fault is something wrong with the value at a byte of the file.
+type fault struct {
+	at   int64
+	text string
+}
+
+func (f *fault) Error() string { return f.text }
+
+func (v value) wrong(format string, args ...any) error {
+	return &fault{v.at, fmt.Sprintf(format, args...)}
+}
+
+// excerpt is the beginning of the value, for errors.
+func (v value) excerpt() string {
+	const most = 40
+	if len(v.text) > most {
+		return fmt.Sprintf("%q…", v.text[:most])
+	}
+	return fmt.Sprintf("%q", v.text)
+}
+
+func (v value) isNull() bool   { return v.text[0] == 'n' }
+func (v value) isObject() bool { return v.text[0] == '{' }
+func (v value) isArray() bool  { return v.text[0] == '[' }
+func (v value) isString() bool { return v.text[0] == '"' }
+
+func (v value) sub(from, to int) value { return value{v.text[from:to], v.at + int64(from)} }
+
+// members yields the names, which are strings, and the values of an object.
+func (v value) members() iter.Seq2[value, value] {
+	return func(yield func(name, member value) bool) {
+		for i := skipSpace(v.text, 1); v.text[i] != '}'; {
+			end := valueEnd(v.text, i)
+			name := v.sub(i, end)
+			i = skipSpace(v.text, skipSpace(v.text, end)+1) // after the colon
+			end = valueEnd(v.text, i)
+			if !yield(name, v.sub(i, end)) {
+				return
+			}
+			i = skipComma(v.text, end)
+		}
+	}
+}
+
+// elements yields the elements of an array.
+func (v value) elements() iter.Seq[value] {
+	return func(yield func(value) bool) {
+		for i := skipSpace(v.text, 1); v.text[i] != ']'; {
+			end := valueEnd(v.text, i)
+			if !yield(v.sub(i, end)) {
+				return
+			}
+			i = skipComma(v.text, end)
+		}
+	}
+}
+
+func skipSpace(text []byte, i int) int {
+	for text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r' {
+		i++
+	}
+	return i
+}
+
+func skipComma(text []byte, i int) int {
+	i = skipSpace(text, i)
+	if text[i] == ',' {
+		i = skipSpace(text, i+1)
+	}
+	return i
+}
+
+// valueEnd returns where the value that begins at i ends.
+func valueEnd(text []byte, i int) int {
+	switch text[i] {
+	case '"':
+		return stringEnd(text, i)
+	case '{', '[':
+		for depth := 0; ; {
+			switch text[i] {
+			case '"':
+				i = stringEnd(text, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+			}
+			i++
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	if n := bytes.IndexAny(text[i:], ",]} \n\t\r"); n >= 0 {
+		return i + n
+	}
+	return len(text)
+}
+
+func stringEnd(text []byte, i int) int {
+	for i++; text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// unquote returns the bytes that a string stands for; text has no quotes around
+// it. Bytes that are no UTF-8 stay. Half of a surrogate pair, which stands for no
+// character, becomes text: \xNN where it is what Python makes of such a byte.
+func unquote(text []byte) string {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return string(text)
+	}
+	b := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			b = append(b, text[i])
+			continue
+		}
+		i++
+		switch text[i] {
+		case 'b':
+			b = append(b, '\b')
+		case 'f':
+			b = append(b, '\f')
+		case 'n':
+			b = append(b, '\n')
+		case 'r':
+			b = append(b, '\r')
+		case 't':
+			b = append(b, '\t')
+		case 'u':
+			var n int
+			b, n = appendEscaped(b, text[i+1:])
+			i += n
+		default: // quote, slash, backslash
+			b = append(b, text[i])
+		}
+	}
+	return string(b)
+}
+
+// appendEscaped appends the character of the escape whose digits begin text, and
+// returns the length of what follows its u.
+func appendEscaped(b, text []byte) ([]byte, int) {
+	const digits = 4
+	r := hex4(text)
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(b, r), digits
+	}
+	if len(text) >= 2*digits+2 && text[4] == '\\' && text[5] == 'u' {
+		if pair := utf16.DecodeRune(r, hex4(text[6:])); pair != utf8.RuneError {
+			return utf8.AppendRune(b, pair), 2*digits + 2
+		}
+	}
+	if r >= 0xdc80 && r <= 0xdcff {
+		return fmt.Appendf(b, `\x%02x`, byte(r)), digits
+	}
+	return fmt.Appendf(b, `\u%04x`, r), digits
+}
+
+func hex4(text []byte) rune {
+	n, _ := strconv.ParseUint(string(text[:4]), 16, 16) // known to be well formed
+	return rune(n)
+}
+
+// whole is a whole number of up to 64 bits and a sign.
+type whole struct {
+	abs uint64
+	neg bool // never of 0
+}
+
+// exactFloat is up to where each whole number is a float64 of its own.
+const exactFloat = 1 << 53
+
+// whole reads a whole number. It may be written with a fraction of zeros or, as
+// far as floating point is exact, with an exponent.
+func (v value) whole() (w whole, err error) {
+	text := string(v.text)
+	if text[0] != '-' && (text[0] < '0' || text[0] > '9') {
+		return w, v.wrong("%s is no number", v.excerpt())
+	}
+	if bytes.ContainsAny(v.text, "eE") {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != math.Trunc(f) || math.Abs(f) > exactFloat {
+			return w, v.wrong("%s is no whole number that can be read exactly", v.excerpt())
+		}
+		text = strconv.FormatInt(int64(f), 10)
+	} else if before, fraction, ok := bytes.Cut(v.text, []byte(".")); ok {
+		if len(bytes.Trim(fraction, "0")) > 0 {
+			return w, v.wrong("%s is no whole number", v.excerpt())
+		}
+		text = string(before)
+	}
+	if text[0] == '-' {
+		w.neg, text = true, text[1:]
+	}
+	if w.abs, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return w, v.wrong("%s does not fit into 64 bits", v.excerpt())
+	}
+	w.neg = w.neg && w.abs != 0
+	return w, nil
+}
+
+// float reads a number.
+func (v value) float() (float64, error) {
+	f, err := strconv.ParseFloat(string(v.text), 64)
+	if err != nil {
+		return 0, v.wrong("%s is no number that can be held", v.excerpt())
+	}
+	return f, nil
+}
