@@ -45,6 +45,8 @@ type Totals struct {
 	Calls   int64 `json:"calls"`
 	Flagged int64 `json:"flagged"`
 	Ranks   int   `json:"ranks"`
+	// Begin is the time of the first event of all.
+	Begin trace.Micros `json:"begin_us"`
 }
 
 // Analyzer analyses recorded traces.
@@ -197,6 +199,9 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 			a.totals.Steps++
 		}
 		for _, r := range s.active {
+			if a.totals.Begin == 0 || r.start != 0 && r.start < a.totals.Begin {
+				a.totals.Begin = r.start
+			}
 			r.merge(a.models, frozen, profile)
 			if a.frugal() {
 				r.dropDeltas()

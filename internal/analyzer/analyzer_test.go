@@ -54,20 +54,14 @@ func analyse(t *testing.T, datasets []string, change func(*analyzer.Config)) ana
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.Finish(res); err != nil {
+	if err := dir.WriteGlobal(res); err != nil {
 		t.Fatal(err)
 	}
 	return analysed{res, path}
 }
 
-// record is what the tests look at of a record.
-type record struct {
-	provenance.Record
-	GPUParent any `json:"gpu_parent"`
-}
-
 // records returns all records of a collection.
-func (a analysed) records(t *testing.T, collection string) (all []record) {
+func (a analysed) records(t *testing.T, collection string) (all []provenance.Record) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*."+collection+".json"))
 	if err != nil {
@@ -78,7 +72,7 @@ func (a analysed) records(t *testing.T, collection string) (all []record) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var part []record
+		var part []provenance.Record
 		if err := json.Unmarshal(b, &part); err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}
@@ -219,17 +213,17 @@ func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
 					continue
 				}
 				kernels++
-				parent, ok := r.GPUParent.(map[string]any)
+				parent, ok := r.GPUParent.(provenance.GPUParent)
 				if !ok {
 					t.Errorf("%s %s: gpu_parent is %v", r.EventID, r.Func, r.GPUParent)
 					continue
 				}
-				stack := parent["call_stack"].([]any)
-				if name := stack[0].(map[string]any)["func"].(string); !strings.HasPrefix(name, "cuda") || len(stack) < 3 {
+				stack := parent.CallStack
+				if name := stack[0].Func; !strings.HasPrefix(name, "cuda") || len(stack) < 3 {
 					t.Errorf("%s %s: launched by %s, a stack of %d calls", r.EventID, r.Func, name, len(stack))
 				}
 				var step int
-				if _, err := fmt.Sscanf(parent["event_id"].(string), "0:%d:", &step); err == nil && int(r.IOStep) >= step+10 {
+				if _, err := fmt.Sscanf(parent.EventID, "0:%d:", &step); err == nil && int(r.IOStep) >= step+10 {
 					late++
 				}
 			}

@@ -51,7 +51,7 @@ func BenchmarkAnalyze(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := dir.Finish(res); err != nil {
+				if err := dir.WriteGlobal(res); err != nil {
 					b.Fatal(err)
 				}
 				events += res.Totals.Events

@@ -17,14 +17,14 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // analyzeFlags are the flags of `analyze`, which are also its settings.
 type analyzeFlags struct {
-	out       string
-	force     bool
+	keeperFlags
 	asJSON    bool
 	config    string
 	programs  []string
@@ -52,8 +52,8 @@ type analyzeFlags struct {
 
 func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	d := analyzer.Default()
-	f.StringVarP(&a.out, "out", "o", "chimbuko-run", "directory of the run, which is made")
-	f.BoolVar(&a.force, "force", false, "replace a run that is in the directory already")
+	a.keeperFlags.register(f)
+	f.StringVar(&a.records, "records", "db", "how records are kept: db (database), json (files) or both")
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
 	f.StringVar(&a.config, "config", "", "TOML file with settings; flags go first, CHIMBUKO_* variables last")
 	f.StringArrayVar(&a.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
@@ -144,10 +144,15 @@ long each function takes, keep the executions that do not fit with everything
 around them, and throw the rest away. A TRACE is a dataset, a directory (all .bp
 inside it are read) or a pattern.
 
-The run directory gets run.json (settings, totals), records/ (anomalies, typical
-executions and metadata of each rank and step) and global/ (profiles, models).`,
+The run directory gets run.json (settings, totals) and provenance.duckdb, a
+database of all that was kept: chimbuko top, anomalies, event, func, diff, query
+and export ask it. With --records json or both it gets the same as JSON files:
+records/ (anomalies, typical executions and metadata of each rank and step) and
+global/ (profiles, models).`,
 		Example: `  chimbuko analyze traces/ --out run
+  chimbuko top run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
+  chimbuko analyze traces/ --out run --store postgres://user@server/chimbuko
   chimbuko analyze 'sim-*.bp' 'viz-*.bp' --program '0=*sim-*' --program '1=*viz-*'
   chimbuko eval run traces/truth.*`,
 		Args: args(cobra.MinimumNArgs(1)),
@@ -240,37 +245,45 @@ func (a *analyzeFlags) inputs(paths []string) ([]analyzer.Input, error) {
 	return inputs, nil
 }
 
-func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) error {
-	dir, err := rundir.Create(flags.out, flags.force)
-	if err != nil {
-		return err
+func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) (err error) {
+	sum := &runSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
+	if flags.store != "" {
+		sum.Store, sum.Name = withoutPassword(flags.store), flags.runName()
 	}
-	cfg.SpoolDir = dir.Spool()
-	sum := &runSummary{State: "running", Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
 	for _, in := range inputs {
 		sum.Traces = append(sum.Traces, in.Path)
 		sum.TraceBytes += sizeOf(in.Path)
 	}
-	if err := dir.WriteInfo(sum); err != nil {
+	k, err := newKeeper(ctx, &flags.keeperFlags, sum.Started, sum)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	cfg.SpoolDir = k.dir.Spool()
 	progress := newAnalysisProgress(env.Stderr, cfg.Passes, sum.TraceBytes)
-	res, err := analyzer.New(cfg, dir, progress.show).Run(ctx, inputs)
+	res, err := analyzer.New(cfg, k.recordSink(), progress.show).Run(ctx, inputs)
+	if err == nil {
+		err = k.finish(ctx, res)
+	}
 	progress.done()
 	if err != nil {
-		sum.State, sum.Error = "failed", err.Error()
-		return errors.Join(err, dir.WriteInfo(sum))
-	}
-	if err := dir.Finish(res); err != nil {
-		return err
+		sum.State, sum.Error = provdb.Failed, err.Error()
+		return errors.Join(err, k.end(context.WithoutCancel(ctx), provdb.Failed, sum))
 	}
 	if flags.saveModel != "" {
 		if err := rundir.SaveModels(flags.saveModel, res.Models); err != nil {
 			return err
 		}
 	}
-	sum.finish(res, dir.Size())
-	if err := dir.WriteInfo(sum); err != nil {
+	sum.finish(res)
+	if err := k.end(ctx, provdb.Finished, sum); err != nil {
+		return err
+	}
+	if err := k.close(); err != nil {
+		return err
+	}
+	sum.measure(k.size()) // of the database when its log has been merged
+	if err := k.dir.WriteInfo(sum); err != nil {
 		return err
 	}
 	if err := env.show(flags.asJSON, sum, func(w io.Writer) {
@@ -287,7 +300,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 
 // runSummary is run.json, and what is printed at the end.
 type runSummary struct {
-	State    string            `json:"state"` // running, finished, failed
+	State    provdb.State      `json:"state"`
 	Error    string            `json:"error,omitempty"`
 	Version  string            `json:"version"`
 	Commit   string            `json:"commit"`
@@ -295,6 +308,8 @@ type runSummary struct {
 	Seconds  float64           `json:"seconds"`
 	Settings map[string]string `json:"settings"`
 	Traces   []string          `json:"traces"`
+	Store    string            `json:"store,omitempty"` // the server, where records are not in the directory
+	Name     string            `json:"name,omitempty"`  // of the run on the server
 
 	Totals      totals                `json:"totals"`
 	Review      analyzer.ReviewCounts `json:"review"`
@@ -328,15 +343,11 @@ type topFunction struct {
 
 const topFunctions = 10
 
-func (s *runSummary) finish(res *analyzer.Result, recordBytes int64) {
-	s.State = "finished"
+func (s *runSummary) finish(res *analyzer.Result) {
+	s.State = provdb.Finished
 	s.Seconds = time.Since(s.Started).Seconds()
 	s.Totals = totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
 	s.Review = res.Review
-	s.RecordBytes = recordBytes
-	if recordBytes > 0 {
-		s.Reduction = float64(s.TraceBytes) / float64(recordBytes)
-	}
 	s.EventRate = float64(res.Totals.Events) / s.Seconds
 	s.Top, s.Notes = []topFunction{}, append([]noteInfo{}, notes(&res.Tally)...)
 	worst := slices.Clone(res.Functions)
@@ -352,5 +363,13 @@ func (s *runSummary) finish(res *analyzer.Result, recordBytes int64) {
 	}
 	for _, b := range res.Broken {
 		s.Broken = append(s.Broken, b.Error())
+	}
+}
+
+// measure says how large what is kept is.
+func (s *runSummary) measure(recordBytes int64) {
+	s.RecordBytes = recordBytes
+	if recordBytes > 0 {
+		s.Reduction = float64(s.TraceBytes) / float64(recordBytes)
 	}
 }

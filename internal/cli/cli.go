@@ -19,6 +19,7 @@ import (
 
 // Env is the outside world of a command, so that tests can give it another.
 type Env struct {
+	Stdin   io.Reader // nil: that of the process
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Version string
@@ -51,6 +52,8 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		return exitOK
 	case errors.Is(err, errReported):
 		return exitFailed
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok {
@@ -81,7 +84,9 @@ them with all that is needed to explain them, and throws the rest away.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newAnalyzeCmd(env), newEvalCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
+	root.AddCommand(
+		newAnalyzeCmd(env), newImportCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
+		newDiffCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newEvalCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
 	return root
 }
 

@@ -23,9 +23,16 @@ type result struct {
 // run executes a command line in the root of the repository.
 func run(t *testing.T, args ...string) result {
 	t.Helper()
+	return runWith(t, "", args...)
+}
+
+// runWith executes a command line with this text as its standard input.
+func runWith(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
 	t.Chdir(tracetest.Root())
 	var stdout, stderr bytes.Buffer
-	code := cli.Run(t.Context(), &cli.Env{Stdout: &stdout, Stderr: &stderr, Version: "test", Commit: "none"}, args)
+	env := &cli.Env{Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Version: "test", Commit: "none"}
+	code := cli.Run(t.Context(), env, args)
 	return result{stdout.String(), stderr.String(), code}
 }
 

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/recordfile"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -28,7 +29,7 @@ func newEvalCmd(env *Env) *cobra.Command {
 		Short: "compare the anomalies of an analysed run with planted ones",
 		Long: `Compare the anomalies of an analysed run with those that were planted in the
 program, and count how many were found, and how many other calls were flagged.
-RUN is the directory of the run. A TRUTH is a file, a directory (all files named
+RUN is a run directory or a store. A TRUTH is a file, a directory (all files named
 truth.* in it are read) or a pattern. Each line of such a file is one anomaly:
 
   RANK ITERATION FUNCTION ENTRY_US EXIT_US INJECTED_US
@@ -76,11 +77,7 @@ func runEval(ctx context.Context, env *Env, run string, truth []string, asJSON b
 	if err != nil {
 		return err
 	}
-	calls, err := readCalls(run)
-	if err != nil {
-		return err
-	}
-	flags, err := readFlags(ctx, run, planted)
+	calls, flags, err := readRun(ctx, run, planted)
 	if err != nil {
 		return err
 	}
@@ -157,13 +154,7 @@ type flaggedCall struct {
 	entry, exit trace.Micros
 	kernel      bool // may be one by its name
 	launched    bool // by the call below
-	launch      frame
-}
-
-// frame is a call in a call stack.
-type frame struct {
-	Entry trace.Micros `json:"entry"`
-	Exit  trace.Micros `json:"exit"` // 0 if it was still running
+	launch      provenance.StackEntry
 }
 
 // flags are the flagged calls of a run, of which only those are kept that are
@@ -244,139 +235,109 @@ func evaluate(planted []plantedCall, flags *flags, calls float64) *evalResult {
 	return r
 }
 
-// readCalls returns how many calls of a run were analysed.
-func readCalls(run string) (float64, error) {
-	path := filepath.Join(run, "run.json")
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("%s is not the directory of an analysed run: %w", run, err)
+// readRun returns how many calls of a run were analysed and which were flagged.
+func readRun(ctx context.Context, run string, planted []plantedCall) (calls float64, found *flags, err error) {
+	found = &flags{at: make(map[place][]flaggedCall)}
+	for i := range planted {
+		found.at[planted[i].place()] = nil
 	}
+	if onlyFiles(run) {
+		info, err := os.ReadFile(filepath.Join(run, "run.json"))
+		if err != nil {
+			return 0, nil, fmt.Errorf("%s is not the directory of an analysed run: %w", run, err)
+		}
+		if calls, err = callsIn(info); err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
+		}
+		for step, err := range recordfile.Steps(ctx, run, nil) {
+			if err != nil {
+				return 0, nil, err
+			}
+			for _, r := range step.Anomalies {
+				if err := found.add(r); err != nil {
+					return 0, nil, fmt.Errorf("%s: event %s: %w", run, r.EventID, err)
+				}
+			}
+		}
+		return calls, found, nil
+	}
+	where, err := findStore(run)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	r, closeStore, err := where.open(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	a, err := question.New(ctx, r, where.run)
+	if err != nil {
+		return 0, nil, err
+	}
+	if calls, err = callsIn(a.Run.Info); err != nil {
+		return 0, nil, fmt.Errorf("%s: run %s: %w", run, a.Run.Name, err)
+	}
+	for doc, err := range a.Documents(ctx, "anomalies") {
+		var r provenance.Record
+		if err == nil {
+			err = json.Unmarshal(doc, &r)
+		}
+		if err == nil {
+			err = found.add(&r)
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("%s: event %s: %w", run, r.EventID, err)
+		}
+	}
+	return calls, found, nil
+}
+
+// onlyFiles reports whether a run has records as files and no database.
+func onlyFiles(run string) bool {
+	_, errFiles := os.Stat(filepath.Join(run, "records"))
+	_, errStore := os.Stat(filepath.Join(run, duckstore.FileName))
+	return errFiles == nil && errStore != nil
+}
+
+// callsIn returns how many calls were analysed, from the text of run.json.
+func callsIn(text []byte) (float64, error) {
 	var info struct {
 		Totals struct {
 			Calls *float64 `json:"calls"`
 		} `json:"totals"`
 	}
-	err = json.Unmarshal(text, &info)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &info); err != nil {
+			return 0, err
+		}
+	}
 	switch {
-	case err != nil:
 	case info.Totals.Calls == nil:
-		err = errors.New("no totals.calls, the number of calls that were analysed")
+		return 0, errors.New("no totals.calls, the number of calls that were analysed")
 	case *info.Totals.Calls < 0:
-		err = fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
-	default:
-		return *info.Totals.Calls, nil
+		return 0, fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
 	}
-	return 0, fmt.Errorf("%s: %w", path, err)
+	return *info.Totals.Calls, nil
 }
 
-// readFlags reads the records of a run, one file after the other.
-func readFlags(ctx context.Context, run string, planted []plantedCall) (*flags, error) {
-	found := &flags{at: make(map[place][]flaggedCall)}
-	for i := range planted {
-		found.at[planted[i].place()] = nil
-	}
-	var dir string
-	var seen map[string]bool // events of the rank
-	err := filepath.WalkDir(filepath.Join(run, "records"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".anomalies.json") {
-			return cmp.Or(err, ctx.Err())
-		}
-		if dir != filepath.Dir(path) {
-			dir, seen = filepath.Dir(path), make(map[string]bool)
-		}
-		if err := found.addFile(path, seen); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return ctx.Err()
-	})
-	return found, err
-}
-
-// evalRecord is the part of a record that matters here.
-type evalRecord struct {
-	Rank      *trace.Rank   `json:"rid"`
-	Func      *string       `json:"func"`
-	Entry     *trace.Micros `json:"entry"`
-	Exit      *trace.Micros `json:"exit"`
-	EventID   string        `json:"event_id"`
-	Status    string        `json:"status"`
-	GPUParent gpuParent     `json:"gpu_parent"`
-}
-
-// gpuParent is the call that launched a kernel, and those around that.
-type gpuParent struct{ CallStack []frame }
-
-// UnmarshalJSON takes objects; a parent that is not known may be null or a
-// sentence that says why.
-func (p *gpuParent) UnmarshalJSON(text []byte) error {
-	if !bytes.HasPrefix(text, []byte("{")) {
-		return nil
-	}
-	var object struct {
-		CallStack []frame `json:"call_stack"`
-	}
-	err := json.Unmarshal(text, &object)
-	p.CallStack = object.CallStack
-	return err
-}
-
-func (f *flags) addFile(path string, seen map[string]bool) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }() // only read from
-	dec := json.NewDecoder(bufio.NewReader(file))
-	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
-		return fmt.Errorf("no array of records: %w", cmp.Or(err, errors.New("it does not begin with [")))
-	}
-	for i := 0; dec.More(); i++ {
-		var r evalRecord
-		err := dec.Decode(&r)
-		if err == nil {
-			err = f.add(&r, seen)
-		}
-		if err != nil {
-			return fmt.Errorf("record %d: %w", i, err)
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("the array does not end: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("something follows the array at byte %d", dec.InputOffset())
-	}
-	return nil
-}
-
-func (f *flags) add(r *evalRecord, seen map[string]bool) error {
-	switch {
-	case r.Rank == nil || r.Func == nil || r.Entry == nil || r.Exit == nil:
-		return errors.New("one of rid, func, entry, exit is missing")
-	case r.EventID != "" && seen[r.EventID]:
-		return fmt.Errorf("event %s of this rank has a record already", r.EventID)
-	}
-	seen[r.EventID] = true
+func (f *flags) add(r *provenance.Record) error {
 	switch r.Status {
-	case "", "confirmed", "promoted":
+	case "", provenance.Confirmed, provenance.Promoted:
 		f.n++
-	case "withdrawn":
+	case provenance.Withdrawn:
 		return nil
 	default:
 		return fmt.Errorf("status %q is none of confirmed, promoted, withdrawn", r.Status)
 	}
-	at := place{*r.Rank, plainName(*r.Func)}
+	at := place{r.RID, plainName(r.Func)}
 	calls, ok := f.at[at]
 	if !ok {
 		return nil
 	}
-	arguments := (*r.Func)[len(at.function):]
-	call := flaggedCall{entry: *r.Entry, exit: *r.Exit, kernel: arguments == "" || arguments[0] == '('}
-	if stack := r.GPUParent.CallStack; len(stack) > 0 {
-		call.launched, call.launch = true, stack[0]
+	arguments := r.Func[len(at.function):]
+	call := flaggedCall{entry: r.Entry, exit: r.Exit, kernel: arguments == "" || arguments[0] == '('}
+	if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
+		call.launched, call.launch = true, p.CallStack[0]
 	}
 	f.at[at] = append(calls, call)
 	return nil

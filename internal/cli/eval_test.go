@@ -55,19 +55,29 @@ func writeFile(t *testing.T, content string, path ...string) string {
 	return name
 }
 
-// newRun makes the directory of a run with these records, all in one step.
+// newRun makes the directory of a run with these records as files, all in one step.
 func newRun(t *testing.T, calls int, records ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	writeFile(t, fmt.Sprintf(`{"program":"heat2d","totals":{"calls":%d,"steps":42}}`, calls), dir, "run.json")
-	writeFile(t, "["+strings.Join(records, ",\n")+"]", dir, "records", "0", "0", "3.anomalies.json")
+	ofRank := map[string][]string{"0": nil}
+	for _, r := range records {
+		var of struct{ RID json.Number }
+		if err := json.Unmarshal([]byte(r), &of); err != nil {
+			t.Fatal(err)
+		}
+		ofRank[of.RID.String()] = append(ofRank[of.RID.String()], r)
+	}
+	for rank, records := range ofRank {
+		writeFile(t, "["+strings.Join(records, ",\n")+"]", dir, "records", "0", rank, "3.anomalies.json")
+	}
 	return dir
 }
 
 // record is one of a function of heat2d, with keys that do not matter.
 func record(rank int, function string, entry, exit int64, more string) string {
 	return fmt.Sprintf(`{"algo_params":{"histogram":{"Bin Counts":[2,6]}},"call_stack":[{"entry":%[3]d,"func":"x"}],
-		"pid":0,"rid":%[1]d,"tid":0,"func":"%[2]s() [{/src/heat2d.cpp} {47,0}]","entry":%[3]d,"exit":%[4]d,
+		"pid":0,"rid":%[1]d,"tid":0,"fid":7,"func":"%[2]s() [{/src/heat2d.cpp} {47,0}]","entry":%[3]d,"exit":%[4]d,
 		"event_id":"%[1]d:0:%[3]d","runtime_exclusive":%[5]d,"is_gpu_event":false,"gpu_parent":null%[6]s}`,
 		rank, function, entry, exit, exit-entry, more)
 }
@@ -184,11 +194,15 @@ func TestEvalNeverCountsAFlagOrAnAnomalyTwice(t *testing.T) {
 func TestEvalOfKernelsAndTheirHost(t *testing.T) {
 	truth := tracetest.Root("testdata", "traces", "gpu-BP5", "truth.txt")
 	kernel := func(id int, function string, entry int64, parent string) string {
-		return fmt.Sprintf(`{"pid":0,"rid":0,"tid":6,"func":%q,"entry":%d,"exit":%d,"event_id":"0:3:%d","is_gpu_event":true,"gpu_parent":%s}`,
+		return fmt.Sprintf(`{"pid":0,"rid":0,"tid":6,"fid":8,"func":%q,"entry":%d,"exit":%d,"runtime_exclusive":10237,"event_id":"0:3:%d","is_gpu_event":true,"gpu_parent":%s}`,
 			function, entry, entry+10237, id, parent)
 	}
 	launch := func(entry, exit int64) string {
-		return fmt.Sprintf(`{"event_id":"0:3:1361","tid":0,"call_stack":[{"entry":%d,"exit":%d,"func":"cudaLaunchKernel"},{"entry":1,"exit":0}]}`, entry, exit)
+		return fmt.Sprintf(`{"event_id":"0:3:1361","tid":0,"call_stack":[{"entry":%d,"exit":%d,"func":"cudaLaunchKernel"},{"entry":1,"exit":0,"func":"main"}]}`, entry, exit)
+	}
+	assemble := func(rank int, entry, exit int64) string {
+		return fmt.Sprintf(`{"rid":%d,"tid":0,"fid":9,"func":"assemble(int) [{gpuapp.cu} {71,0}]","entry":%d,"exit":%d,"runtime_exclusive":%d,"event_id":"%[1]d:3:9"}`,
+			rank, entry, exit, exit-entry)
 	}
 	const stencil = "stencil_kernel(float*, float const*, int, int)"
 	run := newRun(t, 1_000_000,
@@ -200,8 +214,8 @@ func TestEvalOfKernelsAndTheirHost(t *testing.T) {
 		kernel(5, stencil, 1794706449954023, launch(1794706449954995, 1794706449955010)),
 		kernel(6, stencil, 1794706449954023, launch(1794706449952900, 1794706449952980)),
 		kernel(7, "stencil_kernel [sampled]", 1794706449954023, "null"),
-		`{"rid":0,"func":"assemble(int) [{gpuapp.cu} {71,0}]","entry":1794706448653700,"exit":1794706448683899}`,
-		`{"rid":1,"func":"assemble(int) [{gpuapp.cu} {71,0}]","entry":1794706449708600,"exit":1794706449738800}`)
+		assemble(0, 1794706448653700, 1794706448683899),
+		assemble(1, 1794706449708600, 1794706449738800))
 	got := evalJSON(t, run, truth)
 	missed := []missedInfo{{0, "assemble(int)", 1794706449708666, 30077}, {0, "stencil_kernel", 1794706449953989, 0}}
 	if got.Planted != 6 || got.Found != 4 || got.Flagged != 9 || !reflect.DeepEqual(got.MissedList, missed) {
@@ -262,7 +276,7 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	f(missing, truth, missing, "not the directory of an analysed run")
+	f(missing, truth, missing, "no such file", "give a run directory")
 	f(good, missing, missing, "no such file")
 	f(good, missing+"*", "nothing matches", missing)
 	f(good, t.TempDir(), "no file named truth.*")
@@ -305,20 +319,20 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 		f(run, truth, path, want)
 	}
 	r := record(1, "f", 1, 2, "")
-	records("", "no array of records: EOF")
-	records(r, "no array of records: it does not begin with [")
-	records("["+r, "the array does not end")
-	records("["+r+`,{"rid":1`, "record 1: unexpected EOF")
+	records("", "the file is empty")
+	records(r, "it does not begin with [")
+	records("["+r, "the file ends before the array of records does")
+	records("["+r+`,{"rid":1`, "record 1, byte ")
 	records("["+r+"] []", "something follows the array")
-	records("["+r+","+r+"]", "record 1: event 1:0:1 of this rank has a record already")
-	records(`[{"rid":1,"func":"f","entry":5}]`, "record 0: one of rid, func, entry, exit is missing")
-	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", `status "perhaps" is none of`)
+	records("["+r+","+r+"]", `event "1:0:1" of this rank has a record already`)
+	records(`[{"rid":1,"func":"f","entry":5}]`, "record 0, byte 1: without event_id, exit")
+	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", "is none of confirmed, withdrawn, promoted")
 
 	lost := newRun(t, 10)
 	if err := os.RemoveAll(filepath.Join(lost, "records")); err != nil {
 		t.Fatal(err)
 	}
-	f(lost, truth, filepath.Join(lost, "records"), "no such file")
+	f(lost, truth, lost, "is no run directory", "provenance.duckdb is not there")
 
 	if _, err := eval(t, good); err == nil || !strings.Contains(err.Error(), "requires at least 2 arg") {
 		t.Errorf("without truth: got %v", err)

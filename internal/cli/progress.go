@@ -11,7 +11,7 @@ import (
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: nobody looks
-	n, of int
+	n, of int       // of: 0 where that is not known
 	what  string
 	shown time.Time
 }
@@ -32,7 +32,11 @@ func (p *progress) done() {
 	p.n++
 	if p.w != nil && time.Since(p.shown) > progressInterval {
 		p.shown = time.Now()
-		fmt.Fprintf(p.w, "\r%d of %d %s ", p.n, p.of, p.what)
+		of := ""
+		if p.of > 0 {
+			of = fmt.Sprintf(" of %d", p.of)
+		}
+		fmt.Fprintf(p.w, "\r%d%s %s ", p.n, of, p.what)
 	}
 }
 

@@ -120,8 +120,8 @@ func datasetsIn(dir string) ([]string, error) {
 	return found, nil
 }
 
-// explain adds to an error of opening a dataset what the user can do.
-func explain(err error) error {
+// advise adds to an error of opening a dataset what the user can do.
+func advise(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.Is(err, bp.ErrNotReady):
 		return fmt.Errorf("%w; use --follow to wait for it", err)

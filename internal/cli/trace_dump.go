@@ -108,7 +108,7 @@ func runTraceDump(ctx context.Context, env *Env, path string, cfg dumpConfig) er
 		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
 		return nil
 	}
-	return explain(err)
+	return advise(err)
 }
 
 // errLimit ends a dump that printed enough.

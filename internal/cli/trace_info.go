@@ -124,7 +124,7 @@ func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool) er
 	}
 	for _, f := range info.Files {
 		if f.err != nil {
-			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", explain(f.err))
+			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", advise(f.err))
 			err = errReported
 		}
 	}

@@ -83,7 +83,7 @@ func runTraceMetadata(ctx context.Context, env *Env, paths []string, asJSON bool
 	var err error
 	for _, f := range files {
 		if f.err != nil {
-			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", explain(f.err))
+			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", advise(f.err))
 			err = errReported
 		}
 	}

@@ -1,6 +1,6 @@
 // Package rundir writes the directory that holds everything of a run: settings
-// and totals in run.json, the kept executions in records/, what is known over
-// all ranks in global/. It can be copied and read elsewhere.
+// and totals in run.json, what was kept in a database, or as JSON in records/
+// and global/. It can be copied and read elsewhere.
 package rundir
 
 import (
@@ -18,10 +18,12 @@ import (
 	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 )
 
-// Dir is a run directory that is being written. It is an analyzer.RecordSink.
+// Dir is a run directory that is being written. It is an analyzer.RecordSink,
+// which writes JSON files.
 type Dir struct {
 	path string
 
@@ -35,6 +37,9 @@ type Dir struct {
 
 // infoFile holds settings, state and totals.
 const infoFile = "run.json"
+
+// old is what an earlier run may have left in the directory.
+var old = []string{infoFile, "records", "global", "spool", duckstore.FileName, duckstore.FileName + ".wal", ownerFile}
 
 // Create makes a run directory at path, which must not exist or be empty,
 // unless it is a run that may be overwritten.
@@ -50,22 +55,30 @@ func Create(path string, overwrite bool) (*Dir, error) {
 		if !overwrite {
 			return nil, fmt.Errorf("%s: a run is there already; choose another directory with --out, or give --force to replace it", path)
 		}
-		for _, old := range []string{infoFile, "records", "global", "spool"} {
-			if err := os.RemoveAll(filepath.Join(path, old)); err != nil {
+		for _, name := range old {
+			if err := os.RemoveAll(filepath.Join(path, name)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, dir := range []string{"records", "global", "spool"} {
-		if err := os.MkdirAll(filepath.Join(path, dir), 0o755); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(filepath.Join(path, "spool"), 0o755); err != nil {
+		return nil, err
 	}
 	d := &Dir{path: path, made: make(map[string]bool)}
 	d.buffers.New = func() any { return new(bytes.Buffer) }
 	d.writers.New = func() any { return bufio.NewWriterSize(nil, 1<<16) }
 	return d, nil
 }
+
+// Database is the path of the database in the run directory.
+func (d *Dir) Database() string { return filepath.Join(d.path, duckstore.FileName) }
+
+// ownerFile tells how to ask the process that owns the database.
+const ownerFile = "owner.json"
+
+// Owner is the path of the file that tells how to ask the process that writes
+// the run at path.
+func Owner(path string) string { return filepath.Join(path, ownerFile) }
 
 // Spool is a directory for what is needed only while the run goes on.
 func (d *Dir) Spool() string { return filepath.Join(d.path, "spool") }
@@ -153,6 +166,9 @@ func (d *Dir) writeGlobal(collection string, v any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", collection, err)
 	}
+	if err := d.mkdir(filepath.Join(d.path, "global")); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(d.path, "global", collection+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
 }
 
@@ -169,8 +185,8 @@ func (d *Dir) WriteInfo(v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// Finish writes what is known over all ranks and removes the spool.
-func (d *Dir) Finish(res *analyzer.Result) error {
+// WriteGlobal writes what is known over all ranks.
+func (d *Dir) WriteGlobal(res *analyzer.Result) error {
 	models, err := res.ADModels()
 	if err != nil {
 		return err
@@ -181,5 +197,8 @@ func (d *Dir) Finish(res *analyzer.Result) error {
 			return err
 		}
 	}
-	return os.RemoveAll(d.Spool())
+	return nil
 }
+
+// RemoveSpool removes what was needed only while the run went on.
+func (d *Dir) RemoveSpool() error { return os.RemoveAll(d.Spool()) }

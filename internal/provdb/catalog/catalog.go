@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -112,6 +113,12 @@ func New(known Entries) *Catalog {
 		numFuncs: make(map[trace.Program]int32), numPaths: make(map[trace.Program]int32), versions: make(map[version]int32),
 		samples: make(map[sampleKey]int32), numSamples: make(map[trace.Program]int32), last: make(map[version]lastModel),
 	}
+	c.Load(known)
+	return c
+}
+
+// Load adds entries that were numbered elsewhere. They are not Fresh.
+func (c *Catalog) Load(known Entries) {
 	for _, f := range known.Functions {
 		c.funcs[funcKey{f.Program, f.FID, f.Name}] = f.N
 		c.numFuncs[f.Program] = max(c.numFuncs[f.Program], f.N)
@@ -129,7 +136,6 @@ func New(known Entries) *Catalog {
 		c.samples[sampleKey{x.Program, string(c.stateBytes(&x.State))}] = x.N
 		c.numSamples[x.Program] = max(c.numSamples[x.Program], x.N)
 	}
-	return c
 }
 
 // Fresh returns the entries that were numbered since New or the last call.
@@ -156,8 +162,8 @@ func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 // execution itself.
 func (c *Catalog) Path(program trace.Program, stack []provenance.StackEntry) int32 {
 	c.key = c.key[:0]
-	for i := len(stack) - 1; i >= 0; i-- {
-		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(c.Func(program, stack[i].FID, stack[i].Func)))
+	for _, f := range slices.Backward(stack) {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(c.Func(program, f.FID, f.Func)))
 	}
 	if n, ok := c.paths[pathKey{program, string(c.key)}]; ok {
 		return n
@@ -179,7 +185,7 @@ func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage)
 		return 0
 	}
 	v := version{program, fn}
-	if l := c.last[v]; bytes.Equal(l.params, params) { // at once where both are the same memory
+	if l := c.last[v]; bytes.Equal(l.params, params) {
 		return l.n
 	}
 	key := modelKey{program, fn, hash(params)}
@@ -190,7 +196,7 @@ func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage)
 		c.models[key] = n
 		c.fresh.Models = append(c.fresh.Models, Model{program, fn, n, params})
 	}
-	c.last[v] = lastModel{params, n}
+	c.last[v] = lastModel{bytes.Clone(params), n} // the caller may write over his own
 	return n
 }
 

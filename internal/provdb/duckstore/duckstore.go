@@ -6,7 +6,6 @@ package duckstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -44,10 +42,11 @@ type Options struct {
 
 // Store is a provdb.Store in a file.
 type Store struct {
-	path     string
-	readOnly bool
-	db       *sql.DB
-	attached atomic.Bool
+	path      string
+	readOnly  bool
+	claim     string // in inUse
+	db        *sql.DB
+	questions questions
 
 	mu       sync.Mutex // one writer at a time
 	conn     *sql.Conn  // of the writer; nil when closed
@@ -64,22 +63,40 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	made := err != nil
-	s := &Store{path: path, readOnly: o.ReadOnly, catalogs: make(map[provdb.RunID]*catalog.Catalog)}
-	connector, err := duckdb.NewConnector("", func(c driver.ExecerContext) error {
-		if !s.attached.Load() {
-			return nil
-		}
-		_, err := c.ExecContext(context.Background(), "USE prov", nil)
-		return err
-	})
+	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), catalogs: make(map[provdb.RunID]*catalog.Catalog)}
+	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
+		return nil, s.explain("open", fmt.Errorf("%w: this process has it open already", provdb.ErrInUse))
+	}
+	connector, err := duckdb.NewConnector("", nil)
 	if err != nil {
+		inUse.Delete(s.claim)
 		return nil, fmt.Errorf("duckdb: %w", err)
 	}
 	s.db = sql.OpenDB(connector)
+	s.db.SetMaxIdleConns(-1) // each question has its own, which ends with it
 	if err := s.prepare(ctx, made); err != nil {
-		return nil, errors.Join(s.explain("open", err), s.db.Close())
+		_ = s.release() // err says more
+		return nil, s.explain("open", err)
 	}
 	return s, nil
+}
+
+// inUse has the files that this process has open. Locks of files are those of
+// processes: they keep others out, but not a second DuckDB in this one, which
+// would spoil the file.
+var inUse sync.Map
+
+// resolved is the path without symbolic links, as far as it is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // prepare attaches the file, brings its tables up to date, and closes all ways
@@ -89,16 +106,12 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 	if err != nil {
 		return err
 	}
-	how := fmt.Sprintf("BLOCK_SIZE %d", blockSize)
-	if s.readOnly {
-		how = "READ_ONLY"
-	}
-	if !made {
-		how = strings.TrimPrefix(how, fmt.Sprintf("BLOCK_SIZE %d", blockSize))
-	}
 	attach := "ATTACH '" + strings.ReplaceAll(s.path, "'", "''") + "' AS prov (TYPE duckdb"
-	if how != "" {
-		attach += ", " + how
+	switch {
+	case s.readOnly:
+		attach += ", READ_ONLY"
+	case made:
+		attach += fmt.Sprintf(", BLOCK_SIZE %d", blockSize)
 	}
 	for _, statement := range []string{
 		"SET checkpoint_threshold = '" + checkpointSize + "'",
@@ -109,25 +122,34 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 			return err
 		}
 	}
-	s.attached.Store(true)
 	return s.migrate(ctx)
+}
+
+// version returns the schema of the tables, 0 where there are none.
+func (s *Store) version(ctx context.Context) (version int, err error) {
+	var tables, ours int
+	count := `SELECT count(*), count(*) FILTER (table_name IN ('schema_version', 'runs', 'executions'))
+		FROM duckdb_tables() WHERE database_name = 'prov'`
+	if err := s.conn.QueryRowContext(ctx, count).Scan(&tables, &ours); err != nil {
+		return 0, err
+	}
+	switch {
+	case tables == 0 && !s.readOnly:
+		return 0, nil
+	case ours != 3:
+		return 0, provdb.ErrForeign
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("%w: %w", provdb.ErrForeign, err)
+	}
+	return version, nil
 }
 
 // migrate brings the tables to this program's schema.
 func (s *Store) migrate(ctx context.Context) error {
-	var tables, versions int
-	count := "SELECT count(*), count(*) FILTER (table_name = 'schema_version') FROM duckdb_tables() WHERE database_name = 'prov'"
-	if err := s.conn.QueryRowContext(ctx, count).Scan(&tables, &versions); err != nil {
+	version, err := s.version(ctx)
+	if err != nil {
 		return err
-	}
-	version := 0
-	switch {
-	case tables == 0 && s.readOnly, tables > 0 && versions == 0:
-		return provdb.ErrForeign
-	case versions > 0:
-		if err := s.conn.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version); err != nil {
-			return err
-		}
 	}
 	switch {
 	case version == provdb.Schema:
@@ -177,47 +199,26 @@ func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) e
 	return err
 }
 
-// Close merges the log into the file and gives the file up.
+// Close waits for a write that is under way, ends all questions, merges the log
+// into the file and gives the file up.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return nil
 	}
-	err := s.conn.Close()
-	s.conn = nil
-	return errors.Join(err, s.db.Close())
+	return errors.Join(s.questions.end(), s.release())
 }
 
-// explain says what an error of DuckDB means and what to do.
-func (s *Store) explain(doing string, err error) error {
-	if err == nil || errors.Is(err, provdb.ErrNewer) || errors.Is(err, provdb.ErrClosed) {
-		return err
+// release gives the file up: DuckDB does so when no connection is left.
+func (s *Store) release() error {
+	defer inUse.Delete(s.claim)
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+		s.conn = nil
 	}
-	text := err.Error()
-	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(text, p) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case errors.Is(err, provdb.ErrForeign):
-		err = fmt.Errorf("%w; choose another file or directory", err)
-	case has("Could not set lock", "Conflicting lock"):
-		err = fmt.Errorf("%w; wait for it to end, or ask through it: %w", provdb.ErrInUse, err)
-	case has("not a valid DuckDB database", "The file exists, but"):
-		err = fmt.Errorf("%w: %w", provdb.ErrForeign, err)
-	case has("newer version of DuckDB", "version number"):
-		err = fmt.Errorf("%w: %w", provdb.ErrNewer, err)
-	case has("No space left", "disk is full", "Could not write", "Could not truncate"):
-		err = fmt.Errorf("the disk is full or cannot be written: make room and do it again; what was stored before is safe: %w", err)
-	case has("Corrupt", "corrupt", "checksum", "Could not read", "unexpected end"):
-		err = fmt.Errorf("the file is damaged; restore it from a copy, or make it anew with analyze or import: %w", err)
-	}
-	return fmt.Errorf("%s: %s: %w", s.path, doing, err)
+	return errors.Join(err, s.db.Close())
 }
 
 // Size returns the bytes of the database in a directory or file, with its log.

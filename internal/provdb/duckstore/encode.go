@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/json"
-	"math"
-	"strconv"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provdb/catalog"
@@ -20,8 +19,9 @@ type encoder struct {
 	run provdb.RunID
 
 	r         *provenance.Record
-	step, row int64 // of the record's id
-	exact     bool  // the columns can give the record back
+	step, row int64  // of the record's id
+	prefix    string // of the record's id: all but the row
+	exact     bool   // the columns can give the record back
 
 	args                                   []driver.Value
 	stack, window, comms, counters, parent list
@@ -49,11 +49,13 @@ func (l *list) value() []any { return l.all[:l.used:l.used] }
 
 // record returns the row of a record, valid until the next call.
 func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, error) {
-	e.r, e.exact = r, true
+	e.r, e.exact, e.prefix = r, true, ""
 	var evText driver.Value
 	var ok bool
 	if e.step, e.row, ok = e.parseID(r.EventID); !ok {
 		evText, e.step, e.row, e.exact = r.EventID, -1, -1, false
+	} else {
+		e.prefix = r.EventID[:strings.LastIndexByte(r.EventID, ':')+1]
 	}
 	fn := e.cat.Func(r.PID, r.FID, r.Func)
 	e.frames(&e.stack, r.CallStack)
@@ -80,32 +82,26 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 	return e.args, nil
 }
 
-// parseID reads an id of the record's rank.
+// parseID reads an id of the record's rank. Most differ from the record's own in
+// the row alone.
 func (e *encoder) parseID(id string) (step, row int64, ok bool) {
-	step, row, ok = parseID(id, e.r.RID)
-	return step, row, ok && step <= math.MaxInt32
+	digits, same := strings.CutPrefix(id, e.prefix)
+	if !same || e.prefix == "" || digits == "" || len(digits) > 9 || digits[0] == '0' && digits != "0" {
+		return parseID(id, e.r.RID)
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return parseID(id, e.r.RID)
+		}
+		row = 10*row + int64(digits[i]-'0')
+	}
+	return e.step, row, true
 }
 
-// parseID reads rank:step:row as trace.EventID writes it.
+// parseID reads an id of a rank as trace.EventID writes it: rank:step:row.
 func parseID(id string, rank trace.Rank) (step, row int64, ok bool) {
-	part := [3]int64{}
-	rest := id
-	for i := range part {
-		n := 0
-		for n < len(rest) && rest[n] != ':' {
-			n++
-		}
-		v, err := strconv.ParseInt(rest[:n], 10, 64)
-		if err != nil || n > 1 && rest[0] == '0' || rest[0] == '+' || rest[0] == '-' && i > 0 {
-			return 0, 0, false
-		}
-		part[i] = v
-		if (i < 2) != (n < len(rest)) {
-			return 0, 0, false
-		}
-		rest = rest[min(n+1, len(rest)):]
-	}
-	return part[1], part[2], part[0] == int64(rank) && part[2] <= math.MaxUint32
+	s, r, ok := catalog.ParseID(id, rank)
+	return int64(s), int64(r), ok
 }
 
 // place sets step and row of an id, relative to the record's.

@@ -116,3 +116,9 @@ CREATE TABLE counter_stats (
     accumulate DOUBLE NOT NULL, "count" DOUBLE NOT NULL, kurtosis DOUBLE NOT NULL, maximum DOUBLE NOT NULL,
     mean DOUBLE NOT NULL, minimum DOUBLE NOT NULL, skewness DOUBLE NOT NULL, stddev DOUBLE NOT NULL
 );
+
+CREATE TABLE rollups ( -- live_rollups of runs that have ended
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, path INTEGER NOT NULL, rid INTEGER NOT NULL, hostname VARCHAR NOT NULL,
+    anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, anomalous_us BIGINT NOT NULL, severity DOUBLE NOT NULL, score DOUBLE NOT NULL,
+    first_us BIGINT NOT NULL, last_us BIGINT NOT NULL
+);

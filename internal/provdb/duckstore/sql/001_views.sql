@@ -20,6 +20,14 @@ CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE 
 
 CREATE VIEW normalexecs AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE NOT anomalous;
 
+CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path and rank
+SELECT run, pid, fn, path, rid, min(hostname) AS hostname, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
+       sum(runtime_exclusive)::BIGINT AS anomalous_us, sum(outlier_severity) AS severity, max(outlier_score) AS score,
+       min(entry) AS first_us, max("exit") AS last_us
+FROM executions
+WHERE anomalous AND status IS DISTINCT FROM 'withdrawn'
+GROUP BY run, pid, fn, path, rid;
+
 CREATE VIEW frames AS -- of call stacks; depth 0 is the execution itself
 SELECT run, pid, rid, tid, event_id, anomalous, depth, s.fn, n.fids[s.fn] AS fid, n.names[s.fn] AS func,
        rid || ':' || (ev_step + s.step) || ':' || (ev_row + s."row") AS frame_event_id,

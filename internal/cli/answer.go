@@ -1,0 +1,373 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// questionFlags are those that all questions have.
+type questionFlags struct {
+	where   storePlace // that was opened first
+	run     string
+	program int
+	format  string
+	output  string
+	showSQL bool
+	timeout time.Duration
+}
+
+func (q *questionFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&q.run, "run", "", "name of the run, where the store holds several; by default the latest")
+	f.IntVar(&q.program, "program", -1, "only this program of a workflow; -1 is all")
+	f.StringVar(&q.format, "format", "table", "form of the answer: table, json, csv, markdown or parquet")
+	f.StringVar(&q.output, "output", "", "file for the answer instead of standard output; parquet needs one")
+	f.BoolVar(&q.showSQL, "show-sql", false, "print the SQL of the question to standard error")
+	f.DurationVar(&q.timeout, "timeout", time.Minute, "give up after this time; 0 is never")
+}
+
+// only is the chosen program, nil for all.
+func (q *questionFlags) only() *trace.Program {
+	if q.program < 0 {
+		return nil
+	}
+	p := trace.Program(q.program)
+	return &p
+}
+
+// check says what is wrong with the form of the answer before anything is asked.
+func (q *questionFlags) check() error {
+	if _, ok := answerForms[q.format]; !ok && q.format != "parquet" {
+		return usagef("format %q is none of table, json, csv, markdown, parquet", q.format)
+	}
+	if q.format == "parquet" && q.output == "" {
+		return usagef("an answer as parquet needs a file: give --output FILE")
+	}
+	return nil
+}
+
+// checkLimit says what is wrong with a number of rows.
+func checkLimit(n int) error {
+	if n < 0 {
+		return usagef("limit %d is negative", n)
+	}
+	return nil
+}
+
+// newQuestionCmd makes a command that asks a store.
+func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx context.Context, a *question.Asker, args []string) error) *cobra.Command {
+	q.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := q.check(); err != nil {
+			return err
+		}
+		var err error
+		if q.where, err = findStore(args[0]); err != nil {
+			return err
+		}
+		ctx, cancel := q.limit(cmd.Context())
+		defer cancel()
+		err = q.with(ctx, env, q.where, func(a *question.Asker) error { return ask(ctx, a, args[1:]) })
+		if err != nil && (errors.Is(context.Cause(ctx), errTooLong) || errors.Is(err, context.DeadlineExceeded)) {
+			return fmt.Errorf("no answer within %v; ask for less, or give more with --timeout: %w", q.timeout, err)
+		}
+		if _, ok := errors.AsType[*question.ChoiceError](err); ok {
+			return usageError{err}
+		}
+		return err
+	}
+	return cmd
+}
+
+var errTooLong = errors.New("too long")
+
+// limit bounds the time of a question.
+func (q *questionFlags) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if q.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, q.timeout, errTooLong)
+}
+
+// with opens the store for the questions of f.
+func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f func(a *question.Asker) error) error {
+	r, closeStore, err := where.open(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(withoutPassword(where.server), where.file), err), closeStore())
+	}
+	if q.showSQL {
+		a.Told = func(sql string, args []any) { fmt.Fprintf(env.Stderr, "%s;\n%s", sql, boundText(args)) }
+	}
+	return errors.Join(f(a), closeStore())
+}
+
+// boundText lists what is bound to $1, $2 … as comments of SQL.
+func boundText(args []any) string {
+	var b strings.Builder
+	for i, v := range args {
+		text := fmt.Sprint(v)
+		if v == nil {
+			text = "NULL"
+		}
+		if s, ok := v.(string); ok {
+			text = "'" + strings.ReplaceAll(s, "'", "''") + "'"
+		}
+		fmt.Fprintf(&b, "-- $%d = %s\n", i+1, text)
+	}
+	return b.String() + "\n"
+}
+
+// answerForms are the forms that are written to a stream.
+var answerForms = map[string]func(w io.Writer, rows *provdb.Rows) error{
+	"table": writeTable, "json": writeJSONRows, "csv": writeCSV, "markdown": writeMarkdownTable,
+}
+
+// answer writes rows in the form that was chosen, and closes them.
+func (q *questionFlags) answer(ctx context.Context, env *Env, rows *provdb.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	if q.format == "parquet" {
+		err = duckstore.WriteParquet(ctx, q.output, rows)
+	} else {
+		err = q.write(env, func(w io.Writer) error { return answerForms[q.format](w, rows) })
+	}
+	return errors.Join(err, rows.Close())
+}
+
+// write writes to standard output or to the file that was chosen.
+func (q *questionFlags) write(env *Env, content func(w io.Writer) error) error {
+	if q.output == "" {
+		w := bufio.NewWriter(env.Stdout)
+		return errors.Join(content(w), w.Flush())
+	}
+	f, err := os.Create(q.output)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	return errors.Join(content(w), w.Flush(), f.Close())
+}
+
+func writeTable(w io.Writer, rows *provdb.Rows) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, c := range rows.Columns {
+		fmt.Fprint(t, tabBefore(i), strings.ToUpper(strings.ReplaceAll(title(c), "_", " ")))
+	}
+	fmt.Fprintln(t)
+	n := 0
+	for row, err := range rows.All {
+		if err != nil {
+			return errors.Join(t.Flush(), err)
+		}
+		n++
+		for i, v := range row {
+			fmt.Fprint(t, tabBefore(i), oneLine(forPeople(rows.Columns[i], v)))
+		}
+		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if n == 0 {
+		fmt.Fprintln(w, "(none)")
+	}
+	return nil
+}
+
+func tabBefore(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return "\t"
+}
+
+// title is the name of a column for people, who see the unit at the value.
+func title(c provdb.Column) string {
+	name := c.Name
+	for _, unit := range []string{"_us", "_s", "_percent"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return name
+}
+
+// forPeople writes a value for people, by the unit in the name of its column.
+func forPeople(c provdb.Column, v any) string {
+	number, isNumber := 0.0, false
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case int64:
+		number, isNumber = float64(v), true
+	case float64:
+		number, isNumber = v, true
+	}
+	switch {
+	case isNumber && (strings.HasSuffix(c.Name, "_us") || c.Name == "severity"):
+		return microsText(number)
+	case isNumber && strings.HasSuffix(c.Name, "_s"):
+		return fmt.Sprintf("%+.3f s", number)
+	case isNumber && strings.HasSuffix(c.Name, "_percent"):
+		return fmt.Sprintf("%.3g %%", number)
+	}
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	return plainText(v)
+}
+
+// plainText writes a value for programs.
+func plainText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case json.RawMessage:
+		return string(v)
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprint(v)
+}
+
+func writeMarkdownTable(w io.Writer, rows *provdb.Rows) error {
+	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`")
+	for _, c := range rows.Columns {
+		fmt.Fprint(w, "| ", strings.ReplaceAll(title(c), "_", " "), " ")
+	}
+	fmt.Fprintf(w, "|\n%s|\n", strings.Repeat("| --- ", len(rows.Columns)))
+	for row, err := range rows.All {
+		if err != nil {
+			return err
+		}
+		for i, v := range row {
+			fmt.Fprint(w, "| ", escape.Replace(oneLine(forPeople(rows.Columns[i], v))), " ")
+		}
+		fmt.Fprintln(w, "|")
+	}
+	return nil
+}
+
+func writeCSV(w io.Writer, rows *provdb.Rows) error {
+	c := csv.NewWriter(w)
+	line := make([]string, len(rows.Columns))
+	for i := range rows.Columns {
+		line[i] = rows.Columns[i].Name
+	}
+	err := c.Write(line)
+	for row, rowErr := range rows.All {
+		if err = errors.Join(err, rowErr); err != nil {
+			break
+		}
+		for i, v := range row {
+			line[i] = plainText(v)
+		}
+		err = c.Write(line)
+	}
+	c.Flush()
+	return errors.Join(err, c.Error())
+}
+
+// writeJSONRows writes an array of objects, whose keys are in the order of the
+// columns.
+func writeJSONRows(w io.Writer, rows *provdb.Rows) error {
+	n := 0
+	for row, err := range rows.All {
+		if err != nil {
+			return err
+		}
+		object, err := jsonObject(rows.Columns, row)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n%s", "[,"[min(n, 1):min(n, 1)+1], object)
+		n++
+	}
+	if n == 0 {
+		fmt.Fprint(w, "[")
+	}
+	_, err := fmt.Fprintln(w, "\n]")
+	return err
+}
+
+func jsonObject(columns []provdb.Column, row []any) (string, error) {
+	var b strings.Builder
+	for i, v := range row {
+		key, err := json.Marshal(columns[i].Name)
+		if err != nil {
+			return "", err
+		}
+		value, err := marshalPlain(v)
+		if err != nil {
+			return "", fmt.Errorf("column %s: %w", columns[i].Name, err)
+		}
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	if len(row) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.String(), nil
+}
+
+// marshalPlain is json.Marshal without the care for HTML. Numbers that JSON does
+// not know are null.
+func marshalPlain(v any) ([]byte, error) {
+	if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+		return []byte("null"), nil
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+// rowsOf makes an answer of rows that are there already.
+func rowsOf(columns []provdb.Column, all [][]any) *provdb.Rows {
+	return &provdb.Rows{
+		Columns: columns,
+		All: func(yield func([]any, error) bool) {
+			for _, row := range all {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		},
+		Close: func() error { return nil },
+	}
+}

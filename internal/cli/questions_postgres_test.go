@@ -1,0 +1,57 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/pgtest"
+)
+
+func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	workflow, ring := analysed(t, "workflow", workflowRun), analysed(t, "ring", ringRun)
+	first := filepath.Join(t.TempDir(), "first")
+	must(t, "import", workflow, "--out", first, "--store", url)
+	sameAnswers(t, workflow, first)
+	same(t, "by address", ask(t, "top", url), ask(t, "top", workflow))
+	same(t, "rows", countsOf(t, first), countsOf(t, workflow))
+
+	// A second run on the same server changes nothing for the first.
+	second := filepath.Join(t.TempDir(), "second")
+	must(t, "import", ring, "--out", second, "--store", url, "--name", "monday")
+	same(t, "the first", ask(t, "top", first), ask(t, "top", workflow))
+	same(t, "the second", ask(t, "top", second), ask(t, "top", ring))
+	same(t, "the latest", ask(t, "top", url), ask(t, "top", ring))
+	same(t, "by name", ask(t, "top", url, "--run", "first"), ask(t, "top", workflow))
+	same(t, "runs", column(ask(t, "runs", url), "name"), []string{"first", "monday"})
+	same(t, "eval", must(t, "eval", first, "testdata/traces/gpu-BP5/truth.txt"), must(t, "eval", workflow, "testdata/traces/gpu-BP5/truth.txt"))
+	same(t, "diff", askCSV(t, "diff", url, url, "--run", "first", "--run-b", "monday"), askCSV(t, "diff", workflow, ring))
+	fails(t, 1, []string{"top", url, "--run", "tuesday"}, `run "tuesday": not found; the store holds first, monday`)
+	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "there already", "--name", "--force")
+	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first", "--force")
+	same(t, "replaced", ask(t, "top", url, "--run", "first"), ask(t, "top", ring))
+}
+
+func TestPostgreSQLRefusesAndExplainsAsTheFileDoes(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	fails(t, 1, []string{"top", url}, "no tables of chimbuko")
+	ring := analysed(t, "ring", ringRun)
+	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "run"), "--store", url)
+	for _, sql := range []string{"DELETE FROM runs", "SELECT 1; SELECT 2", "COPY runs TO '/tmp/x'", "CREATE TABLE mine (x INTEGER)", "SELECT pg_read_file('/etc/passwd')"} {
+		fails(t, 1, []string{"query", url, sql}, "only questions are allowed")
+	}
+	fails(t, 1, []string{"query", url, "SELECT nothing FROM runs"}, `column "nothing" does not exist`)
+	fails(t, 1, []string{"query", url, "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b", "--timeout", "100ms"}, "no answer within 100ms")
+	fails(t, 1, []string{"event", url, "9999999999:0:0"}, "not found")
+	// An answer that is not read must not keep the program from ending.
+	missing := filepath.Join(t.TempDir(), "missing", "file")
+	for _, format := range []string{"csv", "parquet"} {
+		fails(t, 1, []string{"query", url, "SELECT * FROM window_calls", "--output", missing, "--format", format}, missing)
+	}
+	fails(t, 1, []string{"export", url, ring + "/run.json", "--to", "csv"}, "run.json")
+	r := run(t, "top", strings.Replace(url, "postgres@", "postgres:secret@", 1), "--run", "nobody")
+	if r.code != 1 || strings.Contains(r.stderr, "secret") {
+		t.Errorf("exit code %d, %s", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
+	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+)
+
+// storePlace is where the records of a run are.
+type storePlace struct {
+	server string // its URL, or else
+	file   string // the database, and
+	owner  string // the file that tells how to ask the process that owns it
+	run    string // name of the run that is meant; "" is the latest
+}
+
+// findStore finds the store of a run directory, a database file or a server.
+func findStore(where string) (storePlace, error) {
+	if isServer(where) {
+		return storePlace{server: where}, nil
+	}
+	info, err := os.Stat(where)
+	if err != nil {
+		return storePlace{}, fmt.Errorf("%w; give a run directory, a database file or postgres://…", err)
+	}
+	if !info.IsDir() {
+		return storePlace{file: where, owner: rundir.Owner(filepath.Dir(where))}, nil
+	}
+	var run struct {
+		Store string `json:"store"`
+		Name  string `json:"name"`
+	}
+	if text, err := os.ReadFile(filepath.Join(where, "run.json")); err == nil && json.Unmarshal(text, &run) == nil && run.Store != "" {
+		return storePlace{server: run.Store, run: run.Name}, nil
+	}
+	file := filepath.Join(where, duckstore.FileName)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(where, "records")); err == nil {
+			return storePlace{}, fmt.Errorf("%s holds JSON records but no database; chimbuko import %s --out DIR makes one", where, where)
+		}
+		return storePlace{}, fmt.Errorf("%s is no run directory: %s is not there", where, duckstore.FileName)
+	}
+	return storePlace{file: file, owner: rundir.Owner(where)}, nil
+}
+
+// sameFile reports whether two places are one database file, which a process can
+// open only once.
+func (p storePlace) sameFile(o storePlace) bool {
+	a, errA := os.Stat(p.file)
+	b, errB := os.Stat(o.file)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// open opens the store for questions. closeStore must be called when all has been
+// asked.
+func (p storePlace) open(ctx context.Context) (r provdb.Reader, closeStore func() error, err error) {
+	if p.server != "" {
+		s, err := pgstore.Open(ctx, p.server, pgstore.Options{ReadOnly: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+	s, err := duckstore.Open(ctx, p.file, duckstore.Options{ReadOnly: true})
+	if err == nil {
+		return s, s.Close, nil
+	}
+	if !errors.Is(err, provdb.ErrInUse) {
+		return nil, nil, err
+	}
+	c, remoteErr := remotestore.Open(ctx, p.owner)
+	if remoteErr != nil {
+		return nil, nil, fmt.Errorf("%w; it could not be asked either: %w", err, remoteErr)
+	}
+	return c, c.Close, nil
+}
+
+// isServer tells the URL of a server from a path.
+func isServer(where string) bool {
+	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
+}
+
+// withoutPassword is the URL of a server that may be shown and kept, or a path.
+func withoutPassword(where string) string {
+	if !isServer(where) {
+		return where
+	}
+	u, err := url.Parse(where)
+	if err != nil {
+		return "postgres://…"
+	}
+	if _, ok := u.User.Password(); ok {
+		u.User = url.User(u.User.Username())
+	}
+	q := u.Query()
+	q.Del("password")
+	u.RawQuery = q.Encode()
+	return u.String()
+}

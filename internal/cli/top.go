@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/question"
+)
+
+func newTopCmd(env *Env) *cobra.Command {
+	var q questionFlags
+	var top question.Top
+	cmd := &cobra.Command{
+		Use:   "top RUN",
+		Short: "functions, ranks, hosts or call paths that lost most to anomalies",
+		Long: `List what lost most to anomalies, the worst first. Lost time is how much longer
+than is typical of their function the anomalies took; severity is the sum of their
+exclusive times. Anomalies that were withdrawn at the end of the run do not count.
+Times count from the begin of the run.` + whereHelp,
+		Example: `  chimbuko top run
+  chimbuko top run --by rank --order anomalies --limit 20
+  chimbuko top run --by path --format markdown`,
+		Args: args(cobra.ExactArgs(1)),
+	}
+	f := cmd.Flags()
+	f.StringVar(&top.By, "by", "function", "what is listed: function, rank, host or path")
+	f.StringVar(&top.Order, "order", "lost", "what comes first: most lost time, anomalies, severity or score")
+	f.IntVar(&top.Limit, "limit", 10, "rows of the answer")
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+		if err := checkLimit(top.Limit); err != nil {
+			return err
+		}
+		top.Program = q.only()
+		rows, err := a.Top(ctx, top)
+		return q.answer(ctx, env, rows, err)
+	})
+}
+
+func newCountersCmd(env *Env) *cobra.Command {
+	var q questionFlags
+	var pattern string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "counters RUN",
+		Short: "what is known of the counters of a run",
+		Long:  `List the counters of a run with the moments of their values over all ranks.` + whereHelp,
+		Example: `  chimbuko counters run
+  chimbuko counters run --name '*bytes*' --format csv`,
+		Args: args(cobra.ExactArgs(1)),
+	}
+	cmd.Flags().StringVar(&pattern, "name", "", "pattern of names, with * and ?")
+	cmd.Flags().IntVar(&limit, "limit", 1000, "rows of the answer")
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+		if err := checkLimit(limit); err != nil {
+			return err
+		}
+		rows, err := a.Counters(ctx, pattern, q.only(), limit)
+		return q.answer(ctx, env, rows, err)
+	})
+}

@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+)
+
+var runTests = []test{
+	{"runs do not see each other", func(f *fixture) {
+		other := f.createRun("other")
+		a, b := full(8, 1), full(6, 2)
+		f.writeTo(f.run, a)
+		f.writeTo(other, b)
+		f.wantBatch(f.run, a)
+		f.wantBatch(other, b)
+		f.writeTo(other, full(8, 1)) // replaces nothing of the other run
+		f.wantBatch(f.run, a)
+	}},
+	{"deleting a run removes all of it, and nothing else", func(f *fixture) {
+		other := f.createRun("other")
+		f.writeTo(f.run, full(8, 1))
+		f.writeTo(other, full(8, 1))
+		if err := f.store.DeleteRun(f.Context(), f.run); err != nil {
+			f.Fatal(err)
+		}
+		for table, n := range f.counts(f.run) {
+			if n != 0 {
+				f.Errorf("%d rows of the run are left in %s", n, table)
+			}
+		}
+		f.wantBatch(f.run, &provdb.Batch{})
+		f.wantBatch(other, full(8, 1))
+		f.wantError(provdb.ErrNotFound, f.store.Write(f.Context(), f.run, full(1, 1)))
+		f.wantError(provdb.ErrNotFound, f.store.DeleteRun(f.Context(), f.run))
+		again := f.createRun("run") // the name is free
+		f.writeTo(again, full(4, 5))
+		f.wantBatch(again, full(4, 5))
+		f.wantBatch(other, full(8, 1))
+	}},
+	{"a name is that of one run", func(f *fixture) {
+		_, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "run", State: provdb.Running, Started: started})
+		f.wantError(provdb.ErrRunExists, err)
+		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs")
+		id := f.createRun("it's a \"run\" \\ 😀")
+		f.want([][]any{{"it's a \"run\" \\ 😀"}}, "SELECT name FROM runs WHERE run = $1", int64(id))
+	}},
+	{"what is not there is not found", func(f *fixture) {
+		none := f.run + 1000
+		f.wantError(provdb.ErrNotFound, f.store.UpdateRun(f.Context(), provdb.Run{ID: none, Name: "none", State: provdb.Failed, Started: started}))
+		f.wantError(provdb.ErrNotFound, f.store.DeleteRun(f.Context(), none))
+		f.wantError(provdb.ErrNotFound, f.store.Write(f.Context(), none, full(1, 1)))
+		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs")
+		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM functions")
+	}},
+	{"a run begins, goes on and ends", lifeCycle},
+}
+
+func lifeCycle(f *fixture) {
+	const sql = "SELECT name, state, started, finished, info FROM runs WHERE run = $1"
+	f.want([][]any{{"run", "running", started, nil, nil}}, sql, int64(f.run))
+	// UpdateRun does not rename.
+	later, finished := started.Add(time.Second), started.Add(time.Hour+123*time.Microsecond)
+	run := provdb.Run{ID: f.run, Name: "renamed", State: provdb.Running, Started: later, Info: json.RawMessage(`{"settings":{"window":5}}`)}
+	f.update(run)
+	f.want([][]any{{"run", "running", later}}, "SELECT name, state, started FROM runs WHERE run = $1", int64(f.run))
+	run.State, run.Started, run.Finished = provdb.Finished, started.In(time.FixedZone("east", 3600)), finished.In(time.FixedZone("west", -7200))
+	run.Info = json.RawMessage(`{"anomalies": 18446744073709551615, "name": "it's", "large": 123456789012345678901234567890, "list": [1, null]}`)
+	f.update(run)
+	row := f.query(sql, int64(f.run))[0]
+	if row[1] != "finished" || !row[2].(time.Time).Equal(started) || !row[3].(time.Time).Equal(finished) {
+		f.Errorf("got %v, want finished, %v, %v", row[:4], started, finished)
+	}
+	if d := difference("", decode(f, row[4].(json.RawMessage)), decode(f, run.Info)); d != "" {
+		f.Errorf("info%s", d)
+	}
+	run.State, run.Info, run.Finished = provdb.Failed, nil, time.Time{}
+	f.update(run)
+	f.want([][]any{{"run", "failed", started, nil, nil}}, sql, int64(f.run))
+	f.write(full(3, 1)) // also after its end
+	f.wantBatch(f.run, full(3, 1))
+	id, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "imported", State: provdb.Finished, Started: started, Finished: finished, Info: json.RawMessage(`1`)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.want([][]any{{"imported", "finished", started, finished, json.RawMessage("1")}}, sql, int64(id))
+}
+
+func (f *fixture) update(run provdb.Run) {
+	f.Helper()
+	if err := f.store.UpdateRun(f.Context(), run); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) wantError(want, got error) {
+	f.Helper()
+	if !errors.Is(got, want) {
+		f.Errorf("got error %v, want %v", got, want)
+	}
+}

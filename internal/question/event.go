@@ -1,0 +1,66 @@
+package question
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Event is one kept execution.
+type Event struct {
+	Collection string // anomalies or normalexecs
+	Document   json.RawMessage
+	Record     *provenance.Record
+}
+
+// Event returns the execution with an id. Where several programs have one, the
+// program must be given.
+func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
+	rows, err := a.event(ctx, id, p)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("event %s of run %s: %w; chimbuko anomalies lists the ids", id, a.Run.Name, provdb.ErrNotFound)
+	}
+	if len(rows) > 1 {
+		var programs []string
+		for _, row := range rows {
+			programs = append(programs, fmt.Sprint(row[0]))
+		}
+		return nil, fmt.Errorf("event %s is of programs %s: choose one with --program", id, strings.Join(programs, ", "))
+	}
+	e := &Event{Collection: "normalexecs", Document: json.RawMessage(rows[0][2].(string)), Record: new(provenance.Record)}
+	if rows[0][1].(bool) {
+		e.Collection = "anomalies"
+	}
+	if err := json.Unmarshal(e.Document, e.Record); err != nil {
+		return nil, fmt.Errorf("event %s: %w", id, err)
+	}
+	return e, nil
+}
+
+func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([][]any, error) {
+	if parts := strings.Split(id, ":"); len(parts) == 3 {
+		var n [3]int64
+		var err error
+		for i, bits := range []int{32, 32, 64} { // of rank, step and row
+			if err == nil {
+				n[i], err = strconv.ParseInt(parts[i], 10, bits)
+			}
+		}
+		if err == nil {
+			rows, err := a.collect(ctx, text("event"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+			if err != nil || len(rows) > 0 {
+				return rows, err
+			}
+		}
+	}
+	return a.collect(ctx, text("event_text"), int32(a.Run.ID), id, program(p))
+}

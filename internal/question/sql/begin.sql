@@ -1,0 +1,3 @@
+SELECT min(entry) AS begin_us
+FROM executions
+WHERE run = $1
