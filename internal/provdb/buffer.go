@@ -2,6 +2,7 @@ package provdb
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -33,8 +34,7 @@ const (
 func NewBuffer(ctx context.Context, w Writer, run RunID, delay time.Duration, size int) *Buffer {
 	b := &Buffer{w: w, run: run, delay: delay, size: size}
 	b.changed.L = &b.mu
-	b.timer = time.AfterFunc(delay, func() { b.write(ctx) })
-	b.timer.Stop()
+	b.timer = time.AfterFunc(math.MaxInt64, func() { b.write(ctx) }) // set when there is something to write
 	return b
 }
 

@@ -98,6 +98,14 @@ type Catalog struct {
 
 	key  []byte
 	last map[version]lastModel
+
+	recent [256]recentFunc // by number and program
+}
+
+// recentFunc saves hashing the name of a function that comes again and again.
+type recentFunc struct {
+	funcKey
+	n int32
 }
 
 // lastModel saves hashing a model again that many records share.
@@ -147,6 +155,10 @@ func (c *Catalog) Fresh() Entries {
 
 // Func returns the number of a function.
 func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
+	at := (uint(fid) ^ uint(program)<<4) % uint(len(c.recent))
+	if r := &c.recent[at]; r.n != 0 && r.funcKey == (funcKey{program, fid, name}) { // quick where names are the same memory
+		return r.n
+	}
 	key := funcKey{program, fid, name}
 	n, ok := c.funcs[key]
 	if !ok {
@@ -155,6 +167,7 @@ func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
 		c.funcs[key] = n
 		c.fresh.Functions = append(c.fresh.Functions, Function{program, n, fid, name})
 	}
+	c.recent[at] = recentFunc{key, n}
 	return n
 }
 

@@ -2,11 +2,8 @@ package catalog
 
 import (
 	"math"
-	"slices"
-	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -24,6 +21,7 @@ func (c *Catalog) forget() {
 	fresh := c.Fresh()
 	for _, f := range fresh.Functions {
 		delete(c.funcs, funcKey{f.Program, f.FID, f.Name})
+		c.recent = [len(c.recent)]recentFunc{}
 		c.numFuncs[f.Program]--
 	}
 	for _, p := range fresh.Paths {
@@ -73,44 +71,42 @@ func (c *Catalog) Marks() Marks {
 	return m
 }
 
-// Latest returns the records of a batch without those that a later one of the
-// same program and event id replaces. Anomalies replace typical executions.
-func Latest(b *provdb.Batch) (anomalies, typical []*provenance.Record) {
-	type key struct {
-		program trace.Program
-		id      string
-	}
-	seen := make(map[key]bool, len(b.Anomalies)+len(b.Typical))
-	latest := func(records []*provenance.Record) []*provenance.Record {
-		kept := make([]*provenance.Record, 0, len(records))
-		for _, r := range slices.Backward(records) {
-			if k := (key{r.PID, r.EventID}); !seen[k] {
-				seen[k] = true
-				kept = append(kept, r)
-			}
-		}
-		slices.Reverse(kept)
-		return kept
-	}
-	return latest(b.Anomalies), latest(b.Typical)
-}
-
 // ParseID reads an id of a rank's event as trace.EventID writes it. Step and row
 // fit into 32 bits.
 func ParseID(id string, rank trace.Rank) (step int32, row uint32, ok bool) {
-	var part [3]int64
-	rest := id
-	for i := range part {
-		n := 0
-		for n < len(rest) && rest[n] != ':' {
-			n++
-		}
-		v, err := strconv.ParseInt(rest[:n], 10, 64)
-		if err != nil || strconv.FormatInt(v, 10) != rest[:n] || i > 0 && v < 0 || i < 2 && n == len(rest) {
-			return 0, 0, false
-		}
-		part[i], rest = v, rest[min(n+1, len(rest)):]
+	r, rest, ok1 := number(id)
+	s, rest, ok2 := number(rest)
+	w, rest, ok3 := number(rest)
+	ok = ok1 && ok2 && ok3 && rest == "" && id[len(id)-1] != ':' && r == int64(rank) && s >= 0 && s <= math.MaxInt32 && w >= 0 && w <= math.MaxUint32
+	return int32(s), uint32(w), ok
+}
+
+// number reads a whole number as strconv writes it, and the colon after it.
+func number(text string) (n int64, rest string, ok bool) {
+	digits := 0
+	i := 0
+	negative := text != "" && text[0] == '-'
+	if negative {
+		i++
 	}
-	ok = rest == "" && id[len(id)-1] != ':' && part[0] == int64(rank) && part[1] <= math.MaxInt32 && part[2] <= math.MaxUint32
-	return int32(part[1]), uint32(part[2]), ok
+	for ; i < len(text) && text[i] >= '0' && text[i] <= '9' && digits < 18; i++ {
+		if digits == 1 && n == 0 {
+			return 0, "", false // begins with a zero
+		}
+		n = 10*n + int64(text[i]-'0')
+		digits++
+	}
+	if digits == 0 || negative && n == 0 {
+		return 0, "", false
+	}
+	if negative {
+		n = -n
+	}
+	if i < len(text) {
+		if text[i] != ':' {
+			return 0, "", false
+		}
+		i++
+	}
+	return n, text[i:], true
 }

@@ -98,29 +98,6 @@ func TestWhatOthersNumberedIsLoaded(t *testing.T) {
 	}
 }
 
-func TestTheLatestRecordOfAnEventStays(t *testing.T) {
-	record := func(program trace.Program, id, host string) *provenance.Record {
-		return &provenance.Record{PID: program, EventID: id, Hostname: host}
-	}
-	b := &provdb.Batch{
-		Anomalies: []*provenance.Record{record(0, "a", "1"), record(0, "b", "2"), record(0, "a", "3"), record(1, "a", "4")},
-		Typical:   []*provenance.Record{record(0, "b", "5"), record(0, "c", "6"), record(0, "c", "7")},
-	}
-	hosts := func(records []*provenance.Record) (s string) {
-		for _, r := range records {
-			s += r.Hostname
-		}
-		return s
-	}
-	anomalies, typical := catalog.Latest(b)
-	if got, want := hosts(anomalies)+" "+hosts(typical), "234 7"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if len(b.Anomalies) != 4 || len(b.Typical) != 3 {
-		t.Error("the batch has changed")
-	}
-}
-
 func TestIDsAreReadAsTheyAreWritten(t *testing.T) {
 	f := func(id string, rank trace.Rank, step int32, row uint32) {
 		t.Helper()

@@ -36,9 +36,9 @@ func openBench(b *testing.B) (*Store, provdb.RunID) {
 	return s, id
 }
 
-// BenchmarkWrite writes records in batches. Its ratio is the time of that by the
-// time in which the driver's appender alone appends and commits the same rows,
-// made beforehand, to the same table.
+// BenchmarkWrite writes records in batches. Its ratio is the rate of that by the
+// rate at which the driver's appender alone appends and commits the same rows,
+// made beforehand, to the same table; 0.6 is the least that is wanted.
 func BenchmarkWrite(b *testing.B) {
 	records := storetest.Records(benchRecords, 1)
 	rows := encoded(b, records)
@@ -50,7 +50,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.N*benchRecords)/written.Seconds(), "records/s")
-	b.ReportMetric(written.Seconds()/bare.Seconds(), "ratio-to-bare-appender")
+	b.ReportMetric(bare.Seconds()/written.Seconds(), "ratio-to-bare-appender")
 }
 
 func writeAll(b *testing.B, records []*provenance.Record) time.Duration {

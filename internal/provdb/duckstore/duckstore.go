@@ -24,8 +24,12 @@ import (
 // FileName is that of the database in a run directory.
 const FileName = "provenance.duckdb"
 
-// blockSize is that of the file: the smallest, for most runs keep little.
-const blockSize = 64 << 10
+// A new file has blocks as small as DuckDB still compresses wide integers in, for
+// most runs keep little, and a format that DuckDB 1.2 and newer read.
+const (
+	blockSize     = 64 << 10
+	storageFormat = "v1.2.0"
+)
 
 // checkpointSize is how long the log may grow before it is merged into the file.
 const checkpointSize = "64MB"
@@ -111,7 +115,7 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 	case s.readOnly:
 		attach += ", READ_ONLY"
 	case made:
-		attach += fmt.Sprintf(", BLOCK_SIZE %d", blockSize)
+		attach += fmt.Sprintf(", BLOCK_SIZE %d, STORAGE_VERSION '%s'", blockSize, storageFormat)
 	}
 	for _, statement := range []string{
 		"SET checkpoint_threshold = '" + checkpointSize + "'",

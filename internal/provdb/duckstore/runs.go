@@ -37,7 +37,7 @@ func optional(run provdb.Run) (finished, info any) {
 		finished = run.Finished.UTC()
 	}
 	if run.Info != nil {
-		info = string(jsonText(run.Info))
+		info = string(provdb.CleanJSON(run.Info))
 	}
 	return finished, info
 }

@@ -120,7 +120,7 @@ func appendDetail(b []byte, r *provenance.Record) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		b = append(b, cleanJSON(text)...)
+		b = append(b, provdb.CleanJSON(text)...)
 	}
 	return append(b, '}'), nil
 }

@@ -34,7 +34,7 @@ func runValues(run *provdb.Run) []any {
 		finished = run.Finished.UTC()
 	}
 	if run.Info != nil {
-		info = []byte(cleanJSON(run.Info))
+		info = []byte(provdb.CleanJSON(run.Info))
 	}
 	return []any{string(run.State), run.Started.UTC(), finished, info}
 }

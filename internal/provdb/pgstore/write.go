@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/catalog"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/stats"
 )
@@ -20,7 +19,7 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		return err
 	}
 	defer end()
-	b := latest(clean(batch))
+	b := batch.Clean()
 	n := s.numbersOf(id)
 	err = s.patiently(ctx, func() error {
 		d, err := s.number(ctx, id, n, b)
@@ -37,39 +36,6 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		return err
 	})
 	return s.explain(ctx, "write a batch", err)
-}
-
-// latest returns a batch without what a later part of it replaces.
-func latest(b *provdb.Batch) *provdb.Batch {
-	l := *b
-	l.Anomalies, l.Typical = catalog.Latest(b)
-	l.Metadata = lastOf(b.Metadata, func(m *provdb.StepMetadata) any { return [3]int{int(m.Program), int(m.Rank), m.Step} })
-	type name struct {
-		program, fid int
-		name         string
-	}
-	l.Functions = lastOf(b.Functions, func(f *provenance.FuncStats) any { return name{int(f.App), f.FID, f.Name} })
-	l.Counters = lastOf(b.Counters, func(c *provenance.CounterStats) any { return name{int(c.App), 0, c.Name} })
-	l.Models = lastOf(b.Models, func(m *provenance.ADModel) any { return name{int(m.PID), m.FID, m.Name} })
-	return &l
-}
-
-// lastOf returns the last of all that have the same key.
-func lastOf[T any](all []T, key func(*T) any) []T {
-	last := make(map[any]int, len(all))
-	for i := range all {
-		last[key(&all[i])] = i
-	}
-	if len(last) == len(all) {
-		return all
-	}
-	var kept []T
-	for i := range all {
-		if last[key(&all[i])] == i {
-			kept = append(kept, all[i])
-		}
-	}
-	return kept
 }
 
 // writer writes one batch within a transaction.

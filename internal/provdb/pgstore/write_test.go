@@ -258,17 +258,3 @@ func TestOddIDsAndNumbers(t *testing.T) {
 	write(t, again, id, &provdb.Batch{Anomalies: records})
 	sameRecords(t, again, id, records)
 }
-
-func TestJSONIsMadeFitForTheServer(t *testing.T) {
-	f := func(text, want string) {
-		t.Helper()
-		if got := string(cleanJSON(json.RawMessage(text))); got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
-	}
-	f(`{"a": "\u003c"}`, `{"a": "\u003c"}`)
-	f(`{"a\u0000": ["\u0000", 1e400, {"b": "\ud800"}]}`, `{"a\\x00":["\\x00",1e400,{"b":"�"}]}`)
-	f(`"\uD83D\uDE00"`, `"😀"`)
-	f(`"\\u0000"`, `"\\u0000"`)
-	f(`{"broken\u0000`, `{"broken\u0000`)
-}

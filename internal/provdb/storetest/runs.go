@@ -3,9 +3,11 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 )
 
 var runTests = []test{
@@ -56,6 +58,43 @@ var runTests = []test{
 		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM functions")
 	}},
 	{"a run begins, goes on and ends", lifeCycle},
+	{"sums are made when a run ends, and hold no longer when more is stored", sums},
+}
+
+// sums compares those that were made with those of all records.
+func sums(f *fixture) {
+	const columns = "pid, fn, path, rid, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us"
+	read := func(from string) [][]any {
+		return f.query("SELECT "+columns+" FROM "+from+" WHERE run = $1 ORDER BY pid, fn, path, rid", int64(f.run))
+	}
+	none := func(when string) {
+		f.Helper()
+		if n := len(read("rollups")); n != 0 {
+			f.Errorf("%d sums %s", n, when)
+		}
+	}
+	run := provdb.Run{ID: f.run, Name: "run", State: provdb.Running, Started: started}
+	f.write(&provdb.Batch{Anomalies: Records(3000, 1)})
+	f.update(run)
+	none("of a run that goes on")
+	for _, state := range []provdb.State{provdb.Finished, provdb.Failed} {
+		run.State = state
+		f.update(run)
+		f.update(run) // twice is once
+		made := read("rollups")
+		if live := read("live_rollups"); len(live) == 0 || !reflect.DeepEqual(made, live) {
+			f.Errorf("%s: %d sums were made, %d are right", state, len(made), len(live))
+		}
+	}
+	n, lost := int64(0), int64(0)
+	for _, r := range Records(3000, 1) {
+		if r.Status != provenance.Withdrawn {
+			n, lost = n+1, lost+int64(r.LostTime)
+		}
+	}
+	f.want([][]any{{n, lost}}, "SELECT sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1", int64(f.run))
+	f.write(&provdb.Batch{Anomalies: Records(1, 2)})
+	none("after more was stored")
 }
 
 func lifeCycle(f *fixture) {
