@@ -85,6 +85,9 @@ func newKeeper(ctx context.Context, flags *keeperFlags, started time.Time, info 
 	case flags.store != "" && !database:
 		return nil, usagef("records as %s are not kept on a server: leave out --store, or give --records db or both", flags.records)
 	}
+	if c, err := remotestore.Open(ctx, rundir.Owner(flags.out)); err == nil {
+		return nil, errors.Join(fmt.Errorf("%s: a run is being written there; wait for it to end, or choose another directory with --out", flags.out), c.Close())
+	}
 	k := &keeper{files: files}
 	if k.dir, err = rundir.Create(flags.out, flags.force); err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func newKeeper(ctx context.Context, flags *keeperFlags, started time.Time, info 
 		return k, nil
 	}
 	if err := k.openStore(ctx, flags, started, info); err != nil {
-		return nil, errors.Join(err, k.close())
+		return nil, errors.Join(err, k.close(), k.dir.Discard())
 	}
 	return k, nil
 }

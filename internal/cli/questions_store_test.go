@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -354,6 +356,7 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 	if err := store.UpdateRun(t.Context(), a.Run); err != nil {
 		t.Fatal(err)
 	}
+	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--force"}, "is being written", "--out")
 	sameAnswers(t, original, dir)
 	same(t, "the file itself", ask(t, "top", filepath.Join(dir, duckstore.FileName)), ask(t, "top", original))
 	if lines := askCSV(t, "diff", dir, original); len(lines) != 1 {
@@ -371,4 +374,12 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 		t.Error(err)
 	}
 	same(t, "afterwards", ask(t, "top", dir), ask(t, "top", original))
+}
+
+func TestARunThatCannotBeginLeavesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--store", "postgres://nobody@127.0.0.1:1/none"}, "127.0.0.1:1")
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is there: %v", dir, err)
+	}
 }

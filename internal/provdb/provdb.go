@@ -93,7 +93,8 @@ type Writer interface {
 	// Write stores a batch and returns nil when it is durable. What is there
 	// already is replaced: a record with the program and event id of another
 	// (of either collection), the metadata of a step, what is known of a function,
-	// counter or model. It keeps nothing of the batch.
+	// counter or model. A batch that is not valid is refused as a whole. It keeps
+	// nothing of the batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
 }
 

@@ -200,5 +200,12 @@ func (d *Dir) WriteGlobal(res *analyzer.Result) error {
 	return nil
 }
 
+// Discard removes what Create and WriteInfo made, for a run that could not begin.
+func (d *Dir) Discard() error {
+	err := errors.Join(d.RemoveSpool(), os.Remove(filepath.Join(d.path, infoFile)))
+	_ = os.Remove(d.path) // only if nothing else is in it
+	return err
+}
+
 // RemoveSpool removes what was needed only while the run went on.
 func (d *Dir) RemoveSpool() error { return os.RemoveAll(d.Spool()) }

@@ -75,7 +75,7 @@ func (w *writer) profiles(funcs []provenance.FuncStats) error {
 	return w.replace("profiles", numbers, func(add adder) error {
 		for i := range funcs {
 			f := &funcs[i]
-			row := []driver.Value{int32(w.run), int32(f.App), numbers[i].fn, int32(f.FID), f.Name, f.AnomalyMetrics != nil}
+			row := []driver.Value{int32(w.run), int32(f.App), numbers[i].fn, int64(f.FID), f.Name, f.AnomalyMetrics != nil}
 			m := f.AnomalyMetrics
 			if m == nil {
 				row = append(row, make([]driver.Value, 4+3*8)...)
@@ -152,7 +152,7 @@ func (w *writer) fresh() error {
 	}
 	tables := []table{
 		{"functions", len(f.Functions), func(i int) []driver.Value {
-			return []driver.Value{run, int32(f.Functions[i].Program), f.Functions[i].N, int32(f.Functions[i].FID), f.Functions[i].Name}
+			return []driver.Value{run, int32(f.Functions[i].Program), f.Functions[i].N, int64(f.Functions[i].FID), f.Functions[i].Name}
 		}},
 		{"paths", len(f.Paths), func(i int) []driver.Value {
 			return []driver.Value{run, int32(f.Paths[i].Program), f.Paths[i].N, f.Paths[i].Funcs}

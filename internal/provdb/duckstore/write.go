@@ -32,6 +32,9 @@ func (s *Store) locked(ctx context.Context, doing string, f func(conn *sql.Conn)
 
 // Write stores a batch.
 func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch) error {
+	if err := batch.Validate(); err != nil {
+		return s.explain("write a batch", err)
+	}
 	batch = batch.Clean()
 	return s.locked(ctx, "write a batch", func(conn *sql.Conn) error {
 		cat, err := s.catalog(ctx, conn, id)

@@ -19,6 +19,9 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 		return err
 	}
 	defer end()
+	if err := batch.Validate(); err != nil {
+		return fmt.Errorf("%s: write a batch: %w", s.name, err)
+	}
 	b := batch.Clean()
 	n := s.numbersOf(id)
 	err = s.patiently(ctx, func() error {

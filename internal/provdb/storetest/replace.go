@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -41,6 +43,25 @@ var replaceTests = []test{
 		f.wantBatch(f.run, full(12, 1))
 	}},
 	{"the last of several in a batch wins", lastWins},
+	{"a batch with a number that is none is refused as a whole", func(f *fixture) {
+		b := full(4, 1)
+		b.Anomalies[2].OutlierScore = math.NaN()
+		if err := f.store.Write(f.Context(), f.run, b); err == nil || !strings.Contains(err.Error(), b.Anomalies[2].EventID) {
+			f.Errorf("got %v, want an error that names %s", err, b.Anomalies[2].EventID)
+		}
+		b = full(4, 1)
+		b.Functions[0].RuntimeProfile.Exclusive.Mean = math.Inf(1)
+		if err := f.store.Write(f.Context(), f.run, b); err == nil {
+			f.Error("an infinite mean was stored")
+		}
+		f.wantBatch(f.run, &provdb.Batch{})
+	}},
+	{"functions have any number", func(f *fixture) {
+		r := Records(1, 1)[0]
+		r.FID, r.CallStack[0].FID = math.MaxInt64, math.MaxInt64
+		f.write(records(r))
+		f.wantBatch(f.run, records(r))
+	}},
 	{"the same event id in two programs is two events", func(f *fixture) {
 		a, b := Records(1, 5)[0], Records(1, 5)[0]
 		b.PID = 1

@@ -15,7 +15,7 @@ CREATE TABLE functions (
     run  INTEGER NOT NULL,
     pid  INTEGER NOT NULL,
     fn   INTEGER NOT NULL, -- 1, 2, 3 … within the program
-    fid  INTEGER NOT NULL, -- number of the schema
+    fid  BIGINT NOT NULL, -- number of the schema
     name VARCHAR NOT NULL
 );
 
@@ -101,7 +101,7 @@ CREATE TABLE metadata (
 );
 
 CREATE TABLE profiles (
-    run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, fid INTEGER NOT NULL, fname VARCHAR NOT NULL,
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, fid BIGINT NOT NULL, fname VARCHAR NOT NULL,
     anomalies BOOLEAN NOT NULL, -- false: the columns up to severity_stddev mean nothing
     first_io_step BIGINT, last_io_step BIGINT, min_timestamp BIGINT, max_timestamp BIGINT,
     anomaly_accumulate DOUBLE, anomaly_count DOUBLE, anomaly_kurtosis DOUBLE, anomaly_maximum DOUBLE, anomaly_mean DOUBLE, anomaly_minimum DOUBLE, anomaly_skewness DOUBLE, anomaly_stddev DOUBLE,
