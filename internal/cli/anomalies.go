@@ -37,7 +37,7 @@ func (a *anomalyFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&a.score, "min-score", 0, "at least this score")
 	f.BoolVar(&a.normal, "normal", false, "list the typical executions that were kept instead of anomalies")
 	f.BoolVar(&a.withdrawn, "withdrawn", false, "list also what was flagged during the run and withdrawn at its end")
-	f.StringVar(&a.order, "order", "severity", "what comes first: most severity, lost, score or exclusive, or the earliest time")
+	f.StringVar(&a.order, "order", "severity", "what comes first: most severity, lost or score, or the earliest time")
 	f.IntVar(&a.limit, "limit", 20, "rows of the answer")
 	f.IntVar(&a.offset, "offset", 0, "rows to leave out first, for the next page")
 }

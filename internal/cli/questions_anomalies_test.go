@@ -13,11 +13,10 @@ import (
 // listed orders records as `anomalies` lists them.
 func listed(records []kept, order string) []kept {
 	value := map[string]func(k *kept) float64{
-		"severity":  func(k *kept) float64 { return -k.Severity },
-		"lost":      func(k *kept) float64 { return -float64(k.Lost) },
-		"score":     func(k *kept) float64 { return -k.Score },
-		"exclusive": func(k *kept) float64 { return -float64(k.Exclusive) },
-		"time":      func(k *kept) float64 { return float64(k.Entry) },
+		"severity": func(k *kept) float64 { return -k.Severity },
+		"lost":     func(k *kept) float64 { return -float64(k.Lost) },
+		"score":    func(k *kept) float64 { return -k.Score },
+		"time":     func(k *kept) float64 { return float64(k.Entry) },
 	}[order]
 	slices.SortFunc(records, func(a, b kept) int {
 		stepA, rowA := a.place()
@@ -66,7 +65,7 @@ func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
 	}
 	at := func(seconds float64) int64 { return begin + int64(seconds*1e6) }
 
-	for _, order := range []string{"severity", "lost", "score", "exclusive", "time"} {
+	for _, order := range []string{"severity", "lost", "score", "time"} {
 		f((*kept).counts, "--order", order)
 	}
 	f(func(k *kept) bool { return !k.Normal }, "--withdrawn")
@@ -134,7 +133,7 @@ func TestFiltersThatMakeNoSenseAreExplained(t *testing.T) {
 	f(`--until: "NaN" is no time`, "--until", "NaN")
 	f(`--min-severity: "1e300" is no time`, "--min-severity", "1e300")
 	f(`--min-lost: "much" is no time`, "--min-lost", "much")
-	f(`order "beauty" is none of exclusive, lost, score, severity, time`, "--order", "beauty")
+	f(`order "beauty" is none of lost, score, severity, time`, "--order", "beauty")
 	f("cannot be negative", "--limit", "-1")
 	f("cannot be negative", "--offset", "-1")
 	f(`format "xml" is none of`, "--format", "xml")

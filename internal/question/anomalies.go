@@ -26,7 +26,7 @@ type Filter struct {
 	Score     float64
 	Withdrawn bool // also those that were withdrawn
 	Program   *trace.Program
-	Order     string // severity, lost, score, time, exclusive
+	Order     string // severity, lost, score or time
 	Limit     int
 	Offset    int
 }
@@ -34,11 +34,10 @@ type Filter struct {
 // anomalyOrder are the orders of executions. The columns that follow make them
 // total, so that pages do not overlap.
 var anomalyOrder = map[string]string{
-	"severity":  "outlier_severity DESC",
-	"lost":      "lost_time DESC",
-	"score":     "outlier_score DESC",
-	"exclusive": "runtime_exclusive DESC",
-	"time":      "entry",
+	"severity": "outlier_severity DESC",
+	"lost":     "lost_time DESC",
+	"score":    "outlier_score DESC",
+	"time":     "entry",
 }
 
 const orderTies = ", run, pid, rid, ev_step, ev_row, ev_text"

@@ -150,6 +150,13 @@ func askAll(b *testing.B, a *question.Asker, rate float64) {
 		{"anomalies/step", filter(func(f *question.Filter) { f.Steps = &question.Range{First: 500, Last: 600} })},
 		{"anomalies/since", filter(func(f *question.Filter) { f.Since = &since })},
 		{"anomalies/severity", filter(func(f *question.Filter) { f.Severity = 500_000; f.Order = "time" })},
+		{"anomalies/one-host", filter(func(f *question.Filter) { f.Host = "node0123" })},
+		{"anomalies/one-rank", filter(func(f *question.Filter) { f.Ranks = []question.Range{{First: 7, Last: 7}}; f.Order = "time" })},
+		{"anomalies/one-step", filter(func(f *question.Filter) { f.Steps = &question.Range{First: 5, Last: 5} })},
+		{"anomalies/score", filter(func(f *question.Filter) { f.Score = 19.9; f.Order = "time" })},
+		{"anomalies/lost", filter(func(f *question.Filter) { f.Lost = 90_000; f.Order = "score" })},
+		{"anomalies/withdrawn", filter(func(f *question.Filter) { f.Withdrawn = true })},
+		{"anomalies/normal", filter(func(f *question.Filter) { f.Normal = true })},
 		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // it takes that of b
 		{"func/profile", func() error { return rows(a.Profile(ctx, f)) }},
 		{"func/ranks", func() error { return rows(a.OverRanks(ctx, f, 20)) }},

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -52,6 +53,36 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportMetric(float64(n*records)/ours.Seconds(), "records/s")
 	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio-to-bare-COPY")
+}
+
+// BenchmarkDisk tells how much smaller the tables and indexes are than the records
+// as JSON.
+func BenchmarkDisk(b *testing.B) {
+	all := storetest.Records(5*provdb.DefaultSize, 1)
+	var text bytes.Buffer
+	asJSON := 0
+	for _, r := range all {
+		text.Reset()
+		if err := r.WriteJSON(&text); err != nil {
+			b.Fatal(err)
+		}
+		asJSON += text.Len()
+	}
+	for b.Loop() {
+		s := open(b, pgtest.Shared(b).Database(b), Options{})
+		id := newRun(b, s, "run")
+		for batch := range slices.Chunk(all, provdb.DefaultSize) {
+			write(b, s, id, &provdb.Batch{Anomalies: batch})
+		}
+		var size int64
+		err := s.pool.QueryRow(b.Context(), `SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+			WHERE relnamespace = 'chimbuko'::regnamespace AND relkind = 'r'`).Scan(&size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(asJSON)/float64(size), "json-bytes/db-byte")
+		b.ReportMetric(float64(size)/float64(len(all)), "db-bytes/record")
+	}
 }
 
 func preparedRows(b *testing.B, records []*provenance.Record) [][]any {
