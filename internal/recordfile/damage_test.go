@@ -122,12 +122,11 @@ func TestLinksToFilesAndDirectoriesAreFollowed(t *testing.T) {
 		os.Mkdir(filepath.Join(dir, "0"), 0o755),
 		os.Symlink(there, filepath.Join(dir, "0", "3")),
 		os.Symlink(file, filepath.Join(there, "8.normalexecs.json")),
-		os.Symlink(file+"-nowhere", filepath.Join(there, "9.normalexecs.json")),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := read(t, dir); len(a.steps) != 2 || len(a.errs) > 0 || len(a.noted()) != 1 {
+	if a := read(t, dir); len(a.steps) != 2 || len(a.errs) > 0 || len(a.noted()) > 0 {
 		t.Errorf("%d steps, want 2; errors %v, notes %v", len(a.steps), a.errs, a.noted())
 	}
 }
@@ -160,15 +159,11 @@ func TestADirectoryWithoutRecordsIsAnError(t *testing.T) {
 }
 
 func TestAFileThatCannotBeReadIsAnErrorOfItsOwn(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("SKIP: nothing is forbidden to root")
-	}
-	dir := store(t, "[]", t.TempDir(), "0", "3", "7.anomalies.json")
-	store(t, "["+minimal(3, "3:8:1", "")+"]", dir, "0", "3", "8.normalexecs.json")
-	if err := os.Chmod(filepath.Join(dir, "0", "3", "7.anomalies.json"), 0); err != nil {
+	dir := store(t, "["+minimal(3, "3:8:1", "")+"]", t.TempDir(), "0", "3", "8.normalexecs.json")
+	if err := os.Symlink("gone", filepath.Join(dir, "0", "3", "7.anomalies.json")); err != nil {
 		t.Fatal(err)
 	}
-	if a := read(t, dir); len(a.steps) != 1 || len(a.errs) != 1 || !errors.Is(a.errs[0], fs.ErrPermission) {
+	if a := read(t, dir); len(a.steps) != 1 || len(a.errs) != 1 || !errors.Is(a.errs[0], fs.ErrNotExist) {
 		t.Errorf("%d steps, errors %v", len(a.steps), a.errs)
 	}
 }

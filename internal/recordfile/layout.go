@@ -216,5 +216,5 @@ func isFile(path string, e fs.DirEntry) bool {
 		return e.Type().IsRegular()
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	return err != nil || info.Mode().IsRegular() // an error is told when the file is opened
 }

@@ -57,6 +57,7 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 	} else {
 		e.prefix = r.EventID[:strings.LastIndexByte(r.EventID, ':')+1]
 	}
+	e.exact = e.exact && r.Version == int(int32(r.Version))
 	fn := e.cat.Func(r.PID, r.FID, r.Func)
 	e.frames(&e.stack, r.CallStack)
 	e.execs()

@@ -240,7 +240,7 @@ func TestOddIDsAndNumbers(t *testing.T) {
 	records := storetest.Records(6, 1)
 	for i, change := range []func(r *provenance.Record){
 		long("a"), long("b"),
-		func(r *provenance.Record) { r.PID = 1<<32 - 1 },
+		func(r *provenance.Record) { r.PID = 1<<31 - 1 },
 		func(r *provenance.Record) { r.Version = 1 << 40 },
 		func(r *provenance.Record) { r.FID = 1 << 40 },
 		func(r *provenance.Record) { r.GPUParent = []any{"a\x00", 1.5} },

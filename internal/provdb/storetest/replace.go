@@ -56,9 +56,9 @@ var replaceTests = []test{
 		}
 		f.wantBatch(f.run, &provdb.Batch{})
 	}},
-	{"functions have any number", func(f *fixture) {
+	{"functions and versions have any number", func(f *fixture) {
 		r := Records(1, 1)[0]
-		r.FID, r.CallStack[0].FID = math.MaxInt64, math.MaxInt64
+		r.FID, r.CallStack[0].FID, r.Version = math.MaxInt64, math.MaxInt64, 1<<40
 		f.write(records(r))
 		f.wantBatch(f.run, records(r))
 	}},
