@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
@@ -73,18 +74,35 @@ func (p storePlace) open(ctx context.Context) (r provdb.Reader, closeStore func(
 		}
 		return s, s.Close, nil
 	}
-	s, err := duckstore.Open(ctx, p.file, duckstore.Options{ReadOnly: true})
-	if err == nil {
-		return s, s.Close, nil
+	return p.openFile(ctx)
+}
+
+// patience is how long a process may take to give a file up, or to offer answers.
+const patience = 3 * time.Second
+
+// openFile opens the file, or asks the process that owns it. An owner that just
+// begins or ends does neither for a moment.
+func (p storePlace) openFile(ctx context.Context) (provdb.Reader, func() error, error) {
+	for begin := time.Now(); ; {
+		s, err := duckstore.Open(ctx, p.file, duckstore.Options{ReadOnly: true})
+		if err == nil {
+			return s, s.Close, nil
+		}
+		if !errors.Is(err, provdb.ErrInUse) {
+			return nil, nil, err
+		}
+		c, remoteErr := remotestore.Open(ctx, p.owner)
+		if remoteErr == nil {
+			return c, c.Close, nil
+		}
+		away := errors.Is(remoteErr, remotestore.ErrGone) || errors.Is(remoteErr, provdb.ErrNotFound)
+		if !away || time.Since(begin) > patience {
+			return nil, nil, fmt.Errorf("%w; it could not be asked either: %w", err, remoteErr)
+		}
+		if err := sleep(ctx, patience/50); err != nil {
+			return nil, nil, err
+		}
 	}
-	if !errors.Is(err, provdb.ErrInUse) {
-		return nil, nil, err
-	}
-	c, remoteErr := remotestore.Open(ctx, p.owner)
-	if remoteErr != nil {
-		return nil, nil, fmt.Errorf("%w; it could not be asked either: %w", err, remoteErr)
-	}
-	return c, c.Close, nil
 }
 
 // isServer tells the URL of a server from a path.
