@@ -39,6 +39,8 @@ for ui.perfetto.dev, chrome for chrome://tracing and other viewers.` + whereHelp
 		}
 		return exportRun(ctx, env, a, to, args[0])
 	})
+	q.timeout = 0 // a large run takes its time
+	cmd.Flags().Lookup("timeout").DefValue = "0s"
 	for _, name := range []string{"format", "output"} {
 		_ = cmd.Flags().MarkHidden(name) // known flags can be hidden
 	}
