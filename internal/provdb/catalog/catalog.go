@@ -70,7 +70,7 @@ type pathKey struct {
 
 type sampleKey struct {
 	program trace.Program
-	state   string // time, fields and values
+	state   [sha256.Size]byte // hash of time, fields and values
 }
 
 type modelKey struct {
@@ -92,7 +92,7 @@ type Catalog struct {
 	numFuncs   map[trace.Program]int32
 	numPaths   map[trace.Program]int32
 	versions   map[version]int32
-	samples    map[sampleKey]int32
+	samples    [2]map[sampleKey]int32 // the newer half of those that are known, and the older
 	numSamples map[trace.Program]int32
 	fresh      Entries
 
@@ -119,7 +119,7 @@ func New(known Entries) *Catalog {
 	c := &Catalog{
 		funcs: make(map[funcKey]int32), paths: make(map[pathKey]int32), models: make(map[modelKey]int32),
 		numFuncs: make(map[trace.Program]int32), numPaths: make(map[trace.Program]int32), versions: make(map[version]int32),
-		samples: make(map[sampleKey]int32), numSamples: make(map[trace.Program]int32), last: make(map[version]lastModel),
+		samples: [2]map[sampleKey]int32{{}, {}}, numSamples: make(map[trace.Program]int32), last: make(map[version]lastModel),
 	}
 	c.Load(known)
 	return c
@@ -141,7 +141,7 @@ func (c *Catalog) Load(known Entries) {
 		c.versions[v] = max(c.versions[v], m.N)
 	}
 	for _, x := range known.Samples {
-		c.samples[sampleKey{x.Program, string(c.stateBytes(&x.State))}] = x.N
+		c.keepSample(c.sampleKey(x.Program, &x.State), x.N)
 		c.numSamples[x.Program] = max(c.numSamples[x.Program], x.N)
 	}
 }
@@ -218,23 +218,37 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 	if state == nil {
 		return 0
 	}
-	b := c.stateBytes(state)
-	if n, ok := c.samples[sampleKey{program, string(b)}]; ok {
-		return n
+	key := c.sampleKey(program, state)
+	for _, half := range c.samples {
+		if n, ok := half[key]; ok {
+			return n
+		}
 	}
 	c.numSamples[program]++
 	n := c.numSamples[program]
-	c.samples[sampleKey{program, string(b)}] = n
+	c.keepSample(key, n)
 	c.fresh.Samples = append(c.fresh.Samples, Sample{program, n, *state})
 	return n
 }
 
-func (c *Catalog) stateBytes(state *provenance.NodeState) []byte {
+// MaxSamples is about how many states are known at a time: there is a new one for
+// each node and step, and only neighbouring records share it. One that was forgotten
+// gets another number.
+const MaxSamples = 1 << 16
+
+func (c *Catalog) keepSample(key sampleKey, n int32) {
+	if len(c.samples[0]) >= MaxSamples/2 {
+		c.samples = [2]map[sampleKey]int32{{}, c.samples[0]}
+	}
+	c.samples[0][key] = n
+}
+
+func (c *Catalog) sampleKey(program trace.Program, state *provenance.NodeState) sampleKey {
 	c.key = binary.LittleEndian.AppendUint64(c.key[:0], uint64(state.Timestamp))
 	for _, s := range state.Data {
 		c.key = binary.LittleEndian.AppendUint64(append(append(c.key, s.Field...), 0), s.Value)
 	}
-	return c.key
+	return sampleKey{program, sha256.Sum256(c.key)}
 }
 
 // Add numbers all that the batch refers to.

@@ -177,3 +177,21 @@ func TestACatalogGoesOnWhereAnotherEnded(t *testing.T) {
 		t.Errorf("the next state is %d, want 2", got)
 	}
 }
+
+func TestStatesOfLongAgoAreForgotten(t *testing.T) {
+	c := catalog.New(catalog.Entries{})
+	state := func(i int) *provenance.NodeState { return &provenance.NodeState{Timestamp: trace.Micros(i)} }
+	for i := 1; i <= 2*catalog.MaxSamples; i++ {
+		if got := c.Sample(0, state(i)); got != int32(i) {
+			t.Fatalf("state %d has number %d", i, got)
+		}
+		c.Fresh()
+	}
+	recent := 2*catalog.MaxSamples - catalog.MaxSamples/4
+	if got := c.Sample(0, state(recent)); got != int32(recent) {
+		t.Errorf("a recent one has number %d, want %d", got, recent)
+	}
+	if got := c.Sample(0, state(1)); got != 2*catalog.MaxSamples+1 {
+		t.Errorf("the first has number %d, want a new one, %d", got, 2*catalog.MaxSamples+1)
+	}
+}

@@ -35,7 +35,9 @@ func (c *Catalog) forget() {
 		c.versions[v]--
 	}
 	for _, x := range fresh.Samples {
-		delete(c.samples, sampleKey{x.Program, string(c.stateBytes(&x.State))})
+		for _, half := range c.samples {
+			delete(half, c.sampleKey(x.Program, &x.State))
+		}
 		c.numSamples[x.Program]--
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -180,7 +181,8 @@ func load(ctx context.Context, tx pgx.Tx, id provdb.RunID, cat *catalog.Catalog)
 	if err != nil {
 		return err
 	}
-	err = each(ctx, tx, `SELECT x.pid, x.sample, x."timestamp", x.state FROM samples x`+ofProgram+"x.sample > coalesce(known.n, 0)",
+	err = each(ctx, tx, `SELECT x.pid, x.sample, x."timestamp", x.state FROM samples x`+ofProgram+fmt.Sprintf(`x.sample > coalesce(known.n, 0)
+		AND x.sample > (SELECT max(sample) - %d FROM samples m WHERE m.run = x.run AND m.pid = x.pid)`, catalog.MaxSamples),
 		programs(marks.Samples), func(rows pgx.Rows) (e catalog.Entries, err error) {
 			var pid int32
 			var state []byte
