@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provdb/catalog"
@@ -113,24 +114,24 @@ func (e *encoder) place(m map[string]any, step, row, id string) {
 		m[step], m[row] = nil, nil
 		return
 	}
-	m[step], m[row] = int32(s-e.step), r-e.row
+	m[step], m[row] = boxed(s-e.step), boxed(r-e.row)
 }
 
 // span sets the time of a call, relative to the record's.
 func (e *encoder) span(m map[string]any, entry, exit trace.Micros) {
-	m["at"] = int64(entry - e.r.Entry)
+	m["at"] = boxed(int64(entry - e.r.Entry))
 	if exit == 0 {
 		m["duration"] = nil
 		return
 	}
-	m["duration"] = int64(exit - entry)
+	m["duration"] = boxed(int64(exit - entry))
 }
 
 func (e *encoder) frames(l *list, frames []provenance.StackEntry) {
 	l.reset()
 	for i := range frames {
 		f, m := &frames[i], l.next()
-		m["fn"] = e.cat.Func(e.r.PID, f.FID, f.Func)
+		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
 		e.place(m, "step", "row", f.EventID)
 		e.span(m, f.Entry, f.Exit)
 		m["anomalous"] = f.IsAnomaly
@@ -141,7 +142,7 @@ func (e *encoder) execs() {
 	e.window.reset()
 	for i := range e.r.EventWindow.Execs {
 		f, m := &e.r.EventWindow.Execs[i], e.window.next()
-		m["fn"] = e.cat.Func(e.r.PID, f.FID, f.Func)
+		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
 		e.place(m, "step", "row", f.EventID)
 		if f.ParentID == "root" {
 			m["parent_step"], m["parent_row"] = nil, nil
@@ -163,7 +164,7 @@ func (e *encoder) messages() {
 			own, partner = partner, own
 		}
 		e.exact = e.exact && (received || c.Type == "SEND") && own == e.r.RID && c.PID == e.r.PID && c.RID == e.r.RID && c.TID == e.r.TID
-		m["received"], m["partner"], m["bytes"], m["tag"] = received, int32(partner), c.Bytes, c.Tag
+		m["received"], m["partner"], m["bytes"], m["tag"] = received, boxed(int64(partner)), c.Bytes, boxed(int64(c.Tag))
 		m["at"] = int64(c.Timestamp - e.r.Entry)
 		e.place(m, "step", "row", c.Exec)
 	}
@@ -218,4 +219,24 @@ func emptyNull(s string) driver.Value {
 		return nil
 	}
 	return s
+}
+
+// boxes hold small numbers, so that they need no memory of their own as values of
+// a map.
+var boxes = sync.OnceValue(func() *[1 << 14]any {
+	all := new([1 << 14]any)
+	for i := range all {
+		all[i] = int64(i - lowestBox)
+	}
+	return all
+})
+
+const lowestBox = 1 << 11
+
+// boxed is n as a value of any.
+func boxed(n int64) any {
+	if all := boxes(); n >= -lowestBox && n < int64(len(all))-lowestBox {
+		return all[n+lowestBox]
+	}
+	return n
 }
