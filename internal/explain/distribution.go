@@ -17,7 +17,7 @@ const maxRows = 20
 
 func (p *page) distribution() {
 	own := max(0, float64(p.RuntimeExclusive))
-	if p.model.moments != nil {
+	if p.model.Moments != nil {
 		p.momentsText()
 		return
 	}
@@ -26,7 +26,7 @@ func (p *page) distribution() {
 		return
 	}
 	at, below, above := p.model.binOf(own), 0.0, 0.0
-	for i, n := range p.model.counts {
+	for i, n := range p.model.Counts {
 		switch {
 		case i < at:
 			below += n
@@ -34,16 +34,16 @@ func (p *page) distribution() {
 			above += n
 		}
 	}
-	p.heading("%s of the function, by their own time: %s shorter, %s longer than this one", plural(p.model.total, "call"),
+	p.heading("%s of the function, by their own time: %s shorter, %s longer than this one", plural(p.model.Total, "call"),
 		grouped(below), grouped(above))
 	p.bars(own, " ◄ this one")
 }
 
 func (p *page) momentsText() {
-	s := p.model.moments
+	s := p.model.Moments
 	p.heading("The calls of the function, by their own time")
 	p.text("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", plural(*s.Count, "call"),
-		span(s.Minimum), span(s.Maximum), span(*s.Mean), span(*s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
+		span(s.Minimum), span(s.Maximum), span(*s.Mean), span(s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
 }
 
 // bars draws the histogram, with a mark at the row of a time.
@@ -75,9 +75,9 @@ func (p *page) bars(own float64, mark string) {
 // own.
 func (m *model) rows(own float64) []row {
 	low, high := math.Inf(1), own
-	for i, n := range m.counts {
+	for i, n := range m.Counts {
 		if n > 0 {
-			low, high = min(low, m.edges[i]), max(high, m.edges[i+1])
+			low, high = min(low, m.Edges[i]), max(high, m.Edges[i+1])
 		}
 	}
 	low = min(low, own)
@@ -121,8 +121,8 @@ func logScale(level int) func(float64) float64 {
 func (m *model) group(own float64, scale func(float64) float64) []row {
 	var rows []row
 	last, bin := 0.0, m.binOf(own)
-	for i, n := range m.counts {
-		from, to, self := m.edges[i], m.edges[i+1], i == bin
+	for i, n := range m.Counts {
+		from, to, self := m.Edges[i], m.Edges[i+1], i == bin
 		if n == 0 && !self {
 			continue
 		}
@@ -138,7 +138,7 @@ func (m *model) group(own float64, scale func(float64) float64) []row {
 	switch bin {
 	case -1:
 		rows = append([]row{self}, rows...)
-	case len(m.counts):
+	case len(m.Counts):
 		rows = append(rows, self)
 	}
 	return withGaps(rows)

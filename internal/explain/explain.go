@@ -42,7 +42,7 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 		o.Width = DefaultWidth
 	}
 	o.Width = min(max(o.Width, minWidth), maxWidth)
-	p := &page{Record: r, Options: o, model: parseModel(r.AlgoParams)}
+	p := &page{Record: r, Options: o, model: model{provenance.ReadModel(r.AlgoParams)}}
 	p.summary()
 	p.stack("Call stack", r.CallStack)
 	p.window()
@@ -58,15 +58,15 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 // WriteModel draws the times of a function's calls that its model params tells:
 // bars of a histogram, or a line of moments. Of an unknown model it says so.
 func WriteModel(w io.Writer, params json.RawMessage, width int) error {
-	p := &page{Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)}, model: parseModel(params)}
-	typical, _, ok := p.model.typical()
+	p := &page{Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)}, model: model{provenance.ReadModel(params)}}
+	typical, _, ok := p.model.Typical()
 	switch {
-	case p.model.moments != nil:
+	case p.model.Moments != nil:
 		p.momentsText()
 	case !ok:
 		p.heading("No model of the function is known.")
 	default:
-		p.heading("%s of the function, by their own time", plural(p.model.total, "call"))
+		p.heading("%s of the function, by their own time", plural(p.model.Total, "call"))
 		p.bars(typical, " ◄ median")
 	}
 	_, err := w.Write(p.out.Bytes())
@@ -152,13 +152,13 @@ func (p *page) tookText() string {
 }
 
 func (p *page) typicalText(own float64) string {
-	value, count, ok := p.model.typical()
+	value, count, ok := p.model.Typical()
 	if !ok {
 		return "what is typical cannot be said: " + p.model.absence()
 	}
 	what := fmt.Sprintf("the typical %s (median of %s)", span(value), plural(count, "call"))
-	if s := p.model.moments; s != nil {
-		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)", span(value), span(*s.Stddev), plural(count, "call"))
+	if s := p.model.Moments; s != nil {
+		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)", span(value), span(s.Stddev), plural(count, "call"))
 	}
 	ratio := own / value
 	switch {
@@ -219,7 +219,7 @@ func (p *page) factsText() string {
 	score := "no score"
 	if p.OutlierScore >= 0 {
 		score = "score " + threeDigits(p.OutlierScore)
-		if limit := p.model.limit; limit != nil {
+		if limit := p.model.Limit; limit != nil {
 			score += " (threshold " + threeDigits(*limit) + ")"
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/explain"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -167,14 +167,13 @@ func change(key pathKey, sides [2]*side) Change {
 // distance is the largest difference of the cumulative shares of two histograms.
 // Within a bin the share grows evenly.
 func distance(a, b json.RawMessage) (float64, bool) {
-	edgesA, countsA, okA := explain.Histogram(a)
-	edgesB, countsB, okB := explain.Histogram(b)
-	if !okA || !okB {
+	ma, mb := provenance.ReadModel(a), provenance.ReadModel(b)
+	if len(ma.Counts) == 0 || len(mb.Counts) == 0 {
 		return 0, false
 	}
 	most := 0.0
-	for _, x := range append(slices.Clone(edgesA), edgesB...) {
-		most = max(most, math.Abs(below(x, edgesA, countsA)-below(x, edgesB, countsB)))
+	for _, x := range append(slices.Clone(ma.Edges), mb.Edges...) {
+		most = max(most, math.Abs(below(x, ma.Edges, ma.Counts)-below(x, mb.Edges, mb.Counts)))
 	}
 	return most, true
 }

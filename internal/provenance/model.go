@@ -1,0 +1,128 @@
+package provenance
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// Model is what algo_params tells of a function's times: a histogram, moments, or
+// nothing that is known.
+type Model struct {
+	// Edges are in microseconds, in ascending order, one more than Counts; both are
+	// empty without a histogram.
+	Edges, Counts []float64
+	Total         float64 // of Counts
+	Moments       *Moments
+	Limit         *float64 // score from which on a call is flagged
+	Given         bool     // there is something, if only of an unknown kind
+
+	least, most *float64 // times, where the histogram tells
+}
+
+// Moments are RunStats in the form of the schema.
+type Moments struct {
+	Count    *float64 `json:"count"`
+	Kurtosis float64  `json:"kurtosis"`
+	Maximum  float64  `json:"maximum"`
+	Mean     *float64 `json:"mean"`
+	Minimum  float64  `json:"minimum"`
+	Skewness float64  `json:"skewness"`
+	Stddev   float64  `json:"stddev"`
+}
+
+// bins are a histogram in either layout of the schema.
+type bins struct {
+	Counts []float64 `json:"Histogram Bin Counts"`
+	Edges  []float64 `json:"Histogram Bin Edges"`
+
+	EvenCounts []float64 `json:"Bin Counts"`
+	First      float64   `json:"First edge"`
+	Width      float64   `json:"Bin width"`
+
+	Least *float64 `json:"Min"`
+	Most  *float64 `json:"Max"`
+}
+
+// ReadModel reads algo_params, in any layout of the schema. What makes no sense is
+// not known.
+func ReadModel(params json.RawMessage) Model {
+	var in struct {
+		Moments
+		Histogram *bins    `json:"histogram"`
+		Limit     *float64 `json:"internal_global_threshold"`
+	}
+	m := Model{Given: len(params) > 0 && string(params) != "null"}
+	if json.Unmarshal(params, &in) != nil {
+		return m
+	}
+	s := &in.Moments
+	switch {
+	case in.Histogram != nil && m.take(in.Histogram):
+		m.Limit = in.Limit
+	case s.Count != nil && s.Mean != nil && *s.Count > 0:
+		m.Moments = s
+	}
+	return m
+}
+
+// take makes b the histogram of m, unless it makes no sense.
+func (m *Model) take(b *bins) bool {
+	edges, counts := b.Edges, b.Counts
+	if len(counts) == 0 {
+		counts, edges = b.EvenCounts, make([]float64, len(b.EvenCounts)+1)
+		for i := range edges {
+			edges[i] = b.First + float64(float64(i)*b.Width)
+		}
+	}
+	total := 0.0
+	for _, n := range counts {
+		if n < 0 {
+			return false
+		}
+		total += n
+	}
+	if len(edges) != len(counts)+1 || !slices.IsSorted(edges) || !(total > 0) {
+		return false
+	}
+	for _, v := range []float64{total, edges[0], edges[len(edges)-1]} {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return false
+		}
+	}
+	m.Edges, m.Counts, m.Total = edges, counts, total
+	m.least, m.most = b.Least, b.Most
+	return true
+}
+
+// Typical returns the time in microseconds that is typical of the function, and
+// the number of calls that it was learned from: the median of a histogram, the mean
+// of moments. It is not ok where nothing is known.
+func (m *Model) Typical() (value, count float64, ok bool) {
+	if m.Moments != nil {
+		return *m.Moments.Mean, *m.Moments.Count, true
+	}
+	sum := 0.0
+	for i, n := range m.Counts {
+		if n > 0 && sum+n >= m.Total/2 {
+			low, width := m.Edges[i], m.Edges[i+1]-m.Edges[i]
+			if width == 1 { // it holds one whole number
+				return low, m.Total, true
+			}
+			return m.within(low + float64(width*max(0, (m.Total/2-sum)/n))), m.Total, true
+		}
+		sum += n
+	}
+	return 0, 0, false
+}
+
+// within keeps a time in the range of those that were seen.
+func (m *Model) within(v float64) float64 {
+	if m.least != nil {
+		v = max(v, *m.least)
+	}
+	if m.most != nil {
+		v = min(v, *m.most)
+	}
+	return v
+}
