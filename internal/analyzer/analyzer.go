@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -35,19 +36,7 @@ type RecordSink interface {
 }
 
 // Progress is told how far the work has come, between two steps.
-type Progress func(done Totals)
-
-// Totals are the sums over everything read so far.
-type Totals struct {
-	Pass    int   `json:"-"`
-	Steps   int   `json:"steps"` // of all ranks together
-	Events  int64 `json:"events"`
-	Calls   int64 `json:"calls"`
-	Flagged int64 `json:"flagged"`
-	Ranks   int   `json:"ranks"`
-	// Begin is the time of the first event of all.
-	Begin trace.Micros `json:"begin_us"`
-}
+type Progress func(done summary.Totals)
 
 // Analyzer analyses recorded traces.
 type Analyzer struct {
@@ -57,7 +46,7 @@ type Analyzer struct {
 	models    *Models
 	sources   []*source
 	uncoupled []*regexp.Regexp
-	totals    Totals
+	totals    summary.Totals
 }
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
@@ -85,7 +74,7 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 		if err := a.pass(ctx, inputs, 1, a.learnOnly); err != nil {
 			return nil, err
 		}
-		a.totals = Totals{}
+		a.totals = summary.Totals{}
 	}
 	defer a.closeSpools()
 	if err := a.pass(ctx, inputs, a.cfg.Passes, a.learnAndJudge); err != nil {
@@ -199,9 +188,7 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 			a.totals.Steps++
 		}
 		for _, r := range s.active {
-			if a.totals.Begin == 0 || r.start != 0 && r.start < a.totals.Begin {
-				a.totals.Begin = r.start
-			}
+			a.totals.Started(r.start)
 			r.merge(a.models, frozen, profile)
 			if a.frugal() {
 				r.dropDeltas()

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tracetest"
 )
@@ -54,11 +55,18 @@ func analyse(t *testing.T, datasets []string, change func(*analyzer.Config)) ana
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteGlobal(res); err != nil {
+	known, err := res.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteGlobal(known); err != nil {
 		t.Fatal(err)
 	}
 	return analysed{res, path}
 }
+
+// learned is the model of the function of that number.
+func (a analysed) learned(i int) *outlier.Model { return a.Models.Functions()[i].Learned() }
 
 // records returns all records of a collection.
 func (a analysed) records(t *testing.T, collection string) (all []provenance.Record) {
@@ -270,10 +278,10 @@ func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
 func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
 	for _, samples := range []int{1, 30, 1 << 30} {
 		a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.MinSamples = samples })
-		calls, learned := 0.0, uint64(0)
-		for _, f := range a.Functions {
-			calls += f.Exclusive.N
-			learned += f.Learned().Count()
+		calls, learned := uint64(0), uint64(0)
+		for i, f := range a.Functions {
+			calls += f.Exclusive.Count()
+			learned += a.learned(i).Count()
 		}
 		if int64(calls) != a.Totals.Calls || int64(learned) != a.Totals.Calls || a.Totals.Calls != 65950/2 {
 			t.Errorf("at least %d samples: %d calls, %v in profiles, %d in models, want 32975", samples, a.Totals.Calls, calls, learned)
@@ -295,8 +303,8 @@ func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
 	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
 		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
 	}
-	for _, f := range a.Functions {
-		if f.Name == "run_step(int) [{gpuapp.cu} {80,0}]" && f.Learned().Count() != 0 {
+	for i, f := range a.Functions {
+		if f.Name == "run_step(int) [{gpuapp.cu} {80,0}]" && a.learned(i).Count() != 0 {
 			t.Error("a frozen model learned")
 		}
 	}
@@ -323,8 +331,8 @@ func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
 		}
 	}
 	for _, f := range a.Functions {
-		if strings.HasPrefix(f.Name, "table_lookup") && f.Exclusive.N != 23936 {
-			t.Errorf("profile of %s has %v calls, want 23936", f.Name, f.Exclusive.N)
+		if strings.HasPrefix(f.Name, "table_lookup") && f.Exclusive.Count() != 23936 {
+			t.Errorf("profile of %s has %v calls, want 23936", f.Name, f.Exclusive.Count())
 		}
 	}
 }
@@ -454,7 +462,7 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 			held := make(map[int]uint64)
 			cfg := analyzer.Default()
 			cfg.SpoolDir = t.TempDir()
-			look := func(done analyzer.Totals) {
+			look := func(done summary.Totals) {
 				if done.Steps == 200 || done.Steps == 2000 {
 					var m runtime.MemStats
 					runtime.GC()

@@ -51,7 +51,11 @@ func BenchmarkAnalyze(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := dir.WriteGlobal(res); err != nil {
+				known, err := res.Collections()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := dir.WriteGlobal(known); err != nil {
 					b.Fatal(err)
 				}
 				events += res.Totals.Events

@@ -247,9 +247,9 @@ func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
 	}
 	p.call(9, 9000)
 	a := analyse(t, p.write(t), nil)
-	names := make(map[string]float64)
+	names := make(map[string]uint64)
 	for _, f := range a.Functions {
-		names[f.Name] = f.Exclusive.N
+		names[f.Name] = f.Exclusive.Count()
 	}
 	if names["late()"] != 81 || len(names) != 1 || a.Review.Anomalies != 1 {
 		t.Errorf("functions %v, %d anomalies, want 81 calls of late() and one", names, a.Review.Anomalies)
@@ -421,8 +421,8 @@ func TestModelsOfRanksAddUpToThatOfTheProgram(t *testing.T) {
 	own := analyse(t, datasets, func(c *analyzer.Config) { c.RankScope = true })
 	for i, f := range own.Functions {
 		want := common.Functions[i]
-		if f.Learned().Count() != want.Learned().Count() || f.Typical != want.Typical {
-			t.Fatalf("%s: %d calls learned, typically %v, want %d and %v", f.Name, f.Learned().Count(), f.Typical, want.Learned().Count(), want.Typical)
+		if own.learned(i).Count() != common.learned(i).Count() || f.Typical != want.Typical {
+			t.Fatalf("%s: %d calls learned, typically %v, want %d and %v", f.Name, own.learned(i).Count(), f.Typical, common.learned(i).Count(), want.Typical)
 		}
 		if f.LostTime != want.LostTime { // there is one rank
 			t.Errorf("%s lost %d, want %d", f.Name, f.LostTime, want.LostTime)

@@ -1,22 +1,18 @@
 package analyzer
 
 import (
-	"cmp"
-	"slices"
+	"encoding/json"
+	"fmt"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
-	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // Function is what is known of a function over all ranks.
 type Function struct {
-	ID      int // global: from 0, in the order in which ranks showed them
-	Program trace.Program
-	Name    string
-
-	Exclusive stats.RunStats // of all its calls
-	Inclusive stats.RunStats
+	summary.Function // numbered from 0, in the order in which ranks showed them
 
 	model   *scoped // of all ranks
 	ignored bool
@@ -60,7 +56,7 @@ func (m *Models) function(program trace.Program, name string) *Function {
 	key := functionKey{program, name}
 	f := m.byName[key]
 	if f == nil {
-		f = &Function{ID: len(m.functions), Program: program, Name: name, ignored: m.rules.Ignored(name)}
+		f = &Function{Function: summary.Function{ID: len(m.functions), Program: program, Name: name}, ignored: m.rules.Ignored(name)}
 		f.model = &scoped{function: f}
 		m.functions = append(m.functions, f)
 		m.byName[key] = f
@@ -93,24 +89,23 @@ func (m *Models) settle() {
 	m.changed = m.changed[:0]
 }
 
-// Counter is what is known of a counter over all ranks.
-type Counter struct {
-	Program trace.Program
-	Name    string
-	Stats   stats.RunStats
-}
-
-// sortCounters orders counters by program and name.
-func sortCounters(counters []*Counter) {
-	slices.SortFunc(counters, func(a, b *Counter) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
-	})
-}
-
 // Judge returns a judge with all that is known of a function over all ranks.
 func (m *Models) Judge(f *Function) *outlier.Judge {
 	if f.model.judge == nil {
 		return m.rules.NewJudge(f.Name, &f.model.model)
 	}
 	return f.model.judge
+}
+
+// ADModels returns the models of all functions, in order of their numbers.
+func (m *Models) ADModels() ([]provenance.ADModel, error) {
+	all := make([]provenance.ADModel, 0, len(m.functions))
+	for _, f := range m.functions {
+		model, err := json.Marshal(m.Judge(f))
+		if err != nil {
+			return nil, fmt.Errorf("model of %q: %w", f.Name, err)
+		}
+		all = append(all, provenance.ADModel{PID: f.Program, FID: f.ID, Name: provenance.Text(f.Name), Model: model})
+	}
+	return all, nil
 }

@@ -28,7 +28,7 @@ type rank struct {
 	first   map[firstCall]bool
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
-	counter map[trace.CounterID]*stats.RunStats
+	counter map[trace.CounterID]*stats.Sums
 
 	step       int // at work; -1: nothing this round
 	last       int // at work last
@@ -55,8 +55,8 @@ type localFunc struct {
 	model     *scoped // nil until its name is known
 	function  *Function
 	delta     outlier.Model // learned since the last merge
-	exclusive stats.RunStats
-	inclusive stats.RunStats
+	exclusive stats.Sums
+	inclusive stats.Sums
 	touched   bool
 	wanted    []trace.Thread // those that wait for a typical execution
 	typical   int32          // the most typical call found so far; -1: none
@@ -84,7 +84,7 @@ func newRank(cfg *Config, program trace.Program, id trace.Rank, names *tau.Names
 	r := &rank{
 		cfg: cfg, program: program, id: id, names: names, host: "Unknown", tally: t, step: -1,
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]bool),
-		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.RunStats),
+		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
 	}
 	bc := callstack.Default()
 	bc.Window = max(cfg.Window, 1)
@@ -162,10 +162,10 @@ func (r *rank) addReadings(b *trace.Batch) {
 		e := &b.Events[i]
 		s := r.counter[e.Counter()]
 		if s == nil {
-			s = new(stats.RunStats)
+			s = new(stats.Sums)
 			r.counter[e.Counter()] = s
 		}
-		s.Add(float64(e.Value))
+		s.Add(e.Value)
 	}
 }
 
@@ -199,8 +199,8 @@ func (r *rank) learn(profile bool) {
 			}
 			r.counts.Calls++
 			if profile {
-				f.exclusive.Add(float64(c.Exclusive()))
-				f.inclusive.Add(float64(c.Inclusive()))
+				f.exclusive.Add(uint64(max(c.Exclusive(), 0)))
+				f.inclusive.Add(uint64(max(c.Inclusive(), 0)))
 			}
 			if r.cfg.SkipFirst && !r.first[firstCall{t.ID, c.Func}] {
 				r.first[firstCall{t.ID, c.Func}] = true
@@ -222,9 +222,9 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 			continue
 		}
 		if profile {
-			f.function.Exclusive.Merge(f.exclusive)
-			f.function.Inclusive.Merge(f.inclusive)
-			f.exclusive, f.inclusive = stats.RunStats{}, stats.RunStats{}
+			f.function.Exclusive.Merge(&f.exclusive)
+			f.function.Inclusive.Merge(&f.inclusive)
+			f.exclusive, f.inclusive = stats.Sums{}, stats.Sums{}
 		}
 		if !frozen {
 			m.learn(f.model, &f.delta)

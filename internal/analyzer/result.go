@@ -5,68 +5,28 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // Result is what came of an analysis.
 type Result struct {
-	Totals    Totals
-	Review    ReviewCounts
-	Functions []*FunctionResult // in order of their numbers
-	Counters  []*Counter        // by program and name
-	Models    *Models
-	Tally     tally.Tally
-	Broken    []error // traces that ended early
+	*summary.Outcome
+	Models *Models
 }
 
-// ReviewCounts says what became of what was kept.
-type ReviewCounts struct {
-	Anomalies int64 `json:"anomalies"` // confirmed and promoted
-	Confirmed int64 `json:"confirmed"`
-	Withdrawn int64 `json:"withdrawn"`
-	Promoted  int64 `json:"promoted"`
-	Dropped   int64 `json:"candidates_dropped"`
-	NotJudged int64 `json:"not_judged"`
-	Typical   int64 `json:"normal_executions"`
-}
-
-// FunctionResult is what came of a function.
-type FunctionResult struct {
-	*Function
-	Metrics *Metrics // nil without anomalies
-
-	// LostTime is how much longer its anomalies took than is typical.
-	LostTime trace.Micros
-	Typical  float64 // median of the judged time
-	Ranks    []trace.Rank
-	Hosts    []string
-}
-
-// Metrics sums up the anomalies of a function.
-type Metrics struct {
-	Count     stats.RunStats // for each rank and step with anomalies
-	FirstStep int32
-	LastStep  int32
-	First     trace.Micros // entry of the first
-	Last      trace.Micros // exit of the last
-	Score     stats.RunStats
-	Severity  stats.RunStats
-}
-
-// Merge adds the anomalies of o.
-func (m *Metrics) Merge(o *Metrics) {
-	m.Count.Merge(o.Count)
-	m.Score.Merge(o.Score)
-	m.Severity.Merge(o.Severity)
-	m.FirstStep, m.LastStep = min(m.FirstStep, o.FirstStep), max(m.LastStep, o.LastStep)
-	m.First, m.Last = min(m.First, o.First), max(m.Last, o.Last)
+// Collections returns what is known over all ranks.
+func (res *Result) Collections() (*provenance.Collections, error) {
+	models, err := res.Models.ADModels()
+	if err != nil {
+		return nil, err
+	}
+	return provenance.NewCollections(res.Outcome, models), nil
 }
 
 // finish reviews all that was kept and hands it to the sink.
@@ -91,7 +51,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	reviews := make(map[*rank]*review)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			reviews[r] = &review{rank: r, cfg: &a.cfg, sink: a.sink, params: params, metrics: make(map[*Function]*Metrics), lost: make(map[*Function]trace.Micros)}
+			reviews[r] = &review{rank: r, cfg: &a.cfg, sink: a.sink, params: params, found: make(map[*Function]*summary.FunctionOutcome)}
 		}
 	}
 	err := a.parallel(ctx, a.sources, func(ctx context.Context, s *source) error {
@@ -139,13 +99,12 @@ func (r *rank) all() (known []*localFunc) {
 
 // review judges what a rank kept once more with all that is known now.
 type review struct {
-	rank    *rank
-	cfg     *Config
-	sink    RecordSink
-	params  map[*scoped]json.RawMessage
-	counts  ReviewCounts
-	metrics map[*Function]*Metrics
-	lost    map[*Function]trace.Micros
+	rank   *rank
+	cfg    *Config
+	sink   RecordSink
+	params map[*scoped]json.RawMessage
+	counts summary.Review
+	found  map[*Function]*summary.FunctionOutcome
 
 	step      int32
 	anomalies []*provenance.Record
@@ -222,29 +181,26 @@ func (v *review) judge(c *provenance.Capture) {
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
 		v.counts.Anomalies++
-		v.lost[f.function] += r.LostTime
-		v.measure(f.function, c)
+		v.measure(f.function, c, r.LostTime)
 	}
 }
 
 // measure adds an anomaly to the metrics of its function.
-func (v *review) measure(f *Function, c *provenance.Capture) {
-	m := v.metrics[f]
-	if m == nil {
-		m = &Metrics{FirstStep: c.IOStep, First: c.Call().Entry}
-		v.metrics[f] = m
+func (v *review) measure(f *Function, c *provenance.Capture, lost trace.Micros) {
+	o := v.found[f]
+	if o == nil {
+		o = &summary.FunctionOutcome{Name: f.Name}
+		v.found[f] = o
 	}
-	m.FirstStep, m.LastStep = min(m.FirstStep, c.IOStep), max(m.LastStep, c.IOStep)
-	m.First, m.Last = min(m.First, c.Call().Entry), max(m.Last, c.Call().Exit)
-	m.Score.Add(c.Score)
-	m.Severity.Add(float64(c.Exclusive))
+	o.Metrics.Add(c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive)
+	o.LostTime += lost
 	v.inStep[f]++
 }
 
 // flush hands the records of a step to the sink.
 func (v *review) flush(ctx context.Context) error {
 	for f, n := range v.inStep {
-		v.metrics[f].Count.Add(float64(n))
+		v.found[f].Metrics.Count.Add(uint64(n))
 	}
 	clear(v.inStep)
 	if len(v.anomalies)+len(v.typical) == 0 {
@@ -261,59 +217,46 @@ func (v *review) flush(ctx context.Context) error {
 	return err
 }
 
+// outcome is what came of the rank.
+func (v *review) outcome() *summary.RankOutcome {
+	o := &summary.RankOutcome{Program: v.rank.program, Rank: v.rank.id, Host: v.rank.host, Review: v.counts}
+	for _, f := range v.found {
+		o.Functions = append(o.Functions, *f)
+	}
+	slices.SortFunc(o.Functions, func(a, b summary.FunctionOutcome) int { return cmp.Compare(a.Name, b.Name) })
+	return o
+}
+
 // result sums up, in the order of ranks.
 func (a *Analyzer) result(reviews map[*rank]*review) *Result {
-	res := &Result{Totals: a.totals, Models: a.models}
-	byFunc := make(map[*Function]*FunctionResult)
+	functions := make([]*summary.Function, 0, len(a.models.functions))
 	for _, f := range a.models.functions {
-		fr := &FunctionResult{Function: f, Typical: f.model.model.Hist.Quantile(0.5)}
-		byFunc[f] = fr
-		res.Functions = append(res.Functions, fr)
+		functions = append(functions, &f.Function)
 	}
-	counters := make(map[functionKey]*Counter)
+	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
+		return a.models.functions[i].model.model.Hist.Quantile(0.5)
+	})}
+	res.Totals = a.totals
+	counters := make(map[functionKey]*summary.Counter)
 	for _, s := range a.sources {
 		res.Tally.Merge(&s.tally)
 		if s.err != nil {
 			res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
 		}
 		for _, r := range s.ranks {
-			v := reviews[r]
-			res.add(v, byFunc)
-			for _, id := range slices.Sorted(maps.Keys(r.counter)) { // two may have one name
+			res.Add(reviews[r].outcome())
+			for id, values := range r.counter { // two may have one name
 				key := functionKey{r.program, r.Counter(id)}
 				if counters[key] == nil {
-					counters[key] = &Counter{Program: r.program, Name: key.name}
+					counters[key] = &summary.Counter{Program: r.program, Name: key.name}
 				}
-				counters[key].Stats.Merge(*r.counter[id])
+				counters[key].Values.Merge(values)
 			}
 		}
 	}
 	for _, c := range counters {
 		res.Counters = append(res.Counters, c)
 	}
-	sortCounters(res.Counters)
+	summary.SortCounters(res.Counters)
 	return res
-}
-
-func (res *Result) add(v *review, byFunc map[*Function]*FunctionResult) {
-	c := &res.Review
-	c.Anomalies += v.counts.Anomalies
-	c.Confirmed += v.counts.Confirmed
-	c.Withdrawn += v.counts.Withdrawn
-	c.Promoted += v.counts.Promoted
-	c.Dropped += v.counts.Dropped
-	c.NotJudged += v.counts.NotJudged
-	c.Typical += v.counts.Typical
-	for f, m := range v.metrics {
-		fr := byFunc[f]
-		if fr.Metrics == nil {
-			fr.Metrics = &Metrics{FirstStep: m.FirstStep, First: m.First}
-		}
-		fr.Metrics.Merge(m)
-		fr.LostTime += v.lost[f]
-		fr.Ranks = append(fr.Ranks, v.rank.id)
-		if !slices.Contains(fr.Hosts, v.rank.host) {
-			fr.Hosts = append(fr.Hosts, v.rank.host)
-		}
-	}
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -262,8 +264,12 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	cfg.SpoolDir = k.dir.Spool()
 	progress := newAnalysisProgress(env.Stderr, cfg.Passes, sum.TraceBytes)
 	res, err := analyzer.New(cfg, k.recordSink(), progress.show).Run(ctx, inputs)
+	var known *provenance.Collections
 	if err == nil {
-		err = k.finish(ctx, res)
+		known, err = res.Collections()
+	}
+	if err == nil {
+		err = k.finish(ctx, known)
 	}
 	progress.done()
 	if err != nil {
@@ -275,7 +281,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 			return err
 		}
 	}
-	sum.finish(res)
+	sum.finish(res.Outcome)
 	if err := k.end(ctx, provdb.Finished, sum); err != nil {
 		return err
 	}
@@ -311,19 +317,19 @@ type runSummary struct {
 	Store    string            `json:"store,omitempty"` // the server, where records are not in the directory
 	Name     string            `json:"name,omitempty"`  // of the run on the server
 
-	Totals      totals                `json:"totals"`
-	Review      analyzer.ReviewCounts `json:"review"`
-	TraceBytes  int64                 `json:"trace_bytes"`
-	RecordBytes int64                 `json:"record_bytes"`
-	Reduction   float64               `json:"reduction"` // trace bytes for each byte kept
-	EventRate   float64               `json:"events_per_second"`
-	Top         []topFunction         `json:"top_functions"`
-	Notes       []noteInfo            `json:"notes"`
-	Broken      []string              `json:"broken,omitempty"`
+	Totals      totals         `json:"totals"`
+	Review      summary.Review `json:"review"`
+	TraceBytes  int64          `json:"trace_bytes"`
+	RecordBytes int64          `json:"record_bytes"`
+	Reduction   float64        `json:"reduction"` // trace bytes for each byte kept
+	EventRate   float64        `json:"events_per_second"`
+	Top         []topFunction  `json:"top_functions"`
+	Notes       []noteInfo     `json:"notes"`
+	Broken      []string       `json:"broken,omitempty"`
 }
 
 type totals struct {
-	analyzer.Totals
+	summary.Totals
 	Functions int   `json:"functions"`
 	Anomalies int64 `json:"anomalies"`
 }
@@ -343,7 +349,7 @@ type topFunction struct {
 
 const topFunctions = 10
 
-func (s *runSummary) finish(res *analyzer.Result) {
+func (s *runSummary) finish(res *summary.Outcome) {
 	s.State = provdb.Finished
 	s.Seconds = time.Since(s.Started).Seconds()
 	s.Totals = totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
@@ -351,7 +357,7 @@ func (s *runSummary) finish(res *analyzer.Result) {
 	s.EventRate = float64(res.Totals.Events) / s.Seconds
 	s.Top, s.Notes = []topFunction{}, append([]noteInfo{}, notes(&res.Tally)...)
 	worst := slices.Clone(res.Functions)
-	slices.SortStableFunc(worst, func(a, b *analyzer.FunctionResult) int { return int(b.LostTime - a.LostTime) })
+	slices.SortStableFunc(worst, func(a, b *summary.FunctionResult) int { return int(b.LostTime - a.LostTime) })
 	for _, f := range worst {
 		if f.Metrics == nil || len(s.Top) == topFunctions {
 			break

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -114,7 +114,7 @@ const (
 // bytesPerEvent is about what an event takes in a trace.
 const bytesPerEvent = 48.5
 
-func (p *analysisProgress) show(done analyzer.Totals) {
+func (p *analysisProgress) show(done summary.Totals) {
 	interval := logInterval
 	if p.terminal {
 		interval = lineInterval

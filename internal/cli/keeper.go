@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
 	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
 	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
@@ -164,14 +165,14 @@ func (k *keeper) recordSink() analyzer.RecordSink {
 }
 
 // finish keeps what is known over all ranks.
-func (k *keeper) finish(ctx context.Context, res *analyzer.Result) error {
+func (k *keeper) finish(ctx context.Context, c *provenance.Collections) error {
 	if k.files {
-		if err := k.dir.WriteGlobal(res); err != nil {
+		if err := k.dir.WriteGlobal(c); err != nil {
 			return err
 		}
 	}
 	if k.buffer != nil {
-		if err := rundir.NewStoreSink(k.buffer).Finish(ctx, res); err != nil {
+		if err := rundir.NewStoreSink(k.buffer).Finish(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -34,8 +34,8 @@ func FuzzModel(f *testing.F) {
 		if got := early.AppendBinary(nil); !bytes.Equal(got, want) {
 			t.Fatalf("read and merged %x, merged and read %x", got, want)
 		}
-		if late.Count() != a.Count()+b.Count() || late.Stats.N != float64(late.Count()) {
-			t.Fatalf("%d and %d values became %d and %v", a.Count(), b.Count(), late.Count(), late.Stats.N)
+		if late.Count() != a.Count()+b.Count() || late.Stats.Count() != late.Count() {
+			t.Fatalf("%d and %d values became %d and %v", a.Count(), b.Count(), late.Count(), late.Stats.Count())
 		}
 	})
 }

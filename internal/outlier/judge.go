@@ -66,11 +66,14 @@ var floorScore = math.Log2(1.00001)
 // must not change while the judge is in use.
 func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	j := &Judge{
-		algorithm: r.cfg.Algorithm, threshold: r.Threshold(name), hist: &m.Hist, stats: m.Stats, self: 1,
+		algorithm: r.cfg.Algorithm, threshold: r.Threshold(name), hist: &m.Hist, self: 1,
 		enough: m.Count() >= uint64(r.cfg.MinSamples),
 	}
 	if r.cfg.IncludeSelf {
 		j.self = 0
+	}
+	if j.algorithm == SSTD {
+		j.stats = m.Stats.RunStats()
 	}
 	if !j.enough {
 		return j

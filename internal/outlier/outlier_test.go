@@ -592,8 +592,8 @@ func TestNegativeTimesAreJudgedAsZero(t *testing.T) {
 		m := learned(append(times(50, 0), times(50, -6)...)...)
 		j := judge(settings(a), m)
 		for _, v := range []int64{0, -6, -1000} {
-			if score, verdict := j.Judge(v); verdict != outlier.Normal || m.Stats.Min != 0 {
-				t.Errorf("%s: %d has score %v, verdict %d; the minimum is %v", a, v, score, verdict, m.Stats.Min)
+			if score, verdict := j.Judge(v); verdict != outlier.Normal || m.Stats.RunStats().Min != 0 {
+				t.Errorf("%s: %d has score %v, verdict %d; the minimum is %v", a, v, score, verdict, m.Stats.RunStats().Min)
 			}
 		}
 	}
@@ -697,11 +697,9 @@ func TestAModelThatCannotBeTrueIsRefused(t *testing.T) {
 			t.Errorf("%s: got %d values and %v", why, got.Count(), err)
 		}
 	}
-	f("a mean that is no number", func(m *outlier.Model) { m.Stats.Mean = math.NaN() })
-	f("an infinite moment", func(m *outlier.Model) { m.Stats.M4 = math.Inf(1) })
-	f("a moment beyond all times", func(m *outlier.Model) { m.Stats.M3 = -1e200 })
-	f("a negative variance", func(m *outlier.Model) { m.Stats.M2 = -1 })
-	f("moments of more values than the histogram", func(m *outlier.Model) { m.Stats.N++ })
+	f("sums of more values than the histogram", func(m *outlier.Model) { m.Stats.Add(6) })
+	f("a histogram of more values than the sums", func(m *outlier.Model) { m.Hist.Add(6) })
+	f("sums of nothing", func(m *outlier.Model) { m.Stats = stats.Sums{} })
 }
 
 func TestMergingModelsLeavesTheSourceUnchanged(t *testing.T) {

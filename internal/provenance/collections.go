@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -49,4 +50,43 @@ type ADModel struct {
 	Name  string          `json:"func_name"`
 	Model json.RawMessage `json:"model"`
 	PID   trace.Program   `json:"pid"`
+}
+
+// Collections are what is known over all ranks.
+type Collections struct {
+	FuncStats    []FuncStats
+	CounterStats []CounterStats
+	ADModels     []ADModel
+}
+
+// NewCollections returns the collections of a run, in order of the numbers of
+// functions and the names of counters.
+func NewCollections(o *summary.Outcome, models []ADModel) *Collections {
+	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models}
+}
+
+func funcStats(o *summary.Outcome) []FuncStats {
+	all := make([]FuncStats, 0, len(o.Functions))
+	for _, f := range o.Functions {
+		fs := FuncStats{
+			App: f.Program, FID: f.ID, Name: Text(f.Name),
+			RuntimeProfile: RuntimeProfile{Exclusive: f.Exclusive.Summary(), Inclusive: f.Inclusive.Summary()},
+		}
+		if m := f.Metrics; m != nil {
+			fs.AnomalyMetrics = &AnomalyMetrics{
+				Count: m.Count.Summary(), FirstStep: int64(m.FirstStep), LastStep: int64(m.LastStep),
+				First: m.First, Last: m.Last, Score: m.Score.Summary(), Severity: m.Severity.Summary(),
+			}
+		}
+		all = append(all, fs)
+	}
+	return all
+}
+
+func counterStats(o *summary.Outcome) []CounterStats {
+	all := make([]CounterStats, 0, len(o.Counters))
+	for _, c := range o.Counters {
+		all = append(all, CounterStats{App: c.Program, Name: Text(c.Name), Stats: c.Values.Summary()})
+	}
+	return all
 }

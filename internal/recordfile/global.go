@@ -12,13 +12,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
-// Collections is what is known over all ranks.
-type Collections struct {
-	FuncStats    []provenance.FuncStats
-	CounterStats []provenance.CounterStats
-	ADModels     []provenance.ADModel
-}
-
 type (
 	funcStats    = provenance.FuncStats
 	counterStats = provenance.CounterStats
@@ -109,12 +102,12 @@ func setMetrics(d *decoder, f *funcStats, v value) error {
 // calls two global_func_stats.json and global_counter_stats.json. Where a file is
 // not there its list is empty. With errors, which name the files, it returns what
 // could be read. Notes may be nil.
-func Global(ctx context.Context, dir string, notes *Notes) (*Collections, error) {
+func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collections, error) {
 	if base(dir) == "records" {
 		dir = filepath.Join(dir, "..")
 	}
 	d := &decoder{notes: notes}
-	all := &Collections{FuncStats: []funcStats{}, CounterStats: []counterStats{}, ADModels: []adModel{}}
+	all := &provenance.Collections{FuncStats: []funcStats{}, CounterStats: []counterStats{}, ADModels: []adModel{}}
 	if _, err := os.Stat(dir); err != nil {
 		return all, err
 	}

@@ -38,7 +38,7 @@ func TestTheOriginalsGlobalCollectionsAreRead(t *testing.T) {
 	store(t, `[{"fid": 3, "pid": 2, "func_name": "f", "model": {"histogram": {"Bin Counts": [1]}}, "extra": 1}]`, dir, "ad_model.json")
 	var notes recordfile.Notes
 	got, err := recordfile.Global(t.Context(), dir, &notes)
-	want := &recordfile.Collections{
+	want := &provenance.Collections{
 		FuncStats: []provenance.FuncStats{
 			{
 				FID: 3, Name: `f"\x00`, RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary},

@@ -41,8 +41,12 @@ func analyse(t testing.TB, name string) string {
 		inputs = append(inputs, analyzer.Input{Path: d})
 	}
 	res, err := analyzer.New(cfg, dir, nil).Run(t.Context(), inputs)
+	var known *provenance.Collections
 	if err == nil {
-		err = dir.WriteGlobal(res)
+		known, err = res.Collections()
+	}
+	if err == nil {
+		err = dir.WriteGlobal(known)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -186,12 +186,8 @@ func (d *Dir) WriteInfo(v any) error {
 }
 
 // WriteGlobal writes what is known over all ranks.
-func (d *Dir) WriteGlobal(res *analyzer.Result) error {
-	models, err := res.ADModels()
-	if err != nil {
-		return err
-	}
-	all := map[string]any{"func_stats": res.FuncStats(), "counter_stats": res.CounterStats(), "ad_model": models}
+func (d *Dir) WriteGlobal(c *provenance.Collections) error {
+	all := map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels}
 	for name, v := range all {
 		if err := d.writeGlobal(name, v); err != nil {
 			return err

@@ -27,12 +27,8 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 }
 
 // Finish stores what is known over all ranks and waits until all is durable.
-func (s *StoreSink) Finish(ctx context.Context, res *analyzer.Result) error {
-	models, err := res.ADModels()
-	if err != nil {
-		return err
-	}
-	batch := &provdb.Batch{Functions: res.FuncStats(), Counters: res.CounterStats(), Models: models}
+func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
+	batch := &provdb.Batch{Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err
 	}

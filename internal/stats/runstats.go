@@ -1,7 +1,8 @@
-// Package stats holds numbers that merge: moments of a sample and histograms
-// with fixed bins. Adding values one by one, in groups, or merging what others
-// added gives the same result, up to the rounding of floating point in moments
-// and exactly in histograms. It is pure and keeps no references to its inputs.
+// Package stats holds numbers that merge: Sums of whole numbers, histograms with
+// fixed bins, and moments of fractions. Adding values one by one, in groups, or
+// merging what others added gives the same result: to the bit in Sums and
+// histograms, up to rounding in RunStats. It is pure and keeps no references to
+// its inputs.
 package stats
 
 import (

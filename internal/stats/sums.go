@@ -1,0 +1,255 @@
+package stats
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math/big"
+	"math/bits"
+)
+
+// Sums are the count, the extremes and the sums of the first four powers of a
+// sample of whole numbers, all exact. So merging is exact, too, and gives the
+// same bits in any order and grouping: what a thousand ranks learned is what one
+// would have learned from all their calls. The zero value is the empty sample
+// and the identity of Merge.
+type Sums struct {
+	n        uint64
+	min, max uint64
+	// Numbers of several words, the lowest first: large enough for 2^64 values
+	// of 64 bits.
+	p1 [2]uint64
+	p2 [3]uint64
+	p3 [4]uint64
+	p4 [5]uint64
+}
+
+// Add adds one value.
+func (s *Sums) Add(v uint64) {
+	if s.n == 0 {
+		s.min, s.max = v, v
+	}
+	s.n++
+	s.min, s.max = min(s.min, v), max(s.max, v)
+	var c uint64
+	s.p1[0], c = bits.Add64(s.p1[0], v, 0)
+	s.p1[1] += c
+	if v>>32 != 0 {
+		s.addPowers(v)
+		return
+	}
+	square := v * v
+	hi, lo := bits.Mul64(square, v)
+	s.p2[0], c = bits.Add64(s.p2[0], square, 0)
+	carry(s.p2[1:], c)
+	s.p3[0], c = bits.Add64(s.p3[0], lo, 0)
+	s.p3[1], c = bits.Add64(s.p3[1], hi, c)
+	carry(s.p3[2:], c)
+	hi, lo = bits.Mul64(square, square)
+	s.p4[0], c = bits.Add64(s.p4[0], lo, 0)
+	s.p4[1], c = bits.Add64(s.p4[1], hi, c)
+	carry(s.p4[2:], c)
+}
+
+// carry adds c, which is 0 or 1, to a number.
+func carry(words []uint64, c uint64) {
+	for i := 0; c != 0 && i < len(words); i++ {
+		words[i], c = bits.Add64(words[i], 0, c)
+	}
+}
+
+// addPowers adds the second to fourth power of a large value.
+func (s *Sums) addPowers(v uint64) {
+	var square, cube, fourth [4]uint64
+	square[1], square[0] = bits.Mul64(v, v)
+	times(&cube, &square, v)
+	times(&fourth, &cube, v)
+	add(s.p2[:], square[:2])
+	add(s.p3[:], cube[:3])
+	add(s.p4[:], fourth[:])
+}
+
+// times sets to to x*v, which must fit.
+func times(to, x *[4]uint64, v uint64) {
+	var over uint64
+	for i, w := range x {
+		hi, lo := bits.Mul64(w, v)
+		var c uint64
+		to[i], c = bits.Add64(lo, over, 0)
+		over = hi + c
+	}
+}
+
+// add adds x to a number of at least as many words.
+func add(to, x []uint64) {
+	var c uint64
+	for i, w := range x {
+		to[i], c = bits.Add64(to[i], w, c)
+	}
+	carry(to[len(x):], c)
+}
+
+// Merge adds all values of o.
+func (s *Sums) Merge(o *Sums) {
+	if o.n == 0 {
+		return
+	}
+	if s.n == 0 {
+		*s = *o
+		return
+	}
+	s.n += o.n
+	s.min, s.max = min(s.min, o.min), max(s.max, o.max)
+	add(s.p1[:], o.p1[:])
+	add(s.p2[:], o.p2[:])
+	add(s.p3[:], o.p3[:])
+	add(s.p4[:], o.p4[:])
+}
+
+// Count returns the number of values.
+func (s *Sums) Count() uint64 { return s.n }
+
+// RunStats returns the moments, each rounded once. Two Sums that are equal give
+// the same bits.
+func (s *Sums) RunStats() RunStats {
+	if s.n == 0 {
+		return RunStats{}
+	}
+	r := RunStats{N: float64(s.n), Min: float64(s.min), Max: float64(s.max)}
+	n := new(big.Int).SetUint64(s.n)
+	p1, p2, p3, p4 := whole(s.p1[:]), whole(s.p2[:]), whole(s.p3[:]), whole(s.p4[:])
+	product := func(factor int64, all ...*big.Int) *big.Int {
+		x := big.NewInt(factor)
+		for _, y := range all {
+			x.Mul(x, y)
+		}
+		return x
+	}
+	sum := func(all ...*big.Int) *big.Int {
+		x := new(big.Int)
+		for _, y := range all {
+			x.Add(x, y)
+		}
+		return x
+	}
+	r.Mean = quotient(p1, n)
+	r.M2 = max(0, quotient(sum(product(1, n, p2), product(-1, p1, p1)), n))
+	r.M3 = quotient(sum(product(1, n, n, p3), product(-3, n, p1, p2), product(2, p1, p1, p1)), product(1, n, n))
+	r.M4 = max(0, quotient(sum(product(1, n, n, n, p4), product(-4, n, n, p1, p3), product(6, n, p1, p1, p2), product(-3, p1, p1, p1, p1)), product(1, n, n, n)))
+	return r
+}
+
+// whole turns words into a number.
+func whole(words []uint64) *big.Int {
+	b := make([]byte, 8*len(words))
+	for i, w := range words {
+		binary.BigEndian.PutUint64(b[8*(len(words)-1-i):], w)
+	}
+	return new(big.Int).SetBytes(b)
+}
+
+// quotientBits is far more than a float64 holds, so that rounding twice does not
+// show.
+const quotientBits = 192
+
+func quotient(x, y *big.Int) float64 {
+	q := new(big.Float).SetPrec(quotientBits).SetInt(x)
+	v, _ := q.Quo(q, new(big.Float).SetPrec(quotientBits).SetInt(y)).Float64()
+	return v
+}
+
+// Summary returns the form of the provenance schema.
+func (s *Sums) Summary() Summary {
+	r := s.RunStats()
+	sum := r.Summary()
+	sum.Accumulate, _ = new(big.Float).SetInt(whole(s.p1[:])).Float64()
+	return sum
+}
+
+// MarshalJSON writes the Summary.
+func (s Sums) MarshalJSON() ([]byte, error) { return json.Marshal(s.Summary()) }
+
+// AppendBinary appends a compact encoding of the sums to b.
+func (s *Sums) AppendBinary(b []byte) []byte {
+	b = binary.AppendUvarint(b, s.n)
+	if s.n == 0 {
+		return b
+	}
+	b = binary.AppendUvarint(b, s.min)
+	b = binary.AppendUvarint(b, s.max-s.min)
+	for _, words := range [...][]uint64{s.p1[:], s.p2[:], s.p3[:], s.p4[:]} {
+		b = appendWords(b, words)
+	}
+	return b
+}
+
+// appendWords appends the length in bytes of a number, and its bytes from the
+// lowest on.
+func appendWords(b []byte, words []uint64) []byte {
+	at := len(b)
+	b = append(b, 0)
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	for len(b) > at+1 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	b[at] = byte(len(b) - at - 1)
+	return b
+}
+
+// readWords reads what appendWords wrote.
+func readWords(words []uint64, b []byte) (rest []byte, err error) {
+	if len(b) == 0 || int(b[0]) > 8*len(words) || len(b) <= int(b[0]) {
+		return nil, ErrEncoding
+	}
+	n := int(b[0])
+	if n > 0 && b[n] == 0 { // there is only one encoding of a number
+		return nil, ErrEncoding
+	}
+	for i, c := range b[1 : n+1] {
+		words[i/8] |= uint64(c) << (8 * (i % 8))
+	}
+	return b[n+1:], nil
+}
+
+// ReadSums decodes sums from the start of b and returns the rest.
+func ReadSums(b []byte) (s Sums, rest []byte, err error) {
+	number := func() (v uint64) {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			err, b = ErrEncoding, nil
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	if s.n = number(); s.n == 0 {
+		return Sums{}, b, err
+	}
+	s.min = number()
+	width := number()
+	if s.max = s.min + width; s.max < s.min {
+		return Sums{}, nil, ErrEncoding
+	}
+	for _, words := range [...][]uint64{s.p1[:], s.p2[:], s.p3[:], s.p4[:]} {
+		if err == nil {
+			b, err = readWords(words, b)
+		}
+	}
+	if err != nil || !s.plausible() {
+		return Sums{}, nil, ErrEncoding
+	}
+	return s, b, nil
+}
+
+// plausible reports whether the mean can lie between the extremes.
+func (s *Sums) plausible() bool {
+	within := func(v uint64, sign int) bool {
+		hi, lo := bits.Mul64(s.n, v)
+		_, under := bits.Sub64(s.p1[0], lo, 0)
+		diff, under := bits.Sub64(s.p1[1], hi, under)
+		equal := s.p1[0] == lo && diff == 0
+		return equal || (under == 0) == (sign > 0)
+	}
+	return within(s.min, 1) && within(s.max, -1)
+}
