@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/bp"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -27,7 +28,8 @@ type StepKey struct {
 
 // RecordSink takes what is kept. Methods are called by several goroutines, but
 // for one rank by one after the other, and each at most once with the same key;
-// they own what they are given.
+// they own what they are given. Of traces that are being written, records are
+// first given as they are flagged, as provisional, and at the end all once more.
 type RecordSink interface {
 	// Metadata stores the facts that appeared in a step.
 	Metadata(ctx context.Context, key StepKey, found []provenance.Metadata) error
@@ -43,6 +45,7 @@ type Analyzer struct {
 	cfg       Config
 	sink      RecordSink
 	progress  Progress
+	online    *Online // nil for recorded traces
 	models    *Models
 	sources   []*source
 	uncoupled []*regexp.Regexp
@@ -86,9 +89,11 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 // sortInputs orders traces by program, by the rank in their names and by path,
 // so that the order in which they were given does not matter.
 func sortInputs(inputs []Input) {
-	slices.SortFunc(inputs, func(x, y Input) int {
-		return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
-	})
+	slices.SortFunc(inputs, compareInputs)
+}
+
+func compareInputs(x, y Input) int {
+	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
 }
 
 // rankInName is the number at the end of tau-metrics-app-7.bp, or -1.
@@ -106,7 +111,7 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 	a.sources = a.sources[:0]
 	a.totals.Pass = number
 	for _, in := range inputs {
-		s, err := openSource(in)
+		s, err := openSource(in, bp.Default())
 		if err != nil {
 			return err
 		}
@@ -166,6 +171,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
 		for _, r := range s.active {
 			r.finishStep(a.frugal())
+			r.forget(a.frugal())
 		}
 		return nil
 	})
@@ -190,9 +196,6 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 		for _, r := range s.active {
 			a.totals.Started(r.start)
 			r.merge(a.models, frozen, profile)
-			if a.frugal() {
-				r.dropDeltas()
-			}
 		}
 	}
 	a.models.settle()
@@ -213,6 +216,11 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 			return err
 		}
 		r.finishStep(a.frugal())
+		if a.online == nil {
+			r.forget(a.frugal())
+		} else if err := r.hand(ctx, a.sink, s.step); err != nil {
+			return err
+		}
 	}
 	return a.storeMetadata(ctx, s)
 }

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"context"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/callstack"
@@ -40,6 +41,7 @@ func (r *rank) put(p *pendingCapture) error {
 		return nil
 	}
 	defer r.release(p)
+	r.provisional(&p.capture)
 	return r.spool.add(&p.capture)
 }
 
@@ -70,16 +72,16 @@ func (r *rank) judgeHeld() error {
 		score, verdict := f.model.judge.Judge(r.timeOf(c))
 		switch {
 		case verdict == outlier.Outlier:
-			r.counts.Flagged++
 			c.Kind = provenance.Anomaly
 			c.Mark(true)
-			r.want(f, c.Thread)
+			r.flag(f, c.Thread, score, int32(r.step), c.Call().Entry, c.Call().Exit, c.Exclusive)
 		case r.keepsCandidates(): // so little is known that even what fits may not
 			c.Kind = provenance.Candidate
 		default:
 			continue
 		}
 		c.Score, c.IOStep, c.StepStart, c.StepEnd = score, int32(r.step), r.start, r.end
+		r.provisional(c)
 		if err := r.spool.add(c); err != nil {
 			return err
 		}
@@ -127,8 +129,7 @@ func (r *rank) keep() error {
 			continue
 		}
 		if s.kind == provenance.Anomaly {
-			r.counts.Flagged++
-			r.want(r.slot(c.Func), s.thread.ID)
+			r.flag(r.slot(c.Func), s.thread.ID, s.score, int32(r.step), c.Entry, c.Exit, c.Exclusive())
 		}
 		if err := r.spoolCall(s); err != nil {
 			return err
@@ -138,6 +139,51 @@ func (r *rank) keep() error {
 		return r.keepTypical()
 	}
 	return nil
+}
+
+// flag counts an anomaly and has a typical execution of its function kept.
+func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Micros) {
+	r.counts.Flagged++
+	r.want(f, thread)
+	if r.online {
+		f.anomalies.Add(step, entry, exit, score, exclusive)
+		r.note(f)
+	}
+}
+
+// provisional makes the record of a capture that is flagged, or typical, while
+// the trace is being written.
+func (r *rank) provisional(c *provenance.Capture) {
+	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
+		return
+	}
+	f := r.slot(c.Call().Func)
+	record := r.record(f, c)
+	if c.Kind == provenance.Typical {
+		r.normal = append(r.normal, record)
+		return
+	}
+	record.Status = provenance.Provisional
+	r.anomalies = append(r.anomalies, record)
+}
+
+// record makes the record of a capture, by the model that it was judged by.
+func (r *rank) record(f *localFunc, c *provenance.Capture) *provenance.Record {
+	record := provenance.NewRecord(c, r, f.model.params())
+	if c.Kind != provenance.Typical {
+		record.LostTime = trace.Micros(max(0, r.timeOf(c)-int64(f.function.model.model.Hist.Quantile(0.5))))
+	}
+	return record
+}
+
+// hand gives the sink what was flagged in a step.
+func (r *rank) hand(ctx context.Context, sink RecordSink, step int) error {
+	if len(r.anomalies)+len(r.normal) == 0 {
+		return nil
+	}
+	err := sink.Records(ctx, StepKey{r.program, r.id, step}, r.anomalies, r.normal)
+	r.anomalies, r.normal = nil, nil
+	return err
 }
 
 // want has a typical execution of a function on a thread kept.

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -24,6 +25,21 @@ type scoped struct {
 	model    outlier.Model
 	judge    *outlier.Judge
 	changed  bool
+	document atomic.Pointer[json.RawMessage] // of judge; nil until it is asked for
+}
+
+// params is the model in the form of the schema; nil if it cannot be written.
+func (s *scoped) params() json.RawMessage {
+	if p := s.document.Load(); p != nil {
+		return *p
+	}
+	b, err := json.Marshal(s.judge)
+	if err != nil {
+		return nil
+	}
+	p := json.RawMessage(b)
+	s.document.Store(&p)
+	return p
 }
 
 // Models are the functions of a run and their models. They change only while
@@ -82,6 +98,7 @@ func (m *Models) touch(s *scoped) {
 func (m *Models) settle() {
 	for _, s := range m.changed {
 		s.changed = false
+		s.document.Store(nil)
 		if !s.function.ignored {
 			s.judge = m.rules.NewJudge(s.function.Name, &s.model)
 		}

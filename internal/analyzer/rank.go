@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/stats"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tau"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -25,6 +26,7 @@ type rank struct {
 	funcs   []*localFunc // by number, for those that are small
 	others  map[trace.FuncID]*localFunc
 	touched []*localFunc // since the last merge
+	merged  []*localFunc // in the last merge, or flagged since
 	first   map[firstCall]bool
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
@@ -41,6 +43,12 @@ type rank struct {
 	found      []*localFunc // with a typical call, in a search
 	wanted     int          // functions on threads that wait for a typical execution
 	counts     rankCounts
+
+	// Of a trace that is being written.
+	online    bool
+	shared    Contribution
+	anomalies []*provenance.Record // flagged in this step
+	normal    []*provenance.Record // typical ones
 }
 
 // rankCounts is what came of a rank's calls.
@@ -57,7 +65,9 @@ type localFunc struct {
 	delta     outlier.Model // learned since the last merge
 	exclusive stats.Sums
 	inclusive stats.Sums
+	anomalies summary.Metrics // flagged in this step
 	touched   bool
+	merged    bool
 	wanted    []trace.Thread // those that wait for a typical execution
 	typical   int32          // the most typical call found so far; -1: none
 	oddness   float64        // of that call
@@ -224,7 +234,6 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 		if profile {
 			f.function.Exclusive.Merge(&f.exclusive)
 			f.function.Inclusive.Merge(&f.inclusive)
-			f.exclusive, f.inclusive = stats.Sums{}, stats.Sums{}
 		}
 		if !frozen {
 			m.learn(f.model, &f.delta)
@@ -232,10 +241,31 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 				f.function.model.model.Merge(&f.delta)
 			}
 		}
-		f.delta.Reset()
 		f.touched = false
+		r.note(f)
 	}
 	r.touched = left
+}
+
+// note has what was learned of a function, and found of it, forgotten later.
+func (r *rank) note(f *localFunc) {
+	if !f.merged {
+		f.merged = true
+		r.merged = append(r.merged, f)
+	}
+}
+
+// forget drops what was merged, and if frugal gives its memory back.
+func (r *rank) forget(frugal bool) {
+	for _, f := range r.merged {
+		f.merged = false
+		f.delta.Reset()
+		f.exclusive, f.inclusive, f.anomalies = stats.Sums{}, stats.Sums{}, summary.Metrics{}
+		if frugal {
+			f.delta = outlier.Model{}
+		}
+	}
+	r.merged = r.merged[:0]
 }
 
 // resolve finds the function that the rank's number stands for.
@@ -319,15 +349,6 @@ func (r *rank) finishStep(frugal bool) {
 		r.builder.Shrink()
 	}
 	r.step = -1
-}
-
-// dropDeltas gives the memory of what was learned, and has been merged, back.
-func (r *rank) dropDeltas() {
-	for _, f := range r.funcs {
-		if f != nil && !f.touched {
-			f.delta = outlier.Model{}
-		}
-	}
 }
 
 // The methods of provenance.Source.

@@ -3,7 +3,6 @@ package analyzer
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 // Result is what came of an analysis.
 type Result struct {
 	*summary.Outcome
+	Ranks  []*summary.RankOutcome // in order
 	Models *Models
 }
 
@@ -38,20 +38,10 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
 		}
 	}
-	params := make(map[*scoped]json.RawMessage)
-	for _, s := range a.sources {
-		for _, r := range s.ranks {
-			for _, f := range r.all() {
-				if err := addParams(params, f.model); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
 	reviews := make(map[*rank]*review)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			reviews[r] = &review{rank: r, cfg: &a.cfg, sink: a.sink, params: params, found: make(map[*Function]*summary.FunctionOutcome)}
+			reviews[r] = &review{rank: r, cfg: &a.cfg, sink: a.sink, found: make(map[*Function]*summary.FunctionOutcome)}
 		}
 	}
 	err := a.parallel(ctx, a.sources, func(ctx context.Context, s *source) error {
@@ -68,41 +58,11 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	return a.result(reviews), nil
 }
 
-func addParams(params map[*scoped]json.RawMessage, s *scoped) error {
-	if s == nil || s.judge == nil || params[s] != nil {
-		return nil
-	}
-	b, err := json.Marshal(s.judge)
-	if err != nil {
-		return fmt.Errorf("model of %q: %w", s.function.Name, err)
-	}
-	params[s] = b
-	return nil
-}
-
-// all returns the functions of the rank that are known by name, in order of
-// their numbers.
-func (r *rank) all() (known []*localFunc) {
-	for _, f := range r.funcs {
-		if f != nil && f.function != nil {
-			known = append(known, f)
-		}
-	}
-	for _, f := range r.others {
-		if f.function != nil {
-			known = append(known, f)
-		}
-	}
-	slices.SortFunc(known, func(x, y *localFunc) int { return cmp.Compare(x.id, y.id) })
-	return known
-}
-
 // review judges what a rank kept once more with all that is known now.
 type review struct {
 	rank   *rank
 	cfg    *Config
 	sink   RecordSink
-	params map[*scoped]json.RawMessage
 	counts summary.Review
 	found  map[*Function]*summary.FunctionOutcome
 
@@ -114,6 +74,7 @@ type review struct {
 
 func (v *review) run(ctx context.Context) error {
 	v.step, v.inStep = -1, make(map[*Function]int)
+	v.rank.online = false // nothing is provisional any more
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
@@ -156,7 +117,7 @@ func (v *review) judge(c *provenance.Capture) {
 		}
 		c.Score = score
 		v.counts.Typical++
-		v.typical = append(v.typical, provenance.NewRecord(c, v.rank, v.params[f.model]))
+		v.typical = append(v.typical, v.rank.record(f, c))
 		return
 	case verdict != outlier.Outlier && c.Kind != provenance.Anomaly:
 		v.counts.Dropped++
@@ -175,9 +136,8 @@ func (v *review) judge(c *provenance.Capture) {
 	}
 	c.Score = score
 	c.Mark(status != provenance.Withdrawn)
-	r := provenance.NewRecord(c, v.rank, v.params[f.model])
+	r := v.rank.record(f, c)
 	r.Status = status
-	r.LostTime = trace.Micros(max(0, time-int64(f.function.model.model.Hist.Quantile(0.5))))
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
 		v.counts.Anomalies++
@@ -244,7 +204,9 @@ func (a *Analyzer) result(reviews map[*rank]*review) *Result {
 			res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
 		}
 		for _, r := range s.ranks {
-			res.Add(reviews[r].outcome())
+			o := reviews[r].outcome()
+			res.Ranks = append(res.Ranks, o)
+			res.Add(o)
 			for id, values := range r.counter { // two may have one name
 				key := functionKey{r.program, r.Counter(id)}
 				if counters[key] == nil {

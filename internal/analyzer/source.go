@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -18,6 +19,8 @@ import (
 type Input struct {
 	Path    string
 	Program trace.Program
+	Rank    trace.Rank
+	Ranks   tau.RankRule // what Rank is for
 }
 
 // source is a trace at work: usually of one rank, in a common file of several.
@@ -33,18 +36,22 @@ type source struct {
 	events int64
 	done   bool
 	err    error // that ended the trace early
+
+	// Of a trace that is being written.
+	idle     bool      // it has no new step
+	heard    time.Time // when it had the last
+	caughtUp time.Time // when it had none to read
 }
 
-func openSource(in Input) (*source, error) {
+func openSource(in Input, opt bp.Options) (*source, error) {
 	s := &source{input: in}
-	opt := bp.Default()
 	opt.Tally = &s.tally
 	r, err := bp.Open(in.Path, opt)
 	if err != nil {
 		return nil, err
 	}
 	s.reader = r
-	s.steps = tau.NewReader(r, tau.Config{Program: in.Program}, &s.tally)
+	s.steps = tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally)
 	return s, nil
 }
 
@@ -57,6 +64,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	}
 	r := newRank(&a.cfg, s.input.Program, id, &s.steps.Names, &s.tally, a.isUncoupled)
 	name := fmt.Sprintf("%d-%d-%s.spool", s.input.Program, id, filepath.Base(s.input.Path))
+	r.online = a.online != nil
 	r.spool = &spool{path: filepath.Join(a.cfg.SpoolDir, name)}
 	s.ranks = append(s.ranks, r)
 	return r
@@ -68,6 +76,9 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	s.active = s.active[:0]
 	s.found = s.found[:0]
 	step, err := s.steps.Next(ctx)
+	if s.idle = errors.Is(err, bp.ErrIdle); s.idle {
+		return nil
+	}
 	if err != nil {
 		s.done = true
 		s.reader.Release()

@@ -29,7 +29,8 @@ type Options struct {
 	Follow bool
 	// Poll is how long to wait between two looks at a followed dataset.
 	Poll time.Duration
-	// Idle is how long Next waits for a step before it returns ErrIdle; 0
+	// Idle is how long Next waits for a step before it returns ErrIdle; NoWait
+	// means that it only waits for the rest of one that has begun to arrive, and 0
 	// means for ever.
 	Idle time.Duration
 	// Arrival is how long to wait for bytes that the index already speaks
@@ -44,6 +45,9 @@ type Options struct {
 	// Tally takes the counts of what was skipped; nil forgets them.
 	Tally *tally.Tally
 }
+
+// NoWait as the idle limit has Next return at once when there is no step.
+const NoWait time.Duration = -1
 
 // Default returns the options for a finished dataset, and sane waits for one
 // that is followed.
@@ -60,7 +64,7 @@ func (o Options) Validate() error {
 	if o.Poll <= 0 {
 		errs = append(errs, fmt.Errorf("poll interval %v is not positive", o.Poll))
 	}
-	if o.Idle < 0 || o.Arrival < 0 {
+	if o.Idle < 0 && o.Idle != NoWait || o.Arrival < 0 {
 		errs = append(errs, fmt.Errorf("idle limit %v or arrival limit %v is negative", o.Idle, o.Arrival))
 	}
 	if o.Sleep == nil {
@@ -215,7 +219,7 @@ func (r *Reader) expired(pending *pendingError, waited time.Duration) error {
 		r.err = e
 		return e
 	}
-	if r.opt.Idle > 0 && waited >= r.opt.Idle {
+	if r.opt.Idle == NoWait || r.opt.Idle > 0 && waited >= r.opt.Idle {
 		return fmt.Errorf("%s: %w", r.path, ErrIdle)
 	}
 	return nil

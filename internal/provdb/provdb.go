@@ -86,7 +86,8 @@ type Writer interface {
 	// CreateRun makes a run; the ID of the argument is ignored. A second run of
 	// that name is ErrRunExists.
 	CreateRun(ctx context.Context, run Run) (RunID, error)
-	// UpdateRun replaces state, times and info of a run.
+	// UpdateRun replaces state, times and info of a run. When it is Finished,
+	// anomalies that are still provisional are withdrawn: no review confirmed them.
 	UpdateRun(ctx context.Context, run Run) error
 	// DeleteRun removes a run and all that belongs to it.
 	DeleteRun(ctx context.Context, id RunID) error

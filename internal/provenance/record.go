@@ -20,6 +20,9 @@ const (
 	Confirmed Status = "confirmed" // flagged during the run, and still
 	Withdrawn Status = "withdrawn" // flagged during the run, but not with all that is known
 	Promoted  Status = "promoted"  // not flagged during the run, but with all that is known
+
+	// Provisional: flagged, and the run goes on.
+	Provisional Status = "provisional"
 )
 
 // Source tells what the numbers of one rank's captures stand for.

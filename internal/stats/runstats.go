@@ -143,3 +143,13 @@ func (s *RunStats) Summary() Summary {
 
 // MarshalJSON writes the Summary.
 func (s RunStats) MarshalJSON() ([]byte, error) { return json.Marshal(s.Summary()) }
+
+// Valid reports whether the moments can be those of a sample.
+func (s *RunStats) Valid() bool {
+	for _, v := range [...]float64{s.N, s.Mean, s.M2, s.M3, s.M4, s.Min, s.Max} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return s.N >= 0 && s.M2 >= 0 && s.M4 >= 0 && s.Min <= s.Max
+}

@@ -54,6 +54,10 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 		if err == nil {
 			err = dropRollups(ctx, conn, run.ID)
 		}
+		if err == nil && run.State == provdb.Finished {
+			_, err = conn.ExecContext(ctx, "UPDATE executions SET status = $2 WHERE run = $1 AND status = $3",
+				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional))
+		}
 		if err == nil && run.State != provdb.Running {
 			_, err = conn.ExecContext(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))
 		}

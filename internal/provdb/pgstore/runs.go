@@ -95,6 +95,13 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 	if err := dropRollups(ctx, tx, run.ID); err != nil || run.State == provdb.Running {
 		return err
 	}
+	if run.State == provdb.Finished {
+		_, err := tx.Exec(ctx, "UPDATE executions SET status = $2 WHERE run = $1 AND status = $3",
+			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional))
+		if err != nil {
+			return err
+		}
+	}
 	_, err := tx.Exec(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))
 	return err
 }

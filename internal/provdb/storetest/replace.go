@@ -42,6 +42,16 @@ var replaceTests = []test{
 		f.write(records(moved))
 		f.wantBatch(f.run, full(12, 1))
 	}},
+	{"what is provisional is withdrawn when the run is finished, not before", func(f *fixture) {
+		b := full(12, 1)
+		b.Anomalies[5].Status = provenance.Provisional
+		f.write(b)
+		f.update(provdb.Run{ID: f.run, State: provdb.Running, Started: started})
+		f.wantBatch(f.run, b)
+		f.update(provdb.Run{ID: f.run, State: provdb.Finished, Started: started, Finished: started})
+		b.Anomalies[5].Status = provenance.Withdrawn
+		f.wantBatch(f.run, b)
+	}},
 	{"the last of several in a batch wins", lastWins},
 	{"a batch with a number that is none is refused as a whole", func(f *fixture) {
 		b := full(4, 1)

@@ -1,0 +1,8 @@
+// Package protocol holds the messages between analysers and services, as
+// chimbuko.proto describes them.
+package protocol
+
+// Version is that of the messages. A service refuses those of another.
+const Version = 1
+
+//go:generate go run ./gen
