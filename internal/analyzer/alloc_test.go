@@ -31,6 +31,7 @@ func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
 	var counts tally.Tally
 	one := newRank(&cfg, 0, 0, &steps.Names, &counts, nil)
 	one.spool = &spool{path: t.TempDir() + "/spool"}
+	one.late = &spool{path: t.TempDir() + "/late"}
 	calls := int64(0)
 	round := func() {
 		one.begin(7)

@@ -246,6 +246,7 @@ func (a *Analyzer) closeSpools() {
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			r.spool.close()
+			r.late.close()
 		}
 	}
 }

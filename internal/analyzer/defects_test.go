@@ -301,7 +301,7 @@ func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
 	p.call(2, 100)
 	a := analyse(t, p.write(t), nil)
 	all := a.records(t, "anomalies")
-	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 2 || all[0].Status != provenance.Confirmed || !all[0].CallStack[0].IsAnomaly {
+	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 0 || all[0].Status != provenance.Confirmed || !all[0].CallStack[0].IsAnomaly {
 		t.Fatalf("%d anomalies: %+v", len(all), all)
 	}
 	if a.Totals.Flagged != 1 || a.Review.NotJudged != 0 || a.Review.Typical != 1 {

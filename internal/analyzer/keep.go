@@ -80,9 +80,9 @@ func (r *rank) judgeHeld() error {
 		default:
 			continue
 		}
-		c.Score, c.IOStep, c.StepStart, c.StepEnd = score, int32(r.step), r.start, r.end
+		c.Score = score
 		r.provisional(c)
-		if err := r.spool.add(c); err != nil {
+		if err := r.late.add(c); err != nil {
 			return err
 		}
 		r.release(p)
@@ -104,16 +104,13 @@ func (r *rank) timeOf(c *provenance.Capture) int64 {
 }
 
 // settle puts everything away that still waits for something when the rank's
-// trace has ended. What was held counts to its last step: in the spool steps must
-// not go back.
+// trace has ended.
 func (r *rank) settle() error {
 	if err := r.complete(); err != nil {
 		return err
 	}
 	for _, p := range r.held {
-		c := &p.capture
-		c.IOStep, c.StepStart, c.StepEnd = int32(r.last), r.start, r.end
-		if err := r.spool.add(c); err != nil {
+		if err := r.late.add(&p.capture); err != nil {
 			return err
 		}
 	}

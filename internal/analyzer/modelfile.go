@@ -2,9 +2,11 @@ package analyzer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -16,11 +18,14 @@ const modelMagic = "chimbuko models 2\n"
 // ErrModels marks bytes that are no encoded models.
 var ErrModels = errors.New("these are no models of chimbuko")
 
-// AppendBinary appends the encoding of all models to b.
+// AppendBinary appends the encoding of all models to b, by program and name, so
+// that the same models are the same bytes.
 func (m *Models) AppendBinary(b []byte) []byte {
 	b = append(b, modelMagic...)
 	b = binary.AppendUvarint(b, uint64(len(m.functions)))
-	for _, f := range m.functions {
+	for _, f := range slices.SortedFunc(slices.Values(m.functions), func(x, y *Function) int {
+		return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(x.Name, y.Name))
+	}) {
 		b = binary.AppendUvarint(b, uint64(f.Program))
 		b = binary.AppendUvarint(b, uint64(len(f.Name)))
 		b = append(b, f.Name...)
@@ -29,8 +34,8 @@ func (m *Models) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// ReadModels decodes models, which will be judged by rules. Functions keep
-// their numbers.
+// ReadModels decodes models, which will be judged by rules. Functions are
+// numbered in the order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	b, ok := bytes.CutPrefix(b, []byte(modelMagic))
 	if !ok {

@@ -80,6 +80,15 @@ func (m *Models) function(program trace.Program, name string) *Function {
 	return f
 }
 
+// Add adds the model of a function that is not there yet, under its number.
+func (m *Models) Add(f *summary.Function, model outlier.Model) {
+	known := m.function(f.Program, f.Name)
+	known.Function = *f
+	known.model.model = model
+	m.touch(known.model)
+	m.settle()
+}
+
 // learn merges what a rank learned into a model.
 func (m *Models) learn(s *scoped, delta *outlier.Model) {
 	s.model.Merge(delta)

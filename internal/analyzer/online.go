@@ -135,7 +135,7 @@ func (a *Analyzer) follow(ctx context.Context) error {
 	ranks := 0
 	for {
 		now := time.Now()
-		if !complete && now.Sub(looked) >= findEvery {
+		if now.Sub(looked) >= findEvery {
 			looked = now
 			var err error
 			if complete, err = a.find(now); err != nil {

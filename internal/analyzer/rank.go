@@ -33,9 +33,9 @@ type rank struct {
 	counter map[trace.CounterID]*stats.Sums
 
 	step       int // at work; -1: nothing this round
-	last       int // at work last
 	start, end trace.Micros
-	spool      *spool
+	spool      *spool            // captures in the order of steps
+	late       *spool            // those that were held, in the order in which they were judged
 	pending    []*pendingCapture // whose windows reach into the next step
 	held       []*pendingCapture // whose functions are not known well enough yet
 	free       []*pendingCapture
@@ -152,7 +152,7 @@ func (r *rank) slot(id trace.FuncID) *localFunc {
 
 // begin starts a step.
 func (r *rank) begin(step int) {
-	r.step, r.last = step, step
+	r.step = step
 	r.start, r.end = 0, 0
 	r.builder.Begin(step)
 }

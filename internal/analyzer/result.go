@@ -78,20 +78,40 @@ func (v *review) run(ctx context.Context) error {
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
-	err := v.rank.spool.each(func(c *provenance.Capture) error {
-		if c.IOStep != v.step {
-			if err := v.flush(ctx); err != nil {
+	late, err := v.rank.late.all()
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(late, func(a, b *provenance.Capture) int { return cmp.Compare(a.IOStep, b.IOStep) })
+	err = v.rank.spool.each(func(c *provenance.Capture) error {
+		for ; len(late) > 0 && late[0].IOStep <= c.IOStep; late = late[1:] {
+			if err := v.visit(ctx, late[0]); err != nil {
 				return err
 			}
-			v.step = c.IOStep
 		}
-		v.judge(c)
-		return nil
+		return v.visit(ctx, c)
 	})
 	if err != nil {
 		return err
 	}
+	for _, c := range late {
+		if err := v.visit(ctx, c); err != nil {
+			return err
+		}
+	}
 	return v.flush(ctx)
+}
+
+// visit takes the next capture; steps do not go back.
+func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
+	if c.IOStep != v.step {
+		if err := v.flush(ctx); err != nil {
+			return err
+		}
+		v.step = c.IOStep
+	}
+	v.judge(c)
+	return nil
 }
 
 // judge decides what becomes of a capture.

@@ -66,6 +66,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	name := fmt.Sprintf("%d-%d-%s.spool", s.input.Program, id, filepath.Base(s.input.Path))
 	r.online = a.online != nil
 	r.spool = &spool{path: filepath.Join(a.cfg.SpoolDir, name)}
+	r.late = &spool{path: filepath.Join(a.cfg.SpoolDir, name+".late")}
 	s.ranks = append(s.ranks, r)
 	return r
 }

@@ -49,6 +49,17 @@ func (s *spool) flush() error {
 	return nil
 }
 
+// all returns all captures. There must not be many.
+func (s *spool) all() (all []*provenance.Capture, err error) {
+	err = s.each(func(c *provenance.Capture) error {
+		own := new(provenance.Capture)
+		*own, *c = *c, provenance.Capture{}
+		all = append(all, own)
+		return nil
+	})
+	return all, err
+}
+
 // each calls visit for all captures in the order in which they were added. The
 // capture is valid until visit returns.
 func (s *spool) each(visit func(*provenance.Capture) error) error {

@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/rundir"
@@ -27,113 +23,25 @@ import (
 // analyzeFlags are the flags of `analyze`, which are also its settings.
 type analyzeFlags struct {
 	keeperFlags
-	asJSON    bool
-	config    string
-	programs  []string
-	algorithm string
-	sigma     float64
-	threshold float64
-	overrides []string
-	ignore    []string
-	samples   int
-	self      bool
-	skipFirst bool
-	statistic string
-	scope     string
-	window    int
-	passes    int
-	review    bool
-	minTime   time.Duration
-	workers   int
-	prefix    string
-	uncoupled []string
-	saveModel string
-	loadModel string
-	freeze    bool
+	detectFlags
+	modelFlags
+	asJSON bool
+	passes int
 }
 
 func (a *analyzeFlags) register(f *pflag.FlagSet) {
-	d := analyzer.Default()
 	a.keeperFlags.register(f)
+	a.detectFlags.register(f)
+	a.modelFlags.register(f)
 	f.StringVar(&a.records, "records", "db", "how records are kept: db (database), json (files) or both")
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
-	f.StringVar(&a.config, "config", "", "TOML file with settings; flags go first, CHIMBUKO_* variables last")
-	f.StringArrayVar(&a.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
-	f.StringVar(&a.algorithm, "algorithm", string(d.Outlier.Algorithm), "detector: hbos, sstd or copod")
-	f.Float64Var(&a.sigma, "sigma", d.Outlier.Sigma, "sstd: standard deviations from the mean that are still normal")
-	f.Float64Var(&a.threshold, "threshold", d.Outlier.Threshold, "share of the range of scores that is still normal; 0 is 0.99 for hbos and 0.72 for copod")
-	f.StringArrayVar(&a.overrides, "function-threshold", nil, "pattern=value: another sigma or threshold for functions that match")
-	f.StringArrayVar(&a.ignore, "ignore", nil, "pattern of functions that are never judged")
-	f.IntVar(&a.samples, "min-samples", d.Outlier.MinSamples, "calls of a function that must be known before any is judged")
-	f.BoolVar(&a.self, "include-self", false, "let a call's own time help to hide it, as the original did; without --review, then")
-	f.BoolVar(&a.skipFirst, "skip-first", d.SkipFirst, "leave out the first call of a function on each thread")
-	f.StringVar(&a.statistic, "statistic", "exclusive", "time that is judged: exclusive or inclusive")
-	f.StringVar(&a.scope, "scope", "program", "who shares a model: program (all its ranks) or rank")
-	f.IntVar(&a.window, "window", d.Window, "calls before and after an anomaly that are kept with it")
-	f.IntVar(&a.passes, "passes", d.Passes, "1: judge while reading and review at the end; 2: learn all first, then judge")
-	f.BoolVar(&a.review, "review", d.Review, "judge all that was kept once more at the end")
-	f.DurationVar(&a.minTime, "min-time", 0, "exclusive time below which anomalies are not kept")
-	f.IntVar(&a.workers, "workers", 0, "ranks that are worked on at once; 0 is one for each processor")
-	f.StringVar(&a.prefix, "state-prefix", d.StatePrefix, "beginning of the names of counters that tell the state of the node")
-	f.StringArrayVar(&a.uncoupled, "ignore-correlation", nil, "pattern of functions whose GPU correlation ids are ignored")
-	f.StringVar(&a.saveModel, "save-model", "", "write what was learned to this file")
-	f.StringVar(&a.loadModel, "load-model", "", "begin with what was learned in an earlier run")
-	f.BoolVar(&a.freeze, "freeze-model", false, "judge by the loaded model alone and learn nothing")
-}
-
-// load applies the settings of file and environment, and returns where each
-// came from. The original had no review, so its way of judging has none unless
-// it is asked for.
-func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
-	origin, err = applySettings(fs, a.config, env.Environ)
-	if a.self && !fs.Changed("review") {
-		a.review = false
-		origin["review"] = "default with --include-self"
-	}
-	return origin, err
+	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1: judge while reading and review at the end; 2: learn all first, then judge")
 }
 
 // configure turns the flags into a configuration; all that is wrong with them
 // is one error.
 func (a *analyzeFlags) configure() (analyzer.Config, error) {
-	cfg := analyzer.Default()
-	var errs []error
-	cfg.Outlier = outlier.Config{
-		Algorithm: outlier.Algorithm(strings.ToLower(a.algorithm)), Sigma: a.sigma, Threshold: a.threshold,
-		MinSamples: a.samples, IncludeSelf: a.self, Ignore: a.ignore,
-	}
-	for _, o := range a.overrides {
-		i := strings.LastIndexByte(o, '=')
-		value, err := strconv.ParseFloat(o[i+1:], 64)
-		if i < 0 || err != nil {
-			errs = append(errs, fmt.Errorf("function threshold %q is not of the form pattern=value", o))
-			continue
-		}
-		cfg.Outlier.Thresholds = append(cfg.Outlier.Thresholds, outlier.Override{Pattern: o[:i], Value: value})
-	}
-	oneOf := func(what, value, no, yes string) bool {
-		if value != no && value != yes {
-			errs = append(errs, fmt.Errorf("%s %q is neither %s nor %s", what, value, no, yes))
-		}
-		return value == yes
-	}
-	cfg.Inclusive = oneOf("statistic", a.statistic, "exclusive", "inclusive")
-	cfg.RankScope = oneOf("scope", a.scope, "program", "rank")
-	cfg.SkipFirst, cfg.Window, cfg.Passes, cfg.Review = a.skipFirst, a.window, a.passes, a.review
-	cfg.MinTime, cfg.StatePrefix, cfg.Uncoupled = trace.Micros(a.minTime.Microseconds()), a.prefix, a.uncoupled
-	if a.workers != 0 {
-		cfg.Workers = a.workers
-	}
-	cfg.Freeze = a.freeze
-	if a.loadModel != "" {
-		m, err := rundir.LoadModels(a.loadModel, outlier.NewRules(cfg.Outlier))
-		if err != nil {
-			errs = append(errs, err)
-		}
-		cfg.Learned = m
-	}
-	errs = append(errs, cfg.Validate())
-	return cfg, errors.Join(errs...)
+	return a.detectFlags.configure(a.passes, a.modelFlags)
 }
 
 func newAnalyzeCmd(env *Env) *cobra.Command {
@@ -217,36 +125,6 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 	return settings
 }
 
-// inputs finds the traces and the program that each belongs to.
-func (a *analyzeFlags) inputs(paths []string) ([]analyzer.Input, error) {
-	paths, err := expandPaths(paths)
-	if err != nil {
-		return nil, err
-	}
-	inputs := make([]analyzer.Input, 0, len(paths))
-	for _, p := range paths {
-		inputs = append(inputs, analyzer.Input{Path: p})
-	}
-	for _, rule := range a.programs {
-		index, pattern, ok := strings.Cut(rule, "=")
-		n, err := strconv.ParseUint(index, 10, 32)
-		if !ok || err != nil {
-			return nil, usagef("program %q is not of the form index=pattern", rule)
-		}
-		match := outlier.Glob(pattern)
-		matched := false
-		for i := range inputs {
-			if match.MatchString(inputs[i].Path) || match.MatchString(filepath.Base(inputs[i].Path)) {
-				inputs[i].Program, matched = trace.Program(n), true
-			}
-		}
-		if !matched {
-			return nil, usagef("program %q matches none of the traces", rule)
-		}
-	}
-	return inputs, nil
-}
-
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) (err error) {
 	sum := &runSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
 	if flags.store != "" {
@@ -276,8 +154,8 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		sum.State, sum.Error = provdb.Failed, err.Error()
 		return errors.Join(err, k.end(context.WithoutCancel(ctx), provdb.Failed, sum))
 	}
-	if flags.saveModel != "" {
-		if err := rundir.SaveModels(flags.saveModel, res.Models); err != nil {
+	if flags.saveTo != "" {
+		if err := rundir.SaveModels(flags.saveTo, res.Models); err != nil {
 			return err
 		}
 	}
@@ -315,7 +193,8 @@ type runSummary struct {
 	Settings map[string]string `json:"settings"`
 	Traces   []string          `json:"traces"`
 	Store    string            `json:"store,omitempty"` // the server, where records are not in the directory
-	Name     string            `json:"name,omitempty"`  // of the run on the server
+	Name     string            `json:"name,omitempty"`  // of the run in the store
+	Online   bool              `json:"online,omitempty"`
 
 	Totals      totals         `json:"totals"`
 	Review      summary.Review `json:"review"`

@@ -99,13 +99,18 @@ func newKeeper(ctx context.Context, flags *keeperFlags, started time.Time, info 
 	if !database {
 		return k, nil
 	}
-	if err := k.openStore(ctx, flags, started, info); err != nil {
+	err = k.openStore(ctx, flags)
+	if err == nil {
+		err = k.createRun(ctx, flags, started, info)
+	}
+	if err != nil {
 		return nil, errors.Join(err, k.close(), k.dir.Discard())
 	}
 	return k, nil
 }
 
-func (k *keeper) openStore(ctx context.Context, flags *keeperFlags, started time.Time, info any) (err error) {
+// openStore opens the store, and answers other processes if it is a file.
+func (k *keeper) openStore(ctx context.Context, flags *keeperFlags) (err error) {
 	if flags.store != "" {
 		k.store, err = pgstore.Open(ctx, flags.store, pgstore.Options{})
 	} else {
@@ -122,6 +127,21 @@ func (k *keeper) openStore(ctx context.Context, flags *keeperFlags, started time
 		}
 		k.server = server
 	}
+	return nil
+}
+
+// findRun finds the run in the store, to go on with it.
+func (k *keeper) findRun(ctx context.Context, flags *keeperFlags) error {
+	a, err := question.New(ctx, k.store, flags.runName())
+	if err != nil {
+		return err
+	}
+	k.run = provdb.Run{ID: a.Run.ID, Name: a.Run.Name, State: provdb.Running, Started: a.Run.Started, Info: a.Run.Info}
+	return nil
+}
+
+// createRun makes the run in the store.
+func (k *keeper) createRun(ctx context.Context, flags *keeperFlags, started time.Time, info any) (err error) {
 	k.run = provdb.Run{Name: flags.runName(), State: provdb.Running, Started: started}
 	if k.run.Info, err = json.Marshal(info); err != nil {
 		return err

@@ -28,7 +28,7 @@ still being written. ADIOS2 itself is not needed.`,
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newTraceInfoCmd(env), newTraceDumpCmd(env), newTraceMetadataCmd(env))
+	cmd.AddCommand(newTraceInfoCmd(env), newTraceDumpCmd(env), newTraceMetadataCmd(env), newTraceReplayCmd(env))
 	return cmd
 }
 

@@ -53,3 +53,16 @@ func ReadModel(b []byte) (m Model, rest []byte, err error) {
 	}
 	return m, rest, nil
 }
+
+// Decode replaces the model by the one that AppendBinary wrote at the start of b,
+// in the memory that it has, and returns the rest. After an error it is empty.
+func (m *Model) Decode(b []byte) (rest []byte, err error) {
+	if m.Stats, rest, err = stats.ReadSums(b); err == nil {
+		rest, err = m.Hist.Decode(rest)
+	}
+	if err != nil || m.Stats.Count() != m.Count() {
+		m.Reset()
+		return nil, stats.ErrEncoding
+	}
+	return rest, nil
+}

@@ -60,7 +60,7 @@ type Field struct {
 type Capture struct {
 	Kind      Kind
 	Thread    trace.Thread
-	IOStep    int32 // in which it was judged
+	IOStep    int32 // in which it ended
 	StepStart trace.Micros
 	StepEnd   trace.Micros
 	Exclusive trace.Micros

@@ -39,7 +39,7 @@ type Dir struct {
 const infoFile = "run.json"
 
 // old is what an earlier run may have left in the directory.
-var old = []string{infoFile, "records", "global", "spool", duckstore.FileName, duckstore.FileName + ".wal", ownerFile}
+var old = []string{infoFile, "records", "global", "spool", duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, "nats", "parameters", "stats-waiting"}
 
 // Create makes a run directory at path, which must not exist or be empty,
 // unless it is a run that may be overwritten.
@@ -64,10 +64,14 @@ func Create(path string, overwrite bool) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Join(path, "spool"), 0o755); err != nil {
 		return nil, err
 	}
+	return newDir(path), nil
+}
+
+func newDir(path string) *Dir {
 	d := &Dir{path: path, made: make(map[string]bool)}
 	d.buffers.New = func() any { return new(bytes.Buffer) }
 	d.writers.New = func() any { return bufio.NewWriterSize(nil, 1<<16) }
-	return d, nil
+	return d
 }
 
 // Database is the path of the database in the run directory.

@@ -294,3 +294,30 @@ func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
 	}
 	return h, b, err
 }
+
+// Decode replaces the histogram by the one that AppendBinary wrote at the start of
+// b, in the memory that it has, and returns the rest. After an error it is empty.
+func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
+	h.Reset()
+	h.counts = h.counts[:0]
+	used, n := binary.Uvarint(b)
+	if n <= 0 || used > NumBins {
+		return nil, ErrEncoding
+	}
+	b = b[n:]
+	for bin := uint64(0); used > 0; used-- {
+		step, n := binary.Uvarint(b)
+		count, m := binary.Uvarint(b[max(n, 0):])
+		bin += step
+		if n <= 0 || m <= 0 || step >= NumBins || bin >= NumBins || count > math.MaxInt64-h.total {
+			h.Reset()
+			return nil, ErrEncoding
+		}
+		b = b[n+m:]
+		if len(h.counts) == 0 {
+			h.base = int(bin)
+		}
+		h.AddBin(int(bin), count)
+	}
+	return b, nil
+}

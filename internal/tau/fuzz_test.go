@@ -53,17 +53,29 @@ func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
 // A table that cannot be read may say of itself any number of rows.
 func TestARefusedTableTakesNoMemory(t *testing.T) {
 	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}}, Attrs: tracetest.EventTypes}})
-	const dimensions, payload, operator, uint64s = 4, 6, 11, 54 // codes of BP4
-	describe := func(rows uint64, place []byte) []byte {
+	const dimensions, operator, uint64s = 4, 11, 54 // codes of BP4
+	describe := func(rows uint64) []byte {
 		b := []byte{dimensions, 2, 48, 0}
 		for _, n := range []uint64{rows, rows, 0, 6, 6, 0} {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
-		return append(b, place...)
+		return b
 	}
-	refused := []byte{operator, 1, 'z', uint64s, 0, 0, 0, 0, 0} // as long as the place of the array
-	place := binary.LittleEndian.AppendUint64([]byte{payload}, 64)
-	replaceInFile(t, filepath.Join(dataset, "md.0"), describe(1, place), describe(1<<26, refused))
+	md := filepath.Join(dataset, "md.0")
+	b, err := os.ReadFile(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, describe(1))
+	if at < 0 {
+		t.Fatal("md.0 does not describe a table of one row")
+	}
+	copy(b[at:], describe(1<<26))
+	const limits = 19                                                                      // bytes of the least and the greatest value, which come next
+	copy(b[at+len(describe(1))+limits:], []byte{operator, 1, 'z', uint64s, 0, 0, 0, 0, 0}) // as long as the place of the array's head
+	if err := os.WriteFile(md, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	wantRefusal(t, dataset)

@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// freePort is one on which nobody listens now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestClientMayStartBeforeTheServer(t *testing.T) {
+	noLeaks(t)
+	listen := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	c := connect(t, Options{URL: "nats://" + listen})
+	if c.Connected() || c.LastError() == nil {
+		t.Errorf("connected: %v, because of %v; want a reason why not", c.Connected(), c.LastError())
+	}
+	if _, err := c.Request(t.Context(), "x", nil); !errors.Is(err, ErrAway) {
+		t.Errorf("a request got %v, want ErrAway", err)
+	}
+	service, err := c.Serve("echo", "", 1, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	eventually(t, "the reason is known", func() bool { return strings.Contains(c.LastError().Error(), "refused") })
+	s := startServer(t, ServerOptions{Listen: listen})
+	wantConnected(t, c)
+	if !c.Connected() || c.LastError() != nil {
+		t.Errorf("connected: %v, error %v", c.Connected(), c.LastError())
+	}
+	if got, err := join(t, s).Request(soon(t), "echo", []byte("hi")); err != nil || string(got) != "hi" {
+		t.Errorf("got %q and %v from a service that was there before the server", got, err)
+	}
+}
+
+func TestWaitSaysWhyThereIsNoConnection(t *testing.T) {
+	s := startServer(t, ServerOptions{Token: "secret"})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	wrong := connect(t, Options{URL: s.URL(), Token: "guess"})
+	err := wrong.Wait(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrAway) {
+		t.Errorf("got %v, want one of ErrAway and the context's", err)
+	}
+	wantText(t, err, "Authorization Violation")
+	wantText(t, wrong.LastError(), "Authorization Violation")
+	if strings.Contains(s.URL(), "secret") {
+		t.Error("the token is in the URL", s.URL())
+	}
+	wantConnected(t, connect(t, Options{URL: s.URL(), Token: "secret"}))
+}
+
+func TestBadOptionsAreErrorsAtOnce(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(opt Options, want string) {
+		t.Helper()
+		c, err := Connect(opt)
+		if err == nil {
+			c.Close()
+		}
+		wantText(t, err, want)
+	}
+	const url = "nats://127.0.0.1:1"
+	f(Options{}, "want nats://")
+	f(Options{URL: "127.0.0.1:4222"}, "want nats://")
+	f(Options{URL: "http://127.0.0.1:4222"}, "want nats://")
+	f(Options{URL: url + ",nats://"}, "want nats://")
+	f(Options{URL: url, CA: missing}, "missing")
+	f(Options{URL: url, CA: empty}, "no certificate")
+	f(Options{URL: url, Cert: missing, Key: missing}, "missing")
+	f(Options{URL: url, Cert: missing}, "needs its key")
+	f(Options{URL: url, Key: missing}, "has no certificate")
+	f(Options{URL: url, Credentials: missing}, "missing")
+	f(Options{URL: url, Credentials: empty}, "empty")
+}
+
+func TestBadServersAreErrorsAtOnce(t *testing.T) {
+	running := startServer(t, ServerOptions{})
+	dir := t.TempDir()
+	startServer(t, ServerOptions{Dir: dir})
+	f := func(opt ServerOptions, want ...string) {
+		t.Helper()
+		s, err := StartServer(t.Context(), opt)
+		if err == nil {
+			_ = s.Close()
+		}
+		wantText(t, err, want...)
+	}
+	f(ServerOptions{}, "needs a directory")
+	f(ServerOptions{Dir: dir}, "in use by another", dir)
+	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:" + strconv.Itoa(running.Port())}, "address already in use")
+	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1"}, "want host:port")
+	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:http"}, "is no port")
+	f(ServerOptions{Dir: t.TempDir(), Listen: "0.0.0.0:0"}, "set a token")
+	f(ServerOptions{Dir: t.TempDir(), Cert: "cert.pem"}, "certificate and its key")
+	f(ServerOptions{Dir: t.TempDir(), Cert: "missing.pem", Key: "missing.pem"}, "missing.pem")
+}
+
+func TestServerOnAllAddresses(t *testing.T) {
+	s := startServer(t, ServerOptions{Listen: "0.0.0.0:0", Token: "secret"})
+	if want := "nats://127.0.0.1:" + strconv.Itoa(s.Port()); s.URL() != want {
+		t.Errorf("got %s, want %s", s.URL(), want)
+	}
+	wantConnected(t, connect(t, Options{URL: s.URL(), Token: "secret"}))
+}
+
+func TestClientComesBackAfterTheServer(t *testing.T) {
+	noLeaks(t)
+	dir := t.TempDir()
+	s := startServer(t, ServerOptions{Dir: dir})
+	var log strings.Builder
+	c := connect(t, Options{URL: s.URL(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	wantConnected(t, c)
+	service, err := c.Serve("echo", "", 1, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the loss is seen", func() bool { return !c.Connected() })
+	if c.LastError() == nil {
+		t.Error("no reason for the loss")
+	}
+	_ = startServer(t, ServerOptions{Dir: dir, Listen: "127.0.0.1:" + strconv.Itoa(s.Port())})
+	wantConnected(t, c)
+	if got, err := c.Request(soon(t), "echo", []byte("hi")); err != nil || string(got) != "hi" {
+		t.Errorf("got %q and %v from a service that outlived the server", got, err)
+	}
+	service.Close()
+	c.Close()
+	c.Close()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Request(t.Context(), "echo", nil); !errors.Is(err, ErrAway) || !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed client says %v, want ErrAway and ErrClosed", err)
+	}
+	if err := c.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed client says %v, want ErrClosed", err)
+	}
+	wantText(t, errors.New(log.String()), "connected", "lost the message bus")
+}
+
+func TestRetriesWaitShortlyAndNotAllTheSame(t *testing.T) {
+	waits := make(map[time.Duration]bool)
+	for attempts := range 1000 {
+		wait := retryWait(attempts)
+		if wait < firstRetry/2 || wait > lastRetry {
+			t.Errorf("after %d attempts it waits %v", attempts, wait)
+		}
+		waits[wait] = true
+	}
+	if len(waits) < 900 {
+		t.Errorf("of 1000 clients only %d wait different times", len(waits))
+	}
+}

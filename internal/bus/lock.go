@@ -1,0 +1,6 @@
+package bus
+
+import "errors"
+
+// errLocked says that another holds the lock.
+var errLocked = errors.New("locked")

@@ -1,0 +1,135 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func echo(_ context.Context, data []byte) ([]byte, error) { return data, nil }
+
+// serve answers requests until the test ends.
+func serve(t *testing.T, c *Conn, subject, queue string, workers int, h Handler) *Service {
+	t.Helper()
+	s, err := c.Serve(subject, queue, workers, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestMessagesOfAnySizeGoBothWays(t *testing.T) {
+	noLeaks(t)
+	s := startServer(t, ServerOptions{})
+	serve(t, join(t, s), "echo", "", 4, echo)
+	client := join(t, s)
+	var all sync.WaitGroup
+	limit := largestPart - headerRoom
+	for i, size := range []int{0, 1, limit - 1, limit, limit + 1, 5 << 20, 5<<20 + 1} {
+		all.Go(func() {
+			data := bytesOf(uint64(i), size)
+			if got, err := client.Request(soon(t), "echo", data); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%d bytes came back as %d, error %v", size, len(got), err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestTooLargeMessagesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, ServerOptions{})
+	huge := make([]byte, MaxMessage+1)
+	c := join(t, s)
+	serve(t, c, "huge", "", 1, func(context.Context, []byte) ([]byte, error) { return huge, nil })
+	if _, err := c.Request(soon(t), "huge", huge); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a request got %v, want ErrTooLarge", err)
+	}
+	_, err := c.Request(soon(t), "huge", nil)
+	if _, ok := errors.AsType[*RemoteError](err); !ok {
+		t.Errorf("got %v, want a RemoteError", err)
+	}
+	wantText(t, err, "too large", "256 MiB")
+	if err := openStream(t, c, StreamOptions{}).Publish(soon(t), "s.x", "1", huge); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a stream got %v, want ErrTooLarge", err)
+	}
+}
+
+func TestHandlersErrorArrivesAsItsText(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, ServerOptions{})
+	c := join(t, s)
+	serve(t, c, "fail", "", 1, func(_ context.Context, data []byte) ([]byte, error) { return nil, errors.New(string(data)) })
+	for _, text := range []string{"no such\nrun", ""} {
+		_, err := c.Request(soon(t), "fail", []byte(text))
+		if remote, ok := errors.AsType[*RemoteError](err); !ok || remote.Text != text {
+			t.Errorf("got %v, want a RemoteError with %q", err, text)
+		}
+	}
+	_, err := c.Request(soon(t), "fail", bytes.Repeat([]byte("long"), 1<<20))
+	if remote, ok := errors.AsType[*RemoteError](err); !ok || !strings.HasPrefix(remote.Text, "longlong") {
+		t.Errorf("got %.100v, want a RemoteError", err)
+	}
+}
+
+func TestRequestsThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, ServerOptions{})
+	c := join(t, s)
+	service := serve(t, c, "echo", "", 1, echo)
+	service.Close()
+	service.Close()
+	for _, subject := range []string{"nobody", "echo"} {
+		if _, err := c.Request(soon(t), subject, nil); !errors.Is(err, ErrNoService) {
+			t.Errorf("%s got %v, want ErrNoService", subject, err)
+		}
+	}
+	entered := make(chan struct{}, 1)
+	leave := make(chan struct{})
+	serve(t, c, "slow", "", 1, func(context.Context, []byte) ([]byte, error) {
+		entered <- struct{}{}
+		<-leave
+		return nil, nil
+	})
+	defer close(leave)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Request(ctx, "slow", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	<-entered
+	if _, err := c.Request(t.Context(), "two words", nil); err == nil {
+		t.Error("a subject with a space was sent")
+	}
+}
+
+func TestRequestEndsWithTheConnection(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, ServerOptions{})
+	c := join(t, s)
+	entered := make(chan struct{})
+	leave := make(chan struct{})
+	serve(t, c, "slow", "", 1, func(context.Context, []byte) ([]byte, error) {
+		close(entered)
+		<-leave
+		return nil, nil
+	})
+	defer close(leave)
+	result := make(chan error)
+	go func() {
+		_, err := c.Request(soon(t), "slow", nil)
+		result <- err
+	}()
+	<-entered
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-result; !errors.Is(err, ErrAway) {
+		t.Errorf("got %v, want ErrAway", err)
+	}
+}

@@ -1,0 +1,189 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestStreamKeepsOrderAndData(t *testing.T) {
+	noLeaks(t)
+	srv := startServer(t, ServerOptions{})
+	s := openStream(t, join(t, srv), StreamOptions{})
+	c := consume(t, openStream(t, join(t, srv), StreamOptions{}))
+	limit := largestPart - headerRoom
+	sizes := []int{0, 1, limit, limit + 1, 5 << 20}
+	for i, size := range sizes {
+		publish(t, s, fmt.Sprint(i), bytesOf(uint64(i), size))
+	}
+	got := fetch(t, c, len(sizes))
+	wantIDs(t, got, "0 1 2 3 4")
+	for i, m := range got {
+		if !bytes.Equal(m.Data, bytesOf(uint64(i), sizes[i])) {
+			t.Errorf("%d bytes came as %d", sizes[i], len(m.Data))
+		}
+		if m.Subject != "s.x" || m.Time.IsZero() || i > 0 && m.Seq <= got[i-1].Seq {
+			t.Errorf("message %d has subject %s, time %v and place %d", i, m.Subject, m.Time, m.Seq)
+		}
+	}
+	ack(t, c, got[len(got)-1])
+	wantPending(t, s, 0)
+	wantNothing(t, c)
+}
+
+func TestMessagesAreStoredInTheOrderOfPublishing(t *testing.T) {
+	t.Parallel()
+	s := openStream(t, join(t, startServer(t, ServerOptions{})), StreamOptions{})
+	const n = 5000
+	var all sync.WaitGroup
+	all.Add(n)
+	for i := range n {
+		s.PublishAsync(t.Context(), "s.x", fmt.Sprint(i), nil, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		})
+	}
+	all.Wait()
+	for i, m := range fetch(t, consume(t, s), n) {
+		if m.ID != fmt.Sprint(i) {
+			t.Fatalf("message %s came as number %d", m.ID, i)
+		}
+	}
+}
+
+func TestStreamSurvivesTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv := startServer(t, ServerOptions{Dir: dir})
+	client := join(t, srv)
+	s := openStream(t, client, StreamOptions{})
+	publishSome(t, s, 3)
+	publish(t, s, "big", bytesOf(1, 3<<20))
+	c := consume(t, s)
+	ack(t, c, fetch(t, c, 1)[0])
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the loss is seen", func() bool { return !client.Connected() })
+	if err := s.Publish(t.Context(), "s.x", "4", nil); !errors.Is(err, ErrAway) {
+		t.Errorf("published: %v, want ErrAway", err)
+	}
+	if _, err := c.Fetch(t.Context(), 1, 10*time.Millisecond); !errors.Is(err, ErrAway) {
+		t.Errorf("fetched: %v, want ErrAway", err)
+	}
+	startServer(t, ServerOptions{Dir: dir, Listen: "127.0.0.1:" + strconv.Itoa(srv.Port())})
+	wantConnected(t, client)
+	publish(t, s, "1", nil) // the id is known from before
+	publish(t, s, "last", nil)
+	got := fetch(t, c, 4)
+	wantIDs(t, got, "1 2 big last")
+	if !bytes.Equal(got[2].Data, bytesOf(1, 3<<20)) {
+		t.Error("the big message has changed")
+	}
+	ack(t, c, got[3])
+	wantPending(t, s, 0)
+}
+
+func TestSameIDIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	s := openStream(t, join(t, startServer(t, ServerOptions{})), StreamOptions{})
+	big := bytesOf(1, 3<<20)
+	for range 3 {
+		publish(t, s, "small", nil)
+		publish(t, s, "big", big)
+	}
+	c := consume(t, s)
+	got := fetch(t, c, 2)
+	wantIDs(t, got, "small big")
+	ack(t, c, got[1])
+	publish(t, s, "small", nil)
+	publish(t, s, "big", big)
+	wantNothing(t, c)
+	wantPending(t, s, 0)
+}
+
+func TestFullStreamRefusesNewMessages(t *testing.T) {
+	t.Parallel()
+	const limit = 3 << 20
+	s := openStream(t, join(t, startServer(t, ServerOptions{})), StreamOptions{MaxBytes: limit})
+	f := func(id string, size int, want error) {
+		t.Helper()
+		if err := s.Publish(soon(t), "s.x", id, bytesOf(1, size)); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", id, err, want)
+		}
+	}
+	f("a", 1<<19, nil)
+	f("never", limit+1, ErrTooLarge)
+	f("b", 2<<20, nil)
+	f("c", 1<<20+1<<19, ErrFull) // not one of its parts is stored
+	f("d", 1<<18, nil)
+	f("e", 1<<19, ErrFull)
+	c := consume(t, s)
+	got := fetch(t, c, 3)
+	wantIDs(t, got, "a b d")
+	wantNothing(t, c)
+	ack(t, c, got[2])
+	f("c", 1<<20+1<<19, nil)
+	wantIDs(t, fetch(t, c, 1), "c")
+}
+
+func TestStreamIsMadeOnceAndChanged(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, ServerOptions{})
+	c := join(t, srv)
+	if _, err := c.Stream(soon(t), StreamOptions{Name: "S"}); err == nil {
+		t.Error("attached to a stream that is not there")
+	}
+	publishSome(t, openStream(t, c, StreamOptions{MaxBytes: 1 << 20}), 1)
+	again, err := c.Stream(soon(t), StreamOptions{Name: "S"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPending(t, again, 1)
+	wantPending(t, openStream(t, c, StreamOptions{MaxBytes: 2 << 20}), 1)
+	info, err := again.info(soon(t))
+	if err != nil || info.Config.MaxBytes != 2<<20 {
+		t.Errorf("the limit is %d, error %v", info.Config.MaxBytes, err)
+	}
+	for range 2 {
+		if err := c.DeleteStream(soon(t), "S"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := again.Pending(soon(t)); err == nil {
+		t.Error("a deleted stream has messages pending")
+	}
+	for _, opt := range []StreamOptions{{}, {Name: "a.b"}, {Name: "a b"}} {
+		if _, err := c.Stream(soon(t), opt); err == nil {
+			t.Errorf("%+v was accepted", opt)
+		}
+	}
+}
+
+func TestBadMessagesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := openStream(t, join(t, startServer(t, ServerOptions{})), StreamOptions{})
+	f := func(subject, id, want string) {
+		t.Helper()
+		wantText(t, s.Publish(soon(t), subject, id, nil), want)
+	}
+	f("s.x", "", "id is empty")
+	f("s.x", "a b", "no spaces")
+	f("", "a", "subject is empty")
+	f("elsewhere", "a", "no stream takes the subject")
+	if _, err := s.Consumer(soon(t), "a.b"); err == nil {
+		t.Error("a consumer with a dot was made")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Publish(ctx, "s.x", "late", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/tau"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// adFlags are the flags of `ad`.
+type adFlags struct {
+	detectFlags
+	busFlags
+	dir      string
+	run      string
+	shards   int
+	node     string
+	rank     int
+	override int
+	ranks    int
+	linger   time.Duration
+	idle     time.Duration
+	poll     time.Duration
+	exchange time.Duration
+	outbox   int64
+	spool    string
+	giveUp   time.Duration
+	asJSON   bool
+}
+
+func (a *adFlags) register(f *pflag.FlagSet) {
+	a.detectFlags.register(f)
+	a.busFlags.register(f)
+	f.StringVar(&a.dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
+	f.StringVar(&a.run, "run", "", "name of the run; by default that of its directory")
+	f.IntVar(&a.shards, "shards", 0, "shards of the parameter server; 0 is what the run directory tells, else 1")
+	f.StringVar(&a.node, "node", "", "name of this analyser, another for each; by default made of the host and the traces")
+	f.IntVar(&a.rank, "rank", -1, "leave out what is not of this rank")
+	f.IntVar(&a.override, "override-rank", -1, "take all as of this rank, whatever the trace says")
+	f.IntVar(&a.ranks, "ranks", 0, "traces to wait for; 0 is all that come until there is none to read and no new one for --linger")
+	f.DurationVar(&a.linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
+	f.DurationVar(&a.idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
+	f.DurationVar(&a.poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
+	f.DurationVar(&a.exchange, "exchange", time.Second, "time between exchanges with the parameter server")
+	f.Int64Var(&a.outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
+	f.StringVar(&a.spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
+	f.DurationVar(&a.giveUp, "give-up", 0, "how long to wait for the services when all traces have ended; 0 is for ever")
+	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
+}
+
+// check says what is wrong with the flags, and fills in what was left out.
+func (a *adFlags) check(patterns []string) error {
+	var errs []error
+	if a.rank >= 0 && a.override >= 0 {
+		errs = append(errs, errors.New("give --rank or --override-rank, not both"))
+	}
+	for name, d := range map[string]time.Duration{"poll": a.poll, "exchange": a.exchange} {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
+		}
+	}
+	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.ranks < 0 || a.shards < 0 || a.outbox < 1 {
+		errs = append(errs, errors.New("--linger, --idle, --give-up, --ranks and --shards cannot be negative, and --outbox must be positive"))
+	}
+	if a.run == "" {
+		a.run = (&keeperFlags{out: a.dir}).runName()
+	}
+	if a.shards == 0 {
+		a.shards = 1
+		if s, err := rundir.ReadServices(a.dir); err == nil && a.url == "" {
+			a.shards = s.Shards
+		}
+	}
+	if a.node == "" {
+		a.node = a.defaultNode(patterns)
+	}
+	return errors.Join(errs...)
+}
+
+// defaultNode names the analyser by its host and its traces, so that it is the
+// same when it is started again.
+func (a *adFlags) defaultNode(patterns []string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	h := fnv.New32a()
+	for _, p := range slices.Sorted(slices.Values(patterns)) {
+		if abs, err := filepath.Abs(p); err == nil {
+			p = abs
+		}
+		fmt.Fprintf(h, "%s\n", p)
+	}
+	fmt.Fprintf(h, "%d %d", a.rank, a.override)
+	return fmt.Sprintf("%s-%08x", host, h.Sum32())
+}
+
+func newADCmd(env *Env) *cobra.Command {
+	var flags adFlags
+	cmd := &cobra.Command{
+		Use:   "ad TRACE...",
+		Short: "analyse traces while they are written, together with other analysers",
+		Long: `Analyse the traces of one or many ranks while the program writes them. A TRACE is
+a dataset, a directory (all .bp that appear in it are read) or a pattern; none of
+them need be there yet. What is learned is shared with all other analysers through
+the parameter server of chimbuko serve, and what is flagged goes to its database.
+
+The analyser never waits for the services: while they are away it judges by what
+it knows, gathers what it learns, and says so. When all traces have ended, and
+those of all other analysers, everything kept is judged once more with all that is
+known. An analyser that was killed is started again with the same command: it
+reads its traces from the beginning, and nothing is counted or stored twice.`,
+		Example: `  chimbuko serve --out run &
+  chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --ranks 4
+  chimbuko ad --nats tls://services:4222 --nats-creds job.creds --run job42 traces/`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, patterns []string) error {
+			if _, err := flags.load(cmd.Flags(), env); err != nil {
+				return usageError{err}
+			}
+			cfg, err := flags.configure(1, modelFlags{})
+			if err := errors.Join(err, flags.check(patterns)); err != nil {
+				return usageError{err}
+			}
+			return runAD(cmd.Context(), env, &flags, cfg, patterns)
+		},
+	}
+	flags.register(cmd.Flags())
+	return cmd
+}
+
+// traceFinder finds the traces of an analyser, which may appear at any time.
+type traceFinder struct {
+	flags    *adFlags
+	patterns []string
+	now      func() time.Time
+
+	found  int
+	latest time.Time // when the last one appeared
+}
+
+// find returns the traces that are there, and whether no others will come.
+func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
+	var paths []string
+	open := false // whether more can come
+	for _, p := range t.patterns {
+		some, more, err := tracesOf(p)
+		if err != nil {
+			return nil, false, err
+		}
+		paths, open = append(paths, some...), open || more
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	inputs, _, err := t.flags.inputsOf(paths)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range inputs {
+		switch {
+		case t.flags.rank >= 0:
+			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.flags.rank), tau.VerifyRank
+		case t.flags.override >= 0:
+			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.flags.override), tau.OverrideRank
+		}
+	}
+	if len(inputs) != t.found {
+		t.found, t.latest = len(inputs), t.now()
+	}
+	switch {
+	case t.flags.ranks > 0:
+		return inputs, len(inputs) >= t.flags.ranks, nil
+	case !open:
+		return inputs, true, nil
+	}
+	return inputs, len(inputs) > 0 && t.now().Sub(t.latest) >= t.flags.linger, nil
+}
+
+// tracesOf returns the datasets that a pattern stands for at the moment, and
+// whether others can come.
+func tracesOf(pattern string) (paths []string, more bool, err error) {
+	if strings.ContainsAny(pattern, "*?[") {
+		paths, err = filepath.Glob(pattern)
+		return slices.DeleteFunc(paths, func(p string) bool { return !strings.HasSuffix(p, ".bp") }), true, err
+	}
+	if strings.HasSuffix(filepath.Clean(pattern), ".bp") {
+		return []string{pattern}, false, nil
+	}
+	paths, err = filepath.Glob(filepath.Join(escapeGlob(pattern), "*.bp"))
+	return paths, true, err
+}
+
+// escapeGlob makes a path a pattern of itself.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
+// adSummary is what `ad` prints at the end.
+type adSummary struct {
+	Node    string  `json:"node"`
+	Reading float64 `json:"reading_seconds"` // until all traces had ended
+	Seconds float64 `json:"seconds"`
+	totals
+	Confirmed int64      `json:"confirmed"`
+	Promoted  int64      `json:"promoted"`
+	Withdrawn int64      `json:"withdrawn"`
+	Records   int64      `json:"records_sent"`
+	Deferred  int64      `json:"records_deferred"`
+	Notes     []noteInfo `json:"notes"`
+	Broken    []string   `json:"broken,omitempty"`
+}
+
+func (s *adSummary) print(w io.Writer) {
+	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s promoted, %s withdrawn), %s records sent\n",
+		grouped(s.Events), grouped(s.Calls), s.Ranks, s.Reading, grouped(s.Anomalies), grouped(s.Confirmed), grouped(s.Promoted), grouped(s.Withdrawn), grouped(s.Records))
+	for _, n := range s.Notes {
+		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
+	}
+}
+
+// newLog returns a log for people on w.
+func newLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// orForever bounds ctx by d, if there is a bound.
+func orForever(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}

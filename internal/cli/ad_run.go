@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/paramserver"
+	"github.com/chimbuko/chimbuko/internal/protocol"
+	"github.com/chimbuko/chimbuko/internal/recordstream"
+)
+
+// adRun is an analyser at work.
+type adRun struct {
+	flags     *adFlags
+	env       *Env
+	log       *slog.Logger
+	start     time.Time
+	conn      *connector
+	client    *paramserver.Client
+	publisher *recordstream.Publisher
+	report    atomic.Pointer[analyzer.Report]
+	reviewing atomic.Bool
+	reading   time.Duration // until all traces had ended
+	progress  *adProgress
+}
+
+func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, patterns []string) error {
+	settings, err := json.Marshal(cfg.Outlier)
+	if err != nil {
+		return err
+	}
+	if cfg.SpoolDir = flags.spool; cfg.SpoolDir == "" {
+		if cfg.SpoolDir, err = os.MkdirTemp("", "chimbuko-ad-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(cfg.SpoolDir) //nolint:errcheck // temporary files
+	} else if err := os.MkdirAll(cfg.SpoolDir, 0o755); err != nil {
+		return err
+	}
+	r := &adRun{flags: flags, env: env, log: newLog(env.Stderr), start: time.Now(), progress: &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}}
+	r.report.Store(&analyzer.Report{})
+	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}
+	session := uint64(r.start.UnixNano())
+	r.client = paramserver.NewClient(paramserver.ClientConfig{
+		Run: flags.run, Node: flags.node, Session: session, Shards: flags.shards, Period: flags.exchange,
+		Timeout: 10 * time.Second, Settings: string(settings), Status: r.status, Log: r.log,
+	}, r.conn)
+	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
+		Run: flags.run, Subject: recordSubject(flags.run), Sender: flags.node + "-" + strconv.FormatUint(session, 36),
+		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: flags.outbox << 20, Log: r.log,
+	}, r.conn)
+
+	background, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.conn.watch(background) })
+	wg.Go(func() { r.client.Run(background) })
+	wg.Go(func() { r.publisher.Run(background) })
+	defer wg.Wait()
+	defer stop()
+	return r.analyse(ctx, cfg, patterns)
+}
+
+// analyse reads, waits for the others, reviews and hands over.
+func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []string) error {
+	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now}
+	res, err := analyzer.New(cfg, r.publisher, nil).Follow(ctx, analyzer.Online{
+		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Sleep: sleep, Report: r.note,
+	})
+	r.progress.clear()
+	if err != nil {
+		return err
+	}
+	if err := r.publisher.Flush(ctx); err != nil {
+		return err
+	}
+	var traces []string
+	var size int64
+	inputs, _, err := finder.find()
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		traces, size = append(traces, in.Path), size+sizeOf(in.Path)
+	}
+	if err := r.hand(ctx, res, traces, size); err != nil {
+		return err
+	}
+	return r.summarise(res)
+}
+
+// hand tells the server what came of the ranks, as often as needed.
+func (r *adRun) hand(ctx context.Context, res *analyzer.Result, traces []string, size int64) error {
+	ctx, cancel := orForever(ctx, r.flags.giveUp)
+	defer cancel()
+	for {
+		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
+		if err == nil {
+			return nil
+		}
+		if waitErr := sleep(ctx, time.Second); waitErr != nil {
+			return errors.Join(waitErr, err)
+		}
+	}
+}
+
+func (r *adRun) summarise(res *analyzer.Result) error {
+	st := r.publisher.Stats()
+	sum := &adSummary{
+		Node: r.flags.node, Reading: r.reading.Seconds(), Seconds: time.Since(r.start).Seconds(),
+		totals:    totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
+		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
+		Records: st.Sent, Deferred: st.Deferred, Notes: append([]noteInfo{}, notes(&res.Tally)...),
+	}
+	for _, b := range res.Broken {
+		sum.Broken = append(sum.Broken, b.Error())
+	}
+	err := r.env.show(r.flags.asJSON, sum, sum.print)
+	for _, b := range res.Broken {
+		fmt.Fprintf(r.env.Stderr, "chimbuko: %v\n", b)
+		err = errors.Join(err, errReported)
+	}
+	return err
+}
+
+// adSync is the client with what the analyser does around the end of reading.
+type adSync struct {
+	*paramserver.Client
+	run *adRun
+}
+
+// Finish waits until all analysers have ended, for as long as the flags say.
+func (s adSync) Finish(ctx context.Context) error {
+	r := s.run
+	r.reading = time.Since(r.start)
+	r.progress.clear()
+	r.log.Info("all traces have ended; waiting for the other analysers", "seconds", r.reading.Seconds())
+	bounded, cancel := orForever(ctx, r.flags.giveUp)
+	defer cancel()
+	err := s.Client.Finish(bounded)
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; start the same command again when they are there", r.flags.giveUp, s.Err())
+		}
+		return err
+	}
+	r.reviewing.Store(true)
+	return nil
+}
+
+// note keeps how far the work has come, and shows it.
+func (r *adRun) note(rep *analyzer.Report) {
+	r.report.Store(rep)
+	unsent, _ := r.client.Lag()
+	r.progress.show(rep, unsent, r.client.Err() != nil)
+}
+
+// status tells the server how this analyser fares.
+func (r *adRun) status() *protocol.Status {
+	rep, out := r.report.Load(), r.publisher.Stats()
+	unsent, latency := r.client.Lag()
+	host, _ := os.Hostname() // not known is not known
+	s := &protocol.Status{
+		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
+		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
+		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent,
+	}
+	s.Rss, s.CpuSeconds = usage()
+	for _, k := range rep.Ranks {
+		s.Ranks = append(s.Ranks, &protocol.RankStatus{
+			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step), Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),
+		})
+	}
+	switch {
+	case r.reviewing.Load():
+		s.State = protocol.Status_STATE_REVIEWING
+	case len(rep.Ranks) > 0:
+		s.State = protocol.Status_STATE_READING
+	}
+	return s
+}
+
+// usage is the memory and the processor time of this process, as far as the
+// system tells.
+func usage() (rss int64, seconds float64) {
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := strings.Fields(string(b)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			rss = pages * int64(os.Getpagesize())
+		}
+	}
+	return rss, processorSeconds()
+}
+
+// adProgress shows a person how far an analyser has come.
+type adProgress struct {
+	w        io.Writer
+	terminal bool
+	shown    time.Time
+	events   int64
+}
+
+func (p *adProgress) show(rep *analyzer.Report, unsent int64, alone bool) {
+	interval := 10 * time.Second
+	if p.terminal {
+		interval = lineInterval
+	}
+	since := time.Since(p.shown)
+	if since < interval {
+		return
+	}
+	rate := float64(rep.Totals.Events-p.events) / since.Seconds()
+	if p.shown.IsZero() {
+		rate = 0
+	}
+	p.shown, p.events = time.Now(), rep.Totals.Events
+	services := ""
+	if alone {
+		services = "; the services are away"
+	}
+	line := fmt.Sprintf("%d ranks, %s steps, %s events (%s/s), %s flagged, %s behind, %d steps to share%s", rep.Totals.Ranks, grouped(int64(rep.Totals.Steps)),
+		grouped(rep.Totals.Events), grouped(int64(rate)), grouped(rep.Totals.Flagged), rep.Behind.Round(100*time.Millisecond), unsent, services)
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintln(p.w, line)
+	}
+}
+
+func (p *adProgress) clear() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

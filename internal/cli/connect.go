@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/paramserver"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+)
+
+// busFlags say how to reach a message bus that somebody else runs.
+type busFlags struct {
+	url       string
+	tokenFile string
+	creds     string
+	ca        string
+	cert      string
+	key       string
+}
+
+func (b *busFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&b.url, "nats", "", "URL of a NATS server or cluster (several with commas), instead of what the run directory tells")
+	f.StringVar(&b.tokenFile, "nats-token-file", "", "file with the token that NATS wants")
+	f.StringVar(&b.creds, "nats-creds", "", "file with NATS credentials (.creds)")
+	f.StringVar(&b.ca, "nats-ca", "", "file with the certificate that signed that of NATS")
+	f.StringVar(&b.cert, "nats-cert", "", "file with our certificate for NATS")
+	f.StringVar(&b.key, "nats-key", "", "file with the key of our certificate")
+}
+
+// options are those of a client of the bus. The services may be nil.
+func (b *busFlags) options(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
+	opt := bus.Options{Name: name, Log: log, URL: b.url, Credentials: b.creds, CA: b.ca, Cert: b.cert, Key: b.key}
+	if s != nil && b.url == "" {
+		opt.URL, opt.Token = s.Bus, s.Token
+		opt.CA = cmp.Or(opt.CA, s.CA)
+	}
+	if b.tokenFile != "" {
+		text, err := os.ReadFile(b.tokenFile)
+		if err != nil {
+			return opt, err
+		}
+		opt.Token = strings.TrimSpace(string(text))
+	}
+	return opt, nil
+}
+
+// connector reaches the services of a run wherever they are at the moment: they
+// may be started later, and again at another address. What cannot be done fails
+// with bus.ErrAway.
+type connector struct {
+	flags *busFlags
+	dir   string // of the run; "" where the flags say it all
+	name  string
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	conn   *bus.Conn
+	opt    bus.Options
+	stream *bus.Stream
+	run    string
+}
+
+// watchEvery is how often the run directory is asked where the services are.
+const watchEvery = time.Second
+
+// watch keeps the connection up to date until ctx ends.
+func (c *connector) watch(ctx context.Context) {
+	for {
+		if err := c.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.log.Warn("the services cannot be reached", "error", err)
+		}
+		if sleep(ctx, watchEvery) != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.conn != nil {
+				c.conn.Close()
+			}
+			return
+		}
+	}
+}
+
+// look connects to where the services are now, if that changed.
+func (c *connector) look() error {
+	var s *rundir.Services
+	if c.flags.url == "" {
+		var err error
+		if s, err = rundir.ReadServices(c.dir); err != nil {
+			return err
+		}
+	}
+	opt, err := c.flags.options(s, c.name, c.log)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil && opt == c.opt {
+		return nil
+	}
+	conn, err := bus.Connect(opt)
+	if err != nil {
+		return err
+	}
+	if c.conn != nil {
+		go c.conn.Close()
+	}
+	c.conn, c.opt, c.stream = conn, opt, nil
+	return nil
+}
+
+func (c *connector) current() (*bus.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return nil, fmt.Errorf("%w: no services are known yet", bus.ErrAway)
+	}
+	return c.conn, nil
+}
+
+// Request sends a request to a service.
+func (c *connector) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	conn, err := c.current()
+	if err != nil {
+		return nil, err
+	}
+	return conn.Request(ctx, subject, data)
+}
+
+// Publish stores a message in the stream of records.
+func (c *connector) Publish(ctx context.Context, subject, id string, data []byte) error {
+	conn, err := c.current()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	stream := c.stream
+	c.mu.Unlock()
+	if stream == nil {
+		if stream, err = recordStream(ctx, conn, c.run, 0, 0); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.stream = stream
+		c.mu.Unlock()
+	}
+	return stream.Publish(ctx, subject, id, data)
+}
+
+// recordStream is the stream of the records of a run.
+func recordStream(ctx context.Context, conn *bus.Conn, run string, maxBytes int64, replicas int) (*bus.Stream, error) {
+	return conn.Stream(ctx, bus.StreamOptions{
+		Name: "chimbuko-records-" + paramserver.Token(run), Subjects: []string{recordSubject(run)}, MaxBytes: maxBytes, Replicas: replicas,
+	})
+}
+
+func recordSubject(run string) string { return "chimbuko." + paramserver.Token(run) + ".records" }

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+	"github.com/chimbuko/chimbuko/internal/paramserver"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+)
+
+// storeStatusSubject is where the process with the store tells how it fares.
+func storeStatusSubject(run string) string {
+	return "chimbuko." + paramserver.Token(run) + ".store.status"
+}
+
+// serveStatus has the parts of this process tell how they fare, wherever HTTP is.
+func (s *serveRun) serveStatus() error {
+	tell := func(subject string, status func(context.Context) *dashboard.Status) error {
+		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
+		if err == nil {
+			s.later(func() error { service.Close(); return nil })
+		}
+		return err
+	}
+	if s.params != nil {
+		rates := new(rateMeter)
+		if err := tell(paramserver.Subject(s.run, s.flags.shard, "status"), func(context.Context) *dashboard.Status { return s.paramsStatus(rates) }); err != nil {
+			return err
+		}
+	}
+	if s.storer != nil {
+		rates := new(rateMeter)
+		return tell(storeStatusSubject(s.run), func(ctx context.Context) *dashboard.Status { return s.storeStatus(ctx, rates) })
+	}
+	return nil
+}
+
+// serveWeb starts HTTP, if this process has it, and returns its address.
+func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address string, err error) {
+	if err := s.serveStatus(); err != nil || !s.flags.has(roleWeb) {
+		return "", err
+	}
+	cfg := dashboard.Config{
+		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts,
+	}
+	if err := cfg.Validate(); err != nil {
+		return "", err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.flags.web)
+	if err != nil {
+		return "", fmt.Errorf("%w; choose another address with --http", err)
+	}
+	server := &http.Server{Handler: dashboard.New(cfg), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	g.Go(func() error {
+		serve := server.Serve
+		if s.flags.tlsCert != "" {
+			serve = func(l net.Listener) error { return server.ServeTLS(l, s.flags.tlsCert, s.flags.tlsKey) }
+		}
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return s.webAddress(listener.Addr()), nil
+}
+
+// webAddress is the URL of HTTP, as others can use it.
+func (s *serveRun) webAddress(addr net.Addr) string {
+	scheme, host := "http", addr.String()
+	if s.flags.tlsCert != "" {
+		scheme = "https"
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = net.JoinHostPort(s.services.Host, fmt.Sprint(tcp.Port))
+	}
+	return scheme + "://" + host
+}
+
+// greet tells a person what runs and what to do next.
+func (s *serveRun) greet() {
+	if s.flags.shard > 0 {
+		return
+	}
+	w := s.env.Stderr
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
+	if s.services.Web != "" {
+		fmt.Fprintf(w, "chimbuko: HTTP at %s/?token=%s\n", s.services.Web, s.services.Secret)
+	}
+	fmt.Fprintf(w, "chimbuko: analysers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
+}
+
+// Reader is the store; nil if it is in another process that does not answer.
+func (s *serveRun) Reader() provdb.Reader {
+	if s.keeper == nil || s.keeper.store == nil {
+		return nil
+	}
+	return s.keeper.store
+}
+
+// statusTimeout is how long a part may take to tell how it fares.
+const statusTimeout = 900 * time.Millisecond
+
+// Status gathers how all parts fare.
+func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	subjects := []string{storeStatusSubject(s.run)}
+	for i := range s.services.Shards {
+		subjects = append(subjects, paramserver.Subject(s.run, i, "status"))
+	}
+	parts := make([]*dashboard.Status, len(subjects))
+	errs := make([]error, len(subjects))
+	var wg sync.WaitGroup
+	for i, subject := range subjects {
+		wg.Go(func() {
+			b, err := s.conn.Request(ctx, subject, nil)
+			if err == nil {
+				parts[i] = new(dashboard.Status)
+				err = json.Unmarshal(b, parts[i])
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	all := &dashboard.Status{Run: dashboard.RunStatus{Name: s.run, State: dashboard.Waiting, Started: s.sum.Started, Now: time.Now().UTC(), Version: s.env.Version}}
+	for i, part := range parts {
+		name := "store"
+		if i > 0 {
+			name = fmt.Sprintf("parameter server, shard %d", i-1)
+		}
+		if errs[i] != nil {
+			all.Health = append(all.Health, dashboard.Health{
+				Part: name, Severity: dashboard.SeverityError, Sentence: "it does not answer (" + awayText(errs[i]) + "); start it with chimbuko serve",
+			})
+			continue
+		}
+		merge(all, part)
+	}
+	return all, nil
+}
+
+// awayText says in short why a part does not answer.
+func awayText(err error) string {
+	switch {
+	case errors.Is(err, bus.ErrNoService):
+		return "nobody has this role"
+	case errors.Is(err, bus.ErrAway):
+		return "the message bus is away"
+	}
+	return err.Error()
+}
+
+// merge adds what a part told.
+func merge(all, part *dashboard.Status) {
+	if part.Run.State != "" {
+		all.Run.State, all.Totals = part.Run.State, addTotals(all.Totals, part.Totals)
+		all.Nodes, all.Ranks, all.Sender = part.Nodes, part.Ranks, part.Sender
+	}
+	if part.Store != nil {
+		all.Store = part.Store
+		all.Totals.RecordsStored = part.Store.Records
+	}
+	all.Shards = append(all.Shards, part.Shards...)
+	all.Health = append(all.Health, part.Health...)
+}
+
+func addTotals(a, b dashboard.Totals) dashboard.Totals {
+	stored := a.RecordsStored
+	b.RecordsStored += stored
+	return b
+}

@@ -1,0 +1,48 @@
+package dashboard_test
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+	"github.com/chimbuko/chimbuko/internal/pgtest"
+	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
+	"github.com/chimbuko/chimbuko/internal/provdb/storetest"
+)
+
+// Every store gives the same answers.
+func TestAnswersDoNotDependOnTheStore(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	s, err := pgstore.Open(ctx, pgtest.Shared(t).Database(t), pgstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if _, err := fill(ctx, s, "monday", numRecords); err != nil {
+		t.Fatal(err)
+	}
+	duck, _ := serve(t, nil)
+	postgres, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = s })
+	for _, path := range []string{
+		"", "/top?by=path", "/events?order=lost&limit=50", "/events?normal=1&host=node00*&func=MPI_*", "/events/" + storetest.Records(1, 1)[0].EventID, "/functions?limit=5000",
+		"/functions?order=exclusive&limit=3", "/functions?order=name&name=*relax_1?(*", "/functions/MPI_Collective_29()", "/counters", "/metadata?name=CPU_*", "/snapshot",
+	} {
+		a, b := do(t, duck+monday+path, ""), do(t, postgres+monday+path, "")
+		// Functions are numbered in the order in which they came to the store.
+		inDuck, inPostgres := want[object](t, a, 200), want[object](t, b, 200)
+		for _, answer := range []object{inDuck, inPostgres} {
+			rows, _ := answer["rows"].([]any)
+			for _, row := range rows {
+				delete(row.(object), "id")
+			}
+		}
+		if !reflect.DeepEqual(inDuck, inPostgres) {
+			t.Errorf("%s:\nDuckDB     %.1000s\nPostgreSQL %.1000s", path, a.body, b.body)
+		}
+	}
+	all := walk(t, postgres, "limit=400&order=score", nil)
+	if want := walk(t, duck, "limit=5000&order=score", nil); !reflect.DeepEqual(all, want) {
+		t.Errorf("%d events in pages, want %d", len(all), len(want))
+	}
+}

@@ -1,0 +1,3 @@
+SELECT name
+FROM functions
+WHERE run = $1 AND pid = $2 AND fn = $3

@@ -1,0 +1,104 @@
+package paramserver
+
+import (
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/protocol"
+)
+
+// Tick moves the run on: from one phase to the next when all that is needed for
+// it has come. Analysers are told of the end when it is in a snapshot.
+func (s *State) Tick(now time.Time) protocol.Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase < protocol.Phase_PHASE_REVIEWING && s.allEnded(now) {
+		s.phase = protocol.Phase_PHASE_REVIEWING
+		s.changes++
+	}
+	return s.phase
+}
+
+// silence is how long an analyser may say nothing before the end of the run does
+// not wait for it any more, once the run is to be stopped.
+const silence = 15 * time.Second
+
+// allEnded reports whether nothing more is to be learned.
+func (s *State) allEnded(now time.Time) bool {
+	if len(s.nodes) == 0 {
+		return !s.stopping.IsZero()
+	}
+	for _, n := range s.nodes {
+		if n.status.GetState() < protocol.Status_STATE_ENDED && !s.givenUp(n, now) {
+			return false
+		}
+	}
+	if !s.stopping.IsZero() {
+		return true
+	}
+	for _, r := range s.ranks {
+		if !r.ended {
+			return false
+		}
+	}
+	if s.cfg.Ranks > 0 {
+		return len(s.ranks) >= s.cfg.Ranks
+	}
+	if s.ended.IsZero() { // the server was started again since
+		s.ended = now
+	}
+	return now.Sub(s.ended) >= s.cfg.Linger
+}
+
+// givenUp reports whether the run does not wait for an analyser: it is silent,
+// and the run is to be stopped.
+func (s *State) givenUp(n *node, now time.Time) bool {
+	return !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
+}
+
+// Stop has the run end with what is known.
+func (s *State) Stop(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping.IsZero() {
+		s.stopping = now
+	}
+}
+
+// Phase tells how far the run has come.
+func (s *State) Phase() protocol.Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase
+}
+
+// told is the phase that analysers get to know: never one that a crash of the
+// server could undo.
+func (s *State) told() protocol.Phase {
+	if s.phase >= protocol.Phase_PHASE_REVIEWING && s.announced < s.phase {
+		return max(s.announced, protocol.Phase_PHASE_RUNNING)
+	}
+	return s.phase
+}
+
+// Finish says that the run has ended.
+func (s *State) Finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = protocol.Phase_PHASE_FINISHED
+	s.changes++
+}
+
+// Reviewed reports whether all analysers have sent what came of their ranks.
+func (s *State) Reviewed(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != protocol.Phase_PHASE_REVIEWING {
+		return false
+	}
+	for name, n := range s.nodes {
+		if s.outcomes[name] == nil && !s.givenUp(n, now) {
+			return false
+		}
+	}
+	return true
+}

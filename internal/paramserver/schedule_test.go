@@ -1,0 +1,198 @@
+package paramserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// schedule is a run in which all goes wrong that can, at moments that a seed
+// tells.
+type schedule struct {
+	*world
+	rng       *rand.Rand
+	traces    map[rankKey][]*analyzer.Contribution
+	analysers []*analyser
+	kills     int
+}
+
+func newSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[rankKey][]*analyzer.Contribution)}
+	if s.rng.IntN(2) == 0 {
+		cfg.Refresh = time.Hour // only flushes renew the models
+	}
+	var parts []map[rankKey][]*analyzer.Contribution
+	for i := range 1 + s.rng.IntN(3) {
+		part := make(map[rankKey][]*analyzer.Contribution)
+		for r := range 1 + s.rng.IntN(3) {
+			key := rankKey{trace.Program(r / 2), trace.Rank(3*i + r)}
+			part[key] = randomTrace(seed, key, 1+s.rng.IntN(8))
+			s.traces[key] = part[key]
+		}
+		parts = append(parts, part)
+	}
+	cfg.Ranks = len(s.traces)
+	s.world = newWorld(t, cfg)
+	for _, p := range s.shards {
+		p.faults = rand.New(rand.NewPCG(seed, s.rng.Uint64()))
+	}
+	for i, part := range parts {
+		s.analysers = append(s.analysers, newAnalyser(t, s.world, fmt.Sprint("node", i), cfg.Shards, part))
+	}
+	return s
+}
+
+// play does something random.
+func (s *schedule) play() {
+	a := s.analysers[s.rng.IntN(len(s.analysers))]
+	shard := s.rng.IntN(len(s.shards))
+	up := s.shards[shard].server != nil
+	switch n := s.rng.IntN(100); {
+	case n < 35:
+		for key := range a.traces { // any
+			a.readOne(key)
+			break
+		}
+		if a.hasReadAll() {
+			a.end()
+		}
+	case n < 75:
+		if err := a.talk(); err != nil && a.client.broken != nil {
+			s.tb.Fatalf("analyser %s gave up: %v", a.cfg.Node, err)
+		}
+	case n < 82 && up:
+		s.save(shard)
+	case n < 88 && up:
+		s.state(shard).Tick(time.Now())
+	case n < 92:
+		s.shards[shard].deliver(s.tb.Context(), s.rng)
+	case n < 95:
+		s.kills++
+		s.kill(shard)
+	case n < 97 && s.rng.IntN(2) == 0:
+		s.kills++
+		a.start()
+	}
+	if s.shards[shard].server == nil && s.rng.IntN(4) == 0 {
+		s.start(shard)
+	}
+}
+
+// finish has all end well.
+func (s *schedule) finish() {
+	s.tb.Helper()
+	for i, p := range s.shards {
+		if p.faults = nil; p.server == nil {
+			s.start(i)
+		}
+	}
+	settle(s.tb.Context(), s.world, s.analysers...)
+}
+
+// wantOracle fails when server and analysers do not know, to the last bit, what
+// one would that was told everything once.
+func (s *schedule) wantOracle() {
+	s.tb.Helper()
+	ids := make(map[FunctionName]int)
+	for id, name := range s.index.all() {
+		ids[name] = id
+	}
+	o := newOracle(s.traces, func(n FunctionName) int { return ids[n] })
+	models := unionOfModels(s.world)
+	if len(models) != len(o.models) {
+		s.tb.Errorf("%d models, want %d", len(models), len(o.models))
+	}
+	for name, want := range o.models {
+		got := models[name]
+		wantSameModel(s.tb, "the server of "+name.Name, &got, want)
+	}
+	for _, a := range s.analysers {
+		a.wantModels(o.models)
+	}
+	for shard := range s.shards {
+		for key, want := range o.next {
+			if r := s.state(shard).ranks[key]; r == nil || r.next != want || !r.ended {
+				s.tb.Errorf("shard %d knows %+v of rank %v, want %d steps and the end", shard, r, key, want)
+			}
+		}
+	}
+	wantSameLive(s.tb, s.state(0), o)
+}
+
+// unionOfModels returns the models of all shards by name.
+func unionOfModels(w *world) map[FunctionName]outlier.Model {
+	all := make(map[FunctionName]outlier.Model)
+	for shard := range w.shards {
+		for id, m := range w.state(shard).Models() {
+			name, _ := w.index.Name(id)
+			all[name] = m
+		}
+	}
+	return all
+}
+
+// wantSameLive compares the running pictures.
+func wantSameLive(tb testing.TB, s *State, o *oracle) {
+	tb.Helper()
+	same := func(what string, got, want any) {
+		tb.Helper()
+		g, err := json.Marshal(got)
+		w, err2 := json.Marshal(want)
+		if err != nil || err2 != nil || !bytes.Equal(g, w) {
+			tb.Errorf("%s:\n got %s %v\nwant %s %v", what, g, err, w, err2)
+		}
+	}
+	same("functions", s.live.Functions(), o.live.Functions())
+	same("counters", s.live.Counters(), o.live.Counters())
+	same("ranks", s.live.Ranks(), o.live.Ranks())
+	got, _ := s.live.Packet(2, 0)
+	want, _ := o.live.Packet(2, 0)
+	same("packet", withoutIDs(tb, got), withoutIDs(tb, want))
+}
+
+// withoutIDs removes from a packet the numbers that tell in which order ranks
+// came.
+func withoutIDs(tb testing.TB, packet []byte) any {
+	tb.Helper()
+	var p map[string]any
+	if err := json.Unmarshal(packet, &p); err != nil {
+		tb.Fatal(err)
+	}
+	metrics, _ := p["anomaly_metrics"].([]any)
+	for _, m := range metrics {
+		delete(m.(map[string]any), "_id")
+	}
+	return p
+}
+
+// runSchedule plays a schedule to its end.
+func runSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
+	t.Helper()
+	s := newSchedule(t, seed, cfg)
+	for range 40 + s.rng.IntN(200) {
+		s.play()
+	}
+	s.finish()
+	s.wantOracle()
+	if t.Failed() {
+		t.Fatalf("seed %d, %+v", seed, cfg)
+	}
+	return s
+}
+
+func TestWhateverIsKilledLostRepeatedOrLateAllCountsOnce(t *testing.T) {
+	kills := 0
+	for seed := range uint64(400) {
+		kills += runSchedule(t, seed, Config{Shards: []int{1, 1, 2, 5}[seed%4]}).kills
+	}
+	if kills < 500 {
+		t.Errorf("only %d kills", kills)
+	}
+}

@@ -1,0 +1,23 @@
+package paramserver
+
+import "fmt"
+
+// Subject is where a shard of the server of a run is asked.
+func Subject(run string, shard int, what string) string {
+	return fmt.Sprintf("chimbuko.%s.ps.%d.%s", Token(run), shard, what)
+}
+
+// Token writes a name so that it can be part of a subject: letters, digits, '-'
+// and '_' stay, all else becomes its bytes in hexadecimal.
+func Token(name string) string {
+	b := make([]byte, 0, len(name))
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+			b = append(b, c)
+		default:
+			b = fmt.Appendf(b, "=%02x", c)
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,212 @@
+package recordstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/protocol"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Source is the stream that a Storer reads.
+type Source interface {
+	Fetch(ctx context.Context, most int, wait time.Duration) ([]bus.Message, error)
+	Ack(ctx context.Context, m bus.Message) error
+}
+
+// Storer writes what comes through a stream into a store. A message leaves the
+// stream when the store has it durably.
+type Storer struct {
+	source Source
+	store  provdb.Writer
+	run    provdb.RunID
+	delay  time.Duration
+	finish func(ctx context.Context, info json.RawMessage) error
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	stored StorerStats
+}
+
+// StorerStats tells how a Storer fares.
+type StorerStats struct {
+	Documents int64
+	Refused   int64     // messages that can never be stored
+	Newest    time.Time // when the last message that was stored had been sent
+	Err       error     // why the last write failed; nil if it did not
+}
+
+// fetchMost is how many messages are stored at once.
+const fetchMost = 512
+
+// NewStorer returns a storer that gathers messages for at most delay. finish is
+// called with what Finish was given, when all before it is stored.
+func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
+	return &Storer{source: source, store: store, run: run, delay: delay, finish: finish, log: log}
+}
+
+// Stats tells how the storer fares.
+func (s *Storer) Stats() StorerStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored
+}
+
+// Run stores until the run has finished, when it returns nil, until ctx ends, or
+// until another takes over the stream.
+func (s *Storer) Run(ctx context.Context) error {
+	pause := firstPause
+	for finished := false; !finished; {
+		messages, err := s.source.Fetch(ctx, fetchMost, s.delay)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, bus.ErrTaken), errors.Is(err, bus.ErrClosed):
+			return err
+		case err == nil && len(messages) == 0:
+			continue
+		case err == nil:
+			finished, err = s.commit(ctx, messages)
+		}
+		s.note(err)
+		if err == nil {
+			pause = firstPause
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause = min(2*pause, lastPause)
+		}
+	}
+	return nil
+}
+
+func (s *Storer) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && (s.stored.Err == nil || s.stored.Err.Error() != err.Error()) {
+		s.log.Error("records cannot be stored; they wait in the stream", "error", err)
+	}
+	s.stored.Err = err
+}
+
+// commit stores messages, tries for as long as the store fails, and takes them
+// out of the stream. It reports whether the run has finished.
+func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished bool, err error) {
+	var all provdb.Batch
+	var info json.RawMessage
+	for _, m := range messages {
+		batch, end, err := decode(m.Data)
+		if err != nil {
+			s.refuse(m, err)
+			continue
+		}
+		all.Merge(batch)
+		if len(end) > 0 {
+			info = end
+		}
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := s.write(ctx, &all, messages)
+		if err == nil && info != nil {
+			err = s.finish(ctx, info)
+		}
+		if err == nil {
+			break
+		}
+		s.note(err)
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+	last := messages[len(messages)-1]
+	if err := s.source.Ack(ctx, last); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored.Documents += int64(all.Len())
+	s.stored.Newest = last.Time
+	return info != nil, nil
+}
+
+// write writes a batch. One that is refused is written message by message, and
+// what is to blame is left out.
+func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Message) error {
+	if all.Len() == 0 {
+		return nil
+	}
+	if all.Validate() == nil {
+		return s.store.Write(ctx, s.run, all)
+	}
+	for _, m := range messages {
+		batch, _, err := decode(m.Data)
+		if err != nil {
+			continue
+		}
+		if err := batch.Validate(); err != nil {
+			s.refuse(m, err)
+			continue
+		}
+		if err := s.store.Write(ctx, s.run, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse counts a message that can never be stored.
+func (s *Storer) refuse(m bus.Message, err error) {
+	s.log.Error("a message of the record stream cannot be stored and is left out", "message", m.ID, "error", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored.Refused++
+}
+
+// decode reads a message, and what the run ends with if it is the last.
+func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
+	m := new(protocol.RecordBatch)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, nil, fmt.Errorf("no batch of records: %w", err)
+	}
+	if m.GetVersion() != protocol.Version {
+		return nil, nil, fmt.Errorf("records of version %d; this program knows %d", m.GetVersion(), protocol.Version)
+	}
+	b = new(provdb.Batch)
+	facts := []provenance.Metadata{}
+	err = errors.Join(
+		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
+		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters), readAll(m.GetAdModels(), &b.Models))
+	if len(facts) > 0 {
+		b.Metadata = []provdb.StepMetadata{{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}}
+	}
+	return b, m.GetFinish(), err
+}
+
+// readAll reads documents.
+func readAll[T any](documents [][]byte, all *[]T) error {
+	*all = slices.Grow(*all, len(documents))
+	for i, text := range documents {
+		var v T
+		if err := json.Unmarshal(text, &v); err != nil {
+			return fmt.Errorf("document %d: %w", i, err)
+		}
+		*all = append(*all, v)
+	}
+	return nil
+}
