@@ -46,6 +46,7 @@ type Analyzer struct {
 	sink      RecordSink
 	progress  Progress
 	online    *Online // nil for recorded traces
+	stages    [numStages]Stage
 	models    *Models
 	sources   []*source
 	uncoupled []*regexp.Regexp
@@ -199,6 +200,11 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 		}
 	}
 	a.models.settle()
+	a.sumUp()
+}
+
+// sumUp renews the totals of all ranks.
+func (a *Analyzer) sumUp() {
 	a.totals.Events, a.totals.Calls, a.totals.Flagged, a.totals.Ranks = 0, 0, 0, 0
 	for _, s := range a.sources {
 		a.totals.Events += s.events

@@ -85,6 +85,34 @@ type Report struct {
 	Ended  bool // all traces have
 	// Behind is for how long there have been steps that were not read yet.
 	Behind time.Duration
+	Stages []Stage
+}
+
+// Stage is a part of the work, and how long it took in all.
+type Stage struct {
+	Name string
+	Runs int64
+	Took time.Duration
+}
+
+// The stages of a round.
+const (
+	stageFind  = iota // look for new traces
+	stageRead         // read a step, decode it, rebuild calls, learn
+	stageMerge        // merge what was learned, make judges
+	stageJudge        // judge, capture, make records
+	stageShare        // hand what was learned to the ModelSync
+	numStages
+)
+
+var stageNames = [numStages]string{"find", "read", "merge", "judge", "share"}
+
+// timed adds the time since start to a stage, and returns the time now.
+func (a *Analyzer) timed(stage int, start time.Time) time.Time {
+	now := time.Now()
+	a.stages[stage].Runs++
+	a.stages[stage].Took += now.Sub(start)
+	return now
 }
 
 // RankReport is a rank in a Report.
@@ -107,6 +135,7 @@ const findEvery = 500 * time.Millisecond
 // again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
+	a.totals.Pass = 1
 	a.models = a.cfg.Learned
 	if a.models == nil {
 		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
@@ -114,7 +143,7 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	defer a.closeSpools()
 	defer func() {
 		for _, s := range a.sources {
-			s.reader.Close() //nolint:errcheck // only read from
+			s.reader.Close()
 		}
 	}()
 	if err := a.follow(ctx); err != nil {
@@ -141,6 +170,7 @@ func (a *Analyzer) follow(ctx context.Context) error {
 			if complete, err = a.find(now); err != nil {
 				return err
 			}
+			a.timed(stageFind, now)
 		}
 		live := slices.DeleteFunc(slices.Clone(a.sources), func(s *source) bool { return s.done })
 		if complete && len(live) == 0 || a.online.Sync.Stopped() {
@@ -218,16 +248,20 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	if len(ready) == 0 {
 		return false, nil
 	}
+	start := a.timed(stageRead, now)
 	a.mergeAll(ready, a.cfg.Freeze || a.online.Sync.Frozen(), true)
+	start = a.timed(stageMerge, start)
 	if err := a.parallel(ctx, ready, a.judge); err != nil {
 		return false, err
 	}
+	start = a.timed(stageJudge, start)
 	for _, s := range ready {
 		for _, r := range s.active {
 			a.online.Sync.Add(r.contribution(s.step))
 			r.forget(a.frugal())
 		}
 	}
+	a.timed(stageShare, start)
 	return true, nil
 }
 
@@ -282,6 +316,7 @@ func (r *rank) contribution(step int) *Contribution {
 
 // report tells how far the work has come.
 func (a *Analyzer) report(now time.Time, ended bool) {
+	a.sumUp()
 	rep := &Report{Totals: a.totals, Ended: ended}
 	for _, s := range a.sources {
 		rep.Tally.Merge(&s.tally)
@@ -293,6 +328,10 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		for _, r := range s.ranks {
 			rep.Ranks = append(rep.Ranks, RankReport{r.program, r.id, r.host, s.step, s.done, behind})
 		}
+	}
+	for i, st := range a.stages {
+		st.Name = stageNames[i]
+		rep.Stages = append(rep.Stages, st)
 	}
 	a.online.Report(rep)
 }

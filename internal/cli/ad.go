@@ -149,6 +149,7 @@ type traceFinder struct {
 	flags    *adFlags
 	patterns []string
 	now      func() time.Time
+	told     func(paths *[]string) // of all traces when there are new ones
 
 	found  int
 	latest time.Time // when the last one appeared
@@ -181,6 +182,7 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	}
 	if len(inputs) != t.found {
 		t.found, t.latest = len(inputs), t.now()
+		t.told(&paths)
 	}
 	switch {
 	case t.flags.ranks > 0:

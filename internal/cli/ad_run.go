@@ -30,6 +30,7 @@ type adRun struct {
 	client    *paramserver.Client
 	publisher *recordstream.Publisher
 	report    atomic.Pointer[analyzer.Report]
+	traces    atomic.Pointer[[]string] // found so far
 	reviewing atomic.Bool
 	reading   time.Duration // until all traces had ended
 	progress  *adProgress
@@ -50,6 +51,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	}
 	r := &adRun{flags: flags, env: env, log: newLog(env.Stderr), start: time.Now(), progress: &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}}
 	r.report.Store(&analyzer.Report{})
+	r.traces.Store(new([]string))
 	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}
 	session := uint64(r.start.UnixNano())
 	r.client = paramserver.NewClient(paramserver.ClientConfig{
@@ -73,7 +75,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 
 // analyse reads, waits for the others, reviews and hands over.
 func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []string) error {
-	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now}
+	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, told: r.traces.Store}
 	res, err := analyzer.New(cfg, r.publisher, nil).Follow(ctx, analyzer.Online{
 		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Sleep: sleep, Report: r.note,
 	})
@@ -84,25 +86,21 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 	if err := r.publisher.Flush(ctx); err != nil {
 		return err
 	}
-	var traces []string
-	var size int64
-	inputs, _, err := finder.find()
-	if err != nil {
-		return err
-	}
-	for _, in := range inputs {
-		traces, size = append(traces, in.Path), size+sizeOf(in.Path)
-	}
-	if err := r.hand(ctx, res, traces, size); err != nil {
+	if err := r.hand(ctx, res); err != nil {
 		return err
 	}
 	return r.summarise(res)
 }
 
 // hand tells the server what came of the ranks, as often as needed.
-func (r *adRun) hand(ctx context.Context, res *analyzer.Result, traces []string, size int64) error {
+func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.flags.giveUp)
 	defer cancel()
+	var size int64
+	traces := *r.traces.Load()
+	for _, path := range traces {
+		size += sizeOf(path)
+	}
 	for {
 		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
 		if err == nil {
@@ -176,6 +174,12 @@ func (r *adRun) status() *protocol.Status {
 		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent,
 	}
 	s.Rss, s.CpuSeconds = usage()
+	for _, st := range rep.Stages {
+		s.Stages = append(s.Stages, &protocol.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
+	}
+	for _, path := range *r.traces.Load() {
+		s.Bytes += sizeOf(path)
+	}
 	for _, k := range rep.Ranks {
 		s.Ranks = append(s.Ranks, &protocol.RankStatus{
 			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step), Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),

@@ -76,14 +76,14 @@ const watchEvery = time.Second
 // watch keeps the connection up to date until ctx ends.
 func (c *connector) watch(ctx context.Context) {
 	for {
-		if err := c.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := c.look(); err != nil && !errors.Is(err, os.ErrNotExist) { //nolint:contextcheck // a connection outlives the look
 			c.log.Warn("the services cannot be reached", "error", err)
 		}
 		if sleep(ctx, watchEvery) != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.conn != nil {
-				c.conn.Close()
+				c.conn.Close() //nolint:contextcheck // ctx has ended, Close bounds itself
 			}
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,8 +65,8 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 // close ends what was opened, the last first.
 func (s *serveRun) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i]())
+	for _, f := range slices.Backward(s.closers) {
+		errs = append(errs, f())
 	}
 	s.closers = nil
 	return errors.Join(errs...)
@@ -97,11 +98,11 @@ func (s *serveRun) open(ctx context.Context) error {
 		if s.consumer, err = s.stream.Consumer(ctx, "store"); err != nil {
 			return err
 		}
-		s.later(func() error { s.consumer.Close(); return nil })
+		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
 		s.storer = recordstream.NewStorer(s.consumer, s.keeper.store, s.keeper.run.ID, s.flags.delay, s.storeEnd, s.log)
 	}
 	if s.flags.has(roleParams) {
-		if err := s.openParams(); err != nil {
+		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	if s.conn, err = bus.Connect(opt); err != nil {
 		return err
 	}
-	s.later(func() error { s.conn.Close(); return nil })
+	s.later(func() error { s.conn.Close(); return nil }) //nolint:contextcheck // Close bounds itself
 	return nil
 }
 

@@ -101,8 +101,10 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 		}
 	}
 	if silent > 0 {
-		st.Health = append(st.Health, dashboard.Health{Part: "analysers", Severity: dashboard.SeverityWarning,
-			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop", silent, len(st.Nodes))})
+		st.Health = append(st.Health, dashboard.Health{
+			Part: "analysers", Severity: dashboard.SeverityWarning,
+			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop", silent, len(st.Nodes)),
+		})
 	}
 	for _, r := range rep.Ranks {
 		rank := dashboard.Rank{
@@ -132,6 +134,9 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dash
 		Anomalies: p.GetFlagged(), BytesRead: p.GetBytes(), RecordsSent: p.GetRecords(),
 		OutboxMessages: p.GetOutboxMessages(), OutboxBytes: p.GetOutboxBytes(), Drops: p.GetDeferred(),
 		Exchange: dashboard.Latency{Last: p.GetExchangeSeconds()}, RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
+	}
+	for _, stage := range p.GetStages() {
+		node.Stages = append(node.Stages, dashboard.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
 	}
 	switch {
 	case n.Reviewed:
@@ -171,8 +176,10 @@ func (s *serveRun) addSender(st *dashboard.Status) {
 		Sent: int64(p.Sent), Pending: int64(p.Pending), Retries: int64(p.Retries), LastStatus: p.Status, LastError: p.Error, LastSent: p.LastSent,
 	}
 	if p.Error != "" {
-		st.Health = append(st.Health, dashboard.Health{Part: "statistics", Severity: dashboard.SeverityWarning,
-			Sentence: fmt.Sprintf("%d packets wait for their receiver, which is tried again: %s", p.Pending, p.Error)})
+		st.Health = append(st.Health, dashboard.Health{
+			Part: "statistics", Severity: dashboard.SeverityWarning,
+			Sentence: fmt.Sprintf("%d packets wait for their receiver, which is tried again: %s", p.Pending, p.Error),
+		})
 	}
 }
 

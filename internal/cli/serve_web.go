@@ -47,7 +47,7 @@ func (s *serveRun) serveStatus() error {
 
 // serveWeb starts HTTP, if this process has it, and returns its address.
 func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address string, err error) {
-	if err := s.serveStatus(); err != nil || !s.flags.has(roleWeb) {
+	if err := s.serveStatus(); err != nil || !s.flags.has(roleWeb) { //nolint:contextcheck // services end with close
 		return "", err
 	}
 	cfg := dashboard.Config{

@@ -1417,6 +1417,7 @@ type Status struct {
 	Tally           []*Count               `protobuf:"bytes,17,rep,name=tally,proto3" json:"tally,omitempty"`
 	Ranks           []*RankStatus          `protobuf:"bytes,18,rep,name=ranks,proto3" json:"ranks,omitempty"`
 	UnsentSteps     int64                  `protobuf:"varint,19,opt,name=unsent_steps,json=unsentSteps,proto3" json:"unsent_steps,omitempty"`
+	Stages          []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1584,6 +1585,73 @@ func (x *Status) GetUnsentSteps() int64 {
 	return 0
 }
 
+func (x *Status) GetStages() []*Stage {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+type Stage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Runs          int64                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	Seconds       float64                `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stage) Reset() {
+	*x = Stage{}
+	mi := &file_chimbuko_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stage) ProtoMessage() {}
+
+func (x *Stage) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stage.ProtoReflect.Descriptor instead.
+func (*Stage) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Stage) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Stage) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *Stage) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
 type RankStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -1598,7 +1666,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1678,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1691,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RankStatus) GetProgram() uint32 {
@@ -1678,7 +1746,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1758,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1771,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Count) GetKind() uint32 {
@@ -1735,7 +1803,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1815,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1828,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{20}
+	return file_chimbuko_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -1821,7 +1889,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1901,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1914,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{21}
+	return file_chimbuko_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -1869,7 +1937,7 @@ type RankOutcome struct {
 
 func (x *RankOutcome) Reset() {
 	*x = RankOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1949,7 @@ func (x *RankOutcome) String() string {
 func (*RankOutcome) ProtoMessage() {}
 
 func (x *RankOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1962,7 @@ func (x *RankOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankOutcome.ProtoReflect.Descriptor instead.
 func (*RankOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{22}
+	return file_chimbuko_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RankOutcome) GetProgram() uint32 {
@@ -1947,7 +2015,7 @@ type Review struct {
 
 func (x *Review) Reset() {
 	*x = Review{}
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +2027,7 @@ func (x *Review) String() string {
 func (*Review) ProtoMessage() {}
 
 func (x *Review) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +2040,7 @@ func (x *Review) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Review.ProtoReflect.Descriptor instead.
 func (*Review) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{23}
+	return file_chimbuko_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Review) GetAnomalies() int64 {
@@ -2035,7 +2103,7 @@ type FunctionOutcome struct {
 
 func (x *FunctionOutcome) Reset() {
 	*x = FunctionOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2115,7 @@ func (x *FunctionOutcome) String() string {
 func (*FunctionOutcome) ProtoMessage() {}
 
 func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2128,7 @@ func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionOutcome.ProtoReflect.Descriptor instead.
 func (*FunctionOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{24}
+	return file_chimbuko_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FunctionOutcome) GetName() []byte {
@@ -2098,7 +2166,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2178,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2191,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{25}
+	return file_chimbuko_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Totals) GetSteps() int64 {
@@ -2188,7 +2256,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2268,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2281,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{26}
+	return file_chimbuko_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -2319,7 +2387,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2399,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2412,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{27}
+	return file_chimbuko_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -2438,7 +2506,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2518,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2531,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{28}
+	return file_chimbuko_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -2521,7 +2589,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2601,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2614,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{29}
+	return file_chimbuko_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NodeState) GetName() string {
@@ -2690,7 +2758,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aCounter\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
-	"\x06values\x18\x03 \x01(\fR\x06values\"\xbb\x05\n" +
+	"\x06values\x18\x03 \x01(\fR\x06values\"\xe7\x05\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12/\n" +
@@ -2712,14 +2780,19 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x0ebehind_seconds\x18\x10 \x01(\x01R\rbehindSeconds\x12(\n" +
 	"\x05tally\x18\x11 \x03(\v2\x12.chimbuko.v1.CountR\x05tally\x12-\n" +
 	"\x05ranks\x18\x12 \x03(\v2\x17.chimbuko.v1.RankStatusR\x05ranks\x12!\n" +
-	"\funsent_steps\x18\x13 \x01(\x03R\vunsentSteps\"c\n" +
+	"\funsent_steps\x18\x13 \x01(\x03R\vunsentSteps\x12*\n" +
+	"\x06stages\x18\x14 \x03(\v2\x12.chimbuko.v1.StageR\x06stages\"c\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x00\x12\x11\n" +
 	"\rSTATE_READING\x10\x01\x12\x0f\n" +
 	"\vSTATE_ENDED\x10\x02\x12\x13\n" +
 	"\x0fSTATE_REVIEWING\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DONE\x10\x04\"\x9f\x01\n" +
+	"STATE_DONE\x10\x04\"I\n" +
+	"\x05Stage\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x18\n" +
+	"\aseconds\x18\x03 \x01(\x01R\aseconds\"\x9f\x01\n" +
 	"\n" +
 	"RankStatus\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
@@ -2828,7 +2901,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -2850,18 +2923,19 @@ var file_chimbuko_proto_goTypes = []any{
 	(*Moments)(nil),         // 17: chimbuko.v1.Moments
 	(*Counter)(nil),         // 18: chimbuko.v1.Counter
 	(*Status)(nil),          // 19: chimbuko.v1.Status
-	(*RankStatus)(nil),      // 20: chimbuko.v1.RankStatus
-	(*Count)(nil),           // 21: chimbuko.v1.Count
-	(*OutcomeRequest)(nil),  // 22: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 23: chimbuko.v1.OutcomeReply
-	(*RankOutcome)(nil),     // 24: chimbuko.v1.RankOutcome
-	(*Review)(nil),          // 25: chimbuko.v1.Review
-	(*FunctionOutcome)(nil), // 26: chimbuko.v1.FunctionOutcome
-	(*Totals)(nil),          // 27: chimbuko.v1.Totals
-	(*RecordBatch)(nil),     // 28: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 29: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 30: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 31: chimbuko.v1.NodeState
+	(*Stage)(nil),           // 20: chimbuko.v1.Stage
+	(*RankStatus)(nil),      // 21: chimbuko.v1.RankStatus
+	(*Count)(nil),           // 22: chimbuko.v1.Count
+	(*OutcomeRequest)(nil),  // 23: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 24: chimbuko.v1.OutcomeReply
+	(*RankOutcome)(nil),     // 25: chimbuko.v1.RankOutcome
+	(*Review)(nil),          // 26: chimbuko.v1.Review
+	(*FunctionOutcome)(nil), // 27: chimbuko.v1.FunctionOutcome
+	(*Totals)(nil),          // 28: chimbuko.v1.Totals
+	(*RecordBatch)(nil),     // 29: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 30: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 31: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 32: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -2884,26 +2958,27 @@ var file_chimbuko_proto_depIdxs = []int32{
 	16, // 17: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
 	17, // 18: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
 	1,  // 19: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	21, // 20: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
-	20, // 21: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
-	3,  // 22: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	24, // 23: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
-	27, // 24: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
-	21, // 25: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
-	25, // 26: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
-	26, // 27: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
-	16, // 28: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
-	9,  // 29: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	30, // 30: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	31, // 31: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 32: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	22, // 33: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	19, // 34: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	22, // 20: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
+	21, // 21: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
+	20, // 22: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
+	3,  // 23: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	25, // 24: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
+	28, // 25: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
+	22, // 26: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
+	26, // 27: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
+	27, // 28: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
+	16, // 29: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
+	9,  // 30: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	31, // 31: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	32, // 32: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 33: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	23, // 34: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	19, // 35: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -2917,7 +2992,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -206,40 +206,52 @@ func readWords(words []uint64, b []byte) (rest []byte, err error) {
 	if n > 0 && b[n] == 0 { // there is only one encoding of a number
 		return nil, ErrEncoding
 	}
-	for i, c := range b[1 : n+1] {
-		words[i/8] |= uint64(c) << (8 * (i % 8))
+	rest = b[n+1:]
+	b = b[1 : n+1]
+	for len(b) >= 8 {
+		words[0], words, b = binary.LittleEndian.Uint64(b), words[1:], b[8:]
 	}
-	return b[n+1:], nil
+	for i, c := range b {
+		words[0] |= uint64(c) << (8 * i)
+	}
+	return rest, nil
 }
 
 // ReadSums decodes sums from the start of b and returns the rest.
 func ReadSums(b []byte) (s Sums, rest []byte, err error) {
-	number := func() (v uint64) {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			err, b = ErrEncoding, nil
-			return 0
-		}
-		b = b[n:]
-		return v
+	rest, err = s.Decode(b)
+	return s, rest, err
+}
+
+// Decode replaces the sums by those that AppendBinary wrote at the start of b, and
+// returns the rest. After an error they are empty.
+func (s *Sums) Decode(b []byte) (rest []byte, err error) {
+	*s = Sums{}
+	n, used := binary.Uvarint(b)
+	if used <= 0 {
+		return nil, ErrEncoding
 	}
-	if s.n = number(); s.n == 0 {
-		return Sums{}, b, err
+	b = b[used:]
+	if n == 0 {
+		return b, nil
 	}
-	s.min = number()
-	width := number()
-	if s.max = s.min + width; s.max < s.min {
-		return Sums{}, nil, ErrEncoding
+	low, used := binary.Uvarint(b)
+	width, more := binary.Uvarint(b[max(used, 0):])
+	if used <= 0 || more <= 0 || low+width < low {
+		return nil, ErrEncoding
 	}
+	b = b[used+more:]
+	s.n, s.min, s.max = n, low, low+width
 	for _, words := range [...][]uint64{s.p1[:], s.p2[:], s.p3[:], s.p4[:]} {
-		if err == nil {
-			b, err = readWords(words, b)
+		if b, err = readWords(words, b); err != nil {
+			break
 		}
 	}
 	if err != nil || !s.plausible() {
-		return Sums{}, nil, ErrEncoding
+		*s = Sums{}
+		return nil, ErrEncoding
 	}
-	return s, b, nil
+	return b, nil
 }
 
 // plausible reports whether the mean can lie between the extremes.

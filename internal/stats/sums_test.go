@@ -12,7 +12,7 @@ func sample(seed uint64, n int) []uint64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	values := make([]uint64, n)
 	for i := range values {
-		values[i] = r.Uint64() >> (r.UintN(64))
+		values[i] = r.Uint64() >> r.UintN(64)
 	}
 	return values
 }
