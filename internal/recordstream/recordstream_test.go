@@ -1,0 +1,241 @@
+package recordstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+	"github.com/chimbuko/chimbuko/internal/provdb/storetest"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/recordstream"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+const subject = "chimbuko.test.records"
+
+// numbers gives functions numbers from 100 on when it is allowed to.
+type numbers struct {
+	mu      sync.Mutex
+	ids     map[string]int
+	allowed bool
+	more    chan struct{}
+}
+
+func newNumbers(allowed bool) *numbers {
+	return &numbers{ids: make(map[string]int), allowed: allowed, more: make(chan struct{})}
+}
+
+func (n *numbers) Number(_ trace.Program, name string) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.allowed {
+		return 0, false
+	}
+	id, ok := n.ids[name]
+	if !ok {
+		id = 100 + len(n.ids)
+		n.ids[name] = id
+	}
+	return id, true
+}
+
+func (n *numbers) Numbered() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.more
+}
+
+func (n *numbers) allow() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.allowed = true
+	close(n.more)
+}
+
+// memory is a stream that keeps messages in memory, and fails for a while.
+type memory struct {
+	mu       sync.Mutex
+	failures int
+	messages []bus.Message
+	ids      map[string]bool
+}
+
+func (m *memory) Publish(_ context.Context, subject, id string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failures > 0 {
+		m.failures--
+		return bus.ErrAway
+	}
+	if m.ids == nil {
+		m.ids = make(map[string]bool)
+	}
+	if !m.ids[id] {
+		m.ids[id] = true
+		m.messages = append(m.messages, bus.Message{Subject: subject, ID: id, Data: data, Seq: uint64(len(m.messages) + 1)})
+	}
+	return nil
+}
+
+func config(n recordstream.Numbers, reviewing bool) recordstream.PublisherConfig {
+	return recordstream.PublisherConfig{
+		Run: "test", Subject: subject, Sender: "a-1", Numbers: n, Reviewing: func() bool { return reviewing },
+		MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// start runs a publisher until the test ends.
+func start(t *testing.T, p *recordstream.Publisher) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+}
+
+func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
+	t.Parallel()
+	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	conn, err := bus.Connect(bus.Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "records", Subjects: []string{subject}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	run, err := store.CreateRun(t.Context(), provdb.Run{Name: "test", State: provdb.Running, Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	names := newNumbers(true)
+	p := recordstream.NewPublisher(config(names, true), stream)
+	start(t, p)
+	all := storetest.Records(40, 1)
+	for i, r := range all {
+		key := analyzer.StepKey{Program: r.PID, Rank: r.RID, Step: i}
+		if err := p.Records(t.Context(), key, []*provenance.Record{r}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Metadata(t.Context(), key, []provenance.Metadata{{Descr: "Hostname", PID: r.PID, RID: r.RID, Value: fmt.Sprint("node", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	known := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}}
+	if err := recordstream.Finish(t.Context(), stream, "test", subject, "finish", known, map[string]int{"answer": 42}); err != nil {
+		t.Fatal(err)
+	}
+
+	consumer, err := stream.Consumer(t.Context(), "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consumer.Close)
+	var info string
+	s := recordstream.NewStorer(consumer, store, run, 10*time.Millisecond, func(_ context.Context, text json.RawMessage) error {
+		info = string(text)
+		return nil
+	}, slog.New(slog.DiscardHandler))
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+1 || st.Refused != 0 || st.Err != nil {
+		t.Errorf("the run ended with %q, %+v", info, st)
+	}
+	if left, _, err := stream.Pending(t.Context()); left != 0 || err != nil {
+		t.Errorf("%d messages are left: %v", left, err)
+	}
+	rows, err := store.Query(t.Context(), "SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := rows.Collect()
+	if err != nil || fmt.Sprint(got) != "[[40 40 100]]" {
+		t.Errorf("got %v, %v; want 40 anomalies with the numbers of the server", got, err)
+	}
+}
+
+func TestAPublisherTriesUntilTheStreamHasAMessage(t *testing.T) {
+	t.Parallel()
+	m := &memory{failures: 3}
+	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
+	start(t, p)
+	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(2, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); len(m.messages) != 1 || st.Sent != 2 || st.Messages != 0 || st.Bytes != 0 || st.Err != nil {
+		t.Errorf("%d messages, %+v", len(m.messages), st)
+	}
+}
+
+func TestRecordsWaitForTheNumbersOfTheirFunctions(t *testing.T) {
+	t.Parallel()
+	m, names := new(memory), newNumbers(false)
+	p := recordstream.NewPublisher(config(names, true), m)
+	start(t, p)
+	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without numbers: %v", err)
+	}
+	names.allow()
+	if err := p.Flush(t.Context()); err != nil || len(m.messages) != 1 {
+		t.Errorf("%d messages, %v", len(m.messages), err)
+	}
+}
+
+func TestWhatFindsNoRoomIsLeftForTheReview(t *testing.T) {
+	t.Parallel()
+	cfg := config(newNumbers(true), false)
+	cfg.MaxBytes = 10_000
+	p := recordstream.NewPublisher(cfg, new(memory)) // nobody sends
+	for range 100 {
+		if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := p.Stats(); st.Deferred+st.Messages != 100 || st.Deferred == 0 || st.Bytes > 20_000 {
+		t.Errorf("%+v", st)
+	}
+	cfg.Reviewing = func() bool { return true }
+	full := recordstream.NewPublisher(cfg, new(memory))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var err error
+	for err == nil {
+		err = full.Records(ctx, analyzer.StepKey{}, storetest.Records(1, 1), nil)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || full.Stats().Deferred != 0 {
+		t.Errorf("in the review: %v, %+v", err, full.Stats())
+	}
+}
