@@ -20,12 +20,8 @@ help: ## list the targets
 build: ## bin/chimbuko, with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 
-demo: build ## what is in the recorded traces, which anomalies are in one of them, and why
-	bin/chimbuko trace info testdata/traces
-	bin/chimbuko analyze testdata/traces/gpu-BP5 --out demo-run --force
-	bin/chimbuko eval demo-run testdata/traces/gpu-BP5/truth.txt
-	bin/chimbuko top demo-run --by rank
-	bin/chimbuko event demo-run $$(bin/chimbuko anomalies demo-run --limit 1 --format csv | awk -F, 'NR == 2 { print $$1 }')
+demo: build ## a recorded program runs again, is analysed live, and its anomalies are explained
+	scripts/demo
 
 test: ## all tests with the race detector; the last line counts them
 	scripts/test-setup

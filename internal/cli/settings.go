@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -36,8 +37,8 @@ func envName(flag string) string {
 // that of the TOML file, else that of the environment, else their default
 // stays. The file may be "", then it is the one that CHIMBUKO_CONFIG names, if
 // any. It returns where the value of each flag came from, and all that is
-// wrong in file and environment as one error. A value that another overrides
-// is not tried. A flag that was set is Changed after that, so it must be
+// wrong in file and environment as one error; what only another command knows
+// is passed over. A value that another overrides is not tried. A flag that was set is Changed after that, so it must be
 // called only once.
 func applySettings(fs *pflag.FlagSet, file string, environ []string) (origin map[string]string, err error) {
 	s := settings{fs: fs, origin: make(map[string]string), inFile: make(map[string]int)}
@@ -66,6 +67,18 @@ func applySettings(fs *pflag.FlagSet, file string, environ []string) (origin map
 	}
 	s.applyEnvironment(variables)
 	return s.origin, errors.Join(s.faults...)
+}
+
+// settingOfAnother reports whether a command knows the setting, so that one file
+// serves all of them.
+func settingOfAnother(name string) bool {
+	env := new(Env)
+	for _, cmd := range []*cobra.Command{newAnalyzeCmd(env), newServeCmd(env), newADCmd(env)} {
+		if f := cmd.Flags().Lookup(name); f != nil && isSetting(f) && !f.Hidden {
+			return true
+		}
+	}
+	return false
 }
 
 type settings struct {
@@ -97,7 +110,9 @@ func (s *settings) applyFile(file, from string) {
 	for _, g := range given {
 		where := fmt.Sprintf("%s:%d", file, g.line)
 		if s.origin[g.name] == "" {
-			s.fault(where, "unknown setting %q", g.name)
+			if !settingOfAnother(g.name) {
+				s.fault(where, "unknown setting %q", g.name)
+			}
 			continue
 		}
 		if first, twice := s.inFile[g.name]; twice {
@@ -126,7 +141,9 @@ func (s *settings) applyEnvironment(variables map[string]string) {
 		where := "environment variable " + v
 		name, ok := flags[v]
 		if !ok {
-			s.fault(where, "no setting has this name")
+			if !settingOfAnother(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, envPrefix), "_", "-"))) {
+				s.fault(where, "no setting has this name")
+			}
 			continue
 		}
 		if _, ok := s.inFile[name]; ok || s.origin[name] != originDefault {
