@@ -86,6 +86,8 @@ type Report struct {
 	// Behind is for how long there have been steps that were not read yet.
 	Behind time.Duration
 	Stages []Stage
+	// OpenCalls are those that have not ended.
+	OpenCalls int64
 }
 
 // Stage is a part of the work, and how long it took in all.
@@ -326,6 +328,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		}
 		rep.Behind = max(rep.Behind, behind)
 		for _, r := range s.ranks {
+			rep.OpenCalls += int64(r.builder.OpenCalls())
 			rep.Ranks = append(rep.Ranks, RankReport{r.program, r.id, r.host, s.step, s.done, behind})
 		}
 	}

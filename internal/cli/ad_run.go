@@ -171,7 +171,7 @@ func (r *adRun) status() *protocol.Status {
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent,
+		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent, OpenCalls: rep.OpenCalls,
 	}
 	s.Rss, s.CpuSeconds = usage()
 	for _, st := range rep.Stages {

@@ -133,7 +133,10 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dash
 		Calls: p.GetCalls(), CallsPerSecond: rates.rate("calls "+n.Name, p.GetCalls(), now),
 		Anomalies: p.GetFlagged(), BytesRead: p.GetBytes(), RecordsSent: p.GetRecords(),
 		OutboxMessages: p.GetOutboxMessages(), OutboxBytes: p.GetOutboxBytes(), Drops: p.GetDeferred(),
-		Exchange: dashboard.Latency{Last: p.GetExchangeSeconds()}, RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
+		Exchange: dashboard.Latency{
+			Count: p.GetExchanges(), Last: p.GetExchangeSeconds(), Mean: p.GetExchangeMeanSeconds(), Max: p.GetExchangeMaxSeconds(),
+		},
+		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(), OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
 	}
 	for _, stage := range p.GetStages() {
 		node.Stages = append(node.Stages, dashboard.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
@@ -186,7 +189,7 @@ func (s *serveRun) addSender(st *dashboard.Status) {
 // storeStatus tells how the store of this process fares.
 func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *dashboard.Status {
 	stats, now := s.storer.Stats(), time.Now()
-	store := &dashboard.StoreStatus{Kind: "DuckDB", Records: stats.Documents, RecordsPerSecond: rates.rate("records", stats.Documents, now)}
+	store := &dashboard.StoreStatus{Kind: "DuckDB", Records: stats.Records, RecordsPerSecond: rates.rate("records", stats.Records, now)}
 	if s.flags.store != "" {
 		store.Kind = "PostgreSQL"
 	}

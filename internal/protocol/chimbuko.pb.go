@@ -1397,29 +1397,35 @@ func (x *Counter) GetValues() []byte {
 }
 
 type Status struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Host            string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	Pid             int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
-	State           Status_State           `protobuf:"varint,3,opt,name=state,proto3,enum=chimbuko.v1.Status_State" json:"state,omitempty"`
-	Steps           int64                  `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
-	Events          int64                  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
-	Calls           int64                  `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
-	Flagged         int64                  `protobuf:"varint,7,opt,name=flagged,proto3" json:"flagged,omitempty"`
-	Bytes           int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Records         int64                  `protobuf:"varint,9,opt,name=records,proto3" json:"records,omitempty"`
-	OutboxMessages  int64                  `protobuf:"varint,10,opt,name=outbox_messages,json=outboxMessages,proto3" json:"outbox_messages,omitempty"`
-	OutboxBytes     int64                  `protobuf:"varint,11,opt,name=outbox_bytes,json=outboxBytes,proto3" json:"outbox_bytes,omitempty"`
-	Deferred        int64                  `protobuf:"varint,12,opt,name=deferred,proto3" json:"deferred,omitempty"`
-	Rss             int64                  `protobuf:"varint,13,opt,name=rss,proto3" json:"rss,omitempty"`
-	CpuSeconds      float64                `protobuf:"fixed64,14,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
-	ExchangeSeconds float64                `protobuf:"fixed64,15,opt,name=exchange_seconds,json=exchangeSeconds,proto3" json:"exchange_seconds,omitempty"`
-	BehindSeconds   float64                `protobuf:"fixed64,16,opt,name=behind_seconds,json=behindSeconds,proto3" json:"behind_seconds,omitempty"`
-	Tally           []*Count               `protobuf:"bytes,17,rep,name=tally,proto3" json:"tally,omitempty"`
-	Ranks           []*RankStatus          `protobuf:"bytes,18,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	UnsentSteps     int64                  `protobuf:"varint,19,opt,name=unsent_steps,json=unsentSteps,proto3" json:"unsent_steps,omitempty"`
-	Stages          []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Host                string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Pid                 int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
+	State               Status_State           `protobuf:"varint,3,opt,name=state,proto3,enum=chimbuko.v1.Status_State" json:"state,omitempty"`
+	Steps               int64                  `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
+	Events              int64                  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
+	Calls               int64                  `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	Flagged             int64                  `protobuf:"varint,7,opt,name=flagged,proto3" json:"flagged,omitempty"`
+	Bytes               int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Records             int64                  `protobuf:"varint,9,opt,name=records,proto3" json:"records,omitempty"`
+	OutboxMessages      int64                  `protobuf:"varint,10,opt,name=outbox_messages,json=outboxMessages,proto3" json:"outbox_messages,omitempty"`
+	OutboxBytes         int64                  `protobuf:"varint,11,opt,name=outbox_bytes,json=outboxBytes,proto3" json:"outbox_bytes,omitempty"`
+	Deferred            int64                  `protobuf:"varint,12,opt,name=deferred,proto3" json:"deferred,omitempty"`
+	Rss                 int64                  `protobuf:"varint,13,opt,name=rss,proto3" json:"rss,omitempty"`
+	CpuSeconds          float64                `protobuf:"fixed64,14,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
+	ExchangeSeconds     float64                `protobuf:"fixed64,15,opt,name=exchange_seconds,json=exchangeSeconds,proto3" json:"exchange_seconds,omitempty"`
+	BehindSeconds       float64                `protobuf:"fixed64,16,opt,name=behind_seconds,json=behindSeconds,proto3" json:"behind_seconds,omitempty"`
+	Tally               []*Count               `protobuf:"bytes,17,rep,name=tally,proto3" json:"tally,omitempty"`
+	Ranks               []*RankStatus          `protobuf:"bytes,18,rep,name=ranks,proto3" json:"ranks,omitempty"`
+	UnsentSteps         int64                  `protobuf:"varint,19,opt,name=unsent_steps,json=unsentSteps,proto3" json:"unsent_steps,omitempty"`
+	Stages              []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"`
+	OpenCalls           int64                  `protobuf:"varint,21,opt,name=open_calls,json=openCalls,proto3" json:"open_calls,omitempty"`
+	Exchanges           int64                  `protobuf:"varint,22,opt,name=exchanges,proto3" json:"exchanges,omitempty"`
+	ExchangeMeanSeconds float64                `protobuf:"fixed64,23,opt,name=exchange_mean_seconds,json=exchangeMeanSeconds,proto3" json:"exchange_mean_seconds,omitempty"`
+	ExchangeMaxSeconds  float64                `protobuf:"fixed64,24,opt,name=exchange_max_seconds,json=exchangeMaxSeconds,proto3" json:"exchange_max_seconds,omitempty"`
+	ExchangeSent        int64                  `protobuf:"varint,25,opt,name=exchange_sent,json=exchangeSent,proto3" json:"exchange_sent,omitempty"`
+	ExchangeReceived    int64                  `protobuf:"varint,26,opt,name=exchange_received,json=exchangeReceived,proto3" json:"exchange_received,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Status) Reset() {
@@ -1590,6 +1596,48 @@ func (x *Status) GetStages() []*Stage {
 		return x.Stages
 	}
 	return nil
+}
+
+func (x *Status) GetOpenCalls() int64 {
+	if x != nil {
+		return x.OpenCalls
+	}
+	return 0
+}
+
+func (x *Status) GetExchanges() int64 {
+	if x != nil {
+		return x.Exchanges
+	}
+	return 0
+}
+
+func (x *Status) GetExchangeMeanSeconds() float64 {
+	if x != nil {
+		return x.ExchangeMeanSeconds
+	}
+	return 0
+}
+
+func (x *Status) GetExchangeMaxSeconds() float64 {
+	if x != nil {
+		return x.ExchangeMaxSeconds
+	}
+	return 0
+}
+
+func (x *Status) GetExchangeSent() int64 {
+	if x != nil {
+		return x.ExchangeSent
+	}
+	return 0
+}
+
+func (x *Status) GetExchangeReceived() int64 {
+	if x != nil {
+		return x.ExchangeReceived
+	}
+	return 0
 }
 
 type Stage struct {
@@ -2758,7 +2806,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aCounter\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
-	"\x06values\x18\x03 \x01(\fR\x06values\"\xe7\x05\n" +
+	"\x06values\x18\x03 \x01(\fR\x06values\"\xdc\a\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12/\n" +
@@ -2781,7 +2829,14 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05tally\x18\x11 \x03(\v2\x12.chimbuko.v1.CountR\x05tally\x12-\n" +
 	"\x05ranks\x18\x12 \x03(\v2\x17.chimbuko.v1.RankStatusR\x05ranks\x12!\n" +
 	"\funsent_steps\x18\x13 \x01(\x03R\vunsentSteps\x12*\n" +
-	"\x06stages\x18\x14 \x03(\v2\x12.chimbuko.v1.StageR\x06stages\"c\n" +
+	"\x06stages\x18\x14 \x03(\v2\x12.chimbuko.v1.StageR\x06stages\x12\x1d\n" +
+	"\n" +
+	"open_calls\x18\x15 \x01(\x03R\topenCalls\x12\x1c\n" +
+	"\texchanges\x18\x16 \x01(\x03R\texchanges\x122\n" +
+	"\x15exchange_mean_seconds\x18\x17 \x01(\x01R\x13exchangeMeanSeconds\x120\n" +
+	"\x14exchange_max_seconds\x18\x18 \x01(\x01R\x12exchangeMaxSeconds\x12#\n" +
+	"\rexchange_sent\x18\x19 \x01(\x03R\fexchangeSent\x12+\n" +
+	"\x11exchange_received\x18\x1a \x01(\x03R\x10exchangeReceived\"c\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x00\x12\x11\n" +
 	"\rSTATE_READING\x10\x01\x12\x0f\n" +

@@ -42,6 +42,7 @@ type Storer struct {
 // StorerStats tells how a Storer fares.
 type StorerStats struct {
 	Documents int64
+	Records   int64     // documents that are executions
 	Refused   int64     // messages that can never be stored
 	Newest    time.Time // when the last message that was stored had been sent
 	Err       error     // why the last write failed; nil if it did not
@@ -141,6 +142,7 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored.Documents += int64(all.Len())
+	s.stored.Records += int64(len(all.Anomalies) + len(all.Typical))
 	s.stored.Newest = last.Time
 	return info != nil, nil
 }

@@ -271,28 +271,8 @@ var ErrEncoding = errors.New("malformed statistics")
 
 // ReadHistogram decodes a histogram from the start of b and returns the rest.
 func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
-	number := func() (v uint64) {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			err, b = ErrEncoding, nil
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	used, bin := number(), uint64(0)
-	if used > NumBins {
-		return Histogram{}, nil, ErrEncoding
-	}
-	for range used {
-		step, n := number(), number()
-		bin += step
-		if err != nil || bin >= NumBins || step >= NumBins || n > math.MaxInt64-h.total {
-			return Histogram{}, nil, ErrEncoding
-		}
-		h.AddBin(int(bin), n)
-	}
-	return h, b, err
+	rest, err = h.Decode(b)
+	return h, rest, err
 }
 
 // Decode replaces the histogram by the one that AppendBinary wrote at the start of

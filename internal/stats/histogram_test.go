@@ -503,3 +503,32 @@ func TestAddingDoesNotAllocate(t *testing.T) {
 		t.Errorf("total %d, want %d", h.Total(), want)
 	}
 }
+
+func TestDecodeReplacesWhatWasThereAndUsesItsMemory(t *testing.T) {
+	var h stats.Histogram
+	var s stats.Sums
+	for i, values := range [][]int64{{5, 5, 900}, {}, {1 << 40}, {0, math.MaxInt64}, {700, 800, 701}, {3}} {
+		want, wantSums := histogramOf(values...), stats.Sums{}
+		for _, v := range values {
+			wantSums.Add(uint64(v))
+		}
+		rest, err := h.Decode(append(want.AppendBinary(nil), "rest"...))
+		if err != nil || string(rest) != "rest" || !slices.Equal(h.AppendBinary(nil), want.AppendBinary(nil)) || h.Total() != want.Total() {
+			t.Errorf("%d: %v became %d values, %q is left, %v", i, values, h.Total(), rest, err)
+		}
+		rest, err = s.Decode(append(wantSums.AppendBinary(nil), "rest"...))
+		if err != nil || string(rest) != "rest" || s != wantSums {
+			t.Errorf("%d: sums of %v became %+v, %q is left, %v", i, values, s, rest, err)
+		}
+	}
+	b := histogramOf(700, 800, 701).AppendBinary(nil)
+	if n := testing.AllocsPerRun(10, func() { _, _ = h.Decode(b) }); n > 0 {
+		t.Errorf("decoding into what was used before allocates %v times", n)
+	}
+	if _, err := h.Decode(b[:len(b)-1]); err == nil || h.Total() != 0 {
+		t.Errorf("what is cut off is decoded to %d values, %v", h.Total(), err)
+	}
+	if _, err := s.Decode([]byte{7}); err == nil || s.Count() != 0 {
+		t.Errorf("what is cut off is decoded to %d values, %v", s.Count(), err)
+	}
+}

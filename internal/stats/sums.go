@@ -115,6 +115,10 @@ func (s *Sums) RunStats() RunStats {
 		return RunStats{}
 	}
 	r := RunStats{N: float64(s.n), Min: float64(s.min), Max: float64(s.max)}
+	if s.min == s.max { // as many are: no anomalies in any step, or one
+		r.Mean = r.Min
+		return r
+	}
 	n := new(big.Int).SetUint64(s.n)
 	p1, p2, p3, p4 := whole(s.p1[:]), whole(s.p2[:]), whole(s.p3[:]), whole(s.p4[:])
 	product := func(factor int64, all ...*big.Int) *big.Int {
@@ -161,7 +165,10 @@ func quotient(x, y *big.Int) float64 {
 func (s *Sums) Summary() Summary {
 	r := s.RunStats()
 	sum := r.Summary()
-	sum.Accumulate, _ = new(big.Float).SetInt(whole(s.p1[:])).Float64()
+	sum.Accumulate = float64(s.p1[0])
+	if s.p1[1] != 0 {
+		sum.Accumulate, _ = new(big.Float).SetInt(whole(s.p1[:])).Float64()
+	}
 	return sum
 }
 

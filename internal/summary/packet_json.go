@@ -2,10 +2,8 @@ package summary
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"math"
-	"math/bits"
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/stats"
@@ -96,7 +94,7 @@ func (w *writer) metrics(name string, m *Metrics) {
 	w.close('}')
 }
 
-func (w *writer) sums(name string, s *stats.Sums) { w.summary(name, summaryOf(s)) }
+func (w *writer) sums(name string, s *stats.Sums) { w.summary(name, s.Summary()) }
 
 func (w *writer) summary(name string, s stats.Summary) {
 	w.key(name)
@@ -110,26 +108,6 @@ func (w *writer) summary(name string, s stats.Summary) {
 	w.float("skewness", s.Skewness)
 	w.float("stddev", s.Stddev)
 	w.close('}')
-}
-
-// summaryOf returns what s.Summary does, faster where all values are equal. In
-// a packet most are: no anomalies of a function in any step, or one.
-func summaryOf(s *stats.Sums) stats.Summary {
-	if s.Count() == 0 {
-		return stats.Summary{}
-	}
-	// The encoding begins with count, minimum, and distance to the maximum.
-	var room [192]byte
-	b := s.AppendBinary(room[:0])
-	n, k := binary.Uvarint(b)
-	low, j := binary.Uvarint(b[k:])
-	width, _ := binary.Uvarint(b[k+j:])
-	hi, sum := bits.Mul64(n, low)
-	if width != 0 || hi != 0 {
-		return s.Summary()
-	}
-	v := float64(low)
-	return stats.Summary{Accumulate: float64(sum), Count: float64(n), Maximum: v, Mean: v, Minimum: v}
 }
 
 // quote returns a text in JSON. Bytes that are no UTF-8 are replaced.
