@@ -207,7 +207,7 @@ func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
 func (a *Analyzer) sumUp() {
 	a.totals.Events, a.totals.Calls, a.totals.Flagged, a.totals.Ranks = 0, 0, 0, 0
 	for _, s := range a.sources {
-		a.totals.Events += s.events
+		a.totals.Events += s.events.total()
 		a.totals.Ranks += len(s.ranks)
 		for _, r := range s.ranks {
 			a.totals.Calls += r.counts.Calls

@@ -88,6 +88,7 @@ type Report struct {
 	Stages []Stage
 	// OpenCalls are those that have not ended.
 	OpenCalls int64
+	Events    EventCounts
 }
 
 // Stage is a part of the work, and how long it took in all.
@@ -322,6 +323,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 	rep := &Report{Totals: a.totals, Ended: ended}
 	for _, s := range a.sources {
 		rep.Tally.Merge(&s.tally)
+		rep.Events.add(s.events)
 		behind := now.Sub(s.caughtUp)
 		if s.done || s.idle {
 			behind = 0

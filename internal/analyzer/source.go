@@ -23,6 +23,17 @@ type Input struct {
 	Ranks   tau.RankRule // what Rank is for
 }
 
+// EventCounts are how many events of each kind there were.
+type EventCounts struct{ Functions, Messages, Counters int64 }
+
+func (c *EventCounts) add(o EventCounts) {
+	c.Functions += o.Functions
+	c.Messages += o.Messages
+	c.Counters += o.Counters
+}
+
+func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counters }
+
 // source is a trace at work: usually of one rank, in a common file of several.
 type source struct {
 	input  Input
@@ -33,7 +44,7 @@ type source struct {
 	active []*rank // with something in this step
 	found  []provenance.Metadata
 	step   int
-	events int64
+	events EventCounts
 	done   bool
 	err    error // that ended the trace early
 
@@ -92,7 +103,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		return nil
 	}
 	s.step = step.Index
-	s.events += int64(step.Funcs + step.Comms + step.Counters)
+	s.events.add(EventCounts{int64(step.Funcs), int64(step.Comms), int64(step.Counters)})
 	for i := range step.Metadata {
 		m := &step.Metadata[i]
 		a.rank(s, m.Rank).addMetadata(m)

@@ -172,6 +172,7 @@ func (r *adRun) status() *protocol.Status {
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
 		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent, OpenCalls: rep.OpenCalls,
+		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
 	}
 	s.Rss, s.CpuSeconds = usage()
 	for _, st := range rep.Stages {

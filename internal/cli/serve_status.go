@@ -138,6 +138,9 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dash
 		},
 		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(), OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
 	}
+	if p.GetEvents() > 0 {
+		node.EventKinds = map[string]int64{"function": p.GetFunctionEvents(), "message": p.GetMessageEvents(), "counter": p.GetCounterEvents()}
+	}
 	for _, stage := range p.GetStages() {
 		node.Stages = append(node.Stages, dashboard.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
 	}

@@ -1424,6 +1424,9 @@ type Status struct {
 	ExchangeMaxSeconds  float64                `protobuf:"fixed64,24,opt,name=exchange_max_seconds,json=exchangeMaxSeconds,proto3" json:"exchange_max_seconds,omitempty"`
 	ExchangeSent        int64                  `protobuf:"varint,25,opt,name=exchange_sent,json=exchangeSent,proto3" json:"exchange_sent,omitempty"`
 	ExchangeReceived    int64                  `protobuf:"varint,26,opt,name=exchange_received,json=exchangeReceived,proto3" json:"exchange_received,omitempty"`
+	FunctionEvents      int64                  `protobuf:"varint,27,opt,name=function_events,json=functionEvents,proto3" json:"function_events,omitempty"`
+	MessageEvents       int64                  `protobuf:"varint,28,opt,name=message_events,json=messageEvents,proto3" json:"message_events,omitempty"`
+	CounterEvents       int64                  `protobuf:"varint,29,opt,name=counter_events,json=counterEvents,proto3" json:"counter_events,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1636,6 +1639,27 @@ func (x *Status) GetExchangeSent() int64 {
 func (x *Status) GetExchangeReceived() int64 {
 	if x != nil {
 		return x.ExchangeReceived
+	}
+	return 0
+}
+
+func (x *Status) GetFunctionEvents() int64 {
+	if x != nil {
+		return x.FunctionEvents
+	}
+	return 0
+}
+
+func (x *Status) GetMessageEvents() int64 {
+	if x != nil {
+		return x.MessageEvents
+	}
+	return 0
+}
+
+func (x *Status) GetCounterEvents() int64 {
+	if x != nil {
+		return x.CounterEvents
 	}
 	return 0
 }
@@ -2806,7 +2830,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aCounter\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
-	"\x06values\x18\x03 \x01(\fR\x06values\"\xdc\a\n" +
+	"\x06values\x18\x03 \x01(\fR\x06values\"\xd3\b\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12/\n" +
@@ -2836,7 +2860,10 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x15exchange_mean_seconds\x18\x17 \x01(\x01R\x13exchangeMeanSeconds\x120\n" +
 	"\x14exchange_max_seconds\x18\x18 \x01(\x01R\x12exchangeMaxSeconds\x12#\n" +
 	"\rexchange_sent\x18\x19 \x01(\x03R\fexchangeSent\x12+\n" +
-	"\x11exchange_received\x18\x1a \x01(\x03R\x10exchangeReceived\"c\n" +
+	"\x11exchange_received\x18\x1a \x01(\x03R\x10exchangeReceived\x12'\n" +
+	"\x0ffunction_events\x18\x1b \x01(\x03R\x0efunctionEvents\x12%\n" +
+	"\x0emessage_events\x18\x1c \x01(\x03R\rmessageEvents\x12%\n" +
+	"\x0ecounter_events\x18\x1d \x01(\x03R\rcounterEvents\"c\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x00\x12\x11\n" +
 	"\rSTATE_READING\x10\x01\x12\x0f\n" +
