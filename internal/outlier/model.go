@@ -42,22 +42,14 @@ func (m *Model) AppendBinary(b []byte) []byte {
 
 // ReadModel decodes a model from the start of b and returns the rest.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {
-	if m.Stats, b, err = stats.ReadSums(b); err != nil {
-		return Model{}, nil, err
-	}
-	if m.Hist, rest, err = stats.ReadHistogram(b); err != nil {
-		return Model{}, nil, err
-	}
-	if m.Stats.Count() != m.Count() {
-		return Model{}, nil, stats.ErrEncoding
-	}
-	return m, rest, nil
+	rest, err = m.Decode(b)
+	return m, rest, err
 }
 
 // Decode replaces the model by the one that AppendBinary wrote at the start of b,
 // in the memory that it has, and returns the rest. After an error it is empty.
 func (m *Model) Decode(b []byte) (rest []byte, err error) {
-	if m.Stats, rest, err = stats.ReadSums(b); err == nil {
+	if rest, err = m.Stats.Decode(b); err == nil {
 		rest, err = m.Hist.Decode(rest)
 	}
 	if err != nil || m.Stats.Count() != m.Count() {

@@ -915,3 +915,22 @@ func TestSSTDDoesNotFlagWhatTheClockCannotTellApart(t *testing.T) {
 		t.Error("20 among equal times of 10 is not flagged")
 	}
 }
+
+func TestDecodeReplacesAModelAndRefusesWhatIsNone(t *testing.T) {
+	var m outlier.Model
+	for _, want := range []*outlier.Model{learned(5, 900, 5), learned(), learned(7), learned(0, 1<<40)} {
+		b := want.AppendBinary(nil)
+		rest, err := m.Decode(append(bytes.Clone(b), 'r'))
+		if err != nil || string(rest) != "r" || !bytes.Equal(m.AppendBinary(nil), b) {
+			t.Errorf("%d values became %d, rest %q, %v", want.Count(), m.Count(), rest, err)
+		}
+	}
+	one, two := learned(5), learned(5, 5)
+	mixed := two.Hist.AppendBinary(one.Stats.AppendBinary(nil))
+	for _, b := range [][]byte{nil, {1}, mixed} {
+		m.Learn(9)
+		if _, err := m.Decode(b); !errors.Is(err, stats.ErrEncoding) || m.Count() != 0 {
+			t.Errorf("%x became %d values, %v", b, m.Count(), err)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package paramserver
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -153,7 +152,7 @@ func oneTrace(key rankKey, steps int) map[rankKey][]*analyzer.Contribution {
 }
 
 // settle has all analysers read and talk until they have the final models.
-func settle(ctx context.Context, w *world, all ...*analyser) {
+func settle(w *world, all ...*analyser) {
 	w.tb.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -169,7 +168,7 @@ func settle(ctx context.Context, w *world, all ...*analyser) {
 		for i, p := range w.shards {
 			p.server.state.Tick(time.Now())
 			w.save(i)
-			for p.deliver(ctx, rng) {
+			for p.deliver(w.tb.Context(), rng) {
 			}
 		}
 		if left == 0 {

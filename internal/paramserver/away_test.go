@@ -134,7 +134,7 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 		}
 		wantError(t, err, "lost what it had stored", "start this analyser again")
 		a.start()
-		settle(t.Context(), w, a)
+		settle(w, a)
 		a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
 	}
 }
@@ -153,10 +153,54 @@ func TestAnAnalyserHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 		t.Errorf("the server thinks that the analyser is %v", got)
 	}
 	a.readAll()
+	if a.client.Ended() {
+		t.Error("the analyser has ended before the server knows all")
+	}
 	a.mustTalk()
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
+		t.Errorf("with its last steps the analyser says that it is %v", got)
+	}
 	a.mustTalk()
-	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING {
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Ended() {
 		t.Errorf("the server thinks that the analyser is %v", got)
+	}
+	without := newAnalyser(t, w, "b", 1, nil)
+	if without.end(); without.client.Ended() {
+		t.Error("an analyser without traces has ended before it said so")
+	}
+}
+
+// looksBefore does something before each request.
+type looksBefore struct {
+	Requester
+	look func()
+}
+
+func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	l.look()
+	return l.Requester.Request(ctx, subject, data)
+}
+
+func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyser(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	bus := &looksBefore{Requester: w, look: func() {}}
+	a := newAnalyser(t, bus, "a", 1, oneTrace(key, 6))
+	bus.look = func() {
+		a.learnFromOthers()
+		for name, m := range a.local {
+			if m.Count() != a.own[name] {
+				t.Errorf("it judges by %d values, of which it learned all %d itself", m.Count(), a.own[name])
+			}
+		}
+	}
+	for range 5 {
+		a.readOne(key)
+		a.mustTalk()
+		w.kill(0)
+		w.start(0)
+		a.mustTalk()
+		a.mustTalk()
 	}
 }
 
@@ -173,7 +217,7 @@ func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	}
 	w.kill(0)
 	w.start(0)
-	settle(t.Context(), w, a)
+	settle(w, a)
 	o := newOracle(a.traces, func(FunctionName) int { return 0 })
 	a.wantModels(o.models)
 	wantSameLive(t, w.state(0), o)

@@ -155,14 +155,25 @@ func (b *bundle) addFound(c *analyzer.Contribution) {
 // empty reports whether nothing was learned, not even that a rank has ended.
 func (b *bundle) empty() bool { return len(b.covers) == 0 }
 
+// arena is memory for many small encodings.
+type arena []byte
+
+// add returns what encode appends.
+func (a *arena) add(encode func([]byte) []byte) []byte {
+	begin := len(*a)
+	*a = encode(*a)
+	return (*a)[begin:len(*a):len(*a)]
+}
+
 // message writes the bundle into an exchange. number returns the numbers of
 // functions, all of which must have one.
 func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(FunctionName) uint32) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
+	var parts arena
 	for name, m := range b.models {
-		req.Models = append(req.Models, &protocol.Model{Id: number(name), Model: m.AppendBinary(nil)})
+		req.Models = append(req.Models, &protocol.Model{Id: number(name), Model: parts.add(m.AppendBinary)})
 	}
 	if !first {
 		return
@@ -171,14 +182,14 @@ func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(
 	req.Summary = sum
 	for name, p := range b.profiles {
 		sum.Functions = append(sum.Functions, &protocol.FunctionProfile{
-			Id: number(name), Exclusive: p.exclusive.AppendBinary(nil), Inclusive: p.inclusive.AppendBinary(nil), Anomalies: p.anomalies.AppendBinary(nil),
+			Id: number(name), Exclusive: parts.add(p.exclusive.AppendBinary), Inclusive: parts.add(p.inclusive.AppendBinary), Anomalies: parts.add(p.anomalies.AppendBinary),
 		})
 	}
 	for key, sums := range b.ranks {
-		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.program), Rank: uint32(key.rank), Anomalies: sums.AppendBinary(nil)})
+		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.program), Rank: uint32(key.rank), Anomalies: parts.add(sums.AppendBinary)})
 	}
 	for name, sums := range b.counters {
-		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: sums.AppendBinary(nil)})
+		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: parts.add(sums.AppendBinary)})
 	}
 	for i := range b.found {
 		step := &b.found[i]

@@ -19,7 +19,11 @@ func startBus(tb testing.TB) *bus.Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { s.Close() })
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	return s
 }
 

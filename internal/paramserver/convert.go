@@ -36,15 +36,21 @@ func (r *reader) next(b []byte) (f field, rest []byte) {
 }
 
 // sums reads sums; those that are left out are empty.
-func (r *reader) sums(b []byte) stats.Sums {
+func (r *reader) sums(b []byte) (s stats.Sums) {
+	r.readSums(&s, b)
+	return s
+}
+
+// readSums is sums without a copy.
+func (r *reader) readSums(s *stats.Sums, b []byte) {
 	if len(b) == 0 {
-		return stats.Sums{}
+		*s = stats.Sums{}
+		return
 	}
-	s, rest, err := stats.ReadSums(b)
+	rest, err := s.Decode(b)
 	if err != nil || len(rest) > 0 || s.Count() > maxValues {
 		r.fail("sums")
 	}
-	return s
 }
 
 func (r *reader) moments(m *protocol.Moments) stats.RunStats {

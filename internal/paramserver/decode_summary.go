@@ -31,11 +31,11 @@ func (x *request) readProfile(r *reader, b []byte) {
 		case 1<<3 | number:
 			p.id = uint32(f.value)
 		case 2<<3 | text:
-			p.Exclusive = r.sums(f.content)
+			r.readSums(&p.Exclusive, f.content)
 		case 3<<3 | text:
-			p.Inclusive = r.sums(f.content)
+			r.readSums(&p.Inclusive, f.content)
 		case 4<<3 | text:
-			p.anomalies = r.sums(f.content)
+			r.readSums(&p.anomalies, f.content)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (x *request) readRank(r *reader, b []byte) {
 		case 2<<3 | number:
 			k.rank = trace.Rank(f.value)
 		case 3<<3 | text:
-			k.anomalies = r.sums(f.content)
+			r.readSums(&k.anomalies, f.content)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (x *request) readCounter(r *reader, b []byte) {
 		case 2<<3 | text:
 			c.name = f.content
 		case 3<<3 | text:
-			c.values = r.sums(f.content)
+			r.readSums(&c.values, f.content)
 		}
 	}
 }

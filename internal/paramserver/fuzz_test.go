@@ -130,7 +130,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer x.Close()
+		defer x.Close() //nolint:errcheck // all is durable
 		var lines []byte
 		for id := range uint32(x.Len()) {
 			name, _ := x.Name(id)

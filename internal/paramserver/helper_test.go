@@ -22,7 +22,7 @@ func openIndex(tb testing.TB, path string) *Index {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { x.Close() })
+	tb.Cleanup(func() { _ = x.Close() }) // a test may have closed it
 	return x
 }
 

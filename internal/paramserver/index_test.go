@@ -86,7 +86,9 @@ func TestNumbersThatCouldNotBeStoredAreNotGiven(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index")
 	x := openIndex(t, path)
 	numbers(t, x, fn(0, "f"))
-	x.file.Close() // nothing can be written any more
+	if err := x.Close(); err != nil { // nothing can be written any more
+		t.Fatal(err)
+	}
 	for range 2 {
 		_, err := x.Numbers([]FunctionName{fn(0, "f"), fn(0, "g")})
 		wantError(t, err, "numbers of functions")

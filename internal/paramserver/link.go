@@ -18,6 +18,7 @@ type link struct {
 	next          map[rankKey]uint32 // claimed ranks: the first step that is not in fresh or sent
 	fresh         *bundle            // not sent yet
 	sent          []sentBundle       // not durable, or not in the models that came; without gaps to number
+	most          int                // that may be sent
 	number        uint64             // of the newest exchange
 	confirmed     uint64             // of the newest that the server has
 	included      uint64
@@ -44,7 +45,7 @@ type final struct{ error }
 
 func newLink(shard, shards int) *link {
 	return &link{
-		shard: shard, shards: shards, next: make(map[rankKey]uint32), fresh: newBundle(),
+		shard: shard, shards: shards, most: maxSent, next: make(map[rankKey]uint32), fresh: newBundle(),
 		base: make(map[FunctionName]*outlier.Model), strangers: make(map[uint32][]byte), doubtful: make(map[FunctionName]bool),
 	}
 }
@@ -97,7 +98,7 @@ const maxSent = 64
 
 // pack makes what is fresh an exchange.
 func (l *link) pack(number func(FunctionName) uint32) error {
-	if l.fresh.empty() || len(l.sent) >= maxSent {
+	if l.fresh.empty() || len(l.sent) >= l.most {
 		return nil
 	}
 	req := &protocol.ExchangeRequest{Number: l.number + 1}
@@ -114,12 +115,16 @@ func (l *link) pack(number func(FunctionName) uint32) error {
 
 // due returns the exchange that the server is to get next; nil if it has all.
 func (l *link) due() *sentBundle {
-	for i := range l.sent {
-		if l.sent[i].number == l.confirmed+1 {
-			return &l.sent[i]
-		}
+	if i := l.position(l.confirmed + 1); i < len(l.sent) && l.sent[i].number == l.confirmed+1 {
+		return &l.sent[i]
 	}
 	return nil
+}
+
+// position is where the first exchange from the given number on is kept.
+func (l *link) position(number uint64) int {
+	first := l.number - uint64(len(l.sent)) + 1
+	return int(min(max(number, first)-first, uint64(len(l.sent))))
 }
 
 // settled reports whether all that was learned is durable and in the models.
@@ -130,10 +135,8 @@ func (l *link) settled() bool {
 // unsent is how many steps the server does not know.
 func (l *link) unsent() int64 {
 	n := l.fresh.steps()
-	for i := range l.sent {
-		if l.sent[i].number > l.confirmed {
-			n += l.sent[i].steps
-		}
+	for _, b := range l.sent[l.position(l.confirmed+1):] {
+		n += b.steps
 	}
 	return n
 }
@@ -214,8 +217,8 @@ func (l *link) known(n FunctionName, frozen bool) outlier.Model {
 	if frozen {
 		return m
 	}
-	for i := range l.sent {
-		if own := l.sent[i].models[n]; own != nil && l.sent[i].number > l.included {
+	for _, b := range l.sent[l.position(l.included+1):] {
+		if own := b.models[n]; own != nil {
 			m.Merge(own)
 		}
 	}

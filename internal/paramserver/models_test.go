@@ -1,14 +1,17 @@
 package paramserver
 
 import (
+	"context"
 	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
+	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // asker exchanges as one analyser that keeps what it was told.
@@ -94,7 +97,7 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	if n := len(a.client.links[0].base); n != 2 {
 		t.Errorf("%d models came after the restart, want 2", n)
 	}
-	settle(t.Context(), w, a)
+	settle(w, a)
 	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
 }
 
@@ -141,7 +144,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 		a.own = make(map[FunctionName]uint64) // nothing of it is to be in the models
 		a.read[key] = len(a.traces[key])
 		a.client.Add(ended(key, 0))
-		settle(t.Context(), w, a)
+		settle(w, a)
 		models := unionOfModels(w)
 		for id, l := range cfg.Learned {
 			got := models[FunctionName{Name: l.Name}]
@@ -173,4 +176,60 @@ func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 	wantSameModel(t, "the server", &got, &want)
 	_, err = NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, openIndex(t, path), 2)
 	wantError(t, err, `function "solve" of the loaded model has the number 1 in this run, not 0; begin a new run`)
+}
+
+// oneAfterOther has the second shard answer first, and something happen between.
+type oneAfterOther struct {
+	Requester
+	second  chan struct{}
+	between func()
+}
+
+func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	switch subject {
+	case Subject("run", 1, "exchange"):
+		defer func() { o.second <- struct{}{} }()
+	case Subject("run", 0, "exchange"):
+		<-o.second
+		o.between()
+	}
+	return o.Requester.Request(ctx, subject, data)
+}
+
+func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
+	w := newWorld(t, Config{Shards: 2})
+	name := "g"
+	for shardOf(0, name, 2) != 1 {
+		name += "g"
+	}
+	traces := make(map[rankKey][]*analyzer.Contribution)
+	for rank := range trace.Rank(2) {
+		key := rankKey{0, rank}
+		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), ended(key, 0)}
+	}
+	one, two := rankKey{0, 0}, rankKey{0, 1}
+	b := newAnalyser(t, w, "b", 2, map[rankKey][]*analyzer.Contribution{two: traces[two]})
+	b.mustTalk() // so that the run waits for it
+	rounds := 0
+	slow := &oneAfterOther{Requester: w, second: make(chan struct{}, 1), between: func() {
+		if rounds++; rounds < 3 {
+			return
+		}
+		for range 3 { // now the other one comes, and the run ends
+			b.readAll()
+			b.mustTalk()
+			w.state(0).Tick(start)
+			w.save(0)
+			w.save(1)
+		}
+	}}
+	a := newAnalyser(t, slow, "a", 2, map[rankKey][]*analyzer.Contribution{one: traces[one]})
+	a.readAll()
+	for !a.finished() && rounds < 10 {
+		a.mustTalk()
+	}
+	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+	if !a.finished() {
+		t.Error("the run does not end")
+	}
 }

@@ -110,7 +110,8 @@ type addsMeanwhile struct {
 
 func (m *addsMeanwhile) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := m.Requester.Request(ctx, subject, data)
-	if add := m.add; subject == m.subject && add != nil {
+	if subject == m.subject && m.add != nil {
+		add := m.add
 		m.add = nil
 		add()
 	}
@@ -128,7 +129,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 			slow.add = func() { a.readOne(key) }
 			a.readOne(key)
 			a.mustTalk()
-			settle(t.Context(), w, a)
+			settle(w, a)
 			a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
 		}
 	}
@@ -147,7 +148,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 		}
 	}
 	w.start(1)
-	settle(t.Context(), w, a)
+	settle(w, a)
 	o := newOracle(traces, func(FunctionName) int { return 0 })
 	a.wantModels(o.models)
 	wantSameLive(t, w.state(0), o)

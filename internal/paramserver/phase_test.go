@@ -123,7 +123,7 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 func TestARankThatComesTooLateEndsItsAnalyser(t *testing.T) {
 	w := newWorld(t, Config{})
 	a := newAnalyser(t, w, "a", 1, oneTrace(rankKey{0, 0}, 2))
-	settle(t.Context(), w, a)
+	settle(w, a)
 	late := newAnalyser(t, w, "b", 1, oneTrace(rankKey{0, 1}, 2))
 	late.readAll()
 	wantError(t, late.talk(), "comes too late")

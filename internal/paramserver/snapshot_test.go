@@ -97,7 +97,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 		t.Error("the analyser takes as durable what could not be stored")
 	}
 	w.shards[0].server.save = store
-	settle(t.Context(), w, a)
+	settle(w, a)
 	a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
 }
 

@@ -54,7 +54,7 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	}
 	tb.Cleanup(func() {
 		if w.index != nil {
-			w.index.Close()
+			w.index.Close() //nolint:errcheck // all is durable
 		}
 	})
 	return w
@@ -96,7 +96,7 @@ func (w *world) kill(shard int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.server != nil && shard == 0 {
-		w.index.Close()
+		w.index.Close() //nolint:errcheck // all is durable
 		w.index = nil
 	}
 	p.server = nil

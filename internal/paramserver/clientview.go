@@ -1,0 +1,56 @@
+package paramserver
+
+import (
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/protocol"
+)
+
+// Ended reports whether all that this analyser learned is known to the server.
+func (c *Client) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled()
+}
+
+// settled reports whether the server knows all, for ever.
+func (c *Client) settled() bool {
+	if !c.ended || !c.inbox.empty() {
+		return false
+	}
+	for _, l := range c.links {
+		if !l.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// Err is why the last talk with the server failed, or why there are to be no
+// more; nil if it did not.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return c.broken
+	}
+	return c.trouble
+}
+
+// Lag tells how many steps the server does not know, and how long the last
+// exchange took.
+func (c *Client) Lag() (steps int64, latency time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		steps = max(steps, l.unsent())
+	}
+	return steps + c.inbox.steps(), c.latency
+}
+
+// Phase tells how far the run has come, as far as the client knows.
+func (c *Client) Phase() protocol.Phase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase
+}
