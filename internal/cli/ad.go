@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	a.detectFlags.register(f)
 	a.busFlags.register(f)
 	f.StringVar(&a.dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
-	f.StringVar(&a.run, "run", "", "name of the run; by default that of its directory")
+	f.StringVar(&a.run, "run", "", "name of the run; by default what the run directory tells, else its name")
 	f.IntVar(&a.shards, "shards", 0, "shards of the parameter server; 0 is what the run directory tells, else 1")
 	f.StringVar(&a.node, "node", "", "name of this analyser, another for each; by default made of the host and the traces")
 	f.IntVar(&a.rank, "rank", -1, "leave out what is not of this rank")
@@ -77,15 +78,11 @@ func (a *adFlags) check(patterns []string) error {
 	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.ranks < 0 || a.shards < 0 || a.outbox < 1 {
 		errs = append(errs, errors.New("--linger, --idle, --give-up, --ranks and --shards cannot be negative, and --outbox must be positive"))
 	}
-	if a.run == "" {
-		a.run = (&keeperFlags{out: a.dir}).runName()
+	services, err := rundir.ReadServices(a.dir)
+	if err != nil || a.url != "" {
+		services = &rundir.Services{Run: (&keeperFlags{out: a.dir}).runName(), Shards: 1}
 	}
-	if a.shards == 0 {
-		a.shards = 1
-		if s, err := rundir.ReadServices(a.dir); err == nil && a.url == "" {
-			a.shards = s.Shards
-		}
-	}
+	a.run, a.shards = cmp.Or(a.run, services.Run), cmp.Or(a.shards, services.Shards)
 	if a.node == "" {
 		a.node = a.defaultNode(patterns)
 	}

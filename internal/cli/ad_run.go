@@ -159,20 +159,22 @@ func (s adSync) Finish(ctx context.Context) error {
 // note keeps how far the work has come, and shows it.
 func (r *adRun) note(rep *analyzer.Report) {
 	r.report.Store(rep)
-	unsent, _ := r.client.Lag()
-	r.progress.show(rep, unsent, r.client.Err() != nil)
+	r.progress.show(rep, r.client.Lag(), r.client.Err() != nil)
 }
 
 // status tells the server how this analyser fares.
 func (r *adRun) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
-	unsent, latency := r.client.Lag()
+	ex := r.client.Exchanges()
 	host, _ := os.Hostname() // not known is not known
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: latency.Seconds(), BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: unsent, OpenCalls: rep.OpenCalls,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
 		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
+	}
+	if ex.Count > 0 {
+		s.ExchangeMeanSeconds = ex.Sum.Seconds() / float64(ex.Count)
 	}
 	s.Rss, s.CpuSeconds = usage()
 	for _, st := range rep.Stages {

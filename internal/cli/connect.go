@@ -98,6 +98,9 @@ func (c *connector) look() error {
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
 		}
+		if s.Run != c.run {
+			return fmt.Errorf("%s is the directory of the run %q, but this analyser was started for %q: start it again with --run %q", c.dir, s.Run, c.run, s.Run)
+		}
 	}
 	opt, err := c.flags.options(s, c.name, c.log)
 	if err != nil {

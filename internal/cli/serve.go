@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -118,6 +119,9 @@ func (s *serveFlags) check() error {
 		} else {
 			errs = append(errs, errors.New("with --nats the role nats is somebody else's: leave it out of --roles"))
 		}
+	}
+	if u, err := url.Parse(s.statsURL); s.statsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("--stats-url %q is not of the form http://host:port/path", s.statsURL))
 	}
 	for name, addr := range map[string]string{"nats-listen": s.listen, "http": s.web} {
 		if _, _, err := net.SplitHostPort(addr); err != nil {

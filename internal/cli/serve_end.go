@@ -181,13 +181,35 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	cmd.Env = s.env.Environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
+	alive, err := cmd.StdinPipe() // ends with this process, however that ends
+	if err != nil {
+		return err
+	}
+	defer alive.Close() //nolint:errcheck // nothing is written to it
 	return cmd.Run()
+}
+
+// untilOrphaned ends with ctx, and when the process that started this one for a
+// shard ends: another would soon be started for the same shard.
+func untilOrphaned(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if stdin == nil {
+		stdin = os.Stdin
+	}
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, stdin) // nothing is said, but it ends
+	}()
+	return ctx, cancel
 }
 
 // keepOnline makes the run directory and the run in the store, or goes on with
 // a run that is there and has not ended.
 func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
 	if !flags.force {
+		if err := joinServices(flags.out, sum); err != nil {
+			return nil, err
+		}
 		if k, err := resume(ctx, flags, sum); k != nil || err != nil {
 			return k, err
 		}
@@ -216,7 +238,11 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 	if err := k.openStore(ctx, flags); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	if err := k.findRun(ctx, flags); err != nil {
+	err = k.findRun(ctx, flags)
+	if errors.Is(err, provdb.ErrNotFound) { // nobody came to make it
+		err = k.createRun(ctx, flags, sum.Started, sum)
+	}
+	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil

@@ -51,6 +51,11 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		Store: withoutPassword(flags.store),
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if flags.shard > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = untilOrphaned(ctx, env.Stdin)
+		defer cancel()
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -111,8 +116,8 @@ func (s *serveRun) open(ctx context.Context) error {
 
 // openBus starts the message bus, or finds it, and connects to it.
 func (s *serveRun) openBus(ctx context.Context) error {
-	before, err := rundir.ReadServices(s.flags.out)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	before, err := s.findServices(ctx)
+	if err != nil {
 		return err
 	}
 	host, _ := os.Hostname() // only shown
@@ -122,15 +127,20 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
 	}
+	if s.flags.ca != "" {
+		if s.services.CA, err = filepath.Abs(s.flags.ca); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.flags.has(roleBus):
 		if err := s.startBus(ctx, before); err != nil {
 			return err
 		}
-	case s.flags.url == "" && before == nil:
-		return usagef("no message bus: give --nats URL, or the role nats, or the run directory of a process that has it")
 	case s.flags.url == "":
-		s.services.Bus, s.services.CA, s.services.Shards = before.Bus, before.CA, before.Shards
+		s.services.Bus, s.services.CA = before.Bus, before.CA
+	default:
+		s.services.Token = "" // who uses the server has a token for it
 	}
 	opt, err := s.flags.options(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
@@ -140,7 +150,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 		return err
 	}
 	s.later(func() error { s.conn.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-	return nil
+	return s.conn.Wait(ctx)
 }
 
 // startBus starts a message bus in this process, where it was before if it can.
@@ -281,9 +291,10 @@ func (s *serveRun) work(ctx context.Context) error {
 	}
 	s.services.Web = web
 	if s.flags.shard == 0 {
-		if err := rundir.WriteServices(s.flags.out, s.services); err != nil {
+		if err := s.announce(); err != nil {
 			return err
 		}
+		g.Go(func() error { s.keepAnnounced(ended); return nil })
 	}
 	s.greet()
 	if s.params != nil && s.flags.shard == 0 && s.flags.shards > 1 {

@@ -124,7 +124,7 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	subjects := []string{storeStatusSubject(s.run)}
-	for i := range s.services.Shards {
+	for i := range s.shards() {
 		subjects = append(subjects, paramserver.Subject(s.run, i, "status"))
 	}
 	parts := make([]*dashboard.Status, len(subjects))

@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/paramserver"
+	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
@@ -37,10 +40,22 @@ address that it printed.`,
 			if every <= 0 {
 				return usagef("--every %v is not positive", every)
 			}
-			for {
+			for seen := false; ; seen = true {
 				st, err := fetchStatus(cmd.Context(), given[0])
+				if err != nil && seen { // the services ended, or will be started again
+					err = watchOn(env, given[0], err, asJSON)
+				}
+				if errors.Is(err, errEnded) {
+					return nil
+				}
 				if err != nil {
 					return err
+				}
+				if st == nil {
+					if sleep(cmd.Context(), every) != nil {
+						return nil
+					}
+					continue
 				}
 				if watch && !asJSON && isTerminal(env.Stdout) {
 					fmt.Fprint(env.Stdout, "\x1b[H\x1b[2J")
@@ -63,6 +78,30 @@ address that it printed.`,
 	f.BoolVar(&all, "all", false, "show all ranks, not only the worst")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// errEnded says that there is nothing more to watch.
+var errEnded = errors.New("the run has ended")
+
+// watchOn says whether to go on when the services of a run, which were there,
+// do not answer: errEnded if the run has ended, nil if they can be started again.
+func watchOn(env *Env, where string, why error, asJSON bool) error {
+	text, err := os.ReadFile(filepath.Join(where, "run.json"))
+	if err != nil {
+		return why // nothing but an address is known
+	}
+	var info runSummary
+	if err := json.Unmarshal(text, &info); err != nil {
+		return errors.Join(why, err)
+	}
+	if info.State == provdb.Running {
+		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", why)
+		return nil
+	}
+	if !asJSON {
+		fmt.Fprintf(env.Stdout, "%s: %s; chimbuko top %s asks it\n", info.Name, info.State, where)
+	}
+	return errEnded
 }
 
 // fetchStatus asks the services of a run directory, or at an address.

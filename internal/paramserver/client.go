@@ -44,25 +44,25 @@ type Client struct {
 	cfg ClientConfig
 	bus Requester
 
-	mu       sync.Mutex
-	ids      map[FunctionName]uint32
-	names    map[uint32]FunctionName
-	unnamed  map[FunctionName]bool // without number
-	links    []*link
-	claimed  map[rankKey]bool // by all links, so that the inbox has nothing of them
-	inbox    inbox
-	changed  map[FunctionName]bool // since Merged
-	frozen   bool
-	stopped  bool
-	phase    protocol.Phase
-	ended    bool
-	asked    bool          // for the final models
-	final    bool          // which have come
-	broken   error         // why nothing is shared any more
-	trouble  error         // of the last talk
-	wait     time.Duration // between talks while others have not ended
-	latency  time.Duration
-	numbered chan struct{} // closed when there are new numbers
+	mu        sync.Mutex
+	ids       map[FunctionName]uint32
+	names     map[uint32]FunctionName
+	unnamed   map[FunctionName]bool // without number
+	links     []*link
+	claimed   map[rankKey]bool // by all links, so that the inbox has nothing of them
+	inbox     inbox
+	changed   map[FunctionName]bool // since Merged
+	frozen    bool
+	stopped   bool
+	phase     protocol.Phase
+	ended     bool
+	asked     bool          // for the final models
+	final     bool          // which have come
+	broken    error         // why nothing is shared any more
+	trouble   error         // of the last talk
+	wait      time.Duration // between talks while others have not ended
+	exchanged Exchanges
+	numbered  chan struct{} // closed when there are new numbers
 
 	wake   chan struct{}
 	finish chan struct{} // closed when final or broken

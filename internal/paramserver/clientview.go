@@ -37,15 +37,28 @@ func (c *Client) Err() error {
 	return c.trouble
 }
 
-// Lag tells how many steps the server does not know, and how long the last
-// exchange took.
-func (c *Client) Lag() (steps int64, latency time.Duration) {
+// Exchanges sums up the exchanges of a client with all shards.
+type Exchanges struct {
+	Count          int64
+	Last, Sum, Max time.Duration // from request to answer
+	Sent, Received int64         // bytes
+}
+
+// Exchanges sums up what was exchanged.
+func (c *Client) Exchanges() Exchanges {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exchanged
+}
+
+// Lag tells how many steps the server does not know.
+func (c *Client) Lag() (steps int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.links {
 		steps = max(steps, l.unsent())
 	}
-	return steps + c.inbox.steps(), c.latency
+	return steps + c.inbox.steps()
 }
 
 // Phase tells how far the run has come, as far as the client knows.

@@ -61,6 +61,7 @@ func (s *State) Stop(now time.Time) {
 	defer s.mu.Unlock()
 	if s.stopping.IsZero() {
 		s.stopping = now
+		s.changes++
 	}
 }
 

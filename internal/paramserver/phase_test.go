@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -163,6 +164,20 @@ func TestStopIsToldToAnalysersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	if !s.Reviewed(later) {
 		t.Error("not reviewed: it waits for the silent one")
 	}
+}
+
+func TestARunThatWasToBeStoppedStillIsWhenTheServerComesBack(t *testing.T) {
+	s := newState(t, Config{})
+	s.Stop(start)
+	path := filepath.Join(t.TempDir(), "state")
+	if _, err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	again := newState(t, Config{})
+	if err := again.Load(path); err != nil {
+		t.Fatal(err)
+	}
+	wantPhase(t, again, start, reviewing)
 }
 
 // outcome sends what came of a rank.

@@ -141,6 +141,7 @@ func (c *Client) sender() *protocol.Sender {
 func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, reply proto.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
+	start := time.Now()
 	b, err := c.bus.Request(ctx, Subject(c.cfg.Run, shard, what), req)
 	if why, refused := refusedBy(err); refused {
 		return final{fmt.Errorf("the parameter server refuses this analyser: %s", why)}
@@ -151,7 +152,21 @@ func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, re
 	if err := proto.Unmarshal(b, reply); err != nil {
 		return fmt.Errorf("%s: malformed answer: %w", what, err)
 	}
+	if what == "exchange" {
+		c.count(time.Since(start), len(req), len(b))
+	}
 	return nil
+}
+
+// count notes an exchange.
+func (c *Client) count(took time.Duration, sent, received int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := &c.exchanged
+	x.Count++
+	x.Last, x.Sum, x.Max = took, x.Sum+took, max(x.Max, took)
+	x.Sent += int64(sent)
+	x.Received += int64(received)
 }
 
 // SendOutcome tells what came of the analyser's ranks.

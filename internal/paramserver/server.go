@@ -202,7 +202,7 @@ func (s *Server) outcome(_ context.Context, data []byte) ([]byte, error) {
 
 func (s *Server) stop(context.Context, []byte) ([]byte, error) {
 	s.state.Stop(time.Now())
-	return nil, nil
+	return nil, s.Save() // it holds for a server that is started again, too
 }
 
 // CollectModels returns the models of all shards, with those of this one.

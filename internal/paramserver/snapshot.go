@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
@@ -27,6 +28,9 @@ func (s *State) snapshot() *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &protocol.Snapshot{Version: protocol.Version, Run: s.cfg.Run, Live: s.live.AppendBinary(nil), Phase: s.phase, Frozen: s.cfg.Frozen}
+	if !s.stopping.IsZero() {
+		m.Stopping = s.stopping.UnixNano()
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.models)) {
 		e := s.models[id]
 		b := e.encoded
@@ -90,6 +94,9 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.phase, s.announced = live, m.GetPhase(), m.GetPhase()
+	if m.GetStopping() != 0 {
+		s.stopping = time.Unix(0, m.GetStopping())
+	}
 	if err := s.checkNames(m); err != nil {
 		return err
 	}

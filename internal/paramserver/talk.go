@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -147,12 +146,11 @@ func (c *Client) exchange(ctx context.Context, l *link) error {
 		if err != nil {
 			return err
 		}
-		start := time.Now()
 		reply := new(protocol.ExchangeReply)
 		if err := c.ask(ctx, l.shard, "exchange", req, reply); err != nil {
 			return err
 		}
-		more, err := c.receive(l, reply, time.Since(start))
+		more, err := c.receive(l, reply)
 		if err != nil || !more {
 			return err
 		}
@@ -194,7 +192,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 }
 
 // receive takes in the answer of a shard, and reports whether it is to get more.
-func (c *Client) receive(l *link, reply *protocol.ExchangeReply, took time.Duration) (more bool, err error) {
+func (c *Client) receive(l *link, reply *protocol.ExchangeReply) (more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err = l.take(reply, func(id uint32) (FunctionName, bool) {
@@ -208,7 +206,7 @@ func (c *Client) receive(l *link, reply *protocol.ExchangeReply, took time.Durat
 		return false, nil // it is with the next talk
 	}
 	if l.shard == 0 {
-		c.phase, c.stopped, c.latency = reply.GetPhase(), reply.GetStop(), took
+		c.phase, c.stopped = reply.GetPhase(), reply.GetStop()
 	}
 	return l.due() != nil, nil
 }

@@ -2452,7 +2452,7 @@ type Snapshot struct {
 	Phase         Phase                  `protobuf:"varint,8,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
 	Outcomes      []*OutcomeRequest      `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	Frozen        bool                   `protobuf:"varint,10,opt,name=frozen,proto3" json:"frozen,omitempty"`
-	Packets       int64                  `protobuf:"varint,11,opt,name=packets,proto3" json:"packets,omitempty"`
+	Stopping      int64                  `protobuf:"varint,12,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2557,9 +2557,9 @@ func (x *Snapshot) GetFrozen() bool {
 	return false
 }
 
-func (x *Snapshot) GetPackets() int64 {
+func (x *Snapshot) GetStopping() int64 {
 	if x != nil {
-		return x.Packets
+		return x.Stopping
 	}
 	return 0
 }
@@ -2937,7 +2937,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\rcounter_stats\x18\n" +
 	" \x03(\fR\fcounterStats\x12\x1b\n" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
-	"\x06finish\x18\f \x01(\fR\x06finish\"\x8c\x03\n" +
+	"\x06finish\x18\f \x01(\fR\x06finish\"\x94\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12#\n" +
@@ -2949,8 +2949,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05phase\x18\b \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x127\n" +
 	"\boutcomes\x18\t \x03(\v2\x1b.chimbuko.v1.OutcomeRequestR\boutcomes\x12\x16\n" +
 	"\x06frozen\x18\n" +
-	" \x01(\bR\x06frozen\x12\x18\n" +
-	"\apackets\x18\v \x01(\x03R\apackets\"\x8b\x01\n" +
+	" \x01(\bR\x06frozen\x12\x1a\n" +
+	"\bstopping\x18\f \x01(\x03R\bstoppingJ\x04\b\v\x10\f\"\x8b\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
