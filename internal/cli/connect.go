@@ -75,8 +75,14 @@ const watchEvery = time.Second
 
 // watch keeps the connection up to date until ctx ends.
 func (c *connector) watch(ctx context.Context) {
+	said := ""
 	for {
-		if err := c.look(); err != nil && !errors.Is(err, os.ErrNotExist) { //nolint:contextcheck // a connection outlives the look
+		err := c.look() //nolint:contextcheck // a connection outlives the look
+		switch {
+		case err == nil || errors.Is(err, os.ErrNotExist):
+			said = ""
+		case err.Error() != said:
+			said = err.Error()
 			c.log.Warn("the services cannot be reached", "error", err)
 		}
 		if sleep(ctx, watchEvery) != nil {

@@ -116,17 +116,28 @@ func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) 
 
 // storeEnd ends the run in the store and in its directory.
 func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
-	if err := json.Unmarshal(info, s.sum); err != nil {
+	final := new(runSummary)
+	if err := json.Unmarshal(info, final); err != nil {
 		return err
 	}
-	s.sum.measure(s.keeper.size())
-	if err := s.keeper.end(ctx, provdb.Finished, s.sum); err != nil {
+	if err := s.keeper.end(ctx, provdb.Finished, final); err != nil {
 		return err
 	}
-	if err := s.keeper.dir.RemoveSpool(); err != nil {
+	s.final = final
+	return s.keeper.dir.RemoveSpool()
+}
+
+// tellEnd says what came of the run, when all parts of this process have ended:
+// the database has its size only then.
+func (s *serveRun) tellEnd() error {
+	if s.final == nil {
+		return nil
+	}
+	s.final.measure(s.keeper.size())
+	if err := s.keeper.dir.WriteInfo(s.final); err != nil {
 		return err
 	}
-	return s.env.show(false, nil, func(w io.Writer) { s.sum.print(w, s.flags.out) })
+	return s.env.show(false, nil, func(w io.Writer) { s.final.print(w, s.flags.out) })
 }
 
 // sendStatistics makes packets until ctx ends, and then the last.

@@ -41,7 +41,9 @@ type serveRun struct {
 	sender   *sender.Sender
 	consumer *bus.Consumer
 	storer   *recordstream.Storer
-	closers  []func() error // in the order of making
+	closers  []func() error          // in the order of making
+	samplers []func(context.Context) // that keep rates up to date
+	final    *runSummary             // of a run that has ended
 }
 
 func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
@@ -63,6 +65,12 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	if ctx.Err() != nil {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is not finished; the same command goes on with it\n")
 		return errReported
+	}
+	if err == nil {
+		err = s.close()
+	}
+	if err == nil {
+		err = s.tellEnd()
 	}
 	return err
 }
@@ -296,6 +304,7 @@ func (s *serveRun) work(ctx context.Context) error {
 		}
 		g.Go(func() error { s.keepAnnounced(ended); return nil })
 	}
+	g.Go(func() error { s.sample(ended); return nil })
 	s.greet()
 	if s.params != nil && s.flags.shard == 0 && s.flags.shards > 1 {
 		s.startShards(ended, g)
@@ -321,4 +330,14 @@ func (s *serveRun) work(ctx context.Context) error {
 		return err
 	})
 	return g.Wait()
+}
+
+// sample looks at all parts again and again, so that rates are known to whoever
+// asks for the first time.
+func (s *serveRun) sample(ctx context.Context) {
+	for sleep(ctx, meterInterval) == nil {
+		for _, f := range s.samplers {
+			f(ctx)
+		}
+	}
 }

@@ -29,6 +29,7 @@ func (s *serveRun) serveStatus() error {
 		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
 		if err == nil {
 			s.later(func() error { service.Close(); return nil })
+			s.samplers = append(s.samplers, func(ctx context.Context) { status(ctx) })
 		}
 		return err
 	}
