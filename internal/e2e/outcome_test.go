@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// outcome is what came of a run.
+type outcome struct {
+	anomalies map[string]string // confirmed and promoted: what they are by program and event
+	statuses  map[string]int    // of all records of anomalies
+	known     map[string]string // documents over all ranks, without numbers of functions, by collection and names
+	model     []byte            // the file of --save-model
+}
+
+// outcomeOf reads what came of the run that is kept somewhere.
+func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "json")
+	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
+	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, known: map[string]string{}}
+	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
+		status := fmt.Sprint(a["status"])
+		o.statuses[status]++
+		if status == "confirmed" || status == "promoted" {
+			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"])
+		}
+	}
+	for _, collection := range []string{"func_stats", "counter_stats", "ad_model"} {
+		for _, d := range documents(t, filepath.Join(dir, collection+".json")) {
+			delete(d, "fid")
+			text, err := json.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.known[fmt.Sprint(collection, d["app"], d["pid"], d["fname"], d["func_name"], d["counter"])] = string(text)
+		}
+	}
+	if model == "" {
+		return o
+	}
+	var err error
+	if o.model, err = os.ReadFile(model); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// documents reads a file with an array of documents.
+func documents(t testing.TB, path string) (all []map[string]any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return all
+}
+
+var offline = struct {
+	sync.Mutex
+	known map[string]*outcome
+}{known: map[string]*outcome{}}
+
+// offlineOf is what analyze makes of a recording.
+func offlineOf(t testing.TB, r recording, args ...string) *outcome {
+	t.Helper()
+	offline.Lock()
+	defer offline.Unlock()
+	name := fmt.Sprint(r.dir(), args)
+	if o := offline.known[name]; o != nil {
+		return o
+	}
+	dir := t.TempDir()
+	model, out := filepath.Join(dir, "model"), filepath.Join(dir, "offline")
+	must(t, slices.Concat([]string{"analyze", "--passes", "1", "--out", out, "--save-model", model}, args, r.traces)...)
+	o := outcomeOf(t, model, out)
+	offline.known[name] = o
+	return o
+}
+
+// agree fails unless a run found the same as another.
+func agree(t testing.TB, got, want *outcome) {
+	t.Helper()
+	different, shown := 0, 0
+	for _, id := range slices.Sorted(maps.Keys(merged(got.anomalies, want.anomalies))) {
+		if got.anomalies[id] != want.anomalies[id] {
+			different++
+			t.Logf("anomaly %s: got %q, want %q", id, got.anomalies[id], want.anomalies[id])
+		}
+	}
+	if 100*different > len(want.anomalies) {
+		t.Errorf("%d of %d anomalies differ", different, len(want.anomalies))
+	}
+	if n := got.statuses["provisional"]; n > 0 {
+		t.Errorf("%d anomalies are provisional after the end", n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(merged(got.known, want.known))) {
+		if got.known[name] != want.known[name] && shown < 3 {
+			shown++
+			t.Errorf("%s:\n got %s\nwant %s", name, got.known[name], want.known[name])
+		}
+	}
+	if !bytes.Equal(got.model, want.model) {
+		t.Errorf("the files of the models differ: %d and %d bytes", len(got.model), len(want.model))
+	}
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}

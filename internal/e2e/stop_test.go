@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// unfinished starts a replay and has its writer die.
+func (s *scene) unfinished(r recording, steps int64) {
+	s.t.Helper()
+	replay := s.replay(r, "0.5")
+	s.steps(steps)
+	replay.signal(syscall.SIGINT)
+	if code := replay.wait(); code != 1 {
+		s.t.Errorf("a replay that was interrupted has exit code %d", code)
+	}
+}
+
+// stored fails unless a run has ended, with all that is known over all ranks.
+func (s *scene) stored() {
+	s.t.Helper()
+	o := outcomeOf(s.t, "", s.run)
+	if len(o.anomalies) == 0 || o.statuses["provisional"] > 0 {
+		s.t.Errorf("anomalies are %v", o.statuses)
+	}
+	for _, collection := range []string{"func_stats", "counter_stats", "ad_model"} {
+		found := 0
+		for name := range o.known {
+			if strings.HasPrefix(name, collection) {
+				found++
+			}
+		}
+		if found < 10 {
+			s.t.Errorf("%s has %d documents", collection, found)
+		}
+	}
+	says(s.t, must(s.t, "runs", s.run), "finished")
+}
+
+func TestStopEndsARunWhoseProgramDied(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3")
+	s.services()
+	ads := s.ads(r)
+	s.unfinished(r, 24)
+	_, stderr, code := run(t, "stop", s.run)
+	says(t, stderr, `run "run" is ending`)
+	if code != 0 {
+		t.Errorf("stop has exit code %d", code)
+	}
+	for _, ad := range ads {
+		if code := ad.wait(); code != 1 {
+			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+		}
+		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
+	}
+	serve.succeed()
+	s.stored()
+	_, stderr, code = run(t, "stop", s.run)
+	if code != 1 {
+		t.Errorf("stop of a run that has ended: exit code %d", code)
+	}
+	says(t, stderr, "the services do not answer")
+}
+
+func TestATraceThatIsIdleForTooLongIsTakenAsEnded(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3")
+	s.services()
+	ads := s.ads(r, "--idle", "1500ms")
+	s.unfinished(r, 24)
+	for i, ad := range ads {
+		if code := ad.wait(); code != 1 {
+			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+		}
+		says(t, ad.stderr.String(), s.live(r.traces[i]), "for 1.5s: it is taken as ended")
+	}
+	serve.succeed()
+	s.stored()
+}
+
+func TestARunThatGoesOnCanBeAsked(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3")
+	s.services()
+	ads := s.ads(r)
+	replay := s.replay(r, "0.6")
+	eventually(t, "anomalies can be asked for", func() error {
+		stdout, stderr, code := run(t, "anomalies", s.run, "--format", "csv")
+		if code != 0 || !strings.Contains(stdout, "provisional") {
+			return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)
+		}
+		for _, other := range []string{"confirmed", "promoted", "withdrawn"} {
+			if strings.Contains(stdout, other) {
+				t.Errorf("before the review something is %s", other)
+			}
+		}
+		return nil
+	})
+	says(t, must(t, "top", s.run), "FUNCTION")
+	if !replay.running() {
+		t.Error("the run had ended before it was asked")
+	}
+	replay.succeed()
+	succeed(append(ads, serve)...)
+	s.stored()
+	if text := must(t, "anomalies", s.run, "--format", "csv", "--limit", "5000"); strings.Contains(text, "provisional") {
+		t.Error("anomalies are provisional after the end")
+	}
+}
