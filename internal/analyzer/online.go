@@ -235,7 +235,14 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	}
 	ready := live[:0]
 	for _, s := range live {
+		if s.arriving == nil {
+			s.complete = now
+		}
 		switch {
+		case s.arriving != nil && now.Sub(s.complete) > s.patience():
+			s.done, s.err = true, s.arriving.CorruptError
+			a.ended(s)
+		case s.arriving != nil:
 		case s.idle && a.online.Idle > 0 && now.Sub(s.heard) > a.online.Idle:
 			s.done, s.err = true, fmt.Errorf("%w for %v: it is taken as ended", bp.ErrIdle, a.online.Idle)
 			a.ended(s)
@@ -266,6 +273,16 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	}
 	a.timed(stageShare, start)
 	return true, nil
+}
+
+// patience is how long to wait for bytes that the index speaks of. A writer that
+// has closed its dataset has written all of them, but network file systems take
+// their time.
+func (s *source) patience() time.Duration {
+	if s.reader.Active() {
+		return bp.Default().Arrival
+	}
+	return bp.Default().Arrival / 12
 }
 
 // ended says that the ranks of a trace have nothing more to add.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
@@ -245,4 +246,31 @@ func TestNothingIsLearnedWhenModelsAreFrozen(t *testing.T) {
 	if i := slices.IndexFunc(res.Models.Functions(), func(f *analyzer.Function) bool { return f.Learned().Count() > 0 }); i >= 0 {
 		t.Errorf("%s was learned", res.Models.Functions()[i].Name)
 	}
+}
+
+func TestATraceWithoutItsLastBytesIsReadAsFarAsItGoes(t *testing.T) {
+	whole := tracetest.Recorded(t, "gpu-BP5")[0]
+	dataset := filepath.Join(t.TempDir(), filepath.Base(whole))
+	if err := os.CopyFS(dataset, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dataset, "data.0")
+	info, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(data, info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Sleep: sleepFor})
+		var corrupt *bp.CorruptError
+		if len(res.Broken) != 1 || !errors.As(res.Broken[0], &corrupt) || corrupt.Offset == 0 || res.Totals.Steps == 0 || res.Totals.Steps >= 15 {
+			t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)
+		}
+		if waited := time.Since(start); waited < 4*time.Second || waited > 10*time.Second {
+			t.Errorf("waited %v for the missing bytes of a closed trace", waited)
+		}
+	})
 }

@@ -49,9 +49,11 @@ type source struct {
 	err    error // that ended the trace early
 
 	// Of a trace that is being written.
-	idle     bool      // it has no new step
-	heard    time.Time // when it had the last
-	caughtUp time.Time // when it had none to read
+	idle     bool              // it has no new step
+	heard    time.Time         // when it had the last
+	caughtUp time.Time         // when it had none to read
+	arriving *bp.ArrivingError // what is missing of the next step; nil: nothing
+	complete time.Time         // when nothing was missing
 }
 
 func openSource(in Input, opt bp.Options) (*source, error) {
@@ -87,8 +89,10 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	s.active = s.active[:0]
 	s.found = s.found[:0]
+	s.arriving = nil
 	step, err := s.steps.Next(ctx)
 	if s.idle = errors.Is(err, bp.ErrIdle); s.idle {
+		s.arriving, _ = errors.AsType[*bp.ArrivingError](err)
 		return nil
 	}
 	if err != nil {

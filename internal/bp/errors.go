@@ -81,3 +81,11 @@ func (e *pendingError) corrupt() *CorruptError {
 }
 
 var errNoStep = &pendingError{reason: "no further step"}
+
+// ArrivingError tells that bytes of which the index speaks are not there yet, to
+// one who does not wait for them. It is an ErrIdle; one who has waited long enough
+// takes the CorruptError in it for the end of the dataset.
+type ArrivingError struct{ *CorruptError }
+
+// Is makes it an ErrIdle.
+func (e *ArrivingError) Is(target error) bool { return target == ErrIdle }

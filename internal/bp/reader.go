@@ -29,9 +29,9 @@ type Options struct {
 	Follow bool
 	// Poll is how long to wait between two looks at a followed dataset.
 	Poll time.Duration
-	// Idle is how long Next waits for a step before it returns ErrIdle; NoWait
-	// means that it only waits for the rest of one that has begun to arrive, and 0
-	// means for ever.
+	// Idle is how long Next waits for a step before it returns ErrIdle; 0 means
+	// for ever, NoWait not at all, not even for the rest of one that has begun to
+	// arrive: that is an ArrivingError.
 	Idle time.Duration
 	// Arrival is how long to wait for bytes that the index already speaks
 	// of. They come within milliseconds but for slow network file systems.
@@ -211,6 +211,9 @@ func (r *Reader) finish(pending *pendingError) error {
 // expired returns the error that ends the wait after the time waited.
 func (r *Reader) expired(pending *pendingError, waited time.Duration) error {
 	if pending.file != "" {
+		if r.opt.Idle == NoWait {
+			return &ArrivingError{pending.corrupt()}
+		}
 		if waited < r.opt.Arrival {
 			return nil
 		}

@@ -29,11 +29,10 @@ type adFlags struct {
 	busFlags
 	dir      string
 	run      string
-	shards   int
 	node     string
 	rank     int
 	override int
-	ranks    int
+	traces   int
 	linger   time.Duration
 	idle     time.Duration
 	poll     time.Duration
@@ -48,19 +47,18 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	a.detectFlags.register(f)
 	a.busFlags.register(f)
 	f.StringVar(&a.dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
-	f.StringVar(&a.run, "run", "", "name of the run; by default what the run directory tells, else its name")
-	f.IntVar(&a.shards, "shards", 0, "shards of the parameter server; 0 is what the run directory tells, else 1")
+	f.StringVar(&a.run, "name", "", "name of the run, as given to chimbuko serve; by default what the run directory tells, else its name")
 	f.StringVar(&a.node, "node", "", "name of this analyser, another for each; by default made of the host and the traces")
 	f.IntVar(&a.rank, "rank", -1, "leave out what is not of this rank")
 	f.IntVar(&a.override, "override-rank", -1, "take all as of this rank, whatever the trace says")
-	f.IntVar(&a.ranks, "ranks", 0, "traces to wait for; 0 is all that come until there is none to read and no new one for --linger")
+	f.IntVar(&a.traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for --linger")
 	f.DurationVar(&a.linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
 	f.DurationVar(&a.idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
 	f.DurationVar(&a.poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
 	f.DurationVar(&a.exchange, "exchange", time.Second, "time between exchanges with the parameter server")
 	f.Int64Var(&a.outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
 	f.StringVar(&a.spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
-	f.DurationVar(&a.giveUp, "give-up", 0, "how long to wait for the services when all traces have ended; 0 is for ever")
+	f.DurationVar(&a.giveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error and unreviewed; 0 is for ever")
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
 }
 
@@ -75,14 +73,14 @@ func (a *adFlags) check(patterns []string) error {
 			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
 		}
 	}
-	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.ranks < 0 || a.shards < 0 || a.outbox < 1 {
-		errs = append(errs, errors.New("--linger, --idle, --give-up, --ranks and --shards cannot be negative, and --outbox must be positive"))
+	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.traces < 0 || a.outbox < 1 {
+		errs = append(errs, errors.New("--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive"))
 	}
 	services, err := rundir.ReadServices(a.dir)
 	if err != nil || a.url != "" {
-		services = &rundir.Services{Run: (&keeperFlags{out: a.dir}).runName(), Shards: 1}
+		services = &rundir.Services{Run: (&keeperFlags{out: a.dir}).runName()}
 	}
-	a.run, a.shards = cmp.Or(a.run, services.Run), cmp.Or(a.shards, services.Shards)
+	a.run = cmp.Or(a.run, services.Run)
 	if a.node == "" {
 		a.node = a.defaultNode(patterns)
 	}
@@ -123,8 +121,8 @@ those of all other analysers, everything kept is judged once more with all that 
 known. An analyser that was killed is started again with the same command: it
 reads its traces from the beginning, and nothing is counted or stored twice.`,
 		Example: `  chimbuko serve --out run &
-  chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --ranks 4
-  chimbuko ad --nats tls://services:4222 --nats-creds job.creds --run job42 traces/`,
+  chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --traces 4
+  chimbuko ad --nats tls://services:4222 --nats-creds job.creds --name job42 traces/`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, patterns []string) error {
 			if _, err := flags.load(cmd.Flags(), env); err != nil {
@@ -182,8 +180,8 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		t.told(&paths)
 	}
 	switch {
-	case t.flags.ranks > 0:
-		return inputs, len(inputs) >= t.flags.ranks, nil
+	case t.flags.traces > 0:
+		return inputs, len(inputs) >= t.flags.traces, nil
 	case !open:
 		return inputs, true, nil
 	}

@@ -55,7 +55,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}
 	session := uint64(r.start.UnixNano())
 	r.client = paramserver.NewClient(paramserver.ClientConfig{
-		Run: flags.run, Node: flags.node, Session: session, Shards: flags.shards, Period: flags.exchange,
+		Run: flags.run, Node: flags.node, Session: session, Shards: 1, Period: flags.exchange,
 		Timeout: 10 * time.Second, Settings: string(settings), Status: r.status, Log: r.log,
 	}, r.conn)
 	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
@@ -103,8 +103,8 @@ func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 	}
 	for {
 		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, paramserver.ErrRefused) {
+			return err
 		}
 		if waitErr := sleep(ctx, time.Second); waitErr != nil {
 			return errors.Join(waitErr, err)
@@ -223,7 +223,7 @@ func (p *adProgress) show(rep *analyzer.Report, unsent int64, alone bool) {
 		interval = lineInterval
 	}
 	since := time.Since(p.shown)
-	if since < interval {
+	if since < interval || rep.Totals.Ranks == 0 {
 		return
 	}
 	rate := float64(rep.Totals.Events-p.events) / since.Seconds()

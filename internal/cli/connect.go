@@ -30,10 +30,10 @@ type busFlags struct {
 
 func (b *busFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.url, "nats", "", "URL of a NATS server or cluster (several with commas), instead of what the run directory tells")
-	f.StringVar(&b.tokenFile, "nats-token-file", "", "file with the token that NATS wants")
-	f.StringVar(&b.creds, "nats-creds", "", "file with NATS credentials (.creds)")
-	f.StringVar(&b.ca, "nats-ca", "", "file with the certificate that signed that of NATS")
-	f.StringVar(&b.cert, "nats-cert", "", "file with our certificate for NATS")
+	f.StringVar(&b.tokenFile, "nats-token-file", "", "file with the token that the NATS of --nats wants")
+	f.StringVar(&b.creds, "nats-creds", "", "file with credentials (.creds) for it")
+	f.StringVar(&b.ca, "nats-ca", "", "file with the certificate that signed its own")
+	f.StringVar(&b.cert, "nats-cert", "", "file with our certificate for it")
 	f.StringVar(&b.key, "nats-key", "", "file with the key of our certificate")
 }
 

@@ -40,7 +40,7 @@ type detectFlags struct {
 
 func (d *detectFlags) register(f *pflag.FlagSet) {
 	usual := analyzer.Default()
-	f.StringVar(&d.config, "config", "", "TOML file with settings; flags go first, CHIMBUKO_* variables last")
+	f.StringVar(&d.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
 	f.StringVar(&d.algorithm, "algorithm", string(usual.Outlier.Algorithm), "detector: hbos, sstd or copod")
 	f.Float64Var(&d.sigma, "sigma", usual.Outlier.Sigma, "sstd: standard deviations from the mean that are still normal")

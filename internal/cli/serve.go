@@ -56,10 +56,10 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.busFlags.register(f)
 	s.modelFlags.register(f)
 	s.records = "db"
-	f.StringVar(&s.config, "config", "", "TOML file with settings; flags go first, CHIMBUKO_* variables last")
+	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringSliceVar(&s.roles, "roles", allRoles, "parts to run in this process: nats, params (parameter server), store, web")
-	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where NATS listens; on other nodes' account give a host name or 0.0.0.0 and a port")
-	f.StringVar(&s.tlsCert, "tls-cert", "", "file with the certificate of NATS and HTTP, which then speak TLS")
+	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analysers on other nodes come")
+	f.StringVar(&s.tlsCert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
 	f.StringVar(&s.tlsKey, "tls-key", "", "file with its key")
 	f.StringVar(&s.tlsCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
 	f.Int64Var(&s.maxStream, "stream-size", 4096, "megabytes of records that may wait for the store")
@@ -151,7 +151,7 @@ started again with the same command and goes on; nothing is lost or counted twic
 
 Everything listens on this machine only, unless told otherwise, and wants a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &
-  chimbuko ad --run-dir run traces/ --ranks 4
+  chimbuko ad --run-dir run traces/ --traces 4
   chimbuko status run --watch
   chimbuko serve --out run --nats-listen 0.0.0.0:4222 --stats-url http://viz:5002/api/anomalydata
   chimbuko serve --out run --store postgres://user@server/chimbuko --shards 4`,

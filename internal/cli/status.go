@@ -218,7 +218,7 @@ func newStopCmd(env *Env) *cobra.Command {
 		Short: "end a run that goes on with what is known: analysers review, all is stored",
 		Long: `End a run before its traces end: analysers take their traces as ended, everything
 that was kept is judged once more, and what is known over all ranks is stored.
-Analysers that say nothing are not waited for longer than some seconds. RUN is the
+Analysers that say nothing are not waited for longer than 15 seconds. RUN is the
 directory of chimbuko serve.`,
 		Example: `  chimbuko stop run`,
 		Args:    args(cobra.ExactArgs(1)),
@@ -252,6 +252,6 @@ directory of chimbuko serve.`,
 		},
 	}
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVar(&name, "run", "", "name of the run, with --nats")
+	cmd.Flags().StringVar(&name, "name", "", "name of the run, with --nats")
 	return cmd
 }

@@ -44,10 +44,10 @@ func TestFlagsOfAnAnalyserSayWhichRanksItReads(t *testing.T) {
 		})
 	}
 	f("a directory", "0:0 0:1 0:2", 3, []string{"", "--linger", "100ms"})
-	f("a pattern", "0:1 0:2", 2, []string{"*-[12].bp", "--ranks", "2"})
-	f("another rank than the trace says", "0:0 0:7", 2, []string{"*-0.bp", "--ranks", "1"}, []string{"*-1.bp", "--ranks", "1", "--override-rank", "7"})
-	f("one rank alone", "0:2", 1, []string{"*-2.bp", "--ranks", "1", "--rank", "2"})
-	f("two programs of a workflow", "0:0 1:1", 2, []string{"*-[01].bp", "--ranks", "2", "--program", "0=*-0.bp", "--program", "1=*-1.bp"})
+	f("a pattern", "0:1 0:2", 2, []string{"*-[12].bp", "--traces", "2"})
+	f("another rank than the trace says", "0:0 0:7", 2, []string{"*-0.bp", "--traces", "1"}, []string{"*-1.bp", "--traces", "1", "--override-rank", "7"})
+	f("one rank alone", "0:2", 1, []string{"*-2.bp", "--traces", "1", "--rank", "2"})
+	f("two programs of a workflow", "0:0 1:1", 2, []string{"*-[01].bp", "--traces", "2", "--program", "0=*-0.bp", "--program", "1=*-1.bp"})
 }
 
 func TestTwoProgramsHaveModelsOfTheirOwn(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTwoProgramsHaveModelsOfTheirOwn(t *testing.T) {
 	programs := []string{"--program", "0=*/live/*", "--program", "3=*/other/*"}
 	serve := s.serve("--ranks", "4", "--save-model", s.path("model"))
 	s.services()
-	ads := append(s.ads(r, programs...), s.ad("other", s.path("other"), append(programs, "--ranks", "2")...))
+	ads := append(s.ads(r, programs...), s.ad("other", s.path("other"), append(programs, "--traces", "2")...))
 	succeed(s.replay(r, "max"), start(t, "trace", "replay", r.dir(), s.path("other"), "--speed", "max"))
 	succeed(append(ads, serve)...)
 	got := outcomeOf(t, s.path("model"), s.run)
@@ -71,7 +71,7 @@ func TestTracesThatAppearLaterAreFound(t *testing.T) {
 	s := newScene(t)
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	s.services()
-	ad := s.ad("all", s.path("live/*.bp"), "--ranks", "3")
+	ad := s.ad("all", s.path("live/*.bp"), "--traces", "3")
 	for i, trace := range r.traces {
 		succeed(start(t, "trace", "replay", trace, s.path("live"), "--speed", "max"))
 		s.steps(int64(15 * (i + 1)))
@@ -84,15 +84,17 @@ func TestOfTwoAnalysersOfARankOneIsToldSo(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	s.serve("--ranks", "3")
+	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	s.services()
 	first := s.ad("first", s.live(r.traces[0]))
 	replay := s.replay(r, "0.7")
 	s.steps(3)
-	s.ad("second", s.live(r.traces[0])) // as if the first had been started again under another name
+	second := s.ad("second", s.live(r.traces[0])) // as if the first had been started again under another name
 	first.says(`rank 0 of program 0 is also read by the analyser \"second\"`)
 	replay.succeed()
 	if code := first.wait(); code != 1 {
 		t.Errorf("an analyser whose rank is read by another has exit code %d", code)
 	}
+	succeed(second, s.ad("n1", s.live(r.traces[1])), s.ad("n2", s.live(r.traces[2])), serve)
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }

@@ -29,7 +29,7 @@ func TestAnAnalyserReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
-	ad := s.ad("alone", s.path("live"), "--ranks", "3", "--json")
+	ad := s.ad("alone", s.path("live"), "--traces", "3", "--json")
 	ad.says("this analyser goes on alone")
 	ad.says("all traces have ended")
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
@@ -46,7 +46,7 @@ func TestAnAnalyserGivesUpWhenItIsToldTo(t *testing.T) {
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
-	ad := s.ad("alone", s.path("live"), "--ranks", "2", "--give-up", "300ms")
+	ad := s.ad("alone", s.path("live"), "--traces", "2", "--give-up", "300ms")
 	if code := ad.wait(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
@@ -67,7 +67,7 @@ func reading(b *testing.B, r recording, services string) float64 {
 	if services == "stopped" {
 		serve.signal(syscall.SIGSTOP)
 	}
-	ad := s.ad("all", r.dir(), "--ranks", strconv.Itoa(len(r.traces)), "--json", "--exchange", "1s")
+	ad := s.ad("all", r.dir(), "--traces", strconv.Itoa(len(r.traces)), "--json", "--exchange", "1s")
 	ad.says("all traces have ended")
 	switch services {
 	case "stopped":

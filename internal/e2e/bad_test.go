@@ -37,6 +37,11 @@ func TestADamagedTraceIsReportedAndAllThatCanBeReadIsStored(t *testing.T) {
 		}
 		return info.Size()
 	}
+	f("data are cut off", "data.0", func(t *testing.T, path string) {
+		if err := os.Truncate(path, size(t, path)/2); err != nil {
+			t.Fatal(err)
+		}
+	})
 	f("metadata are garbled", "md.0", func(t *testing.T, path string) {
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {

@@ -41,8 +41,8 @@ func TestAServerOfNATSThatIsThereAlreadyIsUsedWithTLSAndAToken(t *testing.T) {
 	serve := s.serve(append(nats, token, "--ranks", "3", "--save-model", s.path("model"), "--shards", "2")...)
 	s.services()
 	ads := []*process{
-		s.ad("n0", s.live(r.traces[0]), append(nats, token, "--shards", "2")...),
-		s.ad("n1", s.live(r.traces[1]), append(nats, token, "--shards", "2")...),
+		s.ad("n0", s.live(r.traces[0]), append(nats, token)...),
+		s.ad("n1", s.live(r.traces[1]), append(nats, token)...),
 		s.ad("n2", s.live(r.traces[2]), "--nats-token-file", token), // the run directory tells the rest
 	}
 	succeed(s.replay(r, "4"))

@@ -78,10 +78,15 @@ func NewClient(cfg ClientConfig, bus Requester) *Client {
 		unnamed: make(map[FunctionName]bool), changed: make(map[FunctionName]bool), claimed: make(map[rankKey]bool),
 		inbox: newInbox(cfg.Shards), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
-	for i := range cfg.Shards {
-		c.links = append(c.links, newLink(i, cfg.Shards))
-	}
+	c.links = newLinks(cfg.Shards)
 	return c
+}
+
+func newLinks(n int) (links []*link) {
+	for i := range n {
+		links = append(links, newLink(i, n))
+	}
+	return links
 }
 
 // Add takes what a rank learned. Steps of a rank come in order; one that has

@@ -1,6 +1,8 @@
 package paramserver
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/stats"
@@ -78,6 +80,33 @@ func (w *waiting) join(key rankKey, c *analyzer.Contribution) {
 			continue
 		}
 		b.add(c, w.first, shard, len(w.joined))
+	}
+}
+
+// reshard divides what waits among n shards.
+func (x *inbox) reshard(n int) {
+	x.shards = n
+	for _, w := range x.ranks {
+		if w.joined == nil {
+			continue
+		}
+		old := w.joined
+		w.joined = nil
+		for range n {
+			b := newBundle()
+			for key, steps := range old[0].covers {
+				b.covers[key] = proto.CloneOf(steps)
+			}
+			w.joined = append(w.joined, b)
+		}
+		first := *old[0]
+		first.models, first.covers = w.joined[0].models, w.joined[0].covers
+		w.joined[0] = &first
+		for _, b := range old {
+			for name, m := range b.models {
+				w.joined[shardOf(name.Program, name.Name, n)].models[name] = m
+			}
+		}
 	}
 }
 

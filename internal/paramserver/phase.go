@@ -27,8 +27,9 @@ func (s *State) allEnded(now time.Time) bool {
 	if len(s.nodes) == 0 {
 		return !s.stopping.IsZero()
 	}
+	owners := s.owners()
 	for _, n := range s.nodes {
-		if n.status.GetState() < protocol.Status_STATE_ENDED && !s.givenUp(n, now) {
+		if n.status.GetState() < protocol.Status_STATE_ENDED && !s.givenUp(n, now) && !replaced(n, owners) {
 			return false
 		}
 	}
@@ -96,10 +97,24 @@ func (s *State) Reviewed(now time.Time) bool {
 	if s.phase != protocol.Phase_PHASE_REVIEWING {
 		return false
 	}
+	owners := s.owners()
 	for name, n := range s.nodes {
-		if s.outcomes[name] == nil && !s.givenUp(n, now) {
+		if s.outcomes[name] == nil && !s.givenUp(n, now) && !replaced(n, owners) {
 			return false
 		}
 	}
 	return true
 }
+
+// owners are the analysers that read the ranks.
+func (s *State) owners() map[string]bool {
+	names := make(map[string]bool)
+	for _, r := range s.ranks {
+		names[r.node] = true
+	}
+	return names
+}
+
+// replaced reports whether others read all ranks that an analyser had. The run
+// does not wait for it.
+func replaced(n *node, owners map[string]bool) bool { return n.claimed && !owners[n.name] }

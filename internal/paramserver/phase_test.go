@@ -166,6 +166,20 @@ func TestStopIsToldToAnalysersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	}
 }
 
+func TestTheEndDoesNotWaitForAnAnalyserWhoseRanksOthersRead(t *testing.T) {
+	s := newState(t, Config{Ranks: 1})
+	mustRegister(t, s, "first", 1, 0)
+	mustRegister(t, s, "second", 1, 0)
+	say(t, s, "first", 1, 0, 0, reading, start)
+	say(t, s, "second", 1, 1, 0, hasEnded, start)
+	s.ranks[rankKey{0, 0}].ended = true
+	wantPhase(t, s, start, reviewing)
+	outcome(t, s, "second", 1, 0)
+	if !s.Reviewed(start) {
+		t.Error("it waits for what came of the first, which has no ranks any more")
+	}
+}
+
 func TestARunThatWasToBeStoppedStillIsWhenTheServerComesBack(t *testing.T) {
 	s := newState(t, Config{})
 	s.Stop(start)

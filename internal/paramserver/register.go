@@ -57,7 +57,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 		return nil, err
 	}
 	if req.GetShards() != uint32(s.cfg.Shards) {
-		return nil, refuse("the analyser knows %d shards of the parameter server, there are %d: give both the same --shards", req.GetShards(), s.cfg.Shards)
+		return &protocol.RegisterReply{Shards: uint32(s.cfg.Shards)}, nil
 	}
 	ids, err := s.numbers(req.GetNames())
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 			state = &rankState{rankKey: key}
 			s.ranks[key] = state
 		}
-		state.node = n.name
+		state.node, n.claimed = n.name, true
 		if state.next > 0 {
 			s.made = time.Time{} // the next models hold what is known of it
 		}

@@ -54,7 +54,7 @@ func (c *Client) note(err, last error) (broken bool) {
 	case err != nil && (last == nil || last.Error() != err.Error()):
 		c.cfg.Log.Warn("the parameter server does not answer; this analyser goes on alone", "error", err)
 	case err == nil && last != nil:
-		c.cfg.Log.Info("the parameter server answers again")
+		c.cfg.Log.Info("the parameter server answers")
 	}
 	return broken
 }
@@ -169,6 +169,9 @@ func (c *Client) count(took time.Duration, sent, received int) {
 	x.Received += int64(received)
 }
 
+// ErrRefused says that the server will never take what came of the ranks.
+var ErrRefused = errors.New("the parameter server refuses what came of the ranks")
+
 // SendOutcome tells what came of the analyser's ranks.
 func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, o *summary.Outcome, traces []string, size int64) error {
 	req := &protocol.OutcomeRequest{Sender: c.sender(), Totals: totalsTo(o.Totals), Tally: TallyTo(&o.Tally), Traces: traces, TraceBytes: size}
@@ -187,7 +190,7 @@ func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, 
 		return err
 	}
 	if reply.GetRefused() != "" {
-		return errors.New(reply.GetRefused())
+		return fmt.Errorf("%w: %s", ErrRefused, reply.GetRefused())
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (s *State) snapshot() *snapshot {
 	snap := &snapshot{message: m, changes: s.changes, last: make(map[string]exchangeKey)}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		n := s.nodes[name]
-		m.Nodes = append(m.Nodes, &protocol.NodeState{Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status})
+		m.Nodes = append(m.Nodes, &protocol.NodeState{Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status, Claimed: n.claimed})
 		snap.last[name] = exchangeKey{n.session, n.last}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
@@ -116,7 +116,7 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	for _, n := range m.GetNodes() {
 		s.nodes[n.GetName()] = &node{
 			name: n.GetName(), session: n.GetSession(), last: n.GetLast(), durable: n.GetLast(),
-			settings: n.GetSettings(), status: n.GetStatus(),
+			settings: n.GetSettings(), status: n.GetStatus(), claimed: n.GetClaimed(),
 		}
 	}
 	for _, o := range m.GetOutcomes() {

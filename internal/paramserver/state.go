@@ -101,6 +101,7 @@ type node struct {
 	included uint64
 	durable  uint64
 	settings string
+	claimed  bool // it had a rank
 	status   *protocol.Status
 	since    time.Time
 	heard    time.Time

@@ -13,9 +13,13 @@ import (
 // register claims ranks and asks for numbers, where there are new ones, and
 // registers again where a server does not know the session.
 func (c *Client) register(ctx context.Context) error {
-	for _, l := range c.links {
-		if err := c.registerWith(ctx, l); err != nil {
+	for i := 0; i < len(c.links); i++ {
+		again, err := c.registerWith(ctx, c.links[i])
+		if err != nil {
 			return err
+		}
+		if again {
+			i = -1
 		}
 	}
 	c.mu.Lock()
@@ -60,10 +64,12 @@ func (c *Client) release(key rankKey, w *waiting) error {
 	return nil
 }
 
-func (c *Client) registerWith(ctx context.Context, l *link) error {
+// registerWith registers with one shard. It reports whether all is to be done
+// again because there are more or fewer shards than it knew.
+func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err error) {
 	ranks, names, needed := c.unregistered(l)
 	if !needed {
-		return nil
+		return false, nil
 	}
 	req := &protocol.RegisterRequest{Sender: c.sender(), Settings: c.cfg.Settings, Shards: uint32(len(c.links))}
 	for _, key := range ranks {
@@ -74,14 +80,17 @@ func (c *Client) registerWith(ctx context.Context, l *link) error {
 	}
 	b, err := proto.Marshal(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	reply := new(protocol.RegisterReply)
 	if err := c.ask(ctx, l.shard, "register", b, reply); err != nil {
-		return err
+		return false, err
+	}
+	if n := reply.GetShards(); n != 0 {
+		return true, c.reshard(int(n))
 	}
 	if len(reply.GetNext()) != len(ranks) || len(reply.GetIds()) != len(names) {
-		return fmt.Errorf("register: %d ranks and %d names were answered with %d and %d", len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
+		return false, fmt.Errorf("register: %d ranks and %d names were answered with %d and %d", len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,6 +103,20 @@ func (c *Client) registerWith(ctx context.Context, l *link) error {
 	if l.shard == 0 {
 		c.phase = reply.GetPhase()
 	}
+	return false, nil
+}
+
+// reshard prepares for n shards, before anything was shared with any.
+func (c *Client) reshard(n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		if l.registered || len(l.next) > 0 {
+			return final{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyser again", n, len(c.links))}
+		}
+	}
+	c.links = newLinks(n)
+	c.inbox.reshard(n)
 	return nil
 }
 

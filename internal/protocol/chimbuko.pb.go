@@ -382,6 +382,7 @@ type RegisterReply struct {
 	Ids           []uint32               `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	Frozen        bool                   `protobuf:"varint,3,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	Phase         Phase                  `protobuf:"varint,4,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
+	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +443,13 @@ func (x *RegisterReply) GetPhase() Phase {
 		return x.Phase
 	}
 	return Phase_PHASE_WAITING
+}
+
+func (x *RegisterReply) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
 }
 
 type ExchangeRequest struct {
@@ -2655,6 +2663,7 @@ type NodeState struct {
 	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
 	Settings      string                 `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
 	Status        *Status                `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
+	Claimed       bool                   `protobuf:"varint,6,opt,name=claimed,proto3" json:"claimed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2724,6 +2733,13 @@ func (x *NodeState) GetStatus() *Status {
 	return nil
 }
 
+func (x *NodeState) GetClaimed() bool {
+	if x != nil {
+		return x.Claimed
+	}
+	return false
+}
+
 var File_chimbuko_proto protoreflect.FileDescriptor
 
 const file_chimbuko_proto_rawDesc = "" +
@@ -2745,12 +2761,13 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06shards\x18\x05 \x01(\rR\x06shards\"<\n" +
 	"\fFunctionName\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\fR\x04name\"w\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\"\x8f\x01\n" +
 	"\rRegisterReply\x12\x12\n" +
 	"\x04next\x18\x01 \x03(\rR\x04next\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\rR\x03ids\x12\x16\n" +
 	"\x06frozen\x18\x03 \x01(\bR\x06frozen\x12(\n" +
-	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\"\xcb\x02\n" +
+	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x12\x16\n" +
+	"\x06shards\x18\x05 \x01(\rR\x06shards\"\xcb\x02\n" +
 	"\x0fExchangeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12(\n" +
@@ -2957,13 +2974,14 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\rR\x04next\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\"\x96\x01\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\"\xb0\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x1a\n" +
 	"\bsettings\x18\x04 \x01(\tR\bsettings\x12+\n" +
-	"\x06status\x18\x05 \x01(\v2\x13.chimbuko.v1.StatusR\x06status*V\n" +
+	"\x06status\x18\x05 \x01(\v2\x13.chimbuko.v1.StatusR\x06status\x12\x18\n" +
+	"\aclaimed\x18\x06 \x01(\bR\aclaimed*V\n" +
 	"\x05Phase\x12\x11\n" +
 	"\rPHASE_WAITING\x10\x00\x12\x11\n" +
 	"\rPHASE_RUNNING\x10\x01\x12\x13\n" +

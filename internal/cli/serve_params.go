@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/paramserver"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/sender"
+)
+
+// openParams starts the parameter server.
+func (s *serveRun) openParams() error {
+	dir := filepath.Join(s.flags.out, "parameters")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	cfg := paramserver.Config{
+		Run: s.run, Shard: s.flags.shard, Shards: s.flags.shards, Frozen: s.flags.frozen, Ranks: s.flags.ranks,
+		Linger: s.flags.linger, Refresh: 100 * time.Millisecond,
+	}
+	if s.flags.loadFrom != "" {
+		models, err := rundir.LoadModels(s.flags.loadFrom, outlier.NewRules(outlier.Default()))
+		if err != nil {
+			return err
+		}
+		for _, f := range models.Functions() {
+			cfg.Learned = append(cfg.Learned, paramserver.Learned{Program: f.Program, Name: f.Name, Model: f.Learned().Clone()})
+		}
+	}
+	var index *paramserver.Index
+	if s.flags.shard == 0 {
+		var err error
+		if index, err = paramserver.OpenIndex(filepath.Join(dir, "functions")); err != nil {
+			return err
+		}
+		s.later(index.Close)
+	}
+	var err error
+	if s.state, err = paramserver.NewState(cfg, index, uint64(time.Now().UnixNano())); err != nil {
+		return err
+	}
+	if err := s.state.Load(paramserver.StatePath(dir, s.flags.shard)); err != nil {
+		return err
+	}
+	if s.flags.shard == 0 {
+		if err := s.openSender(); err != nil {
+			return err
+		}
+	}
+	s.params, err = paramserver.NewServer(s.conn, s.state, paramserver.ServerConfig{Dir: dir, Snapshot: s.flags.snapshot, Workers: 4, Log: s.log})
+	if err != nil {
+		return err
+	}
+	s.later(s.params.Close)
+	return nil
+}
+
+// openSender prepares what delivers statistics.
+func (s *serveRun) openSender() (err error) {
+	if s.flags.statsURL == "" && s.flags.statsDir == "" {
+		return nil
+	}
+	if s.flags.statsDir != "" {
+		if err := os.MkdirAll(s.flags.statsDir, 0o755); err != nil {
+			return err
+		}
+	}
+	s.sender, err = sender.New(sender.Options{
+		URL: s.flags.statsURL, Dir: s.flags.statsDir, Spill: filepath.Join(s.flags.out, "stats-waiting"), Log: s.log, First: firstPacket(s.flags.statsDir),
+	})
+	if err == nil {
+		s.later(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = s.sender.Close(ctx) // what is left is kept and told at the end
+			return nil
+		})
+	}
+	return err
+}
+
+// firstPacket is the number after those of the packets that are in a directory.
+func firstPacket(dir string) (n int) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		var i int
+		if _, err := fmt.Sscanf(e.Name(), "pserver_output_stats_%d.json", &i); err == nil {
+			n = max(n, i+1)
+		}
+	}
+	return n
+}
+
+// work runs all parts until the run has ended.
+func (s *serveRun) work(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ended, end := context.WithCancel(ctx) // with the last part that has an end
+	defer end()
+	web, err := s.serveWeb(ended, g)
+	if err != nil {
+		return err
+	}
+	s.services.Web = web
+	if s.flags.shard == 0 {
+		if err := s.announce(); err != nil {
+			return err
+		}
+		g.Go(func() error { s.keepAnnounced(ended); return nil })
+	}
+	g.Go(func() error { s.sample(ended); return nil })
+	s.greet()
+	if s.params != nil && s.flags.shard == 0 && s.flags.shards > 1 {
+		s.startShards(ended, g)
+	}
+	parts, together := errgroup.WithContext(ctx) // with one that fails the others end
+	if s.storer != nil {
+		parts.Go(func() error { return s.storer.Run(together) })
+	}
+	if s.params != nil {
+		statistics, stop := context.WithCancel(together)
+		defer stop()
+		parts.Go(func() error { return s.runParams(together, stop) })
+		if s.flags.shard == 0 {
+			parts.Go(func() error { s.sendStatistics(statistics); return nil })
+		}
+	}
+	g.Go(func() error {
+		err := parts.Wait()
+		if err == nil && s.storer == nil && s.params == nil {
+			<-ctx.Done() // the bus and HTTP have no end of their own
+		}
+		end()
+		return err
+	})
+	return g.Wait()
+}
+
+// sample looks at all parts again and again, so that rates are known to whoever
+// asks for the first time.
+func (s *serveRun) sample(ctx context.Context) {
+	for sleep(ctx, meterInterval) == nil {
+		for _, f := range s.samplers {
+			f(ctx)
+		}
+	}
+}
