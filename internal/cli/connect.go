@@ -105,7 +105,7 @@ func (c *connector) look() error {
 			return err
 		}
 		if s.Run != c.run {
-			return fmt.Errorf("%s is the directory of the run %q, but this analyser was started for %q: start it again with --run %q", c.dir, s.Run, c.run, s.Run)
+			return fmt.Errorf("%s is the directory of the run %q, but this analyser was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
 		}
 	}
 	opt, err := c.flags.options(s, c.name, c.log)

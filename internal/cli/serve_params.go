@@ -17,7 +17,7 @@ import (
 
 // openParams starts the parameter server.
 func (s *serveRun) openParams() error {
-	dir := filepath.Join(s.flags.out, "parameters")
+	dir := rundir.Parameters(s.flags.out)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *serveRun) openSender() (err error) {
 		}
 	}
 	s.sender, err = sender.New(sender.Options{
-		URL: s.flags.statsURL, Dir: s.flags.statsDir, Spill: filepath.Join(s.flags.out, "stats-waiting"), Log: s.log, First: firstPacket(s.flags.statsDir),
+		URL: s.flags.statsURL, Dir: s.flags.statsDir, Spill: rundir.Waiting(s.flags.out), Log: s.log, First: firstPacket(s.flags.statsDir),
 	})
 	if err == nil {
 		s.later(func() error {

@@ -41,6 +41,8 @@ type serveRun struct {
 	closers  []func() error          // in the order of making
 	samplers []func(context.Context) // that keep rates up to date
 	final    *runSummary             // of a run that has ended
+
+	elsewhere distantReader // the store, if it is not in this process
 }
 
 func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
@@ -49,6 +51,8 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings, Online: true, Name: s.run,
 		Store: withoutPassword(flags.store),
 	}
+	s.elsewhere.server, s.elsewhere.dir, s.elsewhere.finished = flags.store, flags.out, s.hasFinished
+	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if flags.shard > 0 {
 		var cancel context.CancelFunc
@@ -161,7 +165,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 // startBus starts a message bus in this process, where it was before if it can.
 func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error {
 	opt := bus.ServerOptions{
-		Dir: filepath.Join(s.flags.out, "nats"), Listen: s.flags.listen, Token: s.services.Token,
+		Dir: rundir.Bus(s.flags.out), Listen: s.flags.listen, Token: s.services.Token,
 		Cert: s.flags.tlsCert, Key: s.flags.tlsKey, CA: s.flags.tlsCA, Log: s.log,
 	}
 	listen, port, _ := net.SplitHostPort(s.flags.listen) // checked before

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
@@ -83,23 +80,15 @@ func (s *serveRun) shards() int {
 	return s.services.Shards
 }
 
-// ofServices are the names of what a run directory holds before the store has made
-// the run.
-var ofServices = []string{"services.json", "services.json.new", "nats", "parameters", "stats-waiting", "spool"}
-
 // joinServices lets a run be made in a directory where other services of it were
 // started before the store: there is a run to go on with then.
 func joinServices(path string, sum *runSummary) error {
-	entries, err := os.ReadDir(path)
-	if err != nil || len(entries) == 0 {
-		return nil // made anew, or reported, by who comes next
-	}
-	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(ofServices, e.Name()) }) {
+	if !rundir.OnlyServices(path) {
 		return nil
 	}
-	text, err := json.MarshalIndent(sum, "", "  ")
+	dir, err := rundir.Join(path)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(path, "run.json"), append(text, '\n'), 0o644) //nolint:gosec // meant to be read by all
+	return dir.WriteInfo(sum)
 }

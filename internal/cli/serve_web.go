@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/paramserver"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
 // storeStatusSubject is where the process with the store tells how it fares.
@@ -109,10 +110,10 @@ func (s *serveRun) greet() {
 	fmt.Fprintf(w, "chimbuko: analysers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
 }
 
-// Reader is the store; nil if it is in another process that does not answer.
+// Reader is the store, in this process or another.
 func (s *serveRun) Reader() provdb.Reader {
-	if s.keeper == nil || s.keeper.store == nil {
-		return nil
+	if s.keeper == nil {
+		return &s.elsewhere
 	}
 	return s.keeper.store
 }
@@ -156,7 +157,20 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 		}
 		merge(all, part)
 	}
+	if all.Shards == nil && s.hasFinished() {
+		all.Run.State, all.Health = dashboard.Finished, nil
+	}
 	return all, nil
+}
+
+// hasFinished reports whether the run directory says that the run has ended.
+func (s *serveRun) hasFinished() bool {
+	dir, err := rundir.Open(s.flags.out)
+	if err != nil {
+		return false
+	}
+	var info runSummary
+	return dir.ReadInfo(&info) == nil && info.State == provdb.Finished
 }
 
 // awayText says in short why a part does not answer.

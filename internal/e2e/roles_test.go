@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/pgtest"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
@@ -39,6 +40,13 @@ func TestRolesInProcessesOfTheirOwnCanBeStartedInAnyOrder(t *testing.T) {
 				return nil
 			})
 			succeed(append(ads, parts["params"], parts["store"])...)
+			if st, err := s.status(); err != nil || st.Run.State != dashboard.Finished {
+				t.Errorf("after the end the status is %+v, %v", st, err)
+			}
+			code, text := s.get("/api/v1/runs/run/top", s.services().Secret)
+			if code != 200 || !strings.Contains(text, "stencil_kernel") {
+				t.Errorf("asked for the worst functions, HTTP answers %d: %s", code, text)
+			}
 			for _, role := range []string{"nats", "web"} {
 				if !parts[role].running() {
 					t.Errorf("the role %s, which has no end of its own, has ended", role)

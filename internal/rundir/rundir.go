@@ -35,11 +35,14 @@ type Dir struct {
 	writers sync.Pool // of *bufio.Writer, for a file
 }
 
+// spoolDir holds what is needed only while the run goes on.
+const spoolDir = "spool"
+
 // infoFile holds settings, state and totals.
 const infoFile = "run.json"
 
 // old is what an earlier run may have left in the directory.
-var old = []string{infoFile, "records", "global", "spool", duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, "nats", "parameters", "stats-waiting"}
+var old = []string{infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, busDir, parametersDir, waitingDir}
 
 // Create makes a run directory at path, which must not exist or be empty,
 // unless it is a run that may be overwritten.
@@ -61,7 +64,7 @@ func Create(path string, overwrite bool) (*Dir, error) {
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(path, "spool"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
 		return nil, err
 	}
 	return newDir(path), nil
@@ -85,7 +88,7 @@ const ownerFile = "owner.json"
 func Owner(path string) string { return filepath.Join(path, ownerFile) }
 
 // Spool is a directory for what is needed only while the run goes on.
-func (d *Dir) Spool() string { return filepath.Join(d.path, "spool") }
+func (d *Dir) Spool() string { return filepath.Join(d.path, spoolDir) }
 
 // Size returns the bytes of records written.
 func (d *Dir) Size() int64 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,11 +35,18 @@ func WriteServices(path string, s *Services) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(path, servicesFile)
-	if err := os.WriteFile(name+".new", append(b, '\n'), 0o600); err != nil {
+	f, err := os.CreateTemp(path, servicesFile+".*") // which only its owner can read
+	if err != nil {
 		return err
 	}
-	return os.Rename(name+".new", name)
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(path, servicesFile))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what failed is told
+	}
+	return err
 }
 
 // ReadServices reads what WriteServices wrote.
@@ -62,7 +71,13 @@ func Open(path string) (*Dir, error) {
 	if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(path, "spool"), 0o755); err != nil {
+	return Join(path)
+}
+
+// Join returns the run directory at path, where services of a run were started
+// before it was made.
+func Join(path string) (*Dir, error) {
+	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
 		return nil, err
 	}
 	return newDir(path), nil
@@ -80,14 +95,30 @@ func (d *Dir) ReadInfo(v any) error {
 	return nil
 }
 
-// Path is where the directory is.
-func (d *Dir) Path() string { return d.path }
+// What services keep in the run directory besides the store.
+const (
+	busDir        = "nats"
+	parametersDir = "parameters"
+	waitingDir    = "stats-waiting"
+)
 
-// Bus is a directory for the files of the message bus.
-func (d *Dir) Bus() string { return filepath.Join(d.path, "nats") }
+// Bus is the directory, in that of the run at path, for the message bus.
+func Bus(path string) string { return filepath.Join(path, busDir) }
 
-// Parameters is a directory for what the parameter server knows.
-func (d *Dir) Parameters() string { return filepath.Join(d.path, "parameters") }
+// Parameters is that for what the parameter server knows.
+func Parameters(path string) string { return filepath.Join(path, parametersDir) }
 
-// Waiting is a directory for packets of statistics that wait for their receiver.
-func (d *Dir) Waiting() string { return filepath.Join(d.path, "stats-waiting") }
+// Waiting is that for packets of statistics that wait for their receiver.
+func Waiting(path string) string { return filepath.Join(path, waitingDir) }
+
+// OnlyServices reports whether the directory at path holds something, but only of
+// services that were started before the store has made the run.
+func OnlyServices(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return !slices.Contains([]string{servicesFile, busDir, parametersDir, waitingDir, spoolDir}, e.Name()) && !strings.HasPrefix(e.Name(), servicesFile)
+	})
+}
