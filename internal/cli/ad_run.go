@@ -70,7 +70,13 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	wg.Go(func() { r.publisher.Run(background) })
 	defer wg.Wait()
 	defer stop()
-	return r.analyse(ctx, cfg, patterns)
+	err = r.analyse(ctx, cfg, patterns)
+	if ctx.Err() != nil {
+		r.progress.clear()
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing counts twice")
+		return errReported
+	}
+	return err
 }
 
 // analyse reads, waits for the others, reviews and hands over.
