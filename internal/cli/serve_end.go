@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,12 +36,20 @@ func hostPort(text string) string {
 
 // runParams runs the parameter server; its first shard ends the run when all
 // has been reviewed.
-func (s *serveRun) runParams(ctx context.Context, stopStatistics func()) error {
-	defer stopStatistics()
-	if err := s.params.Run(ctx); err != nil {
+func (s *serveRun) runParams(ctx context.Context) error {
+	if s.flags.shard > 0 {
+		return s.params.Run(ctx)
+	}
+	live, stop := context.WithCancel(ctx)
+	defer stop()
+	var statistics sync.WaitGroup
+	statistics.Go(func() { s.sendStatistics(live) })
+	err := s.params.Run(ctx)
+	stop()
+	statistics.Wait() // the last packet is made now
+	if err != nil {
 		return err
 	}
-	stopStatistics()
 	if err := s.conclude(ctx); err != nil {
 		return err
 	}

@@ -127,12 +127,7 @@ func (s *serveRun) work(ctx context.Context) error {
 		parts.Go(func() error { return s.storer.Run(together) })
 	}
 	if s.params != nil {
-		statistics, stop := context.WithCancel(together)
-		defer stop()
-		parts.Go(func() error { return s.runParams(together, stop) })
-		if s.flags.shard == 0 {
-			parts.Go(func() error { s.sendStatistics(statistics); return nil })
-		}
+		parts.Go(func() error { return s.runParams(together) })
 	}
 	g.Go(func() error {
 		err := parts.Wait()
