@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -136,8 +137,8 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
 	}
-	if s.flags.ca != "" {
-		if s.services.CA, err = filepath.Abs(s.flags.ca); err != nil {
+	if ca := cmp.Or(s.flags.ca, s.flags.tlsCert); ca != "" { // a certificate vouches for itself
+		if s.services.CA, err = filepath.Abs(ca); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,7 +111,7 @@ func watchOn(env *Env, where string, why error, asJSON bool) error {
 func fetchStatus(ctx context.Context, where string) (*dashboard.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	address, token := where, ""
+	address, token, client := where, "", new(http.Client)
 	if _, err := os.Stat(where); err == nil {
 		s, err := rundir.ReadServices(where)
 		if errors.Is(err, os.ErrNotExist) {
@@ -121,12 +124,36 @@ func fetchStatus(ctx context.Context, where string) (*dashboard.Status, error) {
 			return nil, fmt.Errorf("%s: no process of the run has the role web", where)
 		}
 		address, token = s.Web, s.Secret
+		if client, err = trusting(s.CA); err != nil {
+			return nil, err
+		}
 	}
-	st, err := dashboard.Fetch(ctx, address, token)
+	st, err := dashboard.Fetch(ctx, client, address, token)
 	if err != nil {
 		return nil, fmt.Errorf("%w; if the run has ended ask it with chimbuko top %s", err, where)
 	}
 	return st, nil
+}
+
+// trusting returns a client that also believes who is in a file of certificates.
+func trusting(file string) (*http.Client, error) {
+	if file == "" {
+		return new(http.Client), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s: no certificate is in it", file)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
 }
 
 // worstRanks is how many ranks are shown.

@@ -16,7 +16,7 @@ const maxStatus = 64 << 20
 
 // Fetch asks a dashboard for its Status. The address is the one that the server
 // printed, with or without the token in it, which an empty token stands for.
-func Fetch(ctx context.Context, address, token string) (*Status, error) {
+func Fetch(ctx context.Context, client *http.Client, address, token string) (*Status, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Fetch(ctx context.Context, address, token string) (*Status, error) {
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := new(http.Client).Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err // it names the address
 	}

@@ -12,7 +12,7 @@ import (
 func TestFetchTakesTheAddressThatWasPrinted(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	for _, where := range [][2]string{{at, "secret"}, {at + "/", "secret"}, {at + "/?token=secret", ""}, {at + "?token=old#x", "secret"}} {
-		s, err := dashboard.Fetch(t.Context(), where[0], where[1])
+		s, err := dashboard.Fetch(t.Context(), new(http.Client), where[0], where[1])
 		if err != nil || s.Run.Name != "monday" {
 			t.Errorf("%s: %v", where[0], err)
 		}
@@ -22,7 +22,7 @@ func TestFetchTakesTheAddressThatWasPrinted(t *testing.T) {
 		http.Redirect(w, r, at+r.URL.String(), http.StatusTemporaryRedirect)
 	})))
 	defer proxy.Close()
-	if _, err := dashboard.Fetch(t.Context(), proxy.URL+"/node/nid001/8080/?token=secret", ""); err != nil {
+	if _, err := dashboard.Fetch(t.Context(), new(http.Client), proxy.URL+"/node/nid001/8080/?token=secret", ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -45,12 +45,12 @@ func TestFetchSaysWhatWentWrong(t *testing.T) {
 		{"http://", "is no address"},
 		{"http://a b", "invalid character"},
 	} {
-		if _, err := dashboard.Fetch(t.Context(), c.address, ""); err == nil || !strings.Contains(err.Error(), c.part) {
+		if _, err := dashboard.Fetch(t.Context(), new(http.Client), c.address, ""); err == nil || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: %v does not say %q", c.address, err, c.part)
 		}
 	}
 	other.Close()
-	if _, err := dashboard.Fetch(t.Context(), closed, ""); err == nil {
+	if _, err := dashboard.Fetch(t.Context(), new(http.Client), closed, ""); err == nil {
 		t.Error("nobody is there")
 	}
 }

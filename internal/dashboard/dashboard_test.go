@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"reflect"
@@ -64,7 +65,7 @@ func TestTheStatusIsTheSameEverywhere(t *testing.T) {
 		Problem     object
 	}
 	snap := want[snapshot](t, do(t, at+monday+"/snapshot", ""), 200)
-	fetched, err := dashboard.Fetch(t.Context(), at+"/", "")
+	fetched, err := dashboard.Fetch(t.Context(), new(http.Client), at+"/", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ func (s *scene) steps(n int64) *dashboard.Status {
 // status asks the services how they fare.
 func (s *scene) status() (*dashboard.Status, error) {
 	services := s.services()
-	return dashboard.Fetch(s.t.Context(), services.Web, services.Secret)
+	return dashboard.Fetch(s.t.Context(), new(http.Client), services.Web, services.Secret)
 }
 
 func TestServicesAndAnalysersThatAreKilledGoOnAndEndTheSame(t *testing.T) {

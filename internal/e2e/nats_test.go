@@ -56,11 +56,12 @@ func TestOurOwnServicesSpeakTLS(t *testing.T) {
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
 	cert, key := certificate(t, s)
-	serve := s.serve("--ranks", "2", "--tls-cert", cert, "--tls-key", key, "--nats-ca", cert)
+	serve := s.serve("--ranks", "2", "--tls-cert", cert, "--tls-key", key)
 	services := s.services()
 	if !strings.HasPrefix(services.Bus, "tls://") || !strings.HasPrefix(services.Web, "https://") {
 		t.Errorf("NATS is at %s, HTTP at %s", services.Bus, services.Web)
 	}
+	must(t, "status", s.run)
 	ads := s.ads(r)
 	succeed(s.replay(r, "max"))
 	succeed(append(ads, serve)...)
