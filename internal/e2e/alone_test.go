@@ -67,7 +67,7 @@ func reading(b *testing.B, r recording, services string) float64 {
 	if services == "stopped" {
 		serve.signal(syscall.SIGSTOP)
 	}
-	ad := s.ad("all", r.dir(), "--traces", strconv.Itoa(len(r.traces)), "--json", "--exchange", "1s")
+	ad := s.ad("all", r.dir(), "--traces", strconv.Itoa(len(r.traces)), "--json", "--exchange", "50ms")
 	ad.says("all traces have ended")
 	switch services {
 	case "stopped":
