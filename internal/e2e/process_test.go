@@ -43,8 +43,8 @@ func runTests(m *testing.M) int {
 // patience is how long anything may take that a test waits for, and lifetime how
 // long any process may live.
 const (
-	patience = 40 * time.Second
-	lifetime = 120 * time.Second
+	patience = 90 * time.Second
+	lifetime = 240 * time.Second
 )
 
 // process is a chimbuko that was started. Its output can be read while it runs.
