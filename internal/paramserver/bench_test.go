@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -132,8 +133,25 @@ func benchClients(b *testing.B) {
 			}
 		})
 	}
+	done := make(chan struct{})
+	saved := make(chan struct{})
+	go func() { // as often as so many exchanges need it
+		defer close(saved)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(50 * time.Millisecond):
+				if err := s.Save(); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+	}()
 	wg.Wait()
 	b.StopTimer()
+	close(done)
+	<-saved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reportRate(b, s.in, s.out)

@@ -14,7 +14,8 @@ import (
 type FunctionName = analyzer.FunctionName
 
 // bundle is what was learned of some steps of some ranks, as far as a shard is
-// to know it. Its size depends on the functions, not on the steps.
+// to know it. Its size depends on the functions, not on the steps. What is empty in
+// it was not learned: only its memory is there.
 type bundle struct {
 	covers   map[rankKey]*protocol.Steps
 	models   map[FunctionName]*outlier.Model
@@ -39,6 +40,25 @@ func newBundle() *bundle {
 		profiles: make(map[FunctionName]*profile), ranks: make(map[rankKey]*stats.Sums),
 		counters: make(map[FunctionName]*stats.Sums),
 	}
+}
+
+// emptied returns a bundle that uses the memory of b, which was sent, again. Its
+// models are kept until they came back; others, that are not needed any more, take
+// their place.
+func (b *bundle) emptied(models map[FunctionName]*outlier.Model) *bundle {
+	for _, m := range models {
+		m.Reset()
+	}
+	for _, p := range b.profiles {
+		*p = profile{}
+	}
+	for _, sums := range b.ranks {
+		*sums = stats.Sums{}
+	}
+	for _, sums := range b.counters {
+		*sums = stats.Sums{}
+	}
+	return &bundle{covers: make(map[rankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters}
 }
 
 // at returns the value of a key, made if it is new.
@@ -171,8 +191,11 @@ func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
-	var parts arena
+	parts := make(arena, 0, 256*(len(b.models)+len(b.profiles)+len(b.counters)))
 	for name, m := range b.models {
+		if m.Count() == 0 {
+			continue
+		}
 		req.Models = append(req.Models, &protocol.Model{Id: number(name), Model: parts.add(m.AppendBinary)})
 	}
 	if !first {
@@ -181,14 +204,23 @@ func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(
 	sum := &protocol.Summary{}
 	req.Summary = sum
 	for name, p := range b.profiles {
+		if p.anomalies.Count() == 0 { // they are counted for each step with calls
+			continue
+		}
 		sum.Functions = append(sum.Functions, &protocol.FunctionProfile{
 			Id: number(name), Exclusive: parts.add(p.exclusive.AppendBinary), Inclusive: parts.add(p.inclusive.AppendBinary), Anomalies: parts.add(p.anomalies.AppendBinary),
 		})
 	}
 	for key, sums := range b.ranks {
+		if sums.Count() == 0 {
+			continue
+		}
 		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.program), Rank: uint32(key.rank), Anomalies: parts.add(sums.AppendBinary)})
 	}
 	for name, sums := range b.counters {
+		if sums.Count() == 0 {
+			continue
+		}
 		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: parts.add(sums.AppendBinary)})
 	}
 	for i := range b.found {

@@ -15,12 +15,13 @@ import (
 // link is what a client has to do with one shard. The client's lock guards it.
 type link struct {
 	shard, shards int
-	next          map[rankKey]uint32 // claimed ranks: the first step that is not in fresh or sent
-	fresh         *bundle            // not sent yet
-	sent          []sentBundle       // not durable, or not in the models that came; without gaps to number
-	most          int                // that may be sent
-	number        uint64             // of the newest exchange
-	confirmed     uint64             // of the newest that the server has
+	next          map[rankKey]uint32                // claimed ranks: the first step that is not in fresh or sent
+	fresh         *bundle                           // not sent yet
+	spare         []map[FunctionName]*outlier.Model // memory for models
+	sent          []sentBundle                      // not durable, or not in the models that came; without gaps to number
+	most          int                               // that may be sent
+	number        uint64                            // of the newest exchange
+	confirmed     uint64                            // of the newest that the server has
 	included      uint64
 	durable       uint64
 	epoch         uint64
@@ -109,7 +110,11 @@ func (l *link) pack(number func(FunctionName) uint32) error {
 	}
 	l.number++
 	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.models, l.fresh.steps()})
-	l.fresh = newBundle()
+	models := make(map[FunctionName]*outlier.Model)
+	if n := len(l.spare); n > 0 {
+		models, l.spare = l.spare[n-1], l.spare[:n-1]
+	}
+	l.fresh = l.fresh.emptied(models)
 	return nil
 }
 
@@ -186,6 +191,9 @@ func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (FunctionNa
 		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, of which those after %d are kept here); start this analyser again, it reads its traces from the beginning", l.confirmed, l.number, kept)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
+		if len(l.spare) < maxSent {
+			l.spare = append(l.spare, l.sent[0].models)
+		}
 		l.sent = l.sent[1:]
 	}
 	return nil
