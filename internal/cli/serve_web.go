@@ -157,6 +157,9 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 		}
 		merge(all, part)
 	}
+	if all.Store != nil {
+		all.Totals.RecordsStored = all.Store.Records
+	}
 	if all.Shards == nil && s.hasFinished() {
 		all.Run.State, all.Health = dashboard.Finished, nil
 	}
@@ -187,19 +190,12 @@ func awayText(err error) string {
 // merge adds what a part told.
 func merge(all, part *dashboard.Status) {
 	if part.Run.State != "" {
-		all.Run.State, all.Totals = part.Run.State, addTotals(all.Totals, part.Totals)
+		all.Run.State, all.Totals = part.Run.State, part.Totals
 		all.Nodes, all.Ranks, all.Sender = part.Nodes, part.Ranks, part.Sender
 	}
 	if part.Store != nil {
 		all.Store = part.Store
-		all.Totals.RecordsStored = part.Store.Records
 	}
 	all.Shards = append(all.Shards, part.Shards...)
 	all.Health = append(all.Health, part.Health...)
-}
-
-func addTotals(a, b dashboard.Totals) dashboard.Totals {
-	stored := a.RecordsStored
-	b.RecordsStored += stored
-	return b
 }

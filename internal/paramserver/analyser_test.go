@@ -177,3 +177,10 @@ func settle(w *world, all ...*analyser) {
 	}
 	w.tb.Fatal("the run does not end")
 }
+
+// Ended reports whether all that the analyser learned is known to the server.
+func (c *Client) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled()
+}

@@ -1,17 +1,6 @@
 package paramserver
 
-import (
-	"time"
-
-	"github.com/chimbuko/chimbuko/internal/protocol"
-)
-
-// Ended reports whether all that this analyser learned is known to the server.
-func (c *Client) Ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.settled()
-}
+import "time"
 
 // settled reports whether the server knows all, for ever.
 func (c *Client) settled() bool {
@@ -59,11 +48,4 @@ func (c *Client) Lag() (steps int64) {
 		steps = max(steps, l.unsent())
 	}
 	return steps + c.inbox.steps()
-}
-
-// Phase tells how far the run has come, as far as the client knows.
-func (c *Client) Phase() protocol.Phase {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.phase
 }

@@ -15,7 +15,6 @@ type Report struct {
 	Shard     int
 	Phase     protocol.Phase
 	Expected  int // ranks
-	Stopping  bool
 	Counts    Counts
 	Models    int
 	Functions int // with numbers; only of the first shard
@@ -68,7 +67,7 @@ func (s *State) report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := Report{
-		Shard: s.cfg.Shard, Phase: s.phase, Expected: s.cfg.Ranks, Stopping: !s.stopping.IsZero(),
+		Shard: s.cfg.Shard, Phase: s.phase, Expected: s.cfg.Ranks,
 		Counts: s.counts, Models: len(s.models), Version: s.version,
 	}
 	if s.index != nil {

@@ -145,13 +145,6 @@ func (s *State) checkNames(m *protocol.Snapshot) error {
 	return nil
 }
 
-// Changed reports whether something is not in the last snapshot.
-func (s *State) Changed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changes != s.saved
-}
-
 // Changes is how often what snapshots hold has changed so far.
 func (s *State) Changes() uint64 {
 	s.mu.Lock()

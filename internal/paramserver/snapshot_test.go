@@ -175,3 +175,10 @@ func TestManyWhoWaitForASnapshotShareIt(t *testing.T) {
 		t.Errorf("%d snapshots, want 2, %v", saves, err)
 	}
 }
+
+// Changed reports whether something is not in the last snapshot.
+func (s *State) Changed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes != s.saved
+}
