@@ -126,6 +126,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 }
 
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) (err error) {
+	defer frugal(60)()
 	sum := &runSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
 	if flags.store != "" {
 		sum.Store, sum.Name = withoutPassword(flags.store), flags.runName()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,6 +125,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// frugal has garbage collected earlier than usual, unless GOGC says when, and
+// returns what ends that. For work on steps, which are soon garbage, it costs next
+// to nothing and saves a tenth of the memory.
+func frugal(percent int) (end func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // isTerminal reports whether a person looks at w.

@@ -136,6 +136,7 @@ func inspectAll(ctx context.Context, env *Env, paths []string) (*traceInfo, erro
 	info := &traceInfo{Files: make([]*fileInfo, len(paths))}
 	progress := newProgress(env.Stderr, len(paths), "traces")
 	next := make(chan int)
+	defer frugal(50)()
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(paths)) {
 		workers.Go(func() {
