@@ -12,7 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/truth"
+)
+
+type (
+	evalScore  = truth.Score
+	missedCall = truth.Missed
 )
 
 // eval runs the command and returns what it printed.
@@ -30,13 +37,13 @@ func eval(t *testing.T, given ...string) (string, error) {
 }
 
 // evalJSON runs the command with --json.
-func evalJSON(t *testing.T, run, truth string) evalResult {
+func evalJSON(t *testing.T, run, truth string) evalScore {
 	t.Helper()
 	out, err := eval(t, "--json", run, truth)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r evalResult
+	var r evalScore
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
@@ -92,7 +99,7 @@ const (
 )
 
 func TestEvalCountsWhatWasFoundMissedAndFlaggedBeside(t *testing.T) {
-	truth := writeFile(t, truth1, t.TempDir(), "truth.1")
+	planted := writeFile(t, truth1, t.TempDir(), "truth.1")
 	run := newRun(t, 500_000,
 		record(1, "apply_source", truth1Entry, truth1Exit, `,"status":"confirmed"`),
 		record(1, "unpack_halo", 1794703327417790, 1794703327421850, `,"status":"promoted"`),
@@ -103,17 +110,17 @@ func TestEvalCountsWhatWasFoundMissedAndFlaggedBeside(t *testing.T) {
 	writeFile(t, "[]", run, "records", "0", "2", "4.anomalies.json")
 	writeFile(t, "not read", run, "records", "0", "2", "4.normal.json")
 
-	got := evalJSON(t, run, truth)
-	want := evalResult{
+	got := evalJSON(t, run, planted)
+	want := evalScore{
 		Planted: 3, Found: 2, Missed: 1, Flagged: 4, Other: 2,
-		Recall: 2.0 / 3, Precision: 0.5, OtherPerMillion: 4,
-		MissedList: []missedInfo{{1, "apply_source", 1794703327393963, 7046}},
+		Recall: 2.0 / 3, Precision: 0.5, F1: 4.0 / 7, OtherPerMillion: 4,
+		MissedList: []missedCall{{Rank: 1, Function: "apply_source", Entry: 1794703327393963, Injected: 7046}}, Troubles: []truth.TroubleScore{},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 
-	table, err := eval(t, run, truth)
+	table, err := eval(t, run, planted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +144,7 @@ func TestEvalJSONHasTheseKeys(t *testing.T) {
 	}
 	want := map[string]any{
 		"planted": 0.0, "found": 0.0, "missed": 0.0, "flagged": 0.0, "other": 0.0, "recall": 1.0, "precision": 1.0,
-		"other_per_million_calls": 0.0, "missed_list": []any{},
+		"other_per_million_calls": 0.0, "missed_list": []any{}, "excused": 0.0, "f1": 1.0, "troubles": []any{},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
@@ -217,7 +224,7 @@ func TestEvalOfKernelsAndTheirHost(t *testing.T) {
 		assemble(0, 1794706448653700, 1794706448683899),
 		assemble(1, 1794706449708600, 1794706449738800))
 	got := evalJSON(t, run, truth)
-	missed := []missedInfo{{0, "assemble(int)", 1794706449708666, 30077}, {0, "stencil_kernel", 1794706449953989, 0}}
+	missed := []missedCall{{Function: "assemble(int)", Entry: 1794706449708666, Injected: 30077}, {Function: "stencil_kernel", Entry: 1794706449953989}}
 	if got.Planted != 6 || got.Found != 4 || got.Flagged != 9 || !reflect.DeepEqual(got.MissedList, missed) {
 		t.Errorf("got %+v, want 4 of 6 found and missed %+v", got, missed)
 	}
@@ -236,6 +243,95 @@ func TestEvalOfKernelsAndTheirHost(t *testing.T) {
 	f(false, 200_001)
 	f(true, -1_000)
 	f(false, -1_001)
+}
+
+// exactTruth has a trouble of which each cause is to be found, one of which it
+// suffices that it is found, and one that nobody finds.
+const exactTruth = `{"trouble":"a","kind":"slow-call","each":true,"program":0,"hosts":["node02"],"ranks":[8],"functions":["f() [{/src/heat2d.cpp} {47,0}]"],"from_us":1000,"to_us":0,"text":"f is slow now and then."}
+{"trouble":"b","kind":"slow-host","each":false,"program":0,"hosts":["node02"],"ranks":[8,9,10,11],"functions":[],"from_us":2000000,"to_us":3000000,"text":"node02 is slow."}
+{"trouble":"c","kind":"slow-link","each":false,"program":0,"hosts":["n0","n1","n2","n3"],"ranks":[],"functions":[],"from_us":0,"to_us":0,"text":"The link is slow."}
+{"call":"8:0:1000","trouble":"a","role":"cause","program":0,"rank":8,"thread":0,"function":"f() [{/src/heat2d.cpp} {47,0}]","entry_us":1000,"exit_us":1500,"injected_us":400}
+{"call":"8:0:7000000","trouble":"a","role":"cause","program":0,"rank":8,"thread":0,"function":"f() [{/src/heat2d.cpp} {47,0}]","entry_us":7000000,"exit_us":7000500,"injected_us":-400}
+{"call":"1:0:2000100","trouble":"b","role":"victim","program":0,"rank":1,"thread":0,"function":"MPI_Wait()","entry_us":2000100,"exit_us":2000500,"injected_us":300,"culprit":9}
+`
+
+func TestEvalShowsTheTroublesOfAnExactTruth(t *testing.T) {
+	planted := writeFile(t, exactTruth, t.TempDir(), "truth.jsonl")
+	run := newRun(t, 1_000_000,
+		record(8, "f", 1_000, 1_500, `,"status":"promoted"`), // known at the end, 8 s
+		record(8, "f", 1_600, 1_700, ``),                     // close, but not it
+		record(1, "MPI_Wait", 2_000_100, 2_000_500, ``),
+		record(11, "g", 2_100_000, 2_500_000, ``),
+		record(10, "g", 2_000_100, 2_000_500, `,"status":"withdrawn"`),
+		record(0, "g", 7_999_000, 8_000_000, ``))
+	got := evalJSON(t, run, planted)
+	type row struct {
+		name                    string
+		planted, found          int
+		victims, victimsFlagged int
+		seen                    bool
+		after                   int64
+	}
+	var rows []row
+	for _, s := range got.Troubles {
+		rows = append(rows, row{s.Name, s.Planted, s.Found, s.Victims, s.VictimsFlagged, s.Seen, int64(s.After)})
+	}
+	want := []row{{"a", 2, 1, 0, 0, true, 7_999_000}, {"b", 0, 1, 1, 1, true, 500_000}, {"c", 0, 0, 0, 0, false, 0}}
+	if !slices.Equal(rows, want) {
+		t.Errorf("troubles:\n got %+v\nwant %+v", rows, want)
+	}
+	if got.Planted != 2 || got.Found != 1 || got.Flagged != 5 || got.Excused != 2 || got.Other != 2 || got.F1 != 0.4 {
+		t.Errorf("got %+v, want 1 of 2 found and 2 of 5 flags excused", got)
+	}
+
+	table, err := eval(t, run, planted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = `  FOUND/PLANTED  OTHER FLAGS  PER MILLION CALLS  PRECISION  RECALL      F1  EXCUSED FLAGS
+            1/2            2                2.0     33.3 %  50.0 %  40.0 %              2
+
+TROUBLE  KIND       WHERE             FOUND/PLANTED  VICTIMS FLAGGED  AFTER
+a        slow-call  node02: 8         1/2            0/0              7.999 s
+b        slow-host  node02: 8-11      1/0            1/1              0.500 s
+c        slow-link  n0,n1,n2,... (4)  0/0            0/0              not found
+
+missed: rank 8  7.000000  f() [{/src/heat2d.cpp} {47,0}]  -400 us injected  a
+`
+	if table != text {
+		t.Errorf("got\n%s\nwant\n%s", table, text)
+	}
+}
+
+func TestEvalCountsAllStatesButWithdrawn(t *testing.T) {
+	f := func(status provenance.Status, want int) {
+		t.Helper()
+		flags := new(truth.Truth).Matcher()
+		if err := addFlag(flags, &provenance.Record{Status: status}); err != nil || flags.Flags() != want {
+			t.Errorf("%q: got %d flags and %v, want %d", status, flags.Flags(), err, want)
+		}
+	}
+	f("", 1)
+	f(provenance.Confirmed, 1)
+	f(provenance.Promoted, 1)
+	f(provenance.Provisional, 1)
+	f(provenance.Withdrawn, 0)
+	if err := addFlag(new(truth.Truth).Matcher(), &provenance.Record{Status: "perhaps"}); err == nil {
+		t.Error("any other state is taken, too")
+	}
+}
+
+func TestEvalShowsOnlySomeOfManyMissedCalls(t *testing.T) {
+	lines := strings.SplitAfter(exactTruth, "\n")
+	var many strings.Builder
+	many.WriteString(lines[0])
+	for i := range 1234 {
+		many.WriteString(strings.Replace(lines[3], "8:0:1000", fmt.Sprintf("8:0:%d", i), 1))
+	}
+	table, err := eval(t, newRun(t, 10), writeFile(t, many.String(), t.TempDir(), "truth.jsonl"))
+	if n := strings.Count(table, "missed: rank 8 "); err != nil || n != 20 || !strings.HasSuffix(table, "missed: 1,214 more, all of which --json lists\n") {
+		t.Errorf("%d missed calls, %v in\n%s", n, err, table)
+	}
 }
 
 func TestEvalReadsTruthFromFilesDirectoriesAndPatterns(t *testing.T) {
@@ -334,6 +430,10 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 	}
 	f(lost, truth, lost, "is no run directory", "provenance.duckdb is not there")
 
+	_, err := eval(t, good, "no[where")
+	if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), `pattern "no[where"`) {
+		t.Errorf("a bad pattern: got %v", err)
+	}
 	if _, err := eval(t, good); err == nil || !strings.Contains(err.Error(), "requires at least 2 arg") {
 		t.Errorf("without truth: got %v", err)
 	}

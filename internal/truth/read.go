@@ -1,0 +1,268 @@
+package truth
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The longest lines that are read, in bytes.
+const (
+	longestText = 64 << 10
+	longestJSON = 4 << 20
+)
+
+// Read reads all that was planted. A path is a file, a directory, of which all files
+// named truth.* are read, or a pattern; a file that is given twice is read once.
+// Errors name file and line, and are of all files that cannot be read; one about a
+// pattern is a filepath.ErrBadPattern. A call may name a trouble that another file
+// declares.
+func Read(paths []string) (*Truth, error) {
+	files, err := expand(paths)
+	if err != nil {
+		return nil, err
+	}
+	r := newReader()
+	var errs []error
+	for _, path := range files {
+		errs = append(errs, r.open(path))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r.finish()
+}
+
+// expand turns files, directories and patterns into the paths of files, each once.
+func expand(given []string) (paths []string, err error) {
+	for _, g := range given {
+		matches := []string{g}
+		info, err := os.Stat(g)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(g, "*?["):
+			if matches, err = filepath.Glob(g); err != nil {
+				return nil, fmt.Errorf("pattern %q: %w", g, err)
+			}
+			if len(matches) == 0 {
+				return nil, fmt.Errorf("nothing matches %s", g)
+			}
+			matches, err = expand(matches)
+		case err == nil && info.IsDir():
+			matches, err = in(g)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range matches {
+			if !slices.Contains(paths, m) {
+				paths = append(paths, m)
+			}
+		}
+	}
+	return paths, nil
+}
+
+// in returns the files of a directory.
+func in(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasPrefix(e.Name(), "truth.") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("%s: no file named truth.* in this directory", dir)
+	}
+	return paths, err
+}
+
+// reader gathers what files tell.
+type reader struct {
+	truth     *Truth
+	troubles  map[string]int32 // in truth.Troubles, by name
+	mentioned []string         // where a trouble that is not declared yet was first named; else empty
+	functions map[string]int32 // in truth.functions
+}
+
+func newReader() *reader {
+	return &reader{
+		truth:    &Truth{byEvent: make(map[event]int32), regions: make(map[process][]int32)},
+		troubles: make(map[string]int32), functions: make(map[string]int32),
+	}
+}
+
+func (r *reader) open(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	return r.file(path, f)
+}
+
+// file reads one file, of which the first byte that is not blank tells the format.
+func (r *reader) file(path string, content io.Reader) error {
+	b := bufio.NewReader(content)
+	n := 1
+	first, err := b.ReadByte()
+	for ; err == nil && bytes.IndexByte([]byte(" \t\r\n"), first) >= 0; first, err = b.ReadByte() {
+		if first == '\n' {
+			n++
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		err = b.UnreadByte()
+	}
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", path, n, err)
+	}
+	longest, add := longestText, r.addText
+	if first == '{' {
+		longest, add = longestJSON, r.addJSON
+	}
+	lines := bufio.NewScanner(b)
+	lines.Buffer(nil, longest)
+	for ; lines.Scan(); n++ {
+		if err := add(path, n, lines.Bytes()); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+	}
+	err = lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("the line is too long: %d bytes or more", longest)
+	}
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", path, n, err)
+	}
+	return nil
+}
+
+func (r *reader) addJSON(path string, n int, line []byte) error {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	t, c, err := decode(line)
+	switch {
+	case err != nil:
+		return err
+	case c != nil:
+		return r.addCall(path, n, c)
+	}
+	return r.addTrouble(t)
+}
+
+func (r *reader) addTrouble(t *Trouble) error {
+	i, ok := r.troubles[t.Name]
+	switch {
+	case !ok:
+		r.newTrouble(t.Name, "")
+		i = int32(len(r.mentioned) - 1)
+	case r.mentioned[i] == "":
+		return fmt.Errorf("trouble %q is declared already", t.Name)
+	}
+	r.truth.Troubles[i], r.mentioned[i] = *t, ""
+	return nil
+}
+
+// newTrouble makes room for a trouble, which is to be declared if it is only
+// mentioned somewhere.
+func (r *reader) newTrouble(name, mentioned string) {
+	r.troubles[name] = int32(len(r.mentioned))
+	r.truth.Troubles = append(r.truth.Troubles, Trouble{Name: name})
+	r.mentioned = append(r.mentioned, mentioned)
+}
+
+func (r *reader) addCall(path string, n int, c *Call) error {
+	id, ok := parseEvent(c.Program, c.Event)
+	if !ok || id.rank != c.Rank {
+		return fmt.Errorf("call %q is no event of rank %d of the form rank:step:row", c.Event, c.Rank)
+	}
+	if _, ok := r.troubles[c.Trouble]; !ok {
+		r.newTrouble(c.Trouble, fmt.Sprintf("%s:%d", path, n))
+	}
+	function, ok := r.functions[c.Function]
+	if !ok {
+		function = int32(len(r.truth.functions))
+		r.functions[c.Function] = function
+		r.truth.functions = append(r.truth.functions, c.Function)
+	}
+	calls := r.truth.listed
+	l := listedCall{
+		entry: c.Entry, injected: c.Injected, rank: c.Rank, victim: c.Role == Victim, minor: c.Minor,
+		trouble: r.troubles[c.Trouble], function: function,
+	}
+	first, ok := r.truth.byEvent[id]
+	if !ok {
+		r.truth.byEvent[id] = int32(len(calls))
+	} else {
+		for i := first; ; i = calls[i].next {
+			if calls[i].trouble == l.trouble {
+				return fmt.Errorf("call %s is in trouble %q already", c.Event, c.Trouble)
+			}
+			if calls[i].next == 0 {
+				break
+			}
+		}
+		l.further, l.next = true, calls[first].next
+		calls[first].next = int32(len(calls))
+	}
+	r.truth.listed = append(calls, l)
+	return nil
+}
+
+// finish checks what concerns all files.
+func (r *reader) finish() (*Truth, error) {
+	t := r.truth
+	var errs []error
+	for i, at := range r.mentioned {
+		if at != "" {
+			errs = append(errs, fmt.Errorf("%s: no line declares trouble %q", at, t.Troubles[i].Name))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	t.extent = make([]extent, len(t.Troubles))
+	for i := range t.listed {
+		c := &t.listed[i]
+		e := &t.extent[c.trouble]
+		switch {
+		case c.victim:
+			e.victims++
+			continue
+		case c.minor:
+			continue
+		case e.causes == 0:
+			e.begin = c.entry
+		}
+		e.causes++
+		e.begin = min(e.begin, c.entry)
+	}
+	for i := range t.Troubles {
+		trouble, e := &t.Troubles[i], &t.extent[i]
+		if e.causes == 0 {
+			e.begin = trouble.From
+		}
+		e.begin = max(e.begin, trouble.From)
+		if trouble.Each {
+			continue
+		}
+		ranks := slices.Clone(trouble.Ranks)
+		slices.Sort(ranks)
+		for _, rank := range slices.Compact(ranks) {
+			p := process{trouble.Program, rank}
+			t.regions[p] = append(t.regions[p], int32(i))
+		}
+	}
+	return t, nil
+}
