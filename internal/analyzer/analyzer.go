@@ -116,7 +116,7 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 		if err != nil {
 			return err
 		}
-		defer s.reader.Close()
+		defer s.close()
 		a.sources = append(a.sources, s)
 	}
 	live := slices.Clone(a.sources)

@@ -146,7 +146,7 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	defer a.closeSpools()
 	defer func() {
 		for _, s := range a.sources {
-			s.reader.Close()
+			s.close()
 		}
 	}()
 	if err := a.follow(ctx); err != nil {
@@ -279,7 +279,7 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 // has closed its dataset has written all of them, but network file systems take
 // their time.
 func (s *source) patience() time.Duration {
-	if s.reader.Active() {
+	if s.reader != nil && s.reader.Active() {
 		return bp.Default().Arrival
 	}
 	return bp.Default().Arrival / 12

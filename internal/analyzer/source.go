@@ -21,6 +21,33 @@ type Input struct {
 	Program trace.Program
 	Rank    trace.Rank
 	Ranks   tau.RankRule // what Rank is for
+	// Steps gives the steps of a trace that is no dataset; Path only names it
+	// then, and Rank and Ranks say nothing. It is called once for each pass.
+	Steps func() (Steps, error)
+}
+
+// Steps is where the steps of a trace come from.
+type Steps interface {
+	// Next returns the next step, valid until the next call, or io.EOF.
+	Next(ctx context.Context) (*tau.Step, error)
+	// Names resolves the numbers in steps. It may grow with them.
+	Names() *tau.Names
+	// Release gives back what can be had again, and the memory of the last step.
+	Release()
+}
+
+// dataset is a trace in a BP dataset.
+type dataset struct {
+	reader *bp.Reader
+	steps  *tau.Reader
+}
+
+func (d *dataset) Next(ctx context.Context) (*tau.Step, error) { return d.steps.Next(ctx) }
+func (d *dataset) Names() *tau.Names                           { return &d.steps.Names }
+
+func (d *dataset) Release() {
+	d.reader.Release()
+	d.steps.Release()
 }
 
 // EventCounts are how many events of each kind there were.
@@ -37,8 +64,8 @@ func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counter
 // source is a trace at work: usually of one rank, in a common file of several.
 type source struct {
 	input  Input
-	reader *bp.Reader
-	steps  *tau.Reader
+	reader *bp.Reader // of a dataset
+	steps  Steps
 	tally  tally.Tally
 	ranks  []*rank // in the order in which they appeared
 	active []*rank // with something in this step
@@ -58,14 +85,25 @@ type source struct {
 
 func openSource(in Input, opt bp.Options) (*source, error) {
 	s := &source{input: in}
+	if in.Steps != nil {
+		var err error
+		s.steps, err = in.Steps()
+		return s, err
+	}
 	opt.Tally = &s.tally
 	r, err := bp.Open(in.Path, opt)
 	if err != nil {
 		return nil, err
 	}
 	s.reader = r
-	s.steps = tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally)
+	s.steps = &dataset{r, tau.NewReader(r, tau.Config{Program: in.Program, Rank: in.Rank, Ranks: in.Ranks}, &s.tally)}
 	return s, nil
+}
+
+func (s *source) close() {
+	if s.reader != nil {
+		s.reader.Close()
+	}
 }
 
 // rank returns the state of a rank, made by a when it is new.
@@ -75,7 +113,7 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 			return r
 		}
 	}
-	r := newRank(&a.cfg, s.input.Program, id, &s.steps.Names, &s.tally, a.isUncoupled)
+	r := newRank(&a.cfg, s.input.Program, id, s.steps.Names(), &s.tally, a.isUncoupled)
 	name := fmt.Sprintf("%d-%d-%s.spool", s.input.Program, id, filepath.Base(s.input.Path))
 	r.online = a.online != nil
 	r.spool = &spool{path: filepath.Join(a.cfg.SpoolDir, name)}
@@ -97,7 +135,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	}
 	if err != nil {
 		s.done = true
-		s.reader.Release()
+		s.steps.Release()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -132,7 +170,6 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 		r.learn(profile)
 	}
 	if a.frugal() {
-		s.reader.Release()
 		s.steps.Release()
 	}
 	return nil

@@ -45,6 +45,25 @@ func newNames() Names {
 	}
 }
 
+// NewNames returns the names of a source that knows them all: functions and
+// counters by their numbers, and the threads that stand for GPU streams.
+func NewNames(program string, funcs, counters []string, gpus map[trace.Rank]map[trace.Thread]trace.GPU) Names {
+	n := newNames()
+	n.programs[0] = program
+	for id, name := range funcs {
+		n.funcs[nameKey{shared, uint32(id)}] = name
+	}
+	for id, name := range counters {
+		n.counters[nameKey{shared, uint32(id)}] = name
+	}
+	for rank, threads := range gpus {
+		for thread, gpu := range threads {
+			n.gpus[threadKey{rank, thread}] = gpu
+		}
+	}
+	return n
+}
+
 func resolve(names map[nameKey]string, rank trace.Rank, id uint32) (string, bool) {
 	if name, ok := names[nameKey{rank, id}]; ok {
 		return name, true

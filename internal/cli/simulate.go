@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/scenario"
+	"github.com/chimbuko/chimbuko/internal/simulate"
+)
+
+// simulateFlags are what can be changed about a scenario, and how it is written.
+type simulateFlags struct {
+	scenario, out string
+	list, show    bool
+	seed          uint64
+	ranks, steps  int
+	duration      time.Duration
+	live, force   bool
+	speed         string
+	hostDirs      bool
+}
+
+func newSimulateCmd(env *Env) *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate --scenario NAME|FILE --out DIR",
+		Short: "write the traces of a made-up program with planted trouble, and the truth about it",
+		Long: `Run a made-up parallel program and write what TAU would have traced of it: a BP4
+dataset for each rank, and truth.jsonl, which says of each planted trouble what it
+is, where and when, and of each call that it touched whether it is a cause or a
+victim that had to wait. The datasets can be analysed like any other, and
+chimbuko eval compares what was found with the truth.
+
+The program is a scenario: the name of one that is built in (see --list), or a TOML
+file. docs/scenarios.md explains how to write one; --show prints one to begin with.
+The same scenario and seed give the same traces.
+
+With --live the datasets grow in real time, with the times of now, as if the
+program were running. Ctrl-C leaves them as a killed program does.`,
+		Example: `  chimbuko simulate --list
+  chimbuko simulate --scenario slow-rank --out traces && chimbuko analyze traces --out run && chimbuko eval run traces
+  chimbuko simulate --scenario slow-rank --show > mine.toml
+  chimbuko simulate --scenario mine.toml --out live --live --duration 2m`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			changed := cmd.Flags().Changed
+			switch {
+			case f.list:
+				return listScenarios(env)
+			case f.scenario == "":
+				return usagef("--scenario is missing; --list shows those that are built in")
+			case changed("steps") && changed("duration"):
+				return usagef("--steps and --duration cannot both be given")
+			case changed("speed") && !f.live:
+				return usagef("--speed is for --live")
+			}
+			return runSimulate(cmd, env, &f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.scenario, "scenario", "", "name of a built-in scenario, or a TOML file")
+	fl.StringVar(&f.out, "out", "", "directory to write to")
+	fl.BoolVar(&f.list, "list", false, "list the built-in scenarios")
+	fl.BoolVar(&f.show, "show", false, "print the scenario instead of running it")
+	fl.Uint64Var(&f.seed, "seed", 0, "random seed instead of the scenario's")
+	fl.IntVar(&f.ranks, "ranks", 0, "number of ranks instead of the scenario's")
+	fl.IntVar(&f.steps, "steps", 0, "number of steps instead of the scenario's; troubles keep their times")
+	fl.DurationVar(&f.duration, "duration", 0, "how long the program runs; the times of troubles move in proportion")
+	fl.BoolVar(&f.live, "live", false, "write in real time, with the times of now")
+	fl.StringVar(&f.speed, "speed", "1", "with --live: how many times faster than real")
+	fl.BoolVar(&f.hostDirs, "host-dirs", false, "put the datasets of each host into a directory of its own")
+	fl.BoolVar(&f.force, "force", false, "write into a directory that is there already")
+	return cmd
+}
+
+func listScenarios(env *Env) error {
+	t := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	for _, name := range scenario.Names() {
+		s, _, err := loadScenario(name)
+		if err != nil {
+			return err
+		}
+		ranks := 0
+		for i := range s.Programs {
+			ranks += s.Programs[i].Ranks
+		}
+		fmt.Fprintf(t, "%s\t%d ranks\t%s\n", name, ranks, s.Text)
+	}
+	return t.Flush()
+}
+
+// loadScenario reads a scenario that is built in, or one in a file.
+func loadScenario(name string) (*scenario.Scenario, []byte, error) {
+	if !strings.ContainsAny(name, `./\`) {
+		text, err := scenario.Builtin(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := scenario.Parse(name, text)
+		return s, text, err
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := scenario.Parse(name, text)
+	return s, text, err
+}
+
+// adapt changes the scenario as the flags say.
+func (f *simulateFlags) adapt(cmd *cobra.Command, s *scenario.Scenario) error {
+	changed := cmd.Flags().Changed
+	if changed("seed") {
+		s.Seed = f.seed
+	}
+	if changed("ranks") {
+		if err := s.Resize(f.ranks); err != nil {
+			return usagef("--ranks %d: %w", f.ranks, err)
+		}
+	}
+	if changed("steps") {
+		s.Steps = f.steps
+		if err := s.Validate(); err != nil {
+			return usagef("--steps %d: %w", f.steps, err)
+		}
+	}
+	if changed("duration") {
+		if err := simulate.Stretch(s, f.duration); err != nil {
+			return usagef("--duration %s: %w", f.duration, err)
+		}
+	}
+	return nil
+}
+
+func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
+	s, text, err := loadScenario(f.scenario)
+	if err != nil {
+		return err
+	}
+	if f.show {
+		_, err := env.Stdout.Write(text)
+		return err
+	}
+	if f.out == "" {
+		return usagef("--out is missing: the directory to write to")
+	}
+	if err := f.adapt(cmd, s); err != nil {
+		return err
+	}
+	if err := mayWrite(f.out, f.force); err != nil {
+		return err
+	}
+	target := simulate.Target{Dir: f.out, HostDirs: f.hostDirs, Now: time.Now, Sleep: sleep}
+	if f.live {
+		if target.Speed, err = parseSpeed(f.speed); err != nil {
+			return err
+		}
+		s.Start = time.Now().UTC()
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(f.out, "scenario.toml"), text, 0o644); err != nil {
+		return err
+	}
+	return writeSimulation(cmd.Context(), env, s, target)
+}
+
+func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target simulate.Target) error {
+	run := simulate.New(s)
+	bar := newProgress(env.Stderr, s.Steps*len(run.Streams()), "steps")
+	target.Stepped = func(simulate.Written) { bar.done() }
+	began := time.Now()
+	done, err := run.Write(ctx, target)
+	bar.clear()
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stopped after %s steps; the datasets in %s stay marked as being written", grouped(int64(done.Steps)), target.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	fmt.Fprintf(env.Stdout, "%s datasets, %s steps, %s events, %s bytes in %s",
+		grouped(int64(done.Datasets)), grouped(int64(done.Steps)), grouped(done.Events), grouped(done.Bytes), took.Round(time.Millisecond))
+	if done.Late >= time.Millisecond {
+		fmt.Fprintf(env.Stdout, "; up to %s late", done.Late.Round(time.Millisecond))
+	}
+	fmt.Fprintf(env.Stdout, "\n%s troubles, planted in %s calls (and %s in a small way); %s calls waited because of them: %s\n",
+		grouped(int64(len(s.Troubles))), grouped(done.Planted), grouped(done.Minor), grouped(done.Victims), filepath.Join(target.Dir, simulate.TruthFile))
+	return nil
+}
+
+// mayWrite refuses a directory with something in it, unless forced.
+func mayWrite(dir string, force bool) error {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 && !force {
+		return fmt.Errorf("%s is there already and not empty; choose another --out, or use --force", dir)
+	}
+	return nil
+}

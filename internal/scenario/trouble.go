@@ -1,0 +1,168 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Find returns the program that a trouble concerns and its number; nil: none.
+func (s *Scenario) Find(t *Trouble) (*Program, int) {
+	for i := range s.Programs {
+		if t.Program == "" || s.Programs[i].Name == t.Program {
+			return &s.Programs[i], i
+		}
+	}
+	return nil, 0
+}
+
+// Host returns the host of a rank. Ranks are spread evenly, in blocks.
+func (p *Program) Host(rank int) string { return p.Hosts[rank*p.used()/p.Ranks] }
+
+// used returns how many of the hosts have ranks; these are the first.
+func (p *Program) used() int { return min(len(p.Hosts), p.Ranks) }
+
+// Concerns returns the ranks that a trouble concerns.
+func (p *Program) Concerns(t *Trouble) []int {
+	if t.Kind == SlowLink {
+		ranks := slices.Clone(t.Link)
+		slices.Sort(ranks)
+		return ranks
+	}
+	var ranks []int
+	everywhere := len(t.Ranks) == 0 && len(t.Hosts) == 0
+	for r := range p.Ranks {
+		if everywhere || slices.Contains(t.Ranks, r) || slices.Contains(t.Hosts, p.Host(r)) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// needs are the keys that a kind of trouble must have.
+var needs = map[TroubleKind][]string{
+	SlowCall:       {"functions", "chance", "effect"},
+	SlowRank:       {"ranks", "effect"},
+	SlowHost:       {"hosts", "effect"},
+	SlowLink:       {"link", "extra"},
+	OSNoise:        {"period", "extra"},
+	MemoryPressure: {"to", "factor"},
+	IOStall:        {"functions", "effect"},
+	GPUClockDrop:   {"functions", "factor"},
+	LevelShift:     {"functions", "factor"},
+	Drift:          {"functions", "factor", "to"},
+	HugeValue:      {"functions", "value"},
+	Burst:          {"functions", "count", "effect"},
+}
+
+// ofOne are keys that only one kind of trouble has.
+var ofOne = []struct {
+	key string
+	of  TroubleKind
+}{{"chance", SlowCall}, {"link", SlowLink}, {"period", OSNoise}, {"count", Burst}}
+
+func (t *Trouble) check(s *Scenario) error {
+	p, _ := s.Find(t)
+	if p == nil {
+		return fmt.Errorf("program = %q does not exist", t.Program)
+	}
+	wants, ok := needs[t.Kind]
+	if !ok {
+		return fmt.Errorf("kind = %q is none of %v", t.Kind, slices.Sorted(maps.Keys(needs)))
+	}
+	var bad problems
+	given := map[string]bool{
+		"functions": len(t.Functions) > 0, "ranks": len(t.Ranks) > 0, "hosts": len(t.Hosts) > 0,
+		"chance": t.Chance > 0, "link": len(t.Link) > 0, "period": t.PeriodSeconds > 0, "count": t.Count > 0,
+		"to": t.ToSeconds > 0, "factor": t.Factor > 0, "extra": t.Extra != nil, "value": t.Value != nil,
+		"effect": t.Factor > 0 || t.Extra != nil || t.Value != nil,
+	}
+	for _, want := range wants {
+		if given[want] {
+			continue
+		}
+		if want == "effect" {
+			want = "factor, extra or value"
+		}
+		bad.add("%s needs %s", t.Kind, want)
+	}
+	for _, o := range ofOne {
+		if given[o.key] && t.Kind != o.of {
+			bad.add("%s is for %s", o.key, o.of)
+		}
+	}
+	effects := 0
+	for _, e := range []string{"factor", "extra", "value"} {
+		if given[e] {
+			effects++
+		}
+	}
+	if effects > 1 {
+		bad.add("only one of factor, extra and value can be given")
+	}
+	bad.checkPlace(t, p)
+	bad.checkNumbers(t)
+	return bad.err()
+}
+
+func (l *problems) checkPlace(t *Trouble, p *Program) {
+	if t.Kind == SlowLink {
+		if len(t.Link) != 0 && (len(t.Link) != 2 || t.Link[0] == t.Link[1]) {
+			l.add("link = %v, wants two different ranks", t.Link)
+		}
+		if len(t.Ranks) > 0 || len(t.Hosts) > 0 || len(t.Functions) > 0 {
+			l.add("slow-link says where with link, not with ranks, hosts or functions")
+		}
+	}
+	for _, r := range slices.Concat(t.Ranks, t.Link) {
+		if r < 0 || r >= p.Ranks {
+			l.add("%s has no rank %d; it has 0 to %d", p.Name, r, p.Ranks-1)
+		}
+	}
+	for _, h := range t.Hosts {
+		if !slices.Contains(p.Hosts[:p.used()], h) {
+			l.add("%s has no rank on a host %q", p.Name, h)
+		}
+	}
+	for _, key := range t.Functions {
+		if _, ok := p.Functions[key]; !ok {
+			l.add("%s has no function %q", p.Name, key)
+		}
+	}
+	hasCounter := func(c Counter) bool { return c.Name == t.Counter }
+	if t.Counter != "" && !slices.ContainsFunc(p.Counters, hasCounter) {
+		l.add("%s has no counter %q", p.Name, t.Counter)
+	}
+	if t.Counter == "" && t.Reading != 0 {
+		l.add("reading = %v needs a counter", t.Reading)
+	}
+}
+
+func (l *problems) checkNumbers(t *Trouble) {
+	l.inRange("from", t.FromSeconds*1e6)
+	l.inRange("to", t.ToSeconds*1e6)
+	l.inRange("period", t.PeriodSeconds*1e6)
+	l.inRange("factor", t.Factor)
+	l.inRange("reading", t.Reading)
+	if t.FromSeconds < 0 || t.ToSeconds != 0 && t.ToSeconds <= t.FromSeconds {
+		l.add("from = %v, to = %v: to comes after from, and from is not negative", t.FromSeconds, t.ToSeconds)
+	}
+	if t.Factor < 0 || !(t.Chance >= 0 && t.Chance <= 1) || t.Count < 0 || t.PeriodSeconds < 0 {
+		l.add("factor, count and period cannot be negative, and chance is from 0 to 1")
+	}
+	if t.PeriodSeconds > 0 && t.PeriodSeconds < shortest {
+		l.add("period = %v is below %v", t.PeriodSeconds, shortest)
+	}
+	for _, e := range []struct {
+		key string
+		d   *Distribution
+	}{{"extra", t.Extra}, {"value", t.Value}} {
+		if e.d == nil {
+			continue
+		}
+		l.in(e.key, e.d.check(true))
+		if e.d.IsZero() {
+			l.add("%s is empty, wants a distribution such as { fixed = 5000 }", e.key)
+		}
+	}
+}
