@@ -10,7 +10,7 @@ TOOL    := go tool -modfile=tools/go.mod
 T       ?= 30s
 N       ?= 6
 
-.PHONY: check help build demo test fmt fmt-check vet lint tidy-check layers docs docs-check fuzz bench bench-compare clean
+.PHONY: check help build demo test fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz bench bench-compare clean
 
 check: fmt-check vet layers docs-check tidy-check lint ## everything but the tests: format, vet, layers, docs, modules, lint
 
@@ -20,8 +20,8 @@ help: ## list the targets
 build: ## bin/chimbuko, with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 
-demo: build ## a recorded program runs again, is analysed live, and its anomalies are explained
-	scripts/demo
+demo: build ## a minute with a simulated program: it is analysed while it runs, and its troubles are found
+	bin/chimbuko demo
 
 test: ## all tests with the race detector; the last line counts them
 	scripts/test-setup
@@ -55,6 +55,10 @@ docs-check:
 	go run ./cmd/chimbuko help-markdown > "$$new"; \
 	diff -u docs/cli.md "$$new" || { echo "docs/cli.md is out of date, run make docs" >&2; exit 1; }
 
+quality: ## docs/quality.md: how well each detector finds what was planted; takes minutes
+	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
+	go run ./internal/quality/table | tee "$$new"; cat "$$new" > docs/quality.md
+
 fuzz: ## every fuzz target for T (make fuzz T=5m)
 	scripts/fuzz $(T)
 
@@ -67,4 +71,4 @@ bench-compare: ## bench/new.txt against bench/baseline.txt
 	$(TOOL) benchstat bench/baseline.txt bench/new.txt
 
 clean: ## remove what the other targets made, but not the Python environment
-	rm -rf bin demo-run bench/new.txt
+	rm -rf bin chimbuko-demo bench/new.txt

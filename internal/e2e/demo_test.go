@@ -1,0 +1,396 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// demoScenario is a small program of two hosts in which a function hangs now and
+// then, so much that nobody could miss it.
+const demoScenario = `
+name = "small"
+text = "a small program for tests"
+steps = 30
+iterations = 20
+
+[[program]]
+name = "small"
+ranks = 4
+hosts = ["left", "right"]
+body = ["work"]
+
+[program.functions]
+work = { time = { normal = [300, 20] }, calls = ["20 compute", "MPI_Allreduce()"] }
+compute = { time = { lognormal = [400, 0.05] } }
+"MPI_Allreduce()" = { kind = "collective", time = { normal = [30, 3] } }
+
+[[trouble]]
+name = "hanging"
+kind = "burst"
+ranks = [3]
+functions = ["compute"]
+from = 1.5
+count = 5
+value = { uniform = [50_000, 90_000] }
+`
+
+// never is a trouble that begins when the program has long ended.
+const never = `
+[[trouble]]
+name = "never"
+kind = "burst"
+ranks = [0]
+functions = ["compute"]
+from = 3000
+count = 5
+value = { fixed = 50_000 }
+`
+
+// demonstration is a demo with a directory for temporary files of its own, by which
+// all its processes are known.
+type demonstration struct {
+	*process
+	temporary string
+}
+
+// demonstrate starts a demo of a scenario.
+func demonstrate(t testing.TB, scenario string, args ...string) *demonstration {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "scenario.toml")
+	if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &demonstration{temporary: filepath.Join(dir, "temporary")}
+	if err := os.Mkdir(d.temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"demo", "--scenario", file}, args...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), lifetime)
+	p := &process{t: t, name: "demo", ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, program, args...)
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+d.temporary)
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout.create(t), p.stderr.create(t)
+	if err := p.cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	d.process = p
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // tests look at the state
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-p.ended
+		for pid := range d.alive(t) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the test has failed already
+		}
+		if t.Failed() {
+			t.Logf("%s\n%s%s", strings.Join(args, " "), tail(p.stdout.String()), tail(p.stderr.String()))
+		}
+	})
+	return d
+}
+
+// alive are the processes of a demo but for itself, with their command lines. They
+// have its directory for temporary files, or one within, in their environment.
+func (d *demonstration) alive(t testing.TB) map[int]string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[int]string)
+	for _, dir := range all {
+		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // it is a number
+		if err != nil || !bytes.Contains(environ, []byte("TMPDIR="+d.temporary)) || pid == d.cmd.Process.Pid {
+			continue // it has ended, is somebody else's or not ours
+		}
+		command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err == nil {
+			found[pid] = strings.ReplaceAll(string(command), "\x00", " ")
+		}
+	}
+	return found
+}
+
+// nothingIsLeft fails if the demo, which has ended, left processes or files.
+func (d *demonstration) nothingIsLeft() {
+	d.t.Helper()
+	if left := d.alive(d.t); len(left) > 0 {
+		d.t.Errorf("processes are left: %v", left)
+	}
+	err := filepath.WalkDir(d.temporary, func(path string, _ fs.DirEntry, err error) error {
+		if path != d.temporary {
+			d.t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Error(err)
+	}
+}
+
+// shows waits until the demo has written something that matches.
+func (d *demonstration) shows(pattern string) {
+	d.t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	eventually(d.t, "the demo shows "+pattern, func() error {
+		text := d.stdout.String()
+		if wanted.MatchString(text) {
+			return nil
+		}
+		if !d.running() && !wanted.MatchString(d.stdout.String()) {
+			d.t.Fatalf("the demo ended and did not show %s", pattern)
+		}
+		return errors.New("not yet")
+	})
+}
+
+// appears waits until there is a file in the directory of the demo.
+func (d *demonstration) appears(path string) {
+	d.t.Helper()
+	eventually(d.t, path+" appears", func() error {
+		found, err := filepath.Glob(filepath.Join(d.temporary, "chimbuko-demo-*", path))
+		if err == nil && len(found) == 0 {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+func TestADemoFindsWhatWasPlanted(t *testing.T) {
+	t.Parallel()
+	d := demonstrate(t, demoScenario, "--duration", "8s")
+	d.succeed()
+	d.nothingIsLeft()
+	text := d.stdout.String()
+	says(t, text, "A small program for tests", "four ranks of two hosts", "One trouble planted", "HTTP is at http://127.0.0.1:",
+		"What the analysis found by itself", "What was planted", "--keep")
+	for _, pattern := range []string{
+		`(?m)^\+\d\.\d s  burst  right: 3  hanging$`,
+		`(?m)^ +\d+ of 8 s  \d+ steps, [\d.]+ k events \([\d., k]+/s\), [\d.]+ k calls, [\d,]+ anomalies$`,
+		`(?m)lost at \+\d\.\d s by rank 3 on right: compute$`,
+		`(?m)^\d+\.\d ms +\d+ +\+\d\.\d s +right +3 +compute$`,
+		`(?m)^yes +\d\.\d s +5 of 5 +burst +right: 3 +hanging$`,
+	} {
+		if !regexp.MustCompile(pattern).MatchString(text) {
+			t.Errorf("nothing like %s is shown", pattern)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if n := len([]rune(line)); n > 81 || strings.ContainsRune(line, '\x1b') {
+			t.Errorf("not for a file, or too long: %q", line)
+		}
+	}
+}
+
+func TestADemoOfAllThatIsBuiltInComesToItsEnd(t *testing.T) {
+	t.Parallel()
+	stdout, stderr, code := run(t, "demo", "--duration", "6s", "--ranks", "8")
+	says(t, stdout, "What was planted")
+	if missed := regexp.MustCompile(`(?m)^NO `).MatchString(stdout); missed != (code == 1) || code > 1 {
+		t.Errorf("exit code %d after\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestADemoFailsWhenItDoesNotFindSomething(t *testing.T) {
+	t.Parallel()
+	d := demonstrate(t, demoScenario+never, "--duration", "6s")
+	if code := d.wait(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	says(t, d.stderr.String(), "not all planted troubles were found; missing: never")
+	d.nothingIsLeft()
+}
+
+func TestAnInterruptedDemoLeavesNothingBehind(t *testing.T) {
+	f := func(when string, signal syscall.Signal, wait func(d *demonstration)) {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			d := demonstrate(t, demoScenario, "--duration", "6s")
+			wait(d)
+			d.signal(signal)
+			code := d.wait()
+			if early := code == -1 && d.stdout.String() == ""; code != 1 && !early { // before it could say what to do with signals
+				t.Errorf("exit code %d", code)
+			}
+			if code == 1 {
+				says(t, d.stderr.String(), "the demo was interrupted", "nothing is left behind")
+			}
+			d.nothingIsLeft()
+		})
+	}
+	f("at once", syscall.SIGINT, func(*demonstration) {})
+	f("when its directory is there", syscall.SIGINT, func(d *demonstration) { d.appears("") })
+	f("when a process starts", syscall.SIGTERM, func(d *demonstration) { d.appears("logs/serve.log") })
+	f("when the services start", syscall.SIGINT, func(d *demonstration) { d.appears("run") })
+	f("when the program starts", syscall.SIGINT, func(d *demonstration) { d.appears("traces/truth.jsonl") })
+	f("in the middle", syscall.SIGINT, func(d *demonstration) { d.shows(`\d steps`) })
+	f("when the terminal is closed", syscall.SIGHUP, func(d *demonstration) { d.appears("traces/right/*.bp") })
+	f("in the end", syscall.SIGINT, func(d *demonstration) { d.shows("the program has ended") })
+}
+
+func TestADemoInterruptedTwiceLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	d := demonstrate(t, demoScenario, "--duration", "6s")
+	d.shows("the program starts")
+	for range 3 {
+		d.signal(syscall.SIGINT)
+	}
+	d.wait()
+	d.nothingIsLeft()
+}
+
+func TestADemoEndsWhenAProcessOfItDies(t *testing.T) {
+	f := func(command, part, named string) {
+		t.Run(named, func(t *testing.T) {
+			t.Parallel()
+			d := demonstrate(t, demoScenario, "--duration", "20s")
+			d.appears("traces/right/*.bp") // all are there then
+			killed := 0
+			for pid, line := range d.alive(t) {
+				if strings.Contains(line, part) {
+					killed = pid
+				}
+			}
+			if err := syscall.Kill(killed, syscall.SIGKILL); killed == 0 || err != nil {
+				t.Fatalf("%s is none of %v: %v", part, d.alive(t), err)
+			}
+			if code := d.wait(); code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			says(t, d.stderr.String(), fmt.Sprintf("%s (chimbuko %s, process %d) ended: killed (signal: killed)", named, command, killed),
+				"its log ends with", "All processes have ended")
+			d.nothingIsLeft()
+		})
+	}
+	f("serve", " serve --out ", "the process of the services")
+	f("ad", " --node left ", "the analyser of left")
+	f("simulate", " simulate --scenario ", "the simulated program")
+}
+
+func TestProcessesOfADemoThatIsKilledEnd(t *testing.T) {
+	t.Parallel()
+	d := demonstrate(t, demoScenario, "--duration", "60s")
+	d.shows("the program starts")
+	if all := d.alive(t); len(all) != 4 {
+		t.Errorf("not services, two analysers and a program, but %v", slices.Collect(maps.Values(all)))
+	}
+	d.kill()
+	eventually(t, "all of them end", func() error {
+		if left := d.alive(t); len(left) > 0 {
+			return fmt.Errorf("%v are left", left)
+		}
+		return nil
+	})
+}
+
+func TestADemoWhoseReaderGoesAwayLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program, "demo", "--duration", "60s")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	if err := stdout.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left: %v", left, err)
+	}
+}
+
+func TestADemoThatIsKeptCanBeAskedAndReplaced(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "kept *[1]") // as a name, not a pattern
+	first := demonstrate(t, demoScenario, "--duration", "5s", "--out", out)
+	first.shows("the program starts")
+	_, stderr, code := run(t, "demo", "--out", out)
+	if code != 1 {
+		t.Errorf("a second demo in the same directory: exit code %d", code)
+	}
+	says(t, stderr, "a demo goes on there", "--out")
+	first.succeed()
+	first.nothingIsLeft()
+	asked := regexp.MustCompile(`(?m)^chimbuko event .* (\d+:\d+:\d+)$`).FindStringSubmatch(first.stdout.String())
+	if asked == nil {
+		t.Fatal("no event is named")
+	}
+	says(t, must(t, "event", filepath.Join(out, "run"), asked[1]), "MPI_Allreduce()")
+	says(t, must(t, "eval", filepath.Join(out, "run"), filepath.Join(out, "traces")), "hanging")
+	for _, name := range []string{"serve", "simulate", "ad-left", "ad-right"} {
+		if _, err := os.Stat(filepath.Join(out, "logs", name+".log")); err != nil {
+			t.Error(err)
+		}
+	}
+
+	second := demonstrate(t, demoScenario, "--duration", "5s", "--out", out)
+	second.shows("the program starts")
+	second.signal(syscall.SIGINT)
+	second.wait()
+	says(t, second.stderr.String(), "what there is so far is in "+out)
+	second.nothingIsLeft()
+}
+
+func TestADemoDoesNotTouchTheDirectoryOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	precious := filepath.Join(out, "run")
+	if err := os.WriteFile(precious, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := run(t, "demo", "--out", out)
+	says(t, stderr, "not that of a demo; choose another with --out")
+	if text, err := os.ReadFile(precious); code != 1 || err != nil || string(text) != "data" {
+		t.Errorf("exit code %d, %q: %v", code, text, err)
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) != 1 {
+		t.Errorf("%v: %v", entries, err)
+	}
+}
+
+func TestADemoRefusesWhatCannotBe(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, code := run(t, append([]string{"demo"}, args...)...)
+			if code == 0 {
+				t.Error("it succeeded")
+			}
+			says(t, stderr, want)
+		})
+	}
+	f("too short", "--duration", "1s")
+	f("negative", "--ranks", "-1")
+	f("host:port", "--http", "here")
+	f("no scenario \"nothing\" is built in", "--scenario", "nothing")
+	f("no such file", "--scenario", "./nothing.toml")
+	f("unknown command", "a")
+}
