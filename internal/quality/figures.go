@@ -1,0 +1,165 @@
+package quality
+
+import (
+	"fmt"
+	"math"
+)
+
+// figure is a number about a Result that can be claimed.
+type figure struct {
+	name string
+	most bool // what is claimed is that it is no more, otherwise that it is no less
+	// of returns the figure; false: it is not known, or says nothing.
+	of func(*Result) (float64, bool)
+	// claim is from where on the figure is good enough to be claimed.
+	claim float64
+	// slack is what is allowed on top: a share of the figure and a number.
+	share, slack float64
+	digits       int
+}
+
+var figures = []figure{
+	{name: "precision", of: (*Result).precision, claim: 0.5, slack: 0.01, digits: 2},
+	{name: "recall", of: (*Result).recall, claim: 0.8, slack: 0.01, digits: 2},
+	{name: "f1", of: (*Result).f1, claim: 0.7, slack: 0.01, digits: 2},
+	{name: "per_million", most: true, of: (*Result).perMillion, claim: 1000, share: 0.1, slack: 1},
+	{name: "withdrawn", most: true, of: (*Result).withdrawn, claim: 5000, share: 0.1, slack: 1},
+	{name: "troubles", of: (*Result).troubles, claim: 1, digits: 2},
+	{name: "after", most: true, of: (*Result).after, claim: 10, share: 0.1, slack: 0.1, digits: 1},
+	{name: "first_step", most: true, of: (*Result).firstStep, claim: 0.01, share: 0.1, digits: 4},
+	{name: "late_recall", of: (*Result).lateRecall, claim: 0.8, slack: 0.01, digits: 2},
+	{name: "late_other", most: true, of: (*Result).lateOther, claim: 5, slack: 1},
+}
+
+func (r *Result) precision() (float64, bool) {
+	return float64(r.Found) / float64(r.Found+r.Other), r.Planted > 0 && r.Other >= 0 && r.Found+r.Other > 0
+}
+
+func (r *Result) recall() (float64, bool) {
+	return float64(r.Found) / float64(r.Planted), r.Planted > 0
+}
+
+func (r *Result) f1() (float64, bool) {
+	return float64(2*r.Found) / float64(r.Found+r.Planted+r.Other), r.Planted > 0 && r.Other >= 0
+}
+
+func (r *Result) perMillion() (float64, bool) {
+	return 1e6 * float64(r.Other) / float64(r.Normal), r.Other >= 0 && r.Normal > 0
+}
+
+func (r *Result) withdrawn() (float64, bool) {
+	return 1e6 * float64(r.Withdrawn) / float64(r.Normal), r.Withdrawn >= 0 && r.Normal > 0
+}
+
+// seen is how many troubles were found.
+func (r *Result) seen() (n int) {
+	for _, after := range r.After {
+		if !math.IsInf(after, 1) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Result) troubles() (float64, bool) {
+	return float64(r.seen()) / float64(len(r.After)), len(r.After) > 0
+}
+
+func (r *Result) after() (float64, bool) {
+	if len(r.After) == 0 {
+		return 0, false
+	}
+	return median(r.After), true
+}
+
+func (r *Result) firstStep() (float64, bool) {
+	return float64(r.FirstFlags) / float64(r.FirstCalls), r.FirstCalls > 0
+}
+
+func (r *Result) lateRecall() (float64, bool) {
+	if r.Late == nil || r.Late.Found+r.Late.Missed == 0 {
+		return 0, false
+	}
+	return float64(r.Late.Found) / float64(r.Late.Found+r.Late.Missed), true
+}
+
+// lateOther is for one run.
+func (r *Result) lateOther() (float64, bool) {
+	if r.Late == nil {
+		return 0, false
+	}
+	return float64(r.Late.Other) / float64(r.Runs), true
+}
+
+// column is a column of the table.
+type column struct {
+	head, text string
+	// cell returns what stands in the table; empty: nothing is known.
+	cell func(*Result) string
+}
+
+var columns = []column{
+	{"found/planted", "planted calls that are flagged in the end, of all that were to be found", func(r *Result) string {
+		if r.Planted == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d/%d", r.Found, r.Planted)
+	}},
+	{"precision", "found, of all that are found or wrong, in per cent", percent((*Result).precision)},
+	{"recall", "found, of all planted, in per cent", percent((*Result).recall)},
+	{"F1", "harmonic mean of the two, in per cent", percent((*Result).f1)},
+	{"wrong/million", "flags on normal calls, for each million of those: calls that no trouble touched, neither as cause nor as victim, and that are not where and when a trouble lasts", rate((*Result).perMillion)},
+	{"taken back", "flags on normal calls that were raised during the run and withdrawn at its end, for each million of those", rate((*Result).withdrawn)},
+	{"troubles", "troubles that were flagged at all, of all", func(r *Result) string {
+		if len(r.After) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d/%d", r.seen(), len(r.After))
+	}},
+	{"after", "median time from the begin of a trouble, or from the entry of the first call that it touched if that is later, to the exit of the first call flagged because of it, in seconds; one found only at the end of the run counts from there, and `never` means that half of the troubles were not flagged", func(r *Result) string {
+		v, ok := r.after()
+		switch {
+		case !ok:
+			return ""
+		case math.IsInf(v, 1):
+			return "never"
+		}
+		return fmt.Sprintf("%.3f", v)
+	}},
+	{"first step", "flags on normal calls that were raised in the first I/O step, when least is known, of all its calls", func(r *Result) string {
+		if r.FirstCalls <= 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
+	}},
+	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets of which the original's are known", LateStep), func(r *Result) string {
+		if r.Late == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d/%d/%d", r.Late.Found, r.Late.Missed, r.Late.Other)
+	}},
+}
+
+// percent rounds down, so that 100 is all.
+func percent(of func(*Result) (float64, bool)) func(*Result) string {
+	return func(r *Result) string {
+		v, ok := of(r)
+		if !ok {
+			return ""
+		}
+		return fmt.Sprintf("%.1f", math.Floor(1000*v+1e-9)/10)
+	}
+}
+
+func rate(of func(*Result) (float64, bool)) func(*Result) string {
+	return func(r *Result) string {
+		v, ok := of(r)
+		switch {
+		case !ok:
+			return ""
+		case v == 0 || v >= 10:
+			return fmt.Sprintf("%.0f", v)
+		}
+		return fmt.Sprintf("%.1f", max(v, 0.1))
+	}
+}
