@@ -152,11 +152,14 @@ func (g *generator) take(data []byte) error {
 }
 
 // benchServer is a server as chimbuko serve runs it, on a bus of its own.
-func benchServer(b *testing.B) (*bus.Server, *Server) {
+func benchServer(b *testing.B) (*bus.Server, *Server) { return serverOf(b, 1<<20) }
+
+// serverOf returns a server of a run with so many ranks.
+func serverOf(b *testing.B, ranks int) (*bus.Server, *Server) {
 	b.Helper()
 	nats := startBus(b)
 	dir := b.TempDir()
-	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: 1 << 20}, openIndex(b, filepath.Join(dir, "functions")), 1)
+	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: ranks}, openIndex(b, filepath.Join(dir, "functions")), 1)
 	if err != nil {
 		b.Fatal(err)
 	}

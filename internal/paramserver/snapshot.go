@@ -27,7 +27,9 @@ type exchangeKey struct{ session, number uint64 }
 func (s *State) snapshot() *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := &protocol.Snapshot{Version: protocol.Version, Run: s.cfg.Run, Live: s.live.AppendBinary(nil), Phase: s.phase, Frozen: s.cfg.Frozen}
+	live := s.live.AppendBinary(make([]byte, 0, s.liveSize))
+	s.liveSize = len(live) + len(live)/4 // it grows
+	m := &protocol.Snapshot{Version: protocol.Version, Run: s.cfg.Run, Live: live, Phase: s.phase, Frozen: s.cfg.Frozen}
 	if !s.stopping.IsZero() {
 		m.Stopping = s.stopping.UnixNano()
 	}

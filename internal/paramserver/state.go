@@ -67,6 +67,7 @@ type State struct {
 	ranks     map[rankKey]*rankState
 	nodes     map[string]*node
 	live      *summary.Live
+	liveSize  int                                 // room for its next encoding
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	phase     protocol.Phase
 	announced protocol.Phase // the newest that is durable
