@@ -7,8 +7,8 @@ type note struct {
 	entry, bytes int64
 	row          uint32
 	hits         []hit
-	excess       int64 // by which it waits longer for its threads
-	blame        outcome
+	excess       int64   // by which it waits longer for its threads
+	blame        outcome // because of which trouble and rank
 }
 
 // hit is how much longer a call is because of a trouble.
