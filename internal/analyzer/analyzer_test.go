@@ -277,7 +277,9 @@ func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
 
 func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
 	for _, samples := range []int{1, 30, 1 << 30} {
-		a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.MinSamples = samples })
+		a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+			c.Outlier.MinSamples, c.SkipFirst = samples, false
+		})
 		calls, learned := uint64(0), uint64(0)
 		for i, f := range a.Functions {
 			calls += f.Exclusive.Count()
@@ -299,7 +301,7 @@ func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze = loaded, true })
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze, c.SkipFirst = loaded, true, false })
 	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
 		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
 	}

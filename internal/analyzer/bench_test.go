@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 	"github.com/chimbuko/chimbuko/internal/tau"
@@ -83,5 +84,35 @@ func decode(b *testing.B, inputs []analyzer.Input) {
 			b.Fatal(err)
 		}
 		r.Close()
+	}
+}
+
+// BenchmarkDetectors prints how long an analysis takes with the default detector,
+// compared with hbos: x-hbos. They run in turns.
+func BenchmarkDetectors(b *testing.B) {
+	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
+		b.Run(run, func(b *testing.B) {
+			var inputs []analyzer.Input
+			for _, path := range tracetest.Large(b, run) {
+				inputs = append(inputs, analyzer.Input{Path: path})
+			}
+			took := make(map[outlier.Algorithm]time.Duration)
+			for b.Loop() {
+				for _, detector := range []outlier.Algorithm{outlier.Default().Algorithm, outlier.HBOS} {
+					start := time.Now()
+					dir, err := rundir.Create(b.TempDir(), false)
+					if err != nil {
+						b.Fatal(err)
+					}
+					cfg := analyzer.Default()
+					cfg.Outlier.Algorithm, cfg.SpoolDir = detector, dir.Spool()
+					if _, err := analyzer.New(cfg, dir, nil).Run(b.Context(), inputs); err != nil {
+						b.Fatal(err)
+					}
+					took[detector] += time.Since(start)
+				}
+			}
+			b.ReportMetric(took[outlier.Default().Algorithm].Seconds()/took[outlier.HBOS].Seconds(), "x-hbos")
+		})
 	}
 }

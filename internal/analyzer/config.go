@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -52,11 +53,16 @@ type Config struct {
 
 // Default returns the usual settings.
 func Default() Config {
+	usual := outlier.Default()
+	usual.SlowOnly = waits
 	return Config{
-		Outlier: outlier.Default(), Window: 10, Passes: 1, Review: true,
+		Outlier: usual, SkipFirst: true, Window: 10, Passes: 1, Review: true,
 		Workers: runtime.GOMAXPROCS(0), KeepOpen: 64, StatePrefix: "monitoring: ",
 	}
 }
+
+// waits tells functions that only wait for others.
+func waits(name string) bool { return provenance.WaitOf(name) != provenance.NoWait }
 
 // Validate says all that is wrong with the settings.
 func (c Config) Validate() error {

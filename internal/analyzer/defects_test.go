@@ -380,7 +380,7 @@ func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
 		long.step()
 	}
 	long.setRank(1)
-	a := analyse(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples = 150 })
+	a := analyse(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples, c.SkipFirst = 150, false })
 	var got []string
 	for _, r := range a.records(t, "anomalies") {
 		got = append(got, fmt.Sprintf("%s %s %d", r.Func, r.Status, r.RuntimeExclusive))

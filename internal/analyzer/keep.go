@@ -155,21 +155,25 @@ func (r *rank) provisional(c *provenance.Capture) {
 		return
 	}
 	f := r.slot(c.Call().Func)
-	record := r.record(f, c)
 	if c.Kind == provenance.Typical {
-		r.normal = append(r.normal, record)
+		r.normal = append(r.normal, r.typical(f, c))
 		return
 	}
-	record.Status = provenance.Provisional
-	r.anomalies = append(r.anomalies, record)
+	r.anomalies = append(r.anomalies, r.anomaly(f, c, provenance.Provisional))
 }
 
-// record makes the record of a capture, by the model that it was judged by.
-func (r *rank) record(f *localFunc, c *provenance.Capture) *provenance.Record {
+// typical makes the record of an execution that is kept to compare with.
+func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
+	return provenance.NewRecord(c, r, f.model.params())
+}
+
+// anomaly makes the record of an anomaly, by the model that it was judged by.
+func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
 	record := provenance.NewRecord(c, r, f.model.params())
-	if c.Kind != provenance.Typical {
-		record.LostTime = trace.Micros(max(0, r.timeOf(c)-int64(f.function.model.model.Hist.Quantile(0.5))))
-	}
+	time := r.timeOf(c)
+	record.LostTime = trace.Micros(max(0, time-int64(f.function.model.model.Hist.Quantile(0.5))))
+	d := f.model.judge.Describe(time)
+	record.Explain(&d, status)
 	return record
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // modelMagic begins a file of models; its number is the version.
-const modelMagic = "chimbuko models 2\n"
+const modelMagic = "chimbuko models 3\n"
 
 // ErrModels marks bytes that are no encoded models.
 var ErrModels = errors.New("these are no models of chimbuko")
@@ -61,6 +61,7 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 		if f.model.model, b, err = outlier.ReadModel(b[length:]); err != nil {
 			return nil, fmt.Errorf("%w: function %q: %w", ErrModels, f.Name, err)
 		}
+		f.model.model.Times.Reset() // those of another run
 		m.touch(f.model)
 	}
 	if !ok || len(b) > 0 {

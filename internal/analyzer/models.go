@@ -1,8 +1,10 @@
 package analyzer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
@@ -121,6 +123,31 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 		return m.rules.NewJudge(f.Name, &f.model.model)
 	}
 	return f.model.judge
+}
+
+// Changes returns the functions whose usual time has changed, by program and name.
+func (m *Models) Changes() []summary.Change {
+	changes := []summary.Change{}
+	for _, f := range m.functions {
+		if c, ok := f.change(); ok && !f.ignored {
+			changes = append(changes, c)
+		}
+	}
+	slices.SortFunc(changes, func(a, b summary.Change) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Function, b.Function))
+	})
+	return changes
+}
+
+func (f *Function) change() (summary.Change, bool) {
+	s, ok := f.model.model.Shift()
+	kind := "shift"
+	if s.Drift {
+		kind = "drift"
+	}
+	return summary.Change{
+		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Micros(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
+	}, ok
 }
 
 // ADModels returns the models of all functions, in order of their numbers.

@@ -217,7 +217,7 @@ func (r *rank) learn(profile bool) {
 				c.Label = callstack.Normal
 				continue
 			}
-			f.delta.Learn(r.time(c))
+			f.delta.Learn(r.time(c), int64(c.Exit))
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (v *review) judge(c *provenance.Capture) {
 		}
 		c.Score = score
 		v.counts.Typical++
-		v.typical = append(v.typical, v.rank.record(f, c))
+		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
 	case verdict != outlier.Outlier && c.Kind != provenance.Anomaly:
 		v.counts.Dropped++
@@ -156,8 +156,7 @@ func (v *review) judge(c *provenance.Capture) {
 	}
 	c.Score = score
 	c.Mark(status != provenance.Withdrawn)
-	r := v.rank.record(f, c)
-	r.Status = status
+	r := v.rank.anomaly(f, c, status)
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
 		v.counts.Anomalies++
@@ -216,7 +215,7 @@ func (a *Analyzer) result(reviews map[*rank]*review) *Result {
 	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
 		return a.models.functions[i].model.model.Hist.Quantile(0.5)
 	})}
-	res.Totals = a.totals
+	res.Totals, res.Changes = a.totals, a.models.Changes()
 	counters := make(map[functionKey]*summary.Counter)
 	for _, s := range a.sources {
 		res.Tally.Merge(&s.tally)

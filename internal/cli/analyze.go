@@ -38,6 +38,18 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1: judge while reading and review at the end; 2: learn all first, then judge")
 }
 
+// load applies the settings of file and environment, and returns where each came
+// from. Two passes judge all calls by the whole run, so that nothing is forgotten
+// unless it is asked for.
+func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
+	origin, err = a.detectFlags.load(fs, env)
+	if a.passes == 2 && !fs.Changed("half-life") {
+		a.halfLife = 0
+		origin["half-life"] = "default with --passes 2"
+	}
+	return origin, err
+}
+
 // configure turns the flags into a configuration; all that is wrong with them
 // is one error.
 func (a *analyzeFlags) configure() (analyzer.Config, error) {
@@ -197,15 +209,16 @@ type runSummary struct {
 	Name     string            `json:"name,omitempty"`  // of the run in the store
 	Online   bool              `json:"online,omitempty"`
 
-	Totals      totals         `json:"totals"`
-	Review      summary.Review `json:"review"`
-	TraceBytes  int64          `json:"trace_bytes"`
-	RecordBytes int64          `json:"record_bytes"`
-	Reduction   float64        `json:"reduction"` // trace bytes for each byte kept
-	EventRate   float64        `json:"events_per_second"`
-	Top         []topFunction  `json:"top_functions"`
-	Notes       []noteInfo     `json:"notes"`
-	Broken      []string       `json:"broken,omitempty"`
+	Totals      totals           `json:"totals"`
+	Review      summary.Review   `json:"review"`
+	TraceBytes  int64            `json:"trace_bytes"`
+	RecordBytes int64            `json:"record_bytes"`
+	Reduction   float64          `json:"reduction"` // trace bytes for each byte kept
+	EventRate   float64          `json:"events_per_second"`
+	Top         []topFunction    `json:"top_functions"`
+	Changes     []summary.Change `json:"changes"`
+	Notes       []noteInfo       `json:"notes"`
+	Broken      []string         `json:"broken,omitempty"`
 }
 
 type totals struct {
@@ -233,7 +246,7 @@ func (s *runSummary) finish(res *summary.Outcome) {
 	s.State = provdb.Finished
 	s.Seconds = time.Since(s.Started).Seconds()
 	s.Totals = totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
-	s.Review = res.Review
+	s.Review, s.Changes = res.Review, res.Changes
 	s.EventRate = float64(res.Totals.Events) / s.Seconds
 	s.Top, s.Notes = []topFunction{}, append([]noteInfo{}, notes(&res.Tally)...)
 	worst := slices.Clone(res.Functions)

@@ -28,6 +28,7 @@ func (s *runSummary) print(w io.Writer, out string) {
 	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
 		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
 	s.printTop(w)
+	s.printChanges(w)
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
 	}
@@ -54,6 +55,21 @@ func (s *runSummary) printTop(w io.Writer) {
 	}
 	_ = t.Flush() // errors stick to w
 	fmt.Fprintf(w, "\nTimes count from the first anomaly, at %s.\n", utc(begin))
+}
+
+// printChanges tells which functions usually take another time than before.
+func (s *runSummary) printChanges(w io.Writer) {
+	for i, c := range s.Changes {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		how := "takes"
+		if c.Kind == "drift" {
+			how = "has come to take"
+		}
+		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s (%s calls)\n", oneLine(c.Function), how,
+			microsText(c.After), microsText(c.Before), utc(int64(c.Since)), grouped(int64(c.Calls)))
+	}
 }
 
 // microsText writes a time in a unit that suits it.

@@ -18,6 +18,7 @@ import (
 // anomalyFlags choose executions.
 type anomalyFlags struct {
 	function, host, ranks, steps string
+	kinds                        []string
 	since, until, severity, lost string
 	score                        float64
 	normal, withdrawn            bool
@@ -27,6 +28,7 @@ type anomalyFlags struct {
 
 func (a *anomalyFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&a.function, "func", "", "pattern of function names, with * and ?")
+	f.StringSliceVar(&a.kinds, "kind", nil, "kinds: slow, fast, comm-wait or gpu; several with commas")
 	f.StringVar(&a.host, "host", "", "pattern of host names")
 	f.StringVar(&a.ranks, "rank", "", "ranks, as in 0,4-7")
 	f.StringVar(&a.steps, "step", "", "I/O steps from:to, both included; one side may be left out")
@@ -45,7 +47,7 @@ func (a *anomalyFlags) register(f *pflag.FlagSet) {
 // filter turns the flags into a filter.
 func (a *anomalyFlags) filter() (question.Filter, error) {
 	f := question.Filter{
-		Normal: a.normal, Function: a.function, Host: a.host, Score: a.score, Withdrawn: a.withdrawn,
+		Normal: a.normal, Function: a.function, Kinds: a.kinds, Host: a.host, Score: a.score, Withdrawn: a.withdrawn,
 		Order: a.order, Limit: a.limit, Offset: a.offset,
 	}
 	if a.limit < 0 || a.offset < 0 {
@@ -149,6 +151,7 @@ func newAnomaliesCmd(env *Env) *cobra.Command {
 		Long: `List the anomalies of a run. Without filters these are the most severe ones.
 chimbuko event RUN ID explains one of them.` + whereHelp,
 		Example: `  chimbuko anomalies run --func 'MPI_*' --rank 0-3 --min-severity 10ms
+  chimbuko anomalies run --kind slow,gpu --order lost
   chimbuko anomalies run --since 60s --until 90s --order time --limit 100
   chimbuko anomalies run --host 'nid0012*' --format csv > anomalies.csv`,
 		Args: args(cobra.ExactArgs(1)),

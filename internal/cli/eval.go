@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/recordfile"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/truth"
 )
 
@@ -94,7 +95,7 @@ func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float
 		if err != nil {
 			return 0, fmt.Errorf("%s is not the directory of an analysed run: %w", run, err)
 		}
-		if calls, err = callsIn(info); err != nil {
+		if calls, err = addChanges(flags, info); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
 		}
 		for step, err := range recordfile.Steps(ctx, run, nil) {
@@ -122,7 +123,7 @@ func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float
 	if err != nil {
 		return 0, err
 	}
-	if calls, err = callsIn(a.Run.Info); err != nil {
+	if calls, err = addChanges(flags, a.Run.Info); err != nil {
 		return 0, fmt.Errorf("%s: run %s: %w", run, a.Run.Name, err)
 	}
 	for doc, err := range a.Documents(ctx, "anomalies") {
@@ -147,10 +148,12 @@ func onlyFiles(run string) bool {
 	return errFiles == nil && errStore != nil
 }
 
-// callsIn returns how many calls were analysed, from the text of run.json.
-func callsIn(text []byte) (float64, error) {
+// addChanges adds the lasting changes that the text of run.json tells of, and
+// returns how many calls were analysed.
+func addChanges(flags *truth.Matcher, text []byte) (calls float64, err error) {
 	var info struct {
-		Totals struct {
+		Changes []summary.Change `json:"changes"`
+		Totals  struct {
 			Calls *float64 `json:"calls"`
 		} `json:"totals"`
 	}
@@ -164,6 +167,9 @@ func callsIn(text []byte) (float64, error) {
 		return 0, errors.New("no totals.calls, the number of calls that were analysed")
 	case *info.Totals.Calls < 0:
 		return 0, fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
+	}
+	for _, c := range info.Changes {
+		flags.AddChange(c.Program, c.Function, c.Since, truth.AtEnd)
 	}
 	return *info.Totals.Calls, nil
 }

@@ -2,8 +2,12 @@ package cli_test
 
 import (
 	"cmp"
+	"database/sql"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,13 +32,15 @@ func listed(records []kept, order string) []kept {
 
 // rowOf is a record as `anomalies` lists it.
 func rowOf(k *kept, begin int64) object {
-	status := any(nil)
-	if k.Status != "" {
-		status = k.Status
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
 	}
 	return object{
 		"event_id": k.ID, "at_s": float64(k.Entry-begin) / 1e6, "exclusive_us": k.Exclusive, "inclusive_us": k.Inclusive, "lost_us": k.Lost,
-		"severity": k.Severity, "score": k.Score, "status": status, "io_step": k.IOStep, "program": k.PID, "rank": k.RID, "thread": k.TID,
+		"severity": k.Severity, "score": k.Score, "kind": orNull(k.Kind), "status": orNull(k.Status), "io_step": k.IOStep, "program": k.PID, "rank": k.RID, "thread": k.TID,
 		"host": k.Hostname, "function": k.Func,
 	}
 }
@@ -74,6 +80,10 @@ func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
 	f(and(func(k *kept) bool { return strings.HasPrefix(k.Func, "MPI_") }), "--func", "MPI_*")
 	f(and(func(k *kept) bool { return strings.HasPrefix(k.Func, "table_lookup(") }), "--func", "table?lookup(int)*")
 	f(and(func(k *kept) bool { return strings.Contains(k.Func, "_kernel(") }), "--func", "*_kernel(*")
+	for _, kind := range []string{"slow", "comm-wait", "gpu"} {
+		f(and(func(k *kept) bool { return k.Kind == kind }), "--kind", kind)
+	}
+	f(and(func(k *kept) bool { return k.Kind == "gpu" || k.Kind == "comm-wait" }), "--kind", "gpu,comm-wait", "--order", "time")
 	f(and(func(k *kept) bool { return strings.HasPrefix(k.Hostname, "node") }), "--host", "node?")
 	f(and(func(k *kept) bool { return k.Hostname == "node2" }), "--host", "node2")
 	f(and(func(k *kept) bool { return k.RID == 0 }), "--rank", "0")
@@ -134,6 +144,7 @@ func TestFiltersThatMakeNoSenseAreExplained(t *testing.T) {
 	f(`--min-severity: "1e300" is no time`, "--min-severity", "1e300")
 	f(`--min-lost: "much" is no time`, "--min-lost", "much")
 	f(`order "beauty" is none of lost, score, severity, time`, "--order", "beauty")
+	f(`kind "odd" is none of comm-wait, fast, gpu, slow`, "--kind", "slow,odd")
 	f("cannot be negative", "--limit", "-1")
 	f("cannot be negative", "--offset", "-1")
 	f(`format "xml" is none of`, "--format", "xml")
@@ -173,6 +184,109 @@ func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
 	}
 	same(t, "--format json", must(t, "event", dir, some[0].ID, "--program", fmt.Sprint(some[0].PID), "--format", "json"),
 		must(t, "event", dir, some[0].ID, "--program", fmt.Sprint(some[0].PID), "--json"))
+}
+
+func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
+	dir := analysed(t, "workflow", workflowRun)
+	ends := map[string]string{
+		"confirmed": "; flagged at the time and confirmed at the end", "promoted": "; found only at the end, with all that was learned",
+		"withdrawn": "; flagged at the time, but withdrawn at the end with all that was learned",
+	}
+	told := make(map[string]bool)
+	for _, k := range recordsOf(t, dir) {
+		if k.Normal {
+			if k.Kind != "" || k.Why != "" {
+				t.Errorf("%s is typical, but %q: %s", k.ID, k.Kind, k.Why)
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(k.Func, "(")
+		want := "slow"
+		switch {
+		case k.GPU:
+			want = "gpu"
+		case slices.Contains([]string{"MPI_Recv", "MPI_Wait", "MPI_Waitall", "MPI_Barrier", "MPI_Allreduce", "cudaStreamSynchronize", "cudaDeviceSynchronize"}, name):
+			want = "comm-wait"
+		case k.Lost == 0 && k.Kind == "fast":
+			want = "fast"
+		}
+		if k.Kind != want {
+			t.Errorf("%s of %s is %q, want %q", k.ID, k.Func, k.Kind, want)
+		}
+		if !strings.HasPrefix(k.Why, "took ") || !strings.Contains(k.Why, ", usually ") || !strings.HasSuffix(k.Why, ends[k.Status]) || k.Status == "" {
+			t.Errorf("%s is %s: %s", k.ID, k.Status, k.Why)
+		}
+		if told[k.Kind+k.Status] {
+			continue
+		}
+		told[k.Kind+k.Status] = true
+		text := must(t, "event", dir, k.ID, "--program", fmt.Sprint(k.PID), "--width", "500")
+		if lines := strings.Split(text, "\n"); lines[2] != "  It "+k.Why+"." || !strings.Contains(text, " · kind "+k.Kind+" · ") {
+			t.Errorf("event %s does not begin with its sentence, %s:\n%s", k.ID, k.Why, text)
+		}
+	}
+	if len(told) < 6 {
+		t.Errorf("only %v", told)
+	}
+}
+
+func TestExportsHaveKindAndWhy(t *testing.T) {
+	dir, out := analysed(t, "workflow", workflowRun), t.TempDir()
+	want := make(map[string][2]string)
+	for _, k := range recordsOf(t, dir) {
+		if !k.Normal {
+			want[fmt.Sprint(k.PID, " ", k.ID)] = [2]string{k.Kind, k.Why}
+		}
+	}
+	got := make(map[string][2]string)
+	must(t, "export", dir, out, "--to", "csv")
+	file, err := os.Open(filepath.Join(out, "anomalies.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	lines, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) int { return slices.Index(lines[0], name) }
+	for _, line := range lines[1:] {
+		got[line[at("pid")]+" "+line[at("event_id")]] = [2]string{line[at("kind")], line[at("why")]}
+	}
+	same(t, "csv", got, want)
+
+	clear(got)
+	must(t, "export", dir, out, "--to", "json")
+	var docs []kept
+	readJSON(t, filepath.Join(out, "anomalies.json"), &docs)
+	for _, k := range docs {
+		got[fmt.Sprint(k.PID, " ", k.ID)] = [2]string{k.Kind, k.Why}
+	}
+	same(t, "json", got, want)
+
+	clear(got)
+	must(t, "export", dir, out, "--to", "parquet")
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // of a test
+	rows, err := db.QueryContext(t.Context(), "SELECT pid, event_id, kind, why FROM read_parquet($1)", filepath.Join(out, "anomalies.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }() // Err tells
+	for rows.Next() {
+		var pid, id, kind, why string
+		if err := rows.Scan(&pid, &id, &kind, &why); err != nil {
+			t.Fatal(err)
+		}
+		got[pid+" "+id] = [2]string{kind, why}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "parquet", got, want)
 }
 
 func TestEventExplainsAnExecutionAndListsTheCallsAroundIt(t *testing.T) {

@@ -17,7 +17,7 @@ func oneRank(t *testing.T, rank int) string {
 	t.Helper()
 	return analysed(t, fmt.Sprint("rank", rank), []string{
 		fmt.Sprintf("testdata/traces/ring-monitoring-BP4/tau-metrics-ring-%d.bp", rank),
-		"--algorithm", "copod", "--threshold", "0.3", "--min-samples", "3",
+		"--algorithm", "copod", "--threshold", "0.3", "--min-samples", "3", "--skip-first=false",
 	})
 }
 

@@ -14,11 +14,12 @@ import (
 // sum is what a group of anomalies lost, added up in Go.
 type sum struct {
 	pid, rid                   int64
-	name, path, host           string
+	name, path, host, kind     string
 	lost, anomalies, anomalous int64
 	severity, score            float64
 	first, last                int64
 	ranks, hosts, lostNames    map[string]int64
+	lostFuncs                  map[string]bool
 }
 
 // sumUp groups anomalies by a key.
@@ -29,8 +30,8 @@ func sumUp(records []kept, key func(k *kept) string) []*sum {
 		s := groups[key(k)]
 		if s == nil {
 			s = &sum{
-				pid: k.PID, rid: k.RID, name: k.Func, path: k.path(), host: k.Hostname, first: k.Entry, last: k.Exit, score: k.Score,
-				ranks: map[string]int64{}, hosts: map[string]int64{}, lostNames: map[string]int64{},
+				pid: k.PID, rid: k.RID, name: k.Func, path: k.path(), host: k.Hostname, kind: k.Kind, first: k.Entry, last: k.Exit, score: k.Score,
+				ranks: map[string]int64{}, hosts: map[string]int64{}, lostNames: map[string]int64{}, lostFuncs: map[string]bool{},
 			}
 			groups[key(k)] = s
 		}
@@ -43,6 +44,7 @@ func sumUp(records []kept, key func(k *kept) string) []*sum {
 		s.ranks[fmt.Sprint(k.PID, k.RID)]++
 		s.hosts[k.Hostname]++
 		s.lostNames[k.Func] += k.Lost
+		s.lostFuncs[fmt.Sprint(k.PID, k.Func)] = true
 	}
 	var all []*sum
 	for _, s := range groups {
@@ -122,6 +124,9 @@ func TestTopListsWhatLostMostBySumsOfTheRecords(t *testing.T) {
 		{"path", func(k *kept) string { return fmt.Sprint(k.PID, k.path()) }, func(s *sum, row object) {
 			row["ranks"], row["program"], row["function"], row["call_path"] = len(s.ranks), s.pid, s.name, s.path
 		}, func(s *sum) *sum { s.rid, s.host = 0, ""; return s }},
+		{"kind", func(k *kept) string { return k.Kind }, func(s *sum, row object) {
+			row["functions"], row["ranks"], row["kind"] = len(s.lostFuncs), len(s.ranks), s.kind
+		}, func(s *sum) *sum { s.pid, s.path, s.name, s.rid, s.host = 0, "", "", 0, ""; return s }},
 	} {
 		sums := sumUp(records, top.key)
 		if len(sums) < 2 {
@@ -169,7 +174,7 @@ func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
 	if text := must(t, "top", dir, "--program", "7"); !strings.Contains(text, "(none)") {
 		t.Errorf("a program that is not there: %s", text)
 	}
-	fails(t, 2, []string{"top", dir, "--by", "colour"}, `by "colour" is none of function, host, path, rank`)
+	fails(t, 2, []string{"top", dir, "--by", "colour"}, `by "colour" is none of function, host, kind, path, rank`)
 	fails(t, 2, []string{"top", dir, "--order", "time"}, `order "time" is none of anomalies, lost, score, severity`)
 	fails(t, 2, []string{"top", dir, "--limit", "-1"}, "negative")
 }

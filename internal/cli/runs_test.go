@@ -32,12 +32,12 @@ func TestMain(m *testing.M) {
 // Settings of the runs that are asked, all with records as files as well, which
 // the answers are compared with.
 var (
-	gpuRun      = []string{"testdata/traces/gpu-BP5"}
-	ringRun     = []string{"testdata/traces/ring-monitoring-BP4", "--algorithm", "sstd", "--sigma", "2", "--min-samples", "3"}
+	gpuRun      = []string{"testdata/traces/gpu-BP5", "--algorithm", "hbos", "--skip-first=false"}
+	ringRun     = []string{"testdata/traces/ring-monitoring-BP4", "--algorithm", "sstd", "--sigma", "2", "--min-samples", "3", "--skip-first=false"}
 	workflowRun = []string{
 		"testdata/traces/gpu-BP5", "testdata/traces/ring-monitoring-BP4", "TWO_HOSTS",
 		"--program", "0=*gpu*", "--program", "1=*ring*", "--program", "2=*hosts*",
-		"--algorithm", "sstd", "--sigma", "4", "--min-samples", "3",
+		"--algorithm", "sstd", "--sigma", "4", "--min-samples", "3", "--skip-first=false",
 	}
 )
 
@@ -116,6 +116,8 @@ type kept struct {
 	Severity  float64 `json:"outlier_severity"`
 	Score     float64 `json:"outlier_score"`
 	Status    string
+	Kind      string
+	Why       string
 	IOStep    int64                   `json:"io_step"`
 	GPU       bool                    `json:"is_gpu_event"`
 	Stack     []struct{ Func string } `json:"call_stack"`

@@ -82,6 +82,7 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outcome.Changes = models.Changes()
 	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
 	s.sum.finish(outcome)
 	if err := s.openStream(ctx); err != nil {
@@ -110,7 +111,7 @@ func (s *serveRun) waitForStore(ctx context.Context) error {
 // models are those of the functions that were called, which are judged as the
 // analysers judge.
 func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
-	cfg := outlier.Default()
+	cfg := analyzer.Default().Outlier
 	for _, n := range s.params.Report().Nodes {
 		if json.Unmarshal([]byte(n.Settings), &cfg) == nil {
 			break

@@ -13,18 +13,19 @@ func newTopCmd(env *Env) *cobra.Command {
 	var top question.Top
 	cmd := &cobra.Command{
 		Use:   "top RUN",
-		Short: "functions, ranks, hosts or call paths that lost most to anomalies",
+		Short: "functions, ranks, hosts, call paths or kinds that lost most to anomalies",
 		Long: `List what lost most to anomalies, the worst first. Lost time is how much longer
 than is typical of their function the anomalies took; severity is the sum of their
 exclusive times. Anomalies that were withdrawn at the end of the run do not count.
 Times count from the begin of the run.` + whereHelp,
 		Example: `  chimbuko top run
   chimbuko top run --by rank --order anomalies --limit 20
-  chimbuko top run --by path --format markdown`,
+  chimbuko top run --by path --format markdown
+  chimbuko top run --by kind`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
-	f.StringVar(&top.By, "by", "function", "what is listed: function, rank, host or path")
+	f.StringVar(&top.By, "by", "function", "what is listed: function, rank, host, path or kind (slow, fast, comm-wait, gpu)")
 	f.StringVar(&top.Order, "order", "lost", "what comes first: most lost time, anomalies, severity or score")
 	f.IntVar(&top.Limit, "limit", 10, "rows of the answer")
 	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {

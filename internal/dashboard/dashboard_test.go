@@ -147,6 +147,10 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 		t.Errorf("got %v, want %v, %v", top[0], all[0], err)
 	}
 	f("/top", 10, "function calls anomalous_time_percent")
+	if kinds := f("/top?by=kind&order=anomalies", 4, "lost_us anomalies functions ranks kind worst_function"); kinds != nil && kinds[0]["kind"] == nil {
+		t.Errorf("got %v", kinds)
+	}
+	f("/events?kind=fast&limit=2", 2, "event_id kind status")
 	f("/counters", 3, "counter mean values")
 	f("/counters?name=*2", 1, "counter")
 	f("/metadata?rank=1", 2, "program rank thread io_step name value")

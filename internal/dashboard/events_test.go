@@ -51,6 +51,7 @@ func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
 		"limit=100&normal=true":         {Order: "severity", Normal: true},
 		"limit=1250&withdrawn=1":        {Order: "severity", Withdrawn: true},
 		"limit=5000":                    {Order: "severity"},
+		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
 		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []question.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
 		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
 			Order: "severity", Host: "node001?", Steps: &question.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
@@ -67,7 +68,7 @@ func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
 		}
 		var want []string
 		for _, row := range all {
-			want = append(want, fmt.Sprint(row[9], " ", row[0]))
+			want = append(want, fmt.Sprint(row[10], " ", row[0]))
 		}
 		if got := walk(t, at, query, nil); !slices.Equal(got, want) {
 			t.Errorf("%s: got %d events, want %d, in this order", query, len(got), len(want))

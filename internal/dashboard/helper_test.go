@@ -111,7 +111,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 	records := storetest.Records(n+n/4, 1)
 	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:]}
 	for _, r := range b.Typical {
-		r.Status, r.LostTime = "", 0
+		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
 	}
 	for rank := range 3 {
 		facts := []provenance.Metadata{{RID: records[rank].RID, Descr: "Hostname", Value: "node0000"}, {RID: records[rank].RID, Descr: "CPU_Type", Value: "a \"fast\" one"}}

@@ -213,10 +213,19 @@ func (p *params) steps(name string) *question.Range {
 	return &r
 }
 
+// words reads words with commas between them; nil if not given.
+func (p *params) words(name string) []string {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
 // filter reads what chooses events; its names are those of chimbuko anomalies.
 func (p *params) filter() question.Filter {
 	f := question.Filter{
-		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Host: p.text("host"),
+		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
 		Ranks: p.ranks("rank"), Steps: p.steps("step"), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -30,7 +31,10 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++
 		if status == "confirmed" || status == "promoted" {
-			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"])
+			// The end of the sentence tells whether it was flagged at the time.
+			why := fmt.Sprint(a["why"])
+			why = why[:max(0, strings.LastIndex(why, ";"))]
+			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"], " ", a["kind"], " ", why)
 		}
 	}
 	for _, collection := range []string{"func_stats", "counter_stats", "ad_model"} {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,10 +126,16 @@ func between(from, to trace.Micros) float64 { return float64(to) - float64(from)
 func (p *page) summary() {
 	p.out.WriteString(named(p.Func) + "\n")
 	p.line("")
-	p.text("  ", p.tookText())
-	p.text("  ", p.placeText())
-	if s := p.statusText(); s != "" {
-		p.text("  ", s)
+	if p.Why != "" {
+		p.text("  ", "It "+escaped(p.Why)+".")
+		p.text("  ", p.moreText())
+		p.text("  ", p.placeText())
+	} else {
+		p.text("  ", p.tookText())
+		p.text("  ", p.placeText())
+		if s := p.statusText(); s != "" {
+			p.text("  ", s)
+		}
 	}
 	p.line("")
 	p.text("  ", p.factsText())
@@ -149,6 +156,18 @@ func (p *page) tookText() string {
 		return fmt.Sprintf("It took %s of its own, %s, and %s with the calls inside it.", span(own), typical, span(total))
 	}
 	return fmt.Sprintf("It took %s of its own and %s with the calls inside it. %s", span(own), span(total), sentence(typical))
+}
+
+// moreText adds to Why what was lost, and what part of the time was its own.
+func (p *page) moreText() string {
+	text := "It lost no time against the median."
+	if p.LostTime > 0 {
+		text = "It lost " + span(float64(p.LostTime)) + " against the median."
+	}
+	if p.RuntimeExclusive != p.RuntimeTotal {
+		text += fmt.Sprintf(" Of the %s with the calls inside it %s were its own.", span(float64(p.RuntimeTotal)), span(float64(p.RuntimeExclusive)))
+	}
+	return text
 }
 
 func (p *page) typicalText(own float64) string {
@@ -228,6 +247,9 @@ func (p *page) factsText() string {
 		id = "unknown"
 	}
 	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), score, "severity " + number(p.OutlierSeverity)}
+	if p.Kind != "" {
+		facts = slices.Insert(facts, 1, "kind "+cut(escaped(string(p.Kind)), minWidth/2))
+	}
 	if p.Run != "" {
 		facts = append(facts, "run "+cut(escaped(p.Run), minWidth/2))
 	}

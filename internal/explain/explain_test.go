@@ -26,6 +26,7 @@ var inputs = []struct {
 }{
 	{"cpu", explain.Options{Begin: 1794703326906443, Collection: "anomalies", Run: "heat2d"}},
 	{"gpu", explain.Options{Begin: 1794706447623039, Collection: "anomalies", Run: "gpu"}},
+	{"why", explain.Options{Begin: 1794706447623039, Collection: "anomalies", Run: "gpu"}},
 	{"counters", explain.Options{Collection: "anomalies"}},
 	{"sstd", explain.Options{Begin: 1794703326906443, Collection: "anomalies", Width: 80}},
 	{"original", explain.Options{Collection: "anomalies"}},
@@ -105,6 +106,16 @@ func TestTextKeepsToTheWidth(t *testing.T) {
 			o.Width = width
 			check(t, write(t, read(t, in.name), o), width)
 		}
+	}
+}
+
+func TestTheSentenceOfARecordCannotReachTheTerminal(t *testing.T) {
+	r := read(t, "why")
+	r.Why, r.Kind = "took\x1b[31m 5 ms\n\x00 \xff", "gp\x1bu"
+	text := write(t, r, explain.Options{})
+	check(t, text, explain.DefaultWidth)
+	if !strings.Contains(text, `It took\x1b[31m 5 ms\n\x00 \xff.`) || !strings.Contains(text, `kind gp\x1bu`) {
+		t.Errorf("got\n%s", text)
 	}
 }
 

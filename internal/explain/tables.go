@@ -53,4 +53,4 @@ func (p *page) nodeState() {
 // whole names would take a column of the table.
 const enoughForField = 28
 
-func whole(n uint64) string { return commas(strconv.FormatUint(n, 10), false) }
+func whole(n uint64) string { return provenance.Commas(strconv.FormatUint(n, 10), false) }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/provenance"
 )
 
 // escaped returns s fit for a terminal: what is not printable, and bytes that
@@ -97,55 +99,16 @@ func widest[T any](items []T, f func(*T) string) int {
 	return n
 }
 
-// grouped writes a number without a fraction, and commas between thousands.
-func grouped(v float64) string {
-	if math.Abs(v) >= 1e15 || math.IsNaN(v) {
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	}
-	return commas(strconv.FormatFloat(math.Abs(v), 'f', 0, 64), v <= -0.5)
-}
-
-func commas(digits string, negative bool) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	if negative {
-		return "-" + digits
-	}
-	return digits
-}
+// Numbers and times are written as in the sentences of records.
+func grouped(v float64) string     { return provenance.Grouped(v) }
+func threeDigits(v float64) string { return provenance.ThreeDigits(v) }
+func span(us float64) string       { return provenance.Duration(us) }
 
 func plural(n float64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return grouped(n) + " " + what + "s"
-}
-
-// threeDigits writes a number with three digits, or all before the point.
-func threeDigits(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 99.95 || math.IsNaN(v):
-		return grouped(v)
-	case a >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
-}
-
-// span writes a length of time in a unit that suits it, with three digits.
-func span(us float64) string {
-	switch a := math.Abs(us); {
-	case a < 999.5 && us == math.Trunc(us):
-		return grouped(us) + " us"
-	case a < 999.5:
-		return threeDigits(us) + " us"
-	case a < 999.5e3:
-		return threeDigits(us/1e3) + " ms"
-	case a < 1e15:
-		return threeDigits(us/1e6) + " s"
-	}
-	return strconv.FormatFloat(us/1e6, 'g', 3, 64) + " s"
 }
 
 // seconds writes a time within a run.
@@ -181,7 +144,7 @@ func offsets(greatest float64) func(us float64) string {
 	}
 	return func(us float64) string {
 		whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Abs(us)/by, 'f', decimals, 64), ".")
-		text := commas(whole, us < 0)
+		text := provenance.Commas(whole, us < 0)
 		if us > 0 {
 			text = "+" + text
 		}

@@ -22,14 +22,24 @@ const (
 	SSTD  Algorithm = "sstd"  // too many standard deviations from the mean
 	HBOS  Algorithm = "hbos"  // in a bin of the histogram that is too rare
 	COPOD Algorithm = "copod" // too far out in a tail of the distribution
+	Modal Algorithm = "modal" // in none of the function's usual times and their tails
 )
+
+// Algorithms returns the detectors, the default first.
+func Algorithms() []Algorithm { return []Algorithm{Modal, HBOS, SSTD, COPOD} }
 
 // Config says how to judge.
 type Config struct {
 	Algorithm  Algorithm
 	Sigma      float64 // sstd: standard deviations that are still normal
-	Threshold  float64 // hbos, copod: share of the range of scores that is still normal; 0: DefaultThreshold
+	Threshold  float64 // hbos, copod: share of the range of scores that is still normal; modal: decades of rarity; 0: DefaultThreshold
 	MinSamples int     // executions that must be known before any is judged
+	// HalfLife is after how many microseconds of the run what was learned counts
+	// half; 0: nothing is forgotten. Only modal forgets.
+	HalfLife int64
+	// SlowOnly tells functions, by name, of which only long times are outliers: a
+	// short wait is nobody's trouble. nil: none. Only modal asks.
+	SlowOnly func(name string) bool `json:"-"`
 	// IncludeSelf leaves the judged execution's own contribution in the
 	// model, as the original did, where it helps to hide itself.
 	IncludeSelf bool
@@ -49,7 +59,7 @@ type Override struct {
 
 // Default returns the usual settings.
 func Default() Config {
-	return Config{Algorithm: HBOS, Sigma: 6, MinSamples: 30}
+	return Config{Algorithm: Modal, Sigma: 6, MinSamples: 30, HalfLife: 600e6}
 }
 
 // DefaultThreshold is the threshold of an algorithm that is given none. With
@@ -61,6 +71,8 @@ func DefaultThreshold(a Algorithm) float64 {
 		return 6
 	case COPOD:
 		return 0.72
+	case Modal:
+		return 5
 	}
 	return 0.99
 }
@@ -68,15 +80,26 @@ func DefaultThreshold(a Algorithm) float64 {
 // Validate says all that is wrong with the settings.
 func (c Config) Validate() error {
 	var errs []error
-	if !slices.Contains([]Algorithm{SSTD, HBOS, COPOD}, c.Algorithm) {
-		errs = append(errs, fmt.Errorf("algorithm %q is none of sstd, hbos, copod", c.Algorithm))
+	if !slices.Contains(Algorithms(), c.Algorithm) {
+		names := make([]string, 0, len(Algorithms()))
+		for _, a := range Algorithms() {
+			names = append(names, string(a))
+		}
+		errs = append(errs, fmt.Errorf("algorithm %q is none of %s", c.Algorithm, strings.Join(names, ", ")))
 	}
 	check := func(what string, v float64) {
 		if c.Algorithm == SSTD && (v <= 0 || math.IsNaN(v)) {
 			errs = append(errs, fmt.Errorf("%s: %v standard deviations are not positive", what, v))
 		}
-		if c.Algorithm != SSTD && (v <= 0 || v > 1 || math.IsNaN(v)) {
-			errs = append(errs, fmt.Errorf("%s: %v is not between 0 and 1", what, v))
+		switch most := 1.0; c.Algorithm {
+		case SSTD:
+		case Modal:
+			most = maxDecades
+			fallthrough
+		default:
+			if v <= 0 || v > most || math.IsNaN(v) {
+				errs = append(errs, fmt.Errorf("%s: %v is not between 0 and %v", what, v, most))
+			}
 		}
 	}
 	if c.Algorithm == SSTD {
@@ -86,6 +109,9 @@ func (c Config) Validate() error {
 	}
 	for _, o := range c.Thresholds {
 		check(fmt.Sprintf("threshold of %q", o.Pattern), o.Value)
+	}
+	if c.HalfLife < 0 {
+		errs = append(errs, errors.New("half-life is negative"))
 	}
 	if c.MinSamples < 1 {
 		errs = append(errs, fmt.Errorf("minimum of %d samples is not positive", c.MinSamples))

@@ -42,6 +42,8 @@ type Judge struct {
 	below []float64 // values below each bin from first on, and one beyond
 	first int
 
+	modal *modal
+
 	// sstd
 	stats   stats.RunStats
 	clipped stats.RunStats // without outliers; empty when there are none
@@ -96,6 +98,11 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 		j.prepareHBOS()
 	case COPOD:
 		j.prepareCOPOD(last)
+	case Modal:
+		j.modal = newModal(m, j.threshold, r.cfg.HalfLife)
+		if r.cfg.SlowOnly != nil && r.cfg.SlowOnly(name) {
+			j.modal.slowOnly()
+		}
 	}
 	j.suspect = make([]bool, last-j.first+1)
 	for i := range j.suspect {
@@ -137,6 +144,8 @@ func (j *Judge) Oddness(v int64) float64 {
 		return math.Abs(float64(v) - j.stats.Mean)
 	case HBOS:
 		return -float64(j.hist.Count(stats.BinOf(v)))
+	case Modal:
+		return j.modal.oddness(v)
 	}
 	return j.tail(v, 0)
 }
@@ -151,6 +160,8 @@ func (j *Judge) verdict(v int64) (score float64, verdict Verdict) {
 		return j.sstd(v)
 	case HBOS:
 		return j.hbos(v)
+	case Modal:
+		return j.modal.judge(v)
 	}
 	return j.copod(v)
 }
@@ -392,8 +403,16 @@ func (j *Judge) MarshalJSON() ([]byte, error) {
 	if j.algorithm == SSTD {
 		return json.Marshal(j.stats)
 	}
-	return json.Marshal(struct {
+	out := struct {
 		Histogram *stats.Histogram `json:"histogram"`
 		Threshold float64          `json:"internal_global_threshold"`
-	}{j.hist, j.limit})
+		Normal    [][2]int64       `json:"normal,omitempty"` // modal: from, to
+	}{Histogram: j.hist, Threshold: j.limit}
+	if j.modal != nil {
+		out.Threshold = j.threshold
+		for i := range j.modal.spans {
+			out.Normal = append(out.Normal, [2]int64{max(j.modal.spans[i].low, 0), j.modal.spans[i].high})
+		}
+	}
+	return json.Marshal(out)
 }

@@ -6,17 +6,20 @@ import "github.com/chimbuko/chimbuko/internal/stats"
 // zero value knows nothing and is the identity of Merge.
 type Model struct {
 	Stats stats.Sums      // sstd judges by it
-	Hist  stats.Histogram // hbos and copod do
+	Hist  stats.Histogram // all others do
+	Times stats.Timeline  // how they changed in this run
 }
 
 // Count returns the number of times that were learned.
 func (m *Model) Count() uint64 { return m.Hist.Total() }
 
-// Learn adds one time; a negative one counts as 0.
-func (m *Model) Learn(v int64) {
+// Learn adds one time, of a call that ended at a moment in microseconds; a
+// negative time counts as 0.
+func (m *Model) Learn(v, at int64) {
 	v = max(v, 0)
 	m.Stats.Add(uint64(v))
 	m.Hist.Add(v)
+	m.Times.Add(v, at)
 }
 
 // Merge adds all that o learned; o stays unchanged. It is exact, so the order of
@@ -24,20 +27,24 @@ func (m *Model) Learn(v int64) {
 func (m *Model) Merge(o *Model) {
 	m.Stats.Merge(&o.Stats)
 	m.Hist.Merge(&o.Hist)
+	m.Times.Merge(&o.Times)
 }
 
 // Reset forgets everything and keeps the memory.
 func (m *Model) Reset() {
 	m.Stats = stats.Sums{}
 	m.Hist.Reset()
+	m.Times.Reset()
 }
 
 // Clone returns an independent copy.
-func (m *Model) Clone() Model { return Model{Stats: m.Stats, Hist: m.Hist.Clone()} }
+func (m *Model) Clone() Model {
+	return Model{Stats: m.Stats, Hist: m.Hist.Clone(), Times: m.Times.Clone()}
+}
 
 // AppendBinary appends the encoding of the model to b.
 func (m *Model) AppendBinary(b []byte) []byte {
-	return m.Hist.AppendBinary(m.Stats.AppendBinary(b))
+	return m.Times.AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b)))
 }
 
 // ReadModel decodes a model from the start of b and returns the rest.
@@ -52,7 +59,10 @@ func (m *Model) Decode(b []byte) (rest []byte, err error) {
 	if rest, err = m.Stats.Decode(b); err == nil {
 		rest, err = m.Hist.Decode(rest)
 	}
-	if err != nil || m.Stats.Count() != m.Count() {
+	if err == nil {
+		rest, err = m.Times.Decode(rest)
+	}
+	if err != nil || m.Stats.Count() != m.Count() || m.Times.Total() > m.Count() {
 		m.Reset()
 		return nil, stats.ErrEncoding
 	}

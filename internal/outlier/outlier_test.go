@@ -32,7 +32,7 @@ func asTheOriginal(a outlier.Algorithm, threshold float64) outlier.Config {
 func learned(values ...int64) *outlier.Model {
 	m := new(outlier.Model)
 	for _, v := range values {
-		m.Learn(v)
+		m.Learn(v, 0)
 	}
 	return m
 }
@@ -78,7 +78,7 @@ func TestValidationSaysAllThatIsWrong(t *testing.T) {
 		f(settings(a))
 	}
 	f(outlier.Config{Algorithm: "lof", Threshold: 1.5, Thresholds: []outlier.Override{{"f*", -1}, {"g", 0.5}}},
-		`algorithm "lof" is none of sstd, hbos, copod`,
+		`algorithm "lof" is none of modal, hbos, sstd, copod`,
 		`threshold: 1.5 is not between 0 and 1`,
 		`threshold of "f*": -1 is not between 0 and 1`,
 		`minimum of 0 samples is not positive`)
@@ -140,7 +140,7 @@ func TestAnOverrideChangesTheVerdict(t *testing.T) {
 	cfg.Thresholds = []outlier.Override{{"*[{/io.c}]", 1}}
 	rules := outlier.NewRules(cfg)
 	m := learned(append(times(50, 1000), times(50, 1100)...)...)
-	m.Learn(1170)
+	m.Learn(1170, 0)
 	f := func(name string, want outlier.Verdict) {
 		t.Helper()
 		if _, got := rules.NewJudge(name, m).Judge(1170); got != want {
@@ -162,7 +162,7 @@ func TestNothingIsJudgedBelowTheMinimumOfSamples(t *testing.T) {
 				t.Errorf("%s, 29 samples: %d got score %v, verdict %d", a, v, score, verdict)
 			}
 		}
-		m.Learn(100)
+		m.Learn(100, 0)
 		j = judge(settings(a), m)
 		for v, want := range map[int64]outlier.Verdict{100: outlier.Normal, 1e6: outlier.Outlier} {
 			if score, verdict := j.Judge(v); score < 0 || verdict != want || !j.Enough() {
@@ -176,7 +176,7 @@ func TestNothingIsJudgedBelowTheMinimumOfSamples(t *testing.T) {
 func TestTheFirst20DistinctTimesAreNotFlagged(t *testing.T) {
 	m := new(outlier.Model)
 	for i := range int64(20) {
-		m.Learn(1000 + 37*i)
+		m.Learn(1000+37*i, 0)
 	}
 	j := judge(settings(outlier.HBOS), m)
 	for i := range int64(20) {
@@ -488,7 +488,7 @@ func TestOneHugeTimeDoesNotBlind(t *testing.T) {
 		for range 54 {
 			odd := 3000 + r.Int64N(1000)
 			for _, v := range append(normal(r, 200), odd) {
-				m.Learn(v)
+				m.Learn(v, 0)
 			}
 			found += len(outliers(rules.NewJudge("f", m), odd))
 		}
@@ -567,10 +567,10 @@ func TestTheLargestTimeIsSuspectUnlessItIsNormal(t *testing.T) {
 		width := centre * math.Exp(-6*r.Float64())
 		m := new(outlier.Model)
 		for range 30 + r.IntN(300) {
-			m.Learn(int64(centre + width*(2*r.Float64()-1)))
+			m.Learn(int64(centre+width*(2*r.Float64()-1)), 0)
 		}
 		top := int64(centre + width*(1.5+0.8*r.Float64()))
-		m.Learn(top)
+		m.Learn(top, 0)
 		cfg := settings(outlier.SSTD)
 		cfg.Sigma = 1 + 6*r.Float64()
 		j := judge(cfg, m)
@@ -656,7 +656,7 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 		j := judge(settings(a), m)
 		if n := testing.AllocsPerRun(10, func() {
 			for _, v := range values {
-				m.Learn(v)
+				m.Learn(v, 0)
 				if j.Suspect(v) {
 					j.Judge(v)
 				}
@@ -706,9 +706,9 @@ func TestMergingModelsLeavesTheSourceUnchanged(t *testing.T) {
 	a, b := learned(1, 2, 3000), learned(2, 9, 1e6)
 	want := b.AppendBinary(nil)
 	a.Merge(b)
-	a.Learn(9)
+	a.Learn(9, 0)
 	c := b.Clone()
-	c.Learn(9)
+	c.Learn(9, 0)
 	if got := b.AppendBinary(nil); !bytes.Equal(got, want) || a.Count() != 7 || c.Count() != 4 {
 		t.Errorf("b became %x, was %x; a has %d, its copy %d values", got, want, a.Count(), c.Count())
 	}
@@ -873,7 +873,7 @@ func TestQualityOfDetection(t *testing.T) {
 				var online, late, final quality
 				for s, step := range steps {
 					for _, c := range step {
-						m.Learn(c.time)
+						m.Learn(c.time, 0)
 					}
 					j := rules.NewJudge("f", &m)
 					online.add(j, step)
@@ -928,7 +928,7 @@ func TestDecodeReplacesAModelAndRefusesWhatIsNone(t *testing.T) {
 	one, two := learned(5), learned(5, 5)
 	mixed := two.Hist.AppendBinary(one.Stats.AppendBinary(nil))
 	for _, b := range [][]byte{nil, {1}, mixed} {
-		m.Learn(9)
+		m.Learn(9, 0)
 		if _, err := m.Decode(b); !errors.Is(err, stats.ErrEncoding) || m.Count() != 0 {
 			t.Errorf("%x became %d values, %v", b, m.Count(), err)
 		}

@@ -165,7 +165,7 @@ func benchSteps(rng *rand.Rand, key rankKey) (all []*analyzer.Contribution) {
 			f := found(key, name)
 			for range newValues {
 				v := timeOf(rng, i)
-				f.Model.Learn(v)
+				f.Model.Learn(v, 0)
 				f.Exclusive.Add(uint64(v))
 				f.Inclusive.Add(uint64(v))
 			}

@@ -25,7 +25,7 @@ func found(key rankKey, name string, times ...int64) analyzer.Found {
 		Program: key.program, Name: name, Model: new(outlier.Model), Exclusive: new(stats.Sums), Inclusive: new(stats.Sums), Anomalies: new(summary.Metrics),
 	}
 	for _, v := range times {
-		f.Model.Learn(v)
+		f.Model.Learn(v, 0)
 		f.Exclusive.Add(uint64(v))
 		f.Inclusive.Add(uint64(v) + 7)
 	}
@@ -79,7 +79,7 @@ func randomStep(rng *rand.Rand, key rankKey, step int) *analyzer.Contribution {
 		f := found(key, name)
 		for range rng.IntN(4) {
 			v := 100*(int64(i)+1) + rng.Int64N(50)
-			f.Model.Learn(v)
+			f.Model.Learn(v, 0)
 			f.Exclusive.Add(uint64(v))
 			f.Inclusive.Add(uint64(v) + rng.Uint64N(9))
 			if rng.IntN(6) == 0 {

@@ -46,7 +46,7 @@ func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byt
 	for i, id := range ids {
 		var m outlier.Model
 		for range newValues {
-			m.Learn(timeOf(rng, i))
+			m.Learn(timeOf(rng, i), 0)
 		}
 		req.Models = append(req.Models, &protocol.Model{Id: id, Model: m.AppendBinary(nil)})
 		req.Summary.Functions = append(req.Summary.Functions, &protocol.FunctionProfile{

@@ -108,7 +108,7 @@ func steps(rank, from, to uint32) []*protocol.Steps {
 func modelOf(id uint32, times ...int64) []*protocol.Model {
 	var m outlier.Model
 	for _, v := range times {
-		m.Learn(v)
+		m.Learn(v, 0)
 	}
 	return []*protocol.Model{{Id: id, Model: m.AppendBinary(nil)}}
 }

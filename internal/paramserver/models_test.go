@@ -125,7 +125,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 		for _, name := range []string{"g", "solve", "f"} {
 			l := Learned{Name: name}
 			for v := range int64(50) {
-				l.Model.Learn(100 + v)
+				l.Model.Learn(100+v, 0)
 			}
 			cfg.Learned = append(cfg.Learned, l)
 		}
@@ -161,7 +161,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 
 func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 	l := Learned{Name: "solve"}
-	l.Model.Learn(5)
+	l.Model.Learn(5, 0)
 	path := filepath.Join(t.TempDir(), "index")
 	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{Name: "f"}, l}}, openIndex(t, path), 1)
 	if err != nil {
@@ -170,8 +170,8 @@ func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 	mustRegister(t, s, "a", 1, 0)
 	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Models: modelOf(1, 6)})
 	var want outlier.Model
-	want.Learn(5)
-	want.Learn(6)
+	want.Learn(5, 0)
+	want.Learn(6, 0)
 	got := s.Models()[1]
 	wantSameModel(t, "the server", &got, &want)
 	_, err = NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, openIndex(t, path), 2)

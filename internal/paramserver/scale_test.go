@@ -170,7 +170,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 			l.stack = l.stack[:len(l.stack)-1]
 			took := int64(e.Time) - call.entry
 			f := l.of(rank, e.Func())
-			f.Model.Learn(took - call.inside)
+			f.Model.Learn(took-call.inside, int64(e.Time))
 			f.Exclusive.Add(uint64(took - call.inside))
 			f.Inclusive.Add(uint64(took))
 			if len(l.stack) > 0 {

@@ -3,6 +3,6 @@
 package protocol
 
 // Version is that of the messages. A service refuses those of another.
-const Version = 1
+const Version = 2
 
 //go:generate go run ./gen

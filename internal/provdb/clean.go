@@ -141,7 +141,9 @@ func texts(r *provenance.Record, f func(*string)) {
 	f(&r.EventID)
 	f(&r.Func)
 	f(&r.Hostname)
+	f((*string)(&r.Kind))
 	f((*string)(&r.Status))
+	f(&r.Why)
 	stackTexts(r.CallStack, f)
 	for i := range r.CounterEvents {
 		f(&r.CounterEvents[i].Name)

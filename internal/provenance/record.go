@@ -58,6 +58,7 @@ type Record struct {
 	IOStepEnd        trace.Micros    `json:"io_step_tend"`
 	IOStepStart      trace.Micros    `json:"io_step_tstart"`
 	IsGPUEvent       bool            `json:"is_gpu_event"`
+	Kind             AnomalyKind     `json:"kind,omitempty"`     // of an anomaly; empty in records of before
 	LostTime         trace.Micros    `json:"lost_time,omitzero"` // how much longer than is typical an anomaly took
 	NodeState        *NodeState      `json:"node_state"`
 	OutlierScore     float64         `json:"outlier_score"`
@@ -69,6 +70,7 @@ type Record struct {
 	Status           Status          `json:"status,omitempty"`
 	TID              trace.Thread    `json:"tid"`
 	Version          int             `json:"version"`
+	Why              string          `json:"why,omitempty"` // an anomaly is one: a sentence without subject and full stop
 }
 
 // StackEntry is a call of a stack.

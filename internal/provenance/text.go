@@ -2,6 +2,8 @@ package provenance
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,4 +26,49 @@ func Text(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// Grouped writes a number without a fraction, and commas between thousands.
+func Grouped(v float64) string {
+	if math.Abs(v) >= 1e15 || math.IsNaN(v) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	return Commas(strconv.FormatFloat(math.Abs(v), 'f', 0, 64), v <= -0.5)
+}
+
+// Commas puts commas between thousands of a whole number.
+func Commas(digits string, negative bool) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if negative {
+		return "-" + digits
+	}
+	return digits
+}
+
+// ThreeDigits writes a number with three digits, or all before the point.
+func ThreeDigits(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95 || math.IsNaN(v):
+		return Grouped(v)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// Duration writes a length of time in a unit that suits it, with three digits.
+func Duration(us float64) string {
+	switch a := math.Abs(us); {
+	case a < 999.5 && us == math.Trunc(us):
+		return Grouped(us) + " us"
+	case a < 999.5:
+		return ThreeDigits(us) + " us"
+	case a < 999.5e3:
+		return ThreeDigits(us/1e3) + " ms"
+	case a < 1e15:
+		return ThreeDigits(us/1e6) + " s"
+	}
+	return strconv.FormatFloat(us/1e6, 'g', 3, 64) + " s"
 }

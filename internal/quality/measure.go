@@ -157,6 +157,7 @@ type flags struct {
 	calls      int64
 	firstCalls int64
 	tally      tally.Tally
+	changes    []summary.Change
 }
 
 // analyse runs the analysis. Traces that cannot be read to their end are an error.
@@ -174,7 +175,7 @@ func analyse(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 	if err != nil {
 		return nil, err
 	}
-	f.calls, f.tally = res.Totals.Calls, res.Tally
+	f.calls, f.tally, f.changes = res.Totals.Calls, res.Tally, res.Changes
 	return f, errors.Join(res.Broken...)
 }
 
@@ -229,6 +230,9 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 		if n.step >= LateStep {
 			late.Add(&n.Flag)
 		}
+	}
+	for _, c := range f.changes {
+		raised.AddChange(c.Program, c.Function, c.Since, end)
 	}
 	s, l := final.Score(float64(f.calls)), late.Score(0)
 	res := &Result{

@@ -11,7 +11,7 @@ import (
 )
 
 // Detectors are those that are measured, in the order of the table.
-var Detectors = []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD}
+var Detectors = outlier.Algorithms()
 
 // settings are those of `chimbuko analyze` with a detector. Several data sets are
 // analysed at once, so each is by one worker; that changes nothing but the time.

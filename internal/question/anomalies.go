@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -16,6 +17,7 @@ type Range struct{ First, Last int64 }
 type Filter struct {
 	Normal    bool // of normalexecs instead of anomalies
 	Function  string
+	Kinds     []string // any of them
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
@@ -39,6 +41,15 @@ var anomalyOrder = map[string]string{
 	"score":    "outlier_score DESC",
 	"time":     "entry",
 }
+
+// kinds are those of anomalies.
+var kinds = func() map[string]string {
+	all := make(map[string]string)
+	for _, k := range provenance.AnomalyKinds() {
+		all[string(k)] = string(k)
+	}
+	return all
+}()
 
 const orderTies = ", run, pid, rid, ev_step, ev_row, ev_text"
 
@@ -67,6 +78,11 @@ func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) 
 	order, err := choose("order", f.Order, anomalyOrder)
 	if err != nil {
 		return nil, err
+	}
+	for _, kind := range f.Kinds {
+		if _, err := choose("kind", kind, kinds); err != nil {
+			return nil, err
+		}
 	}
 	c := &conditions{args: []any{int32(a.Run.ID), int64(a.Begin), !f.Normal, int64(f.Limit), int64(f.Offset)}}
 	if f.Function != "" {
@@ -119,6 +135,13 @@ func (a *Asker) ofFunctions(ctx context.Context, c *conditions, pattern string) 
 }
 
 func (f *Filter) conditions(c *conditions, begin trace.Micros) {
+	if len(f.Kinds) > 0 {
+		var values []any
+		for _, kind := range f.Kinds {
+			values = append(values, kind)
+		}
+		c.add("kind IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	}
 	if f.Host != "" {
 		c.add(`hostname LIKE ? ESCAPE '\'`, like(f.Host))
 	}

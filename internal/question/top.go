@@ -13,7 +13,7 @@ import (
 
 // Top asks for what lost most to anomalies that were not withdrawn.
 type Top struct {
-	By      string // function, rank, host or path
+	By      string // function, rank, host, path or kind
 	Order   string // lost, anomalies, severity or score
 	Program *trace.Program
 	Limit   int
@@ -21,7 +21,7 @@ type Top struct {
 
 // topBy are the statements of Top, topOrder the columns that it orders by.
 var (
-	topBy    = map[string]string{"function": "top_function", "rank": "top_rank", "host": "top_host", "path": "top_path"}
+	topBy    = map[string]string{"function": "top_function", "rank": "top_rank", "host": "top_host", "path": "top_path", "kind": "top_kind"}
 	topOrder = map[string]string{"lost": "lost_us", "anomalies": "anomalies", "severity": "severity", "score": "score"}
 )
 

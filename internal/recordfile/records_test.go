@@ -127,6 +127,19 @@ func TestTimesThatTheOriginalDidNotKnowAreMinusOne(t *testing.T) {
 	}
 }
 
+func TestKindAndWhyAreReadAsTheyAre(t *testing.T) {
+	r, _ := with(t, `"status":"promoted","kind":"comm-wait","why":"took 5 ms, usually 1 \u00b5s"`)
+	if r.Kind != provenance.CommWait || r.Why != "took 5 ms, usually 1 µs" {
+		t.Errorf("got %q, %q", r.Kind, r.Why)
+	}
+	if r, _ := with(t, `"kind":"new","why":""`); r.Kind != "new" || r.Why != "" {
+		t.Errorf("a kind of a later program: got %q, %q", r.Kind, r.Why)
+	}
+	if r, _ := with(t, `"kind":null`); r.Kind != "" || r.Why != "" { // as in records of before
+		t.Errorf("without: got %q, %q", r.Kind, r.Why)
+	}
+}
+
 func TestNumbersOfRanksAndTagsMayBeWrittenWithoutSign(t *testing.T) {
 	f := func(number string, want int32) {
 		t.Helper()

@@ -151,6 +151,7 @@ type Outcome struct {
 	Review    Review
 	Functions []*FunctionResult // in order of their numbers
 	Counters  []*Counter        // by program and name
+	Changes   []Change          // by program and name
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 
@@ -170,6 +171,18 @@ type FunctionResult struct {
 	Typical  float64 // median of the judged time
 	Ranks    []trace.Rank
 	Hosts    []string
+}
+
+// Change is a lasting change of the time that a function takes. No single call is
+// wrong because of it: what is usual has changed.
+type Change struct {
+	Program  trace.Program `json:"program"`
+	Function string        `json:"function"`
+	Kind     string        `json:"kind"`  // shift: at once; drift: little by little
+	Since    trace.Micros  `json:"since"` // to the length of a span of time, which grows with the run
+	Before   float64       `json:"before_us"`
+	After    float64       `json:"after_us"`
+	Calls    uint64        `json:"calls"` // since then
 }
 
 // NewOutcome returns the outcome of a run before any rank was added. typical is

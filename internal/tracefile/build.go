@@ -175,8 +175,10 @@ func (b *builder) describeSubject(noLaunch string) {
 	if r.LostTime != 0 {
 		c.details = append(c.details, arg{"lost_time_us", int64(r.LostTime)})
 	}
-	if r.Status != "" {
-		c.details = append(c.details, arg{"status", string(r.Status)})
+	for _, a := range []arg{{"kind", string(r.Kind)}, {"status", string(r.Status)}, {"why", r.Why}} {
+		if a.value != "" {
+			c.details = append(c.details, a)
+		}
 	}
 	if noLaunch != "" {
 		c.details = append(c.details, arg{"gpu_parent", noLaunch})

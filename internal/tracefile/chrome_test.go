@@ -203,6 +203,18 @@ func TestChromeHasTracksCountersAndTheAnomaly(t *testing.T) {
 	f("f", "launch", `{"bp":"e","cat":"launch","id":"0x1","name":"launch","ph":"f","pid":1,"tid":2,"ts":1794706448286487}`)
 }
 
+func TestTheAnomalySaysItsKindAndWhy(t *testing.T) {
+	r := window("a root 1 9")
+	r.Kind, r.Why = provenance.Slow, "took 8 us"
+	args := chrome(t, r).of("X")[0]["args"].(map[string]any)
+	if args["kind"] != "slow" || args["why"] != "took 8 us" {
+		t.Errorf("got %v", args)
+	}
+	if got := show(t, r).call("a").args(); got["kind"] != "slow" || got["why"] != "took 8 us" {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestScoresThatJSONCannotHoldAreText(t *testing.T) {
 	r := window("a root 1 9")
 	r.OutlierScore, r.OutlierSeverity = math.NaN(), math.Inf(1)

@@ -133,6 +133,21 @@ func (m *Matcher) Add(f *Flag) {
 	m.addNear(f, excused)
 }
 
+// AddChange takes a lasting change of what is usual for a function, reported at a
+// time or AtEnd: that is how troubles that last are found best.
+func (m *Matcher) AddChange(program trace.Program, function string, since, found trace.Micros) {
+	m.end = max(m.end, since)
+	for i := range m.truth.Troubles {
+		t := &m.truth.Troubles[i]
+		if t.Program == program && slices.Contains(t.Functions, function) && slices.Contains(lasting, t.Kind) {
+			m.seen[i].add(&Flag{Found: found})
+		}
+	}
+}
+
+// lasting are the kinds of trouble that change what is usual.
+var lasting = []string{"level-shift", "drift"}
+
 // addListed marks the call of a flag, if the truth lists it; demanded says that it
 // is one that was to be found and was not found before.
 func (m *Matcher) addListed(f *Flag) (listed, demanded bool) {

@@ -49,6 +49,7 @@ type Store struct {
 	path      string
 	readOnly  bool
 	claim     string // in inUse
+	place     string // of the tables that questions see: prov, or memory for an older file that is only read
 	db        *sql.DB
 	questions questions
 
@@ -67,7 +68,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	made := err != nil
-	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), catalogs: make(map[provdb.RunID]*catalog.Catalog)}
+	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), place: "prov", catalogs: make(map[provdb.RunID]*catalog.Catalog)}
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
 		return nil, s.explain("open", fmt.Errorf("%w: this process has it open already", provdb.ErrInUse))
 	}
@@ -162,25 +163,69 @@ func (s *Store) migrate(ctx context.Context) error {
 		return provdb.NewerError(s.path, version)
 	}
 	if s.readOnly {
-		return fmt.Errorf("its schema is %d, and it can only be read: write to it once with this program", version)
+		return s.imitate(ctx, version)
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
-		files, err := fs.Glob(migrations, fmt.Sprintf("sql/%03d_*.sql", provdb.Schema))
+		for version++; version <= provdb.Schema; version++ {
+			if err := run(ctx, conn, fmt.Sprintf("sql/%03d_*.sql", version)); err != nil {
+				return err
+			}
+		}
+		_, err := conn.ExecContext(ctx, "CREATE OR REPLACE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
+		return err
+	})
+}
+
+// run runs the files whose names match, in their order.
+func run(ctx context.Context, conn *sql.Conn, pattern string) error {
+	files, err := fs.Glob(migrations, pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		text, err := migrations.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		for _, name := range files {
-			text, err := migrations.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			if _, err := conn.ExecContext(ctx, string(text)); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
+		if _, err := conn.ExecContext(ctx, string(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		_, err = conn.ExecContext(ctx, "CREATE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
+	}
+	return nil
+}
+
+// imitate shows an older file, which is not to be changed, as if it had this
+// program's schema: by views in memory, in which nothing is known of what is new.
+func (s *Store) imitate(ctx context.Context, version int) error {
+	s.place = "memory"
+	if _, err := s.conn.ExecContext(ctx, "USE memory"); err != nil {
 		return err
-	})
+	}
+	for ; version < provdb.Schema; version++ {
+		if err := run(ctx, s.conn, fmt.Sprintf("sql/old_%03d.sql", version)); err != nil {
+			return err
+		}
+	}
+	rows, err := s.conn.QueryContext(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = 'prov'")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err tells
+	var copies strings.Builder
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		fmt.Fprintf(&copies, "CREATE VIEW IF NOT EXISTS %[1]s AS SELECT * FROM prov.main.%[1]s;\n", name)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if _, err := s.conn.ExecContext(ctx, copies.String()); err != nil {
+		return err
+	}
+	return run(ctx, s.conn, "sql/*_views.sql")
 }
 
 // transaction does all of f, or nothing. The caller holds mu, or nobody else

@@ -80,7 +80,7 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 		int64(r.RuntimeExclusive), int64(r.RuntimeTotal), int64(r.LostTime), r.IOStep, int64(r.IOStepStart), int64(r.IOStepEnd),
 		r.OutlierScore, r.OutlierSeverity, emptyNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
 		e.stack.value(), e.window.value(), e.comms.value(), e.counters.value(), zeroNull(e.cat.Sample(r.PID, r.NodeState)), location,
-		parentTID, parentStack, parentError, doc)
+		parentTID, parentStack, parentError, doc, emptyNull(string(r.Kind)), emptyNull(r.Why))
 	return e.args, nil
 }
 

@@ -55,8 +55,8 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 			err = dropRollups(ctx, conn, run.ID)
 		}
 		if err == nil && run.State == provdb.Finished {
-			_, err = conn.ExecContext(ctx, "UPDATE executions SET status = $2 WHERE run = $1 AND status = $3",
-				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional))
+			_, err = conn.ExecContext(ctx, "UPDATE executions SET status = $2, why = replace(why, $4, $5) WHERE run = $1 AND status = $3",
+				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(), provenance.Withdrawn.Words())
 		}
 		if err == nil && run.State != provdb.Running {
 			_, err = conn.ExecContext(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))

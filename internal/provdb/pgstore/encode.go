@@ -17,7 +17,7 @@ import (
 var executionColumns = []string{
 	"run", "pid", "rid", "fn", "path", "io_step", "ev_step", "anomalous", "is_gpu_event",
 	"lost_time", "outlier_severity", "outlier_score", "entry", "exit", "runtime_exclusive", "status", "hostname", "runtime_total",
-	"io_step_tstart", "io_step_tend", "ev_row", "tid", "version", "model", "sample", "ev_text", "detail", "doc",
+	"io_step_tstart", "io_step_tend", "ev_row", "tid", "version", "model", "sample", "ev_text", "detail", "doc", "kind",
 }
 
 // encoder turns records into rows of the table executions. It uses its memory
@@ -54,7 +54,7 @@ func (e *encoder) row(r *provenance.Record, anomalous bool, n refs) ([]any, erro
 		int64(r.LostTime), r.OutlierSeverity, r.OutlierScore, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
 		emptyNull(string(r.Status)), r.Hostname, int64(r.RuntimeTotal),
 		int64(r.IOStepStart), int64(r.IOStepEnd), row, int64(r.TID), int32(r.Version), zeroNull(n.model), zeroNull(n.sample),
-		evText, e.detail, doc)
+		evText, e.detail, doc, emptyNull(string(r.Kind)))
 	return e.values, nil
 }
 
@@ -121,6 +121,9 @@ func appendDetail(b []byte, r *provenance.Record) ([]byte, error) {
 			return nil, err
 		}
 		b = append(b, provdb.CleanJSON(text)...)
+	}
+	if r.Why != "" {
+		b = appendString(b, `,"why":`, r.Why)
 	}
 	return append(b, '}'), nil
 }

@@ -96,8 +96,10 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 		return err
 	}
 	if run.State == provdb.Finished {
-		_, err := tx.Exec(ctx, "UPDATE executions SET status = $2 WHERE run = $1 AND status = $3",
-			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional))
+		_, err := tx.Exec(ctx, `UPDATE executions SET status = $2,
+				detail = jsonb_set_lax(detail, '{why}', to_jsonb(replace(detail ->> 'why', $4, $5)), false, 'return_target')
+			WHERE run = $1 AND status = $3`,
+			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(), provenance.Withdrawn.Words())
 		if err != nil {
 			return err
 		}

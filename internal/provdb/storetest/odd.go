@@ -160,6 +160,8 @@ func addNumbers(add adder) {
 		r.NodeState = &provenance.NodeState{Data: []provenance.StateEntry{}, Timestamp: 5}
 	})
 	add("neither status nor lost time", func(r *provenance.Record) { r.Status, r.LostTime = "", 0 })
+	add("neither kind nor why", func(r *provenance.Record) { r.Kind, r.Why = "", "" })
+	add("a kind of its own", func(r *provenance.Record) { r.Kind = `"new"` })
 	add("a status of its own", func(r *provenance.Record) { r.Status = `"new"` })
 	add("an older version", func(r *provenance.Record) { r.Version = 1 })
 	add("another program", func(r *provenance.Record) {
@@ -197,7 +199,7 @@ func addNames(add adder, name func(string) string) {
 			r.Func, r.Hostname, r.CounterEvents[0].Name = text, text, text
 			r.CallStack[0].Func, r.CallStack[1].Func, r.EventWindow.Execs[4].Func = text, text, text
 			r.NodeState = &provenance.NodeState{Data: []provenance.StateEntry{{Field: text, Value: 1}}}
-			r.Status = provenance.Status(text)
+			r.Status, r.Kind, r.Why = provenance.Status(text), provenance.AnomalyKind(text), text
 			if i%2 == 0 {
 				r.GPUParent = text
 			}

@@ -121,6 +121,8 @@ func (g *generator) record(rank trace.Rank, step int32) *provenance.Record {
 		}},
 	}
 	r.CounterEvents[0].TID = r.TID
+	r.Kind = provenance.AnomalyKinds()[f.fid%4]
+	r.Why = fmt.Sprintf("took %s, usually %s; %s", provenance.Duration(float64(exclusive)), provenance.Duration(f.typical), r.Status.Words())
 	g.stack(r, f, step, row)
 	g.window(r, step, row)
 	g.comms(r)

@@ -3,7 +3,9 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
@@ -58,14 +60,15 @@ var runTests = []test{
 		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM functions")
 	}},
 	{"a run begins, goes on and ends", lifeCycle},
+	{"what is still provisional when a run ends is withdrawn, and says so", leftOver},
 	{"sums are made when a run ends, and hold no longer when more is stored", sums},
 }
 
 // sums compares those that were made with those of all records.
 func sums(f *fixture) {
-	const columns = "pid, fn, path, rid, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us"
+	const columns = "pid, fn, path, rid, kind, hostname, anomalies, lost_us, anomalous_us, severity, score, first_us, last_us"
 	read := func(from string) [][]any {
-		return f.query("SELECT "+columns+" FROM "+from+" WHERE run = $1 ORDER BY pid, fn, path, rid", int64(f.run))
+		return f.query("SELECT "+columns+" FROM "+from+" WHERE run = $1 ORDER BY pid, fn, path, rid, kind", int64(f.run))
 	}
 	none := func(when string) {
 		f.Helper()
@@ -86,15 +89,42 @@ func sums(f *fixture) {
 			f.Errorf("%s: %d sums were made, %d are right", state, len(made), len(live))
 		}
 	}
-	n, lost := int64(0), int64(0)
+	n, lost := make(map[string]int64), make(map[string]int64)
 	for _, r := range Records(3000, 1) {
 		if r.Status != provenance.Withdrawn {
-			n, lost = n+1, lost+int64(r.LostTime)
+			n[string(r.Kind)]++
+			lost[string(r.Kind)] += int64(r.LostTime)
 		}
 	}
-	f.want([][]any{{n, lost}}, "SELECT sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1", int64(f.run))
+	var want [][]any
+	for _, kind := range slices.Sorted(maps.Keys(n)) {
+		want = append(want, []any{kind, n[kind], lost[kind]})
+	}
+	f.want(want, "SELECT kind, sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1 GROUP BY kind ORDER BY kind", int64(f.run))
 	f.write(&provdb.Batch{Anomalies: Records(1, 2)})
 	none("after more was stored")
+}
+
+func leftOver(f *fixture) {
+	all := Records(4, 1)
+	for i, r := range all {
+		r.Status = provenance.Provisional
+		r.Why = "took 5 ms; " + r.Status.Words()
+		if i == 3 { // as an older program made it
+			r.Kind, r.Why = "", ""
+		}
+	}
+	all[2].Status, all[2].Why = provenance.Confirmed, "took 6 ms; "+provenance.Provisional.Words()
+	f.write(records(all...))
+	f.wantDocs(f.run, "anomalies", all[0], all[1], all[2], all[3])
+	f.update(provdb.Run{ID: f.run, Name: "run", State: provdb.Finished, Started: started})
+	for _, r := range []*provenance.Record{all[0], all[1], all[3]} {
+		r.Status = provenance.Withdrawn
+		if r.Why != "" {
+			r.Why = "took 5 ms; " + r.Status.Words()
+		}
+	}
+	f.wantDocs(f.run, "anomalies", all[0], all[1], all[2], all[3])
 }
 
 func lifeCycle(f *fixture) {

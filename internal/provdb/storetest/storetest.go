@@ -136,7 +136,7 @@ func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
 	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels()}
 	for _, r := range b.Typical {
-		r.Status, r.LostTime = "", 0
+		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
 	}
 	for rank := range 3 {
 		b.Metadata = append(b.Metadata, stepMetadata(rank, 0, "Hostname", "CPU Type"), stepMetadata(rank, 2, "CUDA Device"))

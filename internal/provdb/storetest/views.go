@@ -17,7 +17,7 @@ var viewTests = []test{
 	{"executions are rows with the values of their documents", func(f *fixture) {
 		b := viewed(f)
 		columns := `rid, tid, fid, func, hostname, entry, "exit", runtime_exclusive, runtime_total, lost_time, outlier_score,
-			outlier_severity, status, io_step, io_step_tstart, io_step_tend, is_gpu_event, version`
+			outlier_severity, status, io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why`
 		f.wantRows("anomalies", columns, "rid", b.Anomalies, executionRow)
 		f.wantRows("normalexecs", columns, "rid", b.Typical, executionRow)
 	}},
@@ -128,7 +128,7 @@ func viewed(f *fixture) *provdb.Batch {
 	plain := map[string]bool{
 		"a kernel with its parent": true, "no stack, no window, no counters": true, "calls that are open": true, "calls without a parent": true,
 		"messages from and to no rank": true, "the largest counters and messages": true, "another program": true, "a rank below zero": true,
-		"times that a float64 cannot hold": true, "scores of all sizes": true, "neither status nor lost time": true, "the largest ids": true,
+		"times that a float64 cannot hold": true, "scores of all sizes": true, "neither status nor lost time": true, "neither kind nor why": true, "the largest ids": true,
 		"a function with the number of another": true, "a function with the name of another": true, "the event id an event": true,
 	}
 	for _, o := range odds(provenance.Text) {
@@ -209,14 +209,16 @@ func (f *fixture) wantRows(view, columns, order string, all []*provenance.Record
 }
 
 func executionRow(r *provenance.Record) [][]any {
-	var status any
-	if r.Status != "" {
-		status = string(r.Status)
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
 	}
 	return [][]any{{
 		int64(r.RID), int64(r.TID), int64(r.FID), r.Func, r.Hostname, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
-		int64(r.RuntimeTotal), int64(r.LostTime), r.OutlierScore, r.OutlierSeverity, status, int64(r.IOStep), int64(r.IOStepStart),
-		int64(r.IOStepEnd), r.IsGPUEvent, int64(r.Version),
+		int64(r.RuntimeTotal), int64(r.LostTime), r.OutlierScore, r.OutlierSeverity, orNull(string(r.Status)), int64(r.IOStep), int64(r.IOStepStart),
+		int64(r.IOStepEnd), r.IsGPUEvent, int64(r.Version), orNull(string(r.Kind)), orNull(r.Why),
 	}}
 }
 

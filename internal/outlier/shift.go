@@ -1,0 +1,185 @@
+package outlier
+
+import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/stats"
+)
+
+// Shift is a lasting change of the time that a function takes. It is not wrong
+// of any single call; the new time has become the usual one.
+type Shift struct {
+	Drift         bool    // it came little by little
+	Since         int64   // when it began, in microseconds, to the length of a span
+	Before, After float64 // medians, in microseconds
+	Calls         uint64  // since then
+}
+
+// The rules of shifts.
+const (
+	// shiftCalls are needed before and after, and spanCalls in a span that counts.
+	shiftCalls, spanCalls = 50, 10
+	// shiftDistance is the share of calls by which the distributions before and
+	// after must differ, at the time where they differ most.
+	shiftDistance = 0.6
+	// A shift is by this share of the time before at least, and by leastLoss.
+	shiftShare = 0.1
+	// backShare is the share of calls before and after that may lie in spans that
+	// are like those of the other side.
+	backShare = 0.2
+	// jumpShare is the largest part of a drift that comes from one span to the next,
+	// and longJumpShare to the one after that: a jump may come amid a span.
+	jumpShare, longJumpShare = 0.55, 0.8
+)
+
+// Shift returns the largest lasting change of a function's time; false: there is
+// none.
+func (m *Model) Shift() (Shift, bool) {
+	var spans []stats.Span
+	for _, s := range m.Times.Spans() {
+		if s.Total >= spanCalls {
+			spans = append(spans, s)
+		}
+	}
+	var best Shift
+	distance, found := shiftDistance, false
+	for k := 1; k < len(spans); k++ {
+		before, after := pooled(spans[:k]), pooled(spans[k:])
+		if before.n < shiftCalls || after.n < shiftCalls {
+			continue
+		}
+		d := apart(&before, &after)
+		if d < distance || found && d == distance {
+			continue
+		}
+		s := Shift{Since: spans[k].From, Before: before.median(), After: after.median(), Calls: after.n}
+		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, leastLoss) && s.lasts(spans, k) {
+			best, distance, found = s, d, true
+		}
+	}
+	if found {
+		best.drift(spans)
+	}
+	return best, found
+}
+
+// lasts reports whether few spans before the change, which comes with span k, are
+// like those after it, and few after it like those before; and not the last one.
+func (s *Shift) lasts(spans []stats.Span, k int) bool {
+	changed := func(i int) bool {
+		m := spans[i].Quantile(0.5)
+		return math.Abs(m-s.After) < math.Abs(m-s.Before)
+	}
+	var n, other [2]float64
+	for i := range spans {
+		side, calls := 0, float64(spans[i].Total)
+		if i >= k {
+			side = 1
+		}
+		n[side] += calls
+		if changed(i) != (i >= k) {
+			other[side] += calls
+		}
+	}
+	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1] && changed(len(spans)-1)
+}
+
+// drift finds out whether the change came little by little.
+func (s *Shift) drift(spans []stats.Span) {
+	medians := make([]float64, len(spans))
+	for i := range spans {
+		medians[i] = spans[i].Quantile(0.5)
+	}
+	first, last := medians[0], medians[len(medians)-1]
+	total := last - first
+	jump, long, along := 0.0, 0.0, 0
+	for i := 1; i < len(medians); i++ {
+		d := (medians[i] - medians[i-1]) * sign(total)
+		jump = max(jump, d)
+		long = max(long, (medians[i]-medians[max(i-2, 0)])*sign(total))
+		if d > 0 {
+			along++
+		}
+	}
+	if len(spans) < 4 || jump > jumpShare*math.Abs(total) || long > longJumpShare*math.Abs(total) || 2*along < len(spans) {
+		return
+	}
+	s.Drift, s.Before, s.After, s.Calls = true, first, last, 0
+	begun := false
+	for i := range spans {
+		if !begun && (medians[i]-first)*sign(total) > 0.1*math.Abs(total) {
+			begun, s.Since = true, spans[i].From
+		}
+		if begun {
+			s.Calls += spans[i].Total
+		}
+	}
+}
+
+func sign(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
+}
+
+// pool is what several spans count together.
+type pool struct {
+	first  int
+	counts []uint64
+	n      uint64
+}
+
+func pooled(spans []stats.Span) pool {
+	from, to := math.MaxInt, 0
+	for i := range spans {
+		a, b := spans[i].Range()
+		from, to = min(from, a), max(to, b)
+	}
+	p := pool{first: from, counts: make([]uint64, max(to-from, 0))}
+	for i := range spans {
+		for bin := from; bin < to; bin++ {
+			n := spans[i].Count(bin)
+			p.counts[bin-from] += n
+			p.n += n
+		}
+	}
+	return p
+}
+
+func (p *pool) count(bin int) float64 {
+	if i := bin - p.first; uint(i) < uint(len(p.counts)) {
+		return float64(p.counts[i])
+	}
+	return 0
+}
+
+func (p *pool) median() float64 {
+	left := float64(p.n) / 2
+	for i, n := range p.counts {
+		if left <= float64(n) && n > 0 {
+			low, high := float64(stats.CoarseBinLow(p.first+i)), float64(stats.CoarseBinLow(p.first+i+1))
+			if high-low <= 1 {
+				return low
+			}
+			return low + (high-low)*left/float64(n)
+		}
+		left -= float64(n)
+	}
+	return 0
+}
+
+// apart is how much the distributions of two pools differ at most, as a share of
+// calls.
+func apart(x, y *pool) float64 {
+	most, sumX, sumY := 0.0, 0.0, 0.0
+	for bin := min(x.first, y.first); bin < max(x.first+len(x.counts), y.first+len(y.counts)); bin++ {
+		sumX += x.count(bin) / float64(x.n)
+		sumY += y.count(bin) / float64(y.n)
+		most = max(most, math.Abs(sumX-sumY))
+	}
+	return most
+}

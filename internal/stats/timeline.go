@@ -1,0 +1,345 @@
+package stats
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// Timeline tells how whole numbers changed over time: it counts them in coarse
+// bins for each of up to 16 equal spans of time. Spans begin at multiples of
+// their length, which is a power of two and doubles as more time is covered, so
+// that merging is exact and the order does not matter. The zero value is empty
+// and the identity of Merge.
+type Timeline struct {
+	length uint8 // binary logarithm of the length of a span, in microseconds
+	first  int64 // number of the first span; spans[0] and the last are not empty
+	spans  []coarse
+}
+
+// coarse counts numbers in bins of an eighth of their size.
+type coarse struct {
+	base   int
+	counts []uint64
+	total  uint64
+}
+
+const (
+	maxSpans      = 16
+	shortestSpan  = 20 // about a second
+	coarseBits    = 3
+	coarseUnits   = 1 << (coarseBits + 1)
+	numCoarseBins = coarseUnits + (63-coarseBits-1)<<coarseBits
+)
+
+// CoarseBinOf returns the number of the coarse bin that holds v.
+func CoarseBinOf(v int64) int {
+	if v < coarseUnits {
+		return int(max(v, 0))
+	}
+	e := bits.Len64(uint64(v)) - 1
+	return coarseUnits + (e-coarseBits-1)<<coarseBits + int(v>>(e-coarseBits))&(1<<coarseBits-1)
+}
+
+// CoarseBinLow returns the lowest number of a coarse bin.
+func CoarseBinLow(bin int) int64 {
+	if bin < coarseUnits {
+		return int64(bin)
+	}
+	bin -= coarseUnits
+	e := bin>>coarseBits + coarseBits + 1
+	if e >= 63 {
+		return math.MaxInt64
+	}
+	return (1<<coarseBits | int64(bin)&(1<<coarseBits-1)) << (e - coarseBits)
+}
+
+func (c *coarse) add(bin int, n uint64) {
+	if i := bin - c.base; uint(i) >= uint(len(c.counts)) {
+		c.widen(bin)
+	}
+	c.counts[bin-c.base] += n
+	c.total += n
+}
+
+// widen makes room for a bin, and for some more on its side.
+func (c *coarse) widen(bin int) {
+	from, to := max(bin-coarseMargin, 0), bin+1+coarseMargin
+	if len(c.counts) > 0 {
+		if bin >= c.base {
+			from = c.base
+		} else {
+			to = c.base + len(c.counts)
+		}
+	}
+	counts := make([]uint64, to-from)
+	if len(c.counts) > 0 {
+		copy(counts[c.base-from:], c.counts)
+	}
+	c.base, c.counts = from, counts
+}
+
+const coarseMargin = 6
+
+func (c *coarse) merge(o *coarse) {
+	for i, n := range o.counts {
+		if n > 0 {
+			c.add(o.base+i, n)
+		}
+	}
+}
+
+func (c *coarse) count(bin int) uint64 {
+	if i := bin - c.base; uint(i) < uint(len(c.counts)) {
+		return c.counts[i]
+	}
+	return 0
+}
+
+// reset empties it and keeps its memory.
+func (c *coarse) reset() {
+	clear(c.counts)
+	c.total = 0
+}
+
+// Add counts v once at a time, in microseconds from 0 on.
+func (t *Timeline) Add(v, at int64) {
+	at = max(at, 0)
+	if len(t.spans) > 0 {
+		if i := at>>t.length - t.first; uint64(i) < uint64(len(t.spans)) {
+			t.spans[i].add(CoarseBinOf(v), 1)
+			return
+		}
+	}
+	t.cover(at>>t.spanBits(), t.spanBits())
+	t.spans[at>>t.length-t.first].add(CoarseBinOf(v), 1)
+}
+
+func (t *Timeline) spanBits() uint8 { return max(t.length, shortestSpan) }
+
+// cover makes room for a span of the given length.
+func (t *Timeline) cover(span int64, length uint8) {
+	if len(t.spans) == 0 {
+		t.length, t.first = length, span
+		t.grow(1)
+		return
+	}
+	for t.length < length {
+		t.double()
+	}
+	span >>= t.length - length
+	for max(span, t.last())-min(span, t.first) >= maxSpans {
+		t.double()
+		span >>= 1
+	}
+	if span < t.first {
+		more := int(t.first - span)
+		n := len(t.spans)
+		t.grow(n + more)
+		moved := make([]coarse, more) // whose memory is used again
+		copy(moved, t.spans[n:])
+		copy(t.spans[more:], t.spans[:n])
+		copy(t.spans, moved)
+		t.first = span
+	}
+	if n := int(span-t.first) + 1; n > len(t.spans) {
+		t.grow(n)
+	}
+}
+
+func (t *Timeline) last() int64 { return t.first + int64(len(t.spans)) - 1 }
+
+// grow lengthens the list of spans by empty ones.
+func (t *Timeline) grow(n int) {
+	for len(t.spans) < n {
+		if len(t.spans) < cap(t.spans) {
+			t.spans = t.spans[:len(t.spans)+1]
+			t.spans[len(t.spans)-1].reset()
+		} else {
+			t.spans = append(t.spans, coarse{})
+		}
+	}
+}
+
+// double makes spans twice as long.
+func (t *Timeline) double() {
+	first, n := t.first>>1, int(t.last()>>1-t.first>>1)+1
+	for i := range n {
+		a := (first+int64(i))<<1 - t.first // the place of its first half
+		switch {
+		case a < 0:
+			t.spans[0], t.spans[i] = t.spans[i], t.spans[0] // i is 0
+		case a+1 < int64(len(t.spans)):
+			t.spans[a].merge(&t.spans[a+1])
+			t.spans[i], t.spans[a] = t.spans[a], t.spans[i]
+		default:
+			t.spans[i], t.spans[a] = t.spans[a], t.spans[i]
+		}
+	}
+	t.spans = t.spans[:n]
+	t.first, t.length = first, t.length+1
+}
+
+// Merge adds all that o counted, which stays unchanged.
+func (t *Timeline) Merge(o *Timeline) {
+	if len(o.spans) == 0 {
+		return
+	}
+	t.cover(o.first, o.length)
+	t.cover(o.last()>>(t.length-o.length), t.length)
+	for i := range o.spans {
+		t.spans[(o.first+int64(i))>>(t.length-o.length)-t.first].merge(&o.spans[i])
+	}
+}
+
+// Reset empties the timeline and keeps its memory.
+func (t *Timeline) Reset() {
+	for i := range t.spans {
+		t.spans[i].reset()
+	}
+	t.spans, t.length, t.first = t.spans[:0], 0, 0
+}
+
+// Clone returns an independent copy.
+func (t *Timeline) Clone() Timeline {
+	c := Timeline{}
+	c.Merge(t)
+	return c
+}
+
+// Span is what was counted in a span of time.
+type Span struct {
+	From, To int64 // in microseconds; To is where the next begins
+	Total    uint64
+	c        *coarse
+}
+
+// Spans returns the spans in order; some may be empty.
+func (t *Timeline) Spans() []Span {
+	spans := make([]Span, len(t.spans))
+	for i := range t.spans {
+		from := (t.first + int64(i)) << t.length
+		to := from + min(1<<t.length, math.MaxInt64-from) // which is the end of time
+		spans[i] = Span{From: from, To: to, Total: t.spans[i].total, c: &t.spans[i]}
+	}
+	return spans
+}
+
+// Quantile returns the number below which a share q of those in the span lies,
+// between bins as if they were spread evenly.
+func (s *Span) Quantile(q float64) float64 {
+	left := q * float64(s.Total)
+	for i, n := range s.c.counts {
+		if left <= float64(n) && n > 0 {
+			low, high := float64(CoarseBinLow(s.c.base+i)), float64(CoarseBinLow(s.c.base+i+1))
+			if high-low <= 1 {
+				return low
+			}
+			return low + (high-low)*left/float64(n)
+		}
+		left -= float64(n)
+	}
+	return 0
+}
+
+// Count returns the count of a coarse bin.
+func (s *Span) Count(bin int) uint64 { return s.c.count(bin) }
+
+// Range returns coarse bins beyond which nothing was counted, from the first to
+// the one behind the last.
+func (s *Span) Range() (from, to int) { return s.c.base, s.c.base + len(s.c.counts) }
+
+// AppendBinary appends the encoding of the timeline to b.
+func (t *Timeline) AppendBinary(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(t.spans)))
+	if len(t.spans) == 0 {
+		return b
+	}
+	b = append(b, t.length)
+	b = binary.AppendUvarint(b, uint64(t.first))
+	for i := range t.spans {
+		c := &t.spans[i]
+		low, high := 0, len(c.counts)
+		for ; low < high && c.counts[low] == 0; low++ {
+		}
+		for ; high > low && c.counts[high-1] == 0; high-- {
+		}
+		b = binary.AppendUvarint(b, uint64(high-low))
+		if low < high {
+			b = binary.AppendUvarint(b, uint64(c.base+low))
+		}
+		for _, n := range c.counts[low:high] {
+			b = binary.AppendUvarint(b, n)
+		}
+	}
+	return b
+}
+
+// Total returns how many numbers were counted.
+func (t *Timeline) Total() (n uint64) {
+	for i := range t.spans {
+		n += t.spans[i].total
+	}
+	return n
+}
+
+// Decode replaces the timeline by the one that AppendBinary wrote at the start of
+// b, in the memory that it has, and returns the rest. After an error it is empty.
+func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
+	t.Reset()
+	r := reader{b: b}
+	n := r.uint(maxSpans)
+	if n > 0 {
+		t.length = uint8(r.uint(63))
+		t.first = int64(r.uint(math.MaxInt64 >> shortestSpan))
+		if t.length < shortestSpan || t.first+int64(n)-1 > math.MaxInt64>>t.length {
+			r.bad = true // there is no such time
+		}
+		t.grow(int(n))
+	}
+	left := uint64(math.MaxInt64)
+	for i := range t.spans {
+		size := r.uint(numCoarseBins)
+		base := 0
+		if size > 0 {
+			base = int(r.uint(numCoarseBins - size))
+		}
+		for j := range int(size) {
+			v := r.uint(left)
+			if v == 0 && (j == 0 || j == int(size)-1) {
+				r.bad = true // the ends hold something
+			}
+			if r.bad {
+				break
+			}
+			if v > 0 {
+				t.spans[i].add(base+j, v)
+				left -= v
+			}
+		}
+	}
+	if n > 0 && (t.spans[0].total == 0 || t.spans[n-1].total == 0) {
+		r.bad = true
+	}
+	if r.bad {
+		t.Reset()
+		return nil, ErrEncoding
+	}
+	return r.b, nil
+}
+
+// reader reads numbers; after one that is too large or missing all are 0.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uint(most uint64) uint64 {
+	v, n := binary.Uvarint(r.b)
+	if r.bad || n <= 0 || v > most {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
