@@ -34,6 +34,16 @@ func (m *Models) AppendBinary(b []byte) []byte {
 	return b
 }
 
+// Restart makes the models those of an earlier run, to which this one adds: when
+// their times were learned means nothing any more.
+func (m *Models) Restart() {
+	for _, f := range m.functions {
+		f.model.model.Times.Reset()
+		m.touch(f.model)
+	}
+	m.settle()
+}
+
 // ReadModels decodes models, which will be judged by rules. Functions are
 // numbered in the order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
@@ -61,7 +71,6 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 		if f.model.model, b, err = outlier.ReadModel(b[length:]); err != nil {
 			return nil, fmt.Errorf("%w: function %q: %w", ErrModels, f.Name, err)
 		}
-		f.model.model.Times.Reset() // those of another run
 		m.touch(f.model)
 	}
 	if !ok || len(b) > 0 {

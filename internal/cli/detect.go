@@ -124,6 +124,9 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 		if err != nil {
 			errs = append(errs, err)
 		}
+		if m != nil && !models.frozen {
+			m.Restart()
+		}
 		cfg.Learned = m
 	}
 	errs = append(errs, cfg.Validate())

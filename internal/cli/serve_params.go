@@ -30,6 +30,9 @@ func (s *serveRun) openParams() error {
 		if err != nil {
 			return err
 		}
+		if !s.flags.frozen {
+			models.Restart()
+		}
 		for _, f := range models.Functions() {
 			cfg.Learned = append(cfg.Learned, paramserver.Learned{Program: f.Program, Name: f.Name, Model: f.Learned().Clone()})
 		}
