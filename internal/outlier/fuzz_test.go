@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
@@ -72,4 +73,78 @@ func readable(t *testing.T, b []byte, v int64) (*outlier.Model, bool) {
 		}
 	}
 	return &m, true
+}
+
+// FuzzModal makes a judge from any histogram, and any timeline. It does not panic, its
+// scores are numbers, its limits are in order, and verdicts agree with them.
+func FuzzModal(f *testing.F) {
+	add := func(m *outlier.Model, halfLife int64, decades float64, v int64) {
+		f.Add(m.Hist.AppendBinary(nil), m.Times.AppendBinary(nil), halfLife, decades, v)
+	}
+	add(learned(), 0, 5, 0)
+	add(learned(append(times(40, 3), 1000)...), 0, 5, 24)
+	add(learned(append(times(500, 1000), times(9, 9000)...)...), second, 0.1, 1004)
+	add(learned(0, 1, 127, 128, 1<<20, 1<<40, math.MaxInt64), 1, 100, math.MaxInt64)
+	add(shifted(rand.New(rand.NewPCG(19, 1)), 1000*second), 600*second, 5, 3000)
+	f.Fuzz(func(t *testing.T, hist, line []byte, halfLife int64, decades float64, v int64) {
+		cfg := outlier.Config{Algorithm: outlier.Modal, Threshold: decades, HalfLife: halfLife, MinSamples: 1}
+		var m outlier.Model
+		if _, err := m.Hist.Decode(hist); err != nil || m.Count() == 0 || cfg.Validate() != nil {
+			return
+		}
+		if _, err := m.Times.Decode(line); err != nil || m.Times.Total() > m.Count() {
+			m.Times.Reset()
+		}
+		m.Shift()
+		j := judge(cfg, &m)
+		if !j.Enough() {
+			t.Fatalf("%d times are not enough", m.Count())
+		}
+		normal := limits(t, j)
+		for _, span := range normal {
+			if span[0] < 0 || span[0] > span[1] {
+				t.Fatalf("normal from %d to %d", span[0], span[1])
+			}
+		}
+		check := func(v int64) {
+			score, verdict := j.Judge(v)
+			if !(score >= 0 && score <= 100) || verdict == outlier.NotJudged || math.IsNaN(j.Oddness(v)) {
+				t.Fatalf("%d has score %v, verdict %d, oddness %v", v, score, verdict, j.Oddness(v))
+			}
+			if !j.Suspect(v) && verdict != outlier.Normal {
+				t.Fatalf("%d is not suspect, but has score %v, verdict %d; normal is %v", v, score, verdict, normal)
+			}
+			inside := len(normal) == 0
+			for _, span := range normal {
+				inside = inside || max(v, 0) >= span[0] && v <= span[1]
+			}
+			if inside == (verdict == outlier.Outlier) {
+				t.Fatalf("%d has verdict %d; normal is %v", v, verdict, normal)
+			}
+			d := j.Describe(v)
+			if d.Count != m.Count() || len(d.Usual) == 0 || d.Alike > d.Count {
+				t.Fatalf("%d is described as %+v", v, d)
+			}
+		}
+		for _, v := range []int64{v, 0, -1, 7, 1000, math.MaxInt64} {
+			check(v)
+		}
+		bins := 0
+		for bin := range m.Hist.Bins() {
+			low, high := stats.BinLow(bin), stats.BinLow(bin+1)-1
+			for _, v := range []int64{low - 1, low, low + (high-low)/2, high, high + 1} {
+				check(v)
+			}
+			if bins++; bins > 40 {
+				break
+			}
+		}
+		for _, span := range normal {
+			for _, v := range []int64{span[0] - 1, span[0], span[1], span[1] + 1} {
+				if v >= 0 { // beyond the longest time
+					check(v)
+				}
+			}
+		}
+	})
 }

@@ -106,16 +106,15 @@ func timeAt(x float64) float64 { return math.Exp(x) - resolution }
 // be an outlier: its density is that of the peak divided by a power of ten.
 func newModal(learned *Model, decades float64, halfLife int64) *modal {
 	h := &learned.Hist
-	weights := remembered(learned, halfLife)
 	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10}
 	for bin, n := range h.Bins() {
 		p := point{v: stats.BinMiddle(bin), low: float64(stats.BinLow(bin)), high: float64(stats.BinLow(bin+1) - 1), n: float64(n)}
 		p.x = position(p.v)
-		if weights != nil {
-			p.n *= weights[stats.CoarseBinOf(int64(p.v))]
-		}
 		f.points = append(f.points, p)
 		f.n += p.n
+	}
+	if weights := remembered(learned, halfLife); weights != nil {
+		f.weigh(weights)
 	}
 	f.far = 2 * h.Quantile(max(0.5, min(0.99, 1-5/float64(h.Total()))))
 	f.width = max(f.shortestHalf()/4, 1.0/128)
@@ -202,6 +201,22 @@ func slower(m *Model, spans []stats.Span, ages []float64) {
 		for i := range ages {
 			ages[i] /= 2
 		}
+	}
+}
+
+// weigh counts only what is remembered.
+func (f *finder) weigh(weights map[int]float64) {
+	left := 0.0
+	for _, p := range f.points {
+		left += p.n * weights[stats.CoarseBinOf(int64(p.v))]
+	}
+	if left < minTimes {
+		return // the timeline is that of something else
+	}
+	f.n = left
+	for i := range f.points {
+		p := &f.points[i]
+		p.n *= weights[stats.CoarseBinOf(int64(p.v))]
 	}
 }
 
@@ -359,7 +374,14 @@ func (f *finder) span(r region, from, to int) span {
 	s.high = whole(f.bridge(r.last, high))
 	s.low = whole(min(timeAt(s.peak-s.down.reach(f.target)), p[r.first].low-leastLoss))
 	look := whole(max(p[r.last].high+leastLoss, f.far)) // tails that rest on few times come and go
-	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, look), max(s.nearLow, s.low)
+	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, look), max(s.nearLow, s.low, 0)
+	// Of a bin all times are surely normal, or none.
+	if bin := stats.BinOf(s.nearHigh); s.nearHigh < stats.BinLow(bin+1)-1 {
+		s.nearHigh = stats.BinLow(bin) - 1
+	}
+	if bin := stats.BinOf(s.nearLow); s.nearLow > stats.BinLow(bin) {
+		s.nearLow = stats.BinLow(bin + 1)
+	}
 	return s
 }
 
@@ -526,7 +548,7 @@ func (m *modal) oddness(v int64) float64 {
 	if m == nil { // too little is known
 		return 0
 	}
-	x, nearest := position(float64(v)), math.Inf(1)
+	x, nearest := position(float64(max(v, 0))), math.Inf(1) // as it was learned
 	for i := range m.spans {
 		nearest = min(nearest, math.Abs(x-m.spans[i].peak))
 	}

@@ -27,9 +27,9 @@ const (
 	// backShare is the share of calls before and after that may lie in spans that
 	// are like those of the other side.
 	backShare = 0.2
-	// jumpShare is the largest part of a drift that comes from one span to the next,
-	// and longJumpShare to the one after that: a jump may come amid a span.
-	jumpShare, longJumpShare = 0.55, 0.8
+	// A change is a drift if a line leaves no more than lineShare of the squared
+	// deviations of the medians of spans that a jump leaves.
+	lineShare, driftSpans = 0.5, 4
 )
 
 // Shift returns the largest lasting change of a function's time; false: there is
@@ -64,24 +64,25 @@ func (m *Model) Shift() (Shift, bool) {
 }
 
 // lasts reports whether few spans before the change, which comes with span k, are
-// like those after it, and few after it like those before; and not the last one.
+// like those after it, and few after it like those before; and neither the first nor
+// the last.
 func (s *Shift) lasts(spans []stats.Span, k int) bool {
-	changed := func(i int) bool {
-		m := spans[i].Quantile(0.5)
-		return math.Abs(m-s.After) < math.Abs(m-s.Before)
-	}
 	var n, other [2]float64
+	last := len(spans) - 1
 	for i := range spans {
-		side, calls := 0, float64(spans[i].Total)
+		side, opposite := 0, s.After
 		if i >= k {
-			side = 1
+			side, opposite = 1, s.Before
 		}
-		n[side] += calls
-		if changed(i) != (i >= k) {
-			other[side] += calls
+		n[side] += float64(spans[i].Total)
+		if math.Abs(spans[i].Quantile(0.5)-opposite) < math.Abs(s.After-s.Before)/2 {
+			if i == 0 || i == last {
+				return false
+			}
+			other[side] += float64(spans[i].Total)
 		}
 	}
-	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1] && changed(len(spans)-1)
+	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1]
 }
 
 // drift finds out whether the change came little by little.
@@ -90,24 +91,14 @@ func (s *Shift) drift(spans []stats.Span) {
 	for i := range spans {
 		medians[i] = spans[i].Quantile(0.5)
 	}
-	first, last := medians[0], medians[len(medians)-1]
-	total := last - first
-	jump, long, along := 0.0, 0.0, 0
-	for i := 1; i < len(medians); i++ {
-		d := (medians[i] - medians[i-1]) * sign(total)
-		jump = max(jump, d)
-		long = max(long, (medians[i]-medians[max(i-2, 0)])*sign(total))
-		if d > 0 {
-			along++
-		}
-	}
-	if len(spans) < 4 || jump > jumpShare*math.Abs(total) || long > longJumpShare*math.Abs(total) || 2*along < len(spans) {
+	if len(spans) < driftSpans || offLine(medians) > lineShare*offJump(medians) {
 		return
 	}
+	first, last := medians[0], medians[len(medians)-1]
 	s.Drift, s.Before, s.After, s.Calls = true, first, last, 0
 	begun := false
 	for i := range spans {
-		if !begun && (medians[i]-first)*sign(total) > 0.1*math.Abs(total) {
+		if !begun && math.Abs(medians[i]-first) > 0.1*math.Abs(last-first) && (medians[i] > first) == (last > first) {
 			begun, s.Since = true, spans[i].From
 		}
 		if begun {
@@ -116,14 +107,40 @@ func (s *Shift) drift(spans []stats.Span) {
 	}
 }
 
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
+// offLine is the sum of squared deviations from the straight line that is nearest.
+func offLine(y []float64) float64 {
+	mean, middle := average(y), float64(len(y)-1)/2
+	var xx, xy, yy float64
+	for i, v := range y {
+		x, d := float64(i)-middle, v-mean
+		xx, xy, yy = xx+x*x, xy+x*d, yy+d*d
 	}
-	return 0
+	return max(yy-xy*xy/xx, 0)
+}
+
+// offJump is the sum of squared deviations from one level before the best place of a
+// jump, and another after.
+func offJump(y []float64) float64 {
+	least := math.Inf(1)
+	for k := 1; k < len(y); k++ {
+		sum := 0.0
+		for _, part := range [][]float64{y[:k], y[k:]} {
+			mean := average(part)
+			for _, v := range part {
+				sum += (v - mean) * (v - mean)
+			}
+		}
+		least = min(least, sum)
+	}
+	return least
+}
+
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
 // pool is what several spans count together.

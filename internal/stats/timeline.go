@@ -27,6 +27,7 @@ type coarse struct {
 const (
 	maxSpans      = 16
 	shortestSpan  = 20 // about a second
+	longestSpan   = 59 // so that there is no time beyond the last
 	coarseBits    = 3
 	coarseUnits   = 1 << (coarseBits + 1)
 	numCoarseBins = coarseUnits + (63-coarseBits-1)<<coarseBits
@@ -290,7 +291,7 @@ func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 	r := reader{b: b}
 	n := r.uint(maxSpans)
 	if n > 0 {
-		t.length = uint8(r.uint(63))
+		t.length = uint8(r.uint(longestSpan))
 		t.first = int64(r.uint(math.MaxInt64 >> shortestSpan))
 		if t.length < shortestSpan || t.first+int64(n)-1 > math.MaxInt64>>t.length {
 			r.bad = true // there is no such time
