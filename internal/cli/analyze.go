@@ -67,12 +67,12 @@ around them, and throw the rest away. A TRACE is a dataset, a directory (all .bp
 inside it are read) or a pattern.
 
 The run directory gets run.json (settings, totals) and provenance.duckdb, a
-database of all that was kept: chimbuko top, anomalies, event, func, diff, query
-and export ask it. With --records json or both it gets the same as JSON files:
+database of all that was kept: chimbuko issues, top, anomalies, event, func, diff,
+query and export ask it. With --records json or both it gets the same as JSON files:
 records/ (anomalies, typical executions and metadata of each rank and step) and
-global/ (profiles, models).`,
+global/ (profiles, models, issues).`,
 		Example: `  chimbuko analyze traces/ --out run
-  chimbuko top run
+  chimbuko issues run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
   chimbuko analyze traces/ --out run --store postgres://user@server/chimbuko
   chimbuko analyze 'sim-*.bp' 'viz-*.bp' --program '0=*sim-*' --program '1=*viz-*'
@@ -160,6 +160,8 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		known, err = res.Collections()
 	}
 	if err == nil {
+		known.Issues, known.Links = k.found.conclude(res.Outcome)
+		sum.setIssues(known.Issues)
 		err = k.finish(ctx, known)
 	}
 	progress.done()
@@ -216,6 +218,7 @@ type runSummary struct {
 	Reduction   float64          `json:"reduction"` // trace bytes for each byte kept
 	EventRate   float64          `json:"events_per_second"`
 	Top         []topFunction    `json:"top_functions"`
+	Issues      issueSummary     `json:"issues"`
 	Changes     []summary.Change `json:"changes"`
 	Notes       []noteInfo       `json:"notes"`
 	Broken      []string         `json:"broken,omitempty"`

@@ -27,6 +27,7 @@ func (s *runSummary) print(w io.Writer, out string) {
 	r := s.Review
 	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
 		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
+	s.printIssues(w)
 	s.printTop(w)
 	s.printChanges(w)
 	for _, n := range s.Notes {
@@ -34,7 +35,7 @@ func (s *runSummary) print(w io.Writer, out string) {
 	}
 	fmt.Fprintf(w, "\nThe run is in %s.\n", out)
 	if s.Settings["records"] != "json" {
-		fmt.Fprintf(w, "Ask it: chimbuko top %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", out)
+		fmt.Fprintf(w, "Ask it: chimbuko issues %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", out)
 	}
 }
 

@@ -240,6 +240,7 @@ func (d *demo) suggest(w io.Writer, r *demoResult) {
 	}
 	run := d.dir.run()
 	fmt.Fprintf(w, "\n%s\n\n", d.view.title("Ask further:"))
+	fmt.Fprintf(w, "chimbuko issues %s\n", run)
 	fmt.Fprintf(w, "chimbuko top %s\n", run)
 	if r.worst.id != "" {
 		which := r.worst.id

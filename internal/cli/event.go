@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/explain"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 )
 
@@ -23,8 +25,8 @@ func newEventCmd(env *Env) *cobra.Command {
 		Use:   "event RUN ID",
 		Short: "explain one execution",
 		Long: `Explain one kept execution in words: what, where, how long against what is typical,
-its call stack, what happened around it, messages, counters, the state of the node,
-and how it compares with all calls of the function. ID is rank:step:row, as
+what it waited for or who waited because of it, its call stack, what happened around
+it, messages, counters, the state of the node, and how it compares with all calls of the function. ID is rank:step:row, as
 chimbuko anomalies lists it. With --json it is the document of the schema; as csv,
 markdown or parquet it is the calls around it.` + whereHelp,
 		Example: `  chimbuko event run 3:12:225
@@ -43,8 +45,12 @@ markdown or parquet it is the calls around it.` + whereHelp,
 		}
 		switch q.format {
 		case "table":
+			others, err := othersText(ctx, a, e)
+			if err != nil {
+				return err
+			}
 			return q.write(env, func(w io.Writer) error {
-				return explain.Write(w, e.Record, explain.Options{Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name})
+				return explain.Write(w, e.Record, explain.Options{Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: others})
 			})
 		case "json":
 			return q.write(env, func(w io.Writer) error {
@@ -58,6 +64,42 @@ markdown or parquet it is the calls around it.` + whereHelp,
 		}
 		return q.answer(ctx, env, windowRows(e), nil)
 	})
+}
+
+// othersText says what an anomaly has to do with others.
+func othersText(ctx context.Context, a *question.Asker, e *question.Event) (string, error) {
+	if e.Collection != "anomalies" || e.Record.Status == provenance.Withdrawn {
+		return "", nil
+	}
+	l, err := a.Link(ctx, e.Record.PID, e.Record.EventID)
+	if err != nil || l == nil {
+		return "", err
+	}
+	culprit := fmt.Sprintf("%s %s on %s", l.CulpritCalled, l.Culprit, l.CulpritHost)
+	if l.CulpritPID != l.PID {
+		culprit += fmt.Sprintf(" (program %d)", l.CulpritPID)
+	}
+	var texts []string
+	switch {
+	case l.Role == provenance.Victim && l.Culprit != "" && l.CulpritRank == l.RID && l.CulpritPID == l.PID:
+		texts = append(texts, fmt.Sprintf("Victim: it waited for %s.", culprit))
+	case l.Role == provenance.Victim && l.Culprit != "":
+		texts = append(texts, fmt.Sprintf("Victim: it waited for rank %d, %s.", l.CulpritRank, culprit))
+	case l.Role == provenance.Victim && l.LateRank != nil:
+		texts = append(texts, fmt.Sprintf("Victim: it waited for rank %d; why that was late is not known.", *l.LateRank))
+	case l.Role == provenance.Culprit && l.Waits > 0:
+		texts = append(texts, fmt.Sprintf("Culprit: %s on %s lost %s because of it.",
+			counted(int(l.Waits), "wait"), counted(int(l.WaitRanks), "rank"), microsText(float64(l.WaitTime))))
+	case l.Role == provenance.Culprit && l.Culprit != "":
+		texts = append(texts, fmt.Sprintf("Culprit, beside %s, which others waited for.", culprit))
+	}
+	if l.Role == provenance.Culprit && l.LateRank != nil {
+		texts = append(texts, fmt.Sprintf("What it waited for came late from rank %d, which was not late itself as far as is known.", *l.LateRank))
+	}
+	if l.Hops > 1 {
+		texts = append(texts, fmt.Sprintf("There are %s between them.", counted(l.Hops-1, "other wait")))
+	}
+	return strings.Join(append(texts, fmt.Sprintf("Issue %d.", l.Issue)), " "), nil
 }
 
 // windowRows are the calls around an execution.

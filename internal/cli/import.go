@@ -55,6 +55,7 @@ type importSummary struct {
 	// What the imported run said of itself.
 	Totals   json.RawMessage `json:"totals,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
+	Changes  json.RawMessage `json:"changes,omitempty"`
 }
 
 type importCounts struct {
@@ -76,11 +77,11 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 		sum.Store, sum.Name = withoutPassword(flags.store), flags.runName()
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "run.json")); err == nil {
-		var own struct{ Totals, Settings json.RawMessage }
+		var own struct{ Totals, Settings, Changes json.RawMessage }
 		if err := json.Unmarshal(text, &own); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(dir, "run.json"), err)
 		}
-		sum.Totals, sum.Settings = own.Totals, own.Settings
+		sum.Totals, sum.Settings, sum.Changes = own.Totals, own.Settings, own.Changes
 	}
 	k, err := newKeeper(ctx, flags, sum.Started, sum)
 	if err != nil {
@@ -149,7 +150,15 @@ func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir strin
 	if s.Counts.Steps == 0 && len(s.Broken) == 0 {
 		return fmt.Errorf("%s: no files named PROGRAM/RANK/STEP.anomalies.json, normalexecs or metadata are in it", dir)
 	}
-	return k.buffer.Flush(ctx)
+	if err := k.buffer.Flush(ctx); err != nil {
+		return err
+	}
+	info, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = k.findOut(ctx, &runSummary{}, info)
+	return err
 }
 
 func (s *importSummary) print(w io.Writer, out string, size int64) {

@@ -72,6 +72,7 @@ type keeper struct {
 	run    provdb.Run
 	buffer *provdb.Buffer
 	server io.Closer // answers other processes; nil for none
+	found  anomalySink
 }
 
 // newKeeper makes the run directory and the run in the store.
@@ -174,7 +175,7 @@ func (k *keeper) replaceRun(ctx context.Context) (provdb.RunID, error) {
 
 // recordSink takes what is kept.
 func (k *keeper) recordSink() analyzer.RecordSink {
-	var sinks rundir.Sinks
+	sinks := rundir.Sinks{&k.found} // the first: it keeps nothing of records
 	if k.files {
 		sinks = append(sinks, k.dir)
 	}

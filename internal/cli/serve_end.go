@@ -130,6 +130,11 @@ func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
 	if err := json.Unmarshal(info, final); err != nil {
 		return err
 	}
+	issues, err := s.keeper.findOut(ctx, final, info)
+	if err != nil {
+		return err
+	}
+	final.setIssues(issues)
 	if err := s.keeper.end(ctx, provdb.Finished, final); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type outcome struct {
 	statuses  map[string]int    // of all records of anomalies
 	known     map[string]string // documents over all ranks, without numbers of functions, by collection and names
 	model     []byte            // the file of --save-model
+	issues    string            // all of them
 }
 
 // outcomeOf reads what came of the run that is kept somewhere.
@@ -27,6 +28,7 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	dir := filepath.Join(t.TempDir(), "json")
 	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
 	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, known: map[string]string{}}
+	o.issues = must(t, append([]string{"issues", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
 	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++
@@ -104,6 +106,9 @@ func agree(t testing.TB, got, want *outcome) {
 	}
 	if 100*different > len(want.anomalies) {
 		t.Errorf("%d of %d anomalies differ", different, len(want.anomalies))
+	}
+	if different == 0 && got.issues != want.issues {
+		t.Errorf("issues: got %s, want %s", got.issues, want.issues)
 	}
 	if n := got.statuses["provisional"]; n > 0 {
 		t.Errorf("%d anomalies are provisional after the end", n)

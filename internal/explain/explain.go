@@ -27,6 +27,8 @@ type Options struct {
 	Begin      trace.Micros // when the run began; 0: unknown
 	Collection string       // where the record is from: anomalies, normalexecs, or empty if unknown
 	Run        string       // name of the run; may be empty
+	// Others says in sentences what it has to do with other executions; may be empty.
+	Others string
 }
 
 // DefaultWidth is how many columns are filled unless told otherwise.
@@ -136,6 +138,9 @@ func (p *page) summary() {
 		if s := p.statusText(); s != "" {
 			p.text("  ", s)
 		}
+	}
+	if p.Others != "" {
+		p.text("  ", escaped(p.Others))
 	}
 	p.line("")
 	p.text("  ", p.factsText())

@@ -100,7 +100,7 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds all of o.
+// Merge adds all of o. Its issues and links replace those of b.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)
@@ -108,4 +108,7 @@ func (b *Batch) Merge(o *Batch) {
 	b.Functions = append(b.Functions, o.Functions...)
 	b.Counters = append(b.Counters, o.Counters...)
 	b.Models = append(b.Models, o.Models...)
+	if o.HasFindings() {
+		b.Issues, b.Links = o.Issues, o.Links
+	}
 }

@@ -36,6 +36,17 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("counter %q: %w", c.Name, err)
 		}
 	}
+	for i := range b.Issues {
+		x := &b.Issues[i]
+		if err := errors.Join(checkProgram(x.PID), checkNumbers(x.Before, x.After)); err != nil {
+			return fmt.Errorf("issue %d: %w", x.Number, err)
+		}
+	}
+	for i := range b.Links {
+		if err := errors.Join(checkProgram(b.Links[i].PID), checkProgram(b.Links[i].CulpritPID)); err != nil {
+			return fmt.Errorf("link of %s: %w", b.Links[i].EventID, err)
+		}
+	}
 	return nil
 }
 

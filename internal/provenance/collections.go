@@ -57,6 +57,8 @@ type Collections struct {
 	FuncStats    []FuncStats
 	CounterStats []CounterStats
 	ADModels     []ADModel
+	Issues       []Issue
+	Links        []Link
 }
 
 // NewCollections returns the collections of a run, in order of the numbers of

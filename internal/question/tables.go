@@ -16,7 +16,7 @@ var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats",
 // Tables are the tables and views that hold all of a run.
 var Tables = []string{
 	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths",
-	"frames", "window_calls", "messages", "counter_events", "node_states",
+	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
 }
 
 // table is how a table or view is read in order.
@@ -38,6 +38,8 @@ var tables = map[string]table{
 	"messages":           {`pid, rid, event_id, "position"`, true},
 	"counter_events":     {`pid, rid, event_id, "position"`, true},
 	"node_states":        {"pid, rid, event_id, field", true},
+	"issues":             {"issue", false},
+	"links":              {"pid, rid, event_id", true},
 	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
 	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},
 	"metadata_json":      {"pid, rid, io_step, tid, doc ->> 'descr'", true},

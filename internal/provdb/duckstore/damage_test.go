@@ -220,6 +220,7 @@ func wantOld(t *testing.T, s *duckstore.Store) {
 		"SELECT call_path FROM call_paths":                                                                       "[[main]]",
 		"SELECT name, state FROM runs":                                                                           "[[old finished]]",
 		"SELECT status FROM executions WHERE kind IS NULL":                                                       "[[confirmed]]",
+		"SELECT (SELECT count(issue) FROM issues), (SELECT count(event_id) FROM links)":                          "[[0 0]]",
 	} {
 		rows, err := ask(s, t, question)
 		if got := fmt.Sprint(rows); got != want || err != nil {

@@ -141,6 +141,44 @@ func (w *writer) models(models []provenance.ADModel) error {
 	})
 }
 
+// findings stores what is wrong with the run.
+func (w *writer) findings(b *provdb.Batch) error {
+	if !b.HasFindings() {
+		return nil
+	}
+	err := w.append("issues", func(add adder) error {
+		for i := range b.Issues {
+			row, err := provdb.IssueRow(w.run, &b.Issues[i])
+			if err == nil {
+				err = add(driverValues(row)...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.append("links", func(add adder) error {
+		for i := range b.Links {
+			if err := add(driverValues(provdb.LinkRow(w.run, &b.Links[i]))...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func driverValues(row []any) []driver.Value {
+	values := make([]driver.Value, len(row))
+	for i, v := range row {
+		values[i] = v
+	}
+	return values
+}
+
 // fresh stores what the catalog numbered for this batch.
 func (w *writer) fresh() error {
 	f := w.cat.Fresh()

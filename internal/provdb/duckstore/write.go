@@ -62,12 +62,20 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 	if err := dropRollups(w.ctx, w.conn, w.run); err != nil {
 		return err
 	}
+	if b.VoidsFindings() {
+		for _, table := range []string{"issues", "links"} {
+			if _, err := w.conn.ExecContext(w.ctx, "DELETE FROM "+table+" WHERE run = $1", int32(w.run)); err != nil {
+				return err
+			}
+		}
+	}
 	steps := []func() error{
 		func() error { return w.append("executions", func(add adder) error { return addRecords(enc, b, add) }) },
 		func() error { return w.metadata(b.Metadata) },
 		func() error { return w.profiles(b.Functions) },
 		func() error { return w.counters(b.Counters) },
 		func() error { return w.models(b.Models) },
+		func() error { return w.findings(b) },
 		w.fresh, // after all that gives numbers
 	}
 	for _, step := range steps {

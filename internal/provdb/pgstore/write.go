@@ -55,7 +55,14 @@ func (w *writer) write(ctx context.Context, d *numbered) error {
 	if err := dropRollups(ctx, w.tx, w.run); err != nil {
 		return err
 	}
-	steps := []func(context.Context, *numbered) error{w.records, w.metadata, w.profiles, w.counters, w.models}
+	if d.VoidsFindings() {
+		for _, table := range []string{"issues", "links"} {
+			if _, err := w.tx.Exec(ctx, "DELETE FROM "+table+" WHERE run = $1", int32(w.run)); err != nil {
+				return err
+			}
+		}
+	}
+	steps := []func(context.Context, *numbered) error{w.records, w.metadata, w.profiles, w.counters, w.models, w.findings}
 	for _, step := range steps {
 		if err := step(ctx, d); err != nil {
 			return err
@@ -208,5 +215,18 @@ func (w *writer) models(ctx context.Context, d *numbered) error {
 	}
 	return w.replace(ctx, "final_models", removeByFunction, []any{pids, fns}, []string{"run", "pid", "fn", "model"}, len(d.Models), func(i int) ([]any, error) {
 		return []any{int32(w.run), pids[i], fns[i], zeroNull(d.finals[i].model)}, nil
+	})
+}
+
+// findings stores what is wrong with the run.
+func (w *writer) findings(ctx context.Context, d *numbered) error {
+	err := appendRows(ctx, w.tx, "issues", provdb.IssueColumns, len(d.Issues), func(i int) ([]any, error) {
+		return provdb.IssueRow(w.run, &d.Issues[i])
+	})
+	if err != nil {
+		return err
+	}
+	return appendRows(ctx, w.tx, "links", provdb.LinkColumns, len(d.Links), func(i int) ([]any, error) {
+		return provdb.LinkRow(w.run, &d.Links[i]), nil
 	})
 }
