@@ -57,6 +57,9 @@ func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algo
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Stretch(s.Steps * 7 / 10); err != nil { // all that happens becomes shorter
+		t.Fatal(err)
+	}
 	var inputs []analyzer.Input
 	for _, stream := range simulate.New(s).Streams() {
 		inputs = append(inputs, analyzer.Input{
@@ -115,9 +118,7 @@ func TestFindingsAreTheSameFromTheStore(t *testing.T) {
 	}
 	for name, store := range map[string]provdb.Store{"DuckDB": duck, "PostgreSQL": postgres} {
 		t.Cleanup(func() { _ = store.Close() })
-		for scene, detector := range map[string]outlier.Algorithm{
-			"slow-link": outlier.SSTD, "workflow": outlier.Modal, "threads": outlier.HBOS, "gpu-clock-drop": outlier.SSTD,
-		} {
+		for scene, detector := range map[string]outlier.Algorithm{"slow-link": outlier.SSTD, "workflow": outlier.SSTD} {
 			a, want := stored(t, store, scene, detector)
 			got, err := a.Findings(t.Context(), false)
 			if err != nil {
