@@ -27,6 +27,7 @@ type span struct {
 	nearLow, nearHigh int64 // beyond these they may turn out not to be
 	weak              bool  // so few times are in it that it may turn out to be none
 	peak              float64
+	usual             float64 // the time at the peak, with the resolution added
 	down, up          tail
 }
 
@@ -364,7 +365,7 @@ func (f *finder) span(r region, from, to int) span {
 		}
 	}
 	s := span{
-		peak: peak.x, weak: r.n < weakTimes,
+		peak: peak.x, usual: peak.v + resolution, weak: r.n < weakTimes,
 		up:   f.tail(p[r.last].x-peak.x, p[up].x-peak.x, level),
 		down: f.tail(peak.x-p[r.first].x, peak.x-p[down].x, level),
 	}
@@ -548,9 +549,11 @@ func (m *modal) oddness(v int64) float64 {
 	if m == nil { // too little is known
 		return 0
 	}
-	x, nearest := position(float64(max(v, 0))), math.Inf(1) // as it was learned
+	// Ratios order times as distances of logarithms do, and are cheap.
+	t, nearest := float64(max(v, 0))+resolution, math.Inf(1) // as it was learned
 	for i := range m.spans {
-		nearest = min(nearest, math.Abs(x-m.spans[i].peak))
+		usual := m.spans[i].usual
+		nearest = min(nearest, max(t/usual, usual/t))
 	}
 	return nearest
 }
