@@ -44,15 +44,15 @@ func (m *Model) Shift() (Shift, bool) {
 	var best Shift
 	distance, found := shiftDistance, false
 	for k := 1; k < len(spans); k++ {
-		before, after := pooled(spans[:k]), pooled(spans[k:])
-		if before.n < shiftCalls || after.n < shiftCalls {
+		before, after := stats.Together(spans[:k]), stats.Together(spans[k:])
+		if before.Total < shiftCalls || after.Total < shiftCalls {
 			continue
 		}
 		d := apart(&before, &after)
 		if d < distance || found && d == distance {
 			continue
 		}
-		s := Shift{Since: spans[k].From, Before: before.median(), After: after.median(), Calls: after.n}
+		s := Shift{Since: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
 		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, leastLoss) && s.lasts(spans, k) {
 			best, distance, found = s, d, true
 		}
@@ -143,59 +143,15 @@ func average(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// pool is what several spans count together.
-type pool struct {
-	first  int
-	counts []uint64
-	n      uint64
-}
-
-func pooled(spans []stats.Span) pool {
-	from, to := math.MaxInt, 0
-	for i := range spans {
-		a, b := spans[i].Range()
-		from, to = min(from, a), max(to, b)
-	}
-	p := pool{first: from, counts: make([]uint64, max(to-from, 0))}
-	for i := range spans {
-		for bin := from; bin < to; bin++ {
-			n := spans[i].Count(bin)
-			p.counts[bin-from] += n
-			p.n += n
-		}
-	}
-	return p
-}
-
-func (p *pool) count(bin int) float64 {
-	if i := bin - p.first; uint(i) < uint(len(p.counts)) {
-		return float64(p.counts[i])
-	}
-	return 0
-}
-
-func (p *pool) median() float64 {
-	left := float64(p.n) / 2
-	for i, n := range p.counts {
-		if left <= float64(n) && n > 0 {
-			low, high := float64(stats.CoarseBinLow(p.first+i)), float64(stats.CoarseBinLow(p.first+i+1))
-			if high-low <= 1 {
-				return low
-			}
-			return low + (high-low)*left/float64(n)
-		}
-		left -= float64(n)
-	}
-	return 0
-}
-
-// apart is how much the distributions of two pools differ at most, as a share of
+// apart is how much the distributions of two spans differ at most, as a share of
 // calls.
-func apart(x, y *pool) float64 {
+func apart(x, y *stats.Span) float64 {
+	fromX, toX := x.Range()
+	fromY, toY := y.Range()
 	most, sumX, sumY := 0.0, 0.0, 0.0
-	for bin := min(x.first, y.first); bin < max(x.first+len(x.counts), y.first+len(y.counts)); bin++ {
-		sumX += x.count(bin) / float64(x.n)
-		sumY += y.count(bin) / float64(y.n)
+	for bin := min(fromX, fromY); bin < max(toX, toY); bin++ {
+		sumX += float64(x.Count(bin)) / float64(x.Total)
+		sumY += float64(y.Count(bin)) / float64(y.Total)
 		most = max(most, math.Abs(sumX-sumY))
 	}
 	return most

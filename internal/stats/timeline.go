@@ -42,8 +42,8 @@ func CoarseBinOf(v int64) int {
 	return coarseUnits + (e-coarseBits-1)<<coarseBits + int(v>>(e-coarseBits))&(1<<coarseBits-1)
 }
 
-// CoarseBinLow returns the lowest number of a coarse bin.
-func CoarseBinLow(bin int) int64 {
+// coarseLow returns the lowest number of a coarse bin.
+func coarseLow(bin int) int64 {
 	if bin < coarseUnits {
 		return int64(bin)
 	}
@@ -226,13 +226,26 @@ func (t *Timeline) Spans() []Span {
 	return spans
 }
 
+// Together returns what several spans, one after the other, count together.
+func Together(spans []Span) Span {
+	all := Span{c: new(coarse)}
+	for i := range spans {
+		all.c.merge(spans[i].c)
+	}
+	if len(spans) > 0 {
+		all.From, all.To = spans[0].From, spans[len(spans)-1].To
+	}
+	all.Total = all.c.total
+	return all
+}
+
 // Quantile returns the number below which a share q of those in the span lies,
 // between bins as if they were spread evenly.
 func (s *Span) Quantile(q float64) float64 {
 	left := q * float64(s.Total)
 	for i, n := range s.c.counts {
 		if left <= float64(n) && n > 0 {
-			low, high := float64(CoarseBinLow(s.c.base+i)), float64(CoarseBinLow(s.c.base+i+1))
+			low, high := float64(coarseLow(s.c.base+i)), float64(coarseLow(s.c.base+i+1))
 			if high-low <= 1 {
 				return low
 			}
