@@ -25,25 +25,29 @@ type modal struct {
 type span struct {
 	low, high         int64 // times from here to here are normal
 	nearLow, nearHigh int64 // beyond these they may turn out not to be
-	weak              bool  // so few times are in it that it may turn out to be none
+	weak              bool  // it may turn out to be none
 	peak              float64
 	usual             float64 // the time at the peak, with the resolution added
 	down, up          tail
 }
 
-// tail is one side of a mode: the logarithm of the density falls from that of the
-// peak by level at a distance of edge, and grows with the distance to the power of
-// shape: 1 is that of a heavy tail, 2 that of a normal distribution.
-type tail struct{ edge, level, shape float64 }
+// tail is one side of a mode. At a distance of flat from the peak the logarithm of
+// the density has fallen by little; from there on it falls with the distance to the
+// power of shape, by level at edge: 1 is the shape of a heavy tail, 2 that of a normal
+// distribution. Most modes have a peak, not a plateau, so that flat and little are 0.
+type tail struct{ flat, little, edge, level, shape float64 }
 
 // decay is by how much the logarithm of the density has fallen at a distance.
 func (t *tail) decay(distance float64) float64 {
-	return t.level * math.Pow(distance/t.edge, t.shape)
+	if distance < t.flat {
+		return t.little * distance / t.flat
+	}
+	return t.little + t.level*math.Pow((distance-t.flat)/t.edge, t.shape)
 }
 
 // reach is the distance at which it has fallen so far.
 func (t *tail) reach(decay float64) float64 {
-	return t.edge * math.Pow(max(decay/t.level, 1), 1/t.shape)
+	return t.flat + t.edge*math.Pow(max((decay-t.little)/t.level, 1), 1/t.shape)
 }
 
 // The rules of modal, chosen by measurement.
@@ -84,7 +88,10 @@ const (
 	// Where so many more times lie out in a tail than can be expected that no more
 	// than falseShare of them can be normal, the limit is drawn closer, but not
 	// below closest. It needs a tail that is known to be light.
-	falseShare, closest, lightTail = 0.02, 8.5, 1.4
+	falseShare, closest, lightTail = 0.05, 8.5, 1.3
+	// A mode is a plateau on a side where its density stays above half of the peak's
+	// for more than this share of the way to its edge.
+	plateau = 0.67
 	// closeBy is how far the density has fallen where, with few times known, they
 	// are kept because they may turn out to be outliers.
 	closeBy = 5
@@ -209,7 +216,7 @@ func slower(m *Model, spans []stats.Span, ages []float64) {
 func (f *finder) weigh(weights map[int]float64) {
 	left := 0.0
 	for _, p := range f.points {
-		left += p.n * weights[stats.CoarseBinOf(int64(p.v))]
+		left += p.n * weights[coarseBin(p.v)]
 	}
 	if left < minTimes {
 		return // the timeline is that of something else
@@ -217,7 +224,7 @@ func (f *finder) weigh(weights map[int]float64) {
 	f.n = left
 	for i := range f.points {
 		p := &f.points[i]
-		p.n *= weights[stats.CoarseBinOf(int64(p.v))]
+		p.n *= weights[coarseBin(p.v)]
 	}
 }
 
@@ -296,6 +303,7 @@ func (f *finder) edgeAt(v float64) float64 { return max(f.edge, f.least(v)) }
 type region struct {
 	first, last, peak int
 	n                 float64 // how many times are in it
+	phase             bool    // it is that of a phase of the run, and not of many times
 }
 
 // modes returns the dense regions that have enough times, in order.
@@ -306,8 +314,10 @@ func (f *finder) modes(line *stats.Timeline) (modes []region) {
 			continue
 		}
 		r := f.region(i)
-		usual := r.n >= maxPhase*f.n || !passing(line, f.points[r.first].low, f.points[r.last].high)
-		if r.n >= max(minMode*f.n, minTimes) && usual {
+		if r.n < 2*maxPhase*f.n {
+			r.phase = passing(line, coarseBin(f.points[r.first].low), coarseBin(f.points[r.last].high))
+		}
+		if r.n >= max(minMode*f.n, minTimes) && (r.n >= maxPhase*f.n || !r.phase) {
 			modes = append(modes, r)
 		}
 		i = r.last + 1
@@ -356,24 +366,16 @@ func (f *finder) span(r region, from, to int) span {
 	edge := f.widen(&r, from, to)
 	p := f.points
 	peak := &p[r.peak]
-	level := math.Log(peak.density / edge)
-	half := math.Sqrt(peak.density * edge)
-	up, down := r.peak, r.peak
-	for i := r.first; i <= r.last; i++ {
-		if p[i].density >= half {
-			up, down = max(up, i), min(down, i)
-		}
-	}
 	s := span{
-		peak: peak.x, usual: peak.v + resolution, weak: r.n < weakTimes,
-		up:   f.tail(p[r.last].x-peak.x, p[up].x-peak.x, level),
-		down: f.tail(peak.x-p[r.first].x, peak.x-p[down].x, level),
+		peak: peak.x, usual: peak.v + resolution, weak: r.n < weakTimes || r.phase,
+		up: f.upTail(&r, edge), down: f.downTail(&r, edge, func(p *point) float64 { return p.x }),
 	}
 	s.nearHigh = whole(timeAt(s.peak + s.up.reach(f.near(&s.up))))
 	s.nearLow = whole(timeAt(s.peak-s.down.reach(f.near(&s.down)))) - 1
 	high := max(timeAt(s.peak+s.up.reach(f.closest(&s, r.last, to))), p[r.last].high+leastLoss)
 	s.high = whole(f.bridge(r.last, high))
-	s.low = whole(min(timeAt(s.peak-s.down.reach(f.target)), p[r.first].low-leastLoss))
+	linear := f.downTail(&r, edge, func(p *point) float64 { return p.v / peak.v })
+	s.low = whole(min(timeAt(s.peak-s.down.reach(f.target)), peak.v*(1-linear.reach(f.target)), p[r.first].low-leastLoss))
 	look := whole(max(p[r.last].high+leastLoss, f.far)) // tails that rest on few times come and go
 	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, look), max(s.nearLow, s.low, 0)
 	// Of a bin all times are surely normal, or none.
@@ -392,6 +394,45 @@ func whole(v float64) int64 {
 		return math.MaxInt64
 	}
 	return int64(v)
+}
+
+// upTail is the upper tail of a mode that ends at a density of edge. Where the mode
+// is a plateau, how the density falls behind it tells more than how it falls from the
+// peak on.
+func (f *finder) upTail(r *region, edge float64) tail {
+	p, peak := f.points, &f.points[r.peak]
+	level := math.Log(peak.density / edge)
+	outermost := func(density float64) float64 {
+		i := r.last
+		for p[i].density < density {
+			i--
+		}
+		return p[i].x - peak.x
+	}
+	end := p[r.last].x - peak.x
+	t := f.tail(end, outermost(math.Sqrt(peak.density*edge)), level)
+	flat := outermost(peak.density / 2)
+	if flat <= plateau*end || level < 1+math.Ln2 || f.n < 2*shrinkage {
+		return t
+	}
+	behind := f.tail(end-flat, outermost(math.Sqrt(peak.density/2*edge))-flat, level-math.Ln2)
+	behind.flat, behind.little = flat, math.Ln2
+	if behind.reach(f.target) < t.reach(f.target) {
+		return behind
+	}
+	return t
+}
+
+// downTail is the lower tail of a mode, in the given measure of times. In that of the
+// logarithm times of a wide normal distribution are further out than they look.
+func (f *finder) downTail(r *region, edge float64, measure func(*point) float64) tail {
+	p, peak := f.points, &f.points[r.peak]
+	half, density := r.first, math.Sqrt(peak.density*edge)
+	for p[half].density < density {
+		half++
+	}
+	top := measure(peak)
+	return f.tail(top-measure(&p[r.first]), top-measure(&p[half]), math.Log(peak.density/edge))
 }
 
 // tail is a side of a mode whose density has fallen by level at edge, and by half
@@ -466,7 +507,8 @@ func (f *finder) limit(m *modal, learned *Model) {
 	}
 	most := maxOutliers * f.n
 	many := above > max(most+byChance*math.Sqrt(most), minTimes)
-	if many && (above > maxPhase*f.n || !passing(&learned.Times, float64(top)+1, 1<<62)) {
+	// The coarse bin of the limit holds normal times, too.
+	if many && (above > maxPhase*f.n || !passing(&learned.Times, stats.CoarseBinOf(top)+1, math.MaxInt)) {
 		last := &m.spans[len(m.spans)-1]
 		last.high = max(last.high, whole(farAbove*f.quantile(0.99)))
 	}
@@ -488,10 +530,11 @@ func (f *finder) quantile(q float64) float64 {
 	return 0
 }
 
-// passing reports whether times from low to high belong to a phase of the run: in
-// most of its spans there are hardly any.
-func passing(line *stats.Timeline, low, high float64) bool {
-	first, last := stats.CoarseBinOf(int64(low)), stats.CoarseBinOf(int64(high))
+func coarseBin(v float64) int { return stats.CoarseBinOf(int64(v)) }
+
+// passing reports whether the times from one coarse bin to another belong to a phase
+// of the run: there are some, but in most of its spans hardly any.
+func passing(line *stats.Timeline, first, last int) bool {
 	spans, with := 0, 0
 	for _, s := range line.Spans() {
 		if s.Total < spanCalls {
@@ -507,7 +550,7 @@ func passing(line *stats.Timeline, low, high float64) bool {
 			with++
 		}
 	}
-	return spans >= 4 && 2*with <= spans
+	return spans >= 4 && with > 0 && 2*with <= spans
 }
 
 // judge returns how rare a time is, in decades, and the verdict.

@@ -118,8 +118,8 @@ func limits(t *testing.T, j *outlier.Judge) (normal [][2]int64) {
 
 // The original finds from none to all of these, and flags up to 569 of 20 000
 // normal calls. Of a lognormal distribution the nearest anomalies are only 4.5
-// standard deviations out; it takes more than 2000 times to know that they are not
-// of its tail.
+// standard deviations out; it takes about 1000 times to know that they are not of its
+// tail.
 func TestModalFindsTheAnomaliesOfTheFourDataSets(t *testing.T) {
 	rules := outlier.NewRules(outlier.Default())
 	table := "                    each step         steps ≥ 50        in the end\n" +
@@ -148,13 +148,13 @@ func TestModalFindsTheAnomaliesOfTheFourDataSets(t *testing.T) {
 			}
 			name := fmt.Sprintf("%s %d", w.name, calls)
 			table += fmt.Sprintf("%-16s  %s    %s    %s\n", name, online, late, final)
-			inRun, inEnd := 0.9, 0.95
+			inRun := 0.9
 			if name == "lognormal 20" {
-				inRun, inEnd = 0.7, 0.85
+				inRun = 0.8 // the rest is found at the end
 			}
 			online.within(t, name+" in each step", inRun, 100e-6, runs*100*calls)
-			late.within(t, name+" in later steps", inEnd, 60e-6, runs*50*calls)
-			final.within(t, name+" in the end", inEnd, 60e-6, runs*100*calls)
+			late.within(t, name+" in later steps", 0.95, 100e-6, runs*50*calls)
+			final.within(t, name+" in the end", 0.95, 60e-6, runs*100*calls)
 			for _, q := range []quality{online, late, final} {
 				if precision := float64(q.found) / float64(q.found+q.wrong); precision < 0.95 {
 					t.Errorf("%s: of %d flags %d are wrong", name, q.found+q.wrong, q.wrong)
@@ -318,7 +318,9 @@ func TestASecondTimeOfAPhaseIsAcceptedFromThreeInAHundredOn(t *testing.T) {
 	f(0.02, false, outlier.Normal)
 	f(0.02, true, outlier.Outlier)
 	f(0.025, true, outlier.Outlier)
-	f(0.035, true, outlier.Normal)
+	f(0.035, true, outlier.Candidate) // it may still turn out to be a phase that ends
+	f(0.055, true, outlier.Candidate)
+	f(0.065, true, outlier.Normal)
 }
 
 func TestOfWhatOnlyWaitsShortTimesAreNormal(t *testing.T) {
@@ -439,7 +441,8 @@ func TestLongerTimesInProportionAreJudgedAlike(t *testing.T) {
 			same := len(got) == len(want)
 			for i := 0; i < len(got) && same && most == 0; i++ {
 				for side := range 2 {
-					same = same && math.Abs(float64(got[i][side])/float64(factor*want[i][side])-1) < 0.01
+					wanted := float64(factor * want[i][side])
+					same = same && math.Abs(float64(got[i][side])-wanted) <= 0.01*wanted
 				}
 			}
 			if !same {
