@@ -13,7 +13,7 @@ import (
 )
 
 // modelMagic begins a file of models; its number is the version.
-const modelMagic = "chimbuko models 3\n"
+const modelMagic = "chimbuko models 4\n"
 
 // ErrModels marks bytes that are no encoded models.
 var ErrModels = errors.New("these are no models of chimbuko")

@@ -114,20 +114,20 @@ func timeAt(x float64) float64 { return math.Exp(x) - resolution }
 // be an outlier: its density is that of the peak divided by a power of ten.
 func newModal(learned *Model, decades float64, halfLife int64) *modal {
 	h := &learned.Hist
-	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10}
+	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10, line: learned.timeline()}
 	for bin, n := range h.Bins() {
 		p := point{v: stats.BinMiddle(bin), low: float64(stats.BinLow(bin)), high: float64(stats.BinLow(bin+1) - 1), n: float64(n)}
 		p.x = position(p.v)
 		f.points = append(f.points, p)
 		f.n += p.n
 	}
-	if weights := remembered(learned, halfLife); weights != nil {
+	if weights := f.remembered(learned, halfLife); weights != nil {
 		f.weigh(weights)
 	}
 	f.far = 2 * h.Quantile(max(0.5, min(0.99, 1-5/float64(h.Total()))))
 	f.width = max(f.shortestHalf()/4, 1.0/128)
 	f.estimate()
-	modes := f.modes(&learned.Times)
+	modes := f.modes()
 	m := &modal{spans: make([]span, 0, len(modes))}
 	for i, r := range modes {
 		from, to := 0, len(f.points) // where other modes end and begin
@@ -139,15 +139,15 @@ func newModal(learned *Model, decades float64, halfLife int64) *modal {
 		}
 		m.spans = append(m.spans, f.span(r, from, to))
 	}
-	f.limit(m, learned)
+	f.limit(m)
 	return m
 }
 
 // remembered returns, for each coarse bin, how much of its times counts when what
 // was learned counts half after a time; nil: all. It depends on the times alone, not
 // on when it is asked for: the last of them is now.
-func remembered(m *Model, halfLife int64) map[int]float64 {
-	spans := m.Times.Spans()
+func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
+	spans := f.line.Spans()
 	if halfLife == 0 || len(spans) < 2 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func remembered(m *Model, halfLife int64) map[int]float64 {
 	for i := range spans {
 		ages[i] = float64(spans[len(spans)-1].From-spans[i].From) / float64(halfLife)
 	}
-	slower(m, spans, ages)
+	slower(spans, ages, float64(m.Count()-f.line.Total()))
 	if ages[0] < 1.0/8 {
 		return nil // nothing to speak of
 	}
@@ -197,9 +197,10 @@ func remembered(m *Model, halfLife int64) map[int]float64 {
 
 // slower halves the ages, so that less is forgotten, until enough is left to judge
 // by: a function that is rarely called is not forgotten from one call to the next.
-func slower(m *Model, spans []stats.Span, ages []float64) {
+// before is how much was learned before all spans.
+func slower(spans []stats.Span, ages []float64, before float64) {
 	for ages[0] >= 1.0/8 {
-		left := float64(m.Count()-m.Times.Total()) * math.Exp2(-ages[0])
+		left := before * math.Exp2(-ages[0])
 		for i := range spans {
 			left += float64(spans[i].Total) * math.Exp2(-ages[i])
 		}
@@ -231,6 +232,7 @@ func (f *finder) weigh(weights map[int]float64) {
 // finder looks for modes.
 type finder struct {
 	points []point
+	line   *stats.Timeline
 	n      float64
 	target float64
 	width  float64 // half the window in which times are counted for a density
@@ -307,7 +309,7 @@ type region struct {
 }
 
 // modes returns the dense regions that have enough times, in order.
-func (f *finder) modes(line *stats.Timeline) (modes []region) {
+func (f *finder) modes() (modes []region) {
 	for i := 0; i < len(f.points); {
 		if !f.dense(i) {
 			i++
@@ -315,7 +317,7 @@ func (f *finder) modes(line *stats.Timeline) (modes []region) {
 		}
 		r := f.region(i)
 		if r.n < 2*maxPhase*f.n {
-			r.phase = passing(line, coarseBin(f.points[r.first].low), coarseBin(f.points[r.last].high))
+			r.phase = f.passing(coarseBin(f.points[r.first].low), coarseBin(f.points[r.last].high))
 		}
 		if r.n >= max(minMode*f.n, minTimes) && (r.n >= maxPhase*f.n || !r.phase) {
 			modes = append(modes, r)
@@ -493,7 +495,7 @@ func (f *finder) bridge(last int, high float64) float64 {
 }
 
 // limit has no more outliers above the modes than there can be.
-func (f *finder) limit(m *modal, learned *Model) {
+func (f *finder) limit(m *modal) {
 	if len(m.spans) == 0 {
 		return
 	}
@@ -508,7 +510,7 @@ func (f *finder) limit(m *modal, learned *Model) {
 	most := maxOutliers * f.n
 	many := above > max(most+byChance*math.Sqrt(most), minTimes)
 	// The coarse bin of the limit holds normal times, too.
-	if many && (above > maxPhase*f.n || !passing(&learned.Times, stats.CoarseBinOf(top)+1, math.MaxInt)) {
+	if many && (above > maxPhase*f.n || !f.passing(stats.CoarseBinOf(top)+1, math.MaxInt)) {
 		last := &m.spans[len(m.spans)-1]
 		last.high = max(last.high, whole(farAbove*f.quantile(0.99)))
 	}
@@ -534,9 +536,9 @@ func coarseBin(v float64) int { return stats.CoarseBinOf(int64(v)) }
 
 // passing reports whether the times from one coarse bin to another belong to a phase
 // of the run: there are some, but in most of its spans hardly any.
-func passing(line *stats.Timeline, first, last int) bool {
+func (f *finder) passing(first, last int) bool {
 	spans, with := 0, 0
-	for _, s := range line.Spans() {
+	for _, s := range f.line.Spans() {
 		if s.Total < spanCalls {
 			continue
 		}

@@ -748,36 +748,40 @@ func TestAFunctionThatIsRarelyCalledIsStillJudged(t *testing.T) {
 
 // How large a model is.
 
-// Those of the recorded traces and of all scenarios are at most 2.2 KB.
-func TestAModelIsSmall(t *testing.T) {
-	const kilobyte = 1024
+// Those of the recorded traces and of all scenarios are at most 2 KB.
+func TestAModelHasAtMost4KB(t *testing.T) {
 	largest, of := 0, ""
-	f := func(s shape, n, most int) {
+	f := func(s shape, n, times int) {
 		t.Helper()
 		r := rand.New(rand.NewPCG(15, 1))
 		m := new(outlier.Model)
 		for i := range n {
 			m.Learn(int64(s.draw(r)), 1<<50+int64(i)<<24/int64(n))
 		}
-		size := len(m.AppendBinary(nil))
 		if spans := len(m.Times.Spans()); spans < 15 {
 			t.Errorf("%s: only %d spans", s.name, spans)
 		}
-		if size > most {
-			t.Errorf("%s: the model of %d calls has %d bytes", s.name, n, size)
+		for ; times > 1; times /= 2 {
+			same := m.Clone()
+			m.Merge(&same)
+		}
+		size := len(m.AppendBinary(nil))
+		if size > 4096 {
+			t.Errorf("%s: the model of %d calls has %d bytes", s.name, m.Count(), size)
 		}
 		if size > largest {
-			largest, of = size, fmt.Sprintf("%s of %d calls", s.name, n)
+			largest, of = size, fmt.Sprintf("%s of %d calls", s.name, m.Count())
 		}
 	}
 	for _, s := range shapes() {
-		f(s, 2000, 4*kilobyte)
-		f(s, 100_000, 4*kilobyte+kilobyte/2)
+		f(s, 2000, 1)
+		f(s, 100_000, 1024)
 	}
 	for _, decades := range []float64{3, 6} {
 		s := shape{fmt.Sprintf("%v decades", decades), func(r *rand.Rand) float64 { return 100 * math.Pow(10, decades*r.Float64()) }}
-		f(s, 100_000, int(decades)*kilobyte+kilobyte/2)
+		f(s, 100_000, 64)
 	}
-	f(pareto(1), 100_000, 4*kilobyte) // up to six decades
+	f(pareto(1), 100_000, 1)
+	f(shape{"lognormal of width 2", func(r *rand.Rand) float64 { return 1000 * math.Exp(2*r.NormFloat64()) }}, 300_000, 32)
 	t.Logf("the largest has %d bytes: %s", largest, of)
 }

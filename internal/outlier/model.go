@@ -42,10 +42,19 @@ func (m *Model) Clone() Model {
 	return Model{Stats: m.Stats, Hist: m.Hist.Clone(), Times: m.Times.Clone()}
 }
 
-// AppendBinary appends the encoding of the model to b.
+// AppendBinary appends the encoding of the model to b. It has no more than 4 kB,
+// unless the histogram alone has.
 func (m *Model) AppendBinary(b []byte) []byte {
-	return m.Times.AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b)))
+	return m.timeline().AppendBinary(m.Hist.AppendBinary(m.Stats.AppendBinary(b)))
 }
+
+// mostBytes is about the most that histogram and timeline take together.
+const mostBytes = 4000
+
+// timeline is how times changed, in spans so long that the model is not too large. All
+// that is found out from a timeline is found out from this one, so that it does not
+// matter whether a model was encoded on the way.
+func (m *Model) timeline() *stats.Timeline { return m.Times.Fitting(mostBytes - m.Hist.Size()) }
 
 // ReadModel decodes a model from the start of b and returns the rest.
 func ReadModel(b []byte) (m Model, rest []byte, err error) {

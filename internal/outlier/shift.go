@@ -36,7 +36,7 @@ const (
 // none.
 func (m *Model) Shift() (Shift, bool) {
 	var spans []stats.Span
-	for _, s := range m.Times.Spans() {
+	for _, s := range m.timeline().Spans() {
 		if s.Total >= spanCalls {
 			spans = append(spans, s)
 		}

@@ -137,7 +137,7 @@ func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
 		wantError(t, err, why)
 	}
 	f(`of the run "other", not of "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
-	f("of version 99; this program knows 2", func(m *protocol.Snapshot) { m.Version = 99 })
+	f("of version 99; this program knows 3", func(m *protocol.Snapshot) { m.Version = 99 })
 	f("models are frozen: true, not false", func(m *protocol.Snapshot) { m.Frozen = true })
 	f("in phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
 	f("function 5 has a model, but no name in the index", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })

@@ -257,13 +257,22 @@ func (h *Histogram) AppendBinary(b []byte) []byte {
 		used++
 	}
 	b = binary.AppendUvarint(b, uint64(used))
-	last := 0
+	last := -1
 	for bin, n := range h.Bins() {
-		b = binary.AppendUvarint(b, uint64(bin-last))
-		b = binary.AppendUvarint(b, n)
+		b = appendCount(b, bin-last, n)
 		last = bin
 	}
 	return b
+}
+
+// Size is about the number of bytes that AppendBinary appends, or more. Merging never
+// makes it less.
+func (h *Histogram) Size() int {
+	size := 2
+	for _, n := range h.Bins() {
+		size += countSize(n)
+	}
+	return size
 }
 
 // ErrEncoding marks bytes that are no encoded statistics.
@@ -280,24 +289,21 @@ func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	h.counts = h.counts[:0]
-	used, n := binary.Uvarint(b)
-	if n <= 0 || used > NumBins {
-		return nil, ErrEncoding
-	}
-	b = b[n:]
-	for bin := uint64(0); used > 0; used-- {
-		step, n := binary.Uvarint(b)
-		count, m := binary.Uvarint(b[max(n, 0):])
-		bin += step
-		if n <= 0 || m <= 0 || step >= NumBins || bin >= NumBins || count > math.MaxInt64-h.total {
+	r := reader{b: b}
+	bin := ^uint64(0) // before the first
+	for used := r.uint(NumBins); used > 0; used-- {
+		gap, count := r.count(math.MaxInt64 - h.total)
+		if bin += gap; r.bad || gap > NumBins || bin >= NumBins {
 			h.Reset()
 			return nil, ErrEncoding
 		}
-		b = b[n+m:]
 		if len(h.counts) == 0 {
 			h.base = int(bin)
 		}
 		h.AddBin(int(bin), count)
 	}
-	return b, nil
+	if r.bad {
+		return nil, ErrEncoding
+	}
+	return r.b, nil
 }

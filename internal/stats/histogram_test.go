@@ -462,9 +462,11 @@ func TestEncodingsThatCannotBeTrueAreRefused(t *testing.T) {
 		}
 	}
 	f("more bins than there are", stats.NumBins+1)
-	f("a bin beyond the last", 1, stats.NumBins, 1)
-	f("a bin far beyond the last", 2, 5, 1, math.MaxUint64-4, 1)
-	f("more values than can be counted", 2, 5, 1<<63, 1, 1<<63)
+	f("a bin beyond the last", 1, 2*(stats.NumBins+1)+1, 1)
+	f("a bin far beyond the last", 2, 13, 1, math.MaxUint64, 1)
+	f("a bin that holds nothing", 2, 13, 0, 2)
+	f("a step to the next bin that is written as a long one", 2, 13, 1, 3, 1)
+	f("more values than can be counted", 2, 13, 1<<62, 1<<63)
 	long := append(bytes.Repeat([]byte{0xff}, 10), 1)
 	if _, _, err := stats.ReadHistogram(long); !errors.Is(err, stats.ErrEncoding) {
 		t.Errorf("a number of more than 64 bits: got %v", err)

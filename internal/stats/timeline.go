@@ -273,20 +273,51 @@ func (t *Timeline) AppendBinary(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(t.first))
 	for i := range t.spans {
 		c := &t.spans[i]
-		low, high := 0, len(c.counts)
-		for ; low < high && c.counts[low] == 0; low++ {
+		used := 0
+		for _, n := range c.counts {
+			if n > 0 {
+				used++
+			}
 		}
-		for ; high > low && c.counts[high-1] == 0; high-- {
-		}
-		b = binary.AppendUvarint(b, uint64(high-low))
-		if low < high {
-			b = binary.AppendUvarint(b, uint64(c.base+low))
-		}
-		for _, n := range c.counts[low:high] {
-			b = binary.AppendUvarint(b, n)
+		b = binary.AppendUvarint(b, uint64(used))
+		last := -1
+		for j, n := range c.counts {
+			if n > 0 {
+				b = appendCount(b, c.base+j-last, n)
+				last = c.base + j
+			}
 		}
 	}
 	return b
+}
+
+// size is about the number of bytes that AppendBinary appends, or more. Merging never
+// makes it less, and longer spans never make it more.
+func (t *Timeline) size() int {
+	size := 8
+	for i := range t.spans {
+		size++
+		for _, n := range t.spans[i].counts {
+			if n > 0 {
+				size += countSize(n)
+			}
+		}
+	}
+	return size
+}
+
+// Fitting returns the timeline if its encoding has about most bytes, else a copy with
+// spans so long that it has, or a single one. What is merged of several that fit is
+// made to fit as what is merged of the whole is, so the order still does not matter.
+func (t *Timeline) Fitting(most int) *Timeline {
+	if t.size() <= most {
+		return t
+	}
+	c := t.Clone()
+	for len(c.spans) > 1 && c.size() > most {
+		c.double()
+	}
+	return &c
 }
 
 // Total returns how many numbers were counted.
@@ -313,23 +344,15 @@ func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 	}
 	left := uint64(math.MaxInt64)
 	for i := range t.spans {
-		size := r.uint(numCoarseBins)
-		base := 0
-		if size > 0 {
-			base = int(r.uint(numCoarseBins - size))
-		}
-		for j := range int(size) {
-			v := r.uint(left)
-			if v == 0 && (j == 0 || j == int(size)-1) {
-				r.bad = true // the ends hold something
-			}
-			if r.bad {
+		bin := ^uint64(0) // before the first
+		for used := r.uint(numCoarseBins); used > 0; used-- {
+			gap, n := r.count(left)
+			if bin += gap; r.bad || gap > numCoarseBins || bin >= numCoarseBins {
+				r.bad = true
 				break
 			}
-			if v > 0 {
-				t.spans[i].add(base+j, v)
-				left -= v
-			}
+			t.spans[i].add(int(bin), n)
+			left -= n
 		}
 	}
 	if n > 0 && (t.spans[0].total == 0 || t.spans[n-1].total == 0) {
@@ -340,20 +363,4 @@ func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 		return nil, ErrEncoding
 	}
 	return r.b, nil
-}
-
-// reader reads numbers; after one that is too large or missing all are 0.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) uint(most uint64) uint64 {
-	v, n := binary.Uvarint(r.b)
-	if r.bad || n <= 0 || v > most {
-		r.bad = true
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
 }

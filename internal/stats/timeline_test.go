@@ -220,25 +220,65 @@ func TestATimelineThatCannotBeTrueIsRefused(t *testing.T) {
 		}
 	}
 	const last = math.MaxInt64 >> 20
+	const at5 = 2*(5+1) + 1 // the first count is that of bin 5
 	f("nothing")
-	f("too many spans", append([]uint64{17, 20, 0}, slices.Repeat([]uint64{1, 5, 1}, 17)...)...)
-	f("spans that are too short", 1, 19, 0, 1, 5, 1)
-	f("spans that are too long", 1, 60, 0, 1, 5, 1)
-	f("a time beyond all", 1, 20, last+1, 1, 5, 1)
-	f("a second span beyond all time", 2, 20, last, 1, 5, 1, 1, 5, 1)
-	f("a long span beyond all time", 1, 40, last>>20+1, 1, 5, 1)
-	f("a first span that is empty", 2, 20, 0, 0, 1, 5, 1)
-	f("a last span that is empty", 2, 20, 0, 1, 5, 1, 0)
-	f("a first bin that is empty", 1, 20, 0, 2, 5, 0, 1)
-	f("a last bin that is empty", 1, 20, 0, 2, 5, 1, 0)
+	f("too many spans", append([]uint64{17, 20, 0}, slices.Repeat([]uint64{1, at5, 1}, 17)...)...)
+	f("spans that are too short", 1, 19, 0, 1, at5, 1)
+	f("spans that are too long", 1, 60, 0, 1, at5, 1)
+	f("a time beyond all", 1, 20, last+1, 1, at5, 1)
+	f("a second span beyond all time", 2, 20, last, 1, at5, 1, 1, at5, 1)
+	f("a long span beyond all time", 1, 40, last>>20+1, 1, at5, 1)
+	f("a first span that is empty", 2, 20, 0, 0, 1, at5, 1)
+	f("a last span that is empty", 2, 20, 0, 1, at5, 1, 0)
+	f("a bin that is empty", 1, 20, 0, 2, at5, 0, 2)
+	f("a second bin that is empty", 1, 20, 0, 2, at5, 1, 0)
 	f("more bins than there are", 1, 20, 0, numCoarseBins+1, 0, 1)
-	f("a bin that does not exist", 1, 20, 0, 2, numCoarseBins-1, 1, 1)
-	f("more than can be counted", 1, 20, 0, 2, 5, math.MaxInt64, 1)
-	f("more than can be counted, in two spans", 2, 20, 0, 1, 5, math.MaxInt64, 1, 5, 1)
-	f("a count that is missing", 1, 20, 0, 2, 5, 1)
+	f("a bin that does not exist", 1, 20, 0, 2, 2*numCoarseBins+1, 1, 2)
+	f("a bin far beyond the last", 1, 20, 0, 2, at5, 1, math.MaxUint64, 1)
+	f("a step to the next bin that is written as a long one", 1, 20, 0, 2, at5, 1, 3, 1)
+	f("more than can be counted", 1, 20, 0, 2, at5, math.MaxInt64, 2)
+	f("more than can be counted, in two spans", 2, 20, 0, 1, at5, math.MaxInt64, 1, at5, 1)
+	f("a count that is missing", 1, 20, 0, 2, at5, 1)
 	var line Timeline
-	if _, err := line.Decode([]byte{1, 20, 3, 2, 5, 1, 9}); err != nil || line.Total() != 10 {
+	if _, err := line.Decode([]byte{1, 20, 3, 2, at5, 1, 2 * 9}); err != nil || line.Total() != 10 {
 		t.Errorf("what can be true is refused: %v", err)
+	}
+}
+
+// A wide timeline is made to fit by longer spans, however it came to be.
+func TestWhatIsMadeToFitDoesNotDependOnTheWay(t *testing.T) {
+	const most = 600
+	r := rand.New(rand.NewPCG(4, 4))
+	var whole Timeline
+	parts := make([]Timeline, 5)
+	for i := range 3000 {
+		v, at := int64(math.Exp(14*r.Float64())), int64(i)<<13
+		whole.Add(v, at)
+		parts[r.IntN(len(parts))].Add(v, at)
+	}
+	want := whole.Fitting(most)
+	if want == &whole || len(want.spans) >= len(whole.spans) || len(want.spans) < 2 {
+		t.Fatalf("%d spans were made to %d", len(whole.spans), len(want.spans))
+	}
+	if n := len(want.AppendBinary(nil)); n > most {
+		t.Errorf("made to fit %d bytes, it has %d", most, n)
+	}
+	var merged Timeline
+	for i := range parts {
+		var read Timeline
+		if _, err := read.Decode(parts[i].Fitting(most).AppendBinary(nil)); err != nil {
+			t.Fatal(err)
+		}
+		merged.Merge(&read)
+	}
+	if got := merged.Fitting(most); !bytes.Equal(got.AppendBinary(nil), want.AppendBinary(nil)) {
+		t.Error("parts that were made to fit and merged differ from the whole that is made to fit")
+	}
+	if whole.Total() != want.Total() || whole.Fitting(1<<20) != &whole {
+		t.Error("what fits is not left alone, or counts are lost")
+	}
+	if n := len(whole.Fitting(1).spans); n != 1 {
+		t.Errorf("what never fits has %d spans, not one", n)
 	}
 }
 
