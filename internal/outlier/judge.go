@@ -137,15 +137,14 @@ func (j *Judge) Judge(v int64) (float64, Verdict) {
 	return j.verdict(v)
 }
 
-// Oddness orders times from typical to odd as their scores do, at less cost.
+// Oddness orders times from typical to odd, at less cost than their scores: as these
+// do, or, where many times have the same, by how often they occur.
 func (j *Judge) Oddness(v int64) float64 {
 	switch j.algorithm {
 	case SSTD:
 		return math.Abs(float64(v) - j.stats.Mean)
-	case HBOS:
+	case HBOS, Modal:
 		return -float64(j.hist.Count(stats.BinOf(v)))
-	case Modal:
-		return j.modal.oddness(v)
 	}
 	return j.tail(v, 0)
 }

@@ -27,7 +27,6 @@ type span struct {
 	nearLow, nearHigh int64 // beyond these they may turn out not to be
 	weak              bool  // it may turn out to be none
 	peak              float64
-	usual             float64 // the time at the peak, with the resolution added
 	down, up          tail
 }
 
@@ -369,7 +368,7 @@ func (f *finder) span(r region, from, to int) span {
 	p := f.points
 	peak := &p[r.peak]
 	s := span{
-		peak: peak.x, usual: peak.v + resolution, weak: r.n < weakTimes || r.phase,
+		peak: peak.x, weak: r.n < weakTimes || r.phase,
 		up: f.upTail(&r, edge), down: f.downTail(&r, edge, func(p *point) float64 { return p.x }),
 	}
 	s.nearHigh = whole(timeAt(s.peak + s.up.reach(f.near(&s.up))))
@@ -587,20 +586,6 @@ func (m *modal) slowOnly() {
 	for i := range m.spans {
 		m.spans[i].low, m.spans[i].nearLow = 0, 0
 	}
-}
-
-// oddness orders times by how far they are from the nearest peak.
-func (m *modal) oddness(v int64) float64 {
-	if m == nil { // too little is known
-		return 0
-	}
-	// Ratios order times as distances of logarithms do, and are cheap.
-	t, nearest := float64(max(v, 0))+resolution, math.Inf(1) // as it was learned
-	for i := range m.spans {
-		usual := m.spans[i].usual
-		nearest = min(nearest, max(t/usual, usual/t))
-	}
-	return nearest
 }
 
 // maxDecades is the highest score.

@@ -633,6 +633,9 @@ func TestOrderAndGroupingOfLearningDoNotMatter(t *testing.T) {
 func TestOddnessOrdersTimesAsTheirScoresDo(t *testing.T) {
 	values := normal(rand.New(rand.NewPCG(3, 7)), 300)
 	for _, a := range algorithms {
+		if a == outlier.Modal {
+			continue // to which most of them are equally normal
+		}
 		cfg := settings(a)
 		cfg.IncludeSelf = true
 		j := judge(cfg, learned(values...))
