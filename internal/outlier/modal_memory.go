@@ -1,0 +1,116 @@
+package outlier
+
+import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/stats"
+)
+
+// remembered returns, for each coarse bin, how much of its times counts when what
+// was learned counts half after a time; nil: all. It depends on the times alone, not
+// on when it is asked for: the last of them is now.
+func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
+	spans := f.line.Spans()
+	if halfLife == 0 || len(spans) < 2 {
+		return nil
+	}
+	ages := make([]float64, len(spans)) // in half-lives
+	for i := range spans {
+		ages[i] = float64(spans[len(spans)-1].From-spans[i].From) / float64(halfLife)
+	}
+	slower(spans, ages, float64(m.Count()-f.line.Total()))
+	if ages[0] < 1.0/8 {
+		return nil // nothing to speak of
+	}
+	type share struct{ counts, all float64 }
+	shares := make(map[int]*share)
+	for i := range spans {
+		weight := math.Exp2(-ages[i])
+		from, to := spans[i].Range()
+		for bin := from; bin < to; bin++ {
+			n := float64(spans[i].Count(bin))
+			if n == 0 {
+				continue
+			}
+			s := shares[bin]
+			if s == nil {
+				s = new(share)
+				shares[bin] = s
+			}
+			s.counts += n * weight
+			s.all += n
+		}
+	}
+	// What an earlier run learned is as old as the beginning.
+	oldest := math.Exp2(-ages[0])
+	learned := make(map[int]float64)
+	for bin, n := range m.Hist.Bins() {
+		learned[stats.CoarseBinOf(int64(stats.BinMiddle(bin)))] += float64(n)
+	}
+	weights := make(map[int]float64, len(learned))
+	for bin, all := range learned {
+		s := shares[bin]
+		if s == nil {
+			s = new(share)
+		}
+		weights[bin] = min(1, (s.counts+max(all-s.all, 0)*oldest)/all)
+	}
+	return weights
+}
+
+// slower halves the ages, so that less is forgotten, until enough is left to judge
+// by: a function that is rarely called is not forgotten from one call to the next.
+// before is how much was learned before all spans.
+func slower(spans []stats.Span, ages []float64, before float64) {
+	for ages[0] >= 1.0/8 {
+		left := before * math.Exp2(-ages[0])
+		for i := range spans {
+			left += float64(spans[i].Total) * math.Exp2(-ages[i])
+		}
+		if left >= weakTimes {
+			return
+		}
+		for i := range ages {
+			ages[i] /= 2
+		}
+	}
+}
+
+// weigh counts only what is remembered.
+func (f *finder) weigh(weights map[int]float64) {
+	left := 0.0
+	for _, p := range f.points {
+		left += p.n * weights[coarseBin(p.v)]
+	}
+	if left < minTimes {
+		return // the timeline is that of something else
+	}
+	f.n = left
+	for i := range f.points {
+		p := &f.points[i]
+		p.n *= weights[coarseBin(p.v)]
+	}
+}
+
+func coarseBin(v float64) int { return stats.CoarseBinOf(int64(v)) }
+
+// passing reports whether the times from one coarse bin to another belong to a phase
+// of the run: there are some, but in most of its spans hardly any.
+func (f *finder) passing(first, last int) bool {
+	spans, with := 0, 0
+	for _, s := range f.line.Spans() {
+		if s.Total < spanCalls {
+			continue
+		}
+		spans++
+		n := uint64(0)
+		from, to := s.Range()
+		for bin := max(first, from); bin < to && bin <= last; bin++ {
+			n += s.Count(bin)
+		}
+		if float64(n) > hardlyAny*float64(s.Total) {
+			with++
+		}
+	}
+	return spans >= 4 && with > 0 && 2*with <= spans
+}
