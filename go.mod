@@ -2,6 +2,8 @@ module github.com/chimbuko/chimbuko
 
 go 1.26.0
 
+ignore ./web/node_modules
+
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/bufbuild/protocompile v0.14.1

@@ -86,7 +86,7 @@ them with all that is needed to explain them, and throws the rest away.`,
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newAnalyzeCmd(env), newServeCmd(env), newADCmd(env), newStatusCmd(env), newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
+		newAnalyzeCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env), newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
 		newDiffCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newEvalCmd(env), newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
 	return root
 }

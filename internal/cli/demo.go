@@ -26,6 +26,7 @@ type demoFlags struct {
 	keep     bool
 	out      string
 	web      string
+	stay     bool // when all has ended, until it is interrupted
 }
 
 // check says what is wrong with the flags.
@@ -60,11 +61,14 @@ Some troubles are planted in the program, of which the analysis knows nothing. I
 end you see what it found by itself, and which of the troubles that was. The exit
 status is 0 if all of them were found, else 1.
 
+The page of the run, whose address is the first thing to be printed, shows the same in
+the browser. At a terminal it stays when all is over, until Ctrl-C.
+
 Everything is in a temporary directory and is removed, unless --keep or --out says
 otherwise. Ctrl-C ends all processes at any time.`,
 		Example: `  chimbuko demo
   chimbuko demo --duration 20s --ranks 32
-  chimbuko demo --keep && chimbuko top chimbuko-demo/run`,
+  chimbuko demo --keep && chimbuko view chimbuko-demo/run`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
@@ -72,6 +76,9 @@ otherwise. Ctrl-C ends all processes at any time.`,
 			}
 			if flags.keep && flags.out == "" {
 				flags.out = "chimbuko-demo"
+			}
+			if !cmd.Flags().Changed("stay") {
+				flags.stay = env.isInteractive()
 			}
 			return runDemo(cmd.Context(), env, &flags)
 		},
@@ -83,6 +90,7 @@ otherwise. Ctrl-C ends all processes at any time.`,
 	f.BoolVar(&flags.keep, "keep", false, "keep the run, the traces and the logs in the directory chimbuko-demo")
 	f.StringVarP(&flags.out, "out", "o", "", "keep them in this directory, which is made; that of an earlier demo is replaced")
 	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where HTTP listens")
+	f.BoolVar(&flags.stay, "stay", false, "keep the page of the finished run until Ctrl-C; at a terminal that is the default")
 	return cmd
 }
 
@@ -99,6 +107,8 @@ type demo struct {
 	server    *demoChild
 	analysers []*demoChild
 	program   *demoChild
+	page      *demoChild // of the finished run; nil: there is none
+	address   string     // of the page
 }
 
 func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
@@ -161,11 +171,20 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.view.announce(troubles, d.services, d.began)
+	d.view.announce(troubles, d.began)
 	if err := d.watch(ctx); err != nil {
 		return err
 	}
-	return d.conclude(ctx)
+	if d.flags.stay {
+		if err := d.startPage(ctx); err != nil {
+			return err
+		}
+	}
+	err = d.conclude(ctx)
+	if d.page != nil && (err == nil || errors.Is(err, errMissed)) {
+		return cmp.Or(d.stay(ctx), err)
+	}
+	return err
 }
 
 // start starts the services, the analysers and then the program.
@@ -178,6 +197,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	if d.services, err = d.waitForServices(ctx); err != nil {
 		return err
 	}
+	d.view.point(d.services)
 	for _, h := range d.plan.hosts {
 		args := []string{"ad", "--run-dir", d.dir.run(), "--node", h.name, "--traces", strconv.Itoa(h.traces), "--spool", d.dir.spool(h.name)}
 		ad, err := d.children.start(ctx, "ad-"+h.name, "the analyser of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)

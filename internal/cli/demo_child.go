@@ -67,7 +67,7 @@ func (c *demoChildren) start(ctx context.Context, name, what string, args ...str
 		return nil, err
 	}
 	p := &demoChild{what: what, log: filepath.Join(c.logs, name+".log"), ended: make(chan struct{})}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // meant to be read by all
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600) // the token is in some of them
 	if err != nil {
 		return nil, err
 	}

@@ -235,11 +235,12 @@ func (d *demo) tellUsage(w io.Writer) {
 // suggest says what to do next.
 func (d *demo) suggest(w io.Writer, r *demoResult) {
 	if !d.dir.kept {
-		fmt.Fprintf(w, "\nTo ask further, keep the run: chimbuko demo --keep\n")
+		fmt.Fprintf(w, "\nTo see it again or ask further, keep the run:\nchimbuko demo --keep && chimbuko view chimbuko-demo/run\n")
 		return
 	}
 	run := d.dir.run()
 	fmt.Fprintf(w, "\n%s\n\n", d.view.title("Ask further:"))
+	fmt.Fprintf(w, "chimbuko view %s\n", run)
 	fmt.Fprintf(w, "chimbuko issues %s\n", run)
 	fmt.Fprintf(w, "chimbuko top %s\n", run)
 	if r.worst.id != "" {

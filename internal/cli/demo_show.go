@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -33,16 +32,8 @@ type demoView struct {
 
 func newDemoView(env *Env, fail context.CancelCauseFunc) *demoView {
 	v := &demoView{w: env.Stdout, fail: fail}
-	value := func(name string) string {
-		for _, entry := range slices.Backward(env.Environ) {
-			if key, value, _ := strings.Cut(entry, "="); key == name {
-				return value
-			}
-		}
-		return ""
-	}
-	v.picture = isTerminal(env.Stdout) && value("TERM") != "dumb"
-	v.bold = v.picture && value("NO_COLOR") == ""
+	v.picture = isTerminal(env.Stdout) && env.variable("TERM") != "dumb"
+	v.bold = v.picture && env.variable("NO_COLOR") == ""
 	return v
 }
 
@@ -121,8 +112,18 @@ func (v *demoView) introduce(p *demoPlan, duration time.Duration) {
 	})
 }
 
-// announce tells which troubles are planted, and where to look.
-func (v *demoView) announce(troubles []truth.Trouble, s *rundir.Services, began time.Time) {
+// point tells where to look.
+func (v *demoView) point(s *rundir.Services) {
+	if s.Web == "" {
+		return
+	}
+	v.print(func(w io.Writer) {
+		fmt.Fprintf(w, "\n%s\n\n%s\n", v.title("See it in the browser, now and while it runs:"), visitOf(s.Web, s.Secret))
+	})
+}
+
+// announce tells which troubles are planted.
+func (v *demoView) announce(troubles []truth.Trouble, began time.Time) {
 	v.print(func(w io.Writer) {
 		switch len(troubles) {
 		case 0:
@@ -136,10 +137,7 @@ func (v *demoView) announce(troubles []truth.Trouble, s *rundir.Services, began 
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", sinceText(planted.From, began), oneLine(planted.Kind), whereText(planted), oneLine(planted.Name))
 			}
 		})
-		if s.Web != "" {
-			fmt.Fprintf(w, "\nHTTP is at %s/?token=%s\n(docs/api.md; for example api/v1/status). ", s.Web, s.Secret)
-		}
-		fmt.Fprintf(w, "Ctrl-C ends it all.\n\n")
+		fmt.Fprintf(w, "\nCtrl-C ends it all.\n\n")
 	})
 }
 

@@ -28,6 +28,7 @@ type serveFlags struct {
 	keeperFlags
 	busFlags
 	modelFlags
+	pageFlags
 	config    string
 	roles     []string
 	listen    string
@@ -44,6 +45,7 @@ type serveFlags struct {
 	web       string
 	webOpen   bool
 	webHosts  []string
+	stay      bool
 	statsURL  string
 	statsDir  string
 	period    time.Duration
@@ -55,6 +57,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.keeperFlags.register(f)
 	s.busFlags.register(f)
 	s.modelFlags.register(f)
+	s.pageFlags.register(f)
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringSliceVar(&s.roles, "roles", allRoles, "parts to run in this process: nats, params (parameter server), store, web")
@@ -72,6 +75,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.web, "http", "127.0.0.1:0", "where HTTP listens")
 	f.BoolVar(&s.webOpen, "metrics-open", false, "let /metrics be read without the token")
 	f.StringSliceVar(&s.webHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
+	f.BoolVar(&s.stay, "stay", false, "when the run has ended keep its page until Ctrl-C")
 	f.StringVar(&s.statsURL, "stats-url", "", "URL to which statistics are posted")
 	f.StringVar(&s.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
 	f.DurationVar(&s.period, "stats-period", time.Second, "time between packets of statistics")
@@ -141,13 +145,15 @@ func newServeCmd(env *Env) *cobra.Command {
 		Short: "run the services of a run: message bus, parameter server, database, HTTP",
 		Long: `Run the services that analysers (chimbuko ad) share: a NATS message bus, the
 parameter server that merges what all of them learn, the provenance database, and
-HTTP with /healthz, /metrics and a JSON API. One process does all; --roles spreads
-the parts over several, and --nats uses a server or cluster that is there already.
+HTTP with the page that shows the run in a browser, a JSON API, /healthz and /metrics.
+One process does all; --roles spreads the parts over several, and --nats uses a server
+or cluster that is there already.
 
 The run is in the directory --out, which also tells analysers how to reach the
 services. It ends by itself when all ranks have ended: all that was kept is judged
 once more, and what is known over all ranks is stored. A service that was killed is
 started again with the same command and goes on; nothing is lost or counted twice.
+The page ends with the run unless --stay is given; chimbuko view shows it again.
 
 Everything listens on this machine only, unless told otherwise, and wants a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &

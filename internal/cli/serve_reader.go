@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
 	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
@@ -14,10 +13,8 @@ import (
 // distantReader asks a store that another process owns, or a server. It is opened
 // with the first question, and again when its owner was.
 type distantReader struct {
-	server string // URL, or else
-	dir    string // of the run
-	// finished reports whether the run has.
-	finished func() bool
+	// find opens the store where it is now; what it returns gives it up.
+	find func(ctx context.Context) (provdb.Reader, func() error, error)
 
 	mu    sync.Mutex
 	store provdb.Reader
@@ -47,31 +44,12 @@ func (d *distantReader) open(ctx context.Context, gone provdb.Reader) (provdb.Re
 	if d.store != nil && d.store != gone {
 		return d.store, nil
 	}
-	if d.server != "" {
-		s, err := pgstore.Open(ctx, d.server, pgstore.Options{ReadOnly: true})
-		if err != nil {
-			return nil, err
-		}
-		d.store, d.close = s, s.Close
-		return s, nil
-	}
-	c, err := remotestore.Open(ctx, rundir.Owner(d.dir))
-	if err == nil {
-		d.store, d.close = c, c.Close
-		return c, nil
-	}
-	if !d.finished() { // who opened the file now would keep its owner from it
-		return nil, err
-	}
-	place, err := findStore(d.dir)
+	store, closeStore, err := d.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if d.store, d.close, err = place.open(ctx); err != nil {
-		d.store, d.close = nil, nil
-		return nil, err
-	}
-	return d.store, nil
+	d.store, d.close = store, closeStore
+	return store, nil
 }
 
 // Close gives the store up.
@@ -82,4 +60,25 @@ func (d *distantReader) Close() error {
 		return nil
 	}
 	return d.close()
+}
+
+// findElsewhere opens the store of the run that is not in this process: a server, or
+// what its owner tells, or the file if the run has ended. Who opened the file before
+// would keep its owner from it.
+func (s *serveRun) findElsewhere(ctx context.Context) (provdb.Reader, func() error, error) {
+	if s.flags.store != "" {
+		return storePlace{server: s.flags.store}.open(ctx)
+	}
+	c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out))
+	if err == nil {
+		return c, c.Close, nil
+	}
+	if !s.hasFinished() {
+		return nil, nil, err
+	}
+	place, err := findStore(s.flags.out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return place.open(ctx)
 }

@@ -43,6 +43,8 @@ type serveRun struct {
 	samplers []func(context.Context) // that keep rates up to date
 	final    *runSummary             // of a run that has ended
 
+	webBefore string // URL of HTTP when the run was served before
+
 	elsewhere distantReader // the store, if it is not in this process
 }
 
@@ -52,7 +54,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings, Online: true, Name: s.run,
 		Store: withoutPassword(flags.store),
 	}
-	s.elsewhere.server, s.elsewhere.dir, s.elsewhere.finished = flags.store, flags.out, s.hasFinished
+	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if flags.shard > 0 {
@@ -73,6 +75,9 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	}
 	if err == nil {
 		err = s.tellEnd()
+	}
+	if err == nil && s.services.Web != "" && flags.shard == 0 {
+		err = s.leavePage(ctx)
 	}
 	return err
 }
@@ -136,6 +141,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	}
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
+		s.webBefore = before.Web
 	}
 	if ca := cmp.Or(s.flags.ca, s.flags.tlsCert); ca != "" { // a certificate vouches for itself
 		if s.services.CA, err = filepath.Abs(ca); err != nil {

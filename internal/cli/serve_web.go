@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,46 +54,17 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	cfg := dashboard.Config{
 		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts,
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
 		return "", err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.flags.web)
+	listener, err := listenAgain(ctx, s.flags.web, s.webBefore)
 	if err != nil {
-		return "", fmt.Errorf("%w; choose another address with --http", err)
+		return "", err
 	}
-	server := &http.Server{Handler: dashboard.New(cfg), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	g.Go(func() error {
-		serve := server.Serve
-		if s.flags.tlsCert != "" {
-			serve = func(l net.Listener) error { return server.ServeTLS(l, s.flags.tlsCert, s.flags.tlsKey) }
-		}
-		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		if server.Shutdown(last) != nil {
-			return server.Close()
-		}
-		return nil
-	})
-	return s.webAddress(listener.Addr()), nil
-}
-
-// webAddress is the URL of HTTP, as others can use it.
-func (s *serveRun) webAddress(addr net.Addr) string {
-	scheme, host := "http", addr.String()
-	if s.flags.tlsCert != "" {
-		scheme = "https"
-	}
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		host = net.JoinHostPort(s.services.Host, fmt.Sprint(tcp.Port))
-	}
-	return scheme + "://" + host
+	address = webAddress(listener.Addr(), s.services.Host, s.flags.tlsCert != "")
+	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(address))
+	g.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey) })
+	return address, nil
 }
 
 // greet tells a person what runs and what to do next.
@@ -105,7 +75,10 @@ func (s *serveRun) greet() {
 	w := s.env.Stderr
 	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
 	if s.services.Web != "" {
-		fmt.Fprintf(w, "chimbuko: HTTP at %s/?token=%s\n", s.services.Web, s.services.Secret)
+		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", visitOf(s.services.Web, s.services.Secret))
+		if line := tunnelTo(s.env, s.services.Host, s.services.Web); line != "" {
+			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
+		}
 	}
 	fmt.Fprintf(w, "chimbuko: analysers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
 }
@@ -198,4 +171,31 @@ func merge(all, part *dashboard.Status) {
 	}
 	all.Shards = append(all.Shards, part.Shards...)
 	all.Health = append(all.Health, part.Health...)
+}
+
+// leavePage says how to see the run again, whose page ended with it, or shows it
+// until ctx ends.
+func (s *serveRun) leavePage(ctx context.Context) (err error) {
+	if !s.flags.stay {
+		fmt.Fprintf(s.env.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.flags.out)
+		return nil
+	}
+	v := &viewRun{dir: s.flags.out, version: s.env.Version, place: storePlace{server: s.flags.store, run: s.run}}
+	if s.flags.store == "" {
+		if v.place, err = findStore(s.flags.out); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	if err := v.find(ctx); err != nil {
+		return err
+	}
+	page := &viewPage{
+		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey,
+	}
+	if err := page.start(ctx, v); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", page.visit())
+	return page.wait()
 }

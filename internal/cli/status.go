@@ -33,8 +33,8 @@ func newStatusCmd(env *Env) *cobra.Command {
 		Short: "show how a run that goes on fares: ranks, lag, rates, health",
 		Long: `Show how the services and analysers of a run fare: how far each rank is read, how
 far behind an analyser is, rates, what waits to be sent or stored, what was
-repaired or lost, and what is wrong. RUN is the directory of chimbuko serve, or the
-address that it printed.`,
+repaired or lost, what is wrong, and where the page of the run is. RUN is the directory
+of chimbuko serve, or the address that it printed.`,
 		Example: `  chimbuko status run
   chimbuko status run --watch
   chimbuko status 'http://127.0.0.1:40123/?token=…' --json`,
@@ -63,7 +63,7 @@ address that it printed.`,
 				if watch && !asJSON && isTerminal(env.Stdout) {
 					fmt.Fprint(env.Stdout, "\x1b[H\x1b[2J")
 				}
-				if err := env.show(asJSON, st, func(w io.Writer) { printStatus(w, st, all) }); err != nil || !watch {
+				if err := env.show(asJSON, st, func(w io.Writer) { printStatus(w, st, all); printPage(w, given[0]) }); err != nil || !watch {
 					return err
 				}
 				if st.Run.State == dashboard.Finished {
@@ -199,6 +199,13 @@ func printStatus(w io.Writer, st *dashboard.Status, all bool) {
 		if !h.OK {
 			fmt.Fprintf(w, "%s: %s: %s\n", h.Severity, h.Part, h.Sentence)
 		}
+	}
+}
+
+// printPage tells where the page of a run directory is.
+func printPage(w io.Writer, where string) {
+	if s, err := rundir.ReadServices(where); err == nil && s.Web != "" {
+		fmt.Fprintf(w, "page: %s\n", visitOf(s.Web, s.Secret))
 	}
 }
 

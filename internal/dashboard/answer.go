@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,8 +68,31 @@ func (s *server) answer(f func(r *http.Request) (any, error)) http.Handler {
 			writeProblem(w, r, err)
 			return
 		}
+		if f, ok := v.(*file); ok {
+			f.write(w)
+			return
+		}
 		writeJSON(w, r, http.StatusOK, v)
 	})
+}
+
+// file is an answer that is not JSON for the page.
+type file struct {
+	kind string // of content
+	name string // under which a browser shall keep it; empty: it shall show it
+	body []byte
+}
+
+// write sends it. Errors of writing are dropped, as those of writeJSON.
+func (f *file) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	if f.name != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.name}))
+	}
+	h.Set("Content-Length", strconv.Itoa(len(f.body)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(f.body)
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, err error) {
@@ -134,29 +158,33 @@ func marshal(v any) ([]byte, error) {
 // asked is what a question to the store is about.
 type asked struct {
 	*question.Asker
-	r *http.Request
-	p *params
+	r     *http.Request
+	p     *params
+	known *known // of handlers that are informed
 }
 
 // question turns a function that asks the store about a run into a handler. Only
 // so many questions are asked at once, and each only for so long.
 func (s *server) question(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
-	return s.answer(func(r *http.Request) (any, error) {
-		ctx, done, err := s.slot(r.Context())
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		a, err := s.asker(ctx, r.PathValue("run"))
-		if err != nil {
-			return nil, err
-		}
-		v, err := f(ctx, &asked{a, r, newParams(r)})
-		if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-			return nil, fmt.Errorf("no answer within %v: %w", s.Timeout, context.DeadlineExceeded)
-		}
-		return v, err
-	})
+	return s.answer(func(r *http.Request) (any, error) { return s.ask(r, f) })
+}
+
+// ask asks the store about the run of a request, in its turn.
+func (s *server) ask(r *http.Request, f func(ctx context.Context, q *asked) (any, error)) (any, error) {
+	ctx, done, err := s.slot(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	a, err := s.asker(ctx, r.PathValue("run"))
+	if err != nil {
+		return nil, err
+	}
+	v, err := f(ctx, &asked{Asker: a, r: r, p: newParams(r)})
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		return nil, fmt.Errorf("no answer within %v: %w", s.Timeout, context.DeadlineExceeded)
+	}
+	return v, err
 }
 
 // slot waits until a question may be asked. The context bounds its time; done
@@ -182,5 +210,8 @@ func (s *server) asker(ctx context.Context, run string) (*question.Asker, error)
 	if errors.Is(err, provdb.ErrNotFound) && run == s.Run {
 		return nil, &problem{http.StatusNotFound, fmt.Sprintf("nothing of run %q is stored yet", run), "try again when the first records are written"}
 	}
-	return a, err
+	if err != nil || !a.Guessed {
+		return a, err
+	}
+	return a, s.begins.correct(ctx, a)
 }

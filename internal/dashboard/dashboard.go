@@ -1,8 +1,8 @@
 // Package dashboard is the HTTP side of a running chimbuko: whether it is well
 // (/healthz), numbers for Prometheus (/metrics) and answers in JSON (/api/v1/).
 // docs/api.md lists all of it. It shows what a Source tells and what the store
-// answers; it changes nothing, and knows neither how the parts of the pipeline
-// talk to each other nor which store there is.
+// answers; it changes nothing but what people say of issues, and knows neither how
+// the parts of the pipeline talk to each other nor which store there is.
 package dashboard
 
 import (
@@ -38,6 +38,10 @@ type Config struct {
 	Source  Source
 	Run     string // name of the run that Status is about
 	Version string // of this program
+	Labels  Labels // what people say of issues; nil: nobody can say anything here
+	Page    Page   // what a browser shows; nil: there is no page
+	// ReadOnly shows labels, but lets nobody set any.
+	ReadOnly bool
 
 	// Token is what a client must show; without one everybody is answered.
 	Token string
@@ -73,10 +77,15 @@ func (c Config) Validate() error {
 // server is what the handlers share.
 type server struct {
 	Config
-	slots   chan struct{} // one for each question that is being asked
-	hub     *hub
-	process *prometheus.Registry // of this process, not of the pipeline
-	guard   *guard
+	slots chan struct{} // one for each question that is being asked
+	hub   *hub
+	board *board
+	guard *guard
+
+	begins    begins
+	runsKnown memo[*known]
+	found     memo[*findings]
+	process   *prometheus.Registry // of this process, not of the pipeline
 }
 
 // New returns the handler of all that docs/api.md lists. The configuration must
@@ -90,7 +99,9 @@ func New(cfg Config) http.Handler {
 	s := &server{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
+		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 	}
+	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s.guard.protect(s.routes())
 }
@@ -113,12 +124,22 @@ func (s *server) routes() http.Handler {
 	get(run+"/top", s.question(s.top))
 	get(run+"/events", s.question(s.events))
 	get(run+"/events/{id}", s.question(s.event))
+	get(run+"/events/{id}/evidence", s.informed(s.evidence))
+	get(run+"/events/{id}/window", s.question(s.window))
 	get(run+"/functions", s.question(s.functions))
-	get(run+"/functions/{id}", s.question(s.function))
+	get(run+"/functions/{id}", s.informed(s.function))
+	get(run+"/overview", s.answer(s.overviewAnswer))
+	get(run+"/heatmap", s.informed(s.heatmap))
+	get(run+"/issues", s.informed(s.issueList))
+	get(run+"/issues/{key}/plot", s.informed(s.plot))
+	get(run+"/flame", s.question(s.flame))
+	get(run+"/search", s.informed(s.search))
+	get(run+"/labels/ignore", s.informed(s.ignoreFile))
+	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
 	get(run+"/counters", s.question(s.counters))
 	get(run+"/metadata", s.question(s.metadata))
 	mux.Handle(run+"/sql", only(http.MethodPost, s.question(s.sql)))
-	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/", s.pageOr(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with " + strings.TrimPrefix(api, "/") + "runs"})
 	}))
 	return mux

@@ -157,8 +157,9 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 	if got := f("/metadata?name=CPU_*&limit=2", 2, "value"); got[1]["value"] != `a "fast" one` {
 		t.Errorf("got %v", got)
 	}
-	f("/functions?name=MPI_*&order=name&limit=5000", 10, "id program fid function calls exclusive_us anomalies lost_us")
-	fails(t, do(t, at+monday+"/functions?order=colour", ""), 400, `order: "colour" is none of anomalies`)
+	f("/functions?name=MPI_*&order=name&limit=5000", 10, "id program fid function group anomalies lost_us")
+	f("/functions?name=*compute_8(*", 1, "calls exclusive_us exclusive_mean_us exclusive_max_us inclusive_us inclusive_mean_us anomalous_calls_percent anomalous_time_percent")
+	fails(t, do(t, at+monday+"/functions?order=colour", ""), 400, `order "colour" is none of anomalies`)
 }
 
 func TestListsContinue(t *testing.T) {
@@ -182,21 +183,32 @@ func TestListsContinue(t *testing.T) {
 
 func TestAFunctionIsFoundByIDAndByName(t *testing.T) {
 	at, _ := serve(t, nil)
-	one := want[page](t, do(t, at+monday+"/functions?name=*compute_8(*", ""), 200).Rows[0]
-	type function struct {
-		Profile, Ranks, Times, Paths []object
-		Model                        object
+	one := want[dashboard.FunctionTable](t, do(t, at+monday+"/functions?name=*compute_8(*", ""), 200).Rows[0]
+	got := want[dashboard.FunctionDetail](t, do(t, at+monday+"/functions/"+one.ID+"?limit=7&columns=3", ""), 200)
+	if !reflect.DeepEqual(got.FunctionRow, one) || got.Calls == nil || *got.Calls != 100 {
+		t.Errorf("it is %+v, in the list %+v", got.FunctionRow, one)
 	}
-	got := want[function](t, do(t, at+monday+"/functions/"+one["id"].(string)+"?limit=7&parts=3", ""), 200)
-	if len(got.Profile) != 1 || got.Profile[0]["function"] != one["function"] || got.Profile[0]["anomalies"] != one["anomalies"] || got.Profile[0]["calls"] != 100.0 {
-		t.Errorf("profile %v of %v", got.Profile, one)
+	if len(got.Ranks) != 7 || len(got.Paths) != 2 || got.Model == nil || len(got.Model.Counts) == 0 {
+		t.Errorf("%d ranks, %d paths, model %+v", len(got.Ranks), len(got.Paths), got.Model)
 	}
-	if len(got.Ranks) != 7 || len(got.Times) != 3 || len(got.Paths) != 2 || got.Model["histogram"] == nil {
-		t.Errorf("%d ranks, %d times, %d paths, model %v", len(got.Ranks), len(got.Times), len(got.Paths), got.Model)
+	anomalies, lost := int64(0), int64(0)
+	for _, p := range got.Paths {
+		anomalies, lost = anomalies+p.Anomalies, lost+p.Lost
+		if len(p.Path) != 5 || p.Path[0] != ".TAU application" || p.Path[4] != one.Function {
+			t.Errorf("path %q", p.Path)
+		}
 	}
-	byName := want[function](t, do(t, at+monday+"/functions/"+url.PathEscape(one["function"].(string))+"?limit=7&parts=3", ""), 200)
+	for _, l := range got.Strip.Series {
+		for c := range l.Lost {
+			anomalies, lost = anomalies-l.N[c], lost-l.Lost[c]
+		}
+	}
+	if anomalies != 0 || lost != 0 {
+		t.Errorf("paths and strip differ by %d anomalies and %d us", anomalies, lost)
+	}
+	byName := want[dashboard.FunctionDetail](t, do(t, at+monday+"/functions/"+url.PathEscape(one.Function)+"?limit=7&columns=3", ""), 200)
 	if !reflect.DeepEqual(got, byName) {
-		t.Errorf("by name %v", byName)
+		t.Errorf("by name %+v", byName)
 	}
 	fails(t, do(t, at+monday+"/functions/0:4711", ""), 404, "run monday has no function 0:4711")
 	fails(t, do(t, at+monday+"/functions/nosuch", ""), 404, "not found")

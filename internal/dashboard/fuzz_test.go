@@ -4,9 +4,11 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // Any parameters give a filter that can be asked and hashed, or a problem.
@@ -36,6 +38,47 @@ func FuzzParameters(f *testing.F) {
 			t.Errorf("%q: steps %v", query, s)
 		}
 		_ = filterHash(1, filter)
+	})
+}
+
+// Any parameters give a heatmap that can be asked for, or a problem.
+func FuzzHeatmap(f *testing.F) {
+	f.Add("from=1&to=2.5s&columns=7&rows=3&metric=anomalies&program=1&host=n*&func=MPI_*", int64(1e9))
+	f.Add("from=-1e10&to=1e10&columns=2000&rows=300&metric=lost", int64(1))
+	f.Add("from=2&to=1&columns=0&rows=-1&metric=", int64(-5))
+	f.Fuzz(func(t *testing.T, query string, length int64) {
+		p := newParams(&http.Request{URL: &url.URL{RawQuery: query}})
+		h := p.heat()
+		if err := p.done(); err != nil {
+			if got := asProblem(err); got.status != http.StatusBadRequest || got.Message == "" {
+				t.Errorf("%q: %+v", query, got)
+			}
+			return
+		}
+		from, to := h.span(trace.Micros(max(0, min(length, maxMicros))))
+		q := question.Timeline{From: from, To: to, Columns: h.columns}
+		width := q.ColumnWidth()
+		if to <= from || h.columns < 1 || h.columns > maxColumns || h.rows < 1 || h.rows > maxHeatRows || width < 1 || width*trace.Micros(h.columns) < to-from {
+			t.Errorf("%q: %+v from %d to %d, %d wide", query, h, from, to, width)
+		}
+	})
+}
+
+// Any ranks are divided into groups that hold each of them once, in order.
+func FuzzGroups(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
+	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
+	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
+		var ranks []question.Placed
+		for i, b := range places {
+			ranks = append(ranks, question.Placed{Process: question.Process{Program: trace.Program(b >> 5), Rank: trace.Rank(i)}, Host: string(rune('a' + b&31))})
+		}
+		sortPlaced(ranks)
+		limit := max(1, int(most))
+		groups := groupRanks(ranks, limit)
+		if all := slices.Concat(groups...); !slices.Equal(all, ranks) || len(groups) > limit {
+			t.Errorf("%d groups of %d ranks, at most %d", len(groups), len(ranks), limit)
+		}
 	})
 }
 

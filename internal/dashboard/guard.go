@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,10 +20,11 @@ type guard struct {
 	allowedHosts []string
 	cookieName   string
 	cookieValue  string
+	page         Page // nil: there is none
 }
 
 func newGuard(cfg Config) *guard {
-	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen}
+	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page}
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
 	}
@@ -34,36 +36,53 @@ func newGuard(cfg Config) *guard {
 	return g
 }
 
-// protect lets only those through who may ask.
+// protect lets only those through who may ask. What comes after it sees no token in
+// addresses, so it cannot tell it to anybody.
 func (g *guard) protect(next http.Handler) http.Handler {
 	// What is not a safe method must come from a page of this server, if from a page.
 	sameOrigin := http.NewCrossOriginProtection()
-	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, r, &problem{http.StatusForbidden, "a page of another site may not ask", ""})
-	}))
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.refuse(w, r, otherSite) }))
 	next = sameOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer") // addresses may hold the token
-		if !g.hostAllowed(r) {
-			writeProblem(w, r, &problem{
+		g.setPolicy(w.Header(), r)
+		switch {
+		case !g.hostAllowed(r):
+			g.refuse(w, r, &problem{
 				http.StatusMisdirectedRequest, "the Host header names " + r.Host + ", which this server does not know",
 				"use localhost, or allow the name where the server is started",
 			})
-			return
+		case !siteAllowed(r):
+			g.refuse(w, r, otherSite)
+		case !g.tokenAllowed(w, r):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="chimbuko"`)
+			g.refuse(w, r, g.noToken(r))
+		case r.Method == http.MethodPut && !isJSON(r):
+			g.refuse(w, r, &problem{http.StatusUnsupportedMediaType, "what is to be kept is not sent as JSON", "send Content-Type: application/json"})
+		case g.isVisit(r) && r.URL.Query().Has("token"):
+			redirect(w, r)
+		default:
+			next.ServeHTTP(w, withoutToken(r))
 		}
-		if !g.tokenAllowed(w, r) {
-			h.Set("WWW-Authenticate", `Bearer realm="chimbuko"`)
-			writeProblem(w, r, &problem{
-				http.StatusUnauthorized, "the token is missing or not that of this run",
-				"send the header Authorization: Bearer TOKEN, or use the address that was printed at the start",
-			})
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// otherSite refuses what a page of somebody else wants.
+var otherSite = &problem{http.StatusForbidden, "a page of another site may not ask", ""}
+
+// siteAllowed refuses what a page of another site, or of another port of this host,
+// has a browser ask in the background. Who follows a link from there may come.
+func siteAllowed(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return true
+	}
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// isJSON reports whether the body of a request is JSON.
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
 }
 
 // hostAllowed refuses names that somebody else's DNS made point here: a page of
@@ -107,7 +126,8 @@ func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
 		// Without a path the cookie is for the directory of the request as the
 		// browser sees it, below the prefix of a proxy.
 		http.SetCookie(w, &http.Cookie{
-			Name: g.cookieName, Value: g.cookieValue, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+			Name: g.cookieName, Value: g.cookieValue, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
 		})
 		return true
 	}

@@ -216,3 +216,14 @@ func fails(t testing.TB, a answer, code int, part string) {
 		t.Errorf("got %s as %s, want a part %q", a.body, a.header.Get("Content-Type"), part)
 	}
 }
+
+// emptyStore is a store for one test.
+func emptyStore(t testing.TB) provdb.Store {
+	t.Helper()
+	s, err := duckstore.Open(context.WithoutCancel(t.Context()), filepath.Join(t.TempDir(), "store.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // a test may have closed it
+	return s
+}

@@ -49,13 +49,13 @@ type Verdict struct {
 // Notice is something that limits how far the page can be trusted.
 type Notice struct {
 	Level    Level  `json:"level"`
-	Topic    string `json:"topic"`    // silent-ranks, warming, drops, backlog, store, health, no-data
+	Topic    string `json:"topic"`    // silent-ranks, warming, drops, backlog, store, health, no-data, review
 	Sentence string `json:"sentence"` // what it is and what to do
 }
 
 // Figures are the key figures. Those that are not known are left out.
 type Figures struct {
-	Lost              int64    `json:"lost_us"`                          // by anomalies that are nobody's victims, and by waits because of them
+	Lost              int64    `json:"lost_us"`                          // by anomalies, each of them once: those of causes, and of waits on the ranks that waited
 	LostPercent       *float64 `json:"lost_percent,omitempty"`           // of the time of all ranks
 	CoreHoursLost     float64  `json:"core_hours_lost"`                  // Lost in hours
 	Anomalies         int64    `json:"anomalies"`                        // that count: not withdrawn
@@ -65,15 +65,15 @@ type Figures struct {
 	Events            *int64   `json:"events,omitempty"`                 // read
 	EventsPerSecond   *float64 `json:"events_per_second,omitempty"`      // now, of a live run
 	Kept              int64    `json:"kept"`                             // executions in the store, typical ones included
-	Reduction         *float64 `json:"reduction,omitempty"`              // bytes read for one that is kept
+	Reduction         *float64 `json:"reduction,omitempty"`              // calls judged for one execution that is kept
 	Functions         int64    `json:"functions"`                        // known
 	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`         // of them with as many samples as a judgement needs
 	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"`    // how many samples that is
 	Dropped           *int64   `json:"dropped,omitempty"`                // messages given up
 	Ranks             int64    `json:"ranks"`                            // seen
-	RanksExpected     *int64   `json:"ranks_expected,omitempty"`         //
-	Hosts             int64    `json:"hosts"`                            //
-	Issues            int64    `json:"issues"`                           // that are nobody's victims
+	RanksExpected     *int64   `json:"ranks_expected,omitempty"`         // that should come
+	Hosts             int64    `json:"hosts"`                            // that they are on
+	Issues            int64    `json:"issues"`                           // without waits because of another issue, which are told with that one
 	Victims           int64    `json:"victims"`                          // anomalies that waited for somebody
 	IssuesMuted       int64    `json:"issues_muted"`                     // muted or expected
 	MutedLost         int64    `json:"muted_lost_us"`                    // what those lost; Lost has it, too
@@ -135,6 +135,7 @@ type HeatRow struct {
 	Program   int64  `json:"program"`
 	FirstRank int64  `json:"first_rank"`
 	LastRank  int64  `json:"last_rank"` // the same as the first unless ranks are grouped
+	Ranks     int64  `json:"ranks"`     // how many; where hosts have no neighbours, not all between first and last
 	Host      string `json:"host"`      // of the first
 	Silent    bool   `json:"silent,omitempty"`
 	Lost      int64  `json:"lost_us"` // of the whole row
@@ -162,8 +163,10 @@ type Issue struct {
 	Anomalies  int64    `json:"anomalies"`
 	Lost       int64    `json:"lost_us"`
 	Longest    int64    `json:"longest_us"`
-	Ranks      []int64  `json:"ranks"`
-	Hosts      []string `json:"hosts"`
+	Ranks      []int64  `json:"ranks"` // at most 1000
+	Hosts      []string `json:"hosts"` // at most 1000
+	RankCount  int64    `json:"rank_count"`
+	HostCount  int64    `json:"host_count"`
 	WorstRank  *int64   `json:"worst_rank,omitempty"`
 	WorstLost  int64    `json:"worst_rank_lost_us,omitempty"`
 	First      float64  `json:"first_s"`
@@ -187,6 +190,7 @@ type IssueList struct {
 	Rows     []Issue `json:"rows"`
 	Writable bool    `json:"writable"` // labels can be set
 	Stored   bool    `json:"stored"`   // as found at the end of the run; else as of now
+	Total    int64   `json:"total"`    // rows may be the worst of them
 }
 
 // Label is what a person said of an issue.
@@ -301,7 +305,8 @@ type Model struct {
 	Edges     []float64 `json:"edges_us"` // one more than counts
 	Counts    []int64   `json:"counts"`
 	Samples   int64     `json:"samples"`
-	Typical   *Range    `json:"typical_us,omitempty"`
+	Typical   *Range    `json:"typical_us,omitempty"`   // that most calls are in
+	Normal    []Range   `json:"normal_us"`              // of modal: all usual times, one for each mode
 	Threshold *Range    `json:"threshold_us,omitempty"` // values outside are flagged
 	Warming   bool      `json:"warming"`                // too few samples for a sure judgement
 }
@@ -372,6 +377,7 @@ type Field struct {
 type FunctionRow struct {
 	ID             string   `json:"id"`
 	Program        int64    `json:"program"`
+	FID            int64    `json:"fid"` // number in documents
 	Function       string   `json:"function"`
 	Group          string   `json:"group"` // mpi, gpu, io, user
 	Calls          *int64   `json:"calls,omitempty"`
@@ -390,12 +396,14 @@ type FunctionRow struct {
 // FunctionTable is all functions, those that lost most first.
 type FunctionTable struct {
 	Rows  []FunctionRow `json:"rows"`
-	Total int64         `json:"total"` // rows may be the first of them
+	Total int64         `json:"total"`          // rows may be the first of them
+	Next  string        `json:"next,omitempty"` // cursor of the following page
 }
 
 // FunctionDetail is what a row of the table unfolds to.
 type FunctionDetail struct {
-	FunctionRow
+	FunctionRow `tstype:",extends"`
+
 	Model *Model         `json:"model,omitempty"`
 	Ranks []FunctionRank `json:"ranks"` // with anomalies
 	Paths []FunctionPath `json:"paths"` // that lead here

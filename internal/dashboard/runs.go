@@ -140,13 +140,9 @@ func (s *server) event(ctx context.Context, q *asked) (any, error) {
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	id := q.r.PathValue("id")
-	e, err := q.Event(ctx, id, program)
+	e, err := q.record(ctx, program)
 	if err != nil {
-		return nil, choosing(err)
-	}
-	if len(e.Document) > maxAnswer {
-		return nil, &problem{http.StatusRequestEntityTooLarge, "the record is too large", "ask for its parts with sql"}
+		return nil, err
 	}
 	return e.Document, nil
 }

@@ -50,9 +50,12 @@ type Totals struct {
 	Calls         int64 `json:"calls"`
 	Anomalies     int64 `json:"anomalies"`
 	Functions     int64 `json:"functions"`
-	BytesRead     int64 `json:"bytes_read"`
-	RecordsSent   int64 `json:"records_sent"`
-	RecordsStored int64 `json:"records_stored"`
+	// FunctionsWarm is how many of them have as many samples as a judgement needs; nil:
+	// that is not known.
+	FunctionsWarm *int64 `json:"functions_warm,omitempty"`
+	BytesRead     int64  `json:"bytes_read"`
+	RecordsSent   int64  `json:"records_sent"`
+	RecordsStored int64  `json:"records_stored"`
 }
 
 // NodeState tells what an analyser is doing.

@@ -99,12 +99,19 @@ func (h *hub) look(ctx context.Context) {
 	}
 }
 
+// sequence is the number of the last tick.
+func (h *hub) sequence() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seq
+}
+
 // stall is how long a client may take nothing before its stream is given up.
 const stall = 30 * time.Second
 
-// stream sends server-sent events: a tick with the Status at equal times, and
-// state when that of the run has changed. A client that comes back gets a
-// snapshot first, instead of what it missed.
+// stream sends server-sent events: a tick with the Status at equal times, state when
+// that of the run has changed, and overview at once and when it has changed. A client
+// that comes back gets a snapshot first, instead of what it missed.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	p := newParams(r)
 	slim := p.word("ranks", "true") == "false"
@@ -122,6 +129,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	overviews, leaveBoard := s.board.join(r.Context())
+	defer leaveBoard()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies shall pass events on at once
@@ -142,6 +151,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 				state = t.state
 			}
 			err = errors.Join(err, out.tick(t, slim))
+		case text := <-overviews:
+			err = out.event("overview", s.hub.sequence(), json.RawMessage(text))
 		case <-r.Context().Done():
 			return
 		}
@@ -151,9 +162,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 // resume sends what a client needs that does not know what it missed. The
 // number of the event is that of the last tick.
 func (s *server) resume(ctx context.Context, out *eventWriter) error {
-	s.hub.mu.Lock()
-	seq := s.hub.seq
-	s.hub.mu.Unlock()
+	seq := s.hub.sequence()
 	answer, err := s.snapshot(ctx, s.Run, snapshotTop, snapshotNewest)
 	if err != nil {
 		return out.event("problem", seq, asProblem(err))

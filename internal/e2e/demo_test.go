@@ -180,9 +180,10 @@ func TestADemoFindsWhatWasPlanted(t *testing.T) {
 	d.succeed()
 	d.nothingIsLeft()
 	text := d.stdout.String()
-	says(t, text, "A small program for tests", "four ranks of two hosts", "One trouble planted", "HTTP is at http://127.0.0.1:",
+	says(t, text, "A small program for tests", "four ranks of two hosts", "One trouble planted", "See it in the browser",
 		"What the analysis found by itself", "What was planted", "--keep")
 	for _, pattern := range []string{
+		`(?m)^http://127\.0\.0\.1:\d+/\?token=\w+$`,
 		`(?m)^\+\d\.\d s  burst  right: 3  hanging$`,
 		`(?m)^ +\d+ of 8 s  \d+ steps, [\d.]+ k events \([\d., k]+/s\), [\d.]+ k calls, [\d,]+ anomalies$`,
 		`(?m)lost at \+\d\.\d s by rank 3 on right: compute$`,

@@ -15,9 +15,10 @@ type Range struct{ First, Last int64 }
 
 // Filter chooses executions. The zero value of a field does not filter.
 type Filter struct {
-	Normal    bool // of normalexecs instead of anomalies
-	Function  string
-	Kinds     []string // any of them
+	Normal    bool      // of normalexecs instead of anomalies
+	Function  string    // pattern
+	One       *Function `json:"-"` // only this one
+	Kinds     []string  // any of them
 	Host      string
 	Ranks     []Range // any of them
 	Steps     *Range
@@ -177,5 +178,8 @@ func (f *Filter) conditions(c *conditions, begin trace.Micros) {
 	}
 	if f.Program != nil {
 		c.add("pid = ?", program(f.Program))
+	}
+	if f.One != nil {
+		c.add("pid = ? AND fn = ?", int32(f.One.Program), f.One.fn)
 	}
 }

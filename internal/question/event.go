@@ -47,20 +47,26 @@ func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event,
 }
 
 func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([][]any, error) {
-	if parts := strings.Split(id, ":"); len(parts) == 3 {
-		var n [3]int64
-		var err error
-		for i, bits := range []int{32, 32, 64} { // of rank, step and row
-			if err == nil {
-				n[i], err = strconv.ParseInt(parts[i], 10, bits)
-			}
-		}
-		if err == nil {
-			rows, err := a.collect(ctx, text("event"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
-			if err != nil || len(rows) > 0 {
-				return rows, err
-			}
+	if n, ok := eventNumbers(id); ok {
+		rows, err := a.collect(ctx, text("event"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+		if err != nil || len(rows) > 0 {
+			return rows, err
 		}
 	}
 	return a.collect(ctx, text("event_text"), int32(a.Run.ID), id, program(p))
+}
+
+// eventNumbers reads rank, step and row of an id.
+func eventNumbers(id string) (n [3]int64, ok bool) {
+	parts := strings.Split(id, ":")
+	if len(parts) != len(n) {
+		return n, false
+	}
+	for i, bits := range []int{32, 32, 64} {
+		var err error
+		if n[i], err = strconv.ParseInt(parts[i], 10, bits); err != nil {
+			return n, false
+		}
+	}
+	return n, true
 }

@@ -16,7 +16,7 @@ import (
 // Issues returns what is wrong with the run, the worst first: as it was stored when
 // the run ended, or else found out now.
 func (a *Asker) Issues(ctx context.Context) ([]provenance.Issue, error) {
-	issues, err := a.storedIssues(ctx)
+	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
 		return issues, err
 	}
@@ -27,7 +27,9 @@ func (a *Asker) Issues(ctx context.Context) ([]provenance.Issue, error) {
 	return found.Issues, nil
 }
 
-func (a *Asker) storedIssues(ctx context.Context) ([]provenance.Issue, error) {
+// StoredIssues returns the issues that were stored when the run ended, the worst first;
+// none while it goes on.
+func (a *Asker) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
 	rows, err := a.collect(ctx, text("issues"), int32(a.Run.ID))
 	if err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func (a *Asker) link(ctx context.Context, program trace.Program, event string) (
 		}
 		return l, nil
 	}
-	issues, err := a.storedIssues(ctx)
+	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
 		return nil, err // it was withdrawn
 	}
@@ -130,9 +132,16 @@ func (a *Asker) link(ctx context.Context, program trace.Program, event string) (
 // Findings finds out what is wrong with the run, from its records. provisional says
 // that anomalies count of which no review has told.
 func (a *Asker) Findings(ctx context.Context, provisional bool) (*blame.Findings, error) {
+	_, found, err := a.FindOut(ctx, provisional)
+	return found, err
+}
+
+// FindOut does what Findings does, and returns the anomalies that it looked at, too;
+// the links are in their order.
+func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *blame.Findings, error) {
 	run, err := a.anomalies(ctx, provisional)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var info struct {
 		Changes []summary.Change `json:"changes"`
@@ -140,7 +149,7 @@ func (a *Asker) Findings(ctx context.Context, provisional bool) (*blame.Findings
 	if a.Run.Info != nil {
 		_ = json.Unmarshal(a.Run.Info, &info) // others' info may be anything
 	}
-	return blame.Conclude(run, blame.Find(run), info.Changes), nil
+	return run, blame.Conclude(run, blame.Find(run), info.Changes), nil
 }
 
 // eventKey names an execution.

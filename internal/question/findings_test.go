@@ -24,6 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/rundir"
 	"github.com/chimbuko/chimbuko/internal/scenario"
 	"github.com/chimbuko/chimbuko/internal/simulate"
+	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // gatherer keeps what is needed of anomalies.
@@ -172,6 +173,82 @@ func answersFindings(t *testing.T, store provdb.Store, a *question.Asker, want *
 			if err := store.Write(t.Context(), a.Run.ID, &provdb.Batch{Issues: want.Issues, Links: want.Links}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+	answersOthers(t, a, want)
+}
+
+// answersOthers compares what is told of culprits, and of the anomalies of issues, with
+// what was stored.
+func answersOthers(t *testing.T, a *question.Asker, want *blame.Findings) {
+	t.Helper()
+	ctx := t.Context()
+	culprits := 0
+	for i := range want.Links {
+		l := &want.Links[i]
+		if l.Waits == 0 {
+			continue
+		}
+		culprits++
+		victims, err := a.Victims(ctx, l.PID, l.EventID, 1000)
+		lost := trace.Micros(0)
+		for j, v := range victims {
+			if lost += v.Lost; j > 0 && v.Lost > victims[j-1].Lost || v.Host == "" || v.Function == "" || v.Entry == 0 {
+				t.Errorf("%s: victim %+v of %s", a.Run.Name, v, l.EventID)
+			}
+		}
+		if err != nil || int64(len(victims)) != l.Waits || lost != l.WaitTime {
+			t.Errorf("%s: %s made %d wait for %d, %v; want %d for %d", a.Run.Name, l.EventID, len(victims), lost, err, l.Waits, l.WaitTime)
+		}
+		if r, err := a.Related(ctx, l.PID, l.EventID); err != nil || r == nil || r.Event != l.EventID || r.Rank != l.RID {
+			t.Errorf("%s: %s is %+v, %v", a.Run.Name, l.EventID, r, err)
+		}
+	}
+	if culprits == 0 {
+		t.Errorf("%s has no culprits", a.Run.Name)
+	}
+	if r, err := a.Related(ctx, 0, "no such event"); r != nil || err != nil {
+		t.Errorf("an event that is not there: got %+v, %v", r, err)
+	}
+	for i := range want.Issues {
+		if x := &want.Issues[i]; !x.IsChange() {
+			walksIssue(t, a, x)
+		}
+	}
+}
+
+// walksIssue goes from each anomaly of an issue to the next, and compares them with the
+// list of all.
+func walksIssue(t *testing.T, a *question.Asker, x *provenance.Issue) {
+	t.Helper()
+	ctx := t.Context()
+	e, err := a.Event(ctx, x.Example, &x.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Place(ctx, e.Record)
+	if err != nil || p == nil {
+		t.Fatalf("%s is nowhere, %v", x.Example, err)
+	}
+	points, err := a.PointsOfIssue(ctx, x.Number, &p.Function, 100_000)
+	if err != nil || int64(len(points)) != x.Anomalies {
+		t.Fatalf("issue %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
+	}
+	slices.SortFunc(points, func(a, b question.Point) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Event, b.Event))
+	})
+	for i := range points[:min(len(points), 10)] {
+		r := &provenance.Record{PID: x.PID, EventID: points[i].Event, Entry: points[i].Entry}
+		before, after := "", ""
+		if i > 0 {
+			before = points[i-1].Event
+		}
+		if i+1 < len(points) {
+			after = points[i+1].Event
+		}
+		previous, next, err := a.Neighbours(ctx, x.Number, r, p)
+		if err != nil || previous != before || next != after {
+			t.Errorf("issue %d: around %s are %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
 		}
 	}
 }

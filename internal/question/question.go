@@ -24,6 +24,9 @@ var files embed.FS
 type Asker struct {
 	Run   provdb.Run
 	Begin trace.Micros // of the run; 0 if nothing is known
+	// Guessed says that Begin is the entry of the first execution that is kept, as the
+	// run does not tell yet when it began.
+	Guessed bool
 	// Told is told each statement before it runs; nil: nobody.
 	Told func(sql string, args []any)
 
@@ -99,9 +102,20 @@ func (a *Asker) begin(ctx context.Context) error {
 	}
 	rows, err := a.collect(ctx, text("begin"), int32(a.Run.ID))
 	if err == nil && len(rows) == 1 && rows[0][0] != nil {
-		a.Begin = trace.Micros(rows[0][0].(int64))
+		a.Begin, a.Guessed = trace.Micros(rows[0][0].(int64)), true
 	}
 	return err
+}
+
+// FirstCall returns when the first call was entered that is in the call stack of an
+// execution that is kept; that is about when the run began. oneRank looks at one rank
+// only, which is quicker. It is 0 if nothing is kept.
+func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
+	rows, err := a.collect(ctx, text("first_call"), int32(a.Run.ID), oneRank)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return whole[trace.Micros](rows[0][0]), nil
 }
 
 // Query runs a statement and tells Told.

@@ -35,18 +35,7 @@ func WriteServices(path string, s *Services) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(path, servicesFile+".*") // which only its owner can read
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(path, servicesFile))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what failed is told
-	}
-	return err
+	return replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600)
 }
 
 // ReadServices reads what WriteServices wrote.
@@ -84,13 +73,17 @@ func Join(path string) (*Dir, error) {
 }
 
 // ReadInfo reads run.json.
-func (d *Dir) ReadInfo(v any) error {
-	b, err := os.ReadFile(filepath.Join(d.path, infoFile))
+func (d *Dir) ReadInfo(v any) error { return ReadInfo(d.path, v) }
+
+// ReadInfo reads run.json of the run directory at path, in which it changes nothing.
+func ReadInfo(path string, v any) error {
+	name := filepath.Join(path, infoFile)
+	b, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(d.path, infoFile), err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

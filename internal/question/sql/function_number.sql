@@ -1,3 +1,3 @@
-SELECT name
+SELECT pid, fn, fid, name
 FROM functions
 WHERE run = $1 AND pid = $2 AND fn = $3

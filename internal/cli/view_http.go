@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+	"github.com/chimbuko/chimbuko/internal/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+)
+
+// configure adds the page to what is served. dir is that of the run, where labels
+// are kept; "" if there is none.
+func (p *pageFlags) configure(cfg *dashboard.Config, dir string) error {
+	site, err := p.site()
+	if err != nil {
+		return err
+	}
+	cfg.Page, cfg.ReadOnly = site, p.readOnly
+	if dir != "" {
+		cfg.Labels = rundir.NewLabels(dir)
+	}
+	return cfg.Validate()
+}
+
+func (p *pageFlags) site() (*ui.Site, error) {
+	if p.dir == "" {
+		return ui.New()
+	}
+	site, err := ui.FromDir(p.dir)
+	if err != nil {
+		return nil, fmt.Errorf("--ui-dir: %w", err)
+	}
+	return site, nil
+}
+
+// viewPage is the page of a run that somebody else, or nobody, is at work on.
+type viewPage struct {
+	pageFlags
+	listen      string // host:port
+	hosts       []string
+	metricsOpen bool
+	cert, key   string // files; "": without TLS
+
+	address string // URL
+	token   string
+	labels  dashboard.Labels
+	serving *errgroup.Group
+}
+
+// start serves the page until ctx ends.
+func (p *viewPage) start(ctx context.Context, v *viewRun) error {
+	p.token = rand.Text()
+	if v.dir != "" {
+		p.token, _ = rundir.Secret(v.dir) // in a directory that is only read it holds for this once
+	}
+	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen}
+	if err := p.configure(&cfg, v.dir); err != nil {
+		return err
+	}
+	p.labels = cfg.Labels
+	before := ""
+	if s, err := rundir.ReadServices(v.dir); err == nil && reachable(s) {
+		before = s.Web
+	}
+	listener, err := listenAgain(ctx, p.listen, before)
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname() // only shown
+	p.address = webAddress(listener.Addr(), host, p.cert != "")
+	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(p.address))
+	p.serving = new(errgroup.Group)
+	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), p.cert, p.key) })
+	return nil
+}
+
+// wait waits until the page has ended.
+func (p *viewPage) wait() error { return p.serving.Wait() }
+
+// visit is the address that a browser opens first.
+func (p *viewPage) visit() string { return visitOf(p.address, p.token) }
+
+func visitOf(address, token string) string {
+	return address + "/?" + url.Values{"token": {token}}.Encode()
+}
+
+// listenAgain listens at host:port. Where the port is left open it is the one of a URL
+// that was used before, if that can be had: pages that are still open find it there.
+func listenAgain(ctx context.Context, address, before string) (net.Listener, error) {
+	var config net.ListenConfig
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, old, err := net.SplitHostPort(hostPort(before)); err == nil && port == "0" {
+		if l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, old)); err == nil {
+			return l, nil
+		}
+	}
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address with --http", err)
+	}
+	return l, nil
+}
+
+// serveHTTP answers until ctx ends, with TLS where a certificate is given.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	g, over := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		serve := server.Serve
+		if cert != "" {
+			serve = func(l net.Listener) error { return server.ServeTLS(l, cert, key) }
+		}
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-over.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// hostOf is the name in a URL. It may be one that leads over the loopback interface.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// webAddress is the URL of what listens at an address, as others can use it.
+func webAddress(addr net.Addr, hostname string, secure bool) string {
+	scheme, host := "http", addr.String()
+	if secure {
+		scheme = "https"
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = net.JoinHostPort(hostname, fmt.Sprint(tcp.Port))
+	}
+	return scheme + "://" + host
+}

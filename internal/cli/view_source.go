@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+)
+
+// viewRun is a run that is shown. It is a dashboard.Source.
+type viewRun struct {
+	dir     string // of the run; "" if there is none
+	run     string // its name as it was given; "" is that of the directory, or the latest
+	name    string // its name in the store
+	version string
+	place   storePlace
+	reader  distantReader
+	cut     bool // it had not ended when we came, but nobody was at work on it
+
+	mu   sync.Mutex
+	last *runSummary // of a run that has ended
+}
+
+// Reader is the store.
+func (v *viewRun) Reader() provdb.Reader { return &v.reader }
+
+func (v *viewRun) close() error { return v.reader.Close() }
+
+// open opens the store. As long as somebody is at work on a file it is left to them,
+// for they could not open it themselves when they are started again.
+func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error) {
+	if v.place.server == "" && v.dir != "" && !v.cut {
+		var info runSummary
+		if rundir.ReadInfo(v.dir, &info) == nil && info.State == provdb.Running {
+			c, err := remotestore.Open(ctx, v.place.owner)
+			if err != nil {
+				return nil, nil, err
+			}
+			return c, c.Close, nil
+		}
+	}
+	return v.place.open(ctx)
+}
+
+// isCut reports whether the run has not ended, but nobody is at work on it. Who
+// writes to a server is not known, so such a run is believed to go on.
+func (v *viewRun) isCut(ctx context.Context) (bool, error) {
+	var info runSummary
+	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, &info) != nil || info.State != provdb.Running || v.place.server != "" && !info.Online {
+		return false, nil
+	}
+	if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" {
+		if !reachable(s) {
+			return false, nil
+		}
+		if _, err := askServices(ctx, s); err == nil {
+			return false, nil
+		}
+	}
+	if v.place.server != "" {
+		return true, nil
+	}
+	c, err := remotestore.Open(ctx, v.place.owner)
+	if err == nil {
+		return false, c.Close()
+	}
+	return true, ctx.Err()
+}
+
+// Status is how the run fares that goes on, as its services tell, or what came of it.
+func (v *viewRun) Status(ctx context.Context) (*dashboard.Status, error) {
+	info, err := v.summary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if info.State == provdb.Running && v.dir != "" {
+		if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" && s.Run == v.name && reachable(s) {
+			if st, err := askServices(ctx, s); err == nil {
+				return st, nil
+			}
+		}
+	}
+	return v.outcome(info), nil
+}
+
+// summary is what is known of the run as a whole, from its directory or its store.
+func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.last != nil {
+		return v.last, nil
+	}
+	info := new(runSummary)
+	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, info) != nil {
+		a, err := question.New(ctx, &v.reader, v.name)
+		if err != nil {
+			return nil, err
+		}
+		info = new(runSummary)
+		if a.Run.Info != nil && json.Unmarshal(a.Run.Info, info) != nil {
+			info = new(runSummary) // of a store that others wrote
+		}
+		info.State, info.Started = a.Run.State, a.Run.Started
+	}
+	if info.State != provdb.Running {
+		v.last = info
+	}
+	return info, nil
+}
+
+// viewStates are the states of runs that nobody is at work on.
+var viewStates = map[provdb.State]dashboard.State{
+	provdb.Running: dashboard.Running, provdb.Finished: dashboard.Finished, provdb.Failed: dashboard.Failed,
+}
+
+// outcome is what came of a run.
+func (v *viewRun) outcome(info *runSummary) *dashboard.Status {
+	t := &info.Totals
+	st := &dashboard.Status{
+		Run: dashboard.RunStatus{Name: v.name, State: viewStates[info.State], Started: info.Started, Now: time.Now().UTC(), Version: v.version},
+		Totals: dashboard.Totals{
+			Ranks: int64(t.Ranks), Steps: int64(t.Steps), Events: t.Events, Calls: t.Calls, Anomalies: t.Anomalies, Functions: int64(t.Functions),
+			BytesRead: info.TraceBytes,
+		},
+	}
+	switch {
+	case info.State == provdb.Finished:
+		n := analysers(info)
+		st.Totals.RanksEnded, st.Totals.RecordsSent, st.Totals.RecordsStored = int64(t.Ranks), n.RecordsSent, n.RecordsSent
+		st.Nodes = []dashboard.Node{n}
+	case v.cut && info.State == provdb.Running: // what else is wrong the store knows
+		st.Run.State = dashboard.Failed
+		st.Health = []dashboard.Health{{
+			Part: "run", Severity: dashboard.SeverityError, Sentence: "it was cut: nobody is at work on it, and it has not ended; " + v.goOn(info),
+		}}
+	}
+	return st
+}
+
+// goOn says what to do about a run that was cut.
+func (v *viewRun) goOn(info *runSummary) string {
+	if info.Online {
+		return "chimbuko serve --out " + v.dir + " goes on with it"
+	}
+	return "analyse its traces again, with chimbuko analyze --out " + v.dir + " --force"
+}
+
+// analysers are all who analysed a run that has ended, as one.
+func analysers(info *runSummary) dashboard.Node {
+	t := &info.Totals
+	n := dashboard.Node{
+		Name: "all analysers", State: dashboard.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
+		Events: t.Events, Calls: t.Calls, Anomalies: t.Flagged, BytesRead: info.TraceBytes,
+		RecordsSent: t.Anomalies + info.Review.Withdrawn + info.Review.Typical,
+	}
+	for _, note := range info.Notes {
+		n.Tallies = append(n.Tallies, dashboard.Tally(note))
+	}
+	return n
+}
+
+// tell says what is shown, above all if the run did not end well.
+func (v *viewRun) tell(ctx context.Context, env *Env) {
+	info, err := v.summary(ctx)
+	if err != nil {
+		fmt.Fprintf(env.Stderr, "chimbuko: how the run ended is not known: %v\n", err)
+		return
+	}
+	text := string(info.State)
+	switch {
+	case info.State == provdb.Finished && info.Totals.Events > 0:
+		text = fmt.Sprintf("finished, with %s anomalies in %s calls on %s", grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
+	case info.State == provdb.Failed:
+		text = "failed: " + oneLine(info.Error) + "; what was stored before is shown"
+	case v.cut:
+		text = "cut: nobody is at work on it, and it has not ended. End this page, then " + v.goOn(info)
+	case info.State == provdb.Running:
+		text = "goes on"
+	}
+	fmt.Fprintf(env.Stderr, "chimbuko: run %q: %s\n", v.name, text)
+}

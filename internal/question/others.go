@@ -1,0 +1,123 @@
+package question
+
+import (
+	"context"
+
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Place is what function an execution is of, and how that was called.
+type Place struct {
+	Function Function
+	path     int32
+}
+
+// Place returns the place of an execution; nil if the store does not know it.
+func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
+	rows, err := a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &Place{Function{Program: r.PID, FID: r.FID, Name: r.Func, fn: whole[int32](rows[0][0])}, whole[int32](rows[0][1])}, nil
+}
+
+// Twin returns the typical execution of the same function to compare one with: of the
+// same call path if there is one, then of the same rank, and then the nearest in time.
+// samePath says whether it is of the same path; nil: there is none.
+func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin *Event, samePath bool, err error) {
+	rows, err := a.collect(ctx, text("twin"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int32(r.RID), int64(r.Entry))
+	if err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	samePath, _ = rows[0][1].(bool)
+	twin, err = a.Event(ctx, word[string](rows[0][0]), &r.PID)
+	return twin, samePath, err
+}
+
+// Related is an anomaly that has to do with another.
+type Related struct {
+	Process
+	Event, Host, Function string
+	Entry, Lost           trace.Micros
+}
+
+func relatedOf(row []any) Related {
+	return Related{
+		Process: Process{whole[trace.Program](row[0]), whole[trace.Rank](row[1])}, Event: word[string](row[2]), Host: word[string](row[3]),
+		Function: word[string](row[4]), Entry: whole[trace.Micros](row[5]), Lost: whole[trace.Micros](row[6]),
+	}
+}
+
+// Related returns an anomaly; nil if there is none of that name.
+func (a *Asker) Related(ctx context.Context, program trace.Program, event string) (*Related, error) {
+	var rows [][]any
+	n, ok := eventNumbers(event)
+	var err error
+	if ok {
+		rows, err = a.collect(ctx, text("related"), int32(a.Run.ID), int32(program), n[0], n[1], n[2])
+	}
+	if err == nil && len(rows) == 0 {
+		rows, err = a.collect(ctx, text("related_text"), int32(a.Run.ID), int32(program), event)
+	}
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	o := relatedOf(rows[0])
+	return &o, nil
+}
+
+// Victims returns who waited because of a culprit, as it was stored when the run ended:
+// those that lost most, but no more than limit.
+func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
+	err = a.each(ctx, text("victims"), func(row []any) { list = append(list, relatedOf(row)) }, int32(program), culprit, int64(limit))
+	return list, err
+}
+
+// Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
+// ended, that were entered just before and after another of it; empty where there is none.
+func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	rows, err := a.collect(ctx, text("neighbours"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
+	if err != nil || len(rows) == 0 {
+		return "", "", err
+	}
+	return word[string](rows[0][0]), word[string](rows[0][1]), nil
+}
+
+// Point is an execution by its time.
+type Point struct {
+	Event           string
+	Entry           trace.Micros
+	Exclusive, Lost trace.Micros
+	Rank            trace.Rank
+	Host            string
+	Status          string // empty for typical executions
+}
+
+func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Point, err error) {
+	err = a.each(ctx, text(name), func(row []any) {
+		list = append(list, Point{
+			Event: word[string](row[0]), Entry: whole[trace.Micros](row[1]), Exclusive: whole[trace.Micros](row[2]), Lost: whole[trace.Micros](row[3]),
+			Rank: whole[trace.Rank](row[4]), Host: word[string](row[5]), Status: word[string](row[6]),
+		})
+	}, args...)
+	return list, err
+}
+
+// PointsOfIssue returns the anomalies of an issue, as it was stored when the run ended:
+// those that lost most, but no more than limit. f is the function of the issue.
+func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Point, error) {
+	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.fn)
+}
+
+// PointsOfFunction returns the anomalies of a function that were not withdrawn: those
+// that lost most, but no more than limit.
+func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	return a.points(ctx, "points_function", int32(f.Program), f.fn, int64(limit))
+}
+
+// TypicalPoints returns typical executions of a function; if there are more than limit,
+// some of all times.
+func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	return a.points(ctx, "points_typical", int32(f.Program), f.fn, int64(limit))
+}

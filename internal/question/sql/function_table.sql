@@ -1,0 +1,22 @@
+SELECT f.pid, f.fn, f.fid, f.name, p.exclusive_count::BIGINT AS calls, p.exclusive_accumulate AS exclusive_us, p.exclusive_mean AS exclusive_mean_us,
+       p.exclusive_maximum AS exclusive_max_us, p.inclusive_accumulate AS inclusive_us, p.inclusive_mean AS inclusive_mean_us,
+       coalesce(a.anomalies, 0)::BIGINT AS anomalies, coalesce(a.lost_us, 0)::BIGINT AS lost_us, coalesce(a.anomalous_us, 0)::BIGINT AS anomalous_us,
+       coalesce(a.on_gpu, FALSE) AS on_gpu, (v.params -> 'normal')::VARCHAR AS normal, count(*) OVER () AS total
+FROM functions f
+LEFT JOIN profiles p ON p.run = f.run AND p.pid = f.pid AND p.fn = f.fn
+LEFT JOIN (
+    SELECT pid, fn, sum(CASE WHEN flagged THEN 1 ELSE 0 END) AS anomalies, sum(CASE WHEN flagged THEN lost_time ELSE 0 END) AS lost_us,
+           sum(CASE WHEN flagged THEN runtime_exclusive ELSE 0 END) AS anomalous_us, bool_or(is_gpu_event) AS on_gpu
+    FROM (
+        SELECT pid, fn, lost_time, runtime_exclusive, is_gpu_event, anomalous AND status IS DISTINCT FROM 'withdrawn' AS flagged
+        FROM executions
+        WHERE run = $1
+    ) e
+    GROUP BY pid, fn
+) a ON a.pid = f.pid AND a.fn = f.fn
+LEFT JOIN final_models m ON m.run = f.run AND m.pid = f.pid AND m.fn = f.fn
+LEFT JOIN models v ON v.run = m.run AND v.pid = m.pid AND v.fn = m.fn AND v.model = m.model
+WHERE f.run = $1 AND ($2::INTEGER IS NULL OR f.pid = $2::INTEGER) AND ($3::VARCHAR IS NULL OR f.name LIKE $3::VARCHAR ESCAPE '\')
+  AND ($4::INTEGER IS NULL OR f.fn = $4::INTEGER)
+ORDER BY /*order*/ f.pid, f.name, f.fn
+LIMIT $5 OFFSET $6

@@ -1,0 +1,1 @@
+SELECT kind AS k, lost, begun, ended FROM found
