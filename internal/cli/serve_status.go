@@ -65,7 +65,7 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 	shard := dashboard.Shard{
 		Name: name, Exchanges: rep.Counts.Exchanges, Repeated: rep.Counts.Repeated, Refused: rep.Counts.Refused,
 		ExchangesPerSecond: rates.rate("exchanges", int64(rep.Handled), now), BytesIn: rep.In, BytesOut: rep.Out,
-		Models: int64(rep.Models), Functions: int64(rep.Functions), Version: int64(rep.Version),
+		Models: int64(rep.Models), Warm: int64(rep.Warm), Functions: int64(rep.Functions), Version: int64(rep.Version),
 		Latency: dashboard.Latency{Count: int64(rep.Handled), Mean: rep.Mean, P50: rep.P50, P99: rep.P99},
 	}
 	if !rep.Snapshot.At.IsZero() {

@@ -130,6 +130,13 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 		}
 		merge(all, part)
 	}
+	if len(all.Shards) == s.shards() {
+		warm := int64(0)
+		for i := range all.Shards {
+			warm += all.Shards[i].Warm
+		}
+		all.Totals.FunctionsWarm = &warm
+	}
 	if all.Store != nil {
 		all.Totals.RecordsStored = all.Store.Records
 	}

@@ -157,6 +157,7 @@ type Shard struct {
 	BytesIn            int64     `json:"bytes_in"`
 	BytesOut           int64     `json:"bytes_out"`
 	Models             int64     `json:"models"`
+	Warm               int64     `json:"models_warm"` // with as many samples as a judgement needs
 	Functions          int64     `json:"functions"`
 	Version            int64     `json:"version"` // of the models
 	Snapshot           *Snapshot `json:"snapshot,omitempty"`

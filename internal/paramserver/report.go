@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -17,6 +18,7 @@ type Report struct {
 	Expected  int // ranks
 	Counts    Counts
 	Models    int
+	Warm      int // models that suffice to judge by, with the usual settings
 	Functions int // with numbers; only of the first shard
 	Version   uint64
 	In, Out   int64   // bytes
@@ -69,6 +71,12 @@ func (s *State) report() Report {
 	r := Report{
 		Shard: s.cfg.Shard, Phase: s.phase, Expected: s.cfg.Ranks,
 		Counts: s.counts, Models: len(s.models), Version: s.version,
+	}
+	enough := uint64(outlier.Default().MinSamples)
+	for _, e := range s.models {
+		if e.model.Count() >= enough {
+			r.Warm++
+		}
 	}
 	if s.index != nil {
 		r.Functions = s.index.Len()
