@@ -69,7 +69,7 @@ func (k *known) newEvidence(e *question.Event) *Evidence {
 	v := &Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: k.sentence(r), Why: r.Why,
-		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive), Inclusive: int64(r.RuntimeTotal),
+		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive), Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
 		Lost: int64(r.LostTime), Severity: finite(r.OutlierSeverity), Score: finite(r.OutlierScore), Step: int64(r.IOStep), Path: pathOf(r.CallStack),
 		Model: k.pageModel(r.AlgoParams), Roles: Roles{Victims: []Other{}}, GPU: gpuOf(r),
 		Counters: []Counter{}, State: []Field{}, Metadata: []Field{}, Record: e.Document,

@@ -245,6 +245,7 @@ type Evidence struct {
 	Entered    time.Time       `json:"entered"`
 	Exclusive  int64           `json:"exclusive_us"`
 	Inclusive  int64           `json:"inclusive_us"`
+	Judged     int64           `json:"judged_us"` // the time that was judged: one of the two
 	Lost       int64           `json:"lost_us"`
 	Severity   float64         `json:"severity"`
 	Score      float64         `json:"score"`
