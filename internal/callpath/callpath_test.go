@@ -26,17 +26,14 @@ func folded(calls []call, most int) (sums map[string]callpath.Sums, depth int) {
 			paths[c.path[:n+1]] = true
 		}
 	}
-	count := func(depth int) (n int) {
-		for p := range paths {
-			if len(p) <= depth {
-				n++
-			}
-		}
-		return n
+	atDepth := make(map[int]int)
+	for p := range paths {
+		atDepth[len(p)]++
 	}
-	depth = callpath.MaxDepth
-	for count(depth) > most {
-		depth--
+	for n := 0; depth < callpath.MaxDepth; depth++ {
+		if n += atDepth[depth+1]; n > most {
+			break
+		}
 	}
 	sums = make(map[string]callpath.Sums)
 	for _, c := range calls {
@@ -227,13 +224,15 @@ func TestPathsWithSomeFunctionsCanBeLeftOutAndKept(t *testing.T) {
 	}
 	skip := func(fn uint32) bool { return fn == 'x' }
 	compare(t, "without x", read(tree.Append(nil, skip)), map[string]callpath.Sums{"m": {Calls: 1, Exclusive: 1}, "ma": {Calls: 1, Exclusive: 8}})
-	if left := tree.Clear(skip); left != 3 {
+	taken, left := tree.Take(nil, skip)
+	compare(t, "taken without x", read(taken), map[string]callpath.Sums{"m": {Calls: 1, Exclusive: 1}, "ma": {Calls: 1, Exclusive: 8}})
+	if left != 3 {
 		t.Errorf("%d calls are left, want 3", left)
 	}
 	compare(t, "what is left", read(tree.Append(nil, nil)), map[string]callpath.Sums{
 		"mx": {Calls: 1, Exclusive: 2}, "mxa": {Calls: 1, Exclusive: 4}, "x": {Calls: 1, Exclusive: 16},
 	})
-	if left := tree.Clear(nil); left != 0 || len(tree.Append(nil, nil)) != 0 {
+	if _, left := tree.Take(nil, nil); left != 0 || len(tree.Append(nil, nil)) != 0 {
 		t.Errorf("%d calls and %d paths are left, want none", left, len(tree.Append(nil, nil)))
 	}
 }

@@ -53,16 +53,17 @@ func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
 	return marks
 }
 
-// Clear forgets the calls with the paths that Append would append with this skip,
-// and returns how many calls the others have.
-func (t *Tree) Clear(skip func(fn uint32) bool) (left uint64) {
-	for i, place := range t.wanted(skip) {
+// Take is Append that forgets the calls which it told. It returns how many calls are
+// left, of paths that were left out.
+func (t *Tree) Take(list []Entry, skip func(fn uint32) bool) (taken []Entry, left uint64) {
+	list = t.Append(list, skip)
+	for i, place := range t.marks {
 		if place >= 0 {
 			t.sums[i] = Sums{}
 		}
 		left += t.sums[i].Calls
 	}
-	return left
+	return list, left
 }
 
 // Merge adds a list of paths, deeper than depth of which were folded. The list may
