@@ -316,10 +316,11 @@ func writeAll[T any](values []T) (documents [][]byte, err error) {
 // which is its end. The id names the message.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, known *provenance.Collections, info any) error {
 	m := &protocol.RecordBatch{Version: protocol.Version, Run: run}
-	var errs [4]error
+	var errs [5]error
 	m.FuncStats, errs[0] = writeAll(known.FuncStats)
 	m.CounterStats, errs[1] = writeAll(known.CounterStats)
 	m.AdModels, errs[2] = writeAll(known.ADModels)
+	m.PathStats, errs[4] = writeAll(known.PathStats)
 	m.Finish, errs[3] = json.Marshal(info)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
