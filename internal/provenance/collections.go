@@ -79,13 +79,14 @@ type PathStats struct {
 // NewCollections returns the collections of a run, in order of the numbers of
 // functions, the names of counters and the names on call paths.
 func NewCollections(o *summary.Outcome, models []ADModel) *Collections {
-	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: pathStats(o)}
+	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: NewPathStats(o.Paths)}
 }
 
-func pathStats(o *summary.Outcome) []PathStats {
-	all := make([]PathStats, 0, len(o.Paths))
-	for i := range o.Paths {
-		p := &o.Paths[i]
+// NewPathStats returns the collection of these call paths, in their order.
+func NewPathStats(paths []summary.Path) []PathStats {
+	all := make([]PathStats, 0, len(paths))
+	for i := range paths {
+		p := &paths[i]
 		all = append(all, PathStats{
 			PID: p.Program, Node: i + 1, Parent: p.Parent + 1, FID: p.ID, Func: Text(p.Name),
 			Calls: int64(min(p.Calls, math.MaxInt64)), Exclusive: trace.Micros(min(p.Exclusive, math.MaxInt64)),

@@ -312,6 +312,20 @@ func writeAll[T any](values []T) (documents [][]byte, err error) {
 	return documents, nil
 }
 
+// SendPaths sends all calls of the run so far by call path, which replace what was
+// sent before. The id names the message.
+func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {
+	documents, err := writeAll(paths)
+	if err != nil {
+		return err
+	}
+	data, err := proto.Marshal(&protocol.RecordBatch{Version: protocol.Version, Run: run, PathStats: documents})
+	if err != nil {
+		return err
+	}
+	return stream.Publish(ctx, subject, id, data)
+}
+
 // Finish sends what is known over all ranks and the information about the run,
 // which is its end. The id names the message.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, known *provenance.Collections, info any) error {
