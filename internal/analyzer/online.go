@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/stats"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -24,6 +25,8 @@ type Contribution struct {
 	Ended       bool         // the trace has no further steps
 	Functions   []Found
 	Counters    []*summary.Counter
+	Paths       []callpath.Named // calls that ended, by call path
+	PathDepth   int              // below which call paths are folded
 }
 
 // Found is what a rank learned of a function in a step. What is empty was not
@@ -316,10 +319,12 @@ func (a *Analyzer) learnFromOthers() {
 // contribution is what the rank learned and found since the one before.
 func (r *rank) contribution(step int) *Contribution {
 	c := &r.shared
+	paths := c.Paths[:0]
 	*c = Contribution{
 		StepKey: StepKey{r.program, r.id, step}, Host: r.host, First: r.start, Last: r.end,
-		Functions: c.Functions[:0], Counters: c.Counters[:0],
+		Functions: c.Functions[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
 	}
+	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
 		c.Functions = append(c.Functions, Found{
 			Program: r.program, Name: f.function.Name, Model: &f.delta, Exclusive: &f.exclusive, Inclusive: &f.inclusive, Anomalies: &f.anomalies,

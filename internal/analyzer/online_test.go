@@ -16,6 +16,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/stats"
@@ -31,10 +32,11 @@ type ledger struct {
 	stopAfter int // contributions; 0: never
 	added     int
 	frozen    bool
+	paths     *callpath.Profile
 }
 
 func newLedger() *ledger {
-	return &ledger{models: make(map[string]*outlier.Model), ended: make(map[int]bool)}
+	return &ledger{models: make(map[string]*outlier.Model), ended: make(map[int]bool), paths: callpath.NewProfile(callpath.MaxPaths)}
 }
 
 func (l *ledger) Add(c *analyzer.Contribution) {
@@ -48,6 +50,7 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 		l.exclusive.Merge(f.Exclusive)
 		l.anomalies += int64(f.Anomalies.Score.N)
 	}
+	l.paths.Merge(c.PathDepth, c.Paths)
 	if c.Ended {
 		l.ended[int(c.Rank)] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/callstack"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -43,6 +44,7 @@ type rank struct {
 	found      []*localFunc // with a typical call, in a search
 	wanted     int          // functions on threads that wait for a typical execution
 	counts     rankCounts
+	paths      []callpath.Entry // scratch
 
 	// Of a trace that is being written.
 	online    bool

@@ -38,6 +38,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
 		}
 	}
+	profiles := a.sumPaths()
 	reviews := make(map[*rank]*review)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
@@ -55,7 +56,9 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.result(reviews), nil
+	res := a.result(reviews)
+	a.models.addPaths(res.Outcome, profiles)
+	return res, nil
 }
 
 // review judges what a rank kept once more with all that is known now.

@@ -6,12 +6,15 @@
 // Any order of events is accepted. An exit that does not fit closes the nearest
 // open call of its function, and what lay above counts as lost; what fits
 // nowhere is dropped. Everything of that kind is tallied.
+//
+// Calls that ended are counted by their call paths, but for those that are lost.
 package callstack
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -22,6 +25,7 @@ type Config struct {
 	MaxDepth  int // open calls of a thread; deeper ones are dropped
 	MaxPinned int // correlation ids that wait for their other half
 	MaxSides  int // messages and counters held of each thread when a step is over
+	MaxPaths  int // call paths that are told apart
 
 	// Role tells what a counter is for; nil: all belong to calls.
 	Role func(trace.CounterID) CounterRole
@@ -41,7 +45,7 @@ const (
 
 // Default returns the usual bounds.
 func Default() Config {
-	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12}
+	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths}
 }
 
 // Builder builds the calls of one rank.
@@ -49,6 +53,7 @@ type Builder struct {
 	cfg     Config
 	tally   *tally.Tally
 	threads []*Thread // in order of their numbers
+	paths   *callpath.Tree
 	waiting map[uint64]half
 	queue   []ticket // ids as they came, among them some that wait no more
 	seen    uint64   // ids that had to wait
@@ -68,11 +73,16 @@ type ticket struct{ value, number uint64 }
 
 // NewBuilder returns a Builder that counts in t.
 func NewBuilder(cfg Config, t *tally.Tally) *Builder {
-	return &Builder{cfg: cfg, tally: t, waiting: make(map[uint64]half)}
+	return &Builder{cfg: cfg, tally: t, paths: callpath.New(cfg.MaxPaths), waiting: make(map[uint64]half)}
 }
 
 // Threads returns the threads in order of their numbers.
 func (b *Builder) Threads() []*Thread { return b.threads }
+
+// Paths counts the calls that ended, but for those that are lost, by their call paths:
+// those of all threads, and for as long as the caller does not reset it. Its functions
+// are those of the trace. A path is in it when a call with it has begun.
+func (b *Builder) Paths() *callpath.Tree { return b.paths }
 
 // Waiting returns the number of correlation ids without their other half.
 func (b *Builder) Waiting() int { return len(b.waiting) }
@@ -109,7 +119,7 @@ func (b *Builder) Apart() []trace.Event { return b.apart }
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
-	calls, stack := t.Calls, t.stack
+	calls, stack, paths := t.Calls, t.stack, b.paths
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
@@ -120,13 +130,20 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 				continue
 			}
 			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
+			from := callpath.Root
 			if n := len(stack); n > 0 {
 				p := stack[n-1]
-				parent := &calls[p]
+				from = p.path
+				parent := &calls[p.call]
 				parent.Children++
-				c.Parent, c.ParentStep, c.ParentRow = p, parent.Step, parent.Row
+				c.Parent, c.ParentStep, c.ParentRow = p.call, parent.Step, parent.Row
 			}
-			stack = append(stack, int32(len(calls)))
+			path := paths.Find(from, e.ID)
+			if path == callpath.Root {
+				t.stack = stack
+				path = b.newPath(from, e.ID)
+			}
+			stack = append(stack, open{int32(len(calls)), path})
 			calls = append(calls, c)
 		case trace.Exit:
 			n := len(stack)
@@ -138,13 +155,16 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 				continue
 			}
 			top := stack[n-1]
-			if c := &calls[top]; c.Func == e.Func() && e.Time >= c.Entry {
+			if c := &calls[top.call]; c.Func == e.Func() && e.Time >= c.Entry {
 				stack = stack[:n-1]
 				c.Exit = e.Time
 				if n > 1 {
-					calls[stack[n-2]].children += e.Time - c.Entry
+					calls[stack[n-2].call].children += e.Time - c.Entry
 				}
-				t.Done = append(t.Done, top)
+				if c.flags&flagLost == 0 {
+					paths.Add(top.path, uint64(max(c.Exclusive(), 0)))
+				}
+				t.Done = append(t.Done, top.call)
 				continue
 			}
 			t.Calls, t.stack = calls, stack
@@ -156,6 +176,21 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 		}
 	}
 	t.Calls, t.stack = calls, stack
+}
+
+// newPath returns a call path that has not been met, or is too deep to be told apart.
+func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
+	path := b.paths.Child(from, fn)
+	if !b.paths.Over() {
+		return path
+	}
+	moved := b.paths.Fold()
+	for _, t := range b.threads {
+		for i := range t.stack {
+			t.stack[i].path = moved[t.stack[i].path]
+		}
+	}
+	return moved[path]
 }
 
 // maxSetback is how far a clock may be set back for the events until then to be
@@ -173,8 +208,8 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 	}
 	if events[0].Time < t.last-maxSetback {
 		b.tally.Add(tally.TimeBackwards, 1)
-		for _, open := range t.stack {
-			c := &t.Calls[open]
+		for _, o := range t.stack {
+			c := &t.Calls[o.call]
 			c.Entry = min(c.Entry, events[0].Time)
 			c.flags |= flagLost
 		}
@@ -219,8 +254,10 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 // within took, and so not how long the call took without them.
 func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
-	for n >= 0 && (t.Calls[t.stack[n]].Func != e.Func() || e.Time < t.Calls[t.stack[n]].Entry) {
-		n--
+	for ; n >= 0; n-- {
+		if c := &t.Calls[t.stack[n].call]; c.Func == e.Func() && e.Time >= c.Entry {
+			break
+		}
 	}
 	if n < 0 {
 		b.tally.Add(tally.ExitWithoutEnter, 1)
@@ -228,7 +265,7 @@ func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
 	}
 	b.tally.Add(tally.ExitLost, int64(len(t.stack)-1-n))
 	for len(t.stack) > n {
-		top := t.stack[len(t.stack)-1]
+		top := t.stack[len(t.stack)-1].call
 		t.stack = t.stack[:len(t.stack)-1]
 		c := &t.Calls[top]
 		c.Exit = max(e.Time, c.Entry)
@@ -255,7 +292,7 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 		b.tally.Add(tally.OutsideAnyCall, 1)
 		return
 	}
-	call := t.stack[n-1]
+	call := t.stack[n-1].call
 	t.Calls[call].flags |= flagSides
 	t.Sides = append(t.Sides, Side{Event: *e, Call: call})
 	if role == Correlation {
@@ -307,7 +344,10 @@ func (b *Builder) waits(q ticket) bool { return b.waiting[q.value].number == q.n
 // correlation id, with all above them. Places of calls change.
 func (b *Builder) Trim() {
 	for _, t := range b.threads {
-		t.kept = append(t.kept[:0], t.stack...)
+		t.kept = t.kept[:0]
+		for _, o := range t.stack {
+			t.kept = append(t.kept, o.call)
+		}
 		for i := max(0, len(t.Calls)-b.cfg.Window); i < len(t.Calls); i++ {
 			t.kept = append(t.kept, int32(i))
 		}
@@ -378,8 +418,8 @@ func (b *Builder) compact(t *Thread) {
 		t.Calls[i] = c
 	}
 	t.Calls = t.Calls[:len(t.kept)]
-	for i, old := range t.stack {
-		t.stack[i] = t.place(old)
+	for i := range t.stack {
+		t.stack[i].call = t.place(t.stack[i].call)
 	}
 	t.Done = t.Done[:0]
 }

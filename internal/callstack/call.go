@@ -1,6 +1,9 @@
 package callstack
 
-import "github.com/chimbuko/chimbuko/internal/trace"
+import (
+	"github.com/chimbuko/chimbuko/internal/callpath"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
 
 // Open is the exit time of a call that has not ended.
 const Open trace.Micros = 0
@@ -79,10 +82,16 @@ type Thread struct {
 	Sides []Side  // in order of time
 	Links []Link  // partners of calls of this thread
 
-	stack   []int32        // places of the open calls
+	stack   []open
 	kept    []int32        // those that a trim keeps
 	dropped []trace.FuncID // entries that were dropped and whose exits are to come
 	last    trace.Micros
+}
+
+// open is a call that has not ended.
+type open struct {
+	call int32         // place in the list
+	path callpath.Node // its call path
 }
 
 // Link joins a call to its partner on another thread, through a correlation id.

@@ -37,6 +37,9 @@ func randomEvents(data []byte) (cfg callstack.Config, steps [][]trace.Batch, ord
 	cfg.Window, cfg.MaxPinned = int(head[0]&7), 1+int(head[0]>>3&15)
 	cfg.MaxDepth = 1 + int(head[1]&15)
 	cfg.MaxSides = int(head[2] & 31)
+	if most := int(head[1] >> 4); most > 0 {
+		cfg.MaxPaths = most
+	}
 	if uncoupled := trace.FuncID(head[2] >> 5); uncoupled > 0 {
 		cfg.Uncoupled = func(id trace.FuncID) bool { return id == uncoupled }
 	}
@@ -113,6 +116,7 @@ func checkAgainstModel(t *testing.T, data []byte) {
 		}
 		books.check(t, b, &counts, ordered)
 		m.compare(t, b, ordered)
+		m.comparePaths(t, b)
 		for _, th := range b.Threads() { // labels stay with their calls
 			for _, c := range th.Done {
 				th.Calls[c].Label = labelOf(th.Calls[c].Row)

@@ -70,7 +70,7 @@ The run directory gets run.json (settings, totals) and provenance.duckdb, a
 database of all that was kept: chimbuko issues, top, anomalies, event, func, diff,
 query and export ask it. With --records json or both it gets the same as JSON files:
 records/ (anomalies, typical executions and metadata of each rank and step) and
-global/ (profiles, models, issues).`,
+global/ (profiles, call paths, models, issues).`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko issues run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8

@@ -66,6 +66,7 @@ type importCounts struct {
 	Functions int64 `json:"func_stats"`
 	Counters  int64 `json:"counter_stats"`
 	Models    int64 `json:"ad_model"`
+	Paths     int64 `json:"path_stats"`
 }
 
 func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, asJSON bool) (err error) {
@@ -141,7 +142,8 @@ func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir strin
 	}
 	if global != nil {
 		s.Counts.Functions, s.Counts.Counters, s.Counts.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)), int64(len(global.ADModels))
-		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels}
+		s.Counts.Paths = int64(len(global.PathStats))
+		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats}
 		if err := k.buffer.Add(ctx, batch); err != nil {
 			return err
 		}

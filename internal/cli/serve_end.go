@@ -44,6 +44,7 @@ func (s *serveRun) runParams(ctx context.Context) error {
 	defer stop()
 	var statistics sync.WaitGroup
 	statistics.Go(func() { s.sendStatistics(live) })
+	statistics.Go(func() { s.storePaths(live) })
 	err := s.params.Run(ctx)
 	stop()
 	statistics.Wait() // the last packet is made now

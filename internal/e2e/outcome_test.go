@@ -20,6 +20,7 @@ type outcome struct {
 	known     map[string]string // documents over all ranks, without numbers of functions, by collection and names
 	model     []byte            // the file of --save-model
 	issues    string            // all of them
+	paths     string            // all calls by call path
 }
 
 // outcomeOf reads what came of the run that is kept somewhere.
@@ -29,6 +30,9 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	must(t, append([]string{"export", where, dir, "--to", "json"}, args...)...)
 	o := &outcome{anomalies: map[string]string{}, statuses: map[string]int{}, known: map[string]string{}}
 	o.issues = must(t, append([]string{"issues", where, "--all", "--limit", "1000000", "--format", "json"}, args...)...)
+	o.paths = must(t, append([]string{
+		"query", where, "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path, calls", "--format", "csv",
+	}, args...)...)
 	for _, a := range documents(t, filepath.Join(dir, "anomalies.json")) {
 		status := fmt.Sprint(a["status"])
 		o.statuses[status]++
@@ -109,6 +113,9 @@ func agree(t testing.TB, got, want *outcome) {
 	}
 	if different == 0 && got.issues != want.issues {
 		t.Errorf("issues: got %s, want %s", got.issues, want.issues)
+	}
+	if got.paths != want.paths || strings.Count(got.paths, "\n") < 5 {
+		t.Errorf("call paths: got %s, want %s", got.paths, want.paths)
 	}
 	if n := got.statuses["provisional"]; n > 0 {
 		t.Errorf("%d anomalies are provisional after the end", n)

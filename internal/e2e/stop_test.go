@@ -89,10 +89,17 @@ func TestARunThatGoesOnCanBeAsked(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	serve := s.serve("--ranks", "3")
+	serve := s.serve("--ranks", "3", "--stats-period", "20ms")
 	s.services()
 	ads := s.ads(r)
 	replay := s.replay(r, "0.6")
+	eventually(t, "calls can be asked for by call path", func() error {
+		stdout, stderr, code := run(t, "query", s.run, "SELECT 'calls' FROM path_stats HAVING sum(calls) > 0", "--format", "csv")
+		if code != 0 || !strings.Contains(stdout, "\ncalls") {
+			return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)
+		}
+		return nil
+	})
 	eventually(t, "anomalies can be asked for", func() error {
 		stdout, stderr, code := run(t, "anomalies", s.run, "--format", "csv")
 		if code != 0 || !strings.Contains(stdout, "provisional") {

@@ -4,10 +4,12 @@ import (
 	"maps"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/stats"
 	"github.com/chimbuko/chimbuko/internal/summary"
+	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // FunctionName names a function of a program.
@@ -23,6 +25,7 @@ type bundle struct {
 	ranks    map[rankKey]*stats.Sums      // only for
 	counters map[FunctionName]*stats.Sums // the first shard
 	found    []foundStep
+	paths    map[trace.Program]*callpath.Profile
 }
 
 // profile is what was learned of a function but its model.
@@ -38,8 +41,18 @@ func newBundle() *bundle {
 	return &bundle{
 		covers: make(map[rankKey]*protocol.Steps), models: make(map[FunctionName]*outlier.Model),
 		profiles: make(map[FunctionName]*profile), ranks: make(map[rankKey]*stats.Sums),
-		counters: make(map[FunctionName]*stats.Sums),
+		counters: make(map[FunctionName]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
 	}
+}
+
+// pathsOf returns the call paths of a program, which are made if they are new.
+func (b *bundle) pathsOf(program trace.Program) *callpath.Profile {
+	p := b.paths[program]
+	if p == nil {
+		p = callpath.NewProfile(callpath.MaxPaths)
+		b.paths[program] = p
+	}
+	return p
 }
 
 // emptied returns a bundle that uses the memory of b, which was sent, again. Its
@@ -58,7 +71,10 @@ func (b *bundle) emptied(models map[FunctionName]*outlier.Model) *bundle {
 	for _, sums := range b.counters {
 		*sums = stats.Sums{}
 	}
-	return &bundle{covers: make(map[rankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters}
+	for _, p := range b.paths {
+		p.Reset()
+	}
+	return &bundle{covers: make(map[rankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths}
 }
 
 // at returns the value of a key, made if it is new.
@@ -112,6 +128,7 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	for _, counter := range c.Counters {
 		at(b.counters, FunctionName{Program: counter.Program, Name: counter.Name}).Merge(&counter.Values)
 	}
+	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
 	b.addFound(c)
 }
 
@@ -138,6 +155,9 @@ func (b *bundle) merge(o *bundle) {
 	}
 	for name, sums := range o.counters {
 		at(b.counters, name).Merge(sums)
+	}
+	for program, p := range o.paths {
+		b.pathsOf(program).MergeProfile(p)
 	}
 	b.found = append(b.found, o.found[:min(len(o.found), maxFound-len(b.found))]...)
 }
@@ -222,6 +242,11 @@ func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(
 			continue
 		}
 		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: parts.add(sums.AppendBinary)})
+	}
+	for program, p := range b.paths {
+		if m := pathsTo(program, p, number); m != nil {
+			sum.Paths = append(sum.Paths, m)
+		}
 	}
 	for i := range b.found {
 		step := &b.found[i]

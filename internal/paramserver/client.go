@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -99,6 +100,11 @@ func (c *Client) Add(step *analyzer.Contribution) {
 	}
 	for i := range step.Functions {
 		c.want(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+	}
+	for i := range step.Paths {
+		if name := step.Paths[i].Name; name != callpath.OtherName {
+			c.want(FunctionName{Program: step.Program, Name: name})
+		}
 	}
 	key := rankKey{step.Program, step.Rank}
 	if !c.claimed[key] {

@@ -2,9 +2,14 @@ package paramserver
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/stats"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -16,7 +21,23 @@ func contribution(key rankKey, step int) *analyzer.Contribution {
 	return &analyzer.Contribution{
 		StepKey: analyzer.StepKey{Program: key.program, Rank: key.rank, Step: step},
 		Host:    fmt.Sprint("host", key.rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
+		PathDepth: callpath.MaxDepth,
 	}
+}
+
+// randomPaths are calls below a function that has not ended, and is in no profile.
+func randomPaths(rng *rand.Rand) []callpath.Named {
+	list := []callpath.Named{{Parent: -1, Name: "never ends"}}
+	for range rng.IntN(12) {
+		name := functionNames[rng.IntN(len(functionNames))]
+		if rng.IntN(8) == 0 {
+			name = callpath.OtherName
+		}
+		list = append(list, callpath.Named{
+			Parent: int32(rng.IntN(len(list))), Name: name, Sums: callpath.Sums{Calls: 1 + rng.Uint64N(9), Exclusive: rng.Uint64N(5000)},
+		})
+	}
+	return list
 }
 
 // found is what a rank learned of a function that took so long.
@@ -88,6 +109,7 @@ func randomStep(rng *rand.Rand, key rankKey, step int) *analyzer.Contribution {
 		}
 		c.Functions = append(c.Functions, f)
 	}
+	c.Paths = randomPaths(rng)
 	for _, name := range []string{"bytes", "pages"} {
 		if rng.IntN(2) == 0 {
 			c.Counters = append(c.Counters, &summary.Counter{Program: key.program, Name: name, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
@@ -110,10 +132,11 @@ type oracle struct {
 	models map[FunctionName]*outlier.Model
 	live   *summary.Live
 	next   map[rankKey]uint32
+	paths  map[string]callpath.Sums // by program and names
 }
 
 func newOracle(traces map[rankKey][]*analyzer.Contribution, number func(FunctionName) int) *oracle {
-	o := &oracle{models: make(map[FunctionName]*outlier.Model), live: summary.NewLive(), next: make(map[rankKey]uint32)}
+	o := &oracle{models: make(map[FunctionName]*outlier.Model), live: summary.NewLive(), next: make(map[rankKey]uint32), paths: make(map[string]callpath.Sums)}
 	for key, trace := range traces {
 		for i, c := range trace {
 			o.add(key, c, i == len(trace)-1 && c.Step == trace[max(i-1, 0)].Step, number)
@@ -144,8 +167,46 @@ func (o *oracle) add(key rankKey, c *analyzer.Contribution, again bool, number f
 	for _, counter := range c.Counters {
 		o.live.AddCounter(counter.Program, counter.Name, &counter.Values)
 	}
+	texts := make([]string, len(c.Paths))
+	for i, p := range c.Paths {
+		from := fmt.Sprint(c.Program)
+		if p.Parent >= 0 {
+			from = texts[p.Parent]
+		}
+		if texts[i] = from + "/" + p.Name; strings.HasSuffix(from, callpath.OtherName) {
+			texts[i] = from // what is below it is in it
+		}
+		s := o.paths[texts[i]]
+		if s = (callpath.Sums{Calls: s.Calls + p.Calls, Exclusive: s.Exclusive + p.Exclusive}); s.Calls > 0 {
+			o.paths[texts[i]] = s
+		}
+	}
 	if !again {
 		o.live.AddRank(key.program, key.rank, sumsOf(uint64(report.Scores.N)))
 		o.live.AddStep(report)
+	}
+}
+
+// wantSamePaths fails unless a server has counted all calls by call path, once.
+func wantSamePaths(tb testing.TB, s *State, o *oracle) {
+	tb.Helper()
+	got, list := make(map[string]callpath.Sums), s.Paths()
+	texts := make([]string, len(list))
+	for i, p := range list {
+		from := fmt.Sprint(p.Program)
+		if p.Parent >= 0 {
+			from = texts[p.Parent]
+		}
+		if texts[i] = from + "/" + p.Name; p.Calls > 0 {
+			got[texts[i]] = p.Sums
+		}
+	}
+	if !maps.Equal(got, o.paths) {
+		tb.Errorf("%d call paths, want %d", len(got), len(o.paths))
+		for _, path := range slices.Sorted(maps.Keys(o.paths)) {
+			if got[path] != o.paths[path] {
+				tb.Fatalf("%s: got %v, want %v", path, got[path], o.paths[path])
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ type request struct {
 	ranks    []rankDelta
 	found    []*summary.StepReport
 	counters []counterDelta
+	paths    []pathDelta
 }
 
 type coveredSteps struct {
@@ -170,7 +171,7 @@ func (x *request) reset() {
 	sender.Reset()
 	*x = request{
 		sender: sender, steps: x.steps[:0], models: x.models[:0], profiles: x.profiles[:0], ranks: x.ranks[:0],
-		found: x.found[:0], counters: x.counters[:0],
+		found: x.found[:0], counters: x.counters[:0], paths: x.paths[:0],
 	}
 }
 

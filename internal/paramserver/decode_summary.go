@@ -3,6 +3,7 @@ package paramserver
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -19,6 +20,8 @@ func (x *request) readSummary(r *reader, b []byte) {
 			x.readFound(r, f.content)
 		case 4<<3 | text:
 			x.readCounter(r, f.content)
+		case 5<<3 | text:
+			x.readPaths(r, f.content)
 		}
 	}
 }
@@ -100,6 +103,13 @@ func (x *request) name(index *Index) error {
 			return err
 		}
 		p.ID, p.Program, p.Name = int(p.id), names[p.id].Program, names[p.id].Name
+	}
+	for i := range x.paths {
+		for _, e := range x.paths[i].list {
+			if err := known(e.Func); err != nil && e.Func != callpath.Other {
+				return err
+			}
+		}
 	}
 	for _, step := range x.found {
 		for i := range step.Functions {

@@ -53,7 +53,7 @@ func (s *State) checkShard(req *request) error {
 	if s.index != nil {
 		return req.name(s.index)
 	}
-	if len(req.profiles)+len(req.ranks)+len(req.found)+len(req.counters) > 0 {
+	if req.summarises() {
 		return fmt.Errorf("shard %d keeps no summary", s.cfg.Shard)
 	}
 	return nil
@@ -128,10 +128,15 @@ func (s *State) check(n *node, req *request) error {
 		}
 		r.seen = s.checked
 	}
-	if s.phase >= protocol.Phase_PHASE_REVIEWING && len(req.models)+len(req.profiles)+len(req.ranks)+len(req.found)+len(req.counters) > 0 {
+	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.models) > 0 || req.summarises()) {
 		return errors.New("the run was ended, nothing more is learned")
 	}
 	return nil
+}
+
+// summarises reports whether an exchange has anything for the summary.
+func (x *request) summarises() bool {
+	return len(x.profiles)+len(x.ranks)+len(x.found)+len(x.counters)+len(x.paths) > 0
 }
 
 // take merges an exchange.
@@ -172,5 +177,8 @@ func (s *State) take(n *node, req *request) {
 	for i := range req.counters {
 		c := &req.counters[i]
 		s.live.AddCounter(c.program, string(c.name), &c.values)
+	}
+	for i := range req.paths {
+		s.addPaths(&req.paths[i])
 	}
 }

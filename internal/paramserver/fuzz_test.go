@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 )
 
@@ -32,6 +33,9 @@ func FuzzExchange(f *testing.F) {
 		Counters:  []*protocol.Counter{{Name: []byte{0xff}, Values: sumsOf(1 << 63).AppendBinary(nil)}},
 		Steps:     []*protocol.StepReport{{Rank: 1, Step: 1 << 31, Scores: &protocol.Moments{N: 1e300, M4: 1e300}}},
 	}})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Summary: &protocol.Summary{Paths: pathsOf(1,
+		callpath.Entry{Parent: -1, Func: 1, Sums: callpath.Sums{Calls: 1}}, callpath.Entry{Func: 0, Sums: callpath.Sums{Calls: 1 << 63, Exclusive: 1 << 63}},
+		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}}, callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})}})
 	busy := busyState(f)
 	var base []byte
 	if _, err := busy.saveWith(func(b []byte) error { base = b; return nil }); err != nil {

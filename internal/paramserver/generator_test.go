@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/stats"
@@ -53,6 +54,13 @@ func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byt
 			Id: id, Exclusive: m.Stats.AppendBinary(nil), Inclusive: randomSums(rng, i).AppendBinary(nil), Anomalies: sumsOf(0).AppendBinary(nil),
 		})
 	}
+	paths := []callpath.Entry{{Parent: -1, Func: ids[0]}}
+	for i, id := range ids { // each function is called by two others
+		for _, from := range []int{0, i / 2} {
+			paths = append(paths, callpath.Entry{Parent: int32(from), Func: id, Sums: callpath.Sums{Calls: newValues / 2, Exclusive: uint64(newValues * timeOf(rng, i))}})
+		}
+	}
+	req.Summary.Paths = pathsOf(callpath.MaxDepth, paths...)
 	for i := range counters {
 		req.Summary.Counters = append(req.Summary.Counters, &protocol.Counter{Name: fmt.Append(nil, "counter ", i), Values: randomSums(rng, i).AppendBinary(nil)})
 	}

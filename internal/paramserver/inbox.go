@@ -1,6 +1,8 @@
 package paramserver
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
@@ -48,7 +50,7 @@ func (x *inbox) add(key rankKey, c *analyzer.Contribution) {
 		return
 	}
 	w.apart = append(w.apart, clone(c))
-	if x.size += len(c.Functions); x.size <= x.limit {
+	if x.size += sizeOf(c); x.size <= x.limit {
 		return
 	}
 	x.size = 0
@@ -56,6 +58,9 @@ func (x *inbox) add(key rankKey, c *analyzer.Contribution) {
 		w.joinAll(key, x.shards)
 	}
 }
+
+// sizeOf is how many functions a step counts for: call paths are much smaller.
+func sizeOf(c *analyzer.Contribution) int { return len(c.Functions) + len(c.Paths)/16 }
 
 // joinAll makes all steps of the rank one. A shard that knows some of them, but
 // not all, cannot use it.
@@ -132,6 +137,7 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 			Program: f.Program, Name: f.Name, Model: &own.model, Exclusive: &own.exclusive, Inclusive: &own.inclusive, Anomalies: anomalies,
 		}
 	}
+	d.Paths = slices.Clone(c.Paths)
 	for i, counter := range c.Counters {
 		own := *counter
 		d.Counters[i] = &own
@@ -148,7 +154,7 @@ func (x *inbox) drain(claimed func(rankKey) bool, take func(rankKey, *waiting)) 
 		}
 		found = true
 		for _, step := range w.apart {
-			x.size -= len(step.Functions)
+			x.size -= sizeOf(step)
 		}
 		delete(x.ranks, key)
 		take(key, w)

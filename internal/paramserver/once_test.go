@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/summary"
 )
@@ -180,6 +181,9 @@ func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 	}
 	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: 9})}, "no function has the number 9")
 	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Inclusive: []byte{9}})}, "malformed statistics: sums")
+	paths := func(all []*protocol.PathProfile) *protocol.Summary { return &protocol.Summary{Paths: all} }
+	f(&protocol.ExchangeRequest{Summary: paths(pathsOf(9, callpath.Entry{Parent: -1, Func: 9}))}, "no function has the number 9")
+	f(&protocol.ExchangeRequest{Summary: paths([]*protocol.PathProfile{{Paths: []byte{1, 1, 1}}})}, "malformed statistics: call paths")
 	huge := bytes.Replace(sumsOf(0).AppendBinary(nil), []byte{1}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, 1)
 	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Exclusive: huge})}, "malformed statistics: sums")
 	nan := []*protocol.StepReport{{Scores: &protocol.Moments{N: -1}}}

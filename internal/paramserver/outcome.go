@@ -54,6 +54,7 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 		return m.Hist.Quantile(0.5)
 	})
 	o.Counters = s.live.Counters()
+	s.sumPaths(o)
 	var ranks []*summary.RankOutcome
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
 		part := s.outcomes[name]

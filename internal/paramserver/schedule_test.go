@@ -142,6 +142,7 @@ func unionOfModels(w *world) map[FunctionName]outlier.Model {
 // wantSameLive compares the running pictures to the last bit.
 func wantSameLive(tb testing.TB, s *State, o *oracle) {
 	tb.Helper()
+	wantSamePaths(tb, s, o)
 	wantSame(tb, "functions", deref(s.live.Functions()), deref(o.live.Functions()))
 	wantSame(tb, "counters", deref(s.live.Counters()), deref(o.live.Counters()))
 	wantSame(tb, "ranks", s.live.Ranks(), o.live.Ranks())

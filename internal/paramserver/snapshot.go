@@ -33,6 +33,7 @@ func (s *State) snapshot() *snapshot {
 	if !s.stopping.IsZero() {
 		m.Stopping = s.stopping.UnixNano()
 	}
+	m.Paths = s.pathMessages()
 	for _, id := range slices.Sorted(maps.Keys(s.models)) {
 		e := s.models[id]
 		b := e.encoded
@@ -100,6 +101,9 @@ func (s *State) restore(m *protocol.Snapshot) error {
 		s.stopping = time.Unix(0, m.GetStopping())
 	}
 	if err := s.checkNames(m); err != nil {
+		return err
+	}
+	if err := s.restorePaths(m.GetPaths()); err != nil {
 		return err
 	}
 	for _, f := range m.GetModels() {

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/summary"
 )
@@ -33,10 +34,16 @@ func busyState(tb testing.TB) *State {
 			Ranks:     []*protocol.RankSteps{{Rank: 1, Anomalies: sumsOf(1).AppendBinary(nil)}},
 			Counters:  []*protocol.Counter{{Name: []byte("bytes"), Values: sumsOf(77).AppendBinary(nil)}},
 			Steps:     []*protocol.StepReport{report},
+			Paths:     pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]}, callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
 		},
 	})
 	outcome(tb, s, "a", 3, 0)
 	return s
+}
+
+// pathsOf are call paths of program 0.
+func pathsOf(depth int, list ...callpath.Entry) []*protocol.PathProfile {
+	return []*protocol.PathProfile{{Depth: uint32(depth), Paths: callpath.AppendBinary(nil, list)}}
 }
 
 // successor is a state that begins with the snapshot of another.

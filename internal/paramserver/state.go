@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -67,6 +68,7 @@ type State struct {
 	ranks     map[rankKey]*rankState
 	nodes     map[string]*node
 	live      *summary.Live
+	paths     map[trace.Program]*callpath.Tree    // functions by their numbers
 	liveSize  int                                 // room for its next encoding
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	phase     protocol.Phase
@@ -129,7 +131,7 @@ func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
 	s := &State{
 		cfg: cfg, index: index, epoch: epoch, models: make(map[uint32]*entry), byVersion: list.New(),
 		replies: make(map[uint64][]byte), ranks: make(map[rankKey]*rankState), nodes: make(map[string]*node),
-		live: summary.NewLive(), outcomes: make(map[string]*protocol.OutcomeRequest),
+		live: summary.NewLive(), paths: make(map[trace.Program]*callpath.Tree), outcomes: make(map[string]*protocol.OutcomeRequest),
 	}
 	for i := range cfg.Learned {
 		if err := s.learned(uint32(i), &cfg.Learned[i]); err != nil {

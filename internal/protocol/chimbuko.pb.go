@@ -125,7 +125,7 @@ func (x Status_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Status_State.Descriptor instead.
 func (Status_State) EnumDescriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17, 0}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type Rank struct {
@@ -826,6 +826,7 @@ type Summary struct {
 	Ranks         []*RankSteps           `protobuf:"bytes,2,rep,name=ranks,proto3" json:"ranks,omitempty"`
 	Steps         []*StepReport          `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
 	Counters      []*Counter             `protobuf:"bytes,4,rep,name=counters,proto3" json:"counters,omitempty"`
+	Paths         []*PathProfile         `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -888,6 +889,73 @@ func (x *Summary) GetCounters() []*Counter {
 	return nil
 }
 
+func (x *Summary) GetPaths() []*PathProfile {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+type PathProfile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
+	Depth         uint32                 `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`
+	Paths         []byte                 `protobuf:"bytes,3,opt,name=paths,proto3" json:"paths,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathProfile) Reset() {
+	*x = PathProfile{}
+	mi := &file_chimbuko_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathProfile) ProtoMessage() {}
+
+func (x *PathProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathProfile.ProtoReflect.Descriptor instead.
+func (*PathProfile) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PathProfile) GetProgram() uint32 {
+	if x != nil {
+		return x.Program
+	}
+	return 0
+}
+
+func (x *PathProfile) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *PathProfile) GetPaths() []byte {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
 type FunctionProfile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -900,7 +968,7 @@ type FunctionProfile struct {
 
 func (x *FunctionProfile) Reset() {
 	*x = FunctionProfile{}
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +980,7 @@ func (x *FunctionProfile) String() string {
 func (*FunctionProfile) ProtoMessage() {}
 
 func (x *FunctionProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +993,7 @@ func (x *FunctionProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionProfile.ProtoReflect.Descriptor instead.
 func (*FunctionProfile) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{10}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FunctionProfile) GetId() uint32 {
@@ -967,7 +1035,7 @@ type RankSteps struct {
 
 func (x *RankSteps) Reset() {
 	*x = RankSteps{}
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1047,7 @@ func (x *RankSteps) String() string {
 func (*RankSteps) ProtoMessage() {}
 
 func (x *RankSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1060,7 @@ func (x *RankSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankSteps.ProtoReflect.Descriptor instead.
 func (*RankSteps) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RankSteps) GetProgram() uint32 {
@@ -1031,7 +1099,7 @@ type StepReport struct {
 
 func (x *StepReport) Reset() {
 	*x = StepReport{}
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1111,7 @@ func (x *StepReport) String() string {
 func (*StepReport) ProtoMessage() {}
 
 func (x *StepReport) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1124,7 @@ func (x *StepReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepReport.ProtoReflect.Descriptor instead.
 func (*StepReport) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StepReport) GetProgram() uint32 {
@@ -1118,7 +1186,7 @@ type StepFunction struct {
 
 func (x *StepFunction) Reset() {
 	*x = StepFunction{}
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1198,7 @@ func (x *StepFunction) String() string {
 func (*StepFunction) ProtoMessage() {}
 
 func (x *StepFunction) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1211,7 @@ func (x *StepFunction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFunction.ProtoReflect.Descriptor instead.
 func (*StepFunction) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StepFunction) GetId() uint32 {
@@ -1175,7 +1243,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1255,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1268,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Metrics) GetCount() []byte {
@@ -1267,7 +1335,7 @@ type Moments struct {
 
 func (x *Moments) Reset() {
 	*x = Moments{}
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1347,7 @@ func (x *Moments) String() string {
 func (*Moments) ProtoMessage() {}
 
 func (x *Moments) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1360,7 @@ func (x *Moments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moments.ProtoReflect.Descriptor instead.
 func (*Moments) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Moments) GetN() float64 {
@@ -1355,7 +1423,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1435,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1448,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
+	return file_chimbuko_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Counter) GetProgram() uint32 {
@@ -1441,7 +1509,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1521,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1534,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Status) GetHost() string {
@@ -1683,7 +1751,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1763,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1776,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Stage) GetName() string {
@@ -1746,7 +1814,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1826,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1839,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RankStatus) GetProgram() uint32 {
@@ -1826,7 +1894,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1906,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1919,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{20}
+	return file_chimbuko_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Count) GetKind() uint32 {
@@ -1883,7 +1951,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +1963,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +1976,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{21}
+	return file_chimbuko_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -1969,7 +2037,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2049,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2062,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{22}
+	return file_chimbuko_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -2017,7 +2085,7 @@ type RankOutcome struct {
 
 func (x *RankOutcome) Reset() {
 	*x = RankOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2097,7 @@ func (x *RankOutcome) String() string {
 func (*RankOutcome) ProtoMessage() {}
 
 func (x *RankOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2110,7 @@ func (x *RankOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankOutcome.ProtoReflect.Descriptor instead.
 func (*RankOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{23}
+	return file_chimbuko_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RankOutcome) GetProgram() uint32 {
@@ -2095,7 +2163,7 @@ type Review struct {
 
 func (x *Review) Reset() {
 	*x = Review{}
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2175,7 @@ func (x *Review) String() string {
 func (*Review) ProtoMessage() {}
 
 func (x *Review) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2188,7 @@ func (x *Review) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Review.ProtoReflect.Descriptor instead.
 func (*Review) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{24}
+	return file_chimbuko_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Review) GetAnomalies() int64 {
@@ -2183,7 +2251,7 @@ type FunctionOutcome struct {
 
 func (x *FunctionOutcome) Reset() {
 	*x = FunctionOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2263,7 @@ func (x *FunctionOutcome) String() string {
 func (*FunctionOutcome) ProtoMessage() {}
 
 func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2276,7 @@ func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionOutcome.ProtoReflect.Descriptor instead.
 func (*FunctionOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{25}
+	return file_chimbuko_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FunctionOutcome) GetName() []byte {
@@ -2246,7 +2314,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2326,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2339,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{26}
+	return file_chimbuko_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Totals) GetSteps() int64 {
@@ -2330,13 +2398,14 @@ type RecordBatch struct {
 	CounterStats  [][]byte               `protobuf:"bytes,10,rep,name=counter_stats,json=counterStats,proto3" json:"counter_stats,omitempty"`
 	AdModels      [][]byte               `protobuf:"bytes,11,rep,name=ad_models,json=adModels,proto3" json:"ad_models,omitempty"`
 	Finish        []byte                 `protobuf:"bytes,12,opt,name=finish,proto3" json:"finish,omitempty"`
+	PathStats     [][]byte               `protobuf:"bytes,13,rep,name=path_stats,json=pathStats,proto3" json:"path_stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2417,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2430,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{27}
+	return file_chimbuko_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -2448,6 +2517,13 @@ func (x *RecordBatch) GetFinish() []byte {
 	return nil
 }
 
+func (x *RecordBatch) GetPathStats() [][]byte {
+	if x != nil {
+		return x.PathStats
+	}
+	return nil
+}
+
 type Snapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2461,13 +2537,14 @@ type Snapshot struct {
 	Outcomes      []*OutcomeRequest      `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	Frozen        bool                   `protobuf:"varint,10,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	Stopping      int64                  `protobuf:"varint,12,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	Paths         []*PathProfile         `protobuf:"bytes,13,rep,name=paths,proto3" json:"paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2556,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2569,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{28}
+	return file_chimbuko_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -2572,6 +2649,13 @@ func (x *Snapshot) GetStopping() int64 {
 	return 0
 }
 
+func (x *Snapshot) GetPaths() []*PathProfile {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
 type RankState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -2586,7 +2670,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2682,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2695,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{29}
+	return file_chimbuko_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -2670,7 +2754,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2766,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2779,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{30}
+	return file_chimbuko_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NodeState) GetName() string {
@@ -2800,12 +2884,17 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aunknown\x18\t \x01(\bR\aunknown\x12\x18\n" +
 	"\arefused\x18\n" +
 	" \x01(\tR\arefused\x12\x12\n" +
-	"\x04stop\x18\v \x01(\bR\x04stop\"\xd4\x01\n" +
+	"\x04stop\x18\v \x01(\bR\x04stop\"\x84\x02\n" +
 	"\aSummary\x12:\n" +
 	"\tfunctions\x18\x01 \x03(\v2\x1c.chimbuko.v1.FunctionProfileR\tfunctions\x12,\n" +
 	"\x05ranks\x18\x02 \x03(\v2\x16.chimbuko.v1.RankStepsR\x05ranks\x12-\n" +
 	"\x05steps\x18\x03 \x03(\v2\x17.chimbuko.v1.StepReportR\x05steps\x120\n" +
-	"\bcounters\x18\x04 \x03(\v2\x14.chimbuko.v1.CounterR\bcounters\"{\n" +
+	"\bcounters\x18\x04 \x03(\v2\x14.chimbuko.v1.CounterR\bcounters\x12.\n" +
+	"\x05paths\x18\x05 \x03(\v2\x18.chimbuko.v1.PathProfileR\x05paths\"S\n" +
+	"\vPathProfile\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x14\n" +
+	"\x05depth\x18\x02 \x01(\rR\x05depth\x12\x14\n" +
+	"\x05paths\x18\x03 \x01(\fR\x05paths\"{\n" +
 	"\x0fFunctionProfile\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1c\n" +
 	"\texclusive\x18\x02 \x01(\fR\texclusive\x12\x1c\n" +
@@ -2939,7 +3028,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x05calls\x18\x03 \x01(\x03R\x05calls\x12\x18\n" +
 	"\aflagged\x18\x04 \x01(\x03R\aflagged\x12\x14\n" +
 	"\x05ranks\x18\x05 \x01(\x03R\x05ranks\x12\x14\n" +
-	"\x05begin\x18\x06 \x01(\x03R\x05begin\"\xc8\x02\n" +
+	"\x05begin\x18\x06 \x01(\x03R\x05begin\"\xe7\x02\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x18\n" +
@@ -2954,7 +3043,9 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\rcounter_stats\x18\n" +
 	" \x03(\fR\fcounterStats\x12\x1b\n" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
-	"\x06finish\x18\f \x01(\fR\x06finish\"\x94\x03\n" +
+	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
+	"\n" +
+	"path_stats\x18\r \x03(\fR\tpathStats\"\xc4\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12#\n" +
@@ -2967,7 +3058,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\boutcomes\x18\t \x03(\v2\x1b.chimbuko.v1.OutcomeRequestR\boutcomes\x12\x16\n" +
 	"\x06frozen\x18\n" +
 	" \x01(\bR\x06frozen\x12\x1a\n" +
-	"\bstopping\x18\f \x01(\x03R\bstoppingJ\x04\b\v\x10\f\"\x8b\x01\n" +
+	"\bstopping\x18\f \x01(\x03R\bstopping\x12.\n" +
+	"\x05paths\x18\r \x03(\v2\x18.chimbuko.v1.PathProfileR\x05pathsJ\x04\b\v\x10\f\"\x8b\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -3001,7 +3093,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -3015,27 +3107,28 @@ var file_chimbuko_proto_goTypes = []any{
 	(*Model)(nil),           // 9: chimbuko.v1.Model
 	(*ExchangeReply)(nil),   // 10: chimbuko.v1.ExchangeReply
 	(*Summary)(nil),         // 11: chimbuko.v1.Summary
-	(*FunctionProfile)(nil), // 12: chimbuko.v1.FunctionProfile
-	(*RankSteps)(nil),       // 13: chimbuko.v1.RankSteps
-	(*StepReport)(nil),      // 14: chimbuko.v1.StepReport
-	(*StepFunction)(nil),    // 15: chimbuko.v1.StepFunction
-	(*Metrics)(nil),         // 16: chimbuko.v1.Metrics
-	(*Moments)(nil),         // 17: chimbuko.v1.Moments
-	(*Counter)(nil),         // 18: chimbuko.v1.Counter
-	(*Status)(nil),          // 19: chimbuko.v1.Status
-	(*Stage)(nil),           // 20: chimbuko.v1.Stage
-	(*RankStatus)(nil),      // 21: chimbuko.v1.RankStatus
-	(*Count)(nil),           // 22: chimbuko.v1.Count
-	(*OutcomeRequest)(nil),  // 23: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 24: chimbuko.v1.OutcomeReply
-	(*RankOutcome)(nil),     // 25: chimbuko.v1.RankOutcome
-	(*Review)(nil),          // 26: chimbuko.v1.Review
-	(*FunctionOutcome)(nil), // 27: chimbuko.v1.FunctionOutcome
-	(*Totals)(nil),          // 28: chimbuko.v1.Totals
-	(*RecordBatch)(nil),     // 29: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 30: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 31: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 32: chimbuko.v1.NodeState
+	(*PathProfile)(nil),     // 12: chimbuko.v1.PathProfile
+	(*FunctionProfile)(nil), // 13: chimbuko.v1.FunctionProfile
+	(*RankSteps)(nil),       // 14: chimbuko.v1.RankSteps
+	(*StepReport)(nil),      // 15: chimbuko.v1.StepReport
+	(*StepFunction)(nil),    // 16: chimbuko.v1.StepFunction
+	(*Metrics)(nil),         // 17: chimbuko.v1.Metrics
+	(*Moments)(nil),         // 18: chimbuko.v1.Moments
+	(*Counter)(nil),         // 19: chimbuko.v1.Counter
+	(*Status)(nil),          // 20: chimbuko.v1.Status
+	(*Stage)(nil),           // 21: chimbuko.v1.Stage
+	(*RankStatus)(nil),      // 22: chimbuko.v1.RankStatus
+	(*Count)(nil),           // 23: chimbuko.v1.Count
+	(*OutcomeRequest)(nil),  // 24: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 25: chimbuko.v1.OutcomeReply
+	(*RankOutcome)(nil),     // 26: chimbuko.v1.RankOutcome
+	(*Review)(nil),          // 27: chimbuko.v1.Review
+	(*FunctionOutcome)(nil), // 28: chimbuko.v1.FunctionOutcome
+	(*Totals)(nil),          // 29: chimbuko.v1.Totals
+	(*RecordBatch)(nil),     // 30: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 31: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 32: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 33: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -3046,39 +3139,41 @@ var file_chimbuko_proto_depIdxs = []int32{
 	8,  // 5: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
 	9,  // 6: chimbuko.v1.ExchangeRequest.models:type_name -> chimbuko.v1.Model
 	11, // 7: chimbuko.v1.ExchangeRequest.summary:type_name -> chimbuko.v1.Summary
-	19, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
+	20, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
 	9,  // 9: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
 	0,  // 10: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
-	12, // 11: chimbuko.v1.Summary.functions:type_name -> chimbuko.v1.FunctionProfile
-	13, // 12: chimbuko.v1.Summary.ranks:type_name -> chimbuko.v1.RankSteps
-	14, // 13: chimbuko.v1.Summary.steps:type_name -> chimbuko.v1.StepReport
-	18, // 14: chimbuko.v1.Summary.counters:type_name -> chimbuko.v1.Counter
-	17, // 15: chimbuko.v1.StepReport.scores:type_name -> chimbuko.v1.Moments
-	15, // 16: chimbuko.v1.StepReport.functions:type_name -> chimbuko.v1.StepFunction
-	16, // 17: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
-	17, // 18: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
-	1,  // 19: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	22, // 20: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
-	21, // 21: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
-	20, // 22: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
-	3,  // 23: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	25, // 24: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
-	28, // 25: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
-	22, // 26: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
-	26, // 27: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
-	27, // 28: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
-	16, // 29: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
-	9,  // 30: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	31, // 31: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	32, // 32: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 33: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	23, // 34: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	19, // 35: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	13, // 11: chimbuko.v1.Summary.functions:type_name -> chimbuko.v1.FunctionProfile
+	14, // 12: chimbuko.v1.Summary.ranks:type_name -> chimbuko.v1.RankSteps
+	15, // 13: chimbuko.v1.Summary.steps:type_name -> chimbuko.v1.StepReport
+	19, // 14: chimbuko.v1.Summary.counters:type_name -> chimbuko.v1.Counter
+	12, // 15: chimbuko.v1.Summary.paths:type_name -> chimbuko.v1.PathProfile
+	18, // 16: chimbuko.v1.StepReport.scores:type_name -> chimbuko.v1.Moments
+	16, // 17: chimbuko.v1.StepReport.functions:type_name -> chimbuko.v1.StepFunction
+	17, // 18: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
+	18, // 19: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
+	1,  // 20: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
+	23, // 21: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
+	22, // 22: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
+	21, // 23: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
+	3,  // 24: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	26, // 25: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
+	29, // 26: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
+	23, // 27: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
+	27, // 28: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
+	28, // 29: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
+	17, // 30: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
+	9,  // 31: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	32, // 32: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	33, // 33: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 34: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	24, // 35: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	12, // 36: chimbuko.v1.Snapshot.paths:type_name -> chimbuko.v1.PathProfile
+	20, // 37: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -3092,7 +3187,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -100,7 +100,8 @@ func (b *Buffer) write(ctx context.Context) {
 	b.mu.Unlock()
 }
 
-// Merge adds all of o. Its issues and links replace those of b.
+// Merge adds all of o. Its call paths replace those of b, and so do its issues and
+// links.
 func (b *Batch) Merge(o *Batch) {
 	b.Anomalies = append(b.Anomalies, o.Anomalies...)
 	b.Typical = append(b.Typical, o.Typical...)
@@ -108,6 +109,9 @@ func (b *Batch) Merge(o *Batch) {
 	b.Functions = append(b.Functions, o.Functions...)
 	b.Counters = append(b.Counters, o.Counters...)
 	b.Models = append(b.Models, o.Models...)
+	if len(o.Paths) > 0 {
+		b.Paths = o.Paths
+	}
 	if o.HasFindings() {
 		b.Issues, b.Links = o.Issues, o.Links
 	}

@@ -170,10 +170,14 @@ func TestABatchIsAsLongAsItsDocuments(t *testing.T) {
 	if b.Len() != 28 {
 		t.Errorf("got %d, want 28", b.Len())
 	}
+	b.Paths = make([]provenance.PathStats, 8)
+	if b.Len() != 36 {
+		t.Errorf("with call paths: got %d, want 36", b.Len())
+	}
 	all := &provdb.Batch{}
 	all.Merge(b)
 	all.Merge(b)
-	if all.Len() != 56 || b.Len() != 28 {
+	if all.Len() != 2*28+8 || b.Len() != 36 { // the later call paths replace the others
 		t.Errorf("merged %d, its parts %d", all.Len(), b.Len())
 	}
 }

@@ -47,6 +47,7 @@ func (b *Batch) Clean() *Batch {
 		Models: latest(cleaned(b.Models, c.model), map[named]bool{}, func(m *provenance.ADModel) named {
 			return named{m.PID, m.FID, m.Name}
 		}),
+		Paths:  c.paths(b.Paths),
 		Issues: latest(cleaned(b.Issues, c.issue), map[int]bool{}, func(i *provenance.Issue) int { return i.Number }),
 		Links:  latest(cleaned(b.Links, c.link), map[event]bool{}, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
 	}

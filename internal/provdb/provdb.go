@@ -62,6 +62,8 @@ type Batch struct {
 	Functions []provenance.FuncStats
 	Counters  []provenance.CounterStats
 	Models    []provenance.ADModel
+	// All calls of the run by call path.
+	Paths []provenance.PathStats
 	// What is wrong with the run as a whole, and the link of each of its anomalies.
 	Issues []provenance.Issue
 	Links  []provenance.Link
@@ -77,7 +79,7 @@ type StepMetadata struct {
 
 // Len is the number of documents in the batch.
 func (b *Batch) Len() int {
-	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Issues) + len(b.Links)
+	n := len(b.Anomalies) + len(b.Typical) + len(b.Functions) + len(b.Counters) + len(b.Models) + len(b.Paths) + len(b.Issues) + len(b.Links)
 	for i := range b.Metadata {
 		n += len(b.Metadata[i].Facts)
 	}
@@ -97,9 +99,9 @@ type Writer interface {
 	// Write stores a batch and returns nil when it is durable. What is there
 	// already is replaced: a record with the program and event id of another
 	// (of either collection), the metadata of a step, what is known of a function,
-	// counter or model. Issues and links replace all that the run has, and records
-	// remove them: what was found out does not hold any more. A batch that is not
-	// valid is refused as a whole. It keeps nothing of the batch.
+	// counter or model. Call paths replace all that the run has. So do issues and
+	// links, and records remove these: what was found out does not hold any more. A
+	// batch that is not valid is refused as a whole. It keeps nothing of the batch.
 	Write(ctx context.Context, id RunID, batch *Batch) error
 }
 
@@ -162,7 +164,7 @@ func (r *Rows) Collect() ([][]any, error) {
 }
 
 // Schema is the version of the tables that this program writes.
-const Schema = 3
+const Schema = 4
 
 // NewerError is the error of a store that was written with a later schema.
 func NewerError(store string, version int) error {

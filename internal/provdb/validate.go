@@ -36,6 +36,9 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("counter %q: %w", c.Name, err)
 		}
 	}
+	if err := checkPaths(b.Paths); err != nil {
+		return err
+	}
 	for i := range b.Issues {
 		x := &b.Issues[i]
 		if err := errors.Join(checkProgram(x.PID), checkNumbers(x.Before, x.After)); err != nil {

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"math"
 
 	"github.com/chimbuko/chimbuko/internal/stats"
 	"github.com/chimbuko/chimbuko/internal/summary"
@@ -57,14 +58,41 @@ type Collections struct {
 	FuncStats    []FuncStats
 	CounterStats []CounterStats
 	ADModels     []ADModel
+	PathStats    []PathStats
 	Issues       []Issue
 	Links        []Link
 }
 
+// PathStats sums up all calls with one call path over all ranks. The paths of a run
+// are a tree, and each stands after the one that it continues. The schema of the
+// provenance database has no such collection.
+type PathStats struct {
+	Calls     int64         `json:"calls"`        // that ended; those of a path that only leads to others are 0
+	Exclusive trace.Micros  `json:"exclusive_us"` // in the calls themselves
+	FID       int           `json:"fid"`          // of the last function; -1: none
+	Func      string        `json:"func"`         // the last function, or callpath.OtherName for what is too deep
+	Node      int           `json:"node"`         // place in the list, from 1
+	Parent    int           `json:"parent"`       // node of the path without its last function; 0: none
+	PID       trace.Program `json:"pid"`
+}
+
 // NewCollections returns the collections of a run, in order of the numbers of
-// functions and the names of counters.
+// functions, the names of counters and the names on call paths.
 func NewCollections(o *summary.Outcome, models []ADModel) *Collections {
-	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models}
+	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: NewPathStats(o.Paths)}
+}
+
+// NewPathStats returns the collection of these call paths, in their order.
+func NewPathStats(paths []summary.Path) []PathStats {
+	all := make([]PathStats, 0, len(paths))
+	for i := range paths {
+		p := &paths[i]
+		all = append(all, PathStats{
+			PID: p.Program, Node: i + 1, Parent: p.Parent + 1, FID: p.ID, Func: Text(p.Name),
+			Calls: int64(min(p.Calls, math.MaxInt64)), Exclusive: trace.Micros(min(p.Exclusive, math.MaxInt64)),
+		})
+	}
+	return all
 }
 
 func funcStats(o *summary.Outcome) []FuncStats {

@@ -15,7 +15,7 @@ var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats",
 
 // Tables are the tables and views that hold all of a run.
 var Tables = []string{
-	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths",
+	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
 	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
 }
 
@@ -33,6 +33,7 @@ var tables = map[string]table{
 	"counter_stats":      {"app, counter", false},
 	"ad_model":           {"pid, fid", false},
 	"call_paths":         {"pid, path", false},
+	"path_stats":         {"pid, path", false},
 	"frames":             {"pid, rid, event_id, depth", true},
 	"window_calls":       {`pid, rid, event_id, "position"`, true},
 	"messages":           {`pid, rid, event_id, "position"`, true},

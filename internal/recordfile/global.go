@@ -16,6 +16,7 @@ type (
 	funcStats    = provenance.FuncStats
 	counterStats = provenance.CounterStats
 	adModel      = provenance.ADModel
+	pathStats    = provenance.PathStats
 	metrics      = provenance.AnomalyMetrics
 	profile      = provenance.RuntimeProfile
 )
@@ -67,6 +68,16 @@ var adModelFields = newFields("ad_model",
 	field[adModel]{name: "pid", set: integer(func(m *adModel) *trace.Program { return &m.PID })},
 )
 
+var pathStatsFields = newFields("path_stats",
+	field[pathStats]{name: "calls", set: integer(func(p *pathStats) *int64 { return &p.Calls }), needed: true},
+	field[pathStats]{name: "exclusive_us", set: integer(func(p *pathStats) *trace.Micros { return &p.Exclusive }), needed: true},
+	field[pathStats]{name: "fid", set: integer(func(p *pathStats) *int { return &p.FID }), needed: true},
+	field[pathStats]{name: "func", set: name(func(p *pathStats) *string { return &p.Func }), needed: true},
+	field[pathStats]{name: "node", set: integer(func(p *pathStats) *int { return &p.Node }), needed: true},
+	field[pathStats]{name: "parent", set: integer(func(p *pathStats) *int { return &p.Parent }), needed: true},
+	field[pathStats]{name: "pid", set: integer(func(p *pathStats) *trace.Program { return &p.PID })},
+)
+
 // summary sets statistics. The original writes no sum where it did not need one,
 // and odd extremes where there is no value.
 func summary[T any](at func(*T) *stats.Summary) setter[T] {
@@ -98,28 +109,36 @@ func setMetrics(d *decoder, f *funcStats, v value) error {
 
 // Global reads what is known over all ranks. dir is the directory of a run, one
 // that has such a directory named global, or one with the files themselves:
-// func_stats.json, counter_stats.json and ad_model.json, of which the original
-// calls two global_func_stats.json and global_counter_stats.json. Where a file is
-// not there its list is empty. With errors, which name the files, it returns what
+// func_stats.json, counter_stats.json, ad_model.json and path_stats.json, of which the
+// original calls two global_func_stats.json and global_counter_stats.json, and does not
+// have the last. Where a file is not there its list is empty. With errors, which name the files, it returns what
 // could be read. Notes may be nil.
 func Global(ctx context.Context, dir string, notes *Notes) (*provenance.Collections, error) {
 	if base(dir) == "records" {
 		dir = filepath.Join(dir, "..")
 	}
 	d := &decoder{notes: notes}
-	all := &provenance.Collections{FuncStats: []funcStats{}, CounterStats: []counterStats{}, ADModels: []adModel{}}
+	all := &provenance.Collections{FuncStats: []funcStats{}, CounterStats: []counterStats{}, ADModels: []adModel{}, PathStats: []pathStats{}}
 	if _, err := os.Stat(dir); err != nil {
 		return all, err
 	}
 	return all, errors.Join(
-		readAll(ctx, d, dir, "func_stats", funcStatsFields, &all.FuncStats),
-		readAll(ctx, d, dir, "counter_stats", counterStatsFields, &all.CounterStats),
-		readAll(ctx, d, dir, "ad_model", adModelFields, &all.ADModels),
+		readAll(ctx, d, dir, "func_stats", funcStatsFields, &all.FuncStats, nil),
+		readAll(ctx, d, dir, "counter_stats", counterStatsFields, &all.CounterStats, nil),
+		readAll(ctx, d, dir, "ad_model", adModelFields, &all.ADModels, nil),
+		readAll(ctx, d, dir, "path_stats", pathStatsFields, &all.PathStats, isNextPath),
 	)
 }
 
-// readAll reads a collection from the first place where it is.
-func readAll[T any](ctx context.Context, d *decoder, dir, collection string, f *fields[T], into *[]T) error {
+// isNextPath reports whether a call path can follow on others.
+func isNextPath(before []pathStats, p *pathStats) bool {
+	return p.Node == len(before)+1 && p.Parent >= 0 && p.Parent < p.Node && p.Calls >= 0 && p.Exclusive >= 0 &&
+		(p.Parent == 0 || before[p.Parent-1].PID == p.PID)
+}
+
+// readAll reads a collection from the first place where it is. fits, if it is not nil,
+// says whether a document can follow on those before it.
+func readAll[T any](ctx context.Context, d *decoder, dir, collection string, f *fields[T], into *[]T, fits func(before []T, next *T) bool) error {
 	places := []string{filepath.Join("global", collection), collection, "global_" + collection}
 	for _, place := range places {
 		path := filepath.Join(dir, place+".json")
@@ -130,6 +149,9 @@ func readAll[T any](ctx context.Context, d *decoder, dir, collection string, f *
 			var t T
 			if _, err := f.read(d, v, &t); err != nil {
 				return err
+			}
+			if fits != nil && !fits(*into, &t) {
+				return v.wrong("it does not follow on the %d before it", len(*into))
 			}
 			*into = append(*into, t)
 			return nil

@@ -51,6 +51,7 @@ func TestTheOriginalsGlobalCollectionsAreRead(t *testing.T) {
 		},
 		CounterStats: []provenance.CounterStats{{App: 2, Name: "bytes", Stats: summary}},
 		ADModels:     []provenance.ADModel{{FID: 3, Name: "f", Model: []byte(`{"histogram":{"Bin Counts":[1]}}`), PID: 2}},
+		PathStats:    []provenance.PathStats{},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
@@ -67,8 +68,8 @@ func TestTheOriginalsGlobalCollectionsAreRead(t *testing.T) {
 
 func TestCollectionsThatAreNotThereAreEmpty(t *testing.T) {
 	got, err := recordfile.Global(t.Context(), t.TempDir(), nil)
-	if err != nil || got.FuncStats == nil || got.CounterStats == nil || got.ADModels == nil ||
-		len(got.FuncStats)+len(got.CounterStats)+len(got.ADModels) > 0 {
+	if err != nil || got.FuncStats == nil || got.CounterStats == nil || got.ADModels == nil || got.PathStats == nil ||
+		len(got.FuncStats)+len(got.CounterStats)+len(got.ADModels)+len(got.PathStats) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := recordfile.Global(t.Context(), filepath.Join(t.TempDir(), "x"), nil); !os.IsNotExist(err) {
@@ -81,14 +82,17 @@ func TestBadCollectionsAreAllNamed(t *testing.T) {
 	store(t, `[{"fid": 1, "fname": "f"}, {"fid": 2}]`, dir, "global", "func_stats.json")
 	store(t, `[{"counter": "c", "stats": {"mean": 1}}]`, dir, "global", "counter_stats.json")
 	store(t, `[{"fid": 1, "func_name": "f", "model": {}}`, dir, "global", "ad_model.json")
+	path := `{"calls": 1, "exclusive_us": 2, "fid": 3, "func": "f", "pid": 0, `
+	store(t, `[`+path+`"node": 1, "parent": 0}, `+path+`"node": 2, "parent": 2}]`, dir, "global", "path_stats.json")
 	got, err := recordfile.Global(t.Context(), dir, nil)
-	if err == nil || len(got.FuncStats) != 1 || len(got.CounterStats) != 0 || len(got.ADModels) != 1 {
+	if err == nil || len(got.FuncStats) != 1 || len(got.CounterStats) != 0 || len(got.ADModels) != 1 || len(got.PathStats) != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	for _, want := range []string{
 		"func_stats.json: record 1, byte 27: without fname",
 		"counter_stats.json: record 0, byte 27: stats: without count",
 		"ad_model.json: byte 42: the file ends",
+		"path_stats.json: record 1, byte 91: it does not follow on the 1 before it",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)

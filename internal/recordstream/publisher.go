@@ -312,14 +312,29 @@ func writeAll[T any](values []T) (documents [][]byte, err error) {
 	return documents, nil
 }
 
+// SendPaths sends all calls of the run so far by call path, which replace what was
+// sent before. The id names the message.
+func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {
+	documents, err := writeAll(paths)
+	if err != nil {
+		return err
+	}
+	data, err := proto.Marshal(&protocol.RecordBatch{Version: protocol.Version, Run: run, PathStats: documents})
+	if err != nil {
+		return err
+	}
+	return stream.Publish(ctx, subject, id, data)
+}
+
 // Finish sends what is known over all ranks and the information about the run,
 // which is its end. The id names the message.
 func Finish(ctx context.Context, stream Stream, run, subject, id string, known *provenance.Collections, info any) error {
 	m := &protocol.RecordBatch{Version: protocol.Version, Run: run}
-	var errs [4]error
+	var errs [5]error
 	m.FuncStats, errs[0] = writeAll(known.FuncStats)
 	m.CounterStats, errs[1] = writeAll(known.CounterStats)
 	m.AdModels, errs[2] = writeAll(known.ADModels)
+	m.PathStats, errs[4] = writeAll(known.PathStats)
 	m.Finish, errs[3] = json.Marshal(info)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

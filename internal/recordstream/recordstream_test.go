@@ -145,7 +145,9 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	known := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}}
+	known := &provenance.Collections{
+		FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}, PathStats: []provenance.PathStats{{Node: 1, FID: 100, Func: "f", Calls: 3, Exclusive: 4}},
+	}
 	if err := recordstream.Finish(t.Context(), stream, "test", subject, "finish", known, map[string]int{"answer": 42}); err != nil {
 		t.Fatal(err)
 	}
@@ -163,20 +165,24 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+1 || st.Refused != 0 || st.Err != nil {
+	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+2 || st.Refused != 0 || st.Err != nil {
 		t.Errorf("the run ended with %q, %+v", info, st)
 	}
 	if left, _, err := stream.Pending(t.Context()); left != 0 || err != nil {
 		t.Errorf("%d messages are left: %v", left, err)
 	}
-	rows, err := store.Query(t.Context(), "SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies")
-	if err != nil {
-		t.Fatal(err)
+	f := func(sql, want string) {
+		t.Helper()
+		rows, err := store.Query(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rows.Collect(); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%s: got %v, %v; want %s", sql, got, err, want)
+		}
 	}
-	got, err := rows.Collect()
-	if err != nil || fmt.Sprint(got) != "[[40 40 100]]" {
-		t.Errorf("got %v, %v; want 40 anomalies with the numbers of the server", got, err)
-	}
+	f("SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies", "[[40 40 100]]") // with the numbers of the server
+	f("SELECT call_path, calls, exclusive_us FROM path_stats", "[[f 3 4]]")
 }
 
 func TestAPublisherTriesUntilTheStreamHasAMessage(t *testing.T) {

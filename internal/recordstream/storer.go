@@ -193,7 +193,7 @@ func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	facts := []provenance.Metadata{}
 	err = errors.Join(
 		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
-		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters), readAll(m.GetAdModels(), &b.Models))
+		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters), readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
 	if len(facts) > 0 {
 		b.Metadata = []provdb.StepMetadata{{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}}
 	}

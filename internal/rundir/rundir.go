@@ -194,7 +194,7 @@ func (d *Dir) WriteInfo(v any) error {
 
 // WriteGlobal writes what is known over all ranks.
 func (d *Dir) WriteGlobal(c *provenance.Collections) error {
-	all := map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "issues": c.Issues, "links": c.Links}
+	all := map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats, "issues": c.Issues, "links": c.Links}
 	for name, v := range all {
 		if err := d.writeGlobal(name, v); err != nil {
 			return err

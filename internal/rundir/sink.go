@@ -28,7 +28,7 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 
 // Finish stores what is known over all ranks and waits until all is durable.
 func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
-	batch := &provdb.Batch{Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Issues: c.Issues, Links: c.Links}
+	batch := &provdb.Batch{Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues, Links: c.Links}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err
 	}

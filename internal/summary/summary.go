@@ -151,6 +151,7 @@ type Outcome struct {
 	Review    Review
 	Functions []*FunctionResult // in order of their numbers
 	Counters  []*Counter        // by program and name
+	Paths     []Path            // by program and names, each after the one that it continues
 	Changes   []Change          // by program and name
 	Tally     tally.Tally
 	Broken    []error // traces that ended early

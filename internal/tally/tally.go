@@ -52,6 +52,8 @@ const (
 	CorrelationUnmatched
 	OpenAtEnd
 	TimeBackwards
+	PathFolded
+	PathUnnamed
 
 	// NumKinds is how many counts there are.
 	NumKinds
@@ -90,6 +92,8 @@ var table = [NumKinds]entry{
 	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or launches without kernel"},
 	OpenAtEnd:            {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
 	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
+	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than can be told apart"},
+	PathUnnamed:          {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a function that the trace never named"},
 }
 
 // Name returns the name for programs, stable over versions.

@@ -178,6 +178,11 @@ func (c *Catalog) Path(program trace.Program, stack []provenance.StackEntry) int
 	for _, f := range slices.Backward(stack) {
 		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(c.Func(program, f.FID, f.Func)))
 	}
+	return c.path(program)
+}
+
+// path returns the number of the path whose functions are in key.
+func (c *Catalog) path(program trace.Program) int32 {
 	if n, ok := c.paths[pathKey{program, string(c.key)}]; ok {
 		return n
 	}
@@ -190,6 +195,21 @@ func (c *Catalog) Path(program trace.Program, stack []provenance.StackEntry) int
 	}
 	c.fresh.Paths = append(c.fresh.Paths, p)
 	return n
+}
+
+// Paths returns the numbers of all paths of a tree of them, and of their last
+// functions.
+func (c *Catalog) Paths(all []provenance.PathStats) (paths, functions []int32) {
+	paths, functions = make([]int32, len(all)), make([]int32, len(all))
+	keys := make([]string, len(all)+1)
+	for i := range all {
+		p := &all[i]
+		functions[i] = c.Func(p.PID, p.FID, p.Func)
+		c.key = binary.LittleEndian.AppendUint32(append(c.key[:0], keys[p.Parent]...), uint32(functions[i]))
+		paths[i] = c.path(p.PID)
+		keys[i+1] = string(c.key)
+	}
+	return paths, functions
 }
 
 // Model returns the version of a function's model, 0 where there is none.
@@ -261,6 +281,7 @@ func (c *Catalog) Add(b *provdb.Batch) {
 	for i := range b.Functions {
 		c.Func(b.Functions[i].App, b.Functions[i].FID, b.Functions[i].Name)
 	}
+	c.Paths(b.Paths)
 	for i := range b.Models {
 		m := &b.Models[i]
 		c.Model(m.PID, c.Func(m.PID, m.FID, m.Name), m.Model)

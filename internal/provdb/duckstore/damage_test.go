@@ -221,6 +221,7 @@ func wantOld(t *testing.T, s *duckstore.Store) {
 		"SELECT name, state FROM runs":                                                                           "[[old finished]]",
 		"SELECT status FROM executions WHERE kind IS NULL":                                                       "[[confirmed]]",
 		"SELECT (SELECT count(issue) FROM issues), (SELECT count(event_id) FROM links)":                          "[[0 0]]",
+		"SELECT count(calls), count(call_path), count(exclusive_us) FROM path_stats":                             "[[0 0 0]]",
 	} {
 		rows, err := ask(s, t, question)
 		if got := fmt.Sprint(rows); got != want || err != nil {

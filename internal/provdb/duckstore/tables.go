@@ -141,6 +141,25 @@ func (w *writer) models(models []provenance.ADModel) error {
 	})
 }
 
+// paths stores all calls by call path.
+func (w *writer) paths(all []provenance.PathStats) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := w.conn.ExecContext(w.ctx, "DELETE FROM path_profiles WHERE run = $1", int32(w.run)); err != nil {
+		return err
+	}
+	paths, functions := w.cat.Paths(all)
+	return w.append("path_profiles", func(add adder) error {
+		for i := range all {
+			if err := add(driverValues(provdb.PathRow(w.run, &all[i], paths, functions))...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // findings stores what is wrong with the run.
 func (w *writer) findings(b *provdb.Batch) error {
 	if !b.HasFindings() {

@@ -75,6 +75,7 @@ func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 		func() error { return w.profiles(b.Functions) },
 		func() error { return w.counters(b.Counters) },
 		func() error { return w.models(b.Models) },
+		func() error { return w.paths(b.Paths) },
 		func() error { return w.findings(b) },
 		w.fresh, // after all that gives numbers
 	}

@@ -110,6 +110,7 @@ func TestAnOlderSchemaIsBroughtUpToDate(t *testing.T) {
 		expect(t, s, [][]any{{"3:4:8", "main", int64(40), nil, nil}}, "SELECT event_id, func, lost_time, kind, why FROM anomalies WHERE run = 1")
 		expect(t, s, [][]any{{"", int64(1), int64(40)}}, "SELECT kind, anomalies, lost_us FROM rollups WHERE run = 1")
 		expect(t, s, [][]any{{int64(0), int64(0)}}, "SELECT (SELECT count(issue) FROM issues), (SELECT count(event_id) FROM links)")
+		expect(t, s, [][]any{{int64(0)}}, "SELECT count(call_path) FROM path_stats")
 		var doc map[string]any
 		if err := json.Unmarshal(ask(t, s, "SELECT doc FROM anomalies_json WHERE run = 1")[0][0].(json.RawMessage), &doc); err != nil {
 			t.Fatal(err)

@@ -34,6 +34,8 @@ type numbered struct {
 	refs      []refs  // of Typical, then of Anomalies
 	functions []int32 // of Functions
 	finals    []refs  // of Models
+
+	paths, pathFunctions []int32 // of Paths
 }
 
 // refs are the numbers that a record refers to; 0 is none.
@@ -72,6 +74,7 @@ func (s *Store) number(ctx context.Context, id provdb.RunID, n *numbers, b *prov
 	for i := range b.Functions {
 		d.functions = append(d.functions, n.cat.Func(b.Functions[i].App, b.Functions[i].FID, b.Functions[i].Name))
 	}
+	d.paths, d.pathFunctions = n.cat.Paths(b.Paths)
 	for i := range b.Models {
 		m := &b.Models[i]
 		fn := n.cat.Func(m.PID, m.FID, m.Name)

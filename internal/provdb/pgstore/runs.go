@@ -130,7 +130,7 @@ func hasRun(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
 // batches that are being written and stops later ones; then what numbers are
 // given under; then the rest, which nobody adds to any more.
 var runTables = []string{
-	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups", "issues", "links",
+	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups", "path_profiles", "issues", "links",
 }
 
 // DeleteRun removes a run.

@@ -62,7 +62,7 @@ func (w *writer) write(ctx context.Context, d *numbered) error {
 			}
 		}
 	}
-	steps := []func(context.Context, *numbered) error{w.records, w.metadata, w.profiles, w.counters, w.models, w.findings}
+	steps := []func(context.Context, *numbered) error{w.records, w.metadata, w.profiles, w.counters, w.models, w.paths, w.findings}
 	for _, step := range steps {
 		if err := step(ctx, d); err != nil {
 			return err
@@ -215,6 +215,19 @@ func (w *writer) models(ctx context.Context, d *numbered) error {
 	}
 	return w.replace(ctx, "final_models", removeByFunction, []any{pids, fns}, []string{"run", "pid", "fn", "model"}, len(d.Models), func(i int) ([]any, error) {
 		return []any{int32(w.run), pids[i], fns[i], zeroNull(d.finals[i].model)}, nil
+	})
+}
+
+// paths stores all calls by call path.
+func (w *writer) paths(ctx context.Context, d *numbered) error {
+	if len(d.Paths) == 0 {
+		return nil
+	}
+	if _, err := w.tx.Exec(ctx, "DELETE FROM path_profiles WHERE run = $1", int32(w.run)); err != nil {
+		return err
+	}
+	return appendRows(ctx, w.tx, "path_profiles", provdb.PathColumns, len(d.Paths), func(i int) ([]any, error) {
+		return provdb.PathRow(w.run, &d.Paths[i], d.paths, d.pathFunctions), nil
 	})
 }
 

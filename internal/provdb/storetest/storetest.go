@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) provdb.Store) {
 		{"runs", runTests},
 		{"views", viewTests},
 		{"findings", findingTests},
+		{"call paths", pathTests},
 		{"questions", queryTests},
 		{"closing", closeTests},
 		{"buffer", bufferTests},
@@ -116,7 +117,7 @@ func (f *fixture) want(want [][]any, sql string, args ...any) {
 // tables are all that hold what belongs to runs.
 var tables = []string{
 	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
-	"issues", "links",
+	"path_profiles", "issues", "links",
 }
 
 // counts are the rows of a run in each table.
@@ -136,7 +137,7 @@ func (f *fixture) counts(run provdb.RunID) map[string]int64 {
 // full is a batch with something of everything, of n anomalies.
 func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
-	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(), Issues: issues()}
+	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(), Paths: pathStats(), Issues: issues()}
 	b.Links = links(b.Anomalies)
 	for _, r := range b.Typical {
 		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""

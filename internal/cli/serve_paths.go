@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/bus"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/recordstream"
+)
+
+const (
+	pathsEvery  = 10  // packets of statistics, call paths are stored
+	pathsBehind = 100 // messages that wait for the store, they are not
+)
+
+// storePaths stores all calls by call path now and then until ctx ends. What cannot be
+// stored is left to the next time; the end of the run stores them in any case.
+func (s *serveRun) storePaths(ctx context.Context) {
+	var stream *bus.Stream
+	stored := uint64(0)
+	for sleep(ctx, pathsEvery*s.flags.period) == nil {
+		paths, calls := s.state.Paths(), uint64(0)
+		for i := range paths {
+			calls += paths[i].Calls
+		}
+		if calls == stored {
+			continue
+		}
+		if stream == nil {
+			var err error
+			if stream, err = recordStream(ctx, s.conn, s.run, s.flags.maxStream<<20, s.flags.replicas); err != nil {
+				stream = nil
+				continue
+			}
+		}
+		if waiting, _, err := stream.Pending(ctx); err != nil || waiting > pathsBehind {
+			continue
+		}
+		id := "paths-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+		if recordstream.SendPaths(ctx, stream, s.run, recordSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
+			stored = calls
+		}
+	}
+}
