@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -60,77 +59,17 @@ func (q *asked) lostPaths(ctx context.Context, p *trace.Program) (paths []pathTi
 	return paths, "", err
 }
 
-// unknownPath is where functions are shown of whose callers nothing is known.
-const unknownPath = "(call path not known)"
-
-// timePaths are the functions with the time of all their calls. The store has it by
-// function only. Each is shown at the call path that is most often seen in what is kept:
-// that of a kept execution of it, or the way to it in those of others. partial says so.
+// timePaths are all calls with their call paths and times.
 func (q *asked) timePaths(ctx context.Context, p *trace.Program) (paths []pathTime, partial string, err error) {
-	times, err := q.Times(ctx, p)
-	if err != nil {
-		return nil, "", err
+	times, err := q.PathTimes(ctx, p)
+	for i := range times {
+		t := &times[i]
+		paths = append(paths, pathTime{t.Program, t.Funcs, float64(t.Exclusive), t.Calls})
 	}
-	if len(times) == 0 {
-		return nil, "The times of all calls are stored when the run ends.", nil
+	if len(paths) == 0 {
+		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko analysed this one."
 	}
-	ways, err := q.KeptWays(ctx, p)
-	if err != nil {
-		return nil, "", err
-	}
-	usual := usualPaths(ways)
-	unplaced, total, lost := 0, 0.0, 0.0
-	for _, t := range times {
-		path := usual[functionKey{t.Program, t.Name}]
-		if path == nil {
-			path = []string{unknownPath, t.Name}
-			unplaced++
-			lost += t.Exclusive
-		}
-		total += t.Exclusive
-		paths = append(paths, pathTime{t.Program, path, t.Exclusive, t.Calls})
-	}
-	partial = "Times are known by function, not by call path: all calls of a function are shown at the call path that is most often seen in the executions that are kept."
-	if unplaced > 0 && total > 0 {
-		partial += fmt.Sprintf(" Of %s with %s of the time no call path is kept.", counted(int64(unplaced), "function"), percentText(100*lost/total))
-	}
-	return paths, partial, nil
-}
-
-// usualPaths are the paths to functions that are seen most often, in themselves or as
-// the begin of others.
-func usualPaths(ways []question.Way) map[functionKey][]string {
-	type seen struct {
-		path []string
-		n    int64
-	}
-	counts := make(map[functionKey]map[string]*seen)
-	for _, w := range ways {
-		for i, name := range w.Path {
-			key := functionKey{w.Program, name}
-			if counts[key] == nil {
-				counts[key] = make(map[string]*seen)
-			}
-			path := w.Path[:i+1]
-			text := strings.Join(path, "\x00")
-			if counts[key][text] == nil {
-				counts[key][text] = &seen{path: path}
-			}
-			counts[key][text].n += w.N
-		}
-	}
-	usual := make(map[functionKey][]string, len(counts))
-	for key, paths := range counts {
-		var best *seen
-		for _, s := range paths {
-			// Ties must not depend on the order of a map.
-			if best == nil || s.n > best.n || s.n == best.n && slices.Compare(s.path, best.path) < 0 {
-				best = s
-			}
-		}
-		usual[key] = best.path
-	}
-	return usual
+	return paths, partial, err
 }
 
 // flameNode is a node of a tree in the making.

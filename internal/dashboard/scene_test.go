@@ -85,7 +85,7 @@ func analyse(ctx context.Context, store provdb.Store, scene, name string) error 
 	if err != nil {
 		return err
 	}
-	if err := store.Write(ctx, run.ID, &provdb.Batch{Functions: all.FuncStats, Counters: all.CounterStats, Models: all.ADModels}); err != nil {
+	if err := store.Write(ctx, run.ID, &provdb.Batch{Functions: all.FuncStats, Counters: all.CounterStats, Models: all.ADModels, Paths: all.PathStats}); err != nil {
 		return err
 	}
 	info := map[string]any{"totals": res.Totals, "review": res.Review, "changes": res.Changes, "settings": map[string]string{"algorithm": "modal", "min-samples": "30"}}

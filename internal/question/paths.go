@@ -170,11 +170,6 @@ func (a *Asker) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
 	return a.ways(ctx, p, sql, func(w *Way, row []any) { w.Lost, w.N = whole[int64](row[2]), whole[int64](row[3]) })
 }
 
-// KeptWays returns the call paths of all executions that are kept.
-func (a *Asker) KeptWays(ctx context.Context, p *trace.Program) ([]Way, error) {
-	return a.ways(ctx, p, text("path_kept"), func(w *Way, row []any) { w.N = whole[int64](row[2]) })
-}
-
 // ways reads rows that begin with program and path.
 func (a *Asker) ways(ctx context.Context, p *trace.Program, sql string, fill func(w *Way, row []any)) ([]Way, error) {
 	names, err := a.names(ctx)
@@ -228,27 +223,4 @@ func (n functionNames) path(p trace.Program, list any) ([]string, error) {
 		path[i] = n[[2]int64{int64(p), fn}]
 	}
 	return path, nil
-}
-
-// Time is what all calls of a function took.
-type Time struct {
-	Function
-	Exclusive float64 // microseconds
-	Calls     int64
-}
-
-// Times returns the times of all functions. They are known when the run has ended.
-func (a *Asker) Times(ctx context.Context, p *trace.Program) ([]Time, error) {
-	names, err := a.names(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var list []Time
-	err = a.each(ctx, text("function_times"), func(row []any) {
-		t := Time{Function: Function{Program: whole[trace.Program](row[0]), fn: whole[int32](row[1])}, Calls: whole[int64](row[3])}
-		t.Name = names[[2]int64{whole[int64](row[0]), whole[int64](row[1])}]
-		t.Exclusive, _ = row[2].(float64)
-		list = append(list, t)
-	}, program(p))
-	return list, err
 }
