@@ -81,7 +81,8 @@ func (b *Builder) Threads() []*Thread { return b.threads }
 
 // Paths counts the calls that ended, but for those that are lost, by their call paths:
 // those of all threads, and for as long as the caller does not reset it. Its functions
-// are those of the trace. A path is in it when a call with it has begun.
+// are those of the trace. A path is in it, and counts for where it is folded, when a
+// call with it has begun.
 func (b *Builder) Paths() *callpath.Tree { return b.paths }
 
 // Waiting returns the number of correlation ids without their other half.
