@@ -10,9 +10,9 @@ TOOL    := go tool -modfile=tools/go.mod
 T       ?= 30s
 N       ?= 6
 
-.PHONY: check help build demo test fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz bench bench-compare clean
+.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz bench bench-compare clean
 
-check: fmt-check vet layers docs-check tidy-check lint ## everything but the tests: format, vet, layers, docs, modules, lint
+check: fmt-check vet layers docs-check tidy-check lint web-check ## everything but the tests of Go: format, vet, layers, docs, modules, lint, the page
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,16 @@ demo: build ## a minute with a simulated program: it is analysed while it runs, 
 test: ## all tests with the race detector; the last line counts them
 	scripts/test-setup
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
+
+web: ## the page in the browser: shared types, and the files that the program embeds
+	scripts/web build
+
+web-check:
+	scripts/web check
+
+bench-ui: build ## how soon the page shows something, and what it costs while a run of 1000 ranks goes on
+	scripts/web build
+	cd web && CHIMBUKO=../bin/chimbuko node scripts/bench.mjs
 
 fmt: ## rewrite the sources as gofumpt and goimports want them
 	$(TOOL) golangci-lint fmt

@@ -1,0 +1,183 @@
+// A finished run of the demo's program, as somebody sees who opens it for the first time.
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, Visit } from './browser.ts';
+import { directory, run, Service } from './program.ts';
+
+const work = directory();
+let browser: Browser;
+let service: Service;
+let address: string;
+
+beforeAll(async () => {
+  run('simulate', '--scenario', 'demo', '--out', `${work.path}/traces`);
+  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
+  service = new Service('view', `${work.path}/run`);
+  address = await service.address();
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+  work.remove();
+});
+
+/** Visits the page, hands it over, and sees that all was well. */
+async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light' = 'dark') {
+  const v = await Visit.to(browser, address, { scheme });
+  try {
+    await look(v);
+    v.isWell();
+  } finally {
+    await v.leave();
+  }
+}
+
+/** The views, and by what one knows that they show something. */
+const views: [string, string, RegExp][] = [
+  ['overview', 'heading', /core time/],
+  ['issues', 'row', /deposit_current/],
+  ['e/0:9:29:179', 'heading', /deposit_current/],
+  ['functions', 'row', /deposit_current/],
+  ['functions?mode=flame', 'heading', /Functions/],
+  ['functions?mode=lost', 'heading', /Functions/],
+  ['functions?mode=counters', 'row', /GPU Clock/],
+  ['pipeline', 'heading', /Pipeline/],
+];
+
+describe('a finished run', () => {
+  test('has a verdict that names the worst function, its host and since when', async () => {
+    await visit(async ({ page }) => {
+      const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
+      await verdict.filter({ hasText: 'deposit_current on node02 since' }).waitFor();
+    });
+  });
+
+  test('lists all that was planted, with host and function, on the first page', async () => {
+    await visit(async ({ page }) => {
+      const worst = page.getByRole('region', { name: 'Worst issues' });
+      for (const planted of [
+        /deposit_current.*node02/,
+        /sort_particles.*node02/,
+        /write\(\).*node01/,
+        /push_boris.*node03/,
+      ]) {
+        await worst.getByRole('link', { name: planted }).waitFor();
+      }
+    });
+  });
+
+  test('leads to the evidence with two clicks, and a reload keeps it', async () => {
+    await visit(async ({ page }) => {
+      await page
+        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('link', { name: /write\(\)/ })
+        .click();
+      await page
+        .getByRole('link', { name: /evidence/i })
+        .last()
+        .waitFor();
+      await page
+        .getByRole('main')
+        .getByRole('link', { name: /evidence|5:\d+:\d+/i })
+        .first()
+        .click();
+      await page.waitForURL(/#\/e\/0:5:/);
+      await page
+        .getByRole('heading', { name: /^write .* on rank 5/ })
+        .first()
+        .waitFor();
+      const before = page.url();
+      await page.reload();
+      await page.getByRole('heading', { name: /^write .* on rank 5/ }).waitFor();
+      expect(page.url()).toBe(before);
+      expect(before).not.toContain('token');
+    });
+  });
+
+  for (const scheme of ['dark', 'light'] as const) {
+    for (const [route, role, name] of views) {
+      test(`${route} is accessible in the ${scheme} theme`, async () => {
+        await visit(async (v) => {
+          await v.go(route);
+          await v.page
+            .getByRole(role as 'heading', { name })
+            .first()
+            .waitFor();
+          await v.isAccessible();
+        }, scheme);
+      });
+    }
+  }
+
+  test('can be used without a mouse', async () => {
+    await visit(async ({ page }) => {
+      await page.getByRole('heading', { name: /core time/ }).waitFor();
+      await page.keyboard.press('2');
+      await page
+        .getByRole('row', { name: /deposit_current/ })
+        .first()
+        .waitFor();
+      await page.keyboard.press('j');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/#\/e\/0:/);
+      await page
+        .getByRole('heading', { name: /on rank/ })
+        .first()
+        .waitFor();
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      await page.keyboard.press('1');
+      await page.waitForURL(/#\/overview/);
+      await page.keyboard.press('/');
+      await page.keyboard.type('sort_part');
+      await page
+        .getByRole('option', { name: /sort_particles/ })
+        .first()
+        .waitFor();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/#\/(functions|issues)/);
+    });
+  });
+
+  test('remembers what somebody said of an issue', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await v.go('issues');
+      await page
+        .getByRole('row', { name: /write\(\)/ })
+        .first()
+        .click();
+      await page.getByRole('button', { name: 'Mute…' }).click();
+      const form = page.getByRole('dialog').or(page.locator('form')).last();
+      await form.getByRole('textbox', { name: 'Reason' }).fill('the file system was full');
+      await form.locator('button[type=submit]').click();
+      await page.getByRole('button', { name: 'Show 1 muted' }).waitFor();
+      await page.reload();
+      await page.getByRole('button', { name: 'Show 1 muted' }).waitFor();
+    });
+  });
+
+  test('sorts and filters its tables, and the address remembers how', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await v.go('issues');
+      await page.getByRole('searchbox', { name: 'Filter the rows' }).fill('particles');
+      await page
+        .getByRole('row', { name: /deposit_current/ })
+        .first()
+        .waitFor({ state: 'detached' });
+      await page.getByRole('button', { name: 'Count', exact: true }).click();
+      await page.waitForURL(/sort=/);
+      await page.reload();
+      await page
+        .getByRole('row', { name: /sort_particles/ })
+        .first()
+        .waitFor();
+    });
+  });
+});

@@ -1,0 +1,103 @@
+// Names come from traces: whatever they are, they are text.
+import { writeFileSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, Visit } from './browser.ts';
+import { directory, run, Service } from './program.ts';
+
+const evil = '<script>alert(1)</script><img src=x onerror=alert(2)>';
+const scenario = `
+name = "hostile"
+text = "names that try to be markup"
+steps = 20
+iterations = 20
+
+[[program]]
+name = "<img src=x onerror=alert(2)>"
+ranks = 4
+hosts = ["<b>left", "right'\\"&amp;"]
+body = ["work"]
+
+[program.functions]
+work = { name = "work ${evil}", time = { normal = [300, 20] }, calls = ["20 compute"] }
+compute = { name = "compute ${evil}", time = { lognormal = [500, 0.05] } }
+
+[[program.counter]]
+name = "counter ${evil}"
+seconds = 0.1
+value = { normal = [1410, 6] }
+
+[[trouble]]
+name = "hanging"
+kind = "burst"
+ranks = [3]
+functions = ["compute"]
+from = 2
+count = 5
+value = { uniform = [50_000, 90_000] }
+`;
+
+const work = directory();
+let browser: Browser;
+let service: Service;
+
+beforeAll(async () => {
+  writeFileSync(`${work.path}/hostile.toml`, scenario);
+  run('simulate', '--scenario', `${work.path}/hostile.toml`, '--out', `${work.path}/traces`);
+  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`, '--name', evil);
+  service = new Service('view', `${work.path}/run`, '--read-only');
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+  work.remove();
+});
+
+describe('names that are markup', () => {
+  test('are shown as they are in all views, and do nothing', async () => {
+    const v = await Visit.to(browser, await service.address());
+    const shown = v.page.getByText('<script>alert(1)</script>').first();
+    await shown.waitFor();
+    for (const route of [
+      'issues',
+      'functions',
+      'functions?mode=flame',
+      'functions?mode=counters',
+      'pipeline',
+    ]) {
+      await v.go(route);
+      await shown.waitFor();
+    }
+    await v.go('issues');
+    await v.page
+      .getByRole('row', { name: /compute/ })
+      .first()
+      .click();
+    await v.page
+      .getByRole('main')
+      .getByRole('link', { name: /evidence|3:\d+:\d+/i })
+      .first()
+      .click();
+    await v.page.waitForURL(/#\/e\//);
+    await shown.waitFor();
+    expect(await v.page.locator('main img[src="x"], main script, main b').count()).toBe(0);
+    v.isWell();
+    await v.leave();
+  });
+
+  test('cannot be labelled where the page is read-only', async () => {
+    const v = await Visit.to(browser, await service.address());
+    await v.go('issues');
+    await v.page
+      .getByRole('row', { name: /compute/ })
+      .first()
+      .click();
+    const mute = v.page.getByRole('button', { name: 'Mute…' });
+    await mute.waitFor();
+    expect(await mute.isDisabled()).toBe(true);
+    expect(await mute.getAttribute('title')).toContain('--read-only');
+    await v.leave();
+  });
+});

@@ -1,0 +1,105 @@
+// A run that goes on: services, an analyser and a program that is simulated as it runs.
+import { writeFileSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, Visit } from './browser.ts';
+import { directory, Service } from './program.ts';
+
+// A program of ten seconds whose rank 3 is slow in the third.
+const scenario = `
+name = "small"
+text = "a small program for tests"
+steps = 40
+iterations = 20
+
+[[program]]
+name = "small"
+ranks = 4
+hosts = ["left", "right"]
+body = ["work"]
+
+[program.functions]
+work = { time = { normal = [300, 20] }, calls = ["20 compute", "MPI_Allreduce()"] }
+compute = { time = { lognormal = [500, 0.05] } }
+"MPI_Allreduce()" = { kind = "collective", time = { normal = [30, 3] } }
+
+[[trouble]]
+name = "hanging"
+kind = "burst"
+ranks = [3]
+functions = ["compute"]
+from = 2
+count = 5
+value = { uniform = [50_000, 90_000] }
+`;
+
+const work = directory();
+let browser: Browser;
+const services: Service[] = [];
+
+function start(...args: string[]): Service {
+  const s = new Service(...args);
+  services.push(s);
+  return s;
+}
+
+beforeAll(async () => {
+  writeFileSync(`${work.path}/small.toml`, scenario);
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  for (const s of services.reverse()) await s.stop();
+  work.remove();
+});
+
+describe('a run that goes on', () => {
+  test('is shown from before it begins to its end, though the server is killed on the way', async () => {
+    const run = `${work.path}/run`;
+    let serve = start('serve', '--out', run, '--stay');
+    const v = await Visit.to(browser, await serve.address(), { patience: 60_000 });
+    const { page } = v;
+    // Nothing has come: what to do is said.
+    await page
+      .getByText(/chimbuko ad --run-dir/)
+      .first()
+      .waitFor();
+    v.isWell();
+
+    start('ad', '--run-dir', run, `${work.path}/traces/*.bp`);
+    start(
+      'simulate',
+      '--scenario',
+      `${work.path}/small.toml`,
+      '--live',
+      '--out',
+      `${work.path}/traces`,
+    );
+    await page.getByRole('banner').getByText('LIVE').waitFor();
+    const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
+    await verdict.filter({ hasText: /compute on right since/ }).waitFor();
+    const before = await verdict.textContent();
+    v.isWell();
+
+    await serve.stop('SIGKILL');
+    await page.getByText(/reconnecting/i).waitFor();
+    expect(await verdict.textContent()).toBe(before); // what was there stays
+    v.forget(); // that the server was away
+    serve = start('serve', '--out', run, '--stay');
+    await serve.address();
+    await page.getByText(/reconnecting/i).waitFor({ state: 'hidden' });
+    await verdict.filter({ hasText: /compute on right since/ }).waitFor();
+
+    await page.getByRole('banner').getByText('ENDED').waitFor();
+    await page.getByText(/Final: /).waitFor();
+    await verdict.filter({ hasText: /compute on right since/ }).waitFor();
+    await v.leave();
+
+    // Who comes late sees the same at once.
+    const late = await Visit.to(browser, await serve.address());
+    await late.page.getByRole('heading', { name: /compute on right since/ }).waitFor();
+    late.isWell();
+    await late.leave();
+  }, 180_000);
+});

@@ -1,0 +1,86 @@
+// Processes of chimbuko that tests start, and the directory that they work in.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const binary = process.env.CHIMBUKO ?? '../bin/chimbuko';
+
+/** How long anything may take that a test waits for, in milliseconds. */
+export const patience = 60_000;
+
+/** A new directory, which is removed in the end. */
+export function directory(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), 'chimbuko-page-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Runs chimbuko to its end and returns what it printed. */
+export function run(...args: string[]): string {
+  return execFileSync(binary, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 2 * patience,
+  });
+}
+
+/** A chimbuko that goes on until it is stopped. */
+export class Service {
+  readonly child: ChildProcess;
+  private text = '';
+  private readonly listeners = new Set<() => void>();
+
+  constructor(...args: string[]) {
+    this.child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (more: string) => {
+        this.text += more;
+        for (const l of this.listeners) l();
+      });
+    }
+    this.child.once('exit', () => this.listeners.forEach((l) => l()));
+  }
+
+  get output(): string {
+    return this.text;
+  }
+
+  /** Waits until it has printed something, and returns what matched. */
+  async prints(pattern: RegExp): Promise<RegExpMatchArray> {
+    return new Promise((resolve, reject) => {
+      const fail = (why: string) => {
+        clearTimeout(timer);
+        this.listeners.delete(look);
+        reject(new Error(`${why} before it printed ${pattern}:\n${this.text}`));
+      };
+      const timer = setTimeout(() => fail('time is up'), patience);
+      const look = () => {
+        const found = this.text.match(pattern);
+        if (found) {
+          clearTimeout(timer);
+          this.listeners.delete(look);
+          resolve(found);
+        } else if (this.child.exitCode !== null || this.child.signalCode !== null) {
+          fail('it ended');
+        }
+      };
+      this.listeners.add(look);
+      look();
+    });
+  }
+
+  /** The address of its page, with the token. */
+  async address(): Promise<string> {
+    return (await this.prints(/(https?:\/\/\S+\/\?token=\S+)/))[1] ?? '';
+  }
+
+  /** Ends it, and waits for that. */
+  async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => this.child.once('exit', () => resolve()));
+    this.child.kill(signal);
+    const hard = setTimeout(() => this.child.kill('SIGKILL'), 20_000);
+    await ended;
+    clearTimeout(hard);
+  }
+}

@@ -1,0 +1,101 @@
+// What the page costs, in headless Chromium: how soon it shows its verdict, and how much
+// of a core it takes while a run of 1000 ranks goes on. make bench-ui runs it.
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const binary = process.env.CHIMBUKO ?? '../bin/chimbuko';
+const ranks = Number(process.env.RANKS ?? 1000);
+const loads = Number(process.env.LOADS ?? 9);
+const seconds = Number(process.env.SECONDS ?? 20);
+const dir = mkdtempSync(join(tmpdir(), 'chimbuko-bench-'));
+const children = [];
+
+/** Starts chimbuko and returns the address of its page. */
+function serve(...args) {
+  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(child);
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const look = (more) => {
+      text += more;
+      const found = /(https?:\/\/\S+\/\?token=\S+)/.exec(text);
+      if (found) resolve(found[1]);
+    };
+    child.stdout.setEncoding('utf8').on('data', look);
+    child.stderr.setEncoding('utf8').on('data', look);
+    child.once('exit', () => reject(new Error(`it ended:\n${text}`)));
+  });
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+});
+
+/** How long a first visit takes until the verdict is there, in milliseconds. */
+async function paint(url) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  const start = performance.now();
+  await page.goto(url, { waitUntil: 'commit' });
+  await page.getByRole('main').getByRole('heading', { level: 1 }).waitFor();
+  const took = performance.now() - start;
+  await context.close();
+  return took;
+}
+
+/** Processor time that the browser has taken for the page so far, in seconds. */
+async function cpu(session) {
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  return processInfo
+    .filter((p) => p.type === 'renderer' || p.type === 'GPU')
+    .reduce((sum, p) => sum + p.cpuTime, 0);
+}
+
+try {
+  execFileSync(binary, ['simulate', '--scenario', 'demo', '--out', join(dir, 'traces')], {
+    stdio: 'ignore',
+  });
+  execFileSync(binary, ['analyze', join(dir, 'traces'), '--out', join(dir, 'run')], {
+    stdio: 'ignore',
+  });
+  const finished = await serve('view', join(dir, 'run'));
+  await paint(finished); // the first start of the browser is not the page's
+  const times = [];
+  for (let i = 0; i < loads; i++) times.push(await paint(finished));
+  console.log(
+    `first meaningful paint  ${median(times).toFixed(0)} ms, median of ${loads} (${Math.min(...times).toFixed(0)} to ${Math.max(...times).toFixed(0)}); target below 1500 ms`,
+  );
+
+  const live = await serve('demo', '--ranks', String(ranks), '--duration', '90s', '--stay');
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(live);
+  await page.getByRole('banner').getByText('LIVE').waitFor({ timeout: 120_000 });
+  const session = await browser.newBrowserCDPSession();
+  await page.waitForTimeout(5000); // until charts are loaded
+  const [before, start] = [await cpu(session), performance.now()];
+  await page.waitForTimeout(seconds * 1000);
+  const [after, end] = [await cpu(session), performance.now()];
+  const share = (100 * (after - before)) / ((end - start) / 1000);
+  const state = await page.getByRole('banner').innerText();
+  console.log(
+    `live page, ${ranks} ranks    ${share.toFixed(1)} % of a core over ${seconds} s (${state.replaceAll('\n', ' ').slice(0, 60)}); target below 30 %`,
+  );
+  if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
+} finally {
+  await browser.close();
+  for (const child of children) child.kill('SIGINT');
+  rmSync(dir, { recursive: true, force: true });
+}

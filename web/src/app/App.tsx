@@ -1,0 +1,119 @@
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { SessionProvider } from '../api/SessionProvider.tsx';
+import { useLive } from '../api/index.ts';
+import { useKeys, type Binding } from '../keys/index.ts';
+import { back, go, useRoute, views, type Route } from '../route/index.ts';
+import { toggleTheme } from '../theme/index.ts';
+import { copyText, Failure, HelpSheet, loadCharts, Waiting } from '../ui/index.ts';
+import OverviewView from '../views/overview/OverviewView.tsx';
+import { Boundary } from './Boundary.tsx';
+import { LinkState } from './LinkState.tsx';
+import { persist, whenIdle } from './load.ts';
+import { Rail, viewNames } from './Rail.tsx';
+import { TopBar } from './TopBar.tsx';
+import './app.css';
+
+const issues = () => import('../views/issues/IssuesView.tsx');
+const evidence = () => import('../views/evidence/EvidenceView.tsx');
+const functions = () => import('../views/functions/FunctionsView.tsx');
+const pipeline = () => import('../views/pipeline/PipelineView.tsx');
+
+const IssuesView = lazy(() => persist(issues));
+const EvidenceView = lazy(() => persist(evidence));
+const FunctionsView = lazy(() => persist(functions));
+const PipelineView = lazy(() => persist(pipeline));
+
+/** The page. */
+export function App() {
+  const route = useRoute();
+  useEffect(() => whenIdle([issues, evidence, pipeline, functions, loadCharts]), []);
+  return (
+    <SessionProvider run={route.query.run ?? ''}>
+      <Frame />
+    </SessionProvider>
+  );
+}
+
+/** What is around all views, and the view that the address names. */
+export function Frame() {
+  const route = useRoute();
+  const session = useLive();
+  const [help, setHelp] = useState(false);
+  const [said, say] = useState('');
+  const name = session.run === '' ? '' : `${session.run} · `;
+  useEffect(() => {
+    document.title = `${name}${viewNames[route.view]} · Chimbuko`;
+  }, [name, route.view]);
+  const everywhere = 'Everywhere';
+  const keys: Binding[] = [
+    ...views.map((view, i) => ({
+      key: String(i + 1),
+      label: viewNames[view],
+      group: everywhere,
+      run: () => go({ view }),
+    })),
+    {
+      key: '/',
+      label: 'search',
+      group: everywhere,
+      run: () => document.getElementById('search')?.focus(),
+    },
+    {
+      key: 'p',
+      label: 'freeze the picture, or let it move',
+      group: everywhere,
+      run: () => session.pause(!session.paused),
+    },
+    { key: 't', label: 'dark or light', group: everywhere, run: toggleTheme },
+    {
+      key: 'y',
+      label: 'copy a link to what is shown',
+      group: everywhere,
+      run: () =>
+        void copyText(location.href).then((ok) =>
+          say(ok ? 'link copied' : 'copy the address of the page'),
+        ),
+    },
+    { key: '?', label: 'this sheet', group: everywhere, run: () => setHelp(true) },
+    {
+      key: 'Escape',
+      label: 'back',
+      group: everywhere,
+      run: () => (help ? setHelp(false) : back()),
+    },
+  ];
+  useKeys(keys);
+  return (
+    <div className="app">
+      <Rail />
+      <TopBar onHelp={() => setHelp(true)} />
+      <main id="main" tabIndex={-1}>
+        <LinkState />
+        <Boundary key={route.view}>
+          <Suspense fallback={<Waiting label="loading the view" />}>
+            {session.problem ? <Failure problem={session.problem} /> : <Shown route={route} />}
+          </Suspense>
+        </Boundary>
+      </main>
+      <div role="status" className="visually-hidden">
+        {said}
+      </div>
+      {help && <HelpSheet onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function Shown({ route }: { route: Route }) {
+  switch (route.view) {
+    case 'issues':
+      return <IssuesView />;
+    case 'evidence':
+      return <EvidenceView key={route.event} event={route.event} />;
+    case 'functions':
+      return <FunctionsView />;
+    case 'pipeline':
+      return <PipelineView />;
+    default:
+      return <OverviewView />;
+  }
+}

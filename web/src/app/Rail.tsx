@@ -1,0 +1,55 @@
+import type { ReactNode } from 'react';
+import { useHref, useRoute, views, type View } from '../route/index.ts';
+import { EvidenceIcon, FunctionsIcon, IssuesIcon, OverviewIcon, PipelineIcon } from './icons.tsx';
+
+/** What the views are called. */
+export const viewNames: Readonly<Record<View, string>> = {
+  overview: 'Overview',
+  issues: 'Issues',
+  evidence: 'Evidence',
+  functions: 'Functions',
+  pipeline: 'Pipeline',
+};
+
+const icons: Readonly<Record<View, () => ReactNode>> = {
+  overview: OverviewIcon,
+  issues: IssuesIcon,
+  evidence: EvidenceIcon,
+  functions: FunctionsIcon,
+  pipeline: PipelineIcon,
+};
+
+/** The way to the five views. */
+export function Rail() {
+  const route = useRoute();
+  const href = useHref();
+  return (
+    <nav className="rail" aria-label="Views">
+      <a className="skip" href={href({})} onClick={focusMain}>
+        Skip to the content
+      </a>
+      <ul>
+        {views.map((view, i) => {
+          const Icon = icons[view];
+          return (
+            <li key={view}>
+              <a
+                href={href({ view })}
+                aria-current={route.view === view ? 'page' : undefined}
+                title={`${viewNames[view]} (${i + 1})`}
+              >
+                <Icon />
+                <span>{viewNames[view]}</span>
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}
+
+function focusMain(event: { preventDefault: () => void }): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}

@@ -1,0 +1,143 @@
+import { useEffect, useState } from 'react';
+import { useLive, type Overview } from '../api/index.ts';
+import { clock, count, wall } from '../format/index.ts';
+import { go, useRoute } from '../route/index.ts';
+import { toggleTheme, useTheme } from '../theme/index.ts';
+import { Brush } from './Brush.tsx';
+import { Chips } from './Chips.tsx';
+import { MoonIcon, PauseIcon, PlayIcon, SunIcon } from './icons.tsx';
+import { Search } from './Search.tsx';
+
+const states: Readonly<Record<string, string>> = {
+  waiting: 'WAITING',
+  running: 'LIVE',
+  reviewing: 'REVIEWING',
+  finished: 'ENDED',
+  failed: 'FAILED',
+};
+
+/** The state of the run in a word. */
+function RunState({ overview }: { overview: Overview | undefined }) {
+  const state = overview?.state ?? '';
+  const live = overview?.live === true;
+  // A run that nobody watches any more did not end as it should.
+  const word = state === 'running' && !live ? 'NOT WATCHED' : (states[state] ?? '…');
+  return <span className={`run-state ${live ? state : ''}`}>{word}</span>;
+}
+
+/** The time since the begin; of a live run it goes on between two overviews. */
+function Clock({ overview }: { overview: Overview | undefined }) {
+  const { going } = useLive();
+  const length = overview?.length_s ?? 0;
+  const [now, setNow] = useState(() => Date.now());
+  const [base, setBase] = useState({ length, at: now });
+  if (base.length !== length) setBase({ length, at: now });
+  const moving = going && overview?.state === 'running';
+  useEffect(() => {
+    if (!moving) return;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [moving]);
+  if (length <= 0) return null;
+  const s = moving ? length + Math.min(10, Math.max(0, (now - base.at) / 1000)) : length;
+  return (
+    <time className="run-clock" title={`since ${wall(overview?.began, 0)}`}>
+      {clock(s, moving ? Infinity : length)}
+    </time>
+  );
+}
+
+/** Freezes the picture, and tells what came since. */
+function Pause() {
+  const { paused, missed, pause, overview } = useLive();
+  if (overview?.live !== true && !paused) return null;
+  return (
+    <button
+      type="button"
+      className={`button ${paused ? 'paused' : ''}`}
+      aria-pressed={paused}
+      title="Freeze the picture (p)"
+      onClick={() => pause(!paused)}
+    >
+      {paused ? <PlayIcon /> : <PauseIcon />}
+      {paused ? `+${count(missed)} new — resume` : 'Pause'}
+    </button>
+  );
+}
+
+/** Chooses a run of the store, if there are several. */
+function RunName() {
+  const { run, runs, overview } = useLive();
+  if (runs.length < 2) return <strong className="run-name">{overview?.run ?? run}</strong>;
+  return (
+    <select
+      className="field"
+      aria-label="Run"
+      value={run}
+      onChange={(e) => go({ query: { run: e.target.value, t0: '', t1: '', sel: '' } })}
+    >
+      {(runs.includes(run) ? runs : [run, ...runs]).map((r) => (
+        <option key={r}>{r}</option>
+      ))}
+    </select>
+  );
+}
+
+/** Chooses a program of a workflow, if there are several. */
+function ProgramChoice() {
+  const { overview } = useLive();
+  const { query } = useRoute();
+  const programs = overview?.programs ?? [];
+  if (programs.length < 2) return null;
+  return (
+    <select
+      className="field"
+      aria-label="Program"
+      value={query.program ?? ''}
+      onChange={(e) => go({ query: { program: e.target.value } })}
+    >
+      <option value="">all programs</option>
+      {programs.map((p) => (
+        <option key={p.program} value={p.program}>
+          {p.program}
+          {p.name ? ` · ${p.name}` : ''} ({count(p.ranks)} ranks)
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** What is above all views. */
+export function TopBar(props: { onHelp: () => void }) {
+  const { overview } = useLive();
+  const theme = useTheme();
+  return (
+    <header className="bar">
+      <div className="bar-run">
+        <RunName />
+        <RunState overview={overview} />
+        <Clock overview={overview} />
+        <ProgramChoice />
+      </div>
+      <Brush />
+      <Chips />
+      <Search />
+      <div className="bar-tools">
+        <Pause />
+        <button
+          type="button"
+          className="button quiet icon"
+          title="Dark or light (t)"
+          onClick={toggleTheme}
+        >
+          {theme === 'dark' ? <SunIcon /> : <MoonIcon />}
+          <span className="visually-hidden">{theme === 'dark' ? 'Light theme' : 'Dark theme'}</span>
+        </button>
+        <button type="button" className="button quiet icon" title="Keys (?)" onClick={props.onHelp}>
+          <span aria-hidden="true">?</span>
+          <span className="visually-hidden">Help: what the keys do</span>
+        </button>
+      </div>
+    </header>
+  );
+}

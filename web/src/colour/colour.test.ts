@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { functionColour, hash, kindVar, ramp } from './index.ts';
+
+test('the same function has the same colour always', () => {
+  expect(functionColour('pack_halo()', 'user', 'dark')).toBe(
+    functionColour('pack_halo()', 'user', 'dark'),
+  );
+  expect(hash('pack_halo()')).toBe(hash('pack_halo()'));
+  expect(functionColour('a', 'mpi', 'dark')).not.toBe(functionColour('b', 'mpi', 'dark'));
+});
+
+test('functions stay within the hue of their group', () => {
+  for (const [group, hue] of [
+    ['mpi', 210],
+    ['gpu', 160],
+    ['io', 40],
+    ['user', 320],
+    ['nonsense', 320],
+  ] as const) {
+    for (const name of ['a', 'b', 'MPI_Send', 'cudaMemcpy']) {
+      const got = Number(/^hsl\((\d+)/.exec(functionColour(name, group, 'light'))?.[1]);
+      expect(Math.abs(got - hue), `${group} ${name}`).toBeLessThanOrEqual(15);
+    }
+  }
+});
+
+test('a kind that is not known has a colour, too', () => {
+  expect(kindVar('slow')).toBe('var(--kind-slow)');
+  expect(kindVar('nonsense')).toBe('var(--kind-other)');
+});
+
+test('the scale gets brighter all the way in the dark theme, and darker in the light one', () => {
+  const light = (t: Uint8ClampedArray, i: number) =>
+    0.2126 * (t[i * 3] ?? 0) + 0.7152 * (t[i * 3 + 1] ?? 0) + 0.0722 * (t[i * 3 + 2] ?? 0);
+  for (const [theme, sign] of [
+    ['dark', 1],
+    ['light', -1],
+  ] as const) {
+    const table = ramp(theme);
+    for (let i = 8; i < 256; i += 8) {
+      expect(sign * (light(table, i) - light(table, i - 8)), `${theme} ${i}`).toBeGreaterThan(-0.5);
+    }
+  }
+});

@@ -1,0 +1,132 @@
+// Colours that mean something: of kinds of anomalies, of groups of functions, and
+// of functions within their group. The same name has the same colour always.
+
+/** Reads a custom property, for what is drawn on a canvas. */
+export function token(name: string): string {
+  return (
+    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || '#888888'
+  );
+}
+
+/** The kinds of anomalies and issues, in the order in which they are stacked. */
+export const kinds = ['slow', 'comm-wait', 'gpu', 'burst', 'shift', 'drift', 'fast'] as const;
+
+/** What a kind means, for a tooltip. */
+export const kindWords: Readonly<Record<string, string>> = {
+  slow: 'took longer than is typical',
+  fast: 'took less time than is typical',
+  'comm-wait': 'waited for other ranks or for a GPU',
+  gpu: 'ran on a GPU, and not as usual',
+  burst: 'many slow executions in a short time',
+  shift: 'from some time on it takes longer, or less time',
+  drift: 'it takes longer and longer, or less and less time',
+};
+
+function known(kind: string): string {
+  return (kinds as readonly string[]).includes(kind) ? kind : 'other';
+}
+
+/** The colour of a kind as CSS: var(--kind-slow). */
+export function kindVar(kind: string): string {
+  return `var(--kind-${known(kind)})`;
+}
+
+/** The colour of a kind as a value, in the theme that holds now. */
+export function kindColour(kind: string): string {
+  return token(`kind-${known(kind)}`);
+}
+
+/** The groups of functions. */
+export const groups = ['mpi', 'gpu', 'io', 'user'] as const;
+
+export const groupWords: Readonly<Record<string, string>> = {
+  mpi: 'MPI',
+  gpu: 'GPU',
+  io: 'I/O',
+  user: 'own code',
+};
+
+function knownGroup(group: string): string {
+  return (groups as readonly string[]).includes(group) ? group : 'user';
+}
+
+export function groupVar(group: string): string {
+  return `var(--group-${knownGroup(group)})`;
+}
+
+export function groupColour(group: string): string {
+  return token(`group-${knownGroup(group)}`);
+}
+
+/** A hash of a text, the same in every browser: FNV-1a. */
+export function hash(text: string): number {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) {
+    h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  }
+  return h >>> 0;
+}
+
+const hues: Readonly<Record<string, number>> = { mpi: 210, gpu: 160, io: 40, user: 320 };
+
+/**
+ * The colour of a function: the hue of its group, a bit aside, with a lightness of
+ * its own. Text on it is black in the dark theme and white in the light one.
+ */
+export function functionColour(name: string, group: string, theme: 'dark' | 'light'): string {
+  const h = hash(name);
+  const hue = (hues[knownGroup(group)] ?? 320) + ((h % 31) - 15);
+  const light = (theme === 'dark' ? 58 : 36) + ((h >>> 8) % 15) - 7;
+  const chroma = 38 + ((h >>> 16) % 18);
+  return `hsl(${hue} ${chroma}% ${light}%)`;
+}
+
+/**
+ * The colour of a function as a calm ground: names on it are written in the ink of the
+ * theme, and what is marked with a stronger colour stands out.
+ */
+export function functionFill(name: string, group: string, theme: 'dark' | 'light'): string {
+  const h = hash(name);
+  const hue = (hues[knownGroup(group)] ?? 320) + ((h % 31) - 15);
+  const light = (theme === 'dark' ? 33 : 78) + ((h >>> 8) % 9) - 4;
+  const chroma = (theme === 'dark' ? 26 : 44) + ((h >>> 16) % 14);
+  return `hsl(${hue} ${chroma}% ${light}%)`;
+}
+
+/** Colours of ranks or hosts in a plot, by their order there. */
+const series = [
+  '#56b4e9',
+  '#e69f00',
+  '#009e73',
+  '#cc79a7',
+  '#d55e00',
+  '#0072b2',
+  '#b0a000',
+  '#999999',
+];
+
+export function seriesColour(index: number): string {
+  return series[index % series.length] ?? '#999999';
+}
+
+/** Stops of the scale of the heatmap, from little to much: cividis-like, readable without colours. */
+const ramps = {
+  dark: ['#1d2b45', '#2c4a73', '#4f6f86', '#8a8f78', '#c9a94f', '#ffd35c', '#fff3c4'],
+  light: ['#e3ebf5', '#bcd0e4', '#8fb0c9', '#8d9a86', '#b3892f', '#a35a12', '#6b1d0a'],
+} as const;
+
+/** The scale of the heatmap as 256 colours of red, green and blue. */
+export function ramp(theme: 'dark' | 'light'): Uint8ClampedArray {
+  const stops = ramps[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+  const table = new Uint8ClampedArray(256 * 3);
+  for (let i = 0; i < 256; i++) {
+    const at = (i / 255) * (stops.length - 1);
+    const low = Math.min(Math.floor(at), stops.length - 2);
+    for (let k = 0; k < 3; k++) {
+      const a = stops[low]?.[k] ?? 0;
+      const b = stops[low + 1]?.[k] ?? 0;
+      table[i * 3 + k] = a + (b - a) * (at - low);
+    }
+  }
+  return table;
+}

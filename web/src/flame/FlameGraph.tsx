@@ -1,0 +1,113 @@
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from 'react';
+import { bare, count, duration, elide, percent, source } from '../format/index.ts';
+import { useTheme } from '../theme/index.ts';
+import { Float, paperOf, useWidth } from '../ui/index.ts';
+import { levels, neighbour, seenFrom, type Cell } from './layout.ts';
+import { paint, rowHeight } from './paint.ts';
+import './flame.css';
+
+export interface FlameGraphProps {
+  cells: readonly Cell[];
+  /** What fills the width. */
+  focus: Cell;
+  onFocus: (cell: Cell) => void;
+  chosen: Cell | undefined;
+  onChoose: (cell: Cell | undefined) => void;
+  found: ReadonlySet<Cell> | undefined;
+  /** What times are: "time" or "lost time". */
+  what: string;
+  /** What the calls of a cell are: "calls" or "anomalies". */
+  counts: string;
+  label: string;
+}
+
+/** Functions below their callers, as wide as their time. A click lets one fill the width; arrows, Enter and Escape do the same. */
+export function FlameGraph(props: FlameGraphProps) {
+  const { focus, chosen, found } = props;
+  const theme = useTheme();
+  const [measure, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [pointer, setPointer] = useState<{ x: number; y: number }>();
+  const root = props.cells[0] ?? focus;
+  const height = Math.max(levels(focus), 2) * rowHeight;
+  const seen = useMemo(() => seenFrom(focus, width), [focus, width]);
+  const cellAt = (p: { x: number; y: number }) =>
+    seen.find(
+      (s) =>
+        s.cell.depth === Math.floor(p.y / rowHeight) &&
+        p.x >= s.x &&
+        p.x < s.x + Math.max(s.width, 1),
+    )?.cell;
+  const hovered = pointer ? cellAt(pointer) : undefined;
+  useEffect(() => {
+    const paper = paperOf(canvas.current, width, height);
+    if (!paper) return;
+    paint(paper, { seen, width, height, found, chosen, hovered, theme });
+  }, [seen, width, height, found, chosen, hovered, theme]);
+  const keys = (event: KeyboardEvent) => {
+    const at = chosen ?? focus;
+    if (event.key === 'Enter') props.onFocus(at);
+    else if (event.key === 'Escape') {
+      if (focus.parent) props.onFocus(focus.parent);
+      else if (chosen) props.onChoose(undefined);
+      else return; // the page goes back
+    } else if (event.key === 'Home') props.onFocus(root);
+    else if (event.key.startsWith('Arrow')) {
+      const next = chosen ? neighbour(at, event.key, focus) : focus;
+      if (next) props.onChoose(next);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const words = (cell: Cell): readonly (readonly [string, string])[] => [
+    ...(source(cell.node.function) === '' ? [] : [['in', source(cell.node.function)] as const]),
+    [`${props.what}, itself`, `${duration(cell.node.self_us)}, ${share(cell.node.self_us, root)}`],
+    ['with what it calls', `${duration(cell.node.total_us)}, ${share(cell.node.total_us, root)}`],
+    [props.counts, count(cell.node.calls)],
+  ];
+  const place = (event: MouseEvent) => {
+    const r = event.currentTarget.getBoundingClientRect();
+    return { x: event.clientX - r.left, y: event.clientY - r.top };
+  };
+  const told = chosen ?? focus;
+  return (
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows
+    <div
+      ref={measure}
+      className="flame"
+      style={{ height }}
+      role="application"
+      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+      tabIndex={0}
+      aria-label={props.label}
+      onPointerMove={(event) => setPointer(place(event))}
+      onPointerLeave={() => setPointer(undefined)}
+      onClick={(event) => {
+        const cell = cellAt(place(event));
+        if (!cell) return;
+        props.onChoose(cell);
+        props.onFocus(cell);
+      }}
+      onKeyDown={keys}
+    >
+      <canvas ref={canvas} style={{ width, height }} />
+      {pointer && hovered && (
+        <Float
+          x={pointer.x}
+          y={pointer.y}
+          width={width}
+          heading={elide(bare(hovered.node.function), 90)}
+          lines={words(hovered)}
+        />
+      )}
+      <span className="visually-hidden" aria-live="polite">
+        {[bare(told.node.function), ...words(told).map((l) => l.join(' '))].join(', ')}
+      </span>
+    </div>
+  );
+}
+
+/** A time as a part of all. */
+export function share(us: number, root: Cell): string {
+  return root.node.total_us > 0 ? percent((100 * us) / root.node.total_us) : percent(0);
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { flame, node } from '../test/fixtures/functions.ts';
+import { cellsOf, levels, matchesName, neighbour, search, seenFrom, sums } from './layout.ts';
+
+const cells = cellsOf(flame().root);
+const cell = (name: string) => {
+  const found = cells.find((c) => c.node.function === name);
+  if (!found) throw new Error(`there is no ${name}`);
+  return found;
+};
+
+describe('cells', () => {
+  test('are as wide as their time, in their callers', () => {
+    const at = (name: string) => [cell(name).left, cell(name).right].map((x) => x.toFixed(2));
+    expect(at('all')).toEqual(['0.00', '1.00']);
+    expect(at('exchange')).toEqual(['0.00', '0.60']);
+    expect(at('MPI_Waitall()')).toEqual(['0.00', '0.50']);
+    expect(at('update')).toEqual(['0.60', '0.90']);
+  });
+
+  test('have keys that are those of their call paths', () => {
+    const again = cellsOf(flame().root);
+    expect(again.map((c) => c.key)).toEqual(cells.map((c) => c.key));
+    expect(new Set(cells.map((c) => c.key)).size).toBe(cells.length);
+  });
+
+  test('of nothing have no width', () => {
+    const [root] = cellsOf(node('all', 0));
+    expect(root && seenFrom(root, 800)).toHaveLength(1);
+  });
+});
+
+describe('what is seen', () => {
+  test('is everything at first', () => {
+    const seen = seenFrom(cell('all'), 1000);
+    expect(seen.map((s) => [s.cell.node.function, Math.round(s.x), Math.round(s.width)])).toEqual([
+      ['all', 0, 1000],
+      ['main', 0, 1000],
+      ['exchange', 0, 600],
+      ['MPI_Waitall()', 0, 500],
+      ['update', 600, 300],
+    ]);
+  });
+
+  test('is a function in full width, below its callers', () => {
+    const seen = seenFrom(cell('exchange'), 1000);
+    expect(seen.map((s) => [s.cell.node.function, s.outer])).toEqual([
+      ['all', true],
+      ['main', true],
+      ['exchange', false],
+      ['MPI_Waitall()', false],
+    ]);
+    expect(seen.at(-1)?.width).toBeCloseTo(833.3, 1);
+  });
+
+  test('has nothing that is narrower than can be seen', () => {
+    expect(seenFrom(cell('all'), 1000, 400).map((s) => s.cell.node.function)).not.toContain(
+      'update',
+    );
+  });
+
+  test('is as high as the deepest path', () => {
+    expect(levels(cell('all'))).toBe(4);
+    expect(levels(cell('update'))).toBe(3);
+  });
+});
+
+describe('searching', () => {
+  test('counts the time of functions in each other once', () => {
+    const root = node('all', 0, [node('f', 10, [node('g', 5, [node('f', 20)])]), node('h', 65)]);
+    const found = search(cellsOf(root), 'F');
+    expect(found.found.size).toBe(2);
+    expect(found.time).toBe(35);
+  });
+
+  test('wants all words, in any order', () => {
+    expect(matchesName('MPI_Waitall() [{a.c} {3,0}]', 'a.c mpi')).toBe(true);
+    expect(matchesName('MPI_Waitall()', 'mpi send')).toBe(false);
+    expect(matchesName('MPI_Waitall()', '  ')).toBe(false);
+  });
+
+  test('never finds the root', () => {
+    expect(search(cells, 'all').found.has(cell('all'))).toBe(false);
+  });
+});
+
+describe('arrows', () => {
+  const go = (from: string, key: string, focus = 'all') =>
+    neighbour(cell(from), key, cell(focus))?.node.function;
+
+  test('lead to callers, to the largest that is called, and aside', () => {
+    expect(go('exchange', 'ArrowUp')).toBe('main');
+    expect(go('main', 'ArrowDown')).toBe('exchange');
+    expect(go('exchange', 'ArrowRight')).toBe('update');
+    expect(go('update', 'ArrowLeft')).toBe('exchange');
+  });
+
+  test('stop at the borders', () => {
+    expect(go('all', 'ArrowUp')).toBeUndefined();
+    expect(go('update', 'ArrowRight')).toBeUndefined();
+    expect(go('update', 'ArrowDown')).toBeUndefined();
+    expect(go('exchange', 'ArrowRight', 'exchange')).toBeUndefined();
+  });
+
+  test('cross over to what the next caller calls', () => {
+    const tree = cellsOf(
+      node('all', 0, [node('a', 1, [node('b', 1)]), node('c', 1, [node('d', 1)])]),
+    );
+    const [root, , b] = tree;
+    expect(root && b && neighbour(b, 'ArrowRight', root)?.node.function).toBe('d');
+  });
+});
+
+test('sums put all places of a function together', () => {
+  const root = node('all', 0, [node('f', 10, [node('f', 20)]), node('g', 5, [node('f', 1)])]);
+  const [f] = sums(cellsOf(root));
+  expect(f).toMatchObject({ name: 'f', self: 31, total: 31, calls: 3 });
+});

@@ -1,0 +1,30 @@
+/** Ranks in short, as in 0-3,7; after some parts the number of those left out is told. */
+export function ranks(list: readonly number[], parts = 4): string {
+  const sorted = [...new Set(list)].sort((a, b) => a - b);
+  const ranges: [number, number][] = [];
+  for (const r of sorted) {
+    const last = ranges.at(-1);
+    if (last?.[1] === r - 1) last[1] = r;
+    else ranges.push([r, r]);
+  }
+  const text = ranges.slice(0, parts).map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`));
+  const left = ranges.slice(parts).reduce((n, [a, b]) => n + b - a + 1, 0);
+  return text.join(',') + (left > 0 ? `, +${left}` : '');
+}
+
+/** Whether a rank is among those of a text such as 0,4-7. An empty text has all of them. */
+export function hasRank(text: string, rank: number): boolean {
+  if (text.trim() === '') return true;
+  return text.split(',').some((part) => {
+    const m = /^\s*(\d+)\s*(?:-\s*(\d+)\s*)?$/.exec(part);
+    if (!m) return false;
+    const from = Number(m[1]);
+    return rank >= from && rank <= Number(m[2] ?? from);
+  });
+}
+
+/** Names in short: nid00123, nid00124, +6. */
+export function names(list: readonly string[], most = 2): string {
+  const left = list.length - most;
+  return list.slice(0, most).join(', ') + (left > 0 ? `, +${left}` : '');
+}

@@ -1,0 +1,2 @@
+export { Histogram } from './Histogram.tsx';
+export { algorithmWords, flaggedWords, usualWords } from './words.ts';

@@ -1,0 +1,68 @@
+// The address of the page: everything that tells what is shown is behind the #,
+// as #/issues?sel=KEY&t0=90. This file is pure: texts in, texts out.
+
+/** The views, in the order of the rail and of the keys 1 to 5. */
+export const views = ['overview', 'issues', 'evidence', 'functions', 'pipeline'] as const;
+
+export type View = (typeof views)[number];
+
+/** What is shown. Parameters that are empty are as if they were not there. */
+export interface Route {
+  view: View;
+  /** Of the evidence: PROGRAM:RANK:STEP:ROW; empty in other views. */
+  event: string;
+  query: Readonly<Record<string, string>>;
+}
+
+/** Parameters that stay when another view is chosen. */
+export const lasting = ['run', 'program', 'host', 'rank', 't0', 't1'] as const;
+
+/** Reads the part of an address from the # on. What makes no sense is the overview. */
+export function parse(hash: string): Route {
+  const text = hash.replace(/^#/, '');
+  const cut = text.indexOf('?');
+  const path = (cut < 0 ? text : text.slice(0, cut)).split('/').filter((p) => p !== '');
+  const query: Record<string, string> = {};
+  if (cut >= 0) {
+    for (const [k, v] of new URLSearchParams(text.slice(cut + 1))) if (v !== '') query[k] = v;
+  }
+  if (path[0] === 'e') return { view: 'evidence', event: decode(path[1] ?? ''), query };
+  const view = views.find((v) => v === path[0]) ?? 'overview';
+  return { view, event: '', query };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Writes an address, from the # on. The same route always has the same text. */
+export function write(route: Route): string {
+  const path =
+    route.view === 'evidence' && route.event !== '' ? `e/${encodeEvent(route.event)}` : route.view;
+  const query = new URLSearchParams();
+  for (const k of Object.keys(route.query).sort()) {
+    const v = route.query[k];
+    if (v !== undefined && v !== '') query.set(k, v);
+  }
+  const text = query.toString().replaceAll('%3A', ':').replaceAll('%2C', ',');
+  return `#/${path}${text === '' ? '' : `?${text}`}`;
+}
+
+function encodeEvent(event: string): string {
+  return encodeURIComponent(event).replaceAll('%3A', ':');
+}
+
+/** The event id with the program in front, as addresses of evidence have it. */
+export function eventPath(program: number, event: string): string {
+  return `${program}:${event}`;
+}
+
+/** Takes PROGRAM:RANK:STEP:ROW apart; undefined if it is none. */
+export function splitEvent(path: string): { program: number; event: string } | undefined {
+  const m = /^(\d+):(.+)$/.exec(path);
+  return m ? { program: Number(m[1]), event: m[2] ?? '' } : undefined;
+}

@@ -1,0 +1,246 @@
+import { describe, expect, test } from 'vitest';
+import type { LaneCall } from '../api/index.ts';
+import { call, messages, waitLane } from '../test/fixtures/evidence.ts';
+import { boxKey, boxOf, hitAt, ownTime, step } from './find.ts';
+import { boundsOf, firstSpan, foldedLevels, layout, rowHeight, type Section } from './layout.ts';
+import { hitWords } from './words.ts';
+
+function section(part: Partial<Section> = {}): Section {
+  return {
+    id: 'this',
+    heading: '',
+    lanes: [waitLane()],
+    arrows: [],
+    counters: [],
+    shift: 0,
+    program: 0,
+    rank: 4,
+    ...part,
+  };
+}
+
+const peer = section({
+  id: '0:3:19:1089',
+  heading: 'who made it wait',
+  rank: 3,
+  shift: 55,
+  lanes: [
+    {
+      name: 'rank 3, thread 0',
+      rank: 3,
+      calls: [call('pack', 0, 0, 327, { event_id: '3:19:1089', self: true })],
+    },
+  ],
+});
+
+describe('the rows of a thread', () => {
+  test('are the depths of its calls', () => {
+    const made = layout([section()]);
+    const rows = Object.fromEntries(made.boxes.map((b) => [b.call.function, b.row]));
+    expect(rows).toMatchObject({ main: 0, time_step: 1, halo: 2, 'MPI_Waitall()': 3 });
+    expect(made.tracks[0]?.height).toBe(4 * rowHeight);
+  });
+
+  test('do not overlap those of other tracks', () => {
+    const made = layout([section({ arrows: messages() }), peer]);
+    made.tracks.reduce((bottom, t) => {
+      expect(t.top).toBeGreaterThanOrEqual(bottom);
+      return t.top + t.height;
+    }, 0);
+    const last = made.tracks.at(-1);
+    expect(made.height).toBe((last?.top ?? 0) + (last?.height ?? 0));
+  });
+
+  test('are few: callers that were open all the time share one', () => {
+    const calls: LaneCall[] = Array.from({ length: 30 }, (_, i) =>
+      call(`f${i}`, i, -100 + i, 1000, { open: i < 28 }),
+    );
+    expect(foldedLevels(calls)).toBe(19);
+    const made = layout([section({ lanes: [{ name: 'deep', rank: 0, calls }] })]);
+    expect(made.tracks[0]?.height).toBe(12 * rowHeight);
+    expect(made.boxes[0]?.call.function).toBe('f18');
+    expect(made.boxes[0]?.folded).toBe(18);
+    expect(made.boxes.find((b) => b.call.function === 'f29')?.row).toBe(11);
+  });
+
+  test('stay as they are where callers ended', () => {
+    const calls = Array.from({ length: 30 }, (_, i) => call(`f${i}`, i, i, 1000));
+    expect(foldedLevels(calls)).toBe(0);
+  });
+
+  test('have a place where a thread has no calls', () => {
+    const made = layout([section({ lanes: [{ name: 'empty', rank: 0, calls: [] }] })]);
+    expect(made.tracks[0]?.height).toBe(rowHeight);
+    expect(boundsOf(made).to).toBeGreaterThan(boundsOf(made).from);
+  });
+});
+
+describe('messages', () => {
+  test('lead to lines of the ranks that the record does not show', () => {
+    const made = layout([section({ arrows: messages() })]);
+    expect(made.tracks.map((t) => t.name)).toEqual(['rank 4, thread 0', 'rank 3', 'rank 5']);
+    const sent = made.links[0];
+    expect(sent?.fromY).toBe(4 * rowHeight); // below the innermost call at that time
+    expect(sent?.toY).toBeGreaterThan(sent?.fromY ?? 0);
+    const received = made.links[2];
+    expect(received?.fromY).toBeGreaterThan(received?.toY ?? 0);
+  });
+
+  test('lead to the calls of a rank that is shown', () => {
+    const made = layout([section({ arrows: messages() }), peer]);
+    expect(made.tracks.map((t) => t.name)).toEqual([
+      'rank 4, thread 0',
+      'rank 5',
+      'rank 3, thread 0',
+    ]);
+    expect(made.links[0]?.toY).toBe(made.tracks[2]?.top);
+  });
+
+  test('of a normal execution do not lead to ranks of another time', () => {
+    const made = layout([section(), peer, section({ id: 'twin', arrows: messages() })]);
+    expect(made.tracks.filter((t) => t.section === 'twin').map((t) => t.name)).toEqual([
+      'rank 4, thread 0',
+      'rank 3',
+      'rank 5',
+    ]);
+  });
+
+  test('with many ranks share a line', () => {
+    const arrows = Array.from({ length: 20 }, (_, i) => ({
+      kind: 'send',
+      from_lane: 0,
+      to_lane: -1,
+      from_us: i,
+      to_us: i,
+      partner: i,
+    }));
+    const made = layout([section({ arrows })]);
+    expect(made.tracks.filter((t) => t.kind === 'partner')).toHaveLength(6);
+    expect(made.tracks.at(-1)?.name).toBe('15 other ranks');
+    expect(made.links).toHaveLength(20);
+  });
+
+  test('of lanes that are not there are left out', () => {
+    const arrows = [{ kind: 'launch', from_lane: 7, to_lane: 0, from_us: 0, to_us: 0, partner: 4 }];
+    expect(layout([section({ arrows })]).links).toEqual([]);
+  });
+});
+
+test('a launch leads from the call that launched to the kernel', () => {
+  const lanes = [
+    { name: 'GPU', rank: 0, calls: [call('kernel', 0, 0, 500, { self: true, group: 'gpu' })] },
+    {
+      name: 'thread 0',
+      rank: 0,
+      calls: [call('main', 0, -900, 600, { open: true }), call('cudaLaunchKernel', 1, -21, 1)],
+    },
+  ];
+  const arrows = [{ kind: 'launch', from_lane: 1, to_lane: 0, from_us: -21, to_us: 0, partner: 0 }];
+  const made = layout([section({ lanes, arrows })]);
+  const [link] = made.links;
+  expect(link?.fromY).toBe((made.tracks[1]?.top ?? 0) + 2 * rowHeight);
+  expect(link?.toY).toBe((made.tracks[0]?.top ?? 0) + rowHeight);
+});
+
+describe('what is seen first', () => {
+  test('is the window, but the execution is never too small to be seen', () => {
+    const made = layout([section({ arrows: messages() })]);
+    const span = firstSpan(made, 'this');
+    expect(span.from).toBeLessThan(-112);
+    expect(span.from).toBeGreaterThan(-6 * 410);
+    expect(410 / (span.to - span.from)).toBeGreaterThan(0.06);
+  });
+
+  test('has no callers that were open for seconds', () => {
+    const made = layout([section()]);
+    expect(boundsOf(made).from).toBeLessThan(-4e6);
+    expect(firstSpan(made, 'this').from).toBeGreaterThan(-1e4);
+  });
+
+  test('has the execution that made it wait', () => {
+    const late = { ...peer, shift: 1500 };
+    expect(firstSpan(layout([section(), late]), 'this').to).toBeGreaterThan(1500 + 327);
+  });
+});
+
+describe('pointing', () => {
+  const made = layout([section({ arrows: messages() })]);
+  const span = { from: -100, to: 900 };
+  const wait = boxOf(made, '4:19:1100');
+
+  test('finds the call under a pixel', () => {
+    const hit = hitAt(made, 300, 3 * rowHeight + 4, span, 1000);
+    expect(hit.box).toBe(wait);
+    expect(hitAt(made, 505, 3 * rowHeight + 4, span, 1000).box).toBe(wait);
+    expect(hitAt(made, 560, 3 * rowHeight + 4, span, 1000).box).toBeUndefined();
+  });
+
+  test('finds calls that are narrower than a pixel', () => {
+    const wide = { from: -1e6, to: 1e6 };
+    const hit = hitAt(made, 500, 3 * rowHeight + 4, wide, 1000);
+    expect(hit.box?.row).toBe(3);
+  });
+
+  test('finds messages beside calls', () => {
+    const hit = hitAt(made, 508, made.links[2]?.fromY ?? 0, span, 1000);
+    expect(hit.link?.arrow.kind).toBe('receive');
+    expect(hitWords(made, hit)).toEqual({
+      heading: 'message from rank 3',
+      lines: [
+        ['size', '8.19 kB'],
+        ['tag', '0'],
+        ['at', '+408 µs'],
+      ],
+    });
+  });
+
+  test('tells of an open call only what is known', () => {
+    const main = made.boxes.find((b) => b.call.function === 'main');
+    const words = hitWords(made, main ? { box: main } : {});
+    expect(words?.lines.map((l) => l[0])).toEqual(['at least', 'entered', 'state']);
+  });
+
+  test('at nothing says nothing', () => {
+    expect(hitWords(made, hitAt(made, 990, 1, { from: 1e4, to: 2e4 }, 1000))).toBeUndefined();
+  });
+});
+
+describe('stepping with arrows', () => {
+  const made = layout([section(), peer]);
+  const at = (name: string) => made.boxes.find((b) => b.call.function === name);
+  const go = (from: string, way: Parameters<typeof step>[2]) => {
+    const b = at(from);
+    return b ? step(made, b, way)?.call.function : undefined;
+  };
+
+  test('goes to the call before and after in the same row', () => {
+    expect(go('halo', 'before')).toBe('pack');
+    expect(go('halo', 'after')).toBe('update_block');
+    expect(go('main', 'before')).toBeUndefined();
+  });
+
+  test('goes out to the caller and in to the execution', () => {
+    expect(go('MPI_Waitall()', 'out')).toBe('halo');
+    expect(go('halo', 'in')).toBe('MPI_Waitall()');
+    expect(go('time_step', 'in')).toBe('update_block');
+  });
+
+  test('leads on to the next thread', () => {
+    const wait = boxOf(made, '4:19:1100');
+    expect(wait && step(made, wait, 'in')?.section).toBe(peer.id);
+    const pack = boxOf(made, `${peer.id}/3:19:1089`);
+    expect(pack && step(made, pack, 'out')?.section).toBe('this');
+  });
+});
+
+test('a call of a stack has a key of its own in each section', () => {
+  const made = layout([section(), section({ id: 'twin' })]);
+  const keys = made.boxes.map(boxKey);
+  expect(new Set(keys).size).toBe(keys.length);
+});
+
+test('own time is without the calls in it', () => {
+  const made = layout([section()]);
+  const halo = made.boxes.find((b) => b.call.function === 'halo');
+  expect(halo && ownTime(made, halo)).toBe(437 - 2 - 2 - 410);
+});

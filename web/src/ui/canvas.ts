@@ -1,0 +1,30 @@
+/** A canvas of so many pixels of the page, sharp on any screen; undefined where there is none to draw on. */
+export function paperOf(
+  element: HTMLCanvasElement | null,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D | undefined {
+  const paper = element?.getContext('2d');
+  if (!element || !paper || width <= 0 || height <= 0) return undefined;
+  const scale = window.devicePixelRatio || 1;
+  element.width = Math.round(width * scale);
+  element.height = Math.round(height * scale);
+  paper.setTransform(scale, 0, 0, scale, 0, 0);
+  return paper;
+}
+
+/** As much of the begin of a text as there is room for; empty if that is nearly nothing. */
+export function cutText(
+  paper: Pick<CanvasRenderingContext2D, 'measureText'>,
+  text: string,
+  room: number,
+): string {
+  if (paper.measureText(text).width <= room) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (paper.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low < 2 ? '' : `${text.slice(0, low)}…`;
+}

@@ -1,0 +1,100 @@
+import type { EChartsCoreOption, EChartsType } from 'echarts/core';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { useTheme } from '../../theme/index.ts';
+import { chartColours, type ChartColours } from './style.ts';
+import './chart.css';
+
+/** What was clicked: the series and the place of the value in its data. */
+export interface ChartClick {
+  seriesIndex: number;
+  dataIndex: number;
+  data: unknown;
+}
+
+export interface ChartProps {
+  /** What the chart shows, in a sentence: all that those hear who cannot see it. */
+  label: string;
+  /**
+   * Makes the option. It must stay the same function while the data do; it is called
+   * again when the theme changes. Tooltips must be made with tip(): names come from
+   * traces and must not become markup.
+   */
+  option: (colours: ChartColours) => EChartsCoreOption;
+  /** In pixels; fill: as high as the box around, which must have a height. */
+  height: number | 'fill';
+  onClick?: (click: ChartClick) => void;
+  /** The same as a table or sentence, for those who cannot see the chart. */
+  alternative?: ReactNode;
+}
+
+/** Loads ECharts. */
+export function loadCharts(): Promise<typeof import('./echarts.ts')> {
+  return import('./echarts.ts');
+}
+
+/**
+ * A chart of ECharts, which is loaded when the first one is shown. The chart is
+ * made once; new data are merged into it.
+ */
+export function Chart(props: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<EChartsType>(undefined);
+  const click = useRef(props.onClick);
+  const [ready, setReady] = useState(false);
+  const [failed, setFailed] = useState(false);
+  const theme = useTheme();
+  const { option } = props;
+  useEffect(() => {
+    click.current = props.onClick;
+  });
+  useEffect(() => {
+    let gone = false;
+    let sizes: ResizeObserver | undefined;
+    loadCharts().then(
+      ({ makeChart }) => {
+        if (gone || !box.current) return;
+        const made = makeChart(box.current);
+        chart.current = made;
+        made.on('click', (event) => {
+          click.current?.({
+            seriesIndex: event.seriesIndex ?? 0,
+            dataIndex: event.dataIndex,
+            data: event.data,
+          });
+        });
+        sizes = new ResizeObserver(() => made.resize());
+        sizes.observe(box.current);
+        setReady(true);
+      },
+      () => setFailed(true),
+    );
+    return () => {
+      gone = true;
+      sizes?.disconnect();
+      chart.current?.dispose();
+      chart.current = undefined;
+    };
+  }, []);
+  useEffect(() => {
+    if (!ready) return;
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    chart.current?.setOption(
+      { animation: false, ...option(chartColours(theme)), ...(still ? { animation: false } : {}) },
+      { replaceMerge: ['series', 'xAxis', 'yAxis'], lazyUpdate: true },
+    );
+  }, [ready, option, theme]);
+  return (
+    <figure className={props.height === 'fill' ? 'chart fill' : 'chart'}>
+      {failed && <p className="muted">The charts could not be loaded. Load the page again.</p>}
+      <div
+        ref={box}
+        role="img"
+        aria-label={props.label}
+        style={{ height: props.height === 'fill' ? '100%' : props.height }}
+      />
+      {props.alternative !== undefined && (
+        <div className="visually-hidden">{props.alternative}</div>
+      )}
+    </figure>
+  );
+}

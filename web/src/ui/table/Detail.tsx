@@ -1,0 +1,26 @@
+import { useEffect, useRef, type ReactNode } from 'react';
+
+/** What a row unfolds to, below it. It tells its height, which scrolling needs. */
+export function Detail(props: {
+  columns: number;
+  onHeight: (height: number) => void;
+  children: ReactNode;
+}) {
+  const box = useRef<HTMLTableRowElement>(null);
+  const tell = useRef(props.onHeight);
+  useEffect(() => {
+    tell.current = props.onHeight;
+  });
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const sizes = new ResizeObserver(() => tell.current(element.offsetHeight));
+    sizes.observe(element);
+    return () => sizes.disconnect();
+  }, []);
+  return (
+    <tr className="detail" ref={box}>
+      <td colSpan={props.columns}>{props.children}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,83 @@
+import { useState, type ReactNode } from 'react';
+import { copyText, saveText } from '../clipboard.ts';
+import { Menu } from '../Menu.tsx';
+import { asCSV, asMarkdown, asTSV, type Column } from './column.ts';
+
+interface ToolsProps<T> {
+  name: string;
+  columns: readonly Column<T>[];
+  hidden: readonly string[];
+  onHidden: (hidden: readonly string[]) => void;
+  rows: () => readonly T[];
+  filter: string;
+  onFilter: (filter: string) => void;
+  extra?: ReactNode;
+}
+
+/** The controls above a table: filter, columns, copy and export. */
+export function Tools<T>(props: ToolsProps<T>) {
+  const [said, say] = useState('');
+  const shown = props.columns.filter((c) => !props.hidden.includes(c.id));
+  const copy = async (text: string) => {
+    say((await copyText(text)) ? 'copied' : 'the browser does not let pages copy');
+  };
+  return (
+    <div className="table-tools">
+      {props.extra}
+      <input
+        className="field"
+        type="search"
+        placeholder="Filter…"
+        aria-label="Filter the rows"
+        value={props.filter}
+        onChange={(e) => props.onFilter(e.target.value)}
+      />
+      <span className="push" />
+      <span role="status" className="muted said">
+        {said}
+      </span>
+      <Menu label="Columns">
+        {props.columns.map((c) => (
+          <label key={c.id} className="menu-item">
+            <input
+              type="checkbox"
+              checked={!props.hidden.includes(c.id)}
+              disabled={shown.length === 1 && shown[0]?.id === c.id}
+              onChange={(e) =>
+                props.onHidden(
+                  e.target.checked
+                    ? props.hidden.filter((h) => h !== c.id)
+                    : [...props.hidden, c.id],
+                )
+              }
+            />
+            {c.header}
+          </label>
+        ))}
+      </Menu>
+      <Menu label="Copy">
+        <button
+          type="button"
+          className="menu-item"
+          onClick={() => void copy(asTSV(shown, props.rows()))}
+        >
+          Copy as TSV
+        </button>
+        <button
+          type="button"
+          className="menu-item"
+          onClick={() => void copy(asMarkdown(shown, props.rows()))}
+        >
+          Copy as Markdown
+        </button>
+        <button
+          type="button"
+          className="menu-item"
+          onClick={() => saveText(`${props.name}.csv`, asCSV(shown, props.rows()), 'text/csv')}
+        >
+          Download CSV
+        </button>
+      </Menu>
+    </div>
+  );
+}

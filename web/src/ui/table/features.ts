@@ -1,0 +1,78 @@
+import {
+  columnFilteringFeature,
+  columnVisibilityFeature,
+  createExpandedRowModel,
+  createFilteredRowModel,
+  createSortedRowModel,
+  globalFilteringFeature,
+  rowExpandingFeature,
+  rowSortingFeature,
+  tableFeatures,
+  type ColumnDef,
+  type SortingState,
+} from '@tanstack/react-table';
+import type { Column, Value } from './column.ts';
+
+/** What our tables do. */
+export const features = tableFeatures({
+  rowSortingFeature,
+  columnVisibilityFeature,
+  columnFilteringFeature,
+  globalFilteringFeature,
+  rowExpandingFeature,
+  sortedRowModel: createSortedRowModel(),
+  filteredRowModel: createFilteredRowModel(),
+  expandedRowModel: createExpandedRowModel(),
+});
+
+export type Features = typeof features;
+
+const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+/** Numbers by size, texts as people order them. */
+export function compare(a: Value, b: Value): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return collator.compare(String(a ?? ''), String(b ?? ''));
+}
+
+/** Columns as TanStack wants them. */
+export function definitions<T extends object>(
+  columns: readonly Column<T>[],
+): ColumnDef<Features, T>[] {
+  return columns.map((c) => ({
+    id: c.id,
+    header: c.header,
+    accessorFn: (row: T) => c.value(row),
+    enableSorting: c.unsorted !== true,
+    sortUndefined: 'last' as const,
+    sortDescFirst: c.align === 'right',
+    sortFn: (a, b, id) => compare(a.getValue<Value>(id), b.getValue<Value>(id)),
+    filterFn: undefined,
+  }));
+}
+
+/** The order of an address: "-lost" is lost, most first. */
+export function readSort(text: string): SortingState {
+  if (text === '') return [];
+  return text.startsWith('-') ? [{ id: text.slice(1), desc: true }] : [{ id: text, desc: false }];
+}
+
+/** The address of an order. */
+export function writeSort(sorting: SortingState): string {
+  const [first] = sorting;
+  return first === undefined ? '' : (first.desc ? '-' : '') + first.id;
+}
+
+/** Whether a row has all words of a text, in any column. */
+export function matches<T>(columns: readonly Column<T>[], row: T, text: string): boolean {
+  const words = text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((w) => w !== '');
+  if (words.length === 0) return true;
+  const all = columns
+    .map((c) => String(c.value(row) ?? ''))
+    .join('\u0001')
+    .toLowerCase();
+  return words.every((w) => all.includes(w));
+}

@@ -1,0 +1,146 @@
+import { render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { describe, expect, test, vi } from 'vitest';
+import { asCSV, asMarkdown, asTSV } from './column.ts';
+import { Table, type Column, type TableProps } from './index.ts';
+import { windowOf } from './window.ts';
+
+interface Row {
+  name: string;
+  lost: number | undefined;
+}
+
+const columns: Column<Row>[] = [
+  { id: 'name', header: 'Function', value: (r) => r.name },
+  { id: 'lost', header: 'Lost', align: 'right', value: (r) => r.lost },
+  { id: 'twice', header: 'Twice', hidden: true, value: (r) => (r.lost ?? 0) * 2 },
+];
+
+const rows: Row[] = [
+  { name: 'pack', lost: 5 },
+  { name: '<script>alert(1)</script>', lost: 50 },
+  { name: 'unpack', lost: undefined },
+];
+
+function show(part: Partial<TableProps<Row>> = {}) {
+  return render(
+    <Table name="t" label="rows" columns={columns} rows={rows} rowKey={(r) => r.name} {...part} />,
+  );
+}
+
+const names = () =>
+  within(screen.getByRole('grid'))
+    .getAllByRole('row')
+    .slice(1)
+    .map((r) => within(r).getAllByRole('cell')[0]?.textContent);
+
+describe('a table', () => {
+  test('sorts numbers most first, then least first, and unknown values last', async () => {
+    show();
+    await userEvent.click(screen.getByRole('button', { name: 'Lost' }));
+    expect(names()).toEqual(['<script>alert(1)</script>', 'pack', 'unpack']);
+    expect(screen.getByRole('columnheader', { name: 'Lost' }).getAttribute('aria-sort')).toBe(
+      'descending',
+    );
+    await userEvent.click(screen.getByRole('button', { name: 'Lost' }));
+    expect(names()).toEqual(['pack', '<script>alert(1)</script>', 'unpack']);
+  });
+
+  test('filters by words, and says when nothing is left', async () => {
+    show();
+    const box = screen.getByRole('searchbox', { name: 'Filter the rows' });
+    await userEvent.type(box, 'PACK un');
+    expect(names()).toEqual(['unpack']);
+    expect(screen.getByText('1 of 3 rows')).toBeTruthy();
+    await userEvent.type(box, 'zzz');
+    expect(screen.getByText('None of 3 rows has “PACK unzzz”.')).toBeTruthy();
+  });
+
+  test('shows names of traces as text', () => {
+    const { container } = show();
+    expect(screen.getByText('<script>alert(1)</script>')).toBeTruthy();
+    expect(container.querySelector('script')).toBeNull();
+  });
+
+  test('lets columns be chosen, and remembers it', async () => {
+    const { unmount } = show();
+    expect(screen.queryByRole('columnheader', { name: 'Twice' })).toBeNull();
+    await userEvent.click(screen.getByText(/Columns/));
+    await userEvent.click(screen.getByRole('checkbox', { name: 'Twice' }));
+    expect(screen.getByRole('columnheader', { name: 'Twice' })).toBeTruthy();
+    unmount();
+    show();
+    expect(screen.getByRole('columnheader', { name: 'Twice' })).toBeTruthy();
+  });
+
+  test('is moved in with j and k, and opened with Enter, wherever the focus is', async () => {
+    const onOpen = vi.fn();
+    show({ main: true, onOpen });
+    await userEvent.keyboard('jj');
+    expect(screen.getAllByRole('row')[2]?.getAttribute('aria-selected')).toBe('true');
+    await userEvent.keyboard('k{Enter}');
+    expect(onOpen).toHaveBeenCalledExactlyOnceWith(rows[0]);
+  });
+
+  test('does not take letters that are written into a box', async () => {
+    const onSelect = vi.fn();
+    show({ main: true, onSelect });
+    await userEvent.type(screen.getByRole('searchbox'), 'jk');
+    expect(onSelect).not.toHaveBeenCalled();
+  });
+
+  test('folds rows under others', async () => {
+    const victim = { name: 'victim', lost: 1 };
+    show({ children: (r) => (r.name === 'pack' ? [victim] : undefined) });
+    expect(screen.queryByText('victim')).toBeNull();
+    await userEvent.click(screen.getByRole('button', { name: 'unfold' }));
+    expect(screen.getByText('victim')).toBeTruthy();
+  });
+
+  test('of ten thousand rows draws those in sight', () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => ({ name: `rank ${i}`, lost: i }));
+    show({ rows: many });
+    const drawn = screen.getAllByRole('row').length;
+    expect(drawn).toBeGreaterThan(20);
+    expect(drawn).toBeLessThan(80);
+    expect(screen.getByRole('grid').getAttribute('aria-rowcount')).toBe('10001');
+  });
+});
+
+describe('rows that leave the page', () => {
+  const odd: Row[] = [{ name: 'a|b\t`c`\n<d>', lost: 1 }];
+
+  test('as TSV keep their cells', () => {
+    expect(asTSV(columns.slice(0, 2), odd)).toBe('Function\tLost\na|b `c` <d>\t1\n');
+  });
+
+  test('as Markdown are shown as they are', () => {
+    expect(asMarkdown(columns.slice(0, 2), odd)).toBe(
+      '| Function | Lost |\n| --- | ---: |\n| a\\|b \\`c\\` \\<d\\> | 1 |\n',
+    );
+  });
+
+  test('as CSV are quoted, and no name becomes a formula', () => {
+    const cells = [
+      { name: '=cmd|"x"', lost: -1 },
+      { name: 'a,b', lost: undefined },
+    ];
+    expect(asCSV(columns.slice(0, 2), cells)).toBe(
+      'Function,Lost\r\n"\'=cmd|""x""",-1\r\n"a,b",\r\n',
+    );
+  });
+});
+
+describe('the window of a long table', () => {
+  test('has room for what is unfolded', () => {
+    const w = windowOf(1000, 28 * 500, 280, 28, new Map([[10, 300]]), 0);
+    expect(w.before).toBe(w.first * 28 + 300);
+    expect(w.before + (w.end - w.first) * 28 + w.after).toBe(1000 * 28 + 300);
+    expect(w.before).toBeLessThanOrEqual(28 * 500);
+  });
+
+  test('at the end has the last row', () => {
+    expect(windowOf(1000, 28 * 1000 - 280, 280, 28, new Map()).end).toBe(1000);
+    expect(windowOf(0, 0, 280, 28, new Map())).toEqual({ first: 0, end: 0, before: 0, after: 0 });
+  });
+});

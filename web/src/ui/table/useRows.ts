@@ -1,0 +1,67 @@
+import { useTable, type ReactTable, type Row } from '@tanstack/react-table';
+import { useMemo, useState } from 'react';
+import type { Column } from './column.ts';
+import { definitions, features, matches, readSort, writeSort, type Features } from './features.ts';
+import { useHidden } from './hidden.ts';
+import type { TableProps } from './Table.tsx';
+
+/** A table and what the reader chose of it. */
+export interface Rows<T extends object> {
+  table: ReactTable<Features, T>;
+  /** As shown: filtered, sorted, with what is unfolded. */
+  rows: Row<Features, T>[];
+  visible: readonly Column<T>[];
+  hidden: readonly string[];
+  setHidden: (hidden: readonly string[]) => void;
+  sort: string;
+  filter: string;
+  setFilter: (filter: string) => void;
+}
+
+/** Sorts, filters and folds. What the props do not hold is kept here. */
+export function useRows<T extends object>(props: TableProps<T>): Rows<T> {
+  const { columns } = props;
+  const [ownSort, setOwnSort] = useState('');
+  const [ownFilter, setOwnFilter] = useState('');
+  const [expanded, setExpanded] = useState<Record<string, boolean>>({});
+  const [hidden, setHidden] = useHidden(props.name, columns);
+  const sort = props.sort ?? ownSort;
+  const filter = props.filter ?? ownFilter;
+  const defs = useMemo(() => definitions(columns), [columns]);
+  const sorting = useMemo(() => readSort(sort), [sort]);
+  const columnVisibility = useMemo(
+    () => Object.fromEntries(columns.map((c) => [c.id, !hidden.includes(c.id)])),
+    [columns, hidden],
+  );
+  const table = useTable({
+    features,
+    columns: defs,
+    data: props.rows,
+    getRowId: props.rowKey,
+    ...(props.children ? { getSubRows: props.children } : {}),
+    state: { sorting, globalFilter: filter, columnVisibility, expanded },
+    onSortingChange: (next) => {
+      (props.onSort ?? setOwnSort)(writeSort(typeof next === 'function' ? next(sorting) : next));
+    },
+    onExpandedChange: (next) => {
+      const value = typeof next === 'function' ? next(expanded) : next;
+      setExpanded(value === true ? {} : value);
+    },
+    globalFilterFn: (row: Row<Features, T>, _id: string, text: string) =>
+      matches(columns, row.original, text),
+    getColumnCanGlobalFilter: () => true,
+    filterFromLeafRows: true,
+    enableSortingRemoval: false,
+    autoResetExpanded: false,
+  });
+  return {
+    table,
+    rows: table.getRowModel().rows,
+    visible: columns.filter((c) => !hidden.includes(c.id)),
+    hidden,
+    setHidden,
+    sort,
+    filter,
+    setFilter: props.onFilter ?? setOwnFilter,
+  };
+}

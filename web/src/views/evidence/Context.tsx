@@ -1,0 +1,288 @@
+import { useMemo, useState, type ReactNode } from 'react';
+import type { Arrow, Counter, Evidence, Field, GPU } from '../../api/index.ts';
+import { bytes, count, plural, short } from '../../format/index.ts';
+import { useHref } from '../../route/index.ts';
+import { after } from '../../timeline/index.ts';
+import { FunctionName, Table, type Column } from '../../ui/index.ts';
+import { RawRecord } from './RawRecord.tsx';
+
+/** All that the record tells beside times: the host, counters, messages, GPU, metadata, and itself. */
+export function Context({ evidence: e }: { evidence: Evidence }) {
+  const messages = e.arrows.filter((a) => a.kind !== 'launch');
+  return (
+    <section className="panel" aria-labelledby="context-title">
+      <header className="panel-head">
+        <h2 id="context-title">Context</h2>
+      </header>
+      <div className="context">
+        {e.gpu && <GPUPart gpu={e.gpu} />}
+        <HostPart evidence={e} />
+        {e.counters.length > 0 && <CounterPart counters={e.counters} />}
+        {messages.length > 0 && <MessagePart messages={messages} twin={e.twin?.arrows} />}
+        <MetadataPart rank={e.rank} fields={e.metadata} />
+      </div>
+      <RawRecord record={e.record} name={`${e.program}-${e.event_id}`} />
+    </section>
+  );
+}
+
+function Part(props: { title: ReactNode; children: ReactNode; wide?: boolean }) {
+  return (
+    <div className={props.wide === true ? 'context-part wide' : 'context-part'}>
+      <h3>{props.title}</h3>
+      {props.children}
+    </div>
+  );
+}
+
+/** Where on a GPU it ran, and who launched it. */
+function GPUPart({ gpu }: { gpu: GPU }) {
+  const number = (n: number) => (n < 0 ? '–' : String(n));
+  return (
+    <Part title="GPU">
+      <dl className="context-fields">
+        <div>
+          <dt>device</dt>
+          <dd>{number(gpu.device)}</dd>
+        </div>
+        <div>
+          <dt>context</dt>
+          <dd>{number(gpu.context)}</dd>
+        </div>
+        <div>
+          <dt>stream</dt>
+          <dd>{number(gpu.stream)}</dd>
+        </div>
+        {gpu.parent !== undefined && gpu.parent !== '' && (
+          <div>
+            <dt>launched by</dt>
+            <dd>event {gpu.parent}</dd>
+          </div>
+        )}
+      </dl>
+      {gpu.problem !== undefined && gpu.problem !== '' && (
+        <p className="muted">Who launched it is not known: {gpu.problem}.</p>
+      )}
+      {gpu.stack.length > 0 && (
+        <ol className="context-stack" aria-label="Calls that led to the launch">
+          {gpu.stack.map((f, i) => (
+            <li key={i} style={{ paddingLeft: Math.min(i, 12) * 10 }}>
+              <FunctionName name={f} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Part>
+  );
+}
+
+const fewFields = 12;
+
+/** The host, and what state the node was in. */
+function HostPart({ evidence: e }: { evidence: Evidence }) {
+  const href = useHref();
+  const [all, setAll] = useState(false);
+  // What is zero says little: it comes last.
+  const state = useMemo(
+    () => [...e.node_state].sort((a, b) => Number(isZero(a)) - Number(isZero(b))),
+    [e.node_state],
+  );
+  const shown = all ? state : state.slice(0, fewFields);
+  return (
+    <Part
+      title={
+        e.host === '' ? (
+          'Host'
+        ) : (
+          <>
+            Host <a href={href({ view: 'issues', query: { host: e.host } })}>{e.host}</a>
+          </>
+        )
+      }
+    >
+      {state.length === 0 ? (
+        <p className="muted">
+          The state of the node was not recorded. TAU does so with its monitoring plugin.
+        </p>
+      ) : (
+        <dl className="context-fields">
+          {shown.map((f, i) => (
+            <div key={i}>
+              <dt title={f.name}>{f.name}</dt>
+              <dd>{plainNumber(f.value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {state.length > fewFields && (
+        <button type="button" className="button quiet" onClick={() => setAll(!all)}>
+          {all ? 'Show fewer' : `Show all ${state.length}`}
+        </button>
+      )}
+    </Part>
+  );
+}
+
+function isZero(f: Field): boolean {
+  return /^0(\.0*)?$/.test(f.value.trim());
+}
+
+/** Numbers with groups of digits, other texts as they are. */
+function plainNumber(text: string): string {
+  return /^\d{5,15}$/.test(text) ? count(Number(text)) : text;
+}
+
+/** How many standard deviations a counter is from its mean; undefined if that makes no sense. */
+export function deviation(c: Counter): number | undefined {
+  if (c.mean === undefined || c.stddev === undefined || c.stddev <= 0) return undefined;
+  return (c.value - c.mean) / c.stddev;
+}
+
+const counterColumns: Column<Counter>[] = [
+  { id: 'counter', header: 'Counter', grow: true, value: (c) => c.name },
+  {
+    id: 'at',
+    header: 'At',
+    title: 'Since the entry of the execution',
+    align: 'right',
+    value: (c) => c.at_us,
+    cell: (c) => after(c.at_us),
+  },
+  {
+    id: 'value',
+    header: 'Value',
+    align: 'right',
+    value: (c) => c.value,
+    cell: (c) => <span title={String(c.value)}>{short(c.value)}</span>,
+  },
+  {
+    id: 'mean',
+    header: 'Usual',
+    title: 'Mean over all ranks, with the standard deviation',
+    align: 'right',
+    value: (c) => c.mean,
+    cell: (c) =>
+      c.mean === undefined ? (
+        <span title="Known when the run has ended">–</span>
+      ) : (
+        `${short(c.mean)} ± ${short(c.stddev)}`
+      ),
+  },
+  {
+    id: 'away',
+    header: 'Away',
+    title: 'In standard deviations; more than 3 is unusual',
+    align: 'right',
+    value: (c) => {
+      const d = deviation(c);
+      return d === undefined ? undefined : Math.abs(d);
+    },
+    cell: (c) => {
+      const d = deviation(c);
+      if (d === undefined) return '–';
+      return (
+        <span className={Math.abs(d) > 3 ? 'evidence-flag' : ''}>
+          {d > 0 ? '+' : '−'}
+          {Math.abs(d).toFixed(1)} σ
+        </span>
+      );
+    },
+  },
+];
+
+function CounterPart({ counters }: { counters: readonly Counter[] }) {
+  return (
+    <Part title={plural(counters.length, 'counter')}>
+      <div className="evidence-table small">
+        <Table<Counter>
+          name="evidence-counters"
+          label="Counters that were read in the execution"
+          columns={counterColumns}
+          rows={counters}
+          rowKey={(c) => `${c.name} ${c.at_us} ${c.value}`}
+        />
+      </div>
+    </Part>
+  );
+}
+
+const messageColumns: Column<Arrow>[] = [
+  { id: 'kind', header: 'Kind', value: (a) => a.kind },
+  { id: 'partner', header: 'Partner', align: 'right', value: (a) => a.partner },
+  {
+    id: 'bytes',
+    header: 'Size',
+    align: 'right',
+    value: (a) => a.bytes ?? 0,
+    cell: (a) => bytes(a.bytes ?? 0),
+  },
+  { id: 'tag', header: 'Tag', align: 'right', value: (a) => a.tag ?? 0 },
+  {
+    id: 'at',
+    header: 'At',
+    title: 'Since the entry of the execution',
+    align: 'right',
+    value: (a) => a.from_us,
+    cell: (a) => after(a.from_us),
+  },
+];
+
+/** Messages and their sizes in a sentence. */
+export function messageWords(messages: readonly Arrow[]): string {
+  const sum = messages.reduce((n, a) => n + (a.bytes ?? 0), 0);
+  const partners = new Set(messages.map((a) => a.partner)).size;
+  return `${plural(messages.length, 'message')}, ${bytes(sum)}, with ${plural(partners, 'rank')}`;
+}
+
+function MessagePart(props: { messages: readonly Arrow[]; twin: readonly Arrow[] | undefined }) {
+  const normal = props.twin?.filter((a) => a.kind !== 'launch');
+  return (
+    <Part title="Messages around it">
+      <p className="muted">
+        {messageWords(props.messages)}.
+        {normal !== undefined &&
+          ` Around the normal one: ${normal.length === 0 ? 'none' : messageWords(normal)}.`}
+      </p>
+      <div className="evidence-table small">
+        <Table<Arrow>
+          name="evidence-messages"
+          label="Messages around the execution"
+          columns={messageColumns}
+          rows={props.messages}
+          rowKey={(a) => `${a.kind} ${a.partner} ${a.from_us} ${a.tag ?? 0} ${a.bytes ?? 0}`}
+        />
+      </div>
+    </Part>
+  );
+}
+
+const fieldColumns: Column<Field>[] = [
+  { id: 'name', header: 'Name', value: (f) => f.name },
+  {
+    id: 'value',
+    header: 'Value',
+    grow: true,
+    value: (f) => f.value,
+    cell: (f) => <span title={f.value}>{f.value}</span>,
+  },
+];
+
+function MetadataPart({ rank, fields }: { rank: number; fields: readonly Field[] }) {
+  return (
+    <Part title={`Metadata of rank ${rank}`} wide>
+      {fields.length === 0 ? (
+        <p className="muted">Nothing is known of this rank.</p>
+      ) : (
+        <div className="evidence-table small">
+          <Table<Field>
+            name="evidence-metadata"
+            label={`Metadata of rank ${rank}`}
+            columns={fieldColumns}
+            rows={fields}
+            rowKey={(f) => `${f.name}\u0001${f.value}`}
+          />
+        </div>
+      )}
+    </Part>
+  );
+}

@@ -1,0 +1,55 @@
+import { useMemo, useState } from 'react';
+import { count } from '../../format/index.ts';
+import { copyText, saveText } from '../../ui/index.ts';
+
+const mostShown = 200_000; // characters; browsers are slow with more
+
+/** The record as it is stored, folded until somebody wants it. */
+export function RawRecord({ record, name }: { record: unknown; name: string }) {
+  const [open, setOpen] = useState(false);
+  const [said, say] = useState('');
+  const text = useMemo(() => (open ? JSON.stringify(record, null, 2) : ''), [open, record]);
+  const file = `chimbuko-${name.replace(/[^\w-]+/g, '-')}.json`;
+  return (
+    <details className="evidence-more" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Record as stored (JSON)</summary>
+      {open && (
+        <>
+          <div className="raw-tools">
+            <button
+              type="button"
+              className="button"
+              onClick={() =>
+                void copyText(text).then((ok) =>
+                  say(ok ? 'copied' : 'the browser does not let pages copy'),
+                )
+              }
+            >
+              Copy
+            </button>
+            <button
+              type="button"
+              className="button"
+              onClick={() => saveText(file, text, 'application/json')}
+            >
+              Download
+            </button>
+            <span role="status" className="muted">
+              {said}
+            </span>
+            {text.length > mostShown && (
+              <span className="muted">
+                The first {count(mostShown)} of {count(text.length)} characters are shown; Copy and
+                Download have all.
+              </span>
+            )}
+          </div>
+          {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that keys can scroll it */}
+          <pre className="raw" tabIndex={0} aria-label="Record as stored">
+            {text.slice(0, mostShown)}
+          </pre>
+        </>
+      )}
+    </details>
+  );
+}

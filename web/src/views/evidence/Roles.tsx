@@ -1,0 +1,88 @@
+import { useState } from 'react';
+import { useLive, type Evidence, type Other } from '../../api/index.ts';
+import { count, duration, plural } from '../../format/index.ts';
+import { eventPath, useHref } from '../../route/index.ts';
+import { FunctionName, When } from '../../ui/index.ts';
+
+const few = 4;
+
+/** Who made the execution wait, and who waited because of it. Nothing where nobody did. */
+export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
+  const { roles } = e;
+  const [all, setAll] = useState(false);
+  const href = useHref();
+  const told = (roles.sentence ?? '') !== '';
+  if (!roles.culprit && roles.victims.length === 0 && !told) return null;
+  const shown = all ? roles.victims : roles.victims.slice(0, few);
+  const waits = roles.waits ?? roles.victims.length;
+  return (
+    <section className="panel evidence-roles" aria-label="Who caused it, who waited">
+      {roles.culprit ? (
+        <p>
+          <span className="evidence-arrow" aria-hidden="true">
+            ←
+          </span>
+          It waited because of <OtherLink other={roles.culprit} />
+          <Indirect evidence={e} />
+        </p>
+      ) : (
+        roles.victims.length === 0 && told && <p>{roles.sentence}.</p>
+      )}
+      {roles.victims.length > 0 && (
+        <>
+          <p>
+            <span className="evidence-arrow" aria-hidden="true">
+              →
+            </span>
+            <strong>{plural(waits, 'execution')}</strong> waited because of it and lost{' '}
+            <strong>{duration(roles.waits_lost_us)}</strong>
+            {waits > shown.length ? '; those that lost most:' : ':'}
+          </p>
+          <ul className="evidence-victims">
+            {shown.map((v) => (
+              <li key={`${v.program}:${v.event_id}`}>
+                <OtherLink other={v} />
+              </li>
+            ))}
+          </ul>
+          {roles.victims.length > few && (
+            <button type="button" className="button quiet" onClick={() => setAll(!all)}>
+              {all ? 'Show fewer' : `Show ${count(roles.victims.length)}`}
+            </button>
+          )}
+        </>
+      )}
+      {e.issue_key !== undefined && (
+        <a className="evidence-issue" href={href({ view: 'issues', query: { sel: e.issue_key } })}>
+          issue {e.issue}
+        </a>
+      )}
+    </section>
+  );
+}
+
+/** What the sentence of the server says beyond who it was. */
+function Indirect({ evidence: e }: { evidence: Evidence }) {
+  const rest = (e.roles.sentence ?? '').split('; ').slice(1).join('; ');
+  return rest === '' ? null : <span className="muted">; {rest}</span>;
+}
+
+/** Another execution, with the way to its evidence. */
+function OtherLink({ other: o }: { other: Other }) {
+  const href = useHref();
+  const { overview } = useLive();
+  const programs = (overview?.programs.length ?? 0) > 1;
+  return (
+    <span className="evidence-other">
+      <a href={href({ event: eventPath(o.program, o.event_id), query: { w: '', call: '' } })}>
+        <FunctionName name={o.function} most={44} /> on rank {o.rank}
+        {programs && ` of program ${o.program}`}
+      </a>
+      {o.host !== '' && <span className="muted"> {o.host}</span>}
+      <span className="muted">
+        {' '}
+        <When s={o.at_s} span={1} />, lost {duration(o.lost_us)}
+      </span>
+    </span>
+  );
+}

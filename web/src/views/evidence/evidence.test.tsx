@@ -1,0 +1,405 @@
+import { cleanup, screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Evidence } from '../../api/index.ts';
+import { call, culpritEvidence, evidence, model } from '../../test/fixtures/evidence.ts';
+import { overview } from '../../test/fixtures/run.ts';
+import { without } from '../../test/fixtures/without.ts';
+import { renderIn, serve, type Reply } from '../../test/render.tsx';
+import { HandoverNotice } from './Actions.tsx';
+import { deviation } from './Context.tsx';
+import { difference } from './difference.ts';
+import EvidenceView from './EvidenceView.tsx';
+import { evidenceMarkdown } from './markdown.ts';
+import { companionsOf, sectionsOf } from './sections.ts';
+
+const path = '0:4:19:1100';
+
+beforeEach(() => {
+  HTMLCanvasElement.prototype.getContext = () => null; // there is nothing to draw on here
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+function show(e: Evidence | Reply = evidence(), more: Record<string, Reply> = {}) {
+  location.hash = `#/e/${path}`;
+  const reply = 'body' in e ? e : { body: e };
+  const requests = serve({
+    'events/4%3A19%3A1100/evidence': reply,
+    'events/3%3A19%3A1089/evidence': { body: culpritEvidence() },
+    ...more,
+  });
+  renderIn({ overview: overview(8) }, <EvidenceView event={path} />);
+  return requests;
+}
+
+describe('the head', () => {
+  test('says what happened, why, where, when and what it cost', async () => {
+    show();
+    const head = await screen.findByRole('heading', { level: 1 });
+    expect(head.textContent).toBe(
+      'MPI_Waitall 410 µs on rank 4 (node01), typical 2–62 µs; longer than 99.987 % of 7,992 calls.',
+    );
+    expect(screen.getByText(/^It took 410 µs, usually/)).toBeTruthy();
+    expect(screen.getByText('402 µs')).toBeTruthy();
+    expect(screen.getByText('confirmed')).toBeTruthy();
+    expect(screen.getByText('comm-wait')).toBeTruthy();
+    expect(screen.getAllByRole('link', { name: 'node01' })[0]?.getAttribute('href')).toBe(
+      '#/issues?host=node01',
+    );
+  });
+
+  test('leads to who made it wait', async () => {
+    show();
+    const link = await screen.findByRole('link', { name: 'pack on rank 3' });
+    expect(link.getAttribute('href')).toBe('#/e/0:3:19:1089');
+  });
+
+  test('lists who waited because of it, a few at first', async () => {
+    const victims = Array.from({ length: 7 }, (_, i) => ({
+      event_id: `${i}:1:1`,
+      program: 0,
+      rank: i,
+      host: 'h',
+      function: 'MPI_Allreduce()',
+      at_s: 1,
+      lost_us: 100 - i,
+    }));
+    show(evidence({ roles: { role: 'culprit', victims, waits: 40, waits_lost_us: 5000 } }));
+    const list = await screen.findByRole('region', { name: /Who caused it/ });
+    expect(list.textContent).toContain('40 executions waited because of it and lost 5.00 ms');
+    expect(within(list).getAllByRole('listitem')).toHaveLength(4);
+    await userEvent.click(within(list).getByRole('button', { name: 'Show 7' }));
+    expect(within(list).getAllByRole('listitem')).toHaveLength(7);
+  });
+});
+
+describe('states', () => {
+  test('an event that is not there is told, with ways on', async () => {
+    show({ status: 404, body: { error: 'event 4:19:1100 of run r: not found' } });
+    expect(await screen.findByText('There is no event 0:4:19:1100 in run r.')).toBeTruthy();
+    expect(screen.getByRole('link', { name: 'Issues' })).toBeTruthy();
+  });
+
+  test('an address that names no event is told', () => {
+    serve({});
+    renderIn({}, <EvidenceView event="nonsense" />);
+    expect(screen.getByText('There is no event nonsense in run r.')).toBeTruthy();
+  });
+
+  test('a store that is away is told with its hint, and asked again', async () => {
+    const requests = show({
+      status: 503,
+      body: { error: 'the store is away', hint: 'start it again' },
+    });
+    expect(await screen.findByText('The store is away.')).toBeTruthy();
+    expect(screen.getByText('Start it again.')).toBeTruthy();
+    const before = requests.length;
+    await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
+    await waitFor(() => expect(requests.length).toBeGreaterThan(before));
+  });
+
+  test('a withdrawn anomaly says that it does not count', async () => {
+    show(evidence({ status: 'withdrawn' }));
+    expect(await screen.findByText(/^Withdrawn: it was flagged during the run/)).toBeTruthy();
+  });
+
+  test('a provisional anomaly says who decides', async () => {
+    show(evidence({ status: 'provisional' }));
+    expect(await screen.findByText(/^Provisional: models still learn/)).toBeTruthy();
+  });
+
+  test('a typical execution says so, and is compared with nothing', async () => {
+    show(without(evidence({ anomaly: false, kind: '', status: '' }), 'twin'));
+    expect(await screen.findByText(/^This is a typical execution/)).toBeTruthy();
+    expect(screen.getByText(/normal itself/)).toBeTruthy();
+    expect(screen.queryByText('score')).toBeNull();
+  });
+
+  test('no model, no twin and no state of the node are each told', async () => {
+    show(without(evidence({ node_state: [], metadata: [] }), 'twin', 'model'));
+    expect(await screen.findByText(/^No model is stored/)).toBeTruthy();
+    expect(screen.getByText(/^No normal execution of this function was kept/)).toBeTruthy();
+    expect(screen.getByText(/^The state of the node was not recorded/)).toBeTruthy();
+    expect(screen.getByText('Nothing is known of this rank.')).toBeTruthy();
+  });
+
+  test('a model that warms up says how few samples it has', async () => {
+    show(evidence({ model: model({ warming: true, samples: 31 }) }));
+    expect(await screen.findByText(/^Warming up: 31 samples/)).toBeTruthy();
+  });
+
+  test('without an event those that lost most are offered', async () => {
+    const row = {
+      event_id: '1:2:3',
+      program: 0,
+      rank: 1,
+      host: 'h',
+      at_s: 1,
+      exclusive_us: 5,
+      lost_us: 4,
+      kind: 'slow',
+      status: 'confirmed',
+      function: 'f',
+    };
+    serve({ events: { body: { rows: [row] } } });
+    renderIn({}, <EvidenceView event="" />);
+    const link = await screen.findByRole('link', { name: '1:2:3' });
+    expect(link.getAttribute('href')).toBe('#/e/0:1:2:3');
+  });
+});
+
+describe('the timeline', () => {
+  test('reads the record of who made it wait, and can be read as a table', async () => {
+    const requests = show();
+    await userEvent.click(await screen.findByText(/calls as a table/));
+    await waitFor(() => expect(requests.some((r) => r.path.includes('3%3A19%3A1089'))).toBe(true));
+    const table = await screen.findByRole('grid', { name: 'Calls of the timeline' });
+    await waitFor(() => expect(within(table).getAllByText('rank 3, thread 0')).toHaveLength(2));
+    expect(within(table).getByText('the execution that is shown, anomaly')).toBeTruthy();
+    expect(within(table).getAllByText('had not ended').length).toBeGreaterThan(0);
+  });
+
+  test('is moved in with arrows, and tells what is chosen', async () => {
+    show();
+    const box = await screen.findByRole('application');
+    box.focus();
+    await userEvent.keyboard('{ArrowDown}');
+    const told = () => screen.getByText('Fit').closest('.evidence-call')?.textContent ?? '';
+    await waitFor(() => expect(told()).toContain('MPI_Waitall()'));
+    await userEvent.keyboard('{ArrowUp}');
+    await waitFor(() => expect(told()).toContain('halo'));
+    expect(location.hash).toContain('call=halo+-18');
+    await userEvent.keyboard('{Escape}');
+    await waitFor(() => expect(screen.queryByText('Fit')).toBeNull());
+  });
+
+  test('zooms with keys, and the address keeps what is seen', async () => {
+    show();
+    await screen.findByRole('application');
+    const whole = screen.getByRole('button', { name: 'Whole window' });
+    expect(whole).toHaveProperty('disabled', true);
+    await userEvent.keyboard('ww');
+    await waitFor(() => expect(location.hash).toMatch(/w=-?\d/));
+    expect(whole).toHaveProperty('disabled', false);
+    await userEvent.click(whole);
+    await waitFor(() => expect(location.hash).not.toContain('w='));
+  });
+});
+
+describe('going on', () => {
+  test('[ and ] lead to the anomalies before and after', async () => {
+    show();
+    await screen.findByRole('toolbar');
+    await userEvent.keyboard(']');
+    expect(location.hash).toBe('#/e/0:2:19:1100');
+    await userEvent.keyboard('[[');
+    expect(location.hash).toBe('#/e/0:4:19:1032');
+  });
+
+  test('a neighbour that is not there cannot be gone to', async () => {
+    show(without(evidence(), 'next'));
+    const next = await screen.findByRole('button', { name: /^Next/ });
+    expect(next).toHaveProperty('disabled', true);
+  });
+
+  test('the same signature and the same host are links to issues', async () => {
+    show();
+    const same = await screen.findByRole('link', { name: 'Same signature (146)' });
+    expect(same.getAttribute('href')).toBe('#/issues?sel=66ab');
+    expect(screen.getByRole('link', { name: 'Same host' }).getAttribute('href')).toBe(
+      '#/issues?host=node01',
+    );
+  });
+
+  test('the raw record is shown when it is wanted', async () => {
+    show();
+    await userEvent.click(await screen.findByText('Record as stored (JSON)'));
+    expect(screen.getByLabelText('Record as stored').textContent).toContain(
+      '"func": "MPI_Waitall()"',
+    );
+  });
+});
+
+describe('Perfetto', () => {
+  const notice = (progress: Parameters<typeof HandoverNotice>[0]['progress']) => {
+    const [onSave, onRetry] = [vi.fn(), vi.fn()];
+    renderIn({}, <HandoverNotice progress={progress} onSave={onSave} onRetry={onRetry} />);
+    return { onSave, onRetry };
+  };
+
+  test('out of reach offers the download', async () => {
+    const { onSave, onRetry } = notice({ at: 'unreachable' });
+    expect(screen.getByText(/^Perfetto is out of reach/)).toBeTruthy();
+    await userEvent.click(screen.getByRole('button', { name: 'Download the trace' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
+    expect([onSave.mock.calls.length, onRetry.mock.calls.length]).toEqual([1, 1]);
+  });
+
+  test('says why there is no trace', () => {
+    notice({ at: 'failed', problem: new Error('the record is odd') });
+    expect(screen.getByText(/The record is odd\./)).toBeTruthy();
+  });
+
+  test('a window that the browser does not open is told', async () => {
+    vi.stubGlobal('open', () => null);
+    show();
+    await userEvent.click(await screen.findByRole('button', { name: /^Open in Perfetto/ }));
+    expect(screen.getByText(/did not let this page open a window/)).toBeTruthy();
+  });
+});
+
+test('hostile names are text everywhere', async () => {
+  const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
+  const lane = {
+    name: evil,
+    rank: 4,
+    calls: [call(evil, 0, 0, 410, { self: true, anomaly: true, event_id: '4:19:1100' })],
+  };
+  const other = { event_id: evil, program: 0, rank: 1, host: evil, function: evil, at_s: 1 };
+  show(
+    evidence({
+      function: evil,
+      host: evil,
+      sentence: evil,
+      why: evil,
+      kind: evil,
+      status: evil,
+      call_path: [evil],
+      lanes: [lane],
+      gpu: { device: 0, context: 1, stream: 2, parent: evil, stack: [evil], problem: evil },
+      counters: [{ name: evil, value: 1, at_us: 0 }],
+      node_state: [{ name: evil, value: evil }],
+      metadata: [{ name: evil, value: evil }],
+      roles: {
+        role: evil,
+        sentence: evil,
+        victims: [{ ...other, lost_us: 1 }],
+        culprit: { ...other, lost_us: 2 },
+      },
+      record: { [evil]: evil },
+      issue_key: evil,
+      previous: evil,
+      next: evil,
+    }),
+  );
+  await userEvent.click(await screen.findByText(/calls? as a table/));
+  await userEvent.click(screen.getByText('Record as stored (JSON)'));
+  expect(document.querySelector('img, script')).toBeNull();
+  expect(screen.getAllByText(evil, { exact: false }).length).toBeGreaterThan(10);
+  expect((window as unknown as { hit?: number }).hit).toBeUndefined();
+});
+
+describe('the difference from a normal execution', () => {
+  const lane = (...calls: Parameters<typeof call>[]) => [
+    { name: 't', rank: 0, calls: calls.map((c) => call(...c)) },
+  ];
+  const twin = evidence().twin;
+  if (!twin) throw new Error('the fixture has a twin');
+
+  test('is in the function itself', () => {
+    const d = difference(evidence());
+    expect(d?.sentence).toBe(
+      'It took 408 µs longer than a normal one (205×): 410 µs instead of 2 µs. All of it is in MPI_Waitall() itself.',
+    );
+  });
+
+  test('is in what it calls, also where that is called more often', () => {
+    const d = difference(
+      evidence({
+        function: 'step',
+        exclusive_us: 10,
+        inclusive_us: 100,
+        lanes: lane(
+          ['step', 0, 0, 100, { self: true }],
+          ['solve', 1, 5, 45],
+          ['deeper', 2, 6, 40],
+          ['solve', 1, 50, 100],
+        ),
+        twin: {
+          ...twin,
+          exclusive_us: 10,
+          inclusive_us: 40,
+          lanes: lane(['step', 0, 0, 40, { self: true }], ['solve', 1, 5, 35]),
+        },
+      }),
+    );
+    expect(d?.parts[0]).toEqual({
+      name: 'solve',
+      here: 90,
+      normal: 30,
+      callsHere: 2,
+      callsNormal: 1,
+    });
+    expect(d?.sentence).toContain('All of it is in solve, called 2 times instead of 1.');
+  });
+
+  test('counts what the record does not show', () => {
+    const d = difference(
+      evidence({
+        exclusive_us: 10,
+        inclusive_us: 100,
+        lanes: lane(['step', 0, 0, 100, { self: true }]),
+      }),
+    );
+    expect(d?.sentence).toContain('Most of it is in calls that the records do not show.');
+  });
+
+  test('of a fast one says less', () => {
+    const d = difference(
+      evidence({
+        exclusive_us: 1,
+        inclusive_us: 1,
+        twin: { ...twin, exclusive_us: 50, inclusive_us: 50 },
+      }),
+    );
+    expect(d?.sentence).toContain('49 µs less than a normal one (50×)');
+  });
+
+  test('needs a twin', () => {
+    expect(difference(without(evidence(), 'twin'))).toBeUndefined();
+  });
+});
+
+describe('who is drawn beside it', () => {
+  test('is the culprit, at its own time', () => {
+    const e = evidence();
+    expect(companionsOf(e)).toEqual([{ event: '3:19:1089', program: 0, role: 'culprit' }]);
+    const list = sectionsOf(e, [{ role: 'culprit', evidence: culpritEvidence() }]);
+    expect(list.map((s) => [s.id, s.shift])).toEqual([
+      ['this', 0],
+      ['0:3:19:1089', 55],
+      ['twin', 0],
+    ]);
+    expect(list[1]?.heading).toBe('who made it wait: pack on rank 3 (node00), 327 µs');
+  });
+
+  test('is nobody from another time or from the same rank', () => {
+    const e = evidence();
+    const far = { ...culpritEvidence(), at_s: 400 };
+    const same = { ...culpritEvidence(), rank: 4 };
+    const list = sectionsOf(e, [
+      { role: 'culprit', evidence: far },
+      { role: 'culprit', evidence: same },
+    ]);
+    expect(list.map((s) => s.id)).toEqual(['this', 'twin']);
+  });
+});
+
+test('a counter is as many deviations away as it is', () => {
+  expect(deviation({ name: 'a', value: 90, at_us: 0, mean: 10, stddev: 8 })).toBe(10);
+  expect(deviation({ name: 'a', value: 90, at_us: 0, mean: 90, stddev: 0 })).toBeUndefined();
+  expect(deviation({ name: 'a', value: 90, at_us: 0 })).toBeUndefined();
+});
+
+test('Markdown tells all that a ticket needs, and no markup of names', () => {
+  const text = evidenceMarkdown(evidence({ function: 'f`<b>|x' }), 'heat2d', 'http://h/#/e/0:1');
+  expect(text).toContain('### ``f`<b>|x`` on rank 4 of run `heat2d`');
+  expect(text).toContain('- Lost: 402 µs; 410 µs in the function itself');
+  expect(text).toContain('- Model: modal, usual 2 to 62 µs, 7992 samples, flagged above 113 µs');
+  expect(text).toContain('- It waited because of pack on rank 3 (node00).');
+  expect(text).toContain('http://h/#/e/0:1');
+});

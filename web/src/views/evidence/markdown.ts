@@ -1,0 +1,52 @@
+import type { Evidence } from '../../api/index.ts';
+import {
+  bare,
+  bytes,
+  clock,
+  code,
+  count,
+  duration,
+  micro,
+  prose,
+  source,
+} from '../../format/index.ts';
+import { flaggedWords, usualWords } from '../../histogram/index.ts';
+import { sentence } from '../../ui/index.ts';
+import { difference } from './difference.ts';
+
+/** An execution for a ticket: what, where, why, who, and where to look. */
+export function evidenceMarkdown(e: Evidence, run: string, link: string): string {
+  const place = source(e.function);
+  const { model, roles } = e;
+  const apart = difference(e);
+  const lines = [
+    `### ${code(bare(e.function))} on rank ${e.rank} of run ${code(run)}`,
+    '',
+    `${prose(micro(e.sentence))}.`,
+    '',
+    `- Event: ${code(e.event_id)}${e.status ? `, ${e.status}` : ''}${e.kind ? `, ${e.kind}` : ''}`,
+    `- Where: rank ${e.rank}, thread ${e.thread}${e.host === '' ? '' : ` on ${code(e.host)}`}${place === '' ? '' : `, ${code(place)}`}`,
+    `- When: ${clock(e.at_s, 1)} since the begin of the run (${e.entered})`,
+    `- Lost: ${duration(e.lost_us)}; ${duration(e.exclusive_us)} in the function itself, ${duration(e.inclusive_us)} with what it calls`,
+  ];
+  if (e.why) lines.push(`- Why: it ${prose(micro(e.why))}`);
+  if (model) {
+    lines.push(
+      `- Model: ${model.algorithm}, usual ${usualWords(model)}, ${count(model.samples)} samples, flagged ${flaggedWords(model)}${model.warming ? ', warming up' : ''}`,
+    );
+  }
+  if (roles.sentence) lines.push(`- ${sentence(prose(roles.sentence))}`);
+  if (apart) lines.push(`- ${prose(apart.sentence)}`);
+  const sent = e.arrows.filter((a) => a.kind !== 'launch');
+  if (sent.length > 0) {
+    const sum = sent.reduce((n, a) => n + (a.bytes ?? 0), 0);
+    lines.push(`- Messages around it: ${sent.length}, ${bytes(sum)}`);
+  }
+  lines.push(
+    `- Call path: ${e.call_path.map((f) => code(bare(f))).join(' > ')}`,
+    `- ${code(`chimbuko event RUN ${e.event_id}`)}`,
+    `- ${link}`,
+    '',
+  );
+  return lines.join('\n');
+}

@@ -1,0 +1,78 @@
+import type { Evidence } from '../../api/index.ts';
+import { clock, duration, shortName } from '../../format/index.ts';
+import type { Section } from '../../timeline/index.ts';
+
+/** Others whose records are read to show what they did at the same time. */
+export interface Companion {
+  event: string;
+  program: number;
+  /** What they have to do with the execution. */
+  role: 'culprit' | 'victim';
+}
+
+const mostVictims = 2;
+
+/** Who is shown beside an execution: the one that made it wait, or those that lost most because of it. */
+export function companionsOf(e: Evidence): Companion[] {
+  const { culprit, victims } = e.roles;
+  if (culprit) return [{ event: culprit.event_id, program: culprit.program, role: 'culprit' }];
+  return victims
+    .slice(0, mostVictims)
+    .map((v) => ({ event: v.event_id, program: v.program, role: 'victim' }));
+}
+
+/** How far apart executions may be to be drawn together, in microseconds. */
+const farthest = 60e6;
+
+/**
+ * The parts of the timeline: the execution, those that have to do with it at their
+ * times, and a normal one as if it had been entered at the same time.
+ */
+export function sectionsOf(
+  e: Evidence,
+  companions: readonly { role: Companion['role']; evidence: Evidence }[],
+): Section[] {
+  const list: Section[] = [
+    {
+      id: 'this',
+      heading: '',
+      lanes: e.lanes,
+      arrows: e.arrows,
+      counters: e.counters,
+      shift: 0,
+      program: e.program,
+      rank: e.rank,
+    },
+  ];
+  for (const { role, evidence: o } of companions) {
+    const shift = Math.round((o.at_s - e.at_s) * 1e6);
+    if (Math.abs(shift) > farthest || (o.rank === e.rank && o.program === e.program)) continue;
+    const words = role === 'culprit' ? 'who made it wait' : 'who waited because of it';
+    const host = o.host === '' ? '' : ` (${o.host})`;
+    list.push({
+      id: `${o.program}:${o.event_id}`,
+      heading: `${words}: ${shortName(o.function, 36)} on rank ${o.rank}${host}, ${duration(o.exclusive_us)}`,
+      lanes: o.lanes.slice(0, 1),
+      arrows: [],
+      counters: [],
+      shift,
+      program: o.program,
+      rank: o.rank,
+    });
+  }
+  if (e.twin) {
+    const t = e.twin;
+    const host = t.host === '' ? '' : ` (${t.host})`;
+    list.push({
+      id: 'twin',
+      heading: `same function, normal: ${duration(t.exclusive_us)} on rank ${t.rank}${host} at ${clock(t.at_s, 1)}`,
+      lanes: t.lanes,
+      arrows: t.arrows,
+      counters: [],
+      shift: 0,
+      program: e.program,
+      rank: t.rank,
+    });
+  }
+  return list;
+}

@@ -1,0 +1,226 @@
+import { useState, type ReactNode } from 'react';
+import { useLive, useRunQuery, type FunctionDetail, type FunctionPath } from '../../api/index.ts';
+import { groupWords, kindVar } from '../../colour/index.ts';
+import { bare, clock, count, duration, percent, plural, source } from '../../format/index.ts';
+import { algorithmWords, flaggedWords, Histogram, usualWords } from '../../histogram/index.ts';
+import { useHref } from '../../route/index.ts';
+import {
+  CallPath,
+  copyText,
+  Empty,
+  Failure,
+  Notice,
+  Sparkline,
+  useWidth,
+  Waiting,
+} from '../../ui/index.ts';
+import { whenKnown } from './columns.tsx';
+import { RankBars } from './RankBars.tsx';
+import { WorstEvents } from './WorstEvents.tsx';
+
+/** All that is known of one function, beside the table. */
+export function Detail({ id, onClose }: { id: string; onClose: () => void }) {
+  const asked = useRunQuery<FunctionDetail>(
+    `functions/${encodeURIComponent(id)}`,
+    {},
+    { every: 5000 },
+  );
+  const d = asked.data;
+  return (
+    <aside className="panel function-detail" aria-label="The chosen function">
+      <header className="panel-head">
+        <h2>Function</h2>
+        <span className="push" />
+        <button
+          type="button"
+          className="button quiet"
+          aria-label="Close the function"
+          onClick={onClose}
+        >
+          ×
+        </button>
+      </header>
+      {!d && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!d && !asked.problem && <Waiting label="loading the function" lines={8} />}
+      {d && <Inside detail={d} />}
+    </aside>
+  );
+}
+
+function Inside({ detail: d }: { detail: FunctionDetail }) {
+  const href = useHref();
+  const { overview } = useLive();
+  const [said, say] = useState('');
+  const live = overview?.live === true;
+  const place = source(d.function);
+  return (
+    <div className="function-body">
+      <div>
+        <p className="function-name name">{bare(d.function)}</p>
+        <p className="function-links">
+          {place !== '' && <span className="muted">{place}</span>}
+          <span className="muted">{groupWords[d.group]}</span>
+          {d.anomalies > 0 && (
+            <a href={href({ view: 'issues', query: { q: d.function } })}>its issues</a>
+          )}
+          <button
+            type="button"
+            className="link"
+            title={d.function}
+            onClick={() =>
+              void copyText(d.function).then((ok) => say(ok ? 'copied' : 'it could not be copied'))
+            }
+          >
+            copy the name
+          </button>
+          <span role="status" className="muted">
+            {said}
+          </span>
+        </p>
+      </div>
+      <Numbers detail={d} live={live} />
+      <ModelPart detail={d} live={live} />
+      <OverTime detail={d} />
+      <RankBars ranks={d.ranks} anomalies={d.anomalies} />
+      <Paths paths={d.paths} />
+      {d.anomalies > 0 && <WorstEvents name={d.function} program={d.program} />}
+    </div>
+  );
+}
+
+function Numbers({ detail: d, live }: { detail: FunctionDetail; live: boolean }) {
+  const when = whenKnown(live);
+  const shown: [string, string, string | undefined][] = [
+    ['lost', duration(d.lost_us), undefined],
+    ['anomalies', count(d.anomalies), percentOf(d.anomalous_calls_percent, 'of calls')],
+    ['calls', count(d.calls), undefined],
+    ['itself', duration(d.exclusive_us), undefined],
+    ['mean', duration(d.exclusive_mean_us), undefined],
+    ['longest', duration(d.exclusive_max_us), undefined],
+    ['in all', duration(d.inclusive_us), undefined],
+  ];
+  return (
+    <dl className="function-numbers">
+      {shown.map(([name, value, note]) => (
+        <div key={name} title={value === '–' ? when : undefined}>
+          <dt>{name}</dt>
+          <dd>
+            {value} {note !== undefined && <span className="muted">{note}</span>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function percentOf(p: number | undefined, of: string): string | undefined {
+  return p === undefined || p === 0 ? undefined : `${percent(p)} ${of}`;
+}
+
+export function Part(props: { title: string; note?: ReactNode; children: ReactNode }) {
+  return (
+    <section className="function-part">
+      <h3>
+        {props.title} <span className="muted">{props.note}</span>
+      </h3>
+      {props.children}
+    </section>
+  );
+}
+
+/** How long it usually takes. */
+function ModelPart({ detail: d, live }: { detail: FunctionDetail; live: boolean }) {
+  const { model } = d;
+  if (!model) {
+    return (
+      <Part title="How long it takes">
+        <Empty title="It has no model.">
+          <p>
+            {live
+              ? 'There is one as soon as some calls were judged and stored.'
+              : 'It was called too rarely, or is among the functions that are not judged.'}
+          </p>
+        </Empty>
+      </Part>
+    );
+  }
+  return (
+    <Part title="How long it takes" note={`${count(model.samples)} samples`}>
+      {model.warming && (
+        <Notice level="unknown">Warming up: too few samples for a sure judgement.</Notice>
+      )}
+      <Histogram model={model} height={170} />
+      <p className="function-model">
+        usual {usualWords(model)}; flagged {flaggedWords(model)}
+        {'; '}
+        <span title={algorithmWords[model.algorithm]}>{model.algorithm}</span>
+      </p>
+    </Part>
+  );
+}
+
+/** Lost time over the run. */
+function OverTime({ detail: d }: { detail: FunctionDetail }) {
+  const { strip } = d;
+  const [measure, width] = useWidth();
+  const first = strip.series[0];
+  if (!first) return null;
+  const columns = first.lost_us.map((_, i) =>
+    strip.series.reduce((n, s) => n + (s.lost_us[i] ?? 0), 0),
+  );
+  const span = strip.to_s - strip.from_s;
+  const most = Math.max(...columns);
+  const at = columns.indexOf(most);
+  const time = (i: number) => clock(strip.from_s + (i / columns.length) * span, span);
+  return (
+    <Part title="Lost over time" note={`most ${duration(most)} at ${time(at)}`}>
+      <div className="function-strip" ref={measure}>
+        <Sparkline
+          values={columns}
+          width={Math.max(width, 100)}
+          height={34}
+          colour={kindVar(first.kind)}
+          label={`Lost time from ${time(0)} to ${time(columns.length)}: most is ${duration(most)} at ${time(at)}`}
+        />
+        <div className="function-strip-axis" aria-hidden="true">
+          <span>{time(0)}</span>
+          <span>{time(columns.length)}</span>
+        </div>
+      </div>
+    </Part>
+  );
+}
+
+const fewPaths = 6;
+
+/** The ways that lead to it. */
+function Paths({ paths }: { paths: readonly FunctionPath[] }) {
+  const [all, setAll] = useState(false);
+  if (paths.length === 0) return null;
+  const most = Math.max(...paths.map((p) => p.lost_us), 1);
+  const shown = all ? paths : paths.slice(0, fewPaths);
+  return (
+    <Part title="Call paths that lead here" note={plural(paths.length, 'path')}>
+      <ul className="function-paths">
+        {shown.map((p, i) => (
+          <li key={i}>
+            <span className="amount" style={{ width: `${(p.lost_us / most) * 100}%` }} />
+            <span className="cut">
+              <CallPath path={p.call_path} parts={3} />
+            </span>
+            <span className="nowrap">
+              {p.anomalies === 0
+                ? 'nothing lost'
+                : `${duration(p.lost_us)}, ${plural(p.anomalies, 'anomaly', 'anomalies')}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {paths.length > fewPaths && (
+        <button type="button" className="button quiet" onClick={() => setAll(!all)}>
+          {all ? 'Show fewer' : `Show ${count(paths.length)}`}
+        </button>
+      )}
+    </Part>
+  );
+}

@@ -1,0 +1,285 @@
+import { useMemo, type ReactNode } from 'react';
+import { useLive, useRunQuery, type Flame, type FunctionRow } from '../../api/index.ts';
+import { groups, groupVar, groupWords } from '../../colour/index.ts';
+import {
+  cellsOf,
+  FlameGraph,
+  search,
+  share,
+  sums,
+  type Cell,
+  type Sum,
+} from '../../flame/index.ts';
+import { count, duration, percent, plural } from '../../format/index.ts';
+import { text, useHref, useParam, useRoute } from '../../route/index.ts';
+import {
+  Empty,
+  Failure,
+  FunctionName,
+  FunctionPlace,
+  Notice,
+  Table,
+  Waiting,
+  type Column,
+} from '../../ui/index.ts';
+
+const noText = text('');
+
+interface PanelProps {
+  metric: 'time' | 'lost';
+  choices: ReactNode;
+  /** Of the table, to find the details of a function. */
+  rows: readonly FunctionRow[];
+  onSelect: (id: string) => void;
+}
+
+/** A flame graph of time or of lost time, with a search and the same as a table. */
+export function FlamePanel(props: PanelProps) {
+  const { query } = useRoute();
+  const { overview } = useLive();
+  const href = useHref();
+  const [filter, setFilter] = useParam('q', noText);
+  const asked = useRunQuery<Flame>(
+    'flame',
+    { metric: props.metric, program: query.program },
+    { every: 10_000, keep: true },
+  );
+  const flame = asked.data;
+  const empty = flame && flame.root.total_us <= 0;
+  return (
+    <>
+      <div className="functions-tools">
+        {props.choices}
+        <input
+          className="field"
+          type="search"
+          placeholder="Highlight…"
+          aria-label="Highlight functions"
+          value={filter}
+          onChange={(e) => setFilter(e.target.value)}
+        />
+      </div>
+      {flame?.partial !== undefined && flame.partial !== '' && empty !== true && (
+        <Notice level="unknown">{flame.partial}</Notice>
+      )}
+      {!flame && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!flame && !asked.problem && <Waiting label="loading the flame graph" lines={8} />}
+      {empty === true &&
+        (props.metric === 'lost' ? (
+          <Empty title="No time was lost by anomalies." />
+        ) : (
+          <Empty
+            title={`The times of all calls are not stored ${overview?.live === true ? 'yet' : 'with this run'}.`}
+          >
+            {overview?.live === true && (
+              <p>
+                They are when the run ends.{' '}
+                <a href={href({ query: { mode: 'lost' } })}>Where time was lost</a> is known
+                already.
+              </p>
+            )}
+          </Empty>
+        ))}
+      {flame && empty !== true && <Graph {...props} flame={flame} filter={filter} />}
+    </>
+  );
+}
+
+function Graph(props: PanelProps & { flame: Flame; filter: string }) {
+  const { flame, metric, filter } = props;
+  const [at, setAt] = useParam('at', noText);
+  const [on, setOn] = useParam('on', noText);
+  const cells = useMemo(() => cellsOf(flame.root), [flame]);
+  const root = cells[0];
+  const byKey = useMemo(() => new Map(cells.map((c) => [c.key, c])), [cells]);
+  const focus = byKey.get(at) ?? root;
+  const chosen = byKey.get(on);
+  const found = useMemo(
+    () => (filter.trim() === '' ? undefined : search(cells, filter)),
+    [cells, filter],
+  );
+  if (!root || !focus) return null;
+  const lost = metric === 'lost';
+  const what = lost ? 'lost' : 'time';
+  const counts = lost ? 'anomalies' : 'calls';
+  return (
+    <div className="flame-body">
+      <div className="flame-line">
+        {focus.parent ? (
+          <Crumbs focus={focus} onFocus={(c) => setAt(c.parent ? c.key : '')} />
+        ) : (
+          <span className="muted">Click a function to let it fill the width.</span>
+        )}
+        <span className="push" />
+        {found && (
+          <span role="status">
+            {plural(found.found.size, 'place')} with “{filter}”: {duration(found.time)},{' '}
+            {share(found.time, root)}
+          </span>
+        )}
+        <Legend cells={cells} />
+      </div>
+      <FlameGraph
+        cells={cells}
+        focus={focus}
+        onFocus={(c) => setAt(c.parent ? c.key : '')}
+        chosen={chosen}
+        onChoose={(c) => setOn(c?.key ?? '')}
+        found={found?.found}
+        what={what}
+        counts={counts}
+        label={`Flame graph of ${lost ? 'lost time' : 'time'}, from the outermost function down. Arrows move, Enter lets a function fill the width, Escape goes back. The functions with most time are in a table below.`}
+      />
+      <Chosen cell={chosen ?? focus} root={root} lost={lost} {...props} />
+      <TopTable cells={cells} root={root} lost={lost} rows={props.rows} onSelect={props.onSelect} />
+    </div>
+  );
+}
+
+/** The callers of what fills the width, to go back to. */
+function Crumbs({ focus, onFocus }: { focus: Cell; onFocus: (cell: Cell) => void }) {
+  const way: Cell[] = [];
+  for (let c: Cell | undefined = focus; c; c = c.parent) way.unshift(c);
+  const shown = way.length > 5 ? [...way.slice(0, 1), ...way.slice(-3)] : way;
+  return (
+    <nav className="flame-crumbs" aria-label="What fills the width">
+      {shown.map((c, i) => (
+        <span key={c.key}>
+          {i > 0 && (
+            <span className="muted"> {i === 1 && shown.length < way.length ? '› … ›' : '›'} </span>
+          )}
+          {c === focus ? (
+            <strong>
+              <FunctionName name={c.node.function} most={32} />
+            </strong>
+          ) : (
+            <button type="button" className="link" onClick={() => onFocus(c)}>
+              <FunctionName name={c.node.function} most={24} />
+            </button>
+          )}
+        </span>
+      ))}
+    </nav>
+  );
+}
+
+function Legend({ cells }: { cells: readonly Cell[] }) {
+  const there = groups.filter((g) => cells.some((c) => c.parent && c.node.group === g));
+  return (
+    <ul className="flame-legend" aria-label="What colours mean">
+      {there.map((g) => (
+        <li key={g}>
+          <span className="dot" style={{ background: groupVar(g) }} /> {groupWords[g]}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The row of the table that a function of the tree is; the one that lost most where several programs have it. */
+export function rowOf(rows: readonly FunctionRow[], name: string): FunctionRow | undefined {
+  return rows.find((r) => r.function === name);
+}
+
+function Chosen(props: PanelProps & { cell: Cell; root: Cell; lost: boolean }) {
+  const { cell, root, lost } = props;
+  const { node } = cell;
+  const row = rowOf(props.rows, node.function);
+  return (
+    <div className="flame-chosen">
+      <strong>
+        <FunctionPlace name={node.function} most={70} />
+      </strong>
+      <span>
+        itself {duration(node.self_us)} <span className="muted">{share(node.self_us, root)}</span>
+      </span>
+      <span>
+        with what it calls {duration(node.total_us)}{' '}
+        <span className="muted">{share(node.total_us, root)}</span>
+      </span>
+      {node.calls > 0 && (
+        <span>
+          {lost ? plural(node.calls, 'anomaly', 'anomalies') : plural(node.calls, 'call')}
+        </span>
+      )}
+      <span className="push" />
+      {row && (
+        <button type="button" className="button" onClick={() => props.onSelect(row.id)}>
+          Details
+        </button>
+      )}
+    </div>
+  );
+}
+
+const mostTop = 20;
+
+/** The functions with most time of their own: the graph for those who cannot see it. */
+function TopTable(props: {
+  cells: readonly Cell[];
+  root: Cell;
+  lost: boolean;
+  rows: readonly FunctionRow[];
+  onSelect: (id: string) => void;
+}) {
+  const { cells, root, lost } = props;
+  const all = useMemo(() => sums(cells), [cells]);
+  const columns = useMemo((): Column<Sum>[] => {
+    const whole = Math.max(root.node.total_us, 1);
+    return [
+      {
+        id: 'function',
+        header: 'Function',
+        grow: true,
+        value: (s) => s.name,
+        cell: (s) => <FunctionName name={s.name} most={70} />,
+      },
+      {
+        id: 'self',
+        header: lost ? 'Lost, itself' : 'Itself',
+        align: 'right',
+        value: (s) => s.self,
+        cell: (s) => duration(s.self),
+      },
+      {
+        id: 'selfshare',
+        header: 'of all',
+        align: 'right',
+        value: (s) => (100 * s.self) / whole,
+        cell: (s) => percent((100 * s.self) / whole),
+      },
+      {
+        id: 'total',
+        header: 'With what it calls',
+        align: 'right',
+        value: (s) => s.total,
+        cell: (s) => duration(s.total),
+      },
+      {
+        id: 'calls',
+        header: lost ? 'Anomalies' : 'Calls',
+        align: 'right',
+        value: (s) => s.calls,
+        cell: (s) => count(s.calls),
+      },
+    ];
+  }, [lost, root]);
+  return (
+    <details className="flame-more">
+      <summary>The {Math.min(mostTop, all.length)} functions with most as a table</summary>
+      <div className="flame-table">
+        <Table<Sum>
+          name={lost ? 'flame-lost' : 'flame-time'}
+          label={lost ? 'Functions that lost most' : 'Functions with most time'}
+          columns={columns}
+          rows={all.slice(0, mostTop)}
+          rowKey={(s) => s.name}
+          onOpen={(s) => {
+            const row = rowOf(props.rows, s.name);
+            if (row) props.onSelect(row.id);
+          }}
+        />
+      </div>
+    </details>
+  );
+}

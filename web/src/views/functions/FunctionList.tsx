@@ -1,0 +1,59 @@
+import { useMemo, type ReactNode } from 'react';
+import type { FunctionRow, FunctionTable } from '../../api/index.ts';
+import { count } from '../../format/index.ts';
+import { text, useParam } from '../../route/index.ts';
+import { Empty, Table } from '../../ui/index.ts';
+import { functionColumns } from './columns.tsx';
+
+const byLost = text('-lost');
+const noText = text('');
+const rowKey = (r: FunctionRow) => r.id;
+
+/** All functions as a table; the chosen one is shown beside. */
+export function FunctionList(props: {
+  table: FunctionTable;
+  live: boolean;
+  programs: boolean;
+  choices: ReactNode;
+  selected: string;
+  onSelect: (id: string) => void;
+}) {
+  const { table, live, programs } = props;
+  const [sort, setSort] = useParam('sort', byLost);
+  const [filter, setFilter] = useParam('q', noText);
+  const columns = useMemo(() => functionColumns(live, programs), [live, programs]);
+  const missing = live && table.rows.some((r) => r.calls === undefined);
+  return (
+    <Table<FunctionRow>
+      name="functions"
+      label="Functions"
+      main
+      columns={columns}
+      rows={table.rows}
+      rowKey={rowKey}
+      sort={sort}
+      onSort={setSort}
+      filter={filter}
+      onFilter={setFilter}
+      selected={props.selected}
+      onSelect={(r) => props.onSelect(r.id)}
+      tools={props.choices}
+      empty={
+        <Empty title="No function is known yet.">
+          <p>They are listed as soon as the first calls are judged.</p>
+        </Empty>
+      }
+      footer={
+        <>
+          {table.total > table.rows.length && (
+            <span>
+              showing {count(table.rows.length)} of {count(table.total)}, those that lost most;
+              search with / to find others
+            </span>
+          )}
+          {missing && <span>times and calls of all calls are stored when the run ends</span>}
+        </>
+      }
+    />
+  );
+}

@@ -1,0 +1,70 @@
+import { useMemo } from 'react';
+import type { Issue, Plot, PlotPoint } from '../../api/index.ts';
+import { duration } from '../../format/index.ts';
+import { eventPath, go, useHref } from '../../route/index.ts';
+import { Table, When, type Column } from '../../ui/index.ts';
+
+/** The anomalies of an issue, those that lost most first; each leads to its evidence. */
+export function EventList({ plot, issue }: { plot: Plot; issue: Issue }) {
+  const rows = useMemo(
+    () => plot.points.filter((p) => p.anomaly).sort((a, b) => b.lost_us - a.lost_us),
+    [plot],
+  );
+  const columns = useMemo(() => eventColumns(issue.program), [issue.program]);
+  return (
+    <Table<PlotPoint>
+      name="issue-events"
+      label={`Anomalies of issue ${issue.issue}`}
+      columns={columns}
+      rows={rows}
+      rowKey={(p) => p.event_id}
+      onOpen={(p) => go({ event: eventPath(issue.program, p.event_id) })}
+      empty="The executions are not stored yet."
+    />
+  );
+}
+
+function EventLink(props: { program: number; event: string }) {
+  const href = useHref();
+  return (
+    <a href={href({ event: eventPath(props.program, props.event) })} tabIndex={-1}>
+      {props.event}
+    </a>
+  );
+}
+
+function eventColumns(program: number): Column<PlotPoint>[] {
+  return [
+    {
+      id: 'event',
+      header: 'Event',
+      value: (p) => p.event_id,
+      cell: (p) => <EventLink program={program} event={p.event_id} />,
+    },
+    {
+      id: 'at',
+      header: 'At',
+      align: 'right',
+      value: (p) => p.at_s,
+      cell: (p) => <When s={p.at_s} />,
+    },
+    { id: 'rank', header: 'Rank', align: 'right', value: (p) => p.rank },
+    { id: 'host', header: 'Host', value: (p) => p.host },
+    {
+      id: 'took',
+      header: 'Took',
+      title: 'Time in the function itself, without those that it called',
+      align: 'right',
+      value: (p) => p.exclusive_us,
+      cell: (p) => duration(p.exclusive_us),
+    },
+    {
+      id: 'lost',
+      header: 'Lost',
+      align: 'right',
+      value: (p) => p.lost_us,
+      cell: (p) => duration(p.lost_us),
+    },
+    { id: 'status', header: 'Status', hidden: true, value: (p) => p.status },
+  ];
+}

@@ -1,0 +1,149 @@
+import { useState, type SubmitEvent } from 'react';
+import { asProblem, putJSON, runPath, useLive, type Issue, type Label } from '../../api/index.ts';
+import { Drawer, sentence } from '../../ui/index.ts';
+
+type State = 'open' | 'muted' | 'expected';
+
+const titles: Readonly<Record<State, string>> = {
+  muted: 'Mute this issue',
+  expected: 'Mark this issue as expected',
+  open: 'Note on this issue',
+};
+
+const explanations: Readonly<Record<State, string>> = {
+  muted: 'It is no longer listed or counted in the verdict. Say why, for those who come after you.',
+  expected: 'It is known and will stay: it is no longer listed or counted in the verdict.',
+  open: 'The note is kept with the issue.',
+};
+
+/** What a person can say of an issue: mute, expected, a note. */
+export function LabelForm(props: { issue: Issue; writable: boolean; onChanged: () => void }) {
+  const [form, setForm] = useState<State>();
+  const now = props.issue.label?.state ?? 'open';
+  const why = props.writable
+    ? undefined
+    : 'The server only reads. Start it without --read-only to label issues';
+  return (
+    <>
+      {now === 'open' ? (
+        <>
+          <button
+            type="button"
+            className="button"
+            disabled={!props.writable}
+            title={why}
+            onClick={() => setForm('muted')}
+          >
+            Mute…
+          </button>
+          <button
+            type="button"
+            className="button"
+            disabled={!props.writable}
+            title={why}
+            onClick={() => setForm('expected')}
+          >
+            Expected…
+          </button>
+        </>
+      ) : (
+        <SetLabel issue={props.issue} writable={props.writable} onChanged={props.onChanged} />
+      )}
+      <button
+        type="button"
+        className="button"
+        disabled={!props.writable}
+        title={why ?? props.issue.label?.note}
+        onClick={() => setForm(now as State)}
+      >
+        {props.issue.label?.note ? 'Note ✎' : 'Note…'}
+      </button>
+      {form && (
+        <LabelDrawer
+          issue={props.issue}
+          state={form}
+          onClose={() => setForm(undefined)}
+          onChanged={() => {
+            setForm(undefined);
+            props.onChanged();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Lists a muted or expected issue again. */
+function SetLabel(props: { issue: Issue; writable: boolean; onChanged: () => void }) {
+  const { run } = useLive();
+  const [problem, setProblem] = useState('');
+  const open = () => {
+    const body = { state: 'open', note: props.issue.label?.note ?? '' };
+    putJSON<Label>(labelPath(run, props.issue.key), body).then(props.onChanged, (err: unknown) =>
+      setProblem(asProblem(err).message),
+    );
+  };
+  return (
+    <>
+      <button type="button" className="button" disabled={!props.writable} onClick={open}>
+        {props.issue.label?.state === 'muted' ? 'Unmute' : 'Not expected'}
+      </button>
+      {problem !== '' && <span role="alert">{sentence(problem)}</span>}
+    </>
+  );
+}
+
+function labelPath(run: string, key: string): string {
+  return runPath(run, `labels/${encodeURIComponent(key)}`);
+}
+
+/** Asks for the words of a label. */
+function LabelDrawer(props: {
+  issue: Issue;
+  state: State;
+  onClose: () => void;
+  onChanged: () => void;
+}) {
+  const { run } = useLive();
+  const [note, setNote] = useState(props.issue.label?.note ?? '');
+  const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    putJSON<Label>(labelPath(run, props.issue.key), { state: props.state, note: note.trim() }).then(
+      props.onChanged,
+      (err: unknown) => {
+        const p = asProblem(err);
+        setProblem(
+          [p.message, p.hint]
+            .filter((t) => t !== '')
+            .map(sentence)
+            .join(' '),
+        );
+        setBusy(false);
+      },
+    );
+  };
+  return (
+    <Drawer title={titles[props.state]} onClose={props.onClose} middle>
+      <form className="label-form" onSubmit={submit}>
+        <p>{explanations[props.state]}</p>
+        <label>
+          {props.state === 'open' ? 'Note' : 'Reason'}
+          <textarea
+            rows={3}
+            maxLength={2000}
+            required={props.state === 'muted'}
+            value={note}
+            onChange={(e) => setNote(e.target.value)}
+          />
+        </label>
+        {problem !== '' && <p role="alert">{problem}</p>}
+        <button type="submit" className="button primary" disabled={busy}>
+          {props.state === 'open' ? 'Save' : props.state === 'muted' ? 'Mute' : 'Mark as expected'}
+        </button>
+      </form>
+    </Drawer>
+  );
+}

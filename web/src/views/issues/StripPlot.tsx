@@ -1,0 +1,60 @@
+import { useCallback, useMemo } from 'react';
+import { useLive, type Issue, type Plot } from '../../api/index.ts';
+import { count, duration } from '../../format/index.ts';
+import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
+import { Chart, type ChartColours } from '../../ui/index.ts';
+import { bestBy, pointOf, stripOption } from './stripOption.ts';
+
+const chosenBy = choice('', 'kind', 'host', 'rank');
+
+/** Durations over time: typical executions grey, anomalies coloured, what is typical as a band. */
+export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
+  const { overview } = useLive();
+  const { t0, t1 } = useSpan();
+  const [chosen, choose] = useParam('by', chosenBy);
+  const by = chosen === '' ? bestBy(plot.points) : chosen;
+  const last = useMemo(() => plot.points.reduce((m, p) => Math.max(m, p.at_s), 0), [plot]);
+  const from = t0 ?? 0;
+  const to = Math.max(t1 ?? Math.max(overview?.length_s ?? 0, last), from + 1e-3);
+  const option = useCallback(
+    (c: ChartColours) => stripOption(plot, issue, by, { from, to }, c),
+    [plot, issue, by, from, to],
+  );
+  const anomalies = plot.points.filter((p) => p.anomaly).length;
+  const { low, high } = plot.typical_us ?? {};
+  const words =
+    `${count(anomalies)} anomalies and ${count(plot.points.length - anomalies)} typical executions over time` +
+    (low !== undefined && high !== undefined
+      ? `; typical is ${duration(low)} to ${duration(high)}`
+      : '') +
+    '. The list beside has each anomaly.';
+  return (
+    <>
+      <div className="plot-head">
+        <span className="muted">
+          Duration over time
+          {low !== undefined && high !== undefined
+            ? `, typical ${duration(low)} – ${duration(high)}`
+            : ''}
+        </span>
+        <span className="push" />
+        <div className="segmented" role="group" aria-label="Colour of anomalies">
+          {(['kind', 'host', 'rank'] as const).map((b) => (
+            <button key={b} type="button" aria-pressed={by === b} onClick={() => choose(b)}>
+              {b}
+            </button>
+          ))}
+        </div>
+      </div>
+      <Chart
+        label={words}
+        option={option}
+        height="fill"
+        onClick={(click) => {
+          const p = pointOf(plot, click.data);
+          if (p) go({ event: eventPath(issue.program, p.event_id) });
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,259 @@
+import { screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { describe, expect, test, vi } from 'vitest';
+import { issue, issueList, plot } from '../../test/fixtures/issues.ts';
+import { overview } from '../../test/fixtures/run.ts';
+import { renderIn, serve, type Reply } from '../../test/render.tsx';
+import IssuesView from './IssuesView.tsx';
+import { issueMarkdown } from './markdown.ts';
+import { fold, narrow, within as inTime, type Narrowing } from './select.ts';
+import { bestBy, colourGroups, stripOption } from './stripOption.ts';
+
+vi.mock('../../ui/chart/echarts.ts', () => ({
+  makeChart: () => ({ on: vi.fn(), resize: vi.fn(), setOption: vi.fn(), dispose: vi.fn() }),
+}));
+
+const saved: Reply = { body: { key: 'aaaa1111', state: 'muted', note: 'known', at: '' } };
+
+function show(list = issueList(8), hash = '', label: Reply = saved) {
+  location.hash = hash;
+  const requests = serve({
+    issues: { body: list },
+    'issues/aaaa1111/plot': { body: plot() },
+    labels: label,
+  });
+  const refresh = vi.fn();
+  renderIn({ overview: overview(8), refresh }, <IssuesView />);
+  return { requests, refresh };
+}
+
+const functions = () =>
+  within(screen.getByRole('treegrid'))
+    .getAllByRole('row')
+    .slice(1)
+    .map((r) => within(r).getAllByRole('cell')[4]?.textContent);
+
+describe('the list of issues', () => {
+  test('folds those that waited under what made them wait', async () => {
+    show();
+    await screen.findByRole('treegrid');
+    expect(functions()).toEqual([
+      'pack_halo()',
+      expect.stringContaining('gemm_kernel'),
+      'write_block(_IO_FILE*, int)',
+    ]);
+    await userEvent.click(screen.getByRole('button', { name: 'unfold' }));
+    expect(functions()[1]).toBe('MPI_Allreduce()');
+  });
+
+  test('hides what is muted, says how many, and shows it when asked', async () => {
+    show();
+    await userEvent.click(await screen.findByRole('button', { name: 'Show 1 muted' }));
+    expect(functions()).toContain('local_residual()');
+    expect(location.hash).toBe('#/overview?muted=1');
+  });
+
+  test('is narrowed by kind, and the address says so', async () => {
+    show();
+    await userEvent.click(await screen.findByRole('button', { name: /^gpu/ }));
+    expect(functions()).toEqual([expect.stringContaining('gemm_kernel')]);
+    expect(location.hash).toContain('kind=gpu');
+  });
+
+  test('is narrowed by rank and host of the address', async () => {
+    show(issueList(1000), '#/issues?rank=999');
+    await screen.findByRole('treegrid');
+    expect(functions().length).toBe(2);
+  });
+
+  test('says when nothing is within what is chosen, and how to see all', async () => {
+    show(issueList(8), '#/issues?host=nowhere');
+    await userEvent.click(await screen.findByRole('button', { name: 'Show all' }));
+    expect(functions()).toHaveLength(3);
+  });
+
+  test('says with confidence that there are none', async () => {
+    show({ rows: [], total: 0, writable: true, stored: true });
+    expect(await screen.findByText(/^0 issues in 41/)).toBeTruthy();
+  });
+
+  test('says when it shows only the worst', async () => {
+    show({ ...issueList(8), total: 12_000 });
+    expect(await screen.findByText(/showing 5 of 12.000, the worst/)).toBeTruthy();
+  });
+
+  test('tells why it could not be had', async () => {
+    serve({
+      issues: {
+        status: 503,
+        body: { error: 'this process has no store', hint: 'ask again later' },
+      },
+    });
+    renderIn({ overview: overview(8) }, <IssuesView />);
+    expect((await screen.findByRole('alert')).textContent).toContain('This process has no store.');
+  });
+});
+
+describe('an issue', () => {
+  test('is told in a sentence, with what it did to others', async () => {
+    show(issueList(8), '#/issues?sel=aaaa1111');
+    const section = await screen.findByRole('region', { name: 'Issue 1' });
+    expect(section.textContent).toContain('pack_halo() is slow on ranks 0-3 of nid00123');
+    expect(
+      within(section)
+        .getByRole('link', { name: /issue 2/ })
+        .getAttribute('href'),
+    ).toContain('sel=bbbb2222');
+    expect(
+      within(section)
+        .getByRole('link', { name: /Evidence/ })
+        .getAttribute('href'),
+    ).toBe('#/e/0:1:27:7044');
+  });
+
+  test('has a plot that is told in words, and a list of events that lead to their evidence', async () => {
+    show(issueList(8), '#/issues?sel=aaaa1111');
+    const chart = await screen.findByRole('img', { name: /100 anomalies and 300 typical/ });
+    expect(chart.getAttribute('aria-label')).toContain('typical is 380 µs to 520 µs');
+    const events = screen.getByRole('grid', { name: 'Anomalies of issue 1' });
+    expect(within(events).getAllByRole('link')[0]?.getAttribute('href')).toMatch(
+      /^#\/e\/0:\d:\d+:\d+$/,
+    );
+  });
+
+  test('is muted with a reason', async () => {
+    const { requests, refresh } = show(issueList(8), '#/issues?sel=aaaa1111');
+    await userEvent.click(await screen.findByRole('button', { name: 'Mute…' }));
+    await userEvent.type(screen.getByRole('textbox', { name: 'Reason' }), 'known');
+    await userEvent.click(screen.getByRole('button', { name: 'Mute' }));
+    await waitFor(() => expect(refresh).toHaveBeenCalled());
+    expect(requests.find((r) => r.method === 'PUT')).toEqual({
+      method: 'PUT',
+      path: 'api/v1/runs/r/labels/aaaa1111',
+      body: { state: 'muted', note: 'known' },
+    });
+  });
+
+  test('that cannot be labelled says why', async () => {
+    show({ ...issueList(8), writable: false }, '#/issues?sel=aaaa1111');
+    const mute = await screen.findByRole('button', { name: 'Mute…' });
+    expect(mute).toHaveProperty('disabled', true);
+    expect(mute.getAttribute('title')).toContain('only reads');
+  });
+
+  test('that the server does not let be muted says what it said', async () => {
+    const refused = {
+      status: 403,
+      body: { error: 'labels are read-only', hint: 'start without --read-only' },
+    };
+    show(issueList(8), '#/issues?sel=aaaa1111', refused);
+    await userEvent.click(await screen.findByRole('button', { name: 'Expected…' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Mark as expected' }));
+    expect((await screen.findByRole('alert')).textContent).toBe(
+      'Labels are read-only. Start without --read-only.',
+    );
+  });
+
+  test('as Markdown cannot break out of it', () => {
+    const text = issueMarkdown(
+      issue({ function: 'a`b` <script>', sentence: '<script>x</script>' }),
+      'r',
+      'http://x/',
+    );
+    expect(text).toContain('``a`b` <script>``');
+    expect(text).toContain('\\<script\\>x\\</script\\>.');
+  });
+});
+
+describe('narrowing', () => {
+  const all: Narrowing = {
+    kinds: [],
+    host: '',
+    rank: '',
+    program: '',
+    t0: undefined,
+    t1: undefined,
+    muted: true,
+  };
+
+  test('by time looks at the parts of the run that have anomalies', () => {
+    const i = issue({
+      first_s: 0,
+      last_s: 2000,
+      over_time: [5, ...new Array<number>(18).fill(0), 5],
+    });
+    expect(inTime(i, 900, 1000, 2000)).toBe(false);
+    expect(inTime(i, 1950, 2000, 2000)).toBe(true);
+    expect(inTime(i, undefined, undefined, 2000)).toBe(true);
+  });
+
+  test('keeps issues whose ranks are more than were told', () => {
+    const i = issue({ ranks: [0, 1], rank_count: 5000 });
+    expect(narrow([i], { ...all, rank: '4711' }, 2000)).toEqual([i]);
+  });
+
+  test('mutes the waits together with what caused them', () => {
+    const rows = issueList(8).rows.map((i) =>
+      i.issue === 1 ? { ...i, label: { key: i.key, state: 'expected', note: '', at: '' } } : i,
+    );
+    expect(narrow(rows, { ...all, muted: false }, 2000).map((i) => i.issue)).toEqual([3, 4]);
+  });
+
+  test('leaves victims alone whose culprit is not listed', () => {
+    const list = issueList(8).rows;
+    expect(fold(list.filter((i) => i.issue !== 1)).top.map((i) => i.issue)).toContain(2);
+    expect(
+      fold(list)
+        .victims.get(1)
+        ?.map((i) => i.issue),
+    ).toEqual([2]);
+  });
+});
+
+describe('the strip plot', () => {
+  const colours = {
+    theme: 'dark',
+    ink: '',
+    ink2: '',
+    ink3: '',
+    line: '',
+    panel: '',
+    raised: '',
+    accent: '',
+    typical: '',
+    typicalBand: '',
+    threshold: '',
+    selection: '',
+  } as const;
+
+  test('colours by what tells most', () => {
+    expect(bestBy(plot().points)).toBe('rank');
+    const many = plot().points.map((p, i) => ({ ...p, rank: i, host: `h${i}` }));
+    expect(bestBy(many)).toBe('kind');
+    expect(colourGroups(many, 'rank', 'slow')).toHaveLength(8);
+    expect(colourGroups(many, 'rank', 'slow').at(-1)?.[0]).toBe('others');
+  });
+
+  test('shows a tooltip that is text, whatever the host is called', () => {
+    const evil = plot();
+    evil.points = [
+      { ...(evil.points[0] ?? plot().points[0]), host: '<b>x</b>' } as (typeof evil.points)[0],
+    ];
+    const option = stripOption(evil, issue({}), 'kind', { from: 0, to: 10 }, colours) as {
+      tooltip: { formatter: (p: unknown) => HTMLElement };
+    };
+    const tip = option.tooltip.formatter({ data: [0, 1, 0] });
+    expect(tip.querySelector('b')).toBeNull();
+    expect(tip.textContent).toContain('<b>x</b>');
+  });
+
+  test('can show executions that took no time at all', () => {
+    const zero = plot();
+    zero.points = zero.points.map((p) => ({ ...p, exclusive_us: 0 }));
+    const option = stripOption(zero, issue({}), 'kind', { from: 0, to: 10 }, colours) as {
+      yAxis: { min: number; max: number };
+    };
+    expect(option.yAxis.min).toBeGreaterThan(0);
+    expect(option.yAxis.max).toBeGreaterThan(option.yAxis.min);
+  });
+});

@@ -1,0 +1,94 @@
+import type { Issue } from '../../api/index.ts';
+import { hasRank } from '../../format/index.ts';
+
+// Which issues are listed, and how: pure.
+
+/** What the address narrows the list to. */
+export interface Narrowing {
+  kinds: readonly string[];
+  host: string;
+  rank: string;
+  program: string;
+  t0: number | undefined;
+  t1: number | undefined;
+  /** Also those that are muted or expected. */
+  muted: boolean;
+}
+
+/** Whether a person said that an issue need not be looked at. */
+export function isMuted(i: Issue): boolean {
+  return i.label?.state === 'muted' || i.label?.state === 'expected';
+}
+
+/** What an issue cost: itself, and the waits because of it. */
+export function cost(i: Issue): number {
+  return i.lost_us + (i.waits_lost_us ?? 0);
+}
+
+/** Whether an issue has anomalies between two times, as far as its parts of the run, which has this length, tell. */
+export function within(
+  i: Issue,
+  t0: number | undefined,
+  t1: number | undefined,
+  length: number,
+): boolean {
+  if (t0 === undefined && t1 === undefined) return true;
+  const [from, to] = [t0 ?? 0, t1 ?? Infinity];
+  if (i.first_s > to || i.last_s < from) return false;
+  const parts = i.over_time.length;
+  if (parts === 0 || !(length > 0) || !i.over_time.some((n) => n > 0)) return true;
+  const part = length / parts;
+  // Executions are counted where they begin and may last into the next part.
+  return i.over_time.some((n, k) => n > 0 && (k - 0.5) * part <= to && (k + 1.5) * part >= from);
+}
+
+function hasAnyRank(i: Issue, text: string): boolean {
+  if (text === '') return true;
+  return i.rank_count > i.ranks.length || i.ranks.some((r) => hasRank(text, r));
+}
+
+function hasHost(i: Issue, host: string): boolean {
+  return host === '' || i.host_count > i.hosts.length || i.hosts.includes(host);
+}
+
+/** The issues that the address wants, in the order in which they came. Waits because of a muted one are muted with it. */
+export function narrow(all: readonly Issue[], n: Narrowing, length: number): Issue[] {
+  const quiet = new Set(all.filter(isMuted).map((i) => i.issue));
+  return all.filter(
+    (i) =>
+      (n.muted || (!isMuted(i) && !quiet.has(i.cause ?? 0))) &&
+      (n.kinds.length === 0 || n.kinds.includes(i.kind)) &&
+      (n.program === '' || String(i.program) === n.program) &&
+      hasHost(i, n.host) &&
+      hasAnyRank(i, n.rank) &&
+      within(i, n.t0, n.t1, length),
+  );
+}
+
+/** Issues with those folded under them that waited because of them. Victims of what is not listed stand alone. */
+export interface Folded {
+  top: Issue[];
+  victims: ReadonlyMap<number, Issue[]>;
+}
+
+/** Folds victims under their culprits. */
+export function fold(list: readonly Issue[]): Folded {
+  const there = new Set(list.map((i) => i.issue));
+  const victims = new Map<number, Issue[]>();
+  const top: Issue[] = [];
+  for (const i of list) {
+    if (i.cause === undefined || i.cause === 0 || i.cause === i.issue || !there.has(i.cause)) {
+      top.push(i);
+      continue;
+    }
+    victims.set(i.cause, [...(victims.get(i.cause) ?? []), i]);
+  }
+  return { top, victims };
+}
+
+/** How many there are of each kind, most first. */
+export function kindCounts(all: readonly Issue[]): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const i of all) counts.set(i.kind, (counts.get(i.kind) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+}

@@ -1,0 +1,231 @@
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react';
+import { useLive, type Heatmap } from '../../api/index.ts';
+import { ramp, token } from '../../colour/index.ts';
+import { clock, count, duration, plural } from '../../format/index.ts';
+import { go } from '../../route/index.ts';
+import { useTheme } from '../../theme/index.ts';
+import { Float, TimeAxis } from '../../ui/index.ts';
+import { hostGroups, labelled, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
+
+interface Cell {
+  row: number;
+  column: number;
+}
+
+const height = 360; // of all rows together, about
+
+/** Looks up values of cells. */
+function useValues(map: Heatmap): Map<number, number> {
+  return useMemo(() => new Map(map.cells.map((c) => [c.r * map.columns + c.c, c.v])), [map]);
+}
+
+/**
+ * The picture of a heatmap: one pixel of a canvas for each cell, made larger by the
+ * browser, so that new data cost one small image. Clicking a cell shows its issues,
+ * dragging chooses a time, arrows move a cursor.
+ */
+export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const theme = useTheme();
+  const { overview } = useLive();
+  const [cursor, setCursor] = useState<Cell & { x: number; y: number; width: number }>();
+  const [drag, setDrag] = useState<{ from: number; to: number }>();
+  const values = useValues(map);
+  const perRow = rowHeight(map.rows.length, height);
+  const total = perRow * map.rows.length;
+  const programs = (overview?.programs.length ?? 0) > 1;
+  const span = map.to_s - map.from_s;
+  useEffect(() => {
+    const element = canvas.current;
+    const paper = element?.getContext('2d');
+    if (!element || !paper || map.columns < 1) return;
+    element.width = map.columns;
+    element.height = map.rows.length;
+    const data = pixels(map, ramp(theme), rgb(token('empty-cell')), rgb(token('silent-cell')));
+    paper.putImageData(new ImageData(data, map.columns, map.rows.length), 0, 0);
+  }, [map, theme]);
+
+  const cellAt = (event: PointerEvent) => {
+    const r = box.current?.getBoundingClientRect();
+    if (!r || r.width === 0) return undefined;
+    const clamp = (n: number, most: number) => Math.min(most, Math.max(0, n));
+    const x = clamp(event.clientX - r.left, r.width - 1);
+    const y = clamp(event.clientY - r.top, total - 1);
+    return {
+      row: Math.floor(y / perRow),
+      column: Math.floor((x / r.width) * map.columns),
+      x,
+      y,
+      width: r.width,
+    };
+  };
+  const time = (column: number) => map.from_s + (column / map.columns) * span;
+  const tidy = (s: number) => Number(s.toFixed(span < 20 ? 3 : span < 600 ? 1 : 0));
+  const openCell = (cell: Cell) => {
+    const row = map.rows[cell.row];
+    if (!row) return;
+    // A cell without anomalies leads to all of its rank: a list of nothing helps nobody.
+    const some = values.has(cell.row * map.columns + cell.column);
+    const when = some ? { t0: tidy(time(cell.column)), t1: tidy(time(cell.column + 1)) } : {};
+    const which = programs ? { program: row.program } : {};
+    go({ view: 'issues', query: { rank: rowRanks(row), ...when, ...which } });
+  };
+  const up = (event: PointerEvent) => {
+    if (!drag) return;
+    setDrag(undefined);
+    const [a, b] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+    const cell = cellAt(event);
+    if (b - a >= 2) go({ query: { t0: tidy(time(a)), t1: tidy(time(b + 1)) } });
+    else if (cell) openCell(cell);
+  };
+  const keys = (event: KeyboardEvent) => {
+    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[
+      event.key
+    ];
+    const at = cursor ?? { row: 0, column: -1 };
+    if (event.key === 'Enter' && cursor) openCell(cursor);
+    else if (event.key === 'Escape' && cursor) setCursor(undefined);
+    else if (move) {
+      const width = box.current?.clientWidth ?? 0;
+      const row = Math.min(map.rows.length - 1, Math.max(0, at.row + (move[0] ?? 0)));
+      const column = Math.min(map.columns - 1, Math.max(0, at.column + (move[1] ?? 0)));
+      setCursor({
+        row,
+        column,
+        x: ((column + 0.5) / map.columns) * width,
+        y: (row + 0.5) * perRow,
+        width,
+      });
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const row = cursor ? map.rows[cursor.row] : undefined;
+  const value = cursor ? (values.get(cursor.row * map.columns + cursor.column) ?? 0) : 0;
+  const words =
+    cursor && row
+      ? {
+          heading: `${rowName(row, programs)}${row.host === '' ? '' : ` · ${row.host}`}`,
+          lines: [
+            [
+              map.metric === 'lost' ? 'lost here' : 'anomalies here',
+              map.metric === 'lost' ? duration(value) : count(value),
+            ],
+            [
+              'time',
+              `${clock(time(cursor.column), span)} to ${clock(time(cursor.column + 1), span)}`,
+            ],
+            [
+              'row in all',
+              `${duration(row.lost_us)}, ${plural(row.anomalies, 'anomaly', 'anomalies')}`,
+            ],
+            ...(row.silent === true ? [['state', 'it does not report'] as const] : []),
+          ] as const,
+        }
+      : undefined;
+  return (
+    <div className="heat-grid">
+      <HostLabels map={map} perRow={perRow} programs={programs} />
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
+      <div
+        ref={box}
+        className={`heat-box ${warming ? 'warming' : ''}`}
+        style={{ height: total }}
+        role="application"
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+        tabIndex={0}
+        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell. The rows that lost most are listed below.`}
+        onPointerDown={(event) => {
+          const cell = cellAt(event);
+          if (!cell || event.button !== 0) return;
+          event.currentTarget.setPointerCapture(event.pointerId);
+          setDrag({ from: cell.column, to: cell.column });
+        }}
+        onPointerMove={(event) => {
+          const cell = cellAt(event);
+          setCursor(cell);
+          if (drag && cell) setDrag({ from: drag.from, to: cell.column });
+        }}
+        onPointerLeave={() => setCursor(undefined)}
+        onPointerUp={up}
+        onPointerCancel={() => setDrag(undefined)}
+        onKeyDown={keys}
+        onBlur={() => setCursor(undefined)}
+      >
+        <canvas ref={canvas} style={{ height: total }} />
+        {cursor && (
+          <>
+            <span
+              className="heat-row"
+              style={{ top: cursor.row * perRow, height: Math.max(perRow, 2) }}
+            />
+            <span className="heat-column" style={{ left: cursor.x }} />
+          </>
+        )}
+        {drag && Math.abs(drag.to - drag.from) >= 2 && (
+          <span
+            className="heat-drag"
+            style={{
+              left: `${(Math.min(drag.from, drag.to) / map.columns) * 100}%`,
+              right: `${100 - ((Math.max(drag.from, drag.to) + 1) / map.columns) * 100}%`,
+            }}
+          />
+        )}
+        {cursor && words && <Float x={cursor.x} y={cursor.y} width={cursor.width} {...words} />}
+        <span className="visually-hidden" aria-live="polite">
+          {words ? [words.heading, ...words.lines.map((l) => l.join(' '))].join(', ') : ''}
+        </span>
+      </div>
+      <TimeAxis from={map.from_s} to={map.to_s} />
+    </div>
+  );
+}
+
+/** The hosts beside the rows, and the ranks where there is room. They narrow what is shown. */
+function HostLabels(props: { map: Heatmap; perRow: number; programs: boolean }) {
+  const { map, perRow, programs } = props;
+  const groups = useMemo(() => hostGroups(map.rows), [map.rows]);
+  const withRanks = perRow >= 13;
+  return (
+    <div className="heat-labels" style={{ height: perRow * map.rows.length }}>
+      {labelled(groups, perRow).map((g) => (
+        <button
+          type="button"
+          key={g.from}
+          className="heat-host"
+          style={{ top: g.from * perRow }}
+          title={`${g.host}: show only this host`}
+          onClick={() => go({ query: { host: g.host } })}
+        >
+          {g.host === '' ? '–' : g.host}
+        </button>
+      ))}
+      {groups.map((g) => (
+        <span
+          key={g.from}
+          className="heat-bracket"
+          aria-hidden="true"
+          style={{ top: g.from * perRow, height: Math.max(1, (g.to - g.from) * perRow - 1) }}
+        />
+      ))}
+      {withRanks &&
+        map.rows.map((r, i) => (
+          <button
+            type="button"
+            key={i}
+            className="heat-rank"
+            style={{ top: i * perRow, height: perRow }}
+            title={`show the issues of ${rowName(r, programs)}`}
+            onClick={() => {
+              const which = programs ? { program: r.program } : {};
+              go({ view: 'issues', query: { rank: rowRanks(r), ...which } });
+            }}
+          >
+            {rowRanks(r)}
+          </button>
+        ))}
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
+import { count, duration } from '../../format/index.ts';
+import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
+import { Empty, Failure, Waiting } from '../../ui/index.ts';
+import { rowName, rowRanks } from './heat.ts';
+import { HeatCanvas } from './HeatCanvas.tsx';
+import { Scale } from './Scale.tsx';
+
+const metric = choice('lost', 'anomalies');
+
+/** Ranks × time: where and when time was lost. */
+export function HeatmapPanel(props: { warming: boolean }) {
+  const { query } = useRoute();
+  const { t0, t1 } = useSpan();
+  const [shown, show] = useParam('metric', metric);
+  const asked = useRunQuery<Heatmap>(
+    'heatmap',
+    {
+      from: t0,
+      to: t1,
+      columns: 240,
+      rows: 300,
+      metric: shown,
+      program: query.program,
+      host: query.host,
+    },
+    { every: 2000, keep: true },
+  );
+  const map = asked.data;
+  return (
+    <section className="panel heat" aria-labelledby="heat-title">
+      <header className="panel-head">
+        <h2 id="heat-title">{shown === 'lost' ? 'Lost time' : 'Anomalies'} by rank over time</h2>
+        <span className="push" />
+        {map && <Scale map={map} />}
+        <div className="segmented" role="group" aria-label="What the colour shows">
+          <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
+            lost time
+          </button>
+          <button
+            type="button"
+            aria-pressed={shown === 'anomalies'}
+            onClick={() => show('anomalies')}
+          >
+            count
+          </button>
+        </div>
+      </header>
+      {!map && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!map && !asked.problem && <Waiting label="loading the heatmap" lines={6} />}
+      {map?.rows.length === 0 && <Empty title="No ranks have been seen here." />}
+      {map && map.rows.length > 0 && (
+        <>
+          <HeatCanvas map={map} warming={props.warming} />
+          <HeatWords map={map} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The worst rows as a list of links: the heatmap for those who cannot see it or use no mouse. */
+function HeatWords({ map }: { map: Heatmap }) {
+  const href = useHref();
+  const { overview } = useLive();
+  const programs = (overview?.programs.length ?? 0) > 1;
+  const worst = map.rows
+    .filter((r) => r.anomalies > 0)
+    .sort((a, b) => b.lost_us - a.lost_us)
+    .slice(0, 6);
+  if (worst.length === 0) return <p className="heat-words">No rank has anomalies in this time.</p>;
+  const left = map.rows.filter((r) => r.anomalies > 0).length - worst.length;
+  return (
+    <p className="heat-words">
+      <span>Most: </span>
+      {worst.map((r) => (
+        <a
+          key={`${r.program}:${r.first_rank}`}
+          href={href({
+            view: 'issues',
+            query: { rank: rowRanks(r), ...(programs ? { program: r.program } : {}) },
+          })}
+          title={`${count(r.anomalies)} anomalies; show the issues of ${rowName(r, programs)}`}
+        >
+          {rowName(r, programs)} {r.host !== '' && <span className="muted">{r.host}</span>}{' '}
+          {duration(r.lost_us)}
+        </a>
+      ))}
+      {left > 0 && <span className="muted">and {count(left)} more rows</span>}
+    </p>
+  );
+}

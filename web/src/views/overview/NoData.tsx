@@ -1,0 +1,43 @@
+import type { Overview } from '../../api/index.ts';
+import { count } from '../../format/index.ts';
+import { Empty } from '../../ui/index.ts';
+
+/** What to do while nothing has come: the commands that connect, how many ranks are there, the way through ssh. */
+export function NoData({ overview }: { overview: Overview }) {
+  const f = overview.figures;
+  const { hostname, port } = location;
+  const local = port === '' ? '8080' : port;
+  const here = /^(localhost|127\.|\[)/.test(hostname); // then the page is on the machine that is logged in to
+  const tunnel = here
+    ? `ssh -L ${local}:localhost:${local} user@this-machine`
+    : `ssh -L ${local}:${hostname}:${local} user@login`;
+  const commands = [
+    ['the services, once', `chimbuko serve --out ${overview.run}`],
+    ['an analyser on each node', `chimbuko ad --run-dir ${overview.run} 'tau-metrics-*.bp'`],
+    ['how it fares, in a terminal', `chimbuko status ${overview.run}`],
+  ] as const;
+  return (
+    <Empty title={overview.live ? 'Waiting for analysers' : 'This run has no data'}>
+      <p className="ranks-seen" aria-live="polite">
+        {count(f.ranks)}
+        {f.ranks_expected === undefined ? '' : `/${count(f.ranks_expected)}`} ranks seen
+      </p>
+      <dl className="commands">
+        {commands.map(([what, line]) => (
+          <div key={line}>
+            <dt>{what}</dt>
+            <dd>
+              <code>{line}</code>
+            </dd>
+          </div>
+        ))}
+        <div>
+          <dt>this page from elsewhere</dt>
+          <dd>
+            <code>{tunnel}</code>
+          </dd>
+        </div>
+      </dl>
+    </Empty>
+  );
+}

@@ -1,0 +1,66 @@
+import { useLive, type Overview } from '../../api/index.ts';
+import { useHref } from '../../route/index.ts';
+import { Notice, ended, Waiting } from '../../ui/index.ts';
+import { HeatmapPanel } from './HeatmapPanel.tsx';
+import { KindStrip } from './KindStrip.tsx';
+import { NoAnomalies } from './NoAnomalies.tsx';
+import { NoData } from './NoData.tsx';
+import { Tiles } from './Tiles.tsx';
+import { TopIssues } from './TopIssues.tsx';
+import './overview.css';
+
+/** Is my run healthy; if not, where and since when? */
+export default function OverviewView() {
+  const { overview } = useLive();
+  if (!overview) return <Waiting label="loading the overview" lines={8} />;
+  const has = (topic: string) => overview.notices.some((n) => n.topic === topic);
+  const notices = overview.notices.filter((n) => n.topic !== 'no-data');
+  const noData = has('no-data');
+  return (
+    <div className="overview">
+      <Verdict overview={overview} />
+      {notices.length > 0 && (
+        <div className="notices">
+          {notices.map((n) => (
+            <Notice key={n.topic + n.sentence} level={n.level}>
+              {ended(n.sentence)}
+            </Notice>
+          ))}
+        </div>
+      )}
+      {noData ? (
+        <div className="panel">
+          <NoData overview={overview} />
+        </div>
+      ) : (
+        <>
+          <Tiles figures={overview.figures} live={overview.live} run={overview.run} />
+          <div className="overview-columns">
+            <div className="overview-left">
+              <HeatmapPanel warming={overview.figures.provisional && has('warming')} />
+              <KindStrip strip={overview.strip} />
+            </div>
+            {overview.issues.length > 0 ? (
+              <TopIssues issues={overview.issues} figures={overview.figures} />
+            ) : (
+              <NoAnomalies overview={overview} />
+            )}
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The run in a sentence, which leads to the issue that it names. */
+function Verdict({ overview }: { overview: Overview }) {
+  const href = useHref();
+  const { verdict } = overview;
+  const worst = overview.issues.find((i) => i.issue === verdict.issue);
+  const text = ended(verdict.sentence);
+  return (
+    <h1 className={`verdict ${verdict.level}`}>
+      {worst ? <a href={href({ view: 'issues', query: { sel: worst.key } })}>{text}</a> : text}
+    </h1>
+  );
+}

@@ -1,0 +1,32 @@
+import { useMemo } from 'react';
+import type { Heatmap } from '../../api/index.ts';
+import { ramp } from '../../colour/index.ts';
+import { count, duration } from '../../format/index.ts';
+import { useTheme } from '../../theme/index.ts';
+
+/** What the colours of a heatmap mean. */
+export function Scale({ map }: { map: Heatmap }) {
+  const theme = useTheme();
+  const steps = useMemo(() => {
+    const table = ramp(theme);
+    return Array.from({ length: 24 }, (_, i) => {
+      const at = Math.round((i / 23) * 255) * 3;
+      return `rgb(${table[at] ?? 0} ${table[at + 1] ?? 0} ${table[at + 2] ?? 0})`;
+    });
+  }, [theme]);
+  const word = map.metric === 'lost' ? duration : count;
+  return (
+    <div
+      className="scale"
+      title="The scale is logarithmic: a step to the right is a multiple, not a sum"
+    >
+      <span>{word(map.metric === 'lost' ? map.max / 1e4 : Math.max(1, map.max / 1e4))}</span>
+      <svg width="96" height="8" aria-hidden="true">
+        {steps.map((c, i) => (
+          <rect key={i} x={i * 4} width="4" height="8" fill={c} />
+        ))}
+      </svg>
+      <span>{word(map.max)}</span>
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+import type { Heatmap, HeatRow } from '../../api/index.ts';
+
+// The picture of a heatmap: pure functions on numbers.
+
+/** How much of the scale a value takes, from 0 to 1. Logarithmic: lost times differ by powers of ten. */
+export function share(value: number, max: number): number {
+  if (!(value > 0) || !(max > 0)) return 0;
+  const decades = 4; // below a ten-thousandth of the largest all are the faintest
+  return Math.min(1, Math.max(0.02, 1 + Math.log10(value / max) / decades));
+}
+
+/** A colour of red, green and blue. */
+export type RGB = readonly [number, number, number];
+
+/** Reads #rrggbb. */
+export function rgb(hex: string): RGB {
+  const n = parseInt(hex.replace('#', '').slice(0, 6), 16);
+  return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
+}
+
+/** The pixels of a heatmap, one for each cell, as RGBA. Rows that say nothing are striped. */
+export function pixels(
+  map: Heatmap,
+  ramp: Uint8ClampedArray,
+  empty: RGB,
+  silent: RGB,
+): Uint8ClampedArray<ArrayBuffer> {
+  const { columns, rows } = map;
+  const out = new Uint8ClampedArray(columns * rows.length * 4);
+  for (let r = 0; r < rows.length; r++) {
+    for (let c = 0; c < columns; c++) {
+      const [red, green, blue] = rows[r]?.silent === true && c % 2 === 0 ? silent : empty;
+      const at = (r * columns + c) * 4;
+      out[at] = red;
+      out[at + 1] = green;
+      out[at + 2] = blue;
+      out[at + 3] = 255;
+    }
+  }
+  for (const { r, c, v } of map.cells) {
+    if (r < 0 || r >= rows.length || c < 0 || c >= columns) continue;
+    const i = Math.round(share(v, map.max) * 255) * 3;
+    const at = (r * columns + c) * 4;
+    out[at] = ramp[i] ?? 0;
+    out[at + 1] = ramp[i + 1] ?? 0;
+    out[at + 2] = ramp[i + 2] ?? 0;
+  }
+  return out;
+}
+
+/** Neighbouring rows of one host. */
+export interface HostGroup {
+  host: string;
+  from: number; // row
+  to: number; // the row after
+}
+
+/** The rows by host. */
+export function hostGroups(rows: readonly HeatRow[]): HostGroup[] {
+  const groups: HostGroup[] = [];
+  rows.forEach((row, i) => {
+    const last = groups.at(-1);
+    const before = rows[i - 1];
+    if (last?.host === row.host && before?.program === row.program) last.to = i + 1;
+    else groups.push({ host: row.host, from: i, to: i + 1 });
+  });
+  return groups;
+}
+
+/** Those groups whose labels have room below the one before, where a row has so many pixels. */
+export function labelled(groups: readonly HostGroup[], rowHeight: number, room = 13): HostGroup[] {
+  const out: HostGroup[] = [];
+  let free = -Infinity;
+  for (const g of groups) {
+    const y = g.from * rowHeight;
+    if (y < free) continue;
+    out.push(g);
+    free = y + room;
+  }
+  return out;
+}
+
+/** Pixels of a row, so that all rows have about this height together: whole ones where they are many, never less than one. */
+export function rowHeight(rows: number, height: number): number {
+  if (rows === 0) return 0;
+  const h = Math.min(26, height / rows);
+  return h >= 4 ? Math.floor(h) : Math.max(1, h);
+}
+
+/** The name of a row: rank 7, ranks 8-11. */
+export function rowName(row: HeatRow, programs: boolean): string {
+  const ranks =
+    row.first_rank === row.last_rank
+      ? `rank ${row.first_rank}`
+      : `ranks ${row.first_rank}-${row.last_rank}`;
+  return programs ? `program ${row.program} ${ranks}` : ranks;
+}
+
+/** The ranks of a row as the address has them. */
+export function rowRanks(row: HeatRow): string {
+  return row.first_rank === row.last_rank
+    ? `${row.first_rank}`
+    : `${row.first_rank}-${row.last_rank}`;
+}

@@ -1,0 +1,214 @@
+import { screen, within } from '@testing-library/react';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Notice, Overview } from '../../api/index.ts';
+import { issue } from '../../test/fixtures/issues.ts';
+import { heatmap, overview } from '../../test/fixtures/run.ts';
+import { renderIn, serve } from '../../test/render.tsx';
+import { hostGroups, labelled, pixels, rowHeight, share } from './heat.ts';
+import { stack } from './KindStrip.tsx';
+import OverviewView from './OverviewView.tsx';
+
+beforeEach(() => {
+  serve({ heatmap: { body: heatmap(8) } });
+});
+
+function show(part: Partial<Overview> = {}) {
+  return renderIn({ overview: overview(8, part) }, <OverviewView />);
+}
+
+const notice = (topic: string, sentence: string, level: Notice['level'] = 'watch'): Notice => ({
+  topic,
+  sentence,
+  level,
+});
+
+describe('the overview', () => {
+  test('begins with the verdict, which leads to the issue that it names', () => {
+    show();
+    const verdict = screen.getByRole('heading', { level: 1 });
+    expect(verdict.textContent).toContain(
+      'Worst: pack_halo() on ranks 0-3 of nid00123 since 00:14:20.',
+    );
+    expect(within(verdict).getByRole('link').getAttribute('href')).toBe('#/issues?sel=aaaa1111');
+  });
+
+  test('has figures that say how they are made, and the command that tells the same', () => {
+    show();
+    const lost = screen.getByRole('button', { name: /Lost time/ });
+    expect(lost.textContent).toContain('4.12 %');
+    const words = document.getElementById(lost.getAttribute('aria-describedby') ?? '');
+    expect(words?.textContent).toContain('chimbuko issues heat2d');
+  });
+
+  test('lists the worst issues with function, host, ranks and what they cost', () => {
+    show();
+    const list = screen.getByRole('region', { name: 'Worst issues' });
+    const [first] = within(list).getAllByRole('listitem');
+    expect(first?.textContent).toContain('pack_halo()');
+    expect(first?.textContent).toContain('nid00123 · rank 0-3');
+    expect(first?.textContent).toContain('42.8 s');
+  });
+
+  test('tells the heatmap in words, too', async () => {
+    show();
+    const link = await screen.findByRole('link', { name: /^rank 0 nid00123/ });
+    expect(link.getAttribute('href')).toBe('#/issues?rank=0');
+  });
+
+  test('shows hostile names as text', () => {
+    const evil = '<img src=x onerror=alert(1)>';
+    const { container } = show({
+      run: evil,
+      verdict: { level: 'bad', sentence: evil, issue: 1 },
+      notices: [notice('drops', evil)],
+      issues: [issue({ function: evil, hosts: [evil], sentence: evil, kind: evil })],
+    });
+    expect(container.querySelector('img')).toBeNull();
+    expect(screen.getAllByText(`${evil}.`).length).toBeGreaterThan(0);
+  });
+});
+
+describe('the overview says what limits it', () => {
+  test('when there are no data yet: the commands, the ranks seen, the way through ssh', () => {
+    const none = overview(8).figures;
+    show({
+      state: 'waiting',
+      notices: [notice('no-data', 'No data yet', 'unknown')],
+      figures: { ...none, ranks: 0, ranks_expected: 4000 },
+      issues: [],
+    });
+    expect(screen.getByText('0/4000 ranks seen')).toBeTruthy();
+    expect(screen.getByText('chimbuko serve --out heat2d')).toBeTruthy();
+    expect(screen.getByText(/^chimbuko ad --run-dir heat2d/)).toBeTruthy();
+    expect(screen.getByText(/^ssh -L /)).toBeTruthy();
+    expect(screen.queryByRole('region', { name: /rank over time/ })).toBeNull();
+  });
+
+  test('when ranks are silent', () => {
+    show({
+      notices: [
+        notice('silent-ranks', '3968 of 4000 ranks reporting; missing: 17, 18 (host nid00077)'),
+      ],
+    });
+    expect(
+      screen.getByText('3968 of 4000 ranks reporting; missing: 17, 18 (host nid00077).'),
+    ).toBeTruthy();
+  });
+
+  test('when models are warming up: the heatmap is hatched', async () => {
+    show({
+      notices: [
+        notice('warming', 'Models have < 30 samples for 212 functions; anomalies are provisional'),
+      ],
+    });
+    const map = await screen.findByRole('application');
+    expect(map.className).toContain('warming');
+  });
+
+  test('when something was dropped, with the setting to change', () => {
+    show({
+      notices: [notice('drops', '12 records found no room: give chimbuko ad a larger --outbox')],
+    });
+    expect(screen.getByText(/larger --outbox/).closest('.notice')?.className).toContain('watch');
+  });
+
+  test('when the store is damaged: as an alert', () => {
+    show({
+      notices: [notice('store', 'record 17 of run.duckdb is damaged; 16 were salvaged', 'bad')],
+    });
+    expect(screen.getByRole('alert').textContent).toContain('run.duckdb');
+  });
+
+  test('when the run has ended: what the review kept', () => {
+    show({
+      state: 'finished',
+      live: false,
+      notices: [notice('review', 'Final: 1932 of 2610 provisional anomalies kept', 'good')],
+    });
+    expect(screen.getByText('Final: 1932 of 2610 provisional anomalies kept.')).toBeTruthy();
+  });
+
+  test('when nothing is wrong: with confidence, and what was slowest', () => {
+    const f = overview(8).figures;
+    show({
+      verdict: { level: 'good', sentence: '0 anomalies in 41 M calls' },
+      figures: { ...f, anomalies: 0, issues: 0, lost_us: 0 },
+      issues: [],
+      slowest: [
+        { program: 0, function: 'MPI_Init()', longest_us: 812_000, mean_us: 700_000, calls: 8 },
+      ],
+    });
+    expect(screen.getByRole('heading', { level: 1 }).textContent).toBe(
+      '0 anomalies in 41 M calls.',
+    );
+    expect(screen.getByText('MPI_Init()')).toBeTruthy();
+    expect(screen.getByText('812 ms')).toBeTruthy();
+  });
+
+  test('when the heatmap cannot be had: why, and another try', async () => {
+    serve({
+      heatmap: { status: 504, body: { error: 'no answer within 30 s', hint: 'ask for less' } },
+    });
+    show();
+    expect((await screen.findByRole('alert')).textContent).toBe(
+      'No answer within 30 s.Ask for less.Try again',
+    );
+  });
+});
+
+describe('the picture of a heatmap', () => {
+  test('is logarithmic, and every loss can be seen', () => {
+    expect(share(0, 100)).toBe(0);
+    expect(share(100, 100)).toBe(1);
+    expect(share(10, 100)).toBeCloseTo(0.75);
+    expect(share(1e-9, 100)).toBe(0.02);
+    expect(share(5, 0)).toBe(0);
+  });
+
+  test('has a pixel for each cell and ignores cells that are outside', () => {
+    const map = heatmap(8, 4);
+    map.cells = [
+      { r: 1, c: 2, v: map.max },
+      { r: 99, c: 0, v: 1 },
+      { r: 0, c: -1, v: 1 },
+    ];
+    const ramp = new Uint8ClampedArray(256 * 3).fill(200);
+    const out = pixels(map, ramp, [1, 2, 3], [9, 9, 9]);
+    expect(out.length).toBe(8 * 4 * 4);
+    expect([...out.slice(0, 4)]).toEqual([1, 2, 3, 255]);
+    expect([...out.slice((4 + 2) * 4, (4 + 2) * 4 + 4)]).toEqual([200, 200, 200, 255]);
+  });
+
+  test('of a thousand ranks is made in a few milliseconds', () => {
+    const map = heatmap(1000, 240);
+    const ramp = new Uint8ClampedArray(256 * 3);
+    const begin = performance.now();
+    for (let i = 0; i < 10; i++) pixels(map, ramp, [0, 0, 0], [0, 0, 0]);
+    expect((performance.now() - begin) / 10).toBeLessThan(50);
+  });
+
+  test('names hosts where there is room', () => {
+    const groups = hostGroups(heatmap(1000).rows);
+    expect(groups).toHaveLength(125);
+    expect(groups[0]).toEqual({ host: 'nid00123', from: 0, to: 2 });
+    const named = labelled(groups, 1);
+    expect(named.length).toBeLessThan(22);
+    expect(rowHeight(8, 360)).toBe(26);
+    expect(rowHeight(1000, 360)).toBe(1);
+  });
+});
+
+test('the strip stacks kinds without overlap', () => {
+  const layers = stack({
+    from_s: 0,
+    to_s: 1,
+    series: [
+      { kind: 'slow', lost_us: [1], anomalies: [1] },
+      { kind: 'gpu', lost_us: [1], anomalies: [1] },
+    ],
+  });
+  expect(layers.map((l) => l.path.split('h')[0])).toEqual([
+    'M0.0 72.00v-35.00',
+    'M0.0 37.00v-35.00',
+  ]);
+});

@@ -1,0 +1,193 @@
+import { useMemo } from 'react';
+import type { Node, Status } from '../../api/index.ts';
+import { bytes, count, percent, rate, seconds } from '../../format/index.ts';
+import { text, useParam } from '../../route/index.ts';
+import { Table, type Column } from '../../ui/index.ts';
+import { badness, busy, cpu, troubleOf } from './figures.ts';
+
+const worstFirst = text('-state');
+
+const words: Readonly<Record<string, string>> = {
+  silent: 'not heard of for too long',
+  drops: 'gave messages up',
+  behind: 'falls behind',
+  waiting: 'many messages wait',
+};
+
+/** All analysers, those with trouble first. */
+export function Analysers({ status }: { status: Status }) {
+  const [sort, setSort] = useParam('sort', worstFirst);
+  // Columns that need the time read it from the row.
+  const rows = useMemo(
+    () => (status.nodes ?? []).map((n) => ({ ...n, now: status.run.now })),
+    [status],
+  );
+  return (
+    <Table<Row>
+      name="analysers"
+      label="Analysers, those with trouble first"
+      main
+      columns={columns}
+      rows={rows}
+      rowKey={(n) => n.name}
+      rowClass={(n) => rowClass(troubleOf(n))}
+      sort={sort}
+      onSort={setSort}
+      empty="No analyser has come yet. Start one with chimbuko ad on each node."
+    />
+  );
+}
+
+/** The colour of a row by its trouble. */
+export function rowClass(trouble: string): string {
+  return trouble === ''
+    ? ''
+    : trouble === 'waiting' || trouble === 'behind'
+      ? 'is-watch'
+      : 'is-bad';
+}
+
+type Row = Node & { now: string };
+
+const columns: Column<Row>[] = [
+  {
+    id: 'state',
+    header: 'State',
+    title: 'What it does; those with trouble first',
+    value: badness,
+    cell: (n) => (
+      <span className={`state ${rowClass(troubleOf(n))}`} title={words[troubleOf(n)]}>
+        {troubleOf(n) === '' || troubleOf(n) === 'silent'
+          ? n.state
+          : `${n.state}, ${words[troubleOf(n)] ?? ''}`}
+      </span>
+    ),
+  },
+  { id: 'host', header: 'Host', value: (n) => n.host },
+  { id: 'name', header: 'Analyser', value: (n) => n.name, grow: true },
+  { id: 'pid', header: 'PID', align: 'right', hidden: true, value: (n) => n.pid },
+  {
+    id: 'ranks',
+    header: 'Ranks',
+    align: 'right',
+    value: (n) => n.ranks,
+    cell: (n) => count(n.ranks),
+  },
+  {
+    id: 'lag',
+    header: 'Behind',
+    title: 'The newest data that it could read',
+    align: 'right',
+    value: (n) => n.behind_seconds,
+    cell: (n) => seconds(n.behind_seconds),
+  },
+  {
+    id: 'busy',
+    header: 'Busy',
+    title:
+      'Time spent on steps since it came, of one processor; several workers can make it more than 100 %',
+    align: 'right',
+    value: (n) => busy(n, n.now),
+    cell: (n) => <span title={stages(n)}>{percent(busy(n, n.now))}</span>,
+  },
+  {
+    id: 'events',
+    header: 'Events/s',
+    align: 'right',
+    value: (n) => n.events_per_second,
+    cell: (n) => (
+      <span title={`${count(n.events)} in all: ${kinds(n)}`}>{rate(n.events_per_second)}</span>
+    ),
+  },
+  {
+    id: 'calls',
+    header: 'Calls/s',
+    align: 'right',
+    hidden: true,
+    value: (n) => n.calls_per_second,
+    cell: (n) => rate(n.calls_per_second),
+  },
+  {
+    id: 'anomalies',
+    header: 'Anomalies',
+    align: 'right',
+    value: (n) => n.anomalies,
+    cell: (n) => count(n.anomalies),
+  },
+  {
+    id: 'outbox',
+    header: 'Outbox',
+    title: 'Messages that wait to be sent',
+    align: 'right',
+    value: (n) => n.outbox_messages,
+    cell: (n) => <span title={bytes(n.outbox_bytes)}>{count(n.outbox_messages)}</span>,
+  },
+  {
+    id: 'drops',
+    header: 'Drops',
+    title: 'Messages given up',
+    align: 'right',
+    value: (n) => n.drops,
+    cell: (n) => count(n.drops),
+  },
+  {
+    id: 'exchange',
+    header: 'Exchange',
+    title:
+      'How long an exchange with the parameter server takes on average, as the analyser sees it',
+    align: 'right',
+    value: (n) => n.exchange?.mean_seconds,
+    cell: (n) => (
+      <span
+        title={`p50 ${seconds(n.exchange?.p50_seconds)}, p99 ${seconds(n.exchange?.p99_seconds)}, max ${seconds(n.exchange?.max_seconds)}`}
+      >
+        {seconds(n.exchange?.mean_seconds)}
+      </span>
+    ),
+  },
+  {
+    id: 'p99',
+    header: 'p99',
+    title: 'Exchanges: 99 of 100 were faster lately',
+    align: 'right',
+    hidden: true,
+    value: (n) => n.exchange?.p99_seconds,
+    cell: (n) => seconds(n.exchange?.p99_seconds),
+  },
+  {
+    id: 'read',
+    header: 'Read',
+    align: 'right',
+    hidden: true,
+    value: (n) => n.bytes_read,
+    cell: (n) => bytes(n.bytes_read),
+  },
+  { id: 'open', header: 'Open calls', align: 'right', hidden: true, value: (n) => n.open_calls },
+  {
+    id: 'cpu',
+    header: 'CPU',
+    title: 'Processor time since it came, of one processor',
+    align: 'right',
+    value: (n) => cpu(n, n.now),
+    cell: (n) => percent(cpu(n, n.now)),
+  },
+  {
+    id: 'rss',
+    header: 'Memory',
+    align: 'right',
+    value: (n) => n.rss_bytes,
+    cell: (n) => bytes(n.rss_bytes),
+  },
+];
+
+function stages(n: Node): string {
+  return (n.stages ?? [])
+    .map((s) => `${s.name}: ${seconds(s.seconds)} in ${count(s.runs)} runs`)
+    .join('\n');
+}
+
+function kinds(n: Node): string {
+  return Object.entries(n.event_kinds ?? {})
+    .map(([k, v]) => `${count(v)} ${k}`)
+    .join(', ');
+}

@@ -1,0 +1,80 @@
+import { useMemo } from 'react';
+import type { Node, Query, Rank, Status } from '../../api/index.ts';
+import { count, seconds } from '../../format/index.ts';
+import { go, text, useParam } from '../../route/index.ts';
+import { Failure, Table, Waiting, type Column } from '../../ui/index.ts';
+
+const worstFirst = text('-rankstate');
+
+type Row = Rank & { trouble: number };
+
+/** All ranks: how far they are behind. Of many thousands only those in sight are drawn. */
+export function Ranks({ asked, nodes }: { asked: Query<Status>; nodes: readonly Node[] }) {
+  const [sort, setSort] = useParam('ranksort', worstFirst);
+  const ranks = asked.data?.ranks;
+  const rows = useMemo(() => {
+    const silent = new Set(nodes.filter((n) => n.state === 'silent').map((n) => n.name));
+    return (ranks ?? []).map((r) => ({
+      ...r,
+      trouble: r.ended ? 0 : silent.has(r.node ?? '') ? 2 : r.behind_seconds > 10 ? 1 : 0,
+    }));
+  }, [ranks, nodes]);
+  if (!asked.data) {
+    if (asked.problem) return <Failure problem={asked.problem} retry={asked.refresh} />;
+    return <Waiting label="loading the ranks" />;
+  }
+  return (
+    <Table<Row>
+      name="ranks"
+      label="Ranks, those with trouble first"
+      main
+      columns={columns}
+      rows={rows}
+      rowKey={(r) => `${r.program}:${r.rank}`}
+      rowClass={(r) => (r.trouble === 2 ? 'is-bad' : r.trouble === 1 ? 'is-watch' : '')}
+      sort={sort}
+      onSort={setSort}
+      onOpen={(r) => go({ view: 'issues', query: { rank: r.rank, program: r.program } })}
+      empty="No rank has been seen yet."
+    />
+  );
+}
+
+const stateWords = ['reading', 'falls behind', 'analyser is silent'];
+
+const columns: Column<Row>[] = [
+  {
+    id: 'rankstate',
+    header: 'State',
+    value: (r) => r.trouble,
+    cell: (r) => <span className="state">{r.ended ? 'ended' : stateWords[r.trouble]}</span>,
+  },
+  { id: 'program', header: 'Program', align: 'right', value: (r) => r.program },
+  { id: 'rank', header: 'Rank', align: 'right', value: (r) => r.rank },
+  { id: 'host', header: 'Host', value: (r) => r.host },
+  { id: 'node', header: 'Analyser', grow: true, value: (r) => r.node },
+  {
+    id: 'step',
+    header: 'Step',
+    title: 'The last one read',
+    align: 'right',
+    value: (r) => r.step,
+    cell: (r) => count(r.step),
+  },
+  {
+    id: 'behind',
+    header: 'Behind',
+    title: 'The newest data of the rank that could be read',
+    align: 'right',
+    value: (r) => r.behind_seconds,
+    cell: (r) => seconds(r.behind_seconds),
+  },
+  {
+    id: 'anomalies',
+    header: 'Anomalies',
+    title: 'Flagged during the run',
+    align: 'right',
+    value: (r) => r.anomalies,
+    cell: (r) => count(r.anomalies),
+  },
+];

@@ -1,0 +1,43 @@
+import { useMemo } from 'react';
+import type { Status } from '../../api/index.ts';
+import { count } from '../../format/index.ts';
+import { Table, type Column } from '../../ui/index.ts';
+import { tallies, type TallySum } from './figures.ts';
+
+/** Everything that was repaired, skipped or lost, over all analysers. */
+export function Tallies({ status }: { status: Status }) {
+  const rows = useMemo(() => tallies(status), [status]);
+  return (
+    <Table<TallySum>
+      name="tallies"
+      label="What was repaired, skipped or lost, the most severe first"
+      main
+      columns={columns}
+      rows={rows}
+      rowKey={(t) => t.name}
+      rowClass={(t) =>
+        t.severity === 'data loss' ? 'is-bad' : t.severity === 'warning' ? 'is-watch' : ''
+      }
+      empty="Nothing of the traces was repaired, skipped or lost."
+    />
+  );
+}
+
+const columns: Column<TallySum>[] = [
+  {
+    id: 'severity',
+    header: 'Severity',
+    value: (t) => t.severity,
+    cell: (t) => <span className="state">{t.severity}</span>,
+  },
+  {
+    id: 'count',
+    header: 'Count',
+    align: 'right',
+    value: (t) => t.count,
+    cell: (t) => count(t.count),
+  },
+  { id: 'sentence', header: 'What', grow: true, value: (t) => t.sentence },
+  { id: 'analysers', header: 'Analysers', align: 'right', value: (t) => t.analysers },
+  { id: 'name', header: 'Name', value: (t) => t.name },
+];

@@ -1,0 +1,133 @@
+import { screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { describe, expect, test } from 'vitest';
+import type { Status } from '../../api/index.ts';
+import { overview, status } from '../../test/fixtures/run.ts';
+import { renderIn, serve } from '../../test/render.tsx';
+import { busy, costs, sums, tallies, troubleOf } from './figures.ts';
+import PipelineView from './PipelineView.tsx';
+
+function show(now: Status | undefined = status(1000), hash = '') {
+  location.hash = hash;
+  serve({ pipeline: { body: now } });
+  return renderIn({ overview: overview(1000), status: now }, <PipelineView />);
+}
+
+const firstCells = (name: RegExp) =>
+  within(screen.getByRole('grid', { name }))
+    .getAllByRole('row')
+    .slice(1)
+    .map((r) => within(r).getAllByRole('cell')[0]?.textContent);
+
+describe('the pipeline', () => {
+  test('begins with what is not well, and what to do', () => {
+    show();
+    const words = screen.getByText(/it is 42.7 s behind/);
+    expect(words.textContent).toContain('--ranks-per-analyser');
+  });
+
+  test('that is well says so', () => {
+    show({
+      ...status(8),
+      health: [{ part: 'store', ok: true, severity: 'info', sentence: 'it stores' }],
+    });
+    expect(screen.getByText('All 1 parts are well.')).toBeTruthy();
+  });
+
+  test('lists analysers with trouble first', () => {
+    show();
+    expect(firstCells(/Analysers/).slice(0, 3)).toEqual([
+      'silent',
+      'reading, gave messages up',
+      'reading',
+    ]);
+  });
+
+  test('of ten thousand ranks draws those in sight, those with trouble first', async () => {
+    show(status(10_000), '#/pipeline?tab=ranks');
+    const grid = await screen.findByRole('grid', { name: /Ranks/ });
+    expect(grid.getAttribute('aria-rowcount')).toBe('10001');
+    expect(within(grid).getAllByRole('row').length).toBeLessThan(80);
+    expect(firstCells(/Ranks/)[0]).toBe('analyser is silent');
+  });
+
+  test('tells what was repaired and lost in sentences', async () => {
+    show();
+    await userEvent.click(screen.getByRole('tab', { name: 'Repaired and lost' }));
+    expect(screen.getByText('exits had no entry and were skipped')).toBeTruthy();
+    expect(location.hash).toContain('tab=tallies');
+  });
+
+  test('has the parameter server and the store', () => {
+    show(
+      { ...status(8), store: { ...(status(8).store ?? never()), last_error: 'the disk is full' } },
+      '#/pipeline?tab=services',
+    );
+    expect(screen.getByText('Store (DuckDB)')).toBeTruthy();
+    expect(screen.getByText('The store: the disk is full')).toBeTruthy();
+    expect(screen.getByRole('grid', { name: /Shards/ })).toBeTruthy();
+  });
+
+  test('of a run that nobody watches is not known, and that is said', async () => {
+    serve({
+      pipeline: {
+        status: 404,
+        body: { error: 'run "old" is not the one that this process watches' },
+      },
+    });
+    renderIn({ overview: overview(8, { live: false }) }, <PipelineView />);
+    expect(await screen.findByText('The pipeline of this run is not known.')).toBeTruthy();
+  });
+
+  test('shows hostile names as text', () => {
+    const evil = status(8);
+    evil.nodes = (evil.nodes ?? []).map((n) => ({
+      ...n,
+      name: '<img src=x>',
+      host: '<img src=y>',
+    }));
+    const { container } = show(evil);
+    expect(container.querySelector('img')).toBeNull();
+    expect(screen.getByText('<img src=x>')).toBeTruthy();
+  });
+});
+
+function never(): never {
+  throw new Error('the fixture has a store');
+}
+
+describe('figures of the pipeline', () => {
+  test('find the worst of many', () => {
+    const s = sums(status(1000));
+    expect(s.behind).toBe(42.7);
+    expect(s.drops).toBe(12);
+    expect(s.p99).toBe(0.0031);
+  });
+
+  test('do not call an analyser that is done behind', () => {
+    const [node] = status(8).nodes ?? [];
+    if (!node) return never();
+    expect(troubleOf({ ...node, drops: 0, outbox_messages: 0, state: 'done' })).toBe('');
+    expect(troubleOf({ ...node, drops: 0, outbox_messages: 0 })).toBe('behind');
+    expect(busy({ ...node, connected: '' }, '')).toBeUndefined();
+    return undefined;
+  });
+
+  test('add up over hosts and analysers', () => {
+    const two = status(16);
+    two.nodes = (two.nodes ?? []).map((n) => ({ ...n, host: 'same' }));
+    expect(costs(two)).toHaveLength(1);
+    expect(costs(two)[0]).toMatchObject({ host: 'same', analysers: 2, ranks: 16 });
+    expect(tallies(two).map((t) => t.severity)).toEqual(['data loss', 'repaired']);
+  });
+
+  test('of nothing are nothing', () => {
+    const none: Status = {
+      run: { name: 'r', state: 'waiting', now: '' },
+      totals: status(8).totals,
+    };
+    expect(sums(none)).toMatchObject({ behind: 0, drops: 0, p99: undefined, cpu: undefined });
+    expect(costs(none)).toEqual([]);
+    expect(tallies(none)).toEqual([]);
+  });
+});
