@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -20,6 +21,7 @@ const (
 // The metrics of a heatmap.
 const (
 	metricLost      = "lost"
+	metricOwn       = "own" // lost otherwise than by waiting for others
 	metricAnomalies = "anomalies"
 )
 
@@ -38,8 +40,16 @@ func (p *params) heat() heatQuestion {
 		columns: int(p.integer("columns", usualColumns, 1, maxColumns)), rows: int(p.integer("rows", usualHeatRows, 1, maxHeatRows)),
 		metric: p.word("metric", metricLost), filter: question.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
 	}
-	if q.metric != metricLost && q.metric != metricAnomalies {
-		p.fail("metric", "%.40q is none of anomalies, lost", q.metric)
+	switch q.metric {
+	case metricLost, metricAnomalies:
+	case metricOwn:
+		for _, k := range provenance.AnomalyKinds() {
+			if k != provenance.CommWait {
+				q.filter.Kinds = append(q.filter.Kinds, string(k))
+			}
+		}
+	default:
+		p.fail("metric", "%.40q is none of anomalies, lost, own", q.metric)
 	}
 	if q.from != nil && q.to != nil && *q.to <= *q.from {
 		p.fail("to", "it is not after from")
@@ -77,7 +87,7 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 	silent, _ := v.silentRanks()
 	groups := groupRanks(chosenRanks(v.ranks(), h.filter), h.rows)
 	from, to := h.span(q.known.extent)
-	t := question.Timeline{From: from, To: to, Columns: h.columns, Filter: question.Filter{Function: h.filter.Function}, Lines: make(map[question.Process]int)}
+	t := question.Timeline{From: from, To: to, Columns: h.columns, Filter: question.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[question.Process]int)}
 	heat := Heatmap{
 		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: h.metric,
 		Rows: make([]HeatRow, 0, len(groups)), Cells: []HeatCell{},

@@ -62,6 +62,22 @@ func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros,
 	return lost, n
 }
 
+func TestAHeatmapWithoutWaitsShowsOnlyWhereTimeWasLostOtherwise(t *testing.T) {
+	at, store := scene(t, nil)+"burst/", openScenes(t)
+	total := func(metric string) (lost int64) {
+		for _, r := range want[dashboard.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
+			lost += r.Lost
+		}
+		return lost
+	}
+	const ofWaits = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON r.run = a.run
+		WHERE r.name = $1 AND kind = 'comm-wait' AND status IS DISTINCT FROM 'withdrawn'`
+	waits := count(t, store, ofWaits, "burst")
+	if all, own := total("lost"), total("own"); waits == 0 || own == 0 || own != all-waits {
+		t.Errorf("%d us in all, %d of waits, %d without", all, waits, own)
+	}
+}
+
 func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 	store := emptyStore(t)
 	rng := rand.New(rand.NewPCG(1, 2))

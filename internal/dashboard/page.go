@@ -124,7 +124,7 @@ type Heatmap struct {
 	From    float64    `json:"from_s"`
 	To      float64    `json:"to_s"`
 	Columns int        `json:"columns"`
-	Metric  string     `json:"metric"` // lost or anomalies
+	Metric  string     `json:"metric"` // lost, own (without waits) or anomalies
 	Rows    []HeatRow  `json:"rows"`   // ordered by program, host, rank
 	Cells   []HeatCell `json:"cells"`
 	Max     float64    `json:"max"` // of all values

@@ -131,7 +131,7 @@ export interface Heatmap {
   from_s: number /* float64 */;
   to_s: number /* float64 */;
   columns: number /* int */;
-  metric: string; // lost or anomalies
+  metric: string; // lost, own (without waits) or anomalies
   rows: HeatRow[]; // ordered by program, host, rank
   cells: HeatCell[];
   max: number /* float64 */; // of all values

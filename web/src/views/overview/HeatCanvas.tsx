@@ -110,8 +110,8 @@ export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean })
           heading: `${rowName(row, programs)}${row.host === '' ? '' : ` · ${row.host}`}`,
           lines: [
             [
-              map.metric === 'lost' ? 'lost here' : 'anomalies here',
-              map.metric === 'lost' ? duration(value) : count(value),
+              map.metric !== 'anomalies' ? 'lost here' : 'anomalies here',
+              map.metric !== 'anomalies' ? duration(value) : count(value),
             ],
             [
               'time',

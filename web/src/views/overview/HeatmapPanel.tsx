@@ -6,7 +6,9 @@ import { rowName, rowRanks } from './heat.ts';
 import { HeatCanvas } from './HeatCanvas.tsx';
 import { Scale } from './Scale.tsx';
 
-const metric = choice('lost', 'anomalies');
+const metric = choice('lost', 'own', 'anomalies');
+
+const titles = { lost: 'Lost time', own: 'Lost time without waits', anomalies: 'Anomalies' };
 
 /** Ranks × time: where and when time was lost. */
 export function HeatmapPanel(props: { warming: boolean }) {
@@ -30,12 +32,20 @@ export function HeatmapPanel(props: { warming: boolean }) {
   return (
     <section className="panel heat" aria-labelledby="heat-title">
       <header className="panel-head">
-        <h2 id="heat-title">{shown === 'lost' ? 'Lost time' : 'Anomalies'} by rank over time</h2>
+        <h2 id="heat-title">{titles[shown]} by rank over time</h2>
         <span className="push" />
         {map && <Scale map={map} />}
         <div className="segmented" role="group" aria-label="What the colour shows">
           <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
             lost time
+          </button>
+          <button
+            type="button"
+            aria-pressed={shown === 'own'}
+            title="Only what was lost otherwise than by waiting for others: it shows where the causes are"
+            onClick={() => show('own')}
+          >
+            without waits
           </button>
           <button
             type="button"

@@ -14,13 +14,13 @@ export function Scale({ map }: { map: Heatmap }) {
       return `rgb(${table[at] ?? 0} ${table[at + 1] ?? 0} ${table[at + 2] ?? 0})`;
     });
   }, [theme]);
-  const word = map.metric === 'lost' ? duration : count;
+  const word = map.metric !== 'anomalies' ? duration : count;
   return (
     <div
       className="scale"
       title="The scale is logarithmic: a step to the right is a multiple, not a sum"
     >
-      <span>{word(map.metric === 'lost' ? map.max / 1e4 : Math.max(1, map.max / 1e4))}</span>
+      <span>{word(map.metric !== 'anomalies' ? map.max / 1e4 : Math.max(1, map.max / 1e4))}</span>
       <svg width="96" height="8" aria-hidden="true">
         {steps.map((c, i) => (
           <rect key={i} x={i * 4} width="4" height="8" fill={c} />
