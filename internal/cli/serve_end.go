@@ -96,11 +96,13 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	return s.waitForStore(ctx)
 }
 
-// waitForStore waits until the store has taken all records.
+// waitForStore waits until the store has taken all records. A server that was killed
+// after it had said that the run ends, and is started again, says so twice: the store
+// ends the run with the first and does not take the second.
 func (s *serveRun) waitForStore(ctx context.Context) error {
 	for {
 		left, _, err := s.stream.Pending(ctx)
-		if err == nil && left == 0 {
+		if err == nil && left == 0 || s.hasFinished() {
 			return nil
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
