@@ -98,7 +98,9 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 	return r.summarise(res)
 }
 
-// hand tells the server what came of the ranks, as often as needed.
+// hand tells the server what came of the ranks, as often as needed. A server that was
+// killed after it had taken that, but before it said so, may have been started again and
+// have ended the run meanwhile.
 func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.flags.giveUp)
 	defer cancel()
@@ -111,6 +113,10 @@ func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
 		if err == nil || errors.Is(err, paramserver.ErrRefused) {
 			return err
+		}
+		if hasFinished(r.flags.dir) {
+			r.log.Info("the run has ended meanwhile")
+			return nil
 		}
 		if waitErr := sleep(ctx, time.Second); waitErr != nil {
 			return errors.Join(waitErr, err)

@@ -147,8 +147,11 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 }
 
 // hasFinished reports whether the run directory says that the run has ended.
-func (s *serveRun) hasFinished() bool {
-	dir, err := rundir.Open(s.flags.out)
+func (s *serveRun) hasFinished() bool { return hasFinished(s.flags.out) }
+
+// hasFinished reports whether a run directory says that its run has ended.
+func hasFinished(path string) bool {
+	dir, err := rundir.Open(path)
 	if err != nil {
 		return false
 	}

@@ -256,3 +256,13 @@ func TestListsOfAnswersAreNeverNull(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
+	store := emptyStore(t)
+	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
+	if o.Verdict.Level != dashboard.LevelGood || !strings.HasPrefix(o.Verdict.Sentence, "Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
+		t.Errorf("%+v", o.Verdict)
+	}
+}

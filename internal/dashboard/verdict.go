@@ -14,6 +14,9 @@ import (
 // usually differ by.
 const badPercent = 1
 
+// smallPercent is the share below which what was lost is nothing to worry about.
+const smallPercent = 0.1
+
 // verdict says in a sentence how the run is.
 func (v *view) verdict(o *Overview) Verdict {
 	f := &o.Figures
@@ -83,8 +86,11 @@ func (v *view) costs(o *Overview, open []int) Verdict {
 	if core := o.Length * float64(f.Ranks); core > 0 {
 		percent := 100 * float64(lost) / 1e6 / core
 		fmt.Fprintf(&b, " %s of core time (%s)", percentText(percent), coreText(lost))
-		if percent >= badPercent {
+		switch {
+		case percent >= badPercent:
 			verdict.Level = LevelBad
+		case percent < smallPercent:
+			verdict.Level = LevelGood
 		}
 	} else {
 		b.WriteString(" " + coreText(lost))
@@ -98,6 +104,9 @@ func (v *view) costs(o *Overview, open []int) Verdict {
 		fmt.Fprintf(&b, ". %s", mutedText(f.IssuesMuted))
 	}
 	verdict.Sentence = b.String()
+	if verdict.Level == LevelGood {
+		verdict.Sentence = "Hardly anything is lost: " + verdict.Sentence
+	}
 	return verdict
 }
 

@@ -6,7 +6,7 @@ import { rowName, rowRanks } from './heat.ts';
 import { HeatCanvas } from './HeatCanvas.tsx';
 import { Scale } from './Scale.tsx';
 
-const metric = choice('lost', 'own', 'anomalies');
+const metric = choice('own', 'lost', 'anomalies');
 
 const titles = { lost: 'Lost time', own: 'Lost time without waits', anomalies: 'Anomalies' };
 
@@ -36,9 +36,6 @@ export function HeatmapPanel(props: { warming: boolean }) {
         <span className="push" />
         {map && <Scale map={map} />}
         <div className="segmented" role="group" aria-label="What the colour shows">
-          <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
-            lost time
-          </button>
           <button
             type="button"
             aria-pressed={shown === 'own'}
@@ -46,6 +43,9 @@ export function HeatmapPanel(props: { warming: boolean }) {
             onClick={() => show('own')}
           >
             without waits
+          </button>
+          <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
+            lost time
           </button>
           <button
             type="button"
@@ -78,7 +78,15 @@ function HeatWords({ map }: { map: Heatmap }) {
     .filter((r) => r.anomalies > 0)
     .sort((a, b) => b.lost_us - a.lost_us)
     .slice(0, 6);
-  if (worst.length === 0) return <p className="heat-words">No rank has anomalies in this time.</p>;
+  if (worst.length === 0) {
+    return (
+      <p className="heat-words">
+        {map.metric === 'own'
+          ? 'No rank lost time here otherwise than by waiting for others.'
+          : 'No rank has anomalies in this time.'}
+      </p>
+    );
+  }
   const left = map.rows.filter((r) => r.anomalies > 0).length - worst.length;
   return (
     <p className="heat-words">
