@@ -8,10 +8,14 @@ const work = directory();
 let browser: Browser;
 let service: Service;
 let address: string;
+let example: string; // an execution of the worst issue
 
 beforeAll(async () => {
   run('simulate', '--scenario', 'demo', '--out', `${work.path}/traces`);
   run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
+  const issues = run('issues', `${work.path}/run`, '--limit', '1', '--format', 'json');
+  const [worst] = JSON.parse(issues) as { program: number; example: string }[];
+  example = `e/${worst?.program}:${worst?.example}`;
   service = new Service('view', `${work.path}/run`);
   address = await service.address();
   browser = await launch();
@@ -38,7 +42,7 @@ async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light'
 const views: [string, string, RegExp][] = [
   ['overview', 'heading', /core time/],
   ['issues', 'row', /deposit_current/],
-  ['e/0:9:29:179', 'heading', /deposit_current/],
+  ['evidence of the worst issue', 'heading', /deposit_current/],
   ['functions', 'row', /deposit_current/],
   ['functions?mode=flame', 'heading', /Functions/],
   ['functions?mode=lost', 'heading', /Functions/],
@@ -100,7 +104,7 @@ describe('a finished run', () => {
     for (const [route, role, name] of views) {
       test(`${route} is accessible in the ${scheme} theme`, async () => {
         await visit(async (v) => {
-          await v.go(route);
+          await v.go(route.startsWith('evidence') ? example : route);
           await v.page
             .getByRole(role as 'heading', { name })
             .first()
