@@ -165,7 +165,7 @@ func (q *asked) addContext(ctx context.Context, e *question.Event, _ *question.P
 			}
 		}
 	}
-	rows, err := q.Query(ctx, statement("metadata"), int32(q.Run.ID), int32(e.Record.PID), int32(e.Record.RID), nil, int64(maxMetadata), int64(0))
+	rows, err := q.Metadata(ctx, question.Metadata{Program: &e.Record.PID, Rank: &e.Record.RID, Limit: maxMetadata})
 	if err != nil {
 		return err
 	}

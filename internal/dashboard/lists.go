@@ -54,46 +54,25 @@ func (s *server) counters(ctx context.Context, q *asked) (any, error) {
 	return list{Rows: rows}, err
 }
 
-// metadata are the facts that were told of ranks.
+// metadata are the facts that were told of ranks. They change slowly, so the cursor is
+// the number of rows before.
 func (s *server) metadata(ctx context.Context, q *asked) (any, error) {
-	name, program := q.p.text("name"), q.p.program()
-	var rank any
+	limit := q.p.limit(100, maxRows)
+	m := question.Metadata{Name: q.p.text("name"), Program: q.p.program(), Limit: int64(limit) + 1, Offset: q.p.integer("cursor", 0, 0, math.MaxInt32)}
 	if n := q.p.integer("rank", -1, 0, math.MaxInt32); n >= 0 {
-		rank = int32(n)
+		rank := trace.Rank(n)
+		m.Rank = &rank
 	}
-	return q.offsetPage(ctx, statement("metadata"), int32(q.Run.ID), orNull(program), rank, pattern(name))
-}
-
-// offsetPage is a part of a list that changes slowly, so that its cursor is the
-// number of rows before it. The statement ends with limit and offset.
-func (q *asked) offsetPage(ctx context.Context, sql string, args ...any) (any, error) {
-	limit, offset := q.p.limit(100, maxRows), q.p.integer("cursor", 0, 0, math.MaxInt32)
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	rows, err := objects(q.Query(ctx, sql, append(args, int64(limit)+1, offset)...))
+	rows, err := objects(q.Metadata(ctx, m))
 	l := list{Rows: rows}
 	if len(rows) > limit {
 		l.Rows = rows[:limit]
-		l.Next = strconv.FormatInt(offset+int64(limit), 10)
+		l.Next = strconv.FormatInt(m.Offset+int64(limit), 10)
 	}
 	return l, err
-}
-
-// orNull binds a program, or none.
-func orNull(p *trace.Program) any {
-	if p == nil {
-		return nil
-	}
-	return int32(*p)
-}
-
-// pattern binds a pattern with * and ?, or none.
-func pattern(glob string) any {
-	if glob == "" {
-		return nil
-	}
-	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%", "?", "_").Replace(glob)
 }
 
 // choosing turns the error of a question that needs to be told the program into
