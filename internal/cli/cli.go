@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/children"
 )
 
 // Env is the outside world of a command, so that tests can give it another.
@@ -26,6 +28,8 @@ type Env struct {
 	Version string
 	Commit  string
 	Environ []string // of the process, as os.Environ returns it
+
+	leash *children.Leash // by which this process is held; nil: it is not
 }
 
 // Exit codes of the program.
@@ -84,6 +88,7 @@ them with all that is needed to explain them, and throws the rest away.`,
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	holdable(root, env)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		newAnalyzeCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env), newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),

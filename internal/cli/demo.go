@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/children"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
@@ -99,16 +100,16 @@ type demo struct {
 	flags    *demoFlags
 	plan     *demoPlan
 	dir      *demoDir
-	children *demoChildren
+	children *children.Group
 	view     *demoView
 	services *rundir.Services
 	began    time.Time // when the program was started
 
-	server    *demoChild
-	analysers []*demoChild
-	program   *demoChild
-	page      *demoChild // of the finished run; nil: there is none
-	address   string     // of the page
+	server    *children.Child
+	analysers []*children.Child
+	program   *children.Child
+	page      *children.Child // of the finished run; nil: there is none
+	address   string          // of the page
 }
 
 func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
@@ -128,12 +129,12 @@ func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.close()) }()
-	children, err := newDemoChildren(dir, env.Environ, fail)
+	group, err := children.New(dir.logs(), childEnviron(env.Environ, dir.temporary()), func(f *children.Failure) { fail(f) })
 	if err != nil {
 		return err
 	}
-	defer children.stop()
-	d := &demo{flags: flags, plan: plan, dir: dir, children: children, view: newDemoView(env, fail)}
+	defer group.Stop()
+	d := &demo{flags: flags, plan: plan, dir: dir, children: group, view: newDemoView(env, fail)}
 	err = d.show(ctx)
 	d.view.clear()
 	if err == nil || errors.Is(err, errMissed) {
@@ -144,9 +145,9 @@ func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
 
 // giveUp ends a demo that did not come to its end, and says why.
 func (d *demo) giveUp(env *Env, err error) error {
-	d.children.stop()
-	if failed, ok := errors.AsType[*childError](err); ok {
-		err = fmt.Errorf("%w; its log ends with\n%s", err, lastLines(failed.child.log))
+	d.children.Stop()
+	if failed, ok := errors.AsType[*children.Failure](err); ok {
+		err = fmt.Errorf("%w; its log ends with\n%s", err, children.LastLines(failed.Child.Log, oneLine))
 	} else if errors.Is(err, context.Canceled) {
 		err = errors.New("the demo was interrupted")
 	}
@@ -189,7 +190,7 @@ func (d *demo) show(ctx context.Context) error {
 
 // start starts the services, the analysers and then the program.
 func (d *demo) start(ctx context.Context) (err error) {
-	d.server, err = d.children.start(ctx, "serve", "the process of the services", "serve", "--out", d.dir.run(), "--name", "demo",
+	d.server, err = d.children.Start(ctx, "serve", "the process of the services", "serve", "--out", d.dir.run(), "--name", "demo",
 		"--ranks", strconv.Itoa(d.plan.ranks), "--http", d.flags.web, "--store-delay", "200ms")
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	d.view.point(d.services)
 	for _, h := range d.plan.hosts {
 		args := []string{"ad", "--run-dir", d.dir.run(), "--node", h.name, "--traces", strconv.Itoa(h.traces), "--spool", d.dir.spool(h.name)}
-		ad, err := d.children.start(ctx, "ad-"+h.name, "the analyser of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)
+		ad, err := d.children.Start(ctx, "ad-"+h.name, "the analyser of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)
 		if err != nil {
 			return err
 		}
@@ -211,7 +212,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 		args = append(args, "--ranks", strconv.Itoa(d.flags.ranks))
 	}
 	d.began = time.Now()
-	d.program, err = d.children.start(ctx, "simulate", "the simulated program", args...)
+	d.program, err = d.children.Start(ctx, "simulate", "the simulated program", args...)
 	return err
 }
 
@@ -228,25 +229,25 @@ func (d *demo) waitForServices(ctx context.Context) (found *rundir.Services, err
 }
 
 // until waits until f is true, which a process brings about.
-func (d *demo) until(ctx context.Context, p *demoChild, what string, f func() (bool, error)) error {
+func (d *demo) until(ctx context.Context, p *children.Child, what string, f func() (bool, error)) error {
 	for begin := time.Now(); ; {
 		ok, err := f()
 		if err != nil || ok {
 			return err
 		}
 		select {
-		case <-p.ended:
+		case <-p.Ended():
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
 			if ok, err := f(); err != nil || ok {
 				return err
 			}
-			return fmt.Errorf("%s ended and did not %s; its log ends with\n%s", p.what, what, lastLines(p.log))
+			return fmt.Errorf("%s ended and did not %s; its log ends with\n%s", p.What, what, children.LastLines(p.Log, oneLine))
 		default:
 		}
 		if time.Since(begin) > startPatience {
-			return fmt.Errorf("%s did not %s within %v; its log ends with\n%s", p.what, what, startPatience, lastLines(p.log))
+			return fmt.Errorf("%s did not %s within %v; its log ends with\n%s", p.What, what, startPatience, children.LastLines(p.Log, oneLine))
 		}
 		if sleep(ctx, 20*time.Millisecond) != nil {
 			return context.Cause(ctx)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/children"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 	"github.com/chimbuko/chimbuko/internal/truth"
@@ -221,10 +222,10 @@ func (d *demo) summariseTroubles(w io.Writer, troubles []truth.TroubleScore) {
 
 // tellUsage tells what it all took.
 func (d *demo) tellUsage(w io.Writer) {
-	used := func(all ...*demoChild) float64 {
+	used := func(all ...*children.Child) float64 {
 		var sum time.Duration
 		for _, p := range all {
-			sum += p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+			sum += p.Used()
 		}
 		return sum.Seconds()
 	}

@@ -7,17 +7,19 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/children"
 )
 
 // startPage starts the process that shows the run when its services have ended: at
 // the same address, so that pages which are open go on.
 func (d *demo) startPage(ctx context.Context) (err error) {
-	d.page, err = d.children.start(ctx, "view", "the process of the page", "view", d.dir.run(), "--http", d.flags.web)
+	d.page, err = d.children.Start(ctx, "view", "the process of the page", "view", d.dir.run(), "--http", d.flags.web)
 	if err != nil {
 		return err
 	}
 	return d.until(ctx, d.page, "show the page", func() (bool, error) {
-		text, err := os.ReadFile(d.page.log)
+		text, err := os.ReadFile(d.page.Log)
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "http") && strings.HasSuffix(line, "\n") {
 				d.address = strings.TrimSpace(line)
@@ -34,9 +36,9 @@ func (d *demo) stay(ctx context.Context) error {
 	})
 	select {
 	case <-ctx.Done():
-	case <-d.page.ended:
+	case <-d.page.Ended():
 	}
-	if failed, ok := errors.AsType[*childError](context.Cause(ctx)); ok {
+	if failed, ok := errors.AsType[*children.Failure](context.Cause(ctx)); ok {
 		return failed
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/children"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -143,7 +144,7 @@ func TestTheEndOfALogIsShown(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := lastLines(path); got != want {
+		if got := children.LastLines(path, oneLine); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -151,7 +152,7 @@ func TestTheEndOfALogIsShown(t *testing.T) {
 	f("a\nb", "  a\n  b\n")
 	f(strings.Repeat("line\n", 10_000)+"last\n", strings.Repeat("  line\n", 7)+"  last\n")
 	f("\x1b[31m"+strings.Repeat("ä", 300)+"\n", "   [31m"+strings.Repeat("ä", 197)+"…\n")
-	if got := lastLines(path + "x"); !strings.Contains(got, "no such file") {
+	if got := children.LastLines(path+"x", oneLine); !strings.Contains(got, "no such file") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -61,15 +61,13 @@ func (d *demo) watch(ctx context.Context) error {
 	allEnded := make(chan struct{})
 	go func() {
 		defer close(allEnded)
-		for _, p := range d.children.all {
-			<-p.ended
-		}
+		d.children.Wait()
 	}()
 	sample := demoSample{began: d.began, total: d.flags.duration, steps: d.plan.steps}
 	again := time.NewTicker(d.view.interval())
 	defer again.Stop()
 	var late <-chan time.Time
-	programEnded := d.program.ended
+	programEnded := d.program.Ended()
 	for {
 		d.view.show(&sample)
 		select {

@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/children"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -205,31 +205,16 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	if s.flags.url != "" {
 		args = append(args, "--nats", s.flags.url, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
 	}
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // this very program
+	cmd := exec.CommandContext(ctx, program, append(args, "--"+children.Flag)...) //nolint:gosec // this very program
 	cmd.Stderr = s.env.Stderr
 	cmd.Env = s.env.Environ
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	alive, err := cmd.StdinPipe() // ends with this process, however that ends
+	leash, err := cmd.StdinPipe() // ends with this process, however that ends
 	if err != nil {
 		return err
 	}
-	defer alive.Close() //nolint:errcheck // nothing is written to it
+	cmd.Cancel = leash.Close
+	cmd.WaitDelay = 5 * time.Second
 	return cmd.Run()
-}
-
-// untilOrphaned ends with ctx, and when the process that started this one for a
-// shard ends: another would soon be started for the same shard.
-func untilOrphaned(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if stdin == nil {
-		stdin = os.Stdin
-	}
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, stdin) // nothing is said, but it ends
-	}()
-	return ctx, cancel
 }
 
 // keepOnline makes the run directory and the run in the store, or goes on with

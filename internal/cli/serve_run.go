@@ -57,11 +57,6 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
-	if flags.shard > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = untilOrphaned(ctx, env.Stdin)
-		defer cancel()
-	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}

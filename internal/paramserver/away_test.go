@@ -237,3 +237,50 @@ func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
 		wantError(t, err, "nobody serves this subject")
 	}
 }
+
+func TestAnAnalyserThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T) {
+	s := &schedule{world: newWorld(t, Config{Shards: 2}), traces: longTraces(6)}
+	a := newAnalyser(t, s.world, "a", 2, s.traces)
+	s.analysers = append(s.analysers, a)
+	a.cfg.Session = 1000
+	a.start()
+	a.readOne(rankKey{0, 0})
+	if err := a.talk(); err != nil {
+		t.Fatal(err)
+	}
+	before := a.client
+	a.cfg.Session = 10
+	a.start()
+	a.readOne(rankKey{0, 0})
+	if err := a.talk(); err != nil {
+		t.Fatalf("the later analyser: %v", err)
+	}
+	if err := before.talk(t.Context()); err == nil || before.broken == nil {
+		t.Errorf("the earlier analyser goes on: %v", err)
+	}
+	s.finish()
+	s.wantOracle()
+}
+
+func TestAnAnalyserThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t *testing.T) {
+	s := &schedule{world: newWorld(t, Config{Shards: 1}), traces: longTraces(6)}
+	a := newAnalyser(t, s.world, "a", 1, s.traces)
+	s.analysers = append(s.analysers, a)
+	for range 4 {
+		a.readOne(rankKey{0, 0})
+	}
+	if err := a.talk(); err != nil {
+		t.Fatal(err)
+	}
+	s.shards[0].server.state.Stop(time.Now())
+	a.start()
+	for read := range 5 {
+		if err := a.talk(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := a.client.Stopped(), read >= 4; got != want {
+			t.Errorf("after %d steps it is stopped: %v, want %v", read, got, want)
+		}
+		a.readOne(rankKey{0, 0})
+	}
+}

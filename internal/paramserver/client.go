@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
@@ -24,12 +25,13 @@ type Requester interface {
 // ClientConfig says who an analyser is.
 type ClientConfig struct {
 	Run      string
-	Node     string        // name of the analyser: another for each of a run, the same when it is started again
-	Session  uint64        // greater each time it is started
-	Shards   int           // of the server
-	Period   time.Duration // between exchanges
-	Timeout  time.Duration // for an answer
-	Settings string        // how it judges, as JSON
+	Node     string            // name of the analyser: another for each of a run, the same when it is started again
+	Session  uint64            // greater each time it is started, unless a clock was put back
+	Shards   int               // of the server
+	Period   time.Duration     // between exchanges
+	Timeout  time.Duration     // for an answer
+	Settings string            // how it judges, as JSON
+	Command  *protocol.Command // how to start it again; nil: it cannot be
 	// Status tells how the analyser fares, in a message that belongs to the client
 	// then; nil tells nothing. It may call the client. That the traces have ended
 	// is told to the server when it knows all that was learned, not before.
@@ -42,28 +44,33 @@ type ClientConfig struct {
 // gathers what is learned, which does not grow with time, and goes on. Its
 // methods may be called by several goroutines.
 type Client struct {
-	cfg ClientConfig
-	bus Requester
+	cfg     ClientConfig
+	bus     Requester
+	session atomic.Uint64
 
-	mu        sync.Mutex
-	ids       map[FunctionName]uint32
-	names     map[uint32]FunctionName
-	unnamed   map[FunctionName]bool // without number
-	links     []*link
-	claimed   map[rankKey]bool // by all links, so that the inbox has nothing of them
-	inbox     inbox
-	changed   map[FunctionName]bool // since Merged
-	frozen    bool
-	stopped   bool
-	phase     protocol.Phase
-	ended     bool
-	asked     bool          // for the final models
-	final     bool          // which have come
-	broken    error         // why nothing is shared any more
-	trouble   error         // of the last talk
-	wait      time.Duration // between talks while others have not ended
-	exchanged Exchanges
-	numbered  chan struct{} // closed when there are new numbers
+	mu      sync.Mutex
+	known   bool // to the server, by its session
+	ids     map[FunctionName]uint32
+	names   map[uint32]FunctionName
+	unnamed map[FunctionName]bool // without number
+	links   []*link
+	claimed map[rankKey]bool // by all links, so that the inbox has nothing of them
+	inbox   inbox
+	changed map[FunctionName]bool // since Merged
+	frozen  bool
+	stopped bool
+	// Steps that the server knows of the ranks that the analyser of this name has, and
+	// how many have been added.
+	knownSteps, added int64
+	phase             protocol.Phase
+	ended             bool
+	asked             bool          // for the final models
+	final             bool          // which have come
+	broken            error         // why nothing is shared any more
+	trouble           error         // of the last talk
+	wait              time.Duration // between talks while others have not ended
+	exchanged         Exchanges
+	numbered          chan struct{} // closed when there are new numbers
 
 	wake   chan struct{}
 	finish chan struct{} // closed when final or broken
@@ -79,6 +86,7 @@ func NewClient(cfg ClientConfig, bus Requester) *Client {
 		unnamed: make(map[FunctionName]bool), changed: make(map[FunctionName]bool), claimed: make(map[rankKey]bool),
 		inbox: newInbox(cfg.Shards), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
+	c.session.Store(cfg.Session)
 	c.links = newLinks(cfg.Shards)
 	return c
 }
@@ -97,6 +105,9 @@ func (c *Client) Add(step *analyzer.Contribution) {
 	defer c.mu.Unlock()
 	if c.broken != nil {
 		return
+	}
+	if !step.Ended {
+		c.added++
 	}
 	for i := range step.Functions {
 		c.want(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
@@ -181,11 +192,12 @@ func (c *Client) Frozen() bool {
 	return c.frozen
 }
 
-// Stopped reports whether all traces are to be taken as ended.
+// Stopped reports whether all traces are to be taken as ended. An analyser that was
+// started again reads first what the server knows: it has to review it.
 func (c *Client) Stopped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stopped
+	return c.stopped && c.added >= c.knownSteps
 }
 
 // Number returns the number of a function, which the server gives; it is asked

@@ -60,7 +60,7 @@ func (s *State) checkShard(req *request) error {
 }
 
 func (s *State) exchange(req *request, refused error, now time.Time) (reply *protocol.ExchangeReply, models []byte) {
-	reply = &protocol.ExchangeReply{Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(), Stop: !s.stopping.IsZero()}
+	reply = &protocol.ExchangeReply{Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(), Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.sender.GetNode())}
 	n := s.nodes[req.sender.GetNode()]
 	switch {
 	case n != nil && n.session > req.sender.GetSession():
@@ -96,6 +96,20 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 	}
 	reply.Version = s.version
 	return reply, s.since(known)
+}
+
+// knownSteps is how many steps are known of the ranks that an analyser reads, which is
+// of interest when the run is to be stopped.
+func (s *State) knownSteps(node string) (n int64) {
+	if s.stopping.IsZero() {
+		return 0
+	}
+	for _, r := range s.ranks {
+		if r.node == node {
+			n += int64(r.next)
+		}
+	}
+	return n
 }
 
 // hear takes note of how an analyser fares.

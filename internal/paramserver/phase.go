@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/protocol"
@@ -53,7 +54,7 @@ func (s *State) allEnded(now time.Time) bool {
 // givenUp reports whether the run does not wait for an analyser: it is silent,
 // and the run is to be stopped.
 func (s *State) givenUp(n *node, now time.Time) bool {
-	return !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
+	return n.lost || !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
 }
 
 // Stop has the run end with what is known.
@@ -64,6 +65,27 @@ func (s *State) Stop(now time.Time) {
 		s.stopping = now
 		s.changes++
 	}
+}
+
+// Reopen has a run that was cut go on to its end: what analysers have not handed over
+// is read and reviewed once more, however far that had come, but for those of lost
+// analysers, which will not come back.
+func (s *State) Reopen(lost []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = time.Time{}
+	s.phase = min(s.phase, protocol.Phase_PHASE_RUNNING)
+	s.announced = min(s.announced, s.phase)
+	for name, n := range s.nodes {
+		n.lost = slices.Contains(lost, name)
+		if s.outcomes[name] == nil && !n.lost {
+			n.status = nil
+		}
+	}
+	for _, r := range s.ranks {
+		r.ended = r.ended && s.outcomes[r.node] != nil || slices.Contains(lost, r.node)
+	}
+	s.changes++
 }
 
 // Phase tells how far the run has come.

@@ -66,11 +66,14 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	reply := &protocol.RegisterReply{Ids: ids, Frozen: s.cfg.Frozen}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if n := s.nodes[from.GetNode()]; n != nil && n.session > from.GetSession() {
+		return &protocol.RegisterReply{Newer: n.session}, nil
+	}
 	if err := s.checkClaims(from, req.GetRanks()); err != nil {
 		return nil, err
 	}
 	n := s.session(from, now)
-	n.settings = req.GetSettings()
+	n.settings, n.command, n.lost = req.GetSettings(), req.GetCommand(), false
 	s.changes++
 	for _, r := range req.GetRanks() {
 		key := rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}
@@ -107,9 +110,6 @@ func (s *State) numbers(asked []*protocol.FunctionName) ([]uint32, error) {
 
 // checkClaims says why an analyser cannot have ranks.
 func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error {
-	if n := s.nodes[from.GetNode()]; n != nil && n.session > from.GetSession() {
-		return &refusal{startedLater(n.name)}
-	}
 	if s.phase < protocol.Phase_PHASE_REVIEWING {
 		return nil
 	}

@@ -134,7 +134,7 @@ func (c *Client) conclude() {
 }
 
 func (c *Client) sender() *protocol.Sender {
-	return &protocol.Sender{Version: protocol.Version, Run: c.cfg.Run, Node: c.cfg.Node, Session: c.cfg.Session}
+	return &protocol.Sender{Version: protocol.Version, Run: c.cfg.Run, Node: c.cfg.Node, Session: c.session.Load()}
 }
 
 // ask sends an encoded message and reads the answer.

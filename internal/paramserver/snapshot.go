@@ -51,7 +51,7 @@ func (s *State) snapshot() *snapshot {
 	snap := &snapshot{message: m, changes: s.changes, last: make(map[string]exchangeKey)}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		n := s.nodes[name]
-		m.Nodes = append(m.Nodes, &protocol.NodeState{Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status, Claimed: n.claimed})
+		m.Nodes = append(m.Nodes, &protocol.NodeState{Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status, Claimed: n.claimed, Command: n.command, Lost: n.lost})
 		snap.last[name] = exchangeKey{n.session, n.last}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
@@ -122,7 +122,7 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	for _, n := range m.GetNodes() {
 		s.nodes[n.GetName()] = &node{
 			name: n.GetName(), session: n.GetSession(), last: n.GetLast(), durable: n.GetLast(),
-			settings: n.GetSettings(), status: n.GetStatus(), claimed: n.GetClaimed(),
+			settings: n.GetSettings(), status: n.GetStatus(), claimed: n.GetClaimed(), command: n.GetCommand(), lost: n.GetLost(),
 		}
 	}
 	for _, o := range m.GetOutcomes() {

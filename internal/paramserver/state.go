@@ -105,6 +105,8 @@ type node struct {
 	durable  uint64
 	settings string
 	claimed  bool // it had a rank
+	lost     bool // the run does not wait for it
+	command  *protocol.Command
 	status   *protocol.Status
 	since    time.Time
 	heard    time.Time

@@ -3,6 +3,7 @@ package paramserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -71,7 +72,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	if !needed {
 		return false, nil
 	}
-	req := &protocol.RegisterRequest{Sender: c.sender(), Settings: c.cfg.Settings, Shards: uint32(len(c.links))}
+	req := &protocol.RegisterRequest{Sender: c.sender(), Settings: c.cfg.Settings, Command: c.cfg.Command, Shards: uint32(len(c.links))}
 	for _, key := range ranks {
 		req.Ranks = append(req.Ranks, &protocol.Rank{Program: uint32(key.program), Rank: uint32(key.rank)})
 	}
@@ -89,12 +90,15 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	if n := reply.GetShards(); n != 0 {
 		return true, c.reshard(int(n))
 	}
+	if newer := reply.GetNewer(); newer != 0 {
+		return true, c.succeed(newer)
+	}
 	if len(reply.GetNext()) != len(ranks) || len(reply.GetIds()) != len(names) {
 		return false, fmt.Errorf("register: %d ranks and %d names were answered with %d and %d", len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.registered = true
+	l.registered, c.known = true, true
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
 	}
@@ -104,6 +108,19 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		c.phase = reply.GetPhase()
 	}
 	return false, nil
+}
+
+// succeed makes this the session after one that the server knows, unless it was known
+// itself before: then the other one was started later. A clock that was put back makes
+// sessions smaller than those before them.
+func (c *Client) succeed(newer uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known {
+		return final{errors.New(startedLater(c.cfg.Node))}
+	}
+	c.session.Store(newer + 1)
+	return nil
 }
 
 // reshard prepares for n shards, before anything was shared with any.
@@ -229,7 +246,7 @@ func (c *Client) receive(l *link, reply *protocol.ExchangeReply) (more bool, err
 		return false, nil // it is with the next talk
 	}
 	if l.shard == 0 {
-		c.phase, c.stopped = reply.GetPhase(), reply.GetStop()
+		c.phase, c.stopped, c.knownSteps = reply.GetPhase(), reply.GetStop(), reply.GetKnownSteps()
 	}
 	return l.due() != nil, nil
 }

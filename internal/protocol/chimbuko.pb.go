@@ -125,7 +125,7 @@ func (x Status_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Status_State.Descriptor instead.
 func (Status_State) EnumDescriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18, 0}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type Rank struct {
@@ -255,6 +255,7 @@ type RegisterRequest struct {
 	Names         []*FunctionName        `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
 	Settings      string                 `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
 	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
+	Command       *Command               `protobuf:"bytes,6,opt,name=command,proto3" json:"command,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +325,73 @@ func (x *RegisterRequest) GetShards() uint32 {
 	return 0
 }
 
+func (x *RegisterRequest) GetCommand() *Command {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+type Command struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Args          []string               `protobuf:"bytes,1,rep,name=args,proto3" json:"args,omitempty"`
+	Directory     string                 `protobuf:"bytes,2,opt,name=directory,proto3" json:"directory,omitempty"`
+	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command) Reset() {
+	*x = Command{}
+	mi := &file_chimbuko_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command) ProtoMessage() {}
+
+func (x *Command) ProtoReflect() protoreflect.Message {
+	mi := &file_chimbuko_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
+	return file_chimbuko_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Command) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *Command) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *Command) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 type FunctionName struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -334,7 +402,7 @@ type FunctionName struct {
 
 func (x *FunctionName) Reset() {
 	*x = FunctionName{}
-	mi := &file_chimbuko_proto_msgTypes[3]
+	mi := &file_chimbuko_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +414,7 @@ func (x *FunctionName) String() string {
 func (*FunctionName) ProtoMessage() {}
 
 func (x *FunctionName) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[3]
+	mi := &file_chimbuko_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +427,7 @@ func (x *FunctionName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionName.ProtoReflect.Descriptor instead.
 func (*FunctionName) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{3}
+	return file_chimbuko_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FunctionName) GetProgram() uint32 {
@@ -383,13 +451,14 @@ type RegisterReply struct {
 	Frozen        bool                   `protobuf:"varint,3,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	Phase         Phase                  `protobuf:"varint,4,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
 	Shards        uint32                 `protobuf:"varint,5,opt,name=shards,proto3" json:"shards,omitempty"`
+	Newer         uint64                 `protobuf:"varint,6,opt,name=newer,proto3" json:"newer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterReply) Reset() {
 	*x = RegisterReply{}
-	mi := &file_chimbuko_proto_msgTypes[4]
+	mi := &file_chimbuko_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +470,7 @@ func (x *RegisterReply) String() string {
 func (*RegisterReply) ProtoMessage() {}
 
 func (x *RegisterReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[4]
+	mi := &file_chimbuko_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +483,7 @@ func (x *RegisterReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterReply.ProtoReflect.Descriptor instead.
 func (*RegisterReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{4}
+	return file_chimbuko_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RegisterReply) GetNext() []uint32 {
@@ -452,6 +521,13 @@ func (x *RegisterReply) GetShards() uint32 {
 	return 0
 }
 
+func (x *RegisterReply) GetNewer() uint64 {
+	if x != nil {
+		return x.Newer
+	}
+	return 0
+}
+
 type ExchangeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sender        *Sender                `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
@@ -469,7 +545,7 @@ type ExchangeRequest struct {
 
 func (x *ExchangeRequest) Reset() {
 	*x = ExchangeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[5]
+	mi := &file_chimbuko_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +557,7 @@ func (x *ExchangeRequest) String() string {
 func (*ExchangeRequest) ProtoMessage() {}
 
 func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[5]
+	mi := &file_chimbuko_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +570,7 @@ func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeRequest.ProtoReflect.Descriptor instead.
 func (*ExchangeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{5}
+	return file_chimbuko_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ExchangeRequest) GetSender() *Sender {
@@ -574,7 +650,7 @@ type Steps struct {
 
 func (x *Steps) Reset() {
 	*x = Steps{}
-	mi := &file_chimbuko_proto_msgTypes[6]
+	mi := &file_chimbuko_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +662,7 @@ func (x *Steps) String() string {
 func (*Steps) ProtoMessage() {}
 
 func (x *Steps) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[6]
+	mi := &file_chimbuko_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +675,7 @@ func (x *Steps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steps.ProtoReflect.Descriptor instead.
 func (*Steps) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{6}
+	return file_chimbuko_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Steps) GetProgram() uint32 {
@@ -654,7 +730,7 @@ type Model struct {
 
 func (x *Model) Reset() {
 	*x = Model{}
-	mi := &file_chimbuko_proto_msgTypes[7]
+	mi := &file_chimbuko_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +742,7 @@ func (x *Model) String() string {
 func (*Model) ProtoMessage() {}
 
 func (x *Model) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[7]
+	mi := &file_chimbuko_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +755,7 @@ func (x *Model) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Model.ProtoReflect.Descriptor instead.
 func (*Model) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{7}
+	return file_chimbuko_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Model) GetId() uint32 {
@@ -709,13 +785,14 @@ type ExchangeReply struct {
 	Unknown       bool                   `protobuf:"varint,9,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	Refused       string                 `protobuf:"bytes,10,opt,name=refused,proto3" json:"refused,omitempty"`
 	Stop          bool                   `protobuf:"varint,11,opt,name=stop,proto3" json:"stop,omitempty"`
+	KnownSteps    int64                  `protobuf:"varint,12,opt,name=known_steps,json=knownSteps,proto3" json:"known_steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExchangeReply) Reset() {
 	*x = ExchangeReply{}
-	mi := &file_chimbuko_proto_msgTypes[8]
+	mi := &file_chimbuko_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +804,7 @@ func (x *ExchangeReply) String() string {
 func (*ExchangeReply) ProtoMessage() {}
 
 func (x *ExchangeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[8]
+	mi := &file_chimbuko_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +817,7 @@ func (x *ExchangeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeReply.ProtoReflect.Descriptor instead.
 func (*ExchangeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{8}
+	return file_chimbuko_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExchangeReply) GetLast() uint64 {
@@ -820,6 +897,13 @@ func (x *ExchangeReply) GetStop() bool {
 	return false
 }
 
+func (x *ExchangeReply) GetKnownSteps() int64 {
+	if x != nil {
+		return x.KnownSteps
+	}
+	return 0
+}
+
 type Summary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Functions     []*FunctionProfile     `protobuf:"bytes,1,rep,name=functions,proto3" json:"functions,omitempty"`
@@ -833,7 +917,7 @@ type Summary struct {
 
 func (x *Summary) Reset() {
 	*x = Summary{}
-	mi := &file_chimbuko_proto_msgTypes[9]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +929,7 @@ func (x *Summary) String() string {
 func (*Summary) ProtoMessage() {}
 
 func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[9]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +942,7 @@ func (x *Summary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Summary.ProtoReflect.Descriptor instead.
 func (*Summary) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{9}
+	return file_chimbuko_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Summary) GetFunctions() []*FunctionProfile {
@@ -907,7 +991,7 @@ type PathProfile struct {
 
 func (x *PathProfile) Reset() {
 	*x = PathProfile{}
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1003,7 @@ func (x *PathProfile) String() string {
 func (*PathProfile) ProtoMessage() {}
 
 func (x *PathProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[10]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1016,7 @@ func (x *PathProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathProfile.ProtoReflect.Descriptor instead.
 func (*PathProfile) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{10}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PathProfile) GetProgram() uint32 {
@@ -968,7 +1052,7 @@ type FunctionProfile struct {
 
 func (x *FunctionProfile) Reset() {
 	*x = FunctionProfile{}
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1064,7 @@ func (x *FunctionProfile) String() string {
 func (*FunctionProfile) ProtoMessage() {}
 
 func (x *FunctionProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1077,7 @@ func (x *FunctionProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionProfile.ProtoReflect.Descriptor instead.
 func (*FunctionProfile) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FunctionProfile) GetId() uint32 {
@@ -1035,7 +1119,7 @@ type RankSteps struct {
 
 func (x *RankSteps) Reset() {
 	*x = RankSteps{}
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1131,7 @@ func (x *RankSteps) String() string {
 func (*RankSteps) ProtoMessage() {}
 
 func (x *RankSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1144,7 @@ func (x *RankSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankSteps.ProtoReflect.Descriptor instead.
 func (*RankSteps) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RankSteps) GetProgram() uint32 {
@@ -1099,7 +1183,7 @@ type StepReport struct {
 
 func (x *StepReport) Reset() {
 	*x = StepReport{}
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1195,7 @@ func (x *StepReport) String() string {
 func (*StepReport) ProtoMessage() {}
 
 func (x *StepReport) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1208,7 @@ func (x *StepReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepReport.ProtoReflect.Descriptor instead.
 func (*StepReport) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StepReport) GetProgram() uint32 {
@@ -1186,7 +1270,7 @@ type StepFunction struct {
 
 func (x *StepFunction) Reset() {
 	*x = StepFunction{}
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1282,7 @@ func (x *StepFunction) String() string {
 func (*StepFunction) ProtoMessage() {}
 
 func (x *StepFunction) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1295,7 @@ func (x *StepFunction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFunction.ProtoReflect.Descriptor instead.
 func (*StepFunction) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StepFunction) GetId() uint32 {
@@ -1243,7 +1327,7 @@ type Metrics struct {
 
 func (x *Metrics) Reset() {
 	*x = Metrics{}
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1339,7 @@ func (x *Metrics) String() string {
 func (*Metrics) ProtoMessage() {}
 
 func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1352,7 @@ func (x *Metrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
 func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Metrics) GetCount() []byte {
@@ -1335,7 +1419,7 @@ type Moments struct {
 
 func (x *Moments) Reset() {
 	*x = Moments{}
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1431,7 @@ func (x *Moments) String() string {
 func (*Moments) ProtoMessage() {}
 
 func (x *Moments) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1444,7 @@ func (x *Moments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moments.ProtoReflect.Descriptor instead.
 func (*Moments) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
+	return file_chimbuko_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Moments) GetN() float64 {
@@ -1423,7 +1507,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1519,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1532,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Counter) GetProgram() uint32 {
@@ -1509,7 +1593,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1605,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1618,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Status) GetHost() string {
@@ -1751,7 +1835,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1847,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1860,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Stage) GetName() string {
@@ -1814,7 +1898,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1910,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1923,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{20}
+	return file_chimbuko_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RankStatus) GetProgram() uint32 {
@@ -1894,7 +1978,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1990,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2003,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{21}
+	return file_chimbuko_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Count) GetKind() uint32 {
@@ -1951,7 +2035,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2047,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2060,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{22}
+	return file_chimbuko_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -2037,7 +2121,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2133,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2146,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{23}
+	return file_chimbuko_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -2085,7 +2169,7 @@ type RankOutcome struct {
 
 func (x *RankOutcome) Reset() {
 	*x = RankOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2181,7 @@ func (x *RankOutcome) String() string {
 func (*RankOutcome) ProtoMessage() {}
 
 func (x *RankOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2194,7 @@ func (x *RankOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankOutcome.ProtoReflect.Descriptor instead.
 func (*RankOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{24}
+	return file_chimbuko_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RankOutcome) GetProgram() uint32 {
@@ -2163,7 +2247,7 @@ type Review struct {
 
 func (x *Review) Reset() {
 	*x = Review{}
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2259,7 @@ func (x *Review) String() string {
 func (*Review) ProtoMessage() {}
 
 func (x *Review) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[25]
+	mi := &file_chimbuko_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2272,7 @@ func (x *Review) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Review.ProtoReflect.Descriptor instead.
 func (*Review) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{25}
+	return file_chimbuko_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Review) GetAnomalies() int64 {
@@ -2251,7 +2335,7 @@ type FunctionOutcome struct {
 
 func (x *FunctionOutcome) Reset() {
 	*x = FunctionOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2347,7 @@ func (x *FunctionOutcome) String() string {
 func (*FunctionOutcome) ProtoMessage() {}
 
 func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[26]
+	mi := &file_chimbuko_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2360,7 @@ func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionOutcome.ProtoReflect.Descriptor instead.
 func (*FunctionOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{26}
+	return file_chimbuko_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FunctionOutcome) GetName() []byte {
@@ -2314,7 +2398,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2410,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[27]
+	mi := &file_chimbuko_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2423,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{27}
+	return file_chimbuko_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Totals) GetSteps() int64 {
@@ -2405,7 +2489,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2501,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[28]
+	mi := &file_chimbuko_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2514,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{28}
+	return file_chimbuko_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -2544,7 +2628,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2556,7 +2640,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2569,7 +2653,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{29}
+	return file_chimbuko_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -2670,7 +2754,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2766,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2779,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{30}
+	return file_chimbuko_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -2748,13 +2832,15 @@ type NodeState struct {
 	Settings      string                 `protobuf:"bytes,4,opt,name=settings,proto3" json:"settings,omitempty"`
 	Status        *Status                `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
 	Claimed       bool                   `protobuf:"varint,6,opt,name=claimed,proto3" json:"claimed,omitempty"`
+	Command       *Command               `protobuf:"bytes,7,opt,name=command,proto3" json:"command,omitempty"`
+	Lost          bool                   `protobuf:"varint,8,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[31]
+	mi := &file_chimbuko_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2852,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[31]
+	mi := &file_chimbuko_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2865,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{31}
+	return file_chimbuko_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NodeState) GetName() string {
@@ -2824,6 +2910,20 @@ func (x *NodeState) GetClaimed() bool {
 	return false
 }
 
+func (x *NodeState) GetCommand() *Command {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *NodeState) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
 var File_chimbuko_proto protoreflect.FileDescriptor
 
 const file_chimbuko_proto_rawDesc = "" +
@@ -2836,22 +2936,28 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x18\n" +
-	"\asession\x18\x04 \x01(\x04R\asession\"\xcc\x01\n" +
+	"\asession\x18\x04 \x01(\x04R\asession\"\xfc\x01\n" +
 	"\x0fRegisterRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12'\n" +
 	"\x05ranks\x18\x02 \x03(\v2\x11.chimbuko.v1.RankR\x05ranks\x12/\n" +
 	"\x05names\x18\x03 \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\x12\x1a\n" +
 	"\bsettings\x18\x04 \x01(\tR\bsettings\x12\x16\n" +
-	"\x06shards\x18\x05 \x01(\rR\x06shards\"<\n" +
+	"\x06shards\x18\x05 \x01(\rR\x06shards\x12.\n" +
+	"\acommand\x18\x06 \x01(\v2\x14.chimbuko.v1.CommandR\acommand\"O\n" +
+	"\aCommand\x12\x12\n" +
+	"\x04args\x18\x01 \x03(\tR\x04args\x12\x1c\n" +
+	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12\x12\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\"<\n" +
 	"\fFunctionName\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\fR\x04name\"\x8f\x01\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\"\xa5\x01\n" +
 	"\rRegisterReply\x12\x12\n" +
 	"\x04next\x18\x01 \x03(\rR\x04next\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\rR\x03ids\x12\x16\n" +
 	"\x06frozen\x18\x03 \x01(\bR\x06frozen\x12(\n" +
 	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x12\x16\n" +
-	"\x06shards\x18\x05 \x01(\rR\x06shards\"\xcb\x02\n" +
+	"\x06shards\x18\x05 \x01(\rR\x06shards\x12\x14\n" +
+	"\x05newer\x18\x06 \x01(\x04R\x05newer\"\xcb\x02\n" +
 	"\x0fExchangeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12(\n" +
@@ -2871,7 +2977,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x04host\x18\x06 \x01(\tR\x04host\"-\n" +
 	"\x05Model\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
-	"\x05model\x18\x02 \x01(\fR\x05model\"\xbf\x02\n" +
+	"\x05model\x18\x02 \x01(\fR\x05model\"\xe0\x02\n" +
 	"\rExchangeReply\x12\x12\n" +
 	"\x04last\x18\x01 \x01(\x04R\x04last\x12\x1a\n" +
 	"\bincluded\x18\x02 \x01(\x04R\bincluded\x12\x18\n" +
@@ -2884,7 +2990,9 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\aunknown\x18\t \x01(\bR\aunknown\x12\x18\n" +
 	"\arefused\x18\n" +
 	" \x01(\tR\arefused\x12\x12\n" +
-	"\x04stop\x18\v \x01(\bR\x04stop\"\x84\x02\n" +
+	"\x04stop\x18\v \x01(\bR\x04stop\x12\x1f\n" +
+	"\vknown_steps\x18\f \x01(\x03R\n" +
+	"knownSteps\"\x84\x02\n" +
 	"\aSummary\x12:\n" +
 	"\tfunctions\x18\x01 \x03(\v2\x1c.chimbuko.v1.FunctionProfileR\tfunctions\x12,\n" +
 	"\x05ranks\x18\x02 \x03(\v2\x16.chimbuko.v1.RankStepsR\x05ranks\x12-\n" +
@@ -3066,14 +3174,16 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\rR\x04next\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\"\xb0\x01\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\"\xf4\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x1a\n" +
 	"\bsettings\x18\x04 \x01(\tR\bsettings\x12+\n" +
 	"\x06status\x18\x05 \x01(\v2\x13.chimbuko.v1.StatusR\x06status\x12\x18\n" +
-	"\aclaimed\x18\x06 \x01(\bR\aclaimed*V\n" +
+	"\aclaimed\x18\x06 \x01(\bR\aclaimed\x12.\n" +
+	"\acommand\x18\a \x01(\v2\x14.chimbuko.v1.CommandR\acommand\x12\x12\n" +
+	"\x04lost\x18\b \x01(\bR\x04lost*V\n" +
 	"\x05Phase\x12\x11\n" +
 	"\rPHASE_WAITING\x10\x00\x12\x11\n" +
 	"\rPHASE_RUNNING\x10\x01\x12\x13\n" +
@@ -3093,87 +3203,90 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
 	(*Rank)(nil),            // 2: chimbuko.v1.Rank
 	(*Sender)(nil),          // 3: chimbuko.v1.Sender
 	(*RegisterRequest)(nil), // 4: chimbuko.v1.RegisterRequest
-	(*FunctionName)(nil),    // 5: chimbuko.v1.FunctionName
-	(*RegisterReply)(nil),   // 6: chimbuko.v1.RegisterReply
-	(*ExchangeRequest)(nil), // 7: chimbuko.v1.ExchangeRequest
-	(*Steps)(nil),           // 8: chimbuko.v1.Steps
-	(*Model)(nil),           // 9: chimbuko.v1.Model
-	(*ExchangeReply)(nil),   // 10: chimbuko.v1.ExchangeReply
-	(*Summary)(nil),         // 11: chimbuko.v1.Summary
-	(*PathProfile)(nil),     // 12: chimbuko.v1.PathProfile
-	(*FunctionProfile)(nil), // 13: chimbuko.v1.FunctionProfile
-	(*RankSteps)(nil),       // 14: chimbuko.v1.RankSteps
-	(*StepReport)(nil),      // 15: chimbuko.v1.StepReport
-	(*StepFunction)(nil),    // 16: chimbuko.v1.StepFunction
-	(*Metrics)(nil),         // 17: chimbuko.v1.Metrics
-	(*Moments)(nil),         // 18: chimbuko.v1.Moments
-	(*Counter)(nil),         // 19: chimbuko.v1.Counter
-	(*Status)(nil),          // 20: chimbuko.v1.Status
-	(*Stage)(nil),           // 21: chimbuko.v1.Stage
-	(*RankStatus)(nil),      // 22: chimbuko.v1.RankStatus
-	(*Count)(nil),           // 23: chimbuko.v1.Count
-	(*OutcomeRequest)(nil),  // 24: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 25: chimbuko.v1.OutcomeReply
-	(*RankOutcome)(nil),     // 26: chimbuko.v1.RankOutcome
-	(*Review)(nil),          // 27: chimbuko.v1.Review
-	(*FunctionOutcome)(nil), // 28: chimbuko.v1.FunctionOutcome
-	(*Totals)(nil),          // 29: chimbuko.v1.Totals
-	(*RecordBatch)(nil),     // 30: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 31: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 32: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 33: chimbuko.v1.NodeState
+	(*Command)(nil),         // 5: chimbuko.v1.Command
+	(*FunctionName)(nil),    // 6: chimbuko.v1.FunctionName
+	(*RegisterReply)(nil),   // 7: chimbuko.v1.RegisterReply
+	(*ExchangeRequest)(nil), // 8: chimbuko.v1.ExchangeRequest
+	(*Steps)(nil),           // 9: chimbuko.v1.Steps
+	(*Model)(nil),           // 10: chimbuko.v1.Model
+	(*ExchangeReply)(nil),   // 11: chimbuko.v1.ExchangeReply
+	(*Summary)(nil),         // 12: chimbuko.v1.Summary
+	(*PathProfile)(nil),     // 13: chimbuko.v1.PathProfile
+	(*FunctionProfile)(nil), // 14: chimbuko.v1.FunctionProfile
+	(*RankSteps)(nil),       // 15: chimbuko.v1.RankSteps
+	(*StepReport)(nil),      // 16: chimbuko.v1.StepReport
+	(*StepFunction)(nil),    // 17: chimbuko.v1.StepFunction
+	(*Metrics)(nil),         // 18: chimbuko.v1.Metrics
+	(*Moments)(nil),         // 19: chimbuko.v1.Moments
+	(*Counter)(nil),         // 20: chimbuko.v1.Counter
+	(*Status)(nil),          // 21: chimbuko.v1.Status
+	(*Stage)(nil),           // 22: chimbuko.v1.Stage
+	(*RankStatus)(nil),      // 23: chimbuko.v1.RankStatus
+	(*Count)(nil),           // 24: chimbuko.v1.Count
+	(*OutcomeRequest)(nil),  // 25: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 26: chimbuko.v1.OutcomeReply
+	(*RankOutcome)(nil),     // 27: chimbuko.v1.RankOutcome
+	(*Review)(nil),          // 28: chimbuko.v1.Review
+	(*FunctionOutcome)(nil), // 29: chimbuko.v1.FunctionOutcome
+	(*Totals)(nil),          // 30: chimbuko.v1.Totals
+	(*RecordBatch)(nil),     // 31: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 32: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 33: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 34: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
 	2,  // 1: chimbuko.v1.RegisterRequest.ranks:type_name -> chimbuko.v1.Rank
-	5,  // 2: chimbuko.v1.RegisterRequest.names:type_name -> chimbuko.v1.FunctionName
-	0,  // 3: chimbuko.v1.RegisterReply.phase:type_name -> chimbuko.v1.Phase
-	3,  // 4: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
-	8,  // 5: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
-	9,  // 6: chimbuko.v1.ExchangeRequest.models:type_name -> chimbuko.v1.Model
-	11, // 7: chimbuko.v1.ExchangeRequest.summary:type_name -> chimbuko.v1.Summary
-	20, // 8: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
-	9,  // 9: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
-	0,  // 10: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
-	13, // 11: chimbuko.v1.Summary.functions:type_name -> chimbuko.v1.FunctionProfile
-	14, // 12: chimbuko.v1.Summary.ranks:type_name -> chimbuko.v1.RankSteps
-	15, // 13: chimbuko.v1.Summary.steps:type_name -> chimbuko.v1.StepReport
-	19, // 14: chimbuko.v1.Summary.counters:type_name -> chimbuko.v1.Counter
-	12, // 15: chimbuko.v1.Summary.paths:type_name -> chimbuko.v1.PathProfile
-	18, // 16: chimbuko.v1.StepReport.scores:type_name -> chimbuko.v1.Moments
-	16, // 17: chimbuko.v1.StepReport.functions:type_name -> chimbuko.v1.StepFunction
-	17, // 18: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
-	18, // 19: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
-	1,  // 20: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	23, // 21: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
-	22, // 22: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
-	21, // 23: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
-	3,  // 24: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	26, // 25: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
-	29, // 26: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
-	23, // 27: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
-	27, // 28: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
-	28, // 29: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
-	17, // 30: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
-	9,  // 31: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	32, // 32: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	33, // 33: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 34: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	24, // 35: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	12, // 36: chimbuko.v1.Snapshot.paths:type_name -> chimbuko.v1.PathProfile
-	20, // 37: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	6,  // 2: chimbuko.v1.RegisterRequest.names:type_name -> chimbuko.v1.FunctionName
+	5,  // 3: chimbuko.v1.RegisterRequest.command:type_name -> chimbuko.v1.Command
+	0,  // 4: chimbuko.v1.RegisterReply.phase:type_name -> chimbuko.v1.Phase
+	3,  // 5: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
+	9,  // 6: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
+	10, // 7: chimbuko.v1.ExchangeRequest.models:type_name -> chimbuko.v1.Model
+	12, // 8: chimbuko.v1.ExchangeRequest.summary:type_name -> chimbuko.v1.Summary
+	21, // 9: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
+	10, // 10: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
+	0,  // 11: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
+	14, // 12: chimbuko.v1.Summary.functions:type_name -> chimbuko.v1.FunctionProfile
+	15, // 13: chimbuko.v1.Summary.ranks:type_name -> chimbuko.v1.RankSteps
+	16, // 14: chimbuko.v1.Summary.steps:type_name -> chimbuko.v1.StepReport
+	20, // 15: chimbuko.v1.Summary.counters:type_name -> chimbuko.v1.Counter
+	13, // 16: chimbuko.v1.Summary.paths:type_name -> chimbuko.v1.PathProfile
+	19, // 17: chimbuko.v1.StepReport.scores:type_name -> chimbuko.v1.Moments
+	17, // 18: chimbuko.v1.StepReport.functions:type_name -> chimbuko.v1.StepFunction
+	18, // 19: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
+	19, // 20: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
+	1,  // 21: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
+	24, // 22: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
+	23, // 23: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
+	22, // 24: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
+	3,  // 25: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	27, // 26: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
+	30, // 27: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
+	24, // 28: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
+	28, // 29: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
+	29, // 30: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
+	18, // 31: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
+	10, // 32: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	33, // 33: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	34, // 34: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 35: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	25, // 36: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	13, // 37: chimbuko.v1.Snapshot.paths:type_name -> chimbuko.v1.PathProfile
+	21, // 38: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 39: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -3187,7 +3300,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
