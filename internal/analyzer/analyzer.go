@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,7 +46,8 @@ type Analyzer struct {
 	cfg       Config
 	sink      RecordSink
 	progress  Progress
-	online    *Online // nil for recorded traces
+	online    *Online   // nil for recorded traces
+	over      time.Time // when it was seen that who writes them has ended; zero: not yet
 	stages    [numStages]Stage
 	models    *Models
 	sources   []*source

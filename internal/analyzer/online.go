@@ -74,6 +74,9 @@ type Online struct {
 	// Idle is how long a trace may have no new step before it is taken as
 	// ended; 0 is for ever. A killed writer leaves its trace unfinished.
 	Idle time.Duration
+	// Over reports whether who writes the traces has ended. A trace that has nothing new
+	// for a moment is taken as ended then. nil: that is not known.
+	Over func() bool
 	// Sleep waits for d or until ctx ends, and returns ctx's error then.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Report is told how far the work has come.
@@ -242,12 +245,15 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 			s.complete = now
 		}
 		switch {
-		case s.arriving != nil && now.Sub(s.complete) > s.patience():
+		case s.arriving != nil && (now.Sub(s.complete) > s.patience() || a.isOver(now) && now.Sub(s.complete) > overPatience):
 			s.done, s.err = true, s.arriving.CorruptError
 			a.ended(s)
 		case s.arriving != nil:
 		case s.idle && a.online.Idle > 0 && now.Sub(s.heard) > a.online.Idle:
 			s.done, s.err = true, fmt.Errorf("%w for %v: it is taken as ended", bp.ErrIdle, a.online.Idle)
+			a.ended(s)
+		case s.idle && a.isOver(now) && now.Sub(s.heard) > overPatience:
+			s.done, s.err = true, errors.New("its writer ended without ending it")
 			a.ended(s)
 		case s.idle:
 			s.caughtUp = now
@@ -276,6 +282,17 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	}
 	a.timed(stageShare, start)
 	return true, nil
+}
+
+// overPatience is how long what a writer wrote in the end may take to be seen.
+const overPatience = 2 * time.Second
+
+// isOver reports whether who writes the traces has ended, some time ago.
+func (a *Analyzer) isOver(now time.Time) bool {
+	if a.over.IsZero() && a.online.Over != nil && a.online.Over() {
+		a.over = now
+	}
+	return !a.over.IsZero() && now.Sub(a.over) > overPatience
 }
 
 // patience is how long to wait for bytes that the index speaks of. A writer that

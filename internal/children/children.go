@@ -98,6 +98,16 @@ func (g *Group) snapshot() []*Child {
 	return append([]*Child(nil), g.all...)
 }
 
+// Has reports whether a process was started by the group.
+func (g *Group) Has(pid int) bool {
+	for _, c := range g.snapshot() {
+		if c.PID() == pid {
+			return true
+		}
+	}
+	return false
+}
+
 // grace is how long processes may take to end after they were let go.
 const grace = 10 * time.Second
 

@@ -40,6 +40,7 @@ type adFlags struct {
 	outbox   int64
 	spool    string
 	giveUp   time.Duration
+	told     bool
 	asJSON   bool
 }
 
@@ -59,6 +60,8 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.Int64Var(&a.outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
 	f.StringVar(&a.spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
 	f.DurationVar(&a.giveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error and unreviewed; 0 is for ever")
+	f.BoolVar(&a.told, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
+	_ = f.MarkHidden("until-told") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
 }
 
@@ -132,7 +135,7 @@ reads its traces from the beginning, and nothing is counted or stored twice.`,
 			if err := errors.Join(err, flags.check(patterns)); err != nil {
 				return usageError{err}
 			}
-			return runAD(cmd.Context(), env, &flags, cfg, patterns)
+			return runAD(cmd.Context(), env, &flags, cfg, patterns, commandOf(cmd, patterns))
 		},
 	}
 	flags.register(cmd.Flags())
@@ -144,6 +147,7 @@ type traceFinder struct {
 	flags    *adFlags
 	patterns []string
 	now      func() time.Time
+	over     func() bool           // whether who writes them has ended; nil: that is told by nobody
 	told     func(paths *[]string) // of all traces when there are new ones
 
 	found  int
@@ -180,8 +184,12 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 		t.told(&paths)
 	}
 	switch {
+	case t.over != nil && t.over():
+		return inputs, true, nil
 	case t.flags.traces > 0:
 		return inputs, len(inputs) >= t.flags.traces, nil
+	case t.flags.told:
+		return inputs, false, nil
 	case !open:
 		return inputs, true, nil
 	}

@@ -36,8 +36,8 @@ type adRun struct {
 	progress  *adProgress
 }
 
-func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, patterns []string) error {
-	settings, err := json.Marshal(cfg.Outlier)
+func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, patterns []string, command *protocol.Command) error {
+	settings, err := json.Marshal(judging{cfg.Outlier, cfg.Inclusive})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	session := uint64(r.start.UnixNano())
 	r.client = paramserver.NewClient(paramserver.ClientConfig{
 		Run: flags.run, Node: flags.node, Session: session, Shards: 1, Period: flags.exchange,
-		Timeout: 10 * time.Second, Settings: string(settings), Status: r.status, Log: r.log,
+		Timeout: 10 * time.Second, Settings: string(settings), Command: command, Status: r.status, Log: r.log,
 	}, r.conn)
 	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
 		Run: flags.run, Subject: recordSubject(flags.run), Sender: flags.node + "-" + strconv.FormatUint(session, 36),
@@ -81,9 +81,9 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 
 // analyse reads, waits for the others, reviews and hands over.
 func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []string) error {
-	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, told: r.traces.Store}
+	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, over: r.heedLeash(), told: r.traces.Store}
 	res, err := analyzer.New(cfg, r.publisher, nil).Follow(ctx, analyzer.Online{
-		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Sleep: sleep, Report: r.note,
+		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Over: finder.over, Sleep: sleep, Report: r.note,
 	})
 	r.progress.clear()
 	if err != nil {
@@ -96,6 +96,26 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 		return err
 	}
 	return r.summarise(res)
+}
+
+// over is what the process that holds an analyser says when the program has ended: no
+// more traces will come, and those that are there will not grow.
+const over = "over"
+
+// heedLeash returns whether that was said; nil if nobody holds this process.
+func (r *adRun) heedLeash() func() bool {
+	if r.env.leash == nil {
+		return nil
+	}
+	said := new(atomic.Bool)
+	go func() {
+		for line := range r.env.leash.Lines() {
+			if line == over {
+				said.Store(true)
+			}
+		}
+	}()
+	return said.Load
 }
 
 // hand tells the server what came of the ranks, as often as needed. A server that was
@@ -138,7 +158,9 @@ func (r *adRun) summarise(res *analyzer.Result) error {
 	err := r.env.show(r.flags.asJSON, sum, sum.print)
 	for _, b := range res.Broken {
 		fmt.Fprintf(r.env.Stderr, "chimbuko: %v\n", b)
-		err = errors.Join(err, errReported)
+		if r.env.leash == nil { // else it is told with the whole run
+			err = errors.Join(err, errReported)
+		}
 	}
 	return err
 }

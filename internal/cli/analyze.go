@@ -210,6 +210,9 @@ type runSummary struct {
 	Store    string            `json:"store,omitempty"` // the server, where records are not in the directory
 	Name     string            `json:"name,omitempty"`  // of the run in the store
 	Online   bool              `json:"online,omitempty"`
+	Program  *programEnd       `json:"program,omitempty"` // that chimbuko run ran
+	// Incomplete says what is missing, in sentences without full stops.
+	Incomplete []string `json:"incomplete,omitempty"`
 
 	Totals      totals           `json:"totals"`
 	Review      summary.Review   `json:"review"`
@@ -266,6 +269,7 @@ func (s *runSummary) finish(res *summary.Outcome) {
 	for _, b := range res.Broken {
 		s.Broken = append(s.Broken, b.Error())
 	}
+	s.Incomplete = append(s.Incomplete, s.missing()...)
 }
 
 // measure says how large what is kept is.

@@ -27,6 +27,9 @@ func (s *runSummary) print(w io.Writer, out string) {
 	r := s.Review
 	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
 		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
+	for _, why := range s.Incomplete {
+		fmt.Fprintf(w, "incomplete: %s\n", oneLine(why))
+	}
 	s.printIssues(w)
 	s.printTop(w)
 	s.printChanges(w)

@@ -213,7 +213,10 @@ func (k *keeper) end(ctx context.Context, state provdb.State, info any) error {
 		if err != nil {
 			return err
 		}
-		k.run.State, k.run.Finished, k.run.Info = state, time.Now(), text
+		k.run.State, k.run.Finished, k.run.Info = state, time.Time{}, text
+		if !state.Open() {
+			k.run.Finished = time.Now()
+		}
 		if err := k.store.UpdateRun(ctx, k.run); err != nil {
 			return errors.Join(err, k.dir.WriteInfo(info))
 		}

@@ -51,6 +51,8 @@ type serveFlags struct {
 	period    time.Duration
 	schema    int
 	flush     time.Duration
+	reopen    bool
+	lost      []string
 }
 
 func (s *serveFlags) register(f *pflag.FlagSet) {
@@ -81,7 +83,11 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.period, "stats-period", time.Second, "time between packets of statistics")
 	f.IntVar(&s.schema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
 	f.DurationVar(&s.flush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does not answer")
-	_ = f.MarkHidden("shard") // only for the processes that the first starts
+	f.BoolVar(&s.reopen, "reopen", false, "have a run that was cut end: analysers that have not handed over all come again")
+	f.StringSliceVar(&s.lost, "lost", nil, "analysers that do not")
+	for _, own := range []string{"shard", "reopen", "lost"} {
+		_ = f.MarkHidden(own) // only for processes that this program starts
+	}
 }
 
 func (s *serveFlags) has(role string) bool { return slices.Contains(s.roles, role) }

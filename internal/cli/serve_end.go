@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,12 +84,16 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome.Changes = models.Changes()
-	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
-	s.sum.finish(outcome)
 	if err := s.openStream(ctx); err != nil {
 		return err
 	}
+	outcome.Changes = models.Changes()
+	if err := s.salvage(ctx, models, outcome); err != nil {
+		return err
+	}
+	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
+	s.sum.Program = cmp.Or(s.program.Load(), s.sum.Program)
+	s.sum.finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if err := recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
 		return err
@@ -114,17 +119,28 @@ func (s *serveRun) waitForStore(ctx context.Context) error {
 // models are those of the functions that were called, which are judged as the
 // analysers judge.
 func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
-	cfg := analyzer.Default().Outlier
-	for _, n := range s.params.Report().Nodes {
-		if json.Unmarshal([]byte(n.Settings), &cfg) == nil {
-			break
-		}
-	}
-	models := analyzer.NewModels(outlier.NewRules(cfg))
+	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
 		models.Add(f.Function, learned[uint32(f.ID)])
 	}
 	return models
+}
+
+// judging is how analysers judge.
+type judging struct {
+	outlier.Config
+	Inclusive bool `json:"inclusive"`
+}
+
+// judging is how the analysers of the run judge.
+func (s *serveRun) judging() judging {
+	for _, n := range s.params.Report().Nodes {
+		how := judging{Config: analyzer.Default().Outlier}
+		if json.Unmarshal([]byte(n.Settings), &how) == nil {
+			return how
+		}
+	}
+	return judging{Config: analyzer.Default().Outlier}
 }
 
 // storeEnd ends the run in the store and in its directory.
@@ -220,7 +236,7 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 // keepOnline makes the run directory and the run in the store, or goes on with
 // a run that is there and has not ended.
 func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
-	if !flags.force {
+	if !flags.force || rundir.OnlyServices(flags.out) {
 		if err := joinServices(flags.out, sum); err != nil {
 			return nil, err
 		}
@@ -244,17 +260,23 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 	if err := dir.ReadInfo(&old); err != nil {
 		return nil, err
 	}
-	if !old.Online || old.State != provdb.Running {
+	if !old.Online || !old.State.Open() {
 		return nil, nil //nolint:nilnil // newKeeper says what to do about it
 	}
-	sum.Started = old.Started
+	sum.Started, sum.Program = old.Started, old.Program
+	if old.State == provdb.Incomplete {
+		sum.Settings = old.Settings
+	}
 	k := &keeper{dir: dir}
 	if err := k.openStore(ctx, flags); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
 	err = k.findRun(ctx, flags)
-	if errors.Is(err, provdb.ErrNotFound) { // nobody came to make it
+	switch {
+	case errors.Is(err, provdb.ErrNotFound): // nobody came to make it
 		err = k.createRun(ctx, flags, sum.Started, sum)
+	case err == nil && old.State != provdb.Running:
+		err = k.end(ctx, provdb.Running, sum)
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.close())

@@ -52,6 +52,9 @@ func (s *serveRun) openParams() error {
 	if err := s.state.Load(paramserver.StatePath(dir, s.flags.shard)); err != nil {
 		return err
 	}
+	if s.flags.reopen {
+		s.state.Reopen(s.flags.lost)
+	}
 	if s.flags.shard == 0 {
 		if err := s.openSender(); err != nil {
 			return err

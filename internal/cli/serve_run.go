@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/bus"
@@ -46,6 +47,8 @@ type serveRun struct {
 	webBefore string // URL of HTTP when the run was served before
 
 	elsewhere distantReader // the store, if it is not in this process
+
+	program atomic.Pointer[programEnd] // that the run is of; nil: it is not known
 }
 
 func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
@@ -60,10 +63,15 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	s.listen()
 	err = s.work(ctx)
 	if ctx.Err() != nil {
-		fmt.Fprintf(env.Stderr, "chimbuko: the run is not finished; the same command goes on with it\n")
+		s.leave(fmt.Sprintf("the services ended before the run had: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
+		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command goes on with it, chimbuko finish %s ends it\n", flags.out)
 		return errReported
+	}
+	if err != nil {
+		s.leave(fmt.Sprintf("the services failed: %v", err)) //nolint:contextcheck // ctx may have ended
 	}
 	if err == nil {
 		err = s.close()

@@ -16,6 +16,8 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/children"
 )
 
 const (
@@ -26,7 +28,9 @@ const (
 
 // isSetting reports whether a flag can be set in a file and the environment,
 // too: all can but those that ask for help and name the file.
-func isSetting(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "config" }
+func isSetting(f *pflag.Flag) bool {
+	return f.Name != "help" && f.Name != "config" && f.Name != children.Flag
+}
 
 // envName is the environment variable of a flag.
 func envName(flag string) string {
@@ -73,7 +77,7 @@ func applySettings(fs *pflag.FlagSet, file string, environ []string) (origin map
 // serves all of them.
 func settingOfAnother(name string) bool {
 	env := new(Env)
-	for _, cmd := range []*cobra.Command{newAnalyzeCmd(env), newServeCmd(env), newADCmd(env)} {
+	for _, cmd := range []*cobra.Command{newAnalyzeCmd(env), newRunCmd(env), newServeCmd(env), newADCmd(env)} {
 		if f := cmd.Flags().Lookup(name); f != nil && isSetting(f) && !f.Hidden {
 			return true
 		}

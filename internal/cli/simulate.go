@@ -149,6 +149,9 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 		_, err := env.Stdout.Write(text)
 		return err
 	}
+	if tau := env.variable("TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // as TAU would
+		f.out, f.force = filepath.Dir(tau), true
+	}
 	if f.out == "" {
 		return usagef("--out is missing: the directory to write to")
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
@@ -97,7 +96,7 @@ func watchOn(env *Env, where string, why error, asJSON bool) error {
 	if err := json.Unmarshal(text, &info); err != nil {
 		return errors.Join(why, err)
 	}
-	if info.State == provdb.Running {
+	if info.State.Open() {
 		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", why)
 		return nil
 	}
@@ -264,21 +263,7 @@ directory of chimbuko serve.`,
 			if s == nil {
 				s = &rundir.Services{Run: name}
 			}
-			opt, err := flags.options(s, "chimbuko stop", nil)
-			if err != nil {
-				return err
-			}
-			conn, err := bus.Connect(opt)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
-			defer cancel()
-			if err := conn.Wait(ctx); err != nil {
-				return fmt.Errorf("the services do not answer: %w", err)
-			}
-			if _, err := conn.Request(ctx, paramserver.Subject(s.Run, 0, "stop"), nil); err != nil {
+			if err := stopRun(cmd.Context(), &flags, s); err != nil {
 				return err
 			}
 			fmt.Fprintf(env.Stderr, "chimbuko: run %q is ending; chimbuko status %s --watch shows how far it is\n", s.Run, given[0])
@@ -288,4 +273,24 @@ directory of chimbuko serve.`,
 	flags.register(cmd.Flags())
 	cmd.Flags().StringVar(&name, "name", "", "name of the run, with --nats")
 	return cmd
+}
+
+// stopRun has a run end with what is known.
+func stopRun(ctx context.Context, flags *busFlags, s *rundir.Services) error {
+	opt, err := flags.options(s, "chimbuko stop", nil)
+	if err != nil {
+		return err
+	}
+	conn, err := bus.Connect(opt)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := conn.Wait(ctx); err != nil {
+		return fmt.Errorf("the services do not answer: %w", err)
+	}
+	_, err = conn.Request(ctx, paramserver.Subject(s.Run, 0, "stop"), nil)
+	return err
 }

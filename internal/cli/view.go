@@ -139,7 +139,7 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 		return false, nil //nolint:nilerr // no services, or somebody else's
 	}
 	var info runSummary
-	if err := rundir.ReadInfo(dir, &info); err == nil && info.State != provdb.Running {
+	if err := rundir.ReadInfo(dir, &info); err == nil && !info.State.Open() {
 		return false, nil
 	}
 	if !reachable(s) {

@@ -38,7 +38,7 @@ func (v *viewRun) close() error { return v.reader.Close() }
 func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error) {
 	if v.place.server == "" && v.dir != "" && !v.cut {
 		var info runSummary
-		if rundir.ReadInfo(v.dir, &info) == nil && info.State == provdb.Running {
+		if rundir.ReadInfo(v.dir, &info) == nil && info.State.Open() {
 			c, err := remotestore.Open(ctx, v.place.owner)
 			if err != nil {
 				return nil, nil, err
@@ -53,7 +53,7 @@ func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error)
 // writes to a server is not known, so such a run is believed to go on.
 func (v *viewRun) isCut(ctx context.Context) (bool, error) {
 	var info runSummary
-	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, &info) != nil || info.State != provdb.Running || v.place.server != "" && !info.Online {
+	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, &info) != nil || !info.State.Open() || v.place.server != "" && !info.Online {
 		return false, nil
 	}
 	if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" {
@@ -80,7 +80,7 @@ func (v *viewRun) Status(ctx context.Context) (*dashboard.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.State == provdb.Running && v.dir != "" {
+	if info.State.Open() && v.dir != "" {
 		if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" && s.Run == v.name && reachable(s) {
 			if st, err := askServices(ctx, s); err == nil {
 				return st, nil
@@ -109,7 +109,7 @@ func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
 		}
 		info.State, info.Started = a.Run.State, a.Run.Started
 	}
-	if info.State != provdb.Running {
+	if !info.State.Open() {
 		v.last = info
 	}
 	return info, nil
@@ -117,7 +117,7 @@ func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
 
 // viewStates are the states of runs that nobody is at work on.
 var viewStates = map[provdb.State]dashboard.State{
-	provdb.Running: dashboard.Running, provdb.Finished: dashboard.Finished, provdb.Failed: dashboard.Failed,
+	provdb.Running: dashboard.Running, provdb.Finished: dashboard.Finished, provdb.Failed: dashboard.Failed, provdb.Incomplete: dashboard.Incomplete,
 }
 
 // outcome is what came of a run.
@@ -135,19 +135,26 @@ func (v *viewRun) outcome(info *runSummary) *dashboard.Status {
 		n := analysers(info)
 		st.Totals.RanksEnded, st.Totals.RecordsSent, st.Totals.RecordsStored = int64(t.Ranks), n.RecordsSent, n.RecordsSent
 		st.Nodes = []dashboard.Node{n}
-	case v.cut && info.State == provdb.Running: // what else is wrong the store knows
-		st.Run.State = dashboard.Failed
-		st.Health = []dashboard.Health{{
-			Part: "run", Severity: dashboard.SeverityError, Sentence: "it was cut: nobody is at work on it, and it has not ended; " + v.goOn(info),
-		}}
+	case v.cut && info.State.Open(): // what else is wrong the store knows
+		st.Run.State = dashboard.Incomplete
+		st.Health = []dashboard.Health{{Part: "run", Severity: dashboard.SeverityError, Sentence: "it is incomplete: " + v.cutText(info)}}
 	}
 	return st
+}
+
+// cutText says why a run is incomplete, and what to do about it.
+func (v *viewRun) cutText(info *runSummary) string {
+	why := "nobody is at work on it, and it has not ended"
+	if len(info.Incomplete) > 0 {
+		why = oneLine(info.Incomplete[0])
+	}
+	return why + "; " + v.goOn(info)
 }
 
 // goOn says what to do about a run that was cut.
 func (v *viewRun) goOn(info *runSummary) string {
 	if info.Online {
-		return "chimbuko serve --out " + v.dir + " goes on with it"
+		return "chimbuko finish " + v.dir + " completes it"
 	}
 	return "analyse its traces again, with chimbuko analyze --out " + v.dir + " --force"
 }
@@ -176,13 +183,21 @@ func (v *viewRun) tell(ctx context.Context, env *Env) {
 	text := string(info.State)
 	switch {
 	case info.State == provdb.Finished && info.Totals.Events > 0:
-		text = fmt.Sprintf("finished, with %s anomalies in %s calls on %s", grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
+		text = fmt.Sprintf("finished%s, with %s anomalies in %s calls on %s", incompleteWords(info), grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
 	case info.State == provdb.Failed:
 		text = "failed: " + oneLine(info.Error) + "; what was stored before is shown"
 	case v.cut:
-		text = "cut: nobody is at work on it, and it has not ended. End this page, then " + v.goOn(info)
-	case info.State == provdb.Running:
+		text = "incomplete: " + v.cutText(info) + ", when this page has been ended"
+	case info.State.Open():
 		text = "goes on"
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: run %q: %s\n", v.name, text)
+}
+
+// incompleteWords says that something is missing of a run that has ended.
+func incompleteWords(info *runSummary) string {
+	if len(info.Incomplete) == 0 {
+		return ""
+	}
+	return " but incomplete (" + oneLine(info.Incomplete[0]) + ")"
 }

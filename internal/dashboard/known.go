@@ -63,10 +63,11 @@ type eventKey struct {
 
 // storedInfo is what is needed of the settings and totals of a run.
 type storedInfo struct {
-	Error    string            `json:"error"`
-	Version  string            `json:"version"`
-	Settings map[string]string `json:"settings"`
-	Totals   struct {
+	Error      string            `json:"error"`
+	Incomplete []string          `json:"incomplete"`
+	Version    string            `json:"version"`
+	Settings   map[string]string `json:"settings"`
+	Totals     struct {
 		Events    int64        `json:"events"`
 		Calls     int64        `json:"calls"`
 		Flagged   int64        `json:"flagged"`

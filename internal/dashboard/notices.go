@@ -219,6 +219,9 @@ func (k *known) salvaged(o *Overview) (list []Notice) {
 		}
 		add(LevelBad, "health", text)
 	}
+	for _, why := range k.info.Incomplete {
+		add(LevelBad, "health", "The run is incomplete: "+oneLine(why))
+	}
 	for i, broken := range k.info.Broken {
 		if i == maxListed {
 			add(LevelWatch, "store", fmt.Sprintf("%d more traces are damaged", len(k.info.Broken)-i))

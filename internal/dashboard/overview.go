@@ -104,7 +104,7 @@ func (v *view) overview(run string, worst int) *Overview {
 		Run: run, State: v.state(), Notices: []Notice{}, Issues: []Issue{}, Programs: []Program{}, Slowest: []Slowest{},
 		Strip: Strip{Series: []Layer{}},
 	}
-	o.Live = v.status != nil && o.State != Finished && o.State != Failed
+	o.Live = v.status != nil && o.State != Finished && o.State != Failed && o.State != Incomplete
 	if k := v.known; k != nil {
 		o.Length, o.Strip = float64(k.extent)/1e6, k.strip
 		if k.begin > 0 {
@@ -141,6 +141,8 @@ func (v *view) state() State {
 		return Finished
 	case provdb.Failed:
 		return Failed
+	case provdb.Incomplete:
+		return Incomplete
 	}
 	return Running
 }

@@ -26,10 +26,12 @@ const (
 	Reviewing State = "reviewing" // the traces have ended, anomalies are judged again
 	Finished  State = "finished"
 	Failed    State = "failed"
+	// Incomplete is a run that nobody is at work on, and that has not ended.
+	Incomplete State = "incomplete"
 )
 
 // States are all states of a run, in order.
-var States = []State{Waiting, Running, Reviewing, Finished, Failed}
+var States = []State{Waiting, Running, Reviewing, Finished, Failed, Incomplete}
 
 // RunStatus is about the run as a whole.
 type RunStatus struct {

@@ -80,6 +80,34 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 	return o, nil
 }
 
+// Lost are the analysers that did not hand over what came of their ranks, and what
+// they had told before.
+func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), rankKey.compare) {
+		if r := s.ranks[key]; s.outcomes[r.node] == nil {
+			ranks = append(ranks, RankReport{Program: r.program, Rank: r.rank, Host: r.host, Node: r.node, Next: int(r.next)})
+		}
+	}
+	for _, r := range ranks {
+		if slices.Contains(names, r.Node) {
+			continue
+		}
+		names = append(names, r.Node)
+		if n := s.nodes[r.Node]; n != nil {
+			st := n.status
+			totals.Steps += int(st.GetSteps())
+			totals.Events += st.GetEvents()
+			totals.Calls += st.GetCalls()
+			totals.Flagged += st.GetFlagged()
+		}
+	}
+	totals.Ranks = len(ranks)
+	slices.Sort(names)
+	return names, ranks, totals
+}
+
 // Traces returns the traces that were read, and their size.
 func (s *State) Traces() (paths []string, size int64) {
 	s.mu.Lock()

@@ -42,7 +42,13 @@ const (
 	Running  State = "running"
 	Finished State = "finished"
 	Failed   State = "failed"
+	// Incomplete is a run whose work ended before its review. It can go on.
+	Incomplete State = "incomplete"
 )
+
+// Open reports whether the run is still to be ended, by those who are at work on it
+// or by others later.
+func (s State) Open() bool { return s == Running || s == Incomplete }
 
 // Run is what a store knows of a run as a whole.
 type Run struct {

@@ -312,6 +312,17 @@ func writeAll[T any](values []T) (documents [][]byte, err error) {
 	return documents, nil
 }
 
+// SendAnomalies sends anomalies of a rank that are in the store, to replace them. The id
+// names the message.
+func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, anomalies []*provenance.Record) error {
+	it := &item{anomalies: anomalies}
+	data, err := it.encode(run)
+	if err != nil {
+		return err
+	}
+	return stream.Publish(ctx, subject, id, data)
+}
+
 // SendPaths sends all calls of the run so far by call path, which replace what was
 // sent before. The id names the message.
 func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {

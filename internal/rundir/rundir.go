@@ -42,7 +42,7 @@ const spoolDir = "spool"
 const infoFile = "run.json"
 
 // old is what an earlier run may have left in the directory.
-var old = []string{infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, busDir, parametersDir, waitingDir}
+var old = []string{infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, busDir, parametersDir, waitingDir, tracesDir, logsDir}
 
 // Create makes a run directory at path, which must not exist or be empty,
 // unless it is a run that may be overwritten.

@@ -93,6 +93,8 @@ const (
 	busDir        = "nats"
 	parametersDir = "parameters"
 	waitingDir    = "stats-waiting"
+	tracesDir     = "tau-traces"
+	logsDir       = "logs"
 )
 
 // Bus is the directory, in that of the run at path, for the message bus.
@@ -104,6 +106,12 @@ func Parameters(path string) string { return filepath.Join(path, parametersDir) 
 // Waiting is that for packets of statistics that wait for their receiver.
 func Waiting(path string) string { return filepath.Join(path, waitingDir) }
 
+// Traces is that for traces which a program writes for the run.
+func Traces(path string) string { return filepath.Join(path, tracesDir) }
+
+// Logs is that for what the processes of the run say.
+func Logs(path string) string { return filepath.Join(path, logsDir) }
+
 // OnlyServices reports whether the directory at path holds something, but only of
 // services that were started before the store has made the run.
 func OnlyServices(path string) bool {
@@ -112,6 +120,6 @@ func OnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, busDir, parametersDir, waitingDir, spoolDir}, e.Name()) && !strings.HasPrefix(e.Name(), servicesFile)
+		return !slices.Contains([]string{servicesFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) && !strings.HasPrefix(e.Name(), servicesFile)
 	})
 }

@@ -14,6 +14,7 @@ const states: Readonly<Record<string, string>> = {
   reviewing: 'REVIEWING',
   finished: 'ENDED',
   failed: 'FAILED',
+  incomplete: 'INCOMPLETE',
 };
 
 /** The state of the run in a word. */

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/children"
+	"github.com/chimbuko/chimbuko/internal/protocol"
+)
+
+// notRepeated are flags of an analyser that another start of it gets anew.
+var notRepeated = []string{
+	children.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
+	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
+}
+
+// commandOf is how to start an analyser again, at another time: its settings, wherever
+// they came from, and its traces.
+func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
+	c := new(protocol.Command)
+	c.Host, _ = os.Hostname()   // only shown
+	c.Directory, _ = os.Getwd() // patterns are absolute where there is one
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(notRepeated, f.Name) {
+			return
+		}
+		c.Args = append(c.Args, flagArgs(f)...)
+	})
+	for _, p := range patterns {
+		if !filepath.IsAbs(p) && c.Directory != "" {
+			p = filepath.Join(escapeGlob(c.Directory), p)
+		}
+		c.Args = append(c.Args, p)
+	}
+	return c
+}

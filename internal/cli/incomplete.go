@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/recordstream"
+	"github.com/chimbuko/chimbuko/internal/summary"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// programEnd is how the program ended that chimbuko run ran.
+type programEnd struct {
+	Command []string `json:"command"`
+	Code    int      `json:"exit_code"`
+	Signal  string   `json:"signal,omitempty"` // that ended it
+}
+
+// missing says what is not there because traces or the program did not end well.
+func (s *runSummary) missing() (why []string) {
+	if p := s.Program; p != nil && p.Signal != "" {
+		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
+	}
+	if n := len(s.Broken); n > 0 {
+		text := fmt.Sprintf("%s of %d could be read only in part: %s", counted(n, "trace"), max(n, len(s.Traces)), s.Broken[0])
+		if n > 1 {
+			text += ", and so on"
+		}
+		why = append(why, text)
+	}
+	return why
+}
+
+// leave marks a run whose services end before it does, as far as that can be done.
+func (s *serveRun) leave(why string) {
+	if s.keeper == nil || s.hasFinished() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s.sum.State, s.sum.Incomplete, s.sum.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.sum.Program)
+	if err := s.keeper.end(ctx, provdb.Incomplete, s.sum); err != nil {
+		s.log.Error("the run cannot be marked as incomplete", "error", err)
+	}
+}
+
+// listen takes in what the process that holds this one says: how the program ended.
+func (s *serveRun) listen() {
+	if s.env.leash == nil {
+		return
+	}
+	go func() {
+		for line := range s.env.leash.Lines() {
+			end := new(programEnd)
+			if err := json.Unmarshal([]byte(line), end); err == nil {
+				s.program.Store(end)
+			}
+		}
+	}()
+}
+
+// salvageAtOnce is how many records of lost analysers are sent in a message.
+const salvageAtOnce = 100
+
+// salvage reviews what analysers that are lost had flagged: it is in the store.
+func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
+	names, ranks, totals := s.state.Lost()
+	if len(ranks) == 0 {
+		return nil
+	}
+	var numbers []trace.Rank
+	lost := make(map[string]bool)
+	for _, r := range ranks {
+		numbers = append(numbers, r.Rank)
+		lost[fmt.Sprint(r.Program, " ", r.Rank)] = true
+	}
+	s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
+		"the analysers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
+	outcome.Totals.Merge(totals)
+	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
+		return err
+	}
+	a, err := question.New(ctx, s.Reader(), s.run)
+	if err != nil {
+		return err
+	}
+	review := models.Salvage(s.judging().Inclusive)
+	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
+	var batch []*provenance.Record
+	sent := 0
+	send := func() error {
+		sent++
+		err := recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(sent), batch)
+		batch = nil
+		return err
+	}
+	for doc, err := range a.Documents(ctx, "anomalies") {
+		if err != nil {
+			return err
+		}
+		r := new(provenance.Record)
+		if err := json.Unmarshal(doc, r); err != nil {
+			return fmt.Errorf("a record in the store: %w", err)
+		}
+		if !lost[fmt.Sprint(r.PID, " ", r.RID)] {
+			continue
+		}
+		review.Add(r)
+		if batch = append(batch, r); len(batch) == salvageAtOnce {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(batch) > 0 {
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	for _, o := range review.Outcomes() {
+		outcome.Add(o)
+	}
+	return nil
+}

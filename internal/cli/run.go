@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// runFlags are the flags of `run`.
+type runFlags struct {
+	keeperFlags
+	detectFlags
+	modelFlags
+	web        string
+	statsURL   string
+	statsDir   string
+	engine     string
+	period     time.Duration
+	keepTraces bool
+	attach     bool
+	quiet      bool
+	grace      time.Duration
+}
+
+func (r *runFlags) register(f *pflag.FlagSet) {
+	r.keeperFlags.register(f)
+	r.detectFlags.register(f)
+	r.modelFlags.register(f)
+	f.StringVar(&r.web, "http", "127.0.0.1:0", "where the page of the run listens")
+	f.StringVar(&r.statsURL, "stats-url", "", "URL to which statistics are posted")
+	f.StringVar(&r.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
+	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine that TAU writes traces with: BP5 or BP4")
+	f.DurationVar(&r.period, "period", time.Second, "how often TAU writes a step")
+	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces when the run has ended well; they are large")
+	f.BoolVar(&r.attach, "attach", false, "start services and analyser only; the program is started by somebody else")
+	f.BoolVar(&r.quiet, "quiet", false, "say nothing but what went wrong")
+	f.DurationVar(&r.grace, "grace", 10*time.Second, "how long the program may take to end after SIGTERM, before what was found is stored without waiting for it")
+}
+
+// engines are those whose traces are files, by the names that TAU takes.
+var engines = map[string]string{"bp5": "BP5", "bp4": "BP4"}
+
+// check says what is wrong with the flags.
+func (r *runFlags) check(command []string) error {
+	var errs []error
+	engine, ok := engines[strings.ToLower(r.engine)]
+	if !ok {
+		errs = append(errs, fmt.Errorf("engine %q is neither BP5 nor BP4", r.engine))
+	}
+	r.engine = engine
+	if r.period < time.Millisecond {
+		errs = append(errs, fmt.Errorf("--period %v is shorter than a millisecond", r.period))
+	}
+	if r.grace < 0 {
+		errs = append(errs, fmt.Errorf("--grace %v is negative", r.grace))
+	}
+	if _, _, err := net.SplitHostPort(r.web); err != nil {
+		errs = append(errs, fmt.Errorf("--http %q is not of the form host:port", r.web))
+	}
+	switch {
+	case r.attach && len(command) > 0:
+		errs = append(errs, errors.New("with --attach the program is started by somebody else: leave out the command, or --attach"))
+	case !r.attach && len(command) == 0:
+		errs = append(errs, errors.New("no command is given: chimbuko run [flags] -- COMMAND"))
+	}
+	_, err := r.configure(1, r.modelFlags)
+	return errors.Join(append(errs, err)...)
+}
+
+func newRunCmd(env *Env) *cobra.Command {
+	flags := runFlags{keeperFlags: keeperFlags{records: "db"}}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "run a program on this machine and analyse it while it runs",
+		Long: `Run a program that is instrumented with TAU, and analyse it while it runs: services and
+an analyser are started beside it, TAU is told by its environment (TAU_ADIOS2_*) to
+write traces in the run directory, and when the program has ended everything that was
+kept is judged once more, and the summary is printed to standard error.
+
+The program has the standard input and output of this command, and this command ends
+with its exit code (128 and the number of the signal that ended it). It is never
+slowed or ended because something is wrong with the analysis. Services or analysers that
+die are started again, and nothing is lost.
+
+Ctrl-C goes to the program as usual; when it has ended, what was found so far is
+stored and told. Another Ctrl-C then ends that, too: the run is incomplete, and chimbuko
+finish completes it later. SIGTERM, as batch systems send it before SIGKILL, is handed
+to the program, which has --grace to end before what was found is stored.
+
+TAU must be in the program: linked into it, or by tau_exec -adios2_trace. Without
+TAU, chimbuko simulate stands in for such a program.
+
+With --attach there is no command: start the program elsewhere on this machine, with the
+variables that are printed. The run ends when all traces have, or with chimbuko stop.`,
+		Example: `  chimbuko run -- mpirun -n 4 tau_exec -T mpi -adios2_trace ./app input.txt
+  chimbuko run --out monday --save-model good.model -- ./app
+  chimbuko run --out try -- chimbuko simulate --scenario io-stall --live --duration 20s
+  chimbuko run --attach --out run`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, command []string) error {
+			if _, err := flags.load(cmd.Flags(), env); err != nil {
+				return usageError{err}
+			}
+			if err := flags.check(command); err != nil {
+				return usageError{err}
+			}
+			return runRun(cmd.Context(), env, cmd, &flags, command)
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows the command is its own
+	flags.register(cmd.Flags())
+	return cmd
+}
+
+// exitError ends this program with the exit code of another, of which nothing more is
+// to be said.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Exit codes of a command that cannot be run, as shells have them.
+const (
+	exitCannot  = 126
+	exitUnknown = 127
+)
+
+// runRun runs the program, with all that analyses it.
+func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, command []string) (err error) {
+	program := ""
+	if !flags.attach {
+		if program, err = exec.LookPath(command[0]); err != nil {
+			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
+			if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+				return exitError(exitUnknown)
+			}
+			return exitError(exitCannot)
+		}
+	}
+	crew, err := newCrew(env, &flags.keeperFlags, flags.quiet)
+	if err != nil {
+		return err
+	}
+	defer crew.stop()
+	signals := catchSignals()
+	defer signals.stop()
+
+	serve := append(argsFor(cmd, newServeCmd(env)), "--out="+crew.dir, "--name="+flags.runName(), "--linger=0s")
+	if flags.force && flags.store != "" {
+		serve = append(serve, "--force")
+	}
+	ad := argsFor(cmd, newADCmd(env))
+	if !flags.attach {
+		ad = append(ad, "--until-told")
+	}
+	services, err := crew.startServices(ctx, serve)
+	if err != nil {
+		return err
+	}
+	crew.startAnalyser("ad", "", append(ad, escapeGlob(crew.traces())+string(filepath.Separator)+"*.bp")...)
+	crew.greet(services)
+	tau := tauEnviron(env, crew, flags)
+	if flags.attach {
+		crew.tellVariables(tau)
+		return crew.attend(signals)
+	}
+	p := &programRun{
+		crew: crew, path: program, command: command, environ: append(tau.clean(env.Environ), tau.list()...), grace: flags.grace, period: flags.period,
+	}
+	if err := p.start(); err != nil {
+		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
+		return exitError(exitCannot)
+	}
+	p.await(signals, true)
+	crew.conclude(signals, p.end)
+	crew.report(flags.keepTraces)
+	p.await(signals, false)
+	return exitError(p.end.Code)
+}
+
+// tauVariables are variables of the environment, in order.
+type tauVariables [][2]string
+
+func (t tauVariables) list() (all []string) {
+	for _, v := range t {
+		all = append(all, v[0]+"="+v[1])
+	}
+	return all
+}
+
+// clean is an environment without the variables.
+func (t tauVariables) clean(environ []string) (rest []string) {
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		ours := false
+		for _, v := range t {
+			ours = ours || v[0] == name
+		}
+		if !ours {
+			rest = append(rest, entry)
+		}
+	}
+	return rest
+}
+
+// tauEnviron is what tells TAU where and how to write traces, and says what may keep it
+// from that.
+func tauEnviron(env *Env, c *crew, flags *runFlags) tauVariables {
+	config := cmp.Or(env.variable("TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
+	if _, err := os.Stat(config); err == nil {
+		c.say("%s is there: TAU takes the engine from it, not %s", config, flags.engine)
+	}
+	period := fmt.Sprint(flags.period.Microseconds())
+	return tauVariables{
+		{"TAU_ADIOS2_PERIODIC", "1"},
+		{"TAU_ADIOS2_PERIOD", period},
+		{"TAU_ADIOS2_ENGINE", flags.engine},
+		{"TAU_ADIOS2_ONE_FILE", "0"},
+		{"TAU_ADIOS2_FILENAME", filepath.Join(c.traces(), "tau")},
+	}
+}
+
+// argsFor are the flags that were given to a command, wherever they came from, as
+// another takes them, too. Secrets are not among them.
+func argsFor(cmd, other *cobra.Command) (args []string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if same := other.Flags().Lookup(f.Name); same == nil || f.Name == "config" || f.Name == "out" || f.Name == "force" || f.Name == "store" {
+			return
+		}
+		args = append(args, flagArgs(f)...)
+	})
+	return args
+}
+
+// flagArgs is a flag as it is given on a command line.
+func flagArgs(f *pflag.Flag) (args []string) {
+	values := []string{f.Value.String()}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		values = list.GetSlice()
+	}
+	for _, v := range values {
+		args = append(args, "--"+f.Name+"="+v)
+	}
+	return args
+}

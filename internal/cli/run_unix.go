@@ -1,0 +1,21 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// inForeground reports whether the terminal sends its signals to this process, and so
+// to all of its group.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close() //nolint:errcheck // nothing was written
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
