@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func (g *Group) Start(ctx context.Context, name, what string, args ...string) (*
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the process has it
-	c.cmd = exec.Command(g.program, append([]string{args[0], "--" + Flag}, args[1:]...)...)
+	c.cmd = exec.Command(g.program, append(slices.Clone(args), "--"+Flag)...)
 	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr, c.cmd.SysProcAttr = g.environ, log, log, ownGroup()
 	if c.leash, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -22,16 +22,21 @@ import (
 type programEnd struct {
 	Command []string `json:"command"`
 	Code    int      `json:"exit_code"`
-	Signal  string   `json:"signal,omitempty"` // that ended it
+	Signal  string   `json:"signal,omitempty"`  // that ended it
+	Goes    bool     `json:"goes_on,omitempty"` // though it was asked to end
 }
 
 // missing says what is not there because traces or the program did not end well.
 func (s *runSummary) missing() (why []string) {
-	if p := s.Program; p != nil && p.Signal != "" {
+	switch p := s.Program; {
+	case p == nil:
+	case p.Signal != "":
 		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
+	case p.Goes:
+		why = append(why, "the program was asked to end and had not ended yet")
 	}
 	if n := len(s.Broken); n > 0 {
-		text := fmt.Sprintf("%s of %d could be read only in part: %s", counted(n, "trace"), max(n, len(s.Traces)), s.Broken[0])
+		text := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(s.Traces)), s.Broken[0])
 		if n > 1 {
 			text += ", and so on"
 		}

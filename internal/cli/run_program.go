@@ -76,7 +76,7 @@ func (p *programRun) await(signals *signalCatcher, limited bool) {
 			}
 		case <-late:
 			p.crew.warn("the program has not ended within %v; what was found so far is stored without waiting for it", p.grace)
-			p.end.Signal = "terminated, but it has not ended yet"
+			p.end.Goes = true
 			return
 		}
 	}
@@ -84,7 +84,7 @@ func (p *programRun) await(signals *signalCatcher, limited bool) {
 
 // note notes how the program ended, as shells tell it.
 func (p *programRun) note() {
-	p.end.Code, p.end.Signal = p.cmd.ProcessState.ExitCode(), ""
+	p.end.Code, p.end.Goes = p.cmd.ProcessState.ExitCode(), false
 	if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		p.end.Code, p.end.Signal = 128+int(s.Signal()), s.Signal().String()
 	}

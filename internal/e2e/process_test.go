@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,10 +61,17 @@ type process struct {
 // start starts chimbuko, which ends with the test at the latest.
 func start(t testing.TB, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith starts chimbuko with something on its standard input.
+func startWith(t testing.TB, input io.Reader, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), lifetime)
 	p := &process{t: t, name: args[0], ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout.create(t), p.stderr.create(t)
+	p.cmd.Stdin = input
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that processes which it starts end with it
 	p.cmd.Cancel = p.end
 	if err := p.cmd.Start(); err != nil {

@@ -275,8 +275,8 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 	serve.kill()
 	view := start(t, "view", s.run)
 	b := browse(t, view.address())
-	says(t, view.stderr.String(), "cut: nobody is at work on it", "chimbuko serve --out "+s.run)
-	if st := ask[dashboard.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != dashboard.Failed || len(st.Wrong()) != 1 {
+	says(t, view.stderr.String(), "incomplete: nobody is at work on it", "chimbuko finish "+s.run)
+	if st := ask[dashboard.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != dashboard.Incomplete || len(st.Wrong()) != 1 {
 		t.Errorf("the pipeline is %+v", st)
 	}
 	view.interrupt()
