@@ -44,11 +44,13 @@ file. docs/scenarios.md explains how to write one; --show prints one to begin wi
 The same scenario and seed give the same traces.
 
 With --live the datasets grow in real time, with the times of now, as if the
-program were running. Ctrl-C leaves them as a killed program does.`,
+program were running. Ctrl-C leaves them as a killed program does. Without --out they are
+written where TAU_ADIOS2_FILENAME says, so chimbuko run can run it.`,
 		Example: `  chimbuko simulate --list
   chimbuko simulate --scenario slow-rank --out traces && chimbuko analyze traces --out run && chimbuko eval run traces
   chimbuko simulate --scenario slow-rank --show > mine.toml
-  chimbuko simulate --scenario mine.toml --out live --live --duration 2m`,
+  chimbuko simulate --scenario mine.toml --out live --live --duration 2m
+  chimbuko run -- chimbuko simulate --scenario slow-rank --live`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			changed := cmd.Flags().Changed

@@ -541,6 +541,10 @@ export const Finished: State = "finished";
  */
 export const Failed: State = "failed";
 /**
+ * Incomplete is a run that nobody is at work on, and that has not ended.
+ */
+export const Incomplete: State = "incomplete";
+/**
  * RunStatus is about the run as a whole.
  */
 export interface RunStatus {
