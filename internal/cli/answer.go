@@ -21,6 +21,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -113,6 +114,9 @@ func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f 
 	r, closeStore, err := where.open(ctx)
 	if err != nil {
 		return err
+	}
+	if _, asked := r.(*remotestore.Client); !asked {
+		tellCut(env, where)
 	}
 	a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
 	if err != nil {

@@ -5,15 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/recordstream"
+	"github.com/chimbuko/chimbuko/internal/rundir"
 	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -43,6 +46,17 @@ func (s *runSummary) missing() (why []string) {
 		why = append(why, text)
 	}
 	return why
+}
+
+// tellCut says that a run is incomplete whose file nobody owns.
+func tellCut(env *Env, where storePlace) {
+	dir := filepath.Dir(where.file)
+	info := new(runSummary)
+	if where.file == "" || filepath.Base(where.file) != duckstore.FileName || rundir.ReadInfo(dir, info) != nil || !info.State.Open() {
+		return
+	}
+	v := &viewRun{dir: dir}
+	fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", v.cutText(info))
 }
 
 // leave marks a run whose services end before it does, as far as that can be done.

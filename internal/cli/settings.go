@@ -16,8 +16,6 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/chimbuko/chimbuko/internal/children"
 )
 
 const (
@@ -27,9 +25,9 @@ const (
 )
 
 // isSetting reports whether a flag can be set in a file and the environment,
-// too: all can but those that ask for help and name the file.
+// too: all can but those that ask for help, name the file, or are not for people.
 func isSetting(f *pflag.Flag) bool {
-	return f.Name != "help" && f.Name != "config" && f.Name != children.Flag
+	return f.Name != "help" && f.Name != "config" && !f.Hidden
 }
 
 // envName is the environment variable of a flag.

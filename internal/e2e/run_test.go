@@ -210,6 +210,39 @@ func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
 	}
 }
 
+func TestCtrlCAtATerminalReachesTheProgramOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	command := fmt.Sprintf(`%s run --quiet --out %s -- sh -c 'trap "echo interrupted" INT; echo waiting; sleep 60; echo over; exit 9'`, program, s.run)
+	terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
+	keys, err := terminal.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown output
+	terminal.Stdout = shown.create(t)
+	if err := terminal.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program runs", func() error {
+		if !strings.Contains(shown.String(), "waiting") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if _, err := keys.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Wait() // the state tells
+	if code := terminal.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	if text := shown.String(); strings.Count(text, "interrupted") != 1 || !strings.Contains(text, "over") {
+		t.Errorf("the terminal shows %q", text)
+	}
+	s.ended()
+}
+
 func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
