@@ -34,7 +34,7 @@ func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 			}
 		}
 		cancel(ErrLetGo)
-		time.AfterFunc(2*grace, func() { os.Exit(1) })
+		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // nobody waits for it any more
 	}()
 	return ctx, l
 }

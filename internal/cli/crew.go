@@ -251,10 +251,11 @@ func (c *crew) greet(s *rundir.Services) {
 // tellVariables tells what the program needs that is started by somebody else, and
 // keeps it in a file.
 func (c *crew) tellVariables(t tauVariables) {
-	text := ""
+	var b strings.Builder
 	for _, v := range t {
-		text += fmt.Sprintf("export %s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
+		fmt.Fprintf(&b, "export %s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
 	}
+	text := b.String()
 	path := filepath.Join(c.dir, "tau.env")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // meant to be read by all
 		c.warn("%v", err)

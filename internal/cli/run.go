@@ -154,11 +154,11 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 	signals := catchSignals()
 	defer signals.stop()
 
-	serve := append(argsFor(cmd, newServeCmd(env)), "--out="+crew.dir, "--name="+flags.runName(), "--linger=0s")
+	serve := append(argsFor(cmd, newServeCmd(env)), "--out="+crew.dir, "--name="+flags.runName(), "--linger=0s") //nolint:contextcheck // only its flags are looked at
 	if flags.force && flags.store != "" {
 		serve = append(serve, "--force")
 	}
-	ad := argsFor(cmd, newADCmd(env))
+	ad := argsFor(cmd, newADCmd(env)) //nolint:contextcheck // only its flags are looked at
 	if !flags.attach {
 		ad = append(ad, "--until-told")
 	}

@@ -285,7 +285,7 @@ func stopRun(ctx context.Context, flags *busFlags, s *rundir.Services) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:contextcheck // Close bounds itself
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := conn.Wait(ctx); err != nil {
