@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/pgtest"
 )
 
 // runInfo is what the tests look at in run.json.
@@ -474,4 +476,31 @@ func descendants(t testing.TB, ancestor int) map[int]string {
 		}
 	}
 	return found
+}
+
+func TestARunInPostgreSQLIsFinishedLaterToo(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	server := pgtest.Shared(t).Database(t)
+	serve := s.serve("--ranks", "3", "--store", server, "--save-model", s.path("model"))
+	s.services()
+	ads := s.ads(r)
+	replay := s.replay(r, "1")
+	s.steps(12)
+	serve.signal(syscall.SIGTERM)
+	if code := serve.wait(); code != 1 {
+		t.Errorf("services that are ended have exit code %d", code)
+	}
+	for _, ad := range ads {
+		ad.kill()
+	}
+	replay.succeed()
+	if state := s.info().State; state != "incomplete" {
+		t.Errorf("the run is %s", state)
+	}
+	says(t, must(t, "runs", server), "incomplete")
+	must(t, "finish", s.run, "--store", server)
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
