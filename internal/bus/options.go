@@ -1,12 +1,13 @@
 package bus
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/url"
 	"os"
 	"strings"
@@ -46,8 +47,9 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 		}
 		secure = secure || u.Scheme == "tls"
 	}
+	id := rand.Text() // so that answers come to nobody else
 	all := []nats.Option{
-		nats.Name(o.Name),
+		nats.Name(strings.TrimSpace(o.Name + " " + id)), nats.CustomInboxPrefix(inboxes + id),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is an error now
 		nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
@@ -123,5 +125,5 @@ func retryWait(attempts int) time.Duration {
 	if attempts < 6 {
 		most = firstRetry << attempts
 	}
-	return most/2 + rand.N(most/2)
+	return most/2 + mathrand.N(most/2)
 }
