@@ -90,7 +90,7 @@ func (s *serveRun) conclude(ctx context.Context) error {
 		return err
 	}
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if err := recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
+	if err := recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
 		return err
 	}
 	return s.waitForStore(ctx)

@@ -75,7 +75,11 @@ func (s *serveRun) greet() {
 	w := s.env.Stderr
 	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
 	if s.services.Web != "" {
-		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", visitOf(s.services.Web, s.services.Secret))
+		address, whole := shownTo(w, visitOf(s.services.Web, s.services.Secret))
+		if !whole {
+			address += "; chimbuko view " + s.flags.out + " prints it with its token"
+		}
+		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
 		if line := tunnelTo(s.env, s.services.Host, s.services.Web); line != "" {
 			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
 		}
@@ -206,6 +210,7 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 	if err := page.start(ctx, v); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", page.visit())
+	address, _ := shownTo(s.env.Stderr, page.visit())
+	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
 	return page.wait()
 }
