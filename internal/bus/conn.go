@@ -65,7 +65,7 @@ func Connect(opt Options) (*Conn, error) {
 			return retryWait(attempts)
 		}))
 	if c.nc, err = nats.Connect(opt.URL, options...); err != nil {
-		return nil, fmt.Errorf("message server %s: %w", opt.URL, err)
+		return nil, fmt.Errorf("message server %s: %w", withoutUser(opt.URL), err)
 	}
 	c.retried.Store(c.nc)
 	c.js, err = jetstream.New(c.nc,

@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	for one := range strings.SplitSeq(o.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" {
-			return nil, fmt.Errorf("message server %q: want nats://host:port or tls://host:port", one)
+			return nil, fmt.Errorf("message server %q: want nats://host:port or tls://host:port", withoutUser(one))
 		}
 		secure = secure || u.Scheme == "tls"
 	}
@@ -78,6 +79,12 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	}
 	return all, nil
 }
+
+// withoutUser takes what only the server may know out of addresses, also out of such as
+// are none.
+func withoutUser(addresses string) string { return userOfURL.ReplaceAllString(addresses, "$1") }
+
+var userOfURL = regexp.MustCompile(`(^|//|,\s*)[^,\s]*@`)
 
 // tryCredentials reads the file as a connection would.
 func tryCredentials(creds nats.Option) error {

@@ -202,8 +202,8 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	if s.flags.loadFrom != "" {
 		args = append(args, "--load-model", s.flags.loadFrom, fmt.Sprintf("--freeze-model=%t", s.flags.frozen))
 	}
-	if s.flags.url != "" {
-		args = append(args, "--nats", s.flags.url, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
+	if s.flags.url != "" { // which the run directory tells: it may hold a password, and command lines can be seen
+		args = append(args, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
 	}
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // this very program
 	cmd.Stderr = s.env.Stderr

@@ -52,7 +52,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName()}
 	s.sum = &runSummary{
 		State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings, Online: true, Name: s.run,
-		Store: withoutPassword(flags.store),
+		Store: withoutSecrets(flags.store),
 	}
 	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)

@@ -73,7 +73,7 @@ func (s *serveRun) greet() {
 		return
 	}
 	w := s.env.Stderr
-	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, withoutSecrets(s.services.Bus))
 	if s.services.Web != "" {
 		address, whole := shownTo(w, visitOf(s.services.Web, s.services.Secret))
 		if !whole {

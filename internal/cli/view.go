@@ -203,5 +203,5 @@ func (v *viewRun) find(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", cmp.Or(withoutPassword(v.place.server), v.place.file), err)
+	return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(v.place.server), v.place.file), err)
 }
