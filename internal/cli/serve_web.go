@@ -52,7 +52,7 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 		return "", err
 	}
 	cfg := dashboard.Config{
-		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts,
+		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts, Log: s.log,
 	}
 	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
 		return "", err
@@ -63,7 +63,9 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	}
 	address = webAddress(listener.Addr(), s.services.Host, s.flags.tlsCert != "")
 	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(address))
-	g.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey) })
+	g.Go(func() error {
+		return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey, s.log)
+	})
 	return address, nil
 }
 
@@ -205,7 +207,7 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 		return err
 	}
 	page := &viewPage{
-		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey,
+		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey, log: s.log,
 	}
 	if err := page.start(ctx, v); err != nil {
 		return err

@@ -94,7 +94,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if err := v.find(ctx); err != nil {
 		return err
 	}
-	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts}
+	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr)}
 	if err := page.start(ctx, v); err != nil {
 		return err
 	}
