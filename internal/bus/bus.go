@@ -22,6 +22,9 @@ var (
 	// ErrNoService says that nobody serves the subject of a request at present.
 	ErrNoService = errors.New("nobody serves this subject")
 
+	// ErrDenied says that the server does not let this client do it.
+	ErrDenied = errors.New("the message server does not allow this with the token that was given")
+
 	// ErrTooLarge says that a message can never be sent: it is larger than
 	// MaxMessage, or than its stream.
 	ErrTooLarge = errors.New("the message is too large")

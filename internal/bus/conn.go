@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/chimbuko/chimbuko/internal/throttle"
 )
 
 // closing is how long Close waits for what is under way.
@@ -33,7 +35,10 @@ type Conn struct {
 	changed  chan struct{} // closed when session is replaced
 	lastErr  error
 	services map[*Service]struct{}
+	asking   map[*asking]struct{}
 	closed   bool
+
+	denied *throttle.Lines // what the server refuses
 }
 
 // Connect returns a client that connects as soon as the server is there: it tries
@@ -44,7 +49,7 @@ func Connect(opt Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{log: orDiscard(opt.Log), flight: newFlight(), lastErr: errNotYet, changed: make(chan struct{}), services: make(map[*Service]struct{})}
+	c := &Conn{log: orDiscard(opt.Log), flight: newFlight(), lastErr: errNotYet, changed: make(chan struct{}), services: make(map[*Service]struct{}), asking: make(map[*asking]struct{}), denied: throttle.New(repeatAfter)}
 	c.session, c.lost = context.WithCancel(context.Background())
 	c.lost()
 	options = append(options,
@@ -60,7 +65,7 @@ func Connect(opt Options) (*Conn, error) {
 			return retryWait(attempts)
 		}))
 	if c.nc, err = nats.Connect(opt.URL, options...); err != nil {
-		return nil, fmt.Errorf("message server %s: %w", opt.URL, err)
+		return nil, fmt.Errorf("message server %s: %w", withoutUser(opt.URL), err)
 	}
 	c.retried.Store(c.nc)
 	c.js, err = jetstream.New(c.nc,
@@ -121,6 +126,7 @@ func (c *Conn) note(err error) {
 
 // report takes errors that belong to no call.
 func (c *Conn) report(sub *nats.Subscription, err error) {
+	c.deny(err)
 	if c.note(err); sub != nil {
 		c.log.Warn("message bus", "subject", sub.Subject, "reason", err)
 	}
@@ -181,15 +187,26 @@ func (c *Conn) away() error {
 }
 
 // within is ctx that ends with the connection, too, and then has the cause ErrAway.
+// When the server refuses the subject, or one that begins so, it ends with ErrDenied.
 // It fails when there is no connection.
-func (c *Conn) within(ctx context.Context) (context.Context, func(), error) {
+func (c *Conn) within(ctx context.Context, subject string) (context.Context, func(), error) {
 	session := c.current()
 	if session.Err() != nil {
 		return nil, nil, c.away()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(session, func() { cancel(ErrAway) })
-	return ctx, func() { stop(); cancel(nil) }, nil
+	a := &asking{subject: subject, cancel: cancel}
+	c.mu.Lock()
+	c.asking[a] = struct{}{}
+	c.mu.Unlock()
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		c.mu.Lock()
+		delete(c.asking, a)
+		c.mu.Unlock()
+	}, nil
 }
 
 // Close ends the client: services finish what they have begun and messages under

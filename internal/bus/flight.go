@@ -99,11 +99,16 @@ func (f *flight) wait(ctx context.Context) {
 }
 
 // fail gives all that is under way the same error.
-func (f *flight) fail(err error) {
+func (f *flight) fail(err error) { f.failSubject("", err) }
+
+// failSubject gives all that is under way to a subject, or to any, the same error.
+func (f *flight) failSubject(subject string, err error) {
 	f.mu.Lock()
 	all := make([]*nats.Msg, 0, len(f.waiting))
 	for m := range f.waiting {
-		all = append(all, m)
+		if subject == "" || m.Subject == subject {
+			all = append(all, m)
+		}
 	}
 	f.mu.Unlock()
 	for _, m := range all {

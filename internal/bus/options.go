@@ -1,14 +1,16 @@
 package bus
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -42,12 +44,13 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	for one := range strings.SplitSeq(o.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" {
-			return nil, fmt.Errorf("message server %q: want nats://host:port or tls://host:port", one)
+			return nil, fmt.Errorf("message server %q: want nats://host:port or tls://host:port", withoutUser(one))
 		}
 		secure = secure || u.Scheme == "tls"
 	}
+	id := rand.Text() // so that answers come to nobody else
 	all := []nats.Option{
-		nats.Name(o.Name),
+		nats.Name(strings.TrimSpace(o.Name + " " + id)), nats.CustomInboxPrefix(inboxes + id),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is an error now
 		nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
@@ -76,6 +79,12 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	}
 	return all, nil
 }
+
+// withoutUser takes what only the server may know out of addresses, also out of such as
+// are none.
+func withoutUser(addresses string) string { return userOfURL.ReplaceAllString(addresses, "$1") }
+
+var userOfURL = regexp.MustCompile(`(^|//|,\s*)[^,\s]*@`)
 
 // tryCredentials reads the file as a connection would.
 func tryCredentials(creds nats.Option) error {
@@ -123,5 +132,5 @@ func retryWait(attempts int) time.Duration {
 	if attempts < 6 {
 		most = firstRetry << attempts
 	}
-	return most/2 + rand.N(most/2)
+	return most/2 + mathrand.N(most/2)
 }

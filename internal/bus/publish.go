@@ -25,6 +25,7 @@ const codeStoreFailed jetstream.ErrorCode = 10077
 //   - ErrFull when the stream has no room at present;
 //   - ErrAway when there is no connection, or it was lost before the server
 //     confirmed;
+//   - ErrDenied when the server does not let us publish there;
 //   - ErrTooLarge;
 //   - that of ctx when it ended.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) error {

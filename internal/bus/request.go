@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 const (
 	holding      = 15 * time.Second // a reply, for a requester who asks for no more parts
+	holdingLeast = 2 * time.Second  // when others need the place
 	partPatience = time.Second      // until a new subject is known in all of a cluster
 )
 
@@ -21,6 +23,7 @@ const (
 //   - ErrNoService when nobody serves the subject;
 //   - ErrAway when there is no connection, or it was lost before the reply came;
 //   - a RemoteError when the handler failed;
+//   - ErrDenied when the server does not let us ask there;
 //   - ErrTooLarge.
 func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := c.request(ctx, subject, data)
@@ -34,7 +37,7 @@ func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte
 	if err := errors.Join(checkName("subject", subject), tooLarge(len(data))); err != nil {
 		return nil, err
 	}
-	ctx, done, err := c.within(ctx)
+	ctx, done, err := c.within(ctx, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +68,8 @@ func (c *Conn) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		return nil, ErrNoService
 	case isAway(err), errors.Is(context.Cause(ctx), ErrAway):
 		return nil, c.away()
+	case errors.Is(context.Cause(ctx), ErrDenied):
+		return nil, context.Cause(ctx)
 	}
 	return nil, err
 }
@@ -100,7 +105,7 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 	parts := split(data, size)
 	r := &rest{asked: make(chan struct{}, 1), last: make(chan struct{})}
 	last := sync.OnceFunc(func() { close(r.last) })
-	inbox := c.nc.NewInbox()
+	inbox := c.partsInbox()
 	r.sub, err = c.nc.Subscribe(inbox, func(req *nats.Msg) {
 		i, err := strconv.ParseUint(string(req.Data), 10, 31)
 		if err != nil || i >= uint64(len(parts)) {
@@ -124,6 +129,11 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 	return r, nil
 }
 
+// partsInbox is a new subject that others may ask for parts. Nobody can guess it.
+func (c *Conn) partsInbox() string {
+	return c.nc.Opts.InboxPrefix + "." + partsWord + "." + rand.Text()
+}
+
 func (r *rest) close() {
 	if r != nil {
 		_ = r.sub.Unsubscribe() // it may be gone with the connection
@@ -131,17 +141,17 @@ func (r *rest) close() {
 }
 
 // wait returns when all parts were asked for, or none for too long, or ctx ends.
-func (r *rest) wait(ctx context.Context) {
-	idle := time.NewTimer(holding)
-	defer idle.Stop()
-	for {
+func (r *rest) wait(ctx context.Context, crowded func() bool) {
+	tick := time.NewTicker(holdingLeast / 2)
+	defer tick.Stop()
+	for idle := time.Duration(0); idle < holding && (idle < holdingLeast || !crowded()); {
 		select {
 		case <-r.asked:
-			idle.Reset(holding)
+			idle = 0
 		case <-r.last:
 			return
-		case <-idle.C:
-			return
+		case <-tick.C:
+			idle += holdingLeast / 2
 		case <-ctx.Done():
 			return
 		}
@@ -157,6 +167,9 @@ func (c *Conn) collect(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	p, err := parsePart(text)
 	if err != nil {
 		return nil, err
+	}
+	if !isInbox(m.Header.Get(restHeader)) {
+		return nil, fmt.Errorf("no parts can be had from the subject %.100q", m.Header.Get(restHeader))
 	}
 	all := append(make([]byte, 0, min(p.total, 8*len(m.Data))), m.Data...)
 	for i := 1; i < p.count; i++ {

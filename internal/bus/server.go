@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,24 +23,45 @@ const (
 	unlimited     = 1 << 50          // bytes; streams have limits of their own
 )
 
+// What a server takes of a client; who sends more is disconnected.
+const (
+	maxClients       = 16384
+	maxSubscriptions = 1024             // of a client
+	maxPending       = 64 << 20         // bytes that a client does not fetch
+	maxCommand       = 4 << 10          // bytes of a line of the protocol, before the message
+	greeting         = 5                // seconds for a client to say who it is, and as many for TLS
+	writeDeadline    = 10 * time.Second // for a client to take what it is sent
+)
+
 // ServerOptions are those of a server in this process.
 type ServerOptions struct {
 	Dir    string // for the files of streams; made when missing
 	Listen string // host:port; "" is 127.0.0.1:0, and port 0 is any free one
 	Token  string // clients must know it; "" is accepted on loopback addresses only
 
+	// Access is for clients who do not know Token, and may do less.
+	Access []Access
+
 	// Cert and Key are files in PEM format and switch TLS on. With CA clients need
 	// certificates that it signed.
 	Cert, Key, CA string
 
 	Log *slog.Logger // gets warnings and errors of the server; nil discards them
+
+	most flow          // of clients with limited access; for tests
+	ban  time.Duration // for tests
 }
 
 // Server is a NATS server in this process that listens on TCP. What streams hold
 // survives the end of the process at once, and that of the machine after ten
-// seconds.
+// seconds. Who may not come, or do something, is refused and logged; so is a message
+// larger than 1 MiB, in which size this package sends the parts of its own.
 type Server struct {
 	nats   *server.Server
+	door   *doorkeeper
+	log    *serverLog
+	end    context.CancelFunc // of what watches the clients
+	ended  chan struct{}
 	unlock func()
 	scheme string
 	host   string
@@ -65,7 +87,21 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory of the message server: %w", err)
 	}
-	s, err := start(ctx, conf, opt.Log)
+	fatal := make(chan error, 1)
+	log := newServerLog(opt.Log, fatal)
+	door, err := newDoorkeeper(opt.Token, opt.Access, log)
+	if err == nil && opt.ban > 0 {
+		door.banTime = opt.ban
+	}
+	if opt.Token != "" {
+		conf.CustomClientAuthentication = door
+	} else if len(opt.Access) > 0 {
+		err = errors.New("limited access needs a token for those who may do all")
+	}
+	var s *server.Server
+	if err == nil {
+		s, err = start(ctx, conf, log, fatal)
+	}
 	if err != nil {
 		unlock()
 		return nil, fmt.Errorf("message server on %s: %w", opt.listen(), err)
@@ -74,7 +110,33 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if conf.TLS {
 		scheme = "tls"
 	}
-	return &Server{nats: s, unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}, nil
+	own := &Server{nats: s, door: door, log: log, ended: make(chan struct{}), unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}
+	watching, end := context.WithCancel(context.Background())
+	own.end = end
+	go own.watch(watching, &floodWatch{nats: s, door: door, log: log, most: cmp.Or(opt.most, mostFlow), looked: time.Now()}) //nolint:contextcheck // until Close
+	return own, nil
+}
+
+// watch looks after the clients until ctx ends.
+func (s *Server) watch(ctx context.Context, floods *floodWatch) {
+	defer close(s.ended)
+	tick := time.NewTicker(floodLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.log.tellLeft(s.log.lines.Rest(time.Now()))
+			return
+		case now := <-tick.C:
+			s.log.tellLeft(s.log.lines.Left(now))
+			if len(floods.door.access) == 0 {
+				continue
+			}
+			if err := floods.look(now); err != nil {
+				s.log.warn("look", "the message server cannot tell what its clients send", "error", err)
+			}
+		}
+	}
 }
 
 func (o ServerOptions) listen() string {
@@ -102,7 +164,9 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 		return nil, fmt.Errorf("listen address %q can be reached from other machines: set a token", o.listen())
 	}
 	conf := &server.Options{
-		Host: host, Port: int(port), Authorization: o.Token,
+		Host: host, Port: int(port),
+		MaxPayload: largestPart, MaxControlLine: maxCommand, MaxConn: maxClients, MaxSubs: maxSubscriptions, MaxPending: maxPending,
+		AuthTimeout: greeting, WriteDeadline: writeDeadline,
 		JetStream: true, StoreDir: o.Dir, SyncInterval: syncEvery,
 		// Otherwise the limit is a share of what is free when the server starts,
 		// and a stream that has filled the disk could not be opened again.
@@ -114,7 +178,8 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 	}
 	switch {
 	case o.Cert != "" && o.Key != "":
-		conf.TLS, conf.TLSTimeout, conf.TLSVerify = true, 5, o.CA != ""
+		conf.TLS, conf.TLSTimeout, conf.TLSVerify = true, greeting, o.CA != ""
+		conf.AuthTimeout = 2 * greeting
 		conf.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, CaFile: o.CA, Verify: o.CA != ""})
 		if err != nil {
 			return nil, fmt.Errorf("TLS of the message server: %w", err)
@@ -126,13 +191,12 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 }
 
 // start runs a server until it is ready or says why it never will be.
-func start(ctx context.Context, conf *server.Options, log *slog.Logger) (*server.Server, error) {
+func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-chan error) (*server.Server, error) {
 	s, err := server.NewServer(conf)
 	if err != nil {
 		return nil, err
 	}
-	fatal := make(chan error, 1)
-	s.SetLogger(newServerLog(log, fatal), false, false)
+	s.SetLogger(log, false, false)
 	ctx, cancel := context.WithTimeout(ctx, serverStart)
 	defer cancel()
 	started := make(chan struct{})
@@ -172,6 +236,8 @@ func (s *Server) URL() string {
 // calls do nothing. The error is always nil.
 func (s *Server) Close() error {
 	s.close.Do(func() {
+		s.end()
+		<-s.ended
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 		s.unlock()

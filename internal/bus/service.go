@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	waitingBytes = 512 << 20 // of requests that wait for a worker
+	waitingBytes = 64 << 20 // of requests that wait for a worker; who sends more is not answered
+	waitingMost  = 64 << 10 // requests
 	longestError = 64 << 10
 	moreHeld     = 4                // replies that are fetched while the workers go on
 	collecting   = 30 * time.Second // for a large request to come in
@@ -58,7 +59,7 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 		return nil, fmt.Errorf("serve %s: %w", subject, err)
 	}
 	s.sub.SetClosedHandler(func(string) { close(s.stopped) })
-	if err := s.sub.SetPendingLimits(-1, waitingBytes); err != nil {
+	if err := s.sub.SetPendingLimits(waitingMost, waitingBytes); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("serve %s: %w", subject, err)
 	}
@@ -73,8 +74,12 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 	return s, nil
 }
 
-// take is called for one request after the other.
+// take is called for one request after the other. What nobody can be told the answer
+// of is no request: who may not ask could otherwise have a server send it as an answer.
 func (s *Service) take(m *nats.Msg) {
+	if !isInbox(m.Reply) {
+		return
+	}
 	if s.workers == nil {
 		s.handle(m)
 		return
@@ -88,9 +93,6 @@ func (s *Service) take(m *nats.Msg) {
 
 func (s *Service) handle(m *nats.Msg) {
 	reply, err := s.answer(m)
-	if m.Reply == "" {
-		return
-	}
 	if err == nil {
 		err = tooLarge(len(reply))
 	}
@@ -107,7 +109,7 @@ func (s *Service) handle(m *nats.Msg) {
 	if more != nil {
 		s.held <- struct{}{}
 		s.running.Go(func() {
-			more.wait(s.ctx)
+			more.wait(s.ctx, func() bool { return len(s.held) == cap(s.held) })
 			more.close()
 			<-s.held
 		})

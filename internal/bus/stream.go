@@ -149,13 +149,16 @@ func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error 
 func (c *Conn) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	ctx, done, err := c.within(ctx)
+	ctx, done, err := c.within(ctx, "$JS.API.")
 	if err != nil {
 		return err
 	}
 	defer done()
 	if err = f(ctx); err != nil && (isAway(err) || errors.Is(context.Cause(ctx), ErrAway)) {
 		return c.away()
+	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrDenied) {
+		return cause
 	}
 	return err
 }

@@ -131,7 +131,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if _, ok := origin[f.Name]; ok {
-			settings[f.Name] = f.Value.String()
+			settings[f.Name] = withoutSecrets(f.Value.String())
 		}
 	})
 	return settings
@@ -141,7 +141,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	defer frugal(60)()
 	sum := &runSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
 	if flags.store != "" {
-		sum.Store, sum.Name = withoutPassword(flags.store), flags.runName()
+		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
 	}
 	for _, in := range inputs {
 		sum.Traces = append(sum.Traces, in.Path)

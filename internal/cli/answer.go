@@ -120,7 +120,7 @@ func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f 
 	}
 	a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(withoutPassword(where.server), where.file), err), closeStore())
+		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(where.server), where.file), err), closeStore())
 	}
 	if q.showSQL {
 		a.Told = func(sql string, args []any) { fmt.Fprintf(env.Stderr, "%s;\n%s", sql, boundText(args)) }

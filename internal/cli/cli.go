@@ -88,6 +88,9 @@ them with all that is needed to explain them, and throws the rest away.`,
 			return cmd.Help()
 		},
 		Args: cobra.ArbitraryArgs,
+		PersistentPreRun: func(cmd *cobra.Command, args []string) {
+			warnOfSecrets(env, cmd, args) // before anything but the command line sets flags
+		},
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)

@@ -104,6 +104,7 @@ func (c *connector) look() error {
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
 		}
+		s.Token = s.Analyser // who analyses needs no more
 		if s.Run != c.run {
 			return fmt.Errorf("%s is the directory of the run %q, but this analyser was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
 		}
@@ -156,7 +157,7 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	stream := c.stream
 	c.mu.Unlock()
 	if stream == nil {
-		if stream, err = recordStream(ctx, conn, c.run, 0, 0); err != nil {
+		if stream, err = conn.Stream(ctx, bus.StreamOptions{Name: streamName(c.run)}); err != nil {
 			return err
 		}
 		c.mu.Lock()
@@ -169,8 +170,22 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 // recordStream is the stream of the records of a run.
 func recordStream(ctx context.Context, conn *bus.Conn, run string, maxBytes int64, replicas int) (*bus.Stream, error) {
 	return conn.Stream(ctx, bus.StreamOptions{
-		Name: "chimbuko-records-" + paramserver.Token(run), Subjects: []string{recordSubject(run)}, MaxBytes: maxBytes, Replicas: replicas,
+		Name: streamName(run), Subjects: []string{recordSubject(run), knownSubject(run)}, MaxBytes: maxBytes, Replicas: replicas,
 	})
 }
 
+func streamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
+
+// recordSubject is where analysers send what they keep, and knownSubject where services
+// send what is known over all ranks, and that the run has ended.
 func recordSubject(run string) string { return "chimbuko." + paramserver.Token(run) + ".records" }
+func knownSubject(run string) string  { return "chimbuko." + paramserver.Token(run) + ".known" }
+
+// analyserAccess is what the token of analysers is good for.
+func analyserAccess(run, token string) bus.Access {
+	a := bus.Access{Name: "analyser", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
+	for _, what := range paramserver.AnalysersAsk {
+		a.Subjects = append(a.Subjects, paramserver.AnyShard(run, what))
+	}
+	return a
+}

@@ -198,7 +198,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	if d.services, err = d.waitForServices(ctx); err != nil {
 		return err
 	}
-	d.view.point(d.services)
+	d.view.point(d.services, d.dir.run())
 	for _, h := range d.plan.hosts {
 		args := []string{"ad", "--run-dir", d.dir.run(), "--node", h.name, "--traces", strconv.Itoa(h.traces), "--spool", d.dir.spool(h.name)}
 		ad, err := d.children.Start(ctx, "ad-"+h.name, "the analyser of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -31,9 +29,7 @@ func (d *demo) startPage(ctx context.Context) (err error) {
 
 // stay keeps the page until the demo is interrupted, which is its good end.
 func (d *demo) stay(ctx context.Context) error {
-	d.view.print(func(w io.Writer) {
-		fmt.Fprintf(w, "\n%s\n\n%s\n", d.view.title("The page stays until Ctrl-C:"), d.address)
-	})
+	d.view.address("The page stays until Ctrl-C:", d.address, d.dir.run())
 	select {
 	case <-ctx.Done():
 	case <-d.page.Ended():

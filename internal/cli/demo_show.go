@@ -113,12 +113,20 @@ func (v *demoView) introduce(p *demoPlan, duration time.Duration) {
 }
 
 // point tells where to look.
-func (v *demoView) point(s *rundir.Services) {
-	if s.Web == "" {
-		return
+func (v *demoView) point(s *rundir.Services, dir string) {
+	if s.Web != "" {
+		v.address("See it in the browser, now and while it runs:", visitOf(s.Web, s.Secret), dir)
 	}
+}
+
+// address shows that of the page of the run in a directory.
+func (v *demoView) address(title, visit, dir string) {
+	text, whole := shownTo(v.w, visit)
 	v.print(func(w io.Writer) {
-		fmt.Fprintf(w, "\n%s\n\n%s\n", v.title("See it in the browser, now and while it runs:"), visitOf(s.Web, s.Secret))
+		fmt.Fprintf(w, "\n%s\n\n%s\n", v.title(title), text)
+		if !whole {
+			fmt.Fprintf(w, "\nIts token is not for files that others may read. This prints it:\n\nchimbuko view %s\n", dir)
+		}
 	})
 }
 

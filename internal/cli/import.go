@@ -75,7 +75,7 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 	}
 	sum := &importSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Imported: dir, Notes: map[string]int64{}}
 	if flags.store != "" {
-		sum.Store, sum.Name = withoutPassword(flags.store), flags.runName()
+		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "run.json")); err == nil {
 		var own struct{ Totals, Settings, Changes json.RawMessage }

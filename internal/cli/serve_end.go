@@ -95,7 +95,7 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	s.sum.Program = cmp.Or(s.program.Load(), s.sum.Program)
 	s.sum.finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if err := recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
+	if err := recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
 		return err
 	}
 	return s.waitForStore(ctx)
@@ -218,8 +218,8 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	if s.flags.loadFrom != "" {
 		args = append(args, "--load-model", s.flags.loadFrom, fmt.Sprintf("--freeze-model=%t", s.flags.frozen))
 	}
-	if s.flags.url != "" {
-		args = append(args, "--nats", s.flags.url, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
+	if s.flags.url != "" { // which the run directory tells: it may hold a password, and command lines can be seen
+		args = append(args, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, "--"+children.Flag)...) //nolint:gosec // this very program
 	cmd.Stderr = s.env.Stderr

@@ -55,7 +55,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName()}
 	s.sum = &runSummary{
 		State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings, Online: true, Name: s.run,
-		Store: withoutPassword(flags.store),
+		Store: withoutSecrets(flags.store),
 	}
 	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)
@@ -122,7 +122,7 @@ func (s *serveRun) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.store, s.keeper.run.ID, s.flags.delay, s.storeEnd, s.log)
+		s.storer = recordstream.NewStorer(s.consumer, s.keeper.store, s.keeper.run.ID, s.flags.delay, knownSubject(s.run), s.storeEnd, s.log)
 	}
 	if s.flags.has(roleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
@@ -140,10 +140,11 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only shown
 	s.services = &rundir.Services{
-		Run: s.run, Bus: s.flags.url, Shards: s.flags.shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(),
+		Run: s.run, Bus: s.flags.url, Shards: s.flags.shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyser: rand.Text(),
 	}
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
+		s.services.Analyser = cmp.Or(before.Analyser, s.services.Analyser)
 		s.webBefore = before.Web
 	}
 	if ca := cmp.Or(s.flags.ca, s.flags.tlsCert); ca != "" { // a certificate vouches for itself
@@ -157,9 +158,9 @@ func (s *serveRun) openBus(ctx context.Context) error {
 			return err
 		}
 	case s.flags.url == "":
-		s.services.Bus, s.services.CA = before.Bus, before.CA
+		s.services.Bus, s.services.CA, s.services.Analyser = before.Bus, before.CA, before.Analyser
 	default:
-		s.services.Token = "" // who uses the server has a token for it
+		s.services.Token, s.services.Analyser = "", "" // who uses the server has a token for it
 	}
 	opt, err := s.flags.options(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
@@ -176,7 +177,8 @@ func (s *serveRun) openBus(ctx context.Context) error {
 func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error {
 	opt := bus.ServerOptions{
 		Dir: rundir.Bus(s.flags.out), Listen: s.flags.listen, Token: s.services.Token,
-		Cert: s.flags.tlsCert, Key: s.flags.tlsKey, CA: s.flags.tlsCA, Log: s.log,
+		Access: []bus.Access{analyserAccess(s.run, s.services.Analyser)},
+		Cert:   s.flags.tlsCert, Key: s.flags.tlsKey, CA: s.flags.tlsCA, Log: s.log,
 	}
 	listen, port, _ := net.SplitHostPort(s.flags.listen) // checked before
 	again := opt

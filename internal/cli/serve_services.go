@@ -42,7 +42,7 @@ func (s *serveRun) announce() error {
 			all.Host, all.PID, all.Started = own.Host, own.PID, own.Started
 		}
 		if s.flags.has(roleBus) || s.flags.url != "" {
-			all.Bus, all.Token, all.CA = own.Bus, own.Token, own.CA
+			all.Bus, all.Token, all.Analyser, all.CA = own.Bus, own.Token, own.Analyser, own.CA
 		}
 		if s.flags.has(roleWeb) {
 			all.Web, all.Secret = own.Web, own.Secret

@@ -52,7 +52,7 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 		return "", err
 	}
 	cfg := dashboard.Config{
-		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts,
+		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts, Log: s.log,
 	}
 	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
 		return "", err
@@ -63,7 +63,9 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	}
 	address = webAddress(listener.Addr(), s.services.Host, s.flags.tlsCert != "")
 	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(address))
-	g.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey) })
+	g.Go(func() error {
+		return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey, s.log)
+	})
 	return address, nil
 }
 
@@ -73,9 +75,13 @@ func (s *serveRun) greet() {
 		return
 	}
 	w := s.env.Stderr
-	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, withoutSecrets(s.services.Bus))
 	if s.services.Web != "" {
-		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", visitOf(s.services.Web, s.services.Secret))
+		address, whole := shownTo(w, visitOf(s.services.Web, s.services.Secret))
+		if !whole {
+			address += "; chimbuko view " + s.flags.out + " prints it with its token"
+		}
+		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
 		if line := tunnelTo(s.env, s.services.Host, s.services.Web); line != "" {
 			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
 		}
@@ -201,11 +207,12 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 		return err
 	}
 	page := &viewPage{
-		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey,
+		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey, log: s.log,
 	}
 	if err := page.start(ctx, v); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", page.visit())
+	address, _ := shownTo(s.env.Stderr, page.visit())
+	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
 	return page.wait()
 }

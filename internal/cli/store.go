@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,22 +107,4 @@ func (p storePlace) openFile(ctx context.Context) (provdb.Reader, func() error, 
 // isServer tells the URL of a server from a path.
 func isServer(where string) bool {
 	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
-}
-
-// withoutPassword is the URL of a server that may be shown and kept, or a path.
-func withoutPassword(where string) string {
-	if !isServer(where) {
-		return where
-	}
-	u, err := url.Parse(where)
-	if err != nil {
-		return "postgres://…"
-	}
-	if _, ok := u.User.Password(); ok {
-		u.User = url.User(u.User.Username())
-	}
-	q := u.Query()
-	q.Del("password")
-	u.RawQuery = q.Encode()
-	return u.String()
 }

@@ -94,7 +94,7 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if err := v.find(ctx); err != nil {
 		return err
 	}
-	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts}
+	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr)}
 	if err := page.start(ctx, v); err != nil {
 		return err
 	}
@@ -203,5 +203,5 @@ func (v *viewRun) find(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", cmp.Or(withoutPassword(v.place.server), v.place.file), err)
+	return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(v.place.server), v.place.file), err)
 }

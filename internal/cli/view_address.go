@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -33,6 +34,17 @@ func tellAddress(env *Env, address, token string) {
 	if line := tunnelTo(env, host, address); line != "" {
 		fmt.Fprintf(env.Stderr, "chimbuko: from your own machine it is there after: %s\n", line)
 	}
+}
+
+// shownTo is the address of a page as it may be written to w: with the token for a
+// person at a terminal, and without for a file, as that of a job, which others may be
+// able to read.
+func shownTo(w io.Writer, visit string) (text string, whole bool) {
+	if isTerminal(w) {
+		return visit, true
+	}
+	bare, _, _ := strings.Cut(visit, "?")
+	return bare, false
 }
 
 // tellAddressOn prints the address of a page that is on another machine only.

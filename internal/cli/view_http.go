@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -51,6 +52,7 @@ type viewPage struct {
 	hosts       []string
 	metricsOpen bool
 	cert, key   string // files; "": without TLS
+	log         *slog.Logger
 
 	address string // URL
 	token   string
@@ -64,7 +66,7 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if v.dir != "" {
 		p.token, _ = rundir.Secret(v.dir) // in a directory that is only read it holds for this once
 	}
-	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen}
+	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen, Log: p.log}
 	if err := p.configure(&cfg, v.dir); err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	p.address = webAddress(listener.Addr(), host, p.cert != "")
 	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(p.address))
 	p.serving = new(errgroup.Group)
-	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), p.cert, p.key) })
+	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), p.cert, p.key, cfg.Log) })
 	return nil
 }
 
@@ -116,8 +118,10 @@ func listenAgain(ctx context.Context, address, before string) (net.Listener, err
 }
 
 // serveHTTP answers until ctx ends, with TLS where a certificate is given.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string, log *slog.Logger) error {
+	lines := newWebLog(log)
+	server := newWebServer(ctx, h, lines)
+	l = newBoundedListener(l, webConnections, lines)
 	g, over := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		serve := server.Serve

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -51,6 +52,9 @@ type Config struct {
 	// connection over the loopback interface besides localhost and loopback
 	// addresses: those of proxies on this machine. "*" allows all.
 	AllowedHosts []string
+	// Log gets who was refused, the same of an address once in a while, and never
+	// what was shown for a token; nil discards it.
+	Log *slog.Logger
 
 	Tick      time.Duration // between two ticks of a stream [1 s]
 	Timeout   time.Duration // of one question to the store [30 s]

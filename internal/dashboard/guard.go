@@ -21,10 +21,11 @@ type guard struct {
 	cookieName   string
 	cookieValue  string
 	page         Page // nil: there is none
+	watch        *watch
 }
 
 func newGuard(cfg Config) *guard {
-	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page}
+	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page, watch: newWatch(cfg.Log)}
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
 	}
@@ -45,6 +46,8 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	next = sameOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.setPolicy(w.Header(), r)
+		g.bound(w, r)
+		g.watch.tellLeft()
 		switch {
 		case !g.hostAllowed(r):
 			g.refuse(w, r, &problem{
@@ -55,7 +58,15 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			g.refuse(w, r, otherSite)
 		case !g.tokenAllowed(w, r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="chimbuko"`)
+			if p := g.watch.refused(r, g.shows(r)); p != nil {
+				w.Header().Set("Connection", "close")
+				writeProblem(w, r, p)
+				return
+			}
 			g.refuse(w, r, g.noToken(r))
+		case r.ContentLength > maxBody:
+			w.Header().Set("Connection", "close")
+			writeProblem(w, r, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
 			g.refuse(w, r, &problem{http.StatusUnsupportedMediaType, "what is to be kept is not sent as JSON", "send Content-Type: application/json"})
 		case g.isVisit(r) && r.URL.Query().Has("token"):

@@ -189,7 +189,7 @@ func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
 	s := newScene(t)
 	serve := s.serve("--ranks", "3")
 	services := s.services()
-	serve.says("the page of the run is at " + services.Web + "/?token=" + services.Secret)
+	serve.says("the page of the run is at " + services.Web + "/; chimbuko view " + s.run + " prints it with its token")
 	ads := s.ads(r)
 	replay := s.replay(r, "0.5")
 	s.steps(6)

@@ -7,6 +7,14 @@ func Subject(run string, shard int, what string) string {
 	return fmt.Sprintf("chimbuko.%s.ps.%d.%s", Token(run), shard, what)
 }
 
+// AnyShard stands for the subjects of all shards, as NATS writes it.
+func AnyShard(run, what string) string {
+	return fmt.Sprintf("chimbuko.%s.ps.*.%s", Token(run), what)
+}
+
+// AnalysersAsk is what a Client asks; services ask more.
+var AnalysersAsk = []string{"register", "exchange", "outcome"}
+
 // Token writes a name so that it can be part of a subject: letters, digits, '-'
 // and '_' stay, all else becomes its bytes in hexadecimal.
 func Token(name string) string {

@@ -21,7 +21,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
-const subject = "chimbuko.test.records"
+const (
+	subject = "chimbuko.test.records"
+	known   = "chimbuko.test.known"
+)
 
 // numbers gives functions numbers from 100 on when it is allowed to.
 type numbers struct {
@@ -115,7 +118,7 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "records", Subjects: []string{subject}})
+	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "records", Subjects: []string{subject, known}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +148,10 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	known := &provenance.Collections{
+	summary := &provenance.Collections{
 		FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}, PathStats: []provenance.PathStats{{Node: 1, FID: 100, Func: "f", Calls: 3, Exclusive: 4}},
 	}
-	if err := recordstream.Finish(t.Context(), stream, "test", subject, "finish", known, map[string]int{"answer": 42}); err != nil {
+	if err := recordstream.Finish(t.Context(), stream, "test", known, "finish", summary, map[string]int{"answer": 42}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -158,7 +161,7 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	}
 	t.Cleanup(consumer.Close)
 	var info string
-	s := recordstream.NewStorer(consumer, store, run, 10*time.Millisecond, func(_ context.Context, text json.RawMessage) error {
+	s := recordstream.NewStorer(consumer, store, run, 10*time.Millisecond, known, func(_ context.Context, text json.RawMessage) error {
 		info = string(text)
 		return nil
 	}, slog.New(slog.DiscardHandler))

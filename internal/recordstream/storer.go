@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/throttle"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -32,6 +33,8 @@ type Storer struct {
 	store  provdb.Writer
 	run    provdb.RunID
 	delay  time.Duration
+	known  string
+	lines  *throttle.Lines
 	finish func(ctx context.Context, info json.RawMessage) error
 	log    *slog.Logger
 
@@ -51,10 +54,15 @@ type StorerStats struct {
 // fetchMost is how many messages are stored at once.
 const fetchMost = 512
 
+// refusedEvery is how often it is logged that messages cannot be stored.
+const refusedEvery = 10 * time.Second
+
 // NewStorer returns a storer that gathers messages for at most delay. finish is
-// called with what Finish was given, when all before it is stored.
-func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
-	return &Storer{source: source, store: store, run: run, delay: delay, finish: finish, log: log}
+// called with what Finish was given, when all before it is stored. That, and what is
+// known over all ranks, is taken from messages of the subject known alone: analysers
+// may send to another one only.
+func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, known string, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
+	return &Storer{source: source, store: store, run: run, delay: delay, known: known, finish: finish, log: log, lines: throttle.New(refusedEvery)}
 }
 
 // Stats tells how the storer fares.
@@ -110,7 +118,7 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 	var all provdb.Batch
 	var info json.RawMessage
 	for _, m := range messages {
-		batch, end, err := decode(m.Data)
+		batch, end, err := s.decode(m)
 		if err != nil {
 			s.refuse(m, err)
 			continue
@@ -157,7 +165,7 @@ func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Me
 		return s.store.Write(ctx, s.run, all)
 	}
 	for _, m := range messages {
-		batch, _, err := decode(m.Data)
+		batch, _, err := s.decode(m)
 		if err != nil {
 			continue
 		}
@@ -174,13 +182,23 @@ func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Me
 
 // refuse counts a message that can never be stored.
 func (s *Storer) refuse(m bus.Message, err error) {
-	s.log.Error("a message of the record stream cannot be stored and is left out", "message", m.ID, "error", err)
+	if due, left := s.lines.Say("refused", time.Now()); due {
+		s.log.Error("a message of the record stream cannot be stored and is left out", "message", m.ID, "error", err, "others", left)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored.Refused++
 }
 
 // decode reads a message, and what the run ends with if it is the last.
+func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
+	b, finish, err = decode(m.Data)
+	if err == nil && m.Subject != s.known && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0) {
+		return nil, nil, errors.New("an analyser may not tell what is known over all ranks, nor end the run")
+	}
+	return b, finish, err
+}
+
 func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	m := new(protocol.RecordBatch)
 	if err := proto.Unmarshal(data, m); err != nil {

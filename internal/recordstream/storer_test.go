@@ -70,14 +70,14 @@ func send(t *testing.T, m *memory, records []*provenance.Record) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := recordstream.Finish(t.Context(), m, "test", subject, "finish", new(provenance.Collections), 1); err != nil {
+	if err := recordstream.Finish(t.Context(), m, "test", known, "finish", new(provenance.Collections), 1); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func store(t *testing.T, m *memory, w provdb.Writer) *recordstream.Storer {
 	t.Helper()
-	s := recordstream.NewStorer(m, w, 1, time.Millisecond, func(context.Context, json.RawMessage) error { return nil }, slog.New(slog.DiscardHandler))
+	s := recordstream.NewStorer(m, w, 1, time.Millisecond, known, func(context.Context, json.RawMessage) error { return nil }, slog.New(slog.DiscardHandler))
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +107,24 @@ func TestAMessageThatCanNeverBeStoredDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
+func TestAnAnalyserCanNeitherEndTheRunNorTellWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	m, w := new(memory), new(flaky)
+	summary := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 1, Name: "f"}}}
+	forged := errors.Join(
+		recordstream.Finish(t.Context(), m, "test", subject, "end", new(provenance.Collections), 1),
+		recordstream.Finish(t.Context(), m, "test", subject, "functions", summary, nil),
+		recordstream.SendPaths(t.Context(), m, "test", subject, "paths", []provenance.PathStats{{Node: 1, Func: "f"}}))
+	if forged != nil {
+		t.Fatal(forged)
+	}
+	send(t, m, storetest.Records(5, 1))
+	s := store(t, m, w)
+	if st := s.Stats(); st.Refused != 3 || w.stored != 5 {
+		t.Errorf("%d stored, %+v; want 5 and 3 refused", w.stored, st)
+	}
+}
+
 func FuzzStorer(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{8, 1, 50, 2, '{', '}'})
@@ -114,7 +132,7 @@ func FuzzStorer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, w := new(memory), new(flaky)
 		m.messages = []bus.Message{{ID: "fuzzed", Data: data, Seq: 1}}
-		if err := recordstream.Finish(t.Context(), m, "test", subject, "finish", new(provenance.Collections), 1); err != nil {
+		if err := recordstream.Finish(t.Context(), m, "test", known, "finish", new(provenance.Collections), 1); err != nil {
 			t.Fatal(err)
 		}
 		store(t, m, w)

@@ -14,20 +14,23 @@ import (
 // Services tell how to reach the services of a run. The file holds secrets, so
 // only its owner can read it.
 type Services struct {
-	Run     string    `json:"run"`
-	Bus     string    `json:"nats"` // URL
-	Token   string    `json:"nats_token,omitempty"`
-	CA      string    `json:"nats_ca,omitempty"` // file with who signed the certificate
-	Shards  int       `json:"shards"`
-	Web     string    `json:"http,omitempty"` // URL
-	Secret  string    `json:"http_token,omitempty"`
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	Started time.Time `json:"started"`
+	Run      string    `json:"run"`
+	Bus      string    `json:"nats"`                          // URL
+	Token    string    `json:"nats_token,omitempty"`          // of the services
+	Analyser string    `json:"nats_analyser_token,omitempty"` // of analysers, who may do less
+	CA       string    `json:"nats_ca,omitempty"`             // file with who signed the certificate
+	Shards   int       `json:"shards"`
+	Web      string    `json:"http,omitempty"` // URL
+	Secret   string    `json:"http_token,omitempty"`
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started"`
 }
 
-// servicesFile tells analysers how to reach the services.
-const servicesFile = "services.json"
+const (
+	servicesFile = "services.json"  // tells analysers how to reach the services
+	analyserFile = "analyser-token" // the token of analysers alone, for nodes that cannot read the directory
+)
 
 // WriteServices tells in the run directory at path how to reach the services.
 func WriteServices(path string, s *Services) error {
@@ -35,8 +38,14 @@ func WriteServices(path string, s *Services) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600)
+	if s.Analyser != "" {
+		err = replace(AnalyserToken(path), []byte(s.Analyser+"\n"), 0o600)
+	}
+	return errors.Join(err, replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
 }
+
+// AnalyserToken is the file, in the run directory at path, with the token of analysers.
+func AnalyserToken(path string) string { return filepath.Join(path, analyserFile) }
 
 // ReadServices reads what WriteServices wrote.
 func ReadServices(path string) (*Services, error) {
@@ -120,6 +129,7 @@ func OnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) && !strings.HasPrefix(e.Name(), servicesFile)
+		return !slices.Contains([]string{servicesFile, analyserFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) &&
+			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyserFile)
 	})
 }

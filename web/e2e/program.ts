@@ -28,6 +28,7 @@ export function run(...args: string[]): string {
 export class Service {
   readonly child: ChildProcess;
   private text = '';
+  private visit = '';
   private readonly listeners = new Set<() => void>();
 
   constructor(...args: string[]) {
@@ -69,9 +70,13 @@ export class Service {
     });
   }
 
-  /** The address of its page, with the token. */
+  /** The address of its page, with the token, which serve leaves to view. */
   async address(): Promise<string> {
-    return (await this.prints(/(https?:\/\/\S+\/\?token=\S+)/))[1] ?? '';
+    if (this.visit) return this.visit;
+    const pattern = /(https?:\/\/\S+\/\?token=\S+)|chimbuko view (\S+) prints it/;
+    const [, whole, dir] = await this.prints(pattern);
+    this.visit = whole ?? run('view', dir ?? '').trim();
+    return this.visit;
   }
 
   /** Ends it, and waits for that. */
