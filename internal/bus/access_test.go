@@ -103,7 +103,7 @@ func TestAClientWithoutTheRightTokenIsRefusedAndLogged(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	log.says(t, "the same of a client again", "its token is wrong\" times=")
+	log.says(t, "the same was said again", "its token is wrong\" times=")
 }
 
 func TestLimitedAccessIsEnoughToAskAndToPublish(t *testing.T) {

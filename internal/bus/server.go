@@ -57,7 +57,10 @@ type ServerOptions struct {
 // seconds. Who may not come, or do something, is refused and logged; so is a message
 // larger than 1 MiB, in which size this package sends the parts of its own.
 type Server struct {
-	nats   *server.Server
+	nats   *server.Server // another one after each that got stuck
+	conf   *server.Options
+	dir    string
+	fatal  <-chan error
 	door   *doorkeeper
 	log    *serverLog
 	end    context.CancelFunc // of what watches the clients
@@ -110,7 +113,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if conf.TLS {
 		scheme = "tls"
 	}
-	own := &Server{nats: s, door: door, log: log, ended: make(chan struct{}), unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}
+	own := &Server{nats: s, conf: conf, dir: opt.Dir, fatal: fatal, door: door, log: log, ended: make(chan struct{}), unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}
 	watching, end := context.WithCancel(context.Background())
 	own.end = end
 	go own.watch(watching, &floodWatch{nats: s, door: door, log: log, most: cmp.Or(opt.most, mostFlow), looked: time.Now()}) //nolint:contextcheck // until Close
@@ -127,6 +130,9 @@ func (s *Server) watch(ctx context.Context, floods *floodWatch) {
 		case <-ctx.Done():
 			s.log.tellLeft(s.log.lines.Rest(time.Now()))
 			return
+		case <-s.log.stuck:
+			s.heal(ctx)
+			floods.nats = s.nats
 		case now := <-tick.C:
 			s.log.tellLeft(s.log.lines.Left(now))
 			if len(floods.door.access) == 0 {

@@ -21,10 +21,11 @@ type serverLog struct {
 	log   *slog.Logger
 	fatal chan<- error
 	lines *throttle.Lines
+	stuck chan struct{} // gets something when a stream takes nothing more
 }
 
 func newServerLog(log *slog.Logger, fatal chan<- error) *serverLog {
-	return &serverLog{log: orDiscard(log), fatal: fatal, lines: throttle.New(repeatAfter)}
+	return &serverLog{log: orDiscard(log), fatal: fatal, lines: throttle.New(repeatAfter), stuck: make(chan struct{}, 1)}
 }
 
 // aboutClient is how lines begin that a client causes: address and number, then what
@@ -47,7 +48,14 @@ func (l *serverLog) Noticef(format string, v ...any) {
 func (l *serverLog) take(level slog.Level, format string, v ...any) {
 	about := aboutClient.FindStringSubmatch(format)
 	if about == nil {
-		l.write(level, fmt.Sprintf(format, v...))
+		text := fmt.Sprintf(format, v...)
+		if isStuck(text) {
+			select {
+			case l.stuck <- struct{}{}:
+			default: // it is known
+			}
+		}
+		l.say(level, text, text)
 		return
 	}
 	kind := format[strings.LastIndex(format, `" - `)+1:] // without the name, which the client chose
@@ -97,7 +105,7 @@ func (l *serverLog) write(level slog.Level, text string, more ...any) {
 // tellLeft says how often lines were left out.
 func (l *serverLog) tellLeft(left map[string]int) {
 	for key, n := range left {
-		l.log.Warn("the same of a client again", "what", key, "times", n)
+		l.log.Warn("the same was said again", "what", key, "times", n)
 	}
 }
 
