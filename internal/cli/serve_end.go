@@ -235,15 +235,21 @@ func untilOrphaned(ctx context.Context, stdin io.Reader) (context.Context, conte
 // keepOnline makes the run directory and the run in the store, or goes on with
 // a run that is there and has not ended.
 func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
-	if !flags.force {
+	if flags.force {
+		return newKeeper(ctx, flags, sum.Started, sum)
+	}
+	for {
 		if err := joinServices(flags.out, sum); err != nil {
 			return nil, err
 		}
 		if k, err := resume(ctx, flags, sum); k != nil || err != nil {
 			return k, err
 		}
+		k, err := newKeeper(ctx, flags, sum.Started, sum)
+		if err == nil || !rundir.OnlyServices(flags.out) { // which were not there a moment ago
+			return k, err
+		}
 	}
-	return newKeeper(ctx, flags, sum.Started, sum)
 }
 
 // resume goes on with a run; nil if there is none.
