@@ -21,6 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/recordstream"
 	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/tally"
 )
 
 // adRun is an analyser at work.
@@ -99,10 +100,19 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 	if err := r.publisher.Flush(ctx); err != nil {
 		return err
 	}
+	r.addSending(&res.Tally)
 	if err := r.hand(ctx, res); err != nil {
 		return err
 	}
 	return r.summarise(res)
+}
+
+// addSending counts what happened to records on their way to the store.
+func (r *adRun) addSending(t *tally.Tally) {
+	st := r.publisher.Stats()
+	t.Add(tally.RecordDeferred, st.Deferred)
+	t.Add(tally.StreamFull, st.Held)
+	t.Add(tally.RecordTooLarge, st.TooLarge)
 }
 
 // hand tells the server what came of the ranks, as often as needed. A server that was
@@ -220,11 +230,13 @@ func (r *adRun) note(rep *analyzer.Report) {
 func (r *adRun) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
 	ex := r.client.Exchanges()
+	counts := rep.Tally
+	r.addSending(&counts)
 	host, _ := os.Hostname() // not known is not known
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
 		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
 	}
 	if ex.Count > 0 {
