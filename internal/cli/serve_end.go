@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -65,7 +67,11 @@ func (s *serveRun) runParams(ctx context.Context) error {
 
 // conclude stores what is known over all ranks, which is the end of the run.
 func (s *serveRun) conclude(ctx context.Context) error {
-	learned, err := s.params.CollectModels(ctx, s.conn)
+	var learned map[uint32]outlier.Model
+	err := s.insist(ctx, "the models of all shards", func(ctx context.Context) (err error) {
+		learned, err = s.params.CollectModels(ctx, s.conn)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -86,14 +92,48 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	outcome.Changes = models.Changes()
 	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
 	s.sum.finish(outcome)
-	if err := s.openStream(ctx); err != nil {
-		return err
-	}
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if err := recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
+	err = s.insist(ctx, "what is known over all ranks", func(ctx context.Context) error {
+		if err := s.openStream(ctx); err != nil {
+			return err
+		}
+		return recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum)
+	})
+	if err != nil {
 		return err
 	}
 	return s.waitForStore(ctx)
+}
+
+// How the end of a run deals with what is away: how long an attempt may take, and the
+// pause after it.
+const (
+	attemptTime  = 30 * time.Second
+	attemptPause = 200 * time.Millisecond
+)
+
+// insist calls f until it succeeds, as long as the reason why it does not may pass: a
+// message bus or a shard that was killed is started again, and a store that is slow
+// makes room in the stream.
+func (s *serveRun) insist(ctx context.Context, what string, f func(context.Context) error) error {
+	for said := false; ; said = true {
+		attempt, cancel := context.WithTimeout(ctx, attemptTime)
+		err := f(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		passing := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded}, func(kind error) bool { return errors.Is(err, kind) })
+		if !passing {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if !said {
+			s.log.Warn("the end of the run waits for "+what, "error", err)
+		}
+		if err := sleep(ctx, attemptPause); err != nil {
+			return err
+		}
+	}
 }
 
 // waitForStore waits until the store has taken all records. A server that was killed
