@@ -199,7 +199,7 @@ func calm(t testing.TB, r recording) *reference {
 	p.play(r)
 	ref := &reference{outcome: outcomeOf(t, p.path("model"), p.run)}
 	ref.final, _ = sumUp(t, p.run)
-	complete(t, p, seen, true)
+	complete(t, p.scene, seen, true)
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -214,7 +214,7 @@ var calmOnce struct {
 
 // complete fails unless all records that analysers sent are stored, each once, and
 // all that the review counted. If all was watched, nothing else is stored.
-func complete(t testing.TB, p *troupe, seen *witness, all bool) {
+func complete(t testing.TB, p *scene, seen *witness, all bool) {
 	t.Helper()
 	sent, stored := seen.records(), storedRecords(t, p.run)
 	for _, id := range slices.Sorted(maps.Keys(stored)) {
@@ -254,7 +254,7 @@ func TestWhoeverDiesNothingIsLostAndNothingIsTwice(t *testing.T) {
 			if final, _ := sumUp(t, p.run); final != want.final {
 				t.Errorf("run.json tells:\n%s\nwant:\n%s", final, want.final)
 			}
-			complete(t, p, seen, false)
+			complete(t, p.scene, seen, false)
 		})
 	}
 }
