@@ -21,6 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/recordstream"
 	"github.com/chimbuko/chimbuko/internal/rundir"
@@ -57,6 +58,11 @@ func (s *serveRun) runParams(ctx context.Context) error {
 		return err
 	}
 	s.state.Finish()
+	return s.closeSender(ctx)
+}
+
+// closeSender waits until all statistics are delivered, for as long as the flags say.
+func (s *serveRun) closeSender(ctx context.Context) error {
 	if s.sender == nil {
 		return nil
 	}
@@ -321,4 +327,41 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil
+}
+
+// closeEnded closes a run whose process with the store was killed when the run had ended,
+// but before the database was closed and measured. It reports whether there is one, which
+// has nothing left to do then.
+func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
+	final := new(runSummary)
+	if !s.flags.has(roleStore) || s.flags.force || s.flags.store != "" || rundir.ReadInfo(s.flags.out, final) != nil {
+		return false, nil
+	}
+	if !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
+		return false, nil
+	}
+	if c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out)); err == nil {
+		return false, c.Close() // somebody is at work there
+	}
+	dir, err := rundir.Open(s.flags.out)
+	if err != nil {
+		return false, err
+	}
+	k := &keeper{dir: dir}
+	if err := k.openStore(ctx, &s.flags.keeperFlags); err != nil {
+		return false, err
+	}
+	if err := errors.Join(k.close(), dir.RemoveSpool()); err != nil {
+		return false, err
+	}
+	if s.flags.has(roleParams) { // statistics that wait on disk
+		if err := s.openSender(); err != nil { //nolint:contextcheck // what it starts ends with close
+			return false, err
+		}
+		if err := s.closeSender(ctx); err != nil {
+			return false, err
+		}
+	}
+	s.keeper, s.final = k, final
+	return true, s.tellEnd()
 }

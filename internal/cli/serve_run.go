@@ -62,6 +62,9 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		ctx, cancel = untilOrphaned(ctx, env.Stdin)
 		defer cancel()
 	}
+	if ended, err := s.closeEnded(ctx); ended || err != nil {
+		return err
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}

@@ -127,6 +127,33 @@ func TestAnAnalyserThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
 	}
 }
 
+func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	succeed(s.replay(r, "max"))
+	args := []string{"--ranks", "3", "--save-model", s.path("model"), "--stats-url", "http://" + closedAddress(t) + "/"} // who waits for a receiver
+	serve := s.serve(args...)
+	s.services()
+	succeed(s.ads(r)...)
+	eventually(t, "the run has ended", func() error {
+		if text := s.read("run/run.json"); !strings.Contains(text, `"state": "finished"`) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	serve.kill()
+	again := s.serve(args...)
+	again.succeed()
+	says(t, again.stdout.String(), "assemble(int)")
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+	_, stderr, code := run(t, "serve", "--out", s.run)
+	if code != 1 {
+		t.Errorf("services of a run that was closed: exit code %d", code)
+	}
+	says(t, stderr, "a run is there already")
+}
+
 func TestShardsAreProcessesAndAreStartedAgainWhenKilled(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
