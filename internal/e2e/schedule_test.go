@@ -23,6 +23,7 @@ type schedule struct {
 	services []string      // the processes of the services
 	nodes    []string      // the analysers
 	snapshot time.Duration // between those of the parameter server
+	shards   int           // of the parameter server
 	deaths   []death
 }
 
@@ -41,18 +42,19 @@ const (
 	restart    = time.Second     // how long a part stays dead
 )
 
-// newSchedule makes a schedule of a seed: the services in one process or each in its
-// own, and two to five deaths at any moment from the begin to the end, some of them
-// two at once.
+// newSchedule makes a schedule of a seed: the services in one process, perhaps with
+// shards, or each in its own, and two to five deaths at any moment from the begin to the
+// end, some of them two at once. A quarter of all schedules has all of them at the end.
 func newSchedule(seed uint64, nodes []string) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // it has to be the same again
-	s := &schedule{seed: seed, nodes: nodes, services: []string{partAll}}
+	s := &schedule{seed: seed, nodes: nodes, services: []string{partAll}, shards: 1 + rng.IntN(2)}
 	if rng.IntN(3) > 0 {
-		s.services = []string{partBus, partParams, partStore}
+		s.services, s.shards = []string{partBus, partParams, partStore}, 1
 	}
+	late := rng.IntN(4) == 0
 	s.snapshot = []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}[rng.IntN(3)]
 	for n := 2 + rng.IntN(4); len(s.deaths) < n; {
-		d := death{ended: rng.IntN(3) == 0}
+		d := death{ended: rng.IntN(3) == 0 || late}
 		if d.ended {
 			d.after = time.Duration(rng.Int64N(int64(endTime)))
 		} else {
@@ -84,7 +86,7 @@ func (s *schedule) anyPart(rng *rand.Rand) string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d (make faults N=1 SEED=%d): services %s, snapshots every %v", s.seed, s.seed, strings.Join(s.services, " "), s.snapshot)
+	fmt.Fprintf(&b, "seed %d (make faults N=1 SEED=%d): services %s with %d shards, snapshots every %v", s.seed, s.seed, strings.Join(s.services, " "), s.shards, s.snapshot)
 	for _, d := range s.deaths {
 		fmt.Fprintf(&b, "\n  %v", d)
 	}
