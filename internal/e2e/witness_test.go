@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,11 @@ func watch(t testing.TB, services *rundir.Services) *witness {
 	w := &witness{t: t, came: make(chan *nats.Msg, 1<<16), sent: map[string]*nats.Msg{}, confirmed: map[string]bool{}}
 	var err error
 	w.conn, err = nats.Connect(services.Bus, nats.Token(services.Token), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
-		nats.RetryOnFailedConnect(true), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { t.Errorf("watching the records: %v", err) }))
+		nats.RetryOnFailedConnect(true), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrSlowConsumer) || errors.Is(err, nats.ErrPermissionViolation) { // others are deaths
+				t.Errorf("watching the records: %v", err)
+			}
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
