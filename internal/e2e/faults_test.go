@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	faultRuns = flag.Int("faults", 4, "how many runs are disturbed by deaths")
-	faultSeed = flag.Uint64("seed", 1, "seed of the deaths of the first of these runs; the others have those after it")
+	faultRuns = flag.Int("faults", usualRuns, "how many runs are disturbed by deaths")
+	faultSeed = flag.Uint64("seed", usualSeed, "seed of the deaths of the first of these runs; the others have those after it")
 )
 
 // eightRanks are eight ranks of the program with a GPU, as BP4.

@@ -42,6 +42,12 @@ const (
 	restart    = time.Second     // how long a part stays dead
 )
 
+// The seeds that are tried when none are asked for: few, but with them every part dies.
+const (
+	usualSeed = 8
+	usualRuns = 5
+)
+
 // newSchedule makes a schedule of a seed: the services in one process, perhaps with
 // shards, or each in its own, and two to five deaths at any moment from the begin to the
 // end, some of them two at once. A quarter of all schedules has all of them at the end.
@@ -103,7 +109,7 @@ func (d death) String() string {
 
 func TestASeedGivesOneScheduleAndManyGiveAllDeaths(t *testing.T) {
 	nodes := []string{"n0", "n1"}
-	seen := map[string]bool{}
+	seen, usual := map[string]bool{}, map[string]bool{}
 	for seed := range uint64(200) {
 		s := newSchedule(seed, nodes)
 		if again := newSchedule(seed, nodes); s.String() != again.String() {
@@ -111,10 +117,14 @@ func TestASeedGivesOneScheduleAndManyGiveAllDeaths(t *testing.T) {
 		}
 		for i, d := range s.deaths {
 			seen[fmt.Sprint(d.part, d.ended)] = true
+			usual[d.part] = usual[d.part] || seed >= usualSeed && seed < usualSeed+usualRuns
 			seen["two at once"] = seen["two at once"] || i > 0 && s.deaths[i-1].after == d.after
 		}
 	}
 	for _, part := range append(nodes, partAll, partBus, partParams, partStore) {
+		if !usual[part] {
+			t.Errorf("%s does not die in the usual runs", part)
+		}
 		for _, ended := range []bool{false, true} {
 			if !seen[fmt.Sprint(part, ended)] {
 				t.Errorf("%s never dies, after the end of the replay: %t", part, ended)
