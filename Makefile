@@ -9,8 +9,9 @@ COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 TOOL    := go tool -modfile=tools/go.mod
 T       ?= 30s
 N       ?= 6
+SEED    ?= 1
 
-.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz bench bench-compare clean
+.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz faults bench bench-compare clean
 
 check: fmt-check vet layers docs-check tidy-check lint web-check ## everything but the tests of Go: format, vet, layers, docs, modules, lint, the page
 
@@ -71,6 +72,9 @@ quality: ## docs/quality.md: how well each detector finds what was planted; take
 
 fuzz: ## every fuzz target for T (make fuzz T=5m)
 	scripts/fuzz $(T)
+
+faults: ## N runs that are disturbed by deaths of their processes, as SEED says and those after it (make faults N=20 SEED=1)
+	go test -run 'TestWhoeverDies' -count=1 -timeout 0 ./internal/e2e -args -faults $(N) -seed $(SEED)
 
 bench: ## N runs of all benchmarks into bench/new.txt (make bench N=10)
 	@mkdir -p bench

@@ -169,6 +169,8 @@ func unsettled(err error) bool {
 		switch api.ErrorCode {
 		case 10004, 10005, 10008, 10009, 10023, jetstream.JSErrCodeJetStreamNotEnabled: // no leader, or too few servers, so far
 			return true
+		case jetstream.JSErrCodeStreamNameInUse: // another process made the stream in the same moment
+			return true
 		}
 		return false
 	}

@@ -167,6 +167,24 @@ func TestStreamIsMadeOnceAndChanged(t *testing.T) {
 	}
 }
 
+func TestManyCanMakeAStreamInTheSameMoment(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, ServerOptions{})
+	var all sync.WaitGroup
+	for i := range 16 {
+		c := join(t, srv)
+		all.Go(func() {
+			for round := range 10 {
+				opt := StreamOptions{Name: fmt.Sprint("S", round), Subjects: []string{fmt.Sprint("s", round)}, MaxBytes: 1<<20 + int64(i%2)}
+				if _, err := c.Stream(soon(t), opt); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestBadMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openStream(t, join(t, startServer(t, ServerOptions{})), StreamOptions{})

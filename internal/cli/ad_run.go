@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +18,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/paramserver"
 	"github.com/chimbuko/chimbuko/internal/protocol"
+	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/recordstream"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/tally"
 )
 
 // adRun is an analyser at work.
@@ -86,12 +90,17 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Over: finder.over, Sleep: sleep, Report: r.note,
 	})
 	r.progress.clear()
+	if errors.Is(err, paramserver.ErrReviewed) {
+		fmt.Fprintln(r.env.Stderr, "chimbuko: what this analyser had found before it was started again is stored; nothing is left to do")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	if err := r.publisher.Flush(ctx); err != nil {
 		return err
 	}
+	r.addSending(&res.Tally)
 	if err := r.hand(ctx, res); err != nil {
 		return err
 	}
@@ -116,6 +125,14 @@ func (r *adRun) heedLeash() func() bool {
 		}
 	}()
 	return said.Load
+}
+
+// addSending counts what happened to records on their way to the store.
+func (r *adRun) addSending(t *tally.Tally) {
+	st := r.publisher.Stats()
+	t.Add(tally.RecordDeferred, st.Deferred)
+	t.Add(tally.StreamFull, st.Held)
+	t.Add(tally.RecordTooLarge, st.TooLarge)
 }
 
 // hand tells the server what came of the ranks, as often as needed. A server that was
@@ -179,8 +196,14 @@ func (s adSync) Finish(ctx context.Context) error {
 	r.log.Info("all traces have ended; waiting for the other analysers", "seconds", r.reading.Seconds())
 	bounded, cancel := orForever(ctx, r.flags.giveUp)
 	defer cancel()
+	bounded, over := context.WithCancelCause(bounded)
+	defer over(nil)
+	go r.watchEnd(bounded, over)
 	err := s.Client.Finish(bounded)
 	if err != nil {
+		if end, ok := errors.AsType[*runEnded](context.Cause(bounded)); ok {
+			return end.error
+		}
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; start the same command again when they are there", r.flags.giveUp, s.Err())
 		}
@@ -188,6 +211,35 @@ func (s adSync) Finish(ctx context.Context) error {
 	}
 	r.reviewing.Store(true)
 	return nil
+}
+
+// runEnded says that the run has ended without its analyser, and what that means.
+type runEnded struct{ error }
+
+// endedAway is how long the services of a run that has ended must be away before an
+// analyser believes it: they may be about to replace the run by another.
+const endedAway = 5 * time.Second
+
+// watchEnd ends the wait for the services when the run directory says that the run has
+// ended: they will not come again. The analyser was killed when it had told what came of
+// its ranks, or had not, when the run was stopped.
+func (r *adRun) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
+	for away := time.Now(); sleep(ctx, watchEvery) == nil; {
+		if r.client.Err() == nil {
+			away = time.Now()
+		}
+		var info runSummary
+		if time.Since(away) < endedAway || rundir.ReadInfo(r.flags.dir, &info) != nil || info.State != provdb.Finished {
+			continue
+		}
+		for _, path := range *r.traces.Load() {
+			if !slices.Contains(info.Traces, path) {
+				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyse it with chimbuko analyze, or begin another run", r.flags.dir, path)})
+				return
+			}
+		}
+		over(&runEnded{paramserver.ErrReviewed})
+	}
 }
 
 // note keeps how far the work has come, and shows it.
@@ -200,11 +252,13 @@ func (r *adRun) note(rep *analyzer.Report) {
 func (r *adRun) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
 	ex := r.client.Exchanges()
+	counts := rep.Tally
+	r.addSending(&counts)
 	host, _ := os.Hostname() // not known is not known
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&rep.Tally), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
 		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
 	}
 	if ex.Count > 0 {

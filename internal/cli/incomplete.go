@@ -118,7 +118,9 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 	sent := 0
 	send := func() error {
 		sent++
-		err := recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(sent), batch)
+		err := s.insist(ctx, "what lost analysers had sent", func(ctx context.Context) error {
+			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(sent), batch)
+		})
 		batch = nil
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -17,9 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/children"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/recordstream"
 	"github.com/chimbuko/chimbuko/internal/rundir"
@@ -56,6 +59,11 @@ func (s *serveRun) runParams(ctx context.Context) error {
 		return err
 	}
 	s.state.Finish()
+	return s.closeSender(ctx)
+}
+
+// closeSender waits until all statistics are delivered, for as long as the flags say.
+func (s *serveRun) closeSender(ctx context.Context) error {
 	if s.sender == nil {
 		return nil
 	}
@@ -66,7 +74,11 @@ func (s *serveRun) runParams(ctx context.Context) error {
 
 // conclude stores what is known over all ranks, which is the end of the run.
 func (s *serveRun) conclude(ctx context.Context) error {
-	learned, err := s.params.CollectModels(ctx, s.conn)
+	var learned map[uint32]outlier.Model
+	err := s.insist(ctx, "the models of all shards", func(ctx context.Context) (err error) {
+		learned, err = s.params.CollectModels(ctx, s.conn)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -84,10 +96,10 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.openStream(ctx); err != nil {
+	outcome.Changes = models.Changes()
+	if err := s.insist(ctx, "the stream of records", s.openStream); err != nil {
 		return err
 	}
-	outcome.Changes = models.Changes()
 	if err := s.salvage(ctx, models, outcome); err != nil {
 		return err
 	}
@@ -95,10 +107,44 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	s.sum.Program = cmp.Or(s.program.Load(), s.sum.Program)
 	s.sum.finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	if err := recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
+	err = s.insist(ctx, "what is known over all ranks", func(ctx context.Context) error {
+		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum)
+	})
+	if err != nil {
 		return err
 	}
 	return s.waitForStore(ctx)
+}
+
+// How the end of a run deals with what is away: how long an attempt may take, and the
+// pause after it.
+const (
+	attemptTime  = 30 * time.Second
+	attemptPause = 200 * time.Millisecond
+)
+
+// insist calls f until it succeeds, as long as the reason why it does not may pass: a
+// message bus or a shard that was killed is started again, and a store that is slow
+// makes room in the stream.
+func (s *serveRun) insist(ctx context.Context, what string, f func(context.Context) error) error {
+	for said := false; ; said = true {
+		attempt, cancel := context.WithTimeout(ctx, attemptTime)
+		err := f(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		passing := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded}, func(kind error) bool { return errors.Is(err, kind) })
+		if !passing {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if !said {
+			s.log.Warn("the end of the run waits for "+what, "error", err)
+		}
+		if err := sleep(ctx, attemptPause); err != nil {
+			return err
+		}
+	}
 }
 
 // waitForStore waits until the store has taken all records. A server that was killed
@@ -236,15 +282,21 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 // keepOnline makes the run directory and the run in the store, or goes on with
 // a run that is there and has not ended.
 func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
-	if !flags.force || rundir.OnlyServices(flags.out) {
+	if flags.force && !rundir.OnlyServices(flags.out) {
+		return newKeeper(ctx, flags, sum.Started, sum)
+	}
+	for {
 		if err := joinServices(flags.out, sum); err != nil {
 			return nil, err
 		}
 		if k, err := resume(ctx, flags, sum); k != nil || err != nil {
 			return k, err
 		}
+		k, err := newKeeper(ctx, flags, sum.Started, sum)
+		if err == nil || !rundir.OnlyServices(flags.out) { // which were not there a moment ago
+			return k, err
+		}
 	}
-	return newKeeper(ctx, flags, sum.Started, sum)
 }
 
 // resume goes on with a run; nil if there is none.
@@ -282,4 +334,41 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 		return nil, errors.Join(err, k.close())
 	}
 	return k, nil
+}
+
+// closeEnded closes a run whose process with the store was killed when the run had ended,
+// but before the database was closed and measured. It reports whether there is one, which
+// has nothing left to do then.
+func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
+	final := new(runSummary)
+	if !s.flags.has(roleStore) || s.flags.force || s.flags.store != "" || rundir.ReadInfo(s.flags.out, final) != nil {
+		return false, nil
+	}
+	if !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
+		return false, nil
+	}
+	if c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out)); err == nil {
+		return false, c.Close() // somebody is at work there
+	}
+	dir, err := rundir.Open(s.flags.out)
+	if err != nil {
+		return false, err
+	}
+	k := &keeper{dir: dir}
+	if err := k.openStore(ctx, &s.flags.keeperFlags); err != nil {
+		return false, err
+	}
+	if err := errors.Join(k.close(), dir.RemoveSpool()); err != nil {
+		return false, err
+	}
+	if s.flags.has(roleParams) { // statistics that wait on disk
+		if err := s.openSender(); err != nil { //nolint:contextcheck // what it starts ends with close
+			return false, err
+		}
+		if err := s.closeSender(ctx); err != nil {
+			return false, err
+		}
+	}
+	s.keeper, s.final = k, final
+	return true, s.tellEnd()
 }

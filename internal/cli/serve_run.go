@@ -60,6 +60,9 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
+	if ended, err := s.closeEnded(ctx); ended || err != nil {
+		return err
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}

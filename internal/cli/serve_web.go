@@ -157,12 +157,8 @@ func (s *serveRun) hasFinished() bool { return hasFinished(s.flags.out) }
 
 // hasFinished reports whether a run directory says that its run has ended.
 func hasFinished(path string) bool {
-	dir, err := rundir.Open(path)
-	if err != nil {
-		return false
-	}
 	var info runSummary
-	return dir.ReadInfo(&info) == nil && info.State == provdb.Finished
+	return rundir.ReadInfo(path, &info) == nil && info.State == provdb.Finished
 }
 
 // awayText says in short why a part does not answer.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -100,6 +101,57 @@ func TestAnAnalyserThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T)
 	ads := s.ads(r)
 	succeed(append(ads, serve)...)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestAnAnalyserThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, "ring-BP5")
+	s := newScene(t)
+	succeed(s.replay(r, "max"))
+	serve := s.serve("--ranks", "2")
+	s.services()
+	succeed(append(s.ads(r), serve)...)
+	before := storedRecords(t, s.run)
+	again := s.ads(r)
+	stranger := s.ad("n2", r.traces[0]) // which the run has not seen
+	for _, ad := range again {
+		ad.succeed()
+		says(t, ad.stderr.String(), "nothing is left to do")
+	}
+	if code := stranger.wait(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	says(t, stranger.stderr.String(), "has ended without", "chimbuko analyze")
+	if after := storedRecords(t, s.run); !maps.Equal(before, after) {
+		t.Errorf("there were %d records, and now are %d", len(before), len(after))
+	}
+}
+
+func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	succeed(s.replay(r, "max"))
+	args := []string{"--ranks", "3", "--save-model", s.path("model"), "--stats-url", "http://" + closedAddress(t) + "/"} // who waits for a receiver
+	serve := s.serve(args...)
+	s.services()
+	succeed(s.ads(r)...)
+	eventually(t, "the run has ended", func() error {
+		if text := s.read("run/run.json"); !strings.Contains(text, `"state": "finished"`) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	serve.kill()
+	again := s.serve(args...)
+	again.succeed()
+	says(t, again.stdout.String(), "assemble(int)")
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+	_, stderr, code := run(t, "serve", "--out", s.run)
+	if code != 1 {
+		t.Errorf("services of a run that was closed: exit code %d", code)
+	}
+	says(t, stderr, "a run is there already")
 }
 
 func TestShardsAreProcessesAndAreStartedAgainWhenKilled(t *testing.T) {

@@ -197,7 +197,7 @@ func (c *Client) Frozen() bool {
 func (c *Client) Stopped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stopped && c.added >= c.knownSteps
+	return c.stopped && c.added >= c.knownSteps || errors.Is(c.broken, ErrReviewed)
 }
 
 // Number returns the number of a function, which the server gives; it is asked
@@ -225,8 +225,8 @@ func (c *Client) Numbered() <-chan struct{} {
 }
 
 // Finish waits until no analyser has anything to add any more. The error is that
-// of ctx, with what the server last said, or why this analyser cannot share any
-// more and must be started again.
+// of ctx, with what the server last said, ErrReviewed, or why this analyser cannot
+// share any more and must be started again.
 func (c *Client) Finish(ctx context.Context) error {
 	c.mu.Lock()
 	c.ended = true

@@ -1,6 +1,8 @@
 package paramserver
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -251,6 +253,47 @@ func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalysersTellIt(t *testing.T) {
 		t.Errorf("hosts %v, %+v, %d broken", got.Functions[0].Hosts, got.Totals, len(got.Broken))
 	}
 }
+
+func TestAnAnalyserThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T) {
+	s := newState(t, Config{Ranks: 1})
+	mustRegister(t, s, "a", 1, 0)
+	say(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
+	wantPhase(t, s, start, reviewing)
+	if got := mustRegister(t, s, "a", 2, 0); got.GetPhase() == protocol.Phase_PHASE_FINISHED {
+		t.Error("one that had told nothing has to review")
+	}
+	if refused := outcome(t, s, "a", 2, 0); refused != "" {
+		t.Fatal(refused)
+	}
+	for _, ranks := range [][]uint32{nil, {0}} {
+		if got := mustRegister(t, s, "a", 3, ranks...); got.GetPhase() != protocol.Phase_PHASE_FINISHED || len(got.GetNext()) != len(ranks) {
+			t.Errorf("one that had told all is answered with %v", got)
+		}
+	}
+	if !s.Reviewed(start) || s.nodes["a"].session != 2 {
+		t.Error("what it told is forgotten")
+	}
+	if _, err := register(s, "a", 3, 7); err == nil {
+		t.Error("a rank that comes too late was taken")
+	}
+
+	c := NewClient(ClientConfig{Run: s.cfg.Run, Node: "a", Session: 3, Shards: 1, Period: time.Second, Timeout: time.Second}, answers(func(data []byte) ([]byte, error) {
+		return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) { return s.Register(req, start) })
+	}))
+	c.Number(0, "solve") // which it must not get: nothing is to be sent
+	wantError(t, c.talk(t.Context()), ErrReviewed.Error())
+	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), ErrReviewed) {
+		t.Error("the analyser goes on")
+	}
+	if _, ok := c.Number(0, "solve"); ok {
+		t.Error("it got numbers for records that nobody would store")
+	}
+}
+
+// answers is a server that answers all requests in one way.
+type answers func(data []byte) ([]byte, error)
+
+func (a answers) Request(_ context.Context, _ string, data []byte) ([]byte, error) { return a(data) }
 
 func TestTheOutcomeOfAnEarlierSessionOrOfAnothersRankIsRefused(t *testing.T) {
 	s := newState(t, Config{})

@@ -50,7 +50,7 @@ func alsoRead(r *rankState) string {
 
 // Register claims ranks for a session of an analyser. It must be durable, by a
 // snapshot, before it is answered. One that is refused changes nothing but the
-// index.
+// index. The phase is that the run has finished if the analyser has nothing left to do.
 func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protocol.RegisterReply, error) {
 	from := req.GetSender()
 	if err := s.checkSender(from); err != nil {
@@ -72,6 +72,13 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	if err := s.checkClaims(from, req.GetRanks()); err != nil {
 		return nil, err
 	}
+	if s.handedOver(from) {
+		for _, r := range req.GetRanks() {
+			reply.Next = append(reply.Next, s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}].next)
+		}
+		reply.Phase = protocol.Phase_PHASE_FINISHED
+		return reply, nil
+	}
 	n := s.session(from, now)
 	n.settings, n.command, n.lost = req.GetSettings(), req.GetCommand(), false
 	s.changes++
@@ -89,8 +96,17 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 		reply.Next = append(reply.Next, state.next)
 	}
 	s.phase = max(s.phase, protocol.Phase_PHASE_RUNNING)
-	reply.Phase = s.told()
+	reply.Phase = min(s.told(), protocol.Phase_PHASE_REVIEWING)
 	return reply, nil
+}
+
+// handedOver reports whether an analyser that was started again has nothing left to
+// do: all has ended, and an earlier session told what came of its ranks, which it does
+// when all its records are in the stream. What it would send now could come after the
+// end of the run.
+func (s *State) handedOver(from *protocol.Sender) bool {
+	n := s.nodes[from.GetNode()]
+	return n != nil && n.session < from.GetSession() && s.phase >= protocol.Phase_PHASE_REVIEWING && s.outcomes[n.name] != nil
 }
 
 // numbers returns the numbers of functions.

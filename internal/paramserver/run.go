@@ -49,6 +49,7 @@ func (c *Client) note(err, last error) (broken bool) {
 	broken = c.broken != nil
 	c.mu.Unlock()
 	switch {
+	case errors.Is(err, ErrReviewed): // who waits for the end tells
 	case broken:
 		c.cfg.Log.Error("this analyser shares nothing any more", "error", err)
 	case err != nil && (last == nil || last.Error() != err.Error()):
@@ -168,6 +169,10 @@ func (c *Client) count(took time.Duration, sent, received int) {
 	x.Sent += int64(sent)
 	x.Received += int64(received)
 }
+
+// ErrReviewed says that an earlier session of this analyser has told what came of its
+// ranks, so that nothing is left to do.
+var ErrReviewed = errors.New("what came of these ranks is known already")
 
 // ErrRefused says that the server will never take what came of the ranks.
 var ErrRefused = errors.New("the parameter server refuses what came of the ranks")

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/bus"
 	"github.com/chimbuko/chimbuko/internal/protocol"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -66,6 +67,8 @@ type Stats struct {
 	Messages int64 // waiting
 	Bytes    int64 // waiting, about
 	Deferred int64 // records that found no room and wait for the review
+	Held     int64 // messages for which the stream had no room at first
+	TooLarge int64 // records that the stream can never take
 	Err      error // why the last message is not sent yet
 }
 
@@ -170,7 +173,6 @@ func (p *Publisher) Run(ctx context.Context) {
 		p.mu.Lock()
 		p.stats.Messages--
 		p.stats.Bytes -= it.size
-		p.stats.Sent += int64(len(it.anomalies) + len(it.typical))
 		p.changed.Broadcast()
 		p.mu.Unlock()
 	}
@@ -203,18 +205,49 @@ func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 	if !p.number(ctx, it) {
 		return false
 	}
-	data, err := it.encode(p.cfg.Run)
+	messages, err := it.messages(p.cfg.Run)
 	if err != nil { // nothing of ours cannot be encoded
 		p.cfg.Log.Error("a message is lost: it cannot be encoded", "error", err)
 		return true
 	}
-	id := fmt.Sprintf("%s-%d", p.cfg.Sender, number)
+	for i, m := range messages {
+		if !p.publish(ctx, m, fmt.Sprintf("%s-%d-%d", p.cfg.Sender, number, i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// publish has the stream take a message, unless it never can; false when ctx ended
+// before.
+func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id string) bool {
+	data, err := proto.Marshal(m)
+	if err != nil { // as above
+		p.cfg.Log.Error("a message is lost: it cannot be encoded", "error", err)
+		return true
+	}
+	held := false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := p.stream.Publish(ctx, p.cfg.Subject, id, data)
+		full, never := errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrTooLarge)
 		p.mu.Lock()
 		p.stats.Err = err
+		if full && !held {
+			held = true
+			p.stats.Held++
+		}
+		switch records := int64(len(m.GetAnomalies()) + len(m.GetTypical())); {
+		case err == nil:
+			p.stats.Sent += records
+		case never:
+			p.stats.TooLarge += records
+		}
 		p.mu.Unlock()
-		if err == nil {
+		switch {
+		case err == nil:
+			return true
+		case never:
+			p.cfg.Log.Error("records are lost: the stream is too small for them; give chimbuko serve a larger --stream-size", "error", err)
 			return true
 		}
 		select {
@@ -272,32 +305,43 @@ func renumber(r *provenance.Record, set func(fid *int, name string)) {
 	}
 }
 
-func (it *item) encode(run string) ([]byte, error) {
-	m := &protocol.RecordBatch{
-		Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
+// messageSize is about how large a message is at most. A stream that is nearly full,
+// or small, takes a part of what a step left.
+const messageSize = 256 << 10
+
+// messages returns what the stream is to take, in messages of bounded size.
+func (it *item) messages(run string) (all []*protocol.RecordBatch, err error) {
+	size := 0
+	next := func() *protocol.RecordBatch {
+		size = 0
+		all = append(all, &protocol.RecordBatch{
+			Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
+		})
+		return all[len(all)-1]
+	}
+	m := next()
+	if m.Metadata, err = writeAll(it.metadata); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
-	documents := func(records []*provenance.Record) (all [][]byte, err error) {
+	for i, records := range [...][]*provenance.Record{it.anomalies, it.typical} {
 		for _, r := range records {
 			b.Reset()
 			if err := r.WriteJSON(&b); err != nil {
 				return nil, fmt.Errorf("record %s: %w", r.EventID, err)
 			}
-			all = append(all, bytes.Clone(b.Bytes()))
+			if size > 0 && size+b.Len() > messageSize {
+				m = next()
+			}
+			size += b.Len()
+			to := &m.Anomalies
+			if i == 1 {
+				to = &m.Typical
+			}
+			*to = append(*to, bytes.Clone(b.Bytes()))
 		}
-		return all, nil
 	}
-	var err error
-	if m.Anomalies, err = documents(it.anomalies); err != nil {
-		return nil, err
-	}
-	if m.Typical, err = documents(it.typical); err != nil {
-		return nil, err
-	}
-	if m.Metadata, err = writeAll(it.metadata); err != nil {
-		return nil, err
-	}
-	return proto.Marshal(m)
+	return all, nil
 }
 
 // writeAll writes documents.
@@ -312,15 +356,23 @@ func writeAll[T any](values []T) (documents [][]byte, err error) {
 	return documents, nil
 }
 
-// SendAnomalies sends anomalies of a rank that are in the store, to replace them. The id
-// names the message.
+// SendAnomalies sends anomalies that are in the store, to replace them. The id names the
+// messages.
 func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, anomalies []*provenance.Record) error {
-	it := &item{anomalies: anomalies}
-	data, err := it.encode(run)
+	messages, err := (&item{anomalies: anomalies}).messages(run)
 	if err != nil {
 		return err
 	}
-	return stream.Publish(ctx, subject, id, data)
+	for i, m := range messages {
+		data, err := proto.Marshal(m)
+		if err != nil {
+			return err
+		}
+		if err := stream.Publish(ctx, subject, fmt.Sprintf("%s-%d", id, i), data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SendPaths sends all calls of the run so far by call path, which replace what was

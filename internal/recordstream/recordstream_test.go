@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -220,6 +221,58 @@ func TestRecordsWaitForTheNumbersOfTheirFunctions(t *testing.T) {
 	names.allow()
 	if err := p.Flush(t.Context()); err != nil || len(m.messages) != 1 {
 		t.Errorf("%d messages, %v", len(m.messages), err)
+	}
+}
+
+func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
+	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close() //nolint:errcheck // nothing is kept
+	conn, err := bus.Connect(bus.Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "S", Subjects: []string{subject}, MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := recordstream.NewPublisher(config(newNumbers(true), true), stream)
+	start(t, p)
+	var records []*provenance.Record
+	for i := range 400 { // of about 10 kB each
+		records = append(records, &provenance.Record{EventID: fmt.Sprintf("0:1:%d", i), Func: strings.Repeat("f", 10_000)})
+	}
+	huge := &provenance.Record{EventID: "0:1:1000", Func: strings.Repeat("h", 2<<20)}
+	key := analyzer.StepKey{Rank: 1}
+	if err := errors.Join(p.Records(t.Context(), key, records, nil), p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := stream.Consumer(t.Context(), "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for p.Stats().Held == 0 { // nobody takes anything before the stream is full
+		<-again.C
+	}
+	for p.Stats().Messages > 0 {
+		messages, err := consumer.Fetch(t.Context(), 100, 10*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(messages); n > 0 {
+			err = consumer.Ack(t.Context(), messages[n-1])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := p.Stats(); st.Sent != 400 || st.TooLarge != 1 || st.Held == 0 || st.Held > 40 {
+		t.Errorf("after all: %+v", st)
 	}
 }
 
