@@ -269,7 +269,7 @@ func TestALargeMessageIsRefusedAtOnceAndLogged(t *testing.T) {
 }
 
 func TestAClientThatFloodsIsDisconnectedAndLogged(t *testing.T) {
-	s, log := guarded(t, ServerOptions{most: flow{1000, 4 << 20}, ban: 100 * time.Millisecond})
+	s, log := guarded(t, ServerOptions{most: fill{each: flow{1000, 4 << 20}, more: flow{2000, 16 << 20}}, ban: 100 * time.Millisecond})
 	all := joinAs(t, s, ours)
 	if _, err := all.Serve("svc.ask", "", 4, func(_ context.Context, data []byte) ([]byte, error) { return data, nil }); err != nil {
 		t.Fatal(err)
@@ -309,6 +309,26 @@ func TestAClientThatFloodsIsDisconnectedAndLogged(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n > 30 {
 		t.Errorf("%d lines are in the log:\n%s", n, log)
 	}
+}
+
+func TestWhatIsTooMuchDependsOnHowLongItLasts(t *testing.T) {
+	f := func(level int64, took time.Duration, want int64, floods bool) {
+		t.Helper()
+		most := fill{each: flow{10, 10}, more: flow{100, 100}}
+		for _, one := range []flow{{messages: level}, {bytes: level}} {
+			left := most.after(one, took)
+			if left.messages+left.bytes != want || most.overflows(left) != floods {
+				t.Errorf("after %v %d of %+v are left, and that they are too many is %t; want %d, %t", took, left.messages+left.bytes, one, most.overflows(left), want, floods)
+			}
+		}
+	}
+	f(0, time.Second, 0, false)
+	f(100, 0, 100, false)
+	f(101, 0, 101, true)
+	f(110, time.Second, 100, false)
+	f(110, time.Second/2, 105, true)
+	f(1000, time.Minute, 400, true)
+	f(1000, time.Hour, 0, false)
 }
 
 func TestAClientThatFloodedMustWait(t *testing.T) {

@@ -38,7 +38,7 @@ type Conn struct {
 	asking   map[*asking]struct{}
 	closed   bool
 
-	denied *throttle.Lines // what the server refuses
+	lines *throttle.Lines // of the log that others cause
 }
 
 // Connect returns a client that connects as soon as the server is there: it tries
@@ -49,7 +49,7 @@ func Connect(opt Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{log: orDiscard(opt.Log), flight: newFlight(), lastErr: errNotYet, changed: make(chan struct{}), services: make(map[*Service]struct{}), asking: make(map[*asking]struct{}), denied: throttle.New(repeatAfter)}
+	c := &Conn{log: orDiscard(opt.Log), flight: newFlight(), lastErr: errNotYet, changed: make(chan struct{}), services: make(map[*Service]struct{}), asking: make(map[*asking]struct{}), lines: throttle.New(repeatAfter)}
 	c.session, c.lost = context.WithCancel(context.Background())
 	c.lost()
 	options = append(options,
@@ -127,8 +127,11 @@ func (c *Conn) note(err error) {
 // report takes errors that belong to no call.
 func (c *Conn) report(sub *nats.Subscription, err error) {
 	c.deny(err)
-	if c.note(err); sub != nil {
-		c.log.Warn("message bus", "subject", sub.Subject, "reason", err)
+	if c.note(err); sub == nil {
+		return
+	}
+	if due, left := c.lines.Say(sub.Subject+" "+err.Error(), time.Now()); due {
+		c.log.Warn("message bus", "subject", sub.Subject, "reason", err, "left_out", left)
 	}
 }
 

@@ -28,7 +28,7 @@ func (c *Conn) deny(err error) {
 	}
 	subject := found[2]
 	why := fmt.Errorf("%w: %s", ErrDenied, strings.TrimPrefix(strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()), ": "))
-	if due, left := c.denied.Say(subject, time.Now()); due {
+	if due, left := c.lines.Say(subject, time.Now()); due {
 		c.log.Error("the message server refuses what this client wants to do", "subject", subject, "reason", err, "left_out", left)
 	}
 	c.mu.Lock()

@@ -14,15 +14,21 @@ const (
 // flow is what a client sends.
 type flow struct{ messages, bytes int64 }
 
-// mostFlow is what a client with limited access may send in a second. One that waits
-// for each confirmation, as Publish does, stays far below; large messages are sent in
-// parts, and the largest is half of these bytes.
-var mostFlow = flow{20_000, 2 * MaxMessage}
+// fill is how much a client with limited access may send: so much in a second for as
+// long as it likes, and so much more at once. One that waits for each confirmation, as
+// Publish does, stays below; the largest message is sent in parts.
+type fill struct{ each, more flow }
 
-// floods reports whether what came since before is more than most for each second.
-func (f flow) floods(before, most flow, took time.Duration) bool {
-	perSecond := func(n int64) float64 { return float64(n) / took.Seconds() }
-	return perSecond(f.messages-before.messages) > float64(most.messages) || perSecond(f.bytes-before.bytes) > float64(most.bytes)
+var usualFill = fill{each: flow{10_000, 64 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
+
+// after is what is left of a level after a time.
+func (f fill) after(level flow, took time.Duration) flow {
+	drained := func(level, each int64) int64 { return max(0, level-int64(float64(each)*took.Seconds())) }
+	return flow{drained(level.messages, f.each.messages), drained(level.bytes, f.each.bytes)}
+}
+
+func (f fill) overflows(level flow) bool {
+	return level.messages > f.more.messages || level.bytes > f.more.bytes
 }
 
 // floodWatch disconnects clients with limited access that flood. They would fill
@@ -31,11 +37,18 @@ type floodWatch struct {
 	nats *server.Server
 	door *doorkeeper
 	log  *serverLog
-	most flow
+	most fill
 
 	total  flow
 	looked time.Time
-	each   map[uint64]flow // clients, since looked; nil: not known, as nobody can flood
+	known  map[uint64]client
+	since  time.Time // when known was made
+}
+
+// client is what is known of one.
+type client struct {
+	sent  flow // in all
+	level flow // what it sent too much, so far
 }
 
 // look is called again and again. All clients are only looked at when there is so much
@@ -45,36 +58,37 @@ func (w *floodWatch) look(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	total, took := flow{all.InMsgs, all.InBytes}, now.Sub(w.looked)
-	before, each := w.total, w.each
-	w.total, w.looked, w.each = total, now, nil
-	if took <= 0 || !total.floods(before, w.most, took) {
+	total := flow{all.InMsgs, all.InBytes}
+	sent := flow{total.messages - w.total.messages, total.bytes - w.total.bytes}
+	quiet := w.most.after(sent, now.Sub(w.looked)) == flow{}
+	w.total, w.looked = total, now
+	if quiet {
 		return nil
 	}
 	clients, err := w.nats.Connz(&server.ConnzOptions{Username: true, Limit: maxClients})
 	if err != nil {
 		return err
 	}
-	w.each = make(map[uint64]flow)
+	known := make(map[uint64]client)
 	for _, c := range clients.Conns {
 		if !w.door.limited(c.AuthorizedUser) {
 			continue
 		}
-		now, before := flow{c.InMsgs, c.InBytes}, each[c.Cid]
-		// Of a client that was not seen before all that came is new, in this time
-		// or a longer one.
-		if each == nil && time.Since(c.Start) > took || !now.floods(before, w.most, took) {
-			w.each[c.Cid] = now
+		sent, took := flow{c.InMsgs, c.InBytes}, now.Sub(c.Start)
+		before, seen := w.known[c.Cid]
+		if seen {
+			took = now.Sub(w.since)
+		}
+		level := w.most.after(flow{before.level.messages + sent.messages - before.sent.messages, before.level.bytes + sent.bytes - before.sent.bytes}, took)
+		if !w.most.overflows(level) {
+			known[c.Cid] = client{sent, level}
 			continue
 		}
-		w.expel(c, now.messages-before.messages, now.bytes-before.bytes, took)
+		w.door.ban(c.IP, now)
+		w.log.warn("flood "+c.IP, "a client sends too much and is disconnected; others of its address may not come for a while", "address", c.IP, "as", c.AuthorizedUser,
+			"name", c.Name, "messages", sent.messages-before.sent.messages, "bytes", sent.bytes-before.sent.bytes, "seconds", took.Seconds(), "wait", w.door.banTime)
+		_ = w.nats.DisconnectClientByID(c.Cid) // it may be gone by itself
 	}
+	w.known, w.since = known, now
 	return nil
-}
-
-func (w *floodWatch) expel(c *server.ConnInfo, messages, bytes int64, took time.Duration) {
-	w.door.ban(c.IP, time.Now())
-	w.log.warn("flood "+c.IP, "a client sends too much and is disconnected; others of its address may not come for a while", "address", c.IP, "as", c.AuthorizedUser,
-		"name", c.Name, "messages", messages, "bytes", bytes, "seconds", took.Seconds(), "wait", w.door.banTime)
-	_ = w.nats.DisconnectClientByID(c.Cid) // it may be gone by itself
 }

@@ -3,6 +3,8 @@ package bus
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +50,7 @@ type ServerOptions struct {
 
 	Log *slog.Logger // gets warnings and errors of the server; nil discards them
 
-	most flow          // of clients with limited access; for tests
+	most fill          // of clients with limited access; for tests
 	ban  time.Duration // for tests
 }
 
@@ -116,7 +118,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	own := &Server{nats: s, conf: conf, dir: opt.Dir, fatal: fatal, door: door, log: log, ended: make(chan struct{}), unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}
 	watching, end := context.WithCancel(context.Background())
 	own.end = end
-	go own.watch(watching, &floodWatch{nats: s, door: door, log: log, most: cmp.Or(opt.most, mostFlow), looked: time.Now()}) //nolint:contextcheck // until Close
+	go own.watch(watching, &floodWatch{nats: s, door: door, log: log, most: cmp.Or(opt.most, usualFill), looked: time.Now()}) //nolint:contextcheck // until Close
 	return own, nil
 }
 
@@ -190,10 +192,29 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 		if err != nil {
 			return nil, fmt.Errorf("TLS of the message server: %w", err)
 		}
+		if err := current(conf.TLSConfig, time.Now()); err != nil {
+			return nil, fmt.Errorf("certificate %s: %w", o.Cert, err)
+		}
 	case o.Cert+o.Key+o.CA != "":
 		return nil, errors.New("TLS of the message server needs both a certificate and its key")
 	}
 	return conf, nil
+}
+
+// current says why no client would believe a certificate now.
+func current(conf *tls.Config, now time.Time) error {
+	for _, pair := range conf.Certificates {
+		cert, err := x509.ParseCertificate(pair.Certificate[0])
+		switch {
+		case err != nil:
+			return err
+		case now.After(cert.NotAfter):
+			return fmt.Errorf("it has expired on %s: get another", cert.NotAfter.Format(time.RFC1123))
+		case now.Before(cert.NotBefore):
+			return fmt.Errorf("it is not valid before %s: get another, or set the clock", cert.NotBefore.Format(time.RFC1123))
+		}
+	}
+	return nil
 }
 
 // start runs a server until it is ready or says why it never will be.

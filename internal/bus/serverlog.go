@@ -46,9 +46,9 @@ func (l *serverLog) Noticef(format string, v ...any) {
 }
 
 func (l *serverLog) take(level slog.Level, format string, v ...any) {
-	about := aboutClient.FindStringSubmatch(format)
+	text := fmt.Sprintf(format, v...)
+	about := aboutClient.FindStringSubmatch(text)
 	if about == nil {
-		text := fmt.Sprintf(format, v...)
 		if isStuck(text) {
 			select {
 			case l.stuck <- struct{}{}:
@@ -58,19 +58,20 @@ func (l *serverLog) take(level slog.Level, format string, v ...any) {
 		l.say(level, text, text)
 		return
 	}
-	kind := format[strings.LastIndex(format, `" - `)+1:] // without the name, which the client chose
-	if kind == format {
-		kind = format[len(about[0]):]
-	}
-	if strings.Contains(kind, "authentication error") {
+	text = text[len(about[0]):]
+	if strings.Contains(format, "authentication error") {
 		return // Check has said why
 	}
 	host := about[1]
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	l.say(level, host+" "+kind, "the message server refuses something of a client: "+fmt.Sprintf(format[len(about[0]):], v...), "address", about[1])
+	kind, _, _ := strings.Cut(text, " (")
+	l.say(level, host+" "+chosen.ReplaceAllString(kind, ""), "the message server has trouble with a client: "+text, "address", about[1])
 }
+
+// chosen is what clients choose of a line: names and numbers.
+var chosen = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\d+`)
 
 // refuse says that a client may not connect.
 func (l *serverLog) refuse(from net.Addr, why string, more ...any) {
