@@ -131,7 +131,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if _, ok := origin[f.Name]; ok {
-			settings[f.Name] = f.Value.String()
+			settings[f.Name] = withoutPassword(f.Value.String())
 		}
 	})
 	return settings

@@ -156,8 +156,8 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	stream := c.stream
 	c.mu.Unlock()
 	if stream == nil {
-		if stream, err = recordStream(ctx, conn, c.run, 0, 0); err != nil {
-			return err
+		if stream, err = conn.Stream(ctx, bus.StreamOptions{Name: recordStreamName(c.run)}); err != nil {
+			return err // until the services have made it
 		}
 		c.mu.Lock()
 		c.stream = stream
@@ -166,11 +166,8 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	return stream.Publish(ctx, subject, id, data)
 }
 
-// recordStream is the stream of the records of a run.
-func recordStream(ctx context.Context, conn *bus.Conn, run string, maxBytes int64, replicas int) (*bus.Stream, error) {
-	return conn.Stream(ctx, bus.StreamOptions{
-		Name: "chimbuko-records-" + paramserver.Token(run), Subjects: []string{recordSubject(run)}, MaxBytes: maxBytes, Replicas: replicas,
-	})
-}
+// recordStreamName is that of the stream of the records of a run, which the
+// services make.
+func recordStreamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
 
 func recordSubject(run string) string { return "chimbuko." + paramserver.Token(run) + ".records" }

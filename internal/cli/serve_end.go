@@ -93,7 +93,11 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err := recordstream.Finish(ctx, s.stream, s.run, recordSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum); err != nil {
 		return err
 	}
-	return s.waitForStore(ctx)
+	if err := s.waitForStore(ctx); err != nil {
+		return err
+	}
+	s.removeStream(ctx)
+	return nil
 }
 
 // waitForStore waits until the store has taken all records. A server that was killed

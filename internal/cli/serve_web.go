@@ -73,7 +73,7 @@ func (s *serveRun) greet() {
 		return
 	}
 	w := s.env.Stderr
-	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, s.services.Bus)
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, withoutPassword(s.services.Bus))
 	if s.services.Web != "" {
 		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", visitOf(s.services.Web, s.services.Secret))
 		if line := tunnelTo(s.env, s.services.Host, s.services.Web); line != "" {

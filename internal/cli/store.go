@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -110,10 +111,11 @@ func isServer(where string) bool {
 	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
 }
 
-// withoutPassword is the URL of a server that may be shown and kept, or a path.
+// withoutPassword is what of a setting may be shown and kept: in the URL of a server,
+// or in those of several with commas, it leaves out passwords.
 func withoutPassword(where string) string {
 	if !isServer(where) {
-		return where
+		return passwordInURL.ReplaceAllString(where, "$1@")
 	}
 	u, err := url.Parse(where)
 	if err != nil {
@@ -127,3 +129,5 @@ func withoutPassword(where string) string {
 	u.RawQuery = q.Encode()
 	return u.String()
 }
+
+var passwordInURL = regexp.MustCompile(`(://[^:/@,]*):[^/@,]*@`)

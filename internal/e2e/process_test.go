@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/natstest"
 	"github.com/chimbuko/chimbuko/internal/pgtest"
 )
 
@@ -37,6 +38,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer natstest.Remove()
 	return pgtest.Main(m)
 }
 

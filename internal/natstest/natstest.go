@@ -312,27 +312,46 @@ func (c *Cluster) Leader(tb testing.TB, stream string) int {
 
 // leader is what a server knows of who leads a stream; -1 is nothing.
 func (c *Cluster) leader(s *server, stream string) int {
-	var found struct {
-		Accounts []struct {
-			Streams []struct {
-				Name    string `json:"name"`
-				Cluster struct {
-					Leader string `json:"leader"`
-				} `json:"cluster"`
-			} `json:"stream_detail"`
-		} `json:"account_details"`
-	}
-	if s.cmd == nil || c.ask(s, "/jsz?accounts=true&streams=true", &found) != nil {
-		return -1
-	}
-	for _, a := range found.Accounts {
-		for _, one := range a.Streams {
-			if one.Name == stream {
-				return slices.IndexFunc(c.servers, func(s *server) bool { return s.name == one.Cluster.Leader })
-			}
+	for _, one := range c.streams(s) {
+		if one.Name == stream {
+			return slices.IndexFunc(c.servers, func(s *server) bool { return s.name == one.Cluster.Leader })
 		}
 	}
 	return -1
+}
+
+// Streams are the names of all that servers which are up know, in order.
+func (c *Cluster) Streams() (names []string) {
+	for _, s := range c.servers {
+		for _, one := range c.streams(s) {
+			names = append(names, one.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+type stream struct {
+	Name    string `json:"name"`
+	Cluster struct {
+		Leader string `json:"leader"`
+	} `json:"cluster"`
+}
+
+// streams are those that a server knows.
+func (c *Cluster) streams(s *server) (all []stream) {
+	var found struct {
+		Accounts []struct {
+			Streams []stream `json:"stream_detail"`
+		} `json:"account_details"`
+	}
+	if s.cmd == nil || c.ask(s, "/jsz?accounts=true&streams=true", &found) != nil {
+		return nil
+	}
+	for _, a := range found.Accounts {
+		all = append(all, a.Streams...)
+	}
+	return all
 }
 
 // Kill ends a server as kill -9 does. What it has on disk stays.
