@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -206,12 +207,18 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	if s.flags.loadFrom != "" {
 		args = append(args, "--load-model", s.flags.loadFrom, fmt.Sprintf("--freeze-model=%t", s.flags.frozen))
 	}
+	environ := s.env.Environ
 	if s.flags.url != "" {
-		args = append(args, "--nats", s.flags.url, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
+		args = append(args, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
+		if withoutPassword(s.flags.url) == s.flags.url {
+			args = append(args, "--nats", s.flags.url)
+		} else { // everybody can read a command line
+			environ = append(slices.Clone(environ), "CHIMBUKO_NATS="+s.flags.url)
+		}
 	}
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // this very program
 	cmd.Stderr = s.env.Stderr
-	cmd.Env = s.env.Environ
+	cmd.Env = environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	alive, err := cmd.StdinPipe() // ends with this process, however that ends

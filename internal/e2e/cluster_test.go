@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -81,8 +82,17 @@ func TestUserAndPasswordMayBePartOfTheAddress(t *testing.T) {
 	s := newScene(t)
 	nats := natstest.Start(t, natstest.Options{Auth: natstest.Password})
 	settings := s.write("settings.toml", "nats = \""+nats.URL()+"\"\n") // not on a command line
-	serve := s.serve("--ranks", "2", "--config", settings)
+	serve := s.serve("--ranks", "2", "--config", settings, "--shards", "2")
 	s.services()
+	eventually(t, "the second shard is there", func() error {
+		for _, command := range children(t, serve) {
+			if strings.Contains(command, nats.Password) {
+				t.Errorf("a command line tells the password: %q", command)
+			}
+			return nil
+		}
+		return errors.New("not yet")
+	})
 	ads := s.ads(r)
 	succeed(s.replay(r, "max"))
 	succeed(append(ads, serve)...)
