@@ -12,8 +12,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 )
+
+// Certificate makes a certificate for an address and 127.0.0.1, and returns the files
+// with who signed it, itself, and its key.
+func Certificate(tb testing.TB, host string) (ca, cert, key string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	if err := writeCertificates(dir, host); err != nil {
+		tb.Fatalf("natstest: %v", err)
+	}
+	return filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+}
 
 // writeCertificates writes ca.pem, and a certificate for host that it signed, with
 // its key: cert.pem and key.pem.
@@ -26,7 +38,7 @@ func writeCertificates(dir, host string) error {
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "server of the test"},
 		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
-		IPAddresses: []net.IP{net.ParseIP(host)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.ParseIP(host), net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, // servers are clients of each other
 	}
 	authorityKey, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
