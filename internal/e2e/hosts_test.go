@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -116,9 +117,7 @@ func (n *network) cut(host int, ads ...*process) {
 // start starts chimbuko on a host.
 func (n *network) start(host int, args ...string) *process {
 	n.t.Helper()
-	p := startAs(n.t, append(n.command(host), program), args...)
-	p.name = fmt.Sprintf("%s on host %d", args[0], host)
-	return p
+	return startAs(n.t, fmt.Sprintf("%s on host %d", args[0], host), slices.Concat(n.command(host), []string{program}, args))
 }
 
 // ads starts an analyser on each host but the first.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,15 +62,15 @@ type process struct {
 // start starts chimbuko, which ends with the test at the latest.
 func start(t testing.TB, args ...string) *process {
 	t.Helper()
-	return startAs(t, []string{program}, args...)
+	return startAs(t, args[0], append([]string{program}, args...))
 }
 
-// startAs starts a command as start does, which may be one that runs chimbuko.
-func startAs(t testing.TB, command []string, args ...string) *process {
+// startAs starts a command as start does, under a name.
+func startAs(t testing.TB, name string, command []string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), lifetime)
-	p := &process{t: t, name: args[0], ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), args...)...)
+	p := &process{t: t, name: name, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout.create(t), p.stderr.create(t)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that processes which it starts end with it
 	p.cmd.Cancel = p.end
