@@ -14,7 +14,7 @@
 # only the seconds that the server's kill_delay gives.
 #
 # Settings of Chimbuko can be given as variables, as CHIMBUKO_STORE=postgres://…;
-# chimbuko config names all. Others, with -v like PROGRAM:
+# chimbuko help serve and help ad name all. Others, with -v like PROGRAM:
 #
 #   RUN_DIR     the run: a directory that all nodes see
 #   TRACE_DIR   the traces, a directory below it for each node: on the node's own
@@ -36,7 +36,7 @@ TRACE_DIR=${TRACE_DIR:-/tmp/chimbuko-$PBS_JOBID}
 PATIENCE=${PATIENCE:-300}
 mapfile -t slots <"$PBS_NODEFILE" # a line for each rank
 ranks=${#slots[@]}
-read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi -adios2_trace}"
+read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi,adios2 -adios2_trace}"
 read -ra mpiexec <<<"${MPIEXEC:-mpiexec -n $ranks}"
 read -ra program_line <<<"$PROGRAM"
 

@@ -15,7 +15,7 @@
 # was found so far is reviewed and stored.
 #
 # Settings of Chimbuko can be given as variables, as CHIMBUKO_STORE=postgres://…;
-# chimbuko config names all. Others:
+# chimbuko help serve and help ad name all. Others:
 #
 #   RUN_DIR     the run: a directory that all nodes see
 #   TRACE_DIR   the traces, a directory below it for each node: on the node's own
@@ -33,7 +33,7 @@ fi
 export RUN_DIR=${RUN_DIR:-${SLURM_SUBMIT_DIR:-$PWD}/chimbuko-$SLURM_JOB_ID}
 export TRACE_DIR=${TRACE_DIR:-/tmp/chimbuko-$SLURM_JOB_ID}
 PATIENCE=${PATIENCE:-300}
-read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi -adios2_trace}"
+read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi,adios2 -adios2_trace}"
 
 # What TAU writes: a dataset for each rank, in which a step appears every second.
 # On an older ADIOS2 than 2.9 the engine is BP4.

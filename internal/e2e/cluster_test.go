@@ -106,6 +106,22 @@ func TestUserAndPasswordMayBePartOfTheAddress(t *testing.T) {
 	}
 }
 
+func TestAStreamThatAServerCannotKeepIsAnErrorAtTheStart(t *testing.T) {
+	t.Parallel()
+	nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials})
+	f := func(want string, args ...string) {
+		t.Helper()
+		s := newScene(t)
+		serve := s.serve(append(args, "--nats", nats.URL(), "--nats-creds", nats.Credentials(t, "serve", documented(t, "run")["serve"]))...)
+		if code := serve.wait(); code != 1 {
+			t.Errorf("exit code %d", code)
+		}
+		says(t, serve.stderr.String(), "stream chimbuko-records-run", want)
+	}
+	f("replicas > 1 not supported in non-clustered mode", "--stream-replicas", "3")
+	f("insufficient storage resources", "--stream-size", "8000")
+}
+
 func TestAClusterOfNATSGoesOnWithoutOneOfItsServers(t *testing.T) {
 	f := func(name string, seed uint64, leader, again bool) {
 		t.Run(name, func(t *testing.T) {
