@@ -261,3 +261,19 @@ func TestOneFileServesAllCommands(t *testing.T) {
 		t.Error("a variable that no command knows is accepted")
 	}
 }
+
+func TestPasswordsInAddressesAreNeitherShownNorKept(t *testing.T) {
+	f := func(setting, want string) {
+		t.Helper()
+		if got := withoutPassword(setting); got != want {
+			t.Errorf("%q is shown as %q, want %q", setting, got, want)
+		}
+	}
+	f("tls://job:secret@a:4222", "tls://job@a:4222")
+	f("nats://job:s3:cret@a:4222,nats://job:s3:cret@b:4222", "nats://job@a:4222,nats://job@b:4222")
+	f("nats://a:4222,nats://b:4222", "nats://a:4222,nats://b:4222")
+	f("http://viz:5002/api/a@b:c", "http://viz:5002/api/a@b:c")
+	f("postgres://me:secret@db/runs?password=x", "postgres://me@db/runs")
+	f("modal", "modal")
+	f("/some/run:1@2", "/some/run:1@2")
+}
