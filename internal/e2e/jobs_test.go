@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/natstest"
 )
 
 // scheduler starts the script of docs/jobs for one, with programs of
@@ -98,6 +100,29 @@ func TestAJobWhoseProgramCrashesHasItsExitCodeAndKeepsWhatWasFound(t *testing.T)
 				if _, err := os.Stat(filepath.Join(s.path("live"), node)); err != nil {
 					t.Errorf("the traces of the crash are gone: %v", err)
 				}
+			}
+		})
+	}
+}
+
+func TestAJobMayUseANATSOfOthers(t *testing.T) {
+	for _, sched := range schedulers {
+		t.Run(sched.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials, TLS: true})
+			job := s.job(sched, []string{
+				"CHIMBUKO_NATS=" + nats.URL(), "CHIMBUKO_NATS_CA=" + nats.CA, "CHIMBUKO_NATS_CREDS=" + nats.Credentials(t, "job", documented(t, "run")["serve"]),
+			}, threeRanks(t).dir(), "0.5", s.path("crash"))
+			s.steps(24)
+			s.write("crash", "") // so that the script has to stop the run
+			if code := job.wait(); code != 3 {
+				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
+			}
+			nothingLeft(t, job)
+			s.stored()
+			if left := nats.Streams(); len(left) > 0 {
+				t.Errorf("the server has the streams %v", left)
 			}
 		})
 	}
