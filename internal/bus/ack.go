@@ -47,7 +47,7 @@ func (c *Consumer) trim(ctx context.Context) error {
 		err := c.stream.conn.settle(ctx, func(ctx context.Context) error {
 			return c.stream.nats.Purge(ctx, jetstream.WithPurgeSequence(floor))
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // it went with all that it held
 			return err
 		}
 		c.gone = floor

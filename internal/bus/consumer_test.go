@@ -251,3 +251,16 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	publishSome(t, s, 1)
 	wantIDs(t, fetch(t, c, 1), "0")
 }
+
+func TestWhatWasDeletedWithItsStreamIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	c := join(t, startServer(t, ServerOptions{}))
+	s := openStream(t, c, StreamOptions{})
+	reader := consume(t, s)
+	publishSome(t, s, 3)
+	got := fetch(t, reader, 3)
+	if err := c.DeleteStream(soon(t), "S"); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, reader, got[2])
+}

@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ackTimeout is how long a server may take to confirm a message.
-const ackTimeout = 30 * time.Second
+// ackTimeout is how long a server may take to confirm a message. It is lost with one
+// of a cluster that dies, and nothing tells so.
+const ackTimeout = 10 * time.Second
 
 // codeStoreFailed is the server's error code for messages that it could not store.
 const codeStoreFailed jetstream.ErrorCode = 10077

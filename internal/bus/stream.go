@@ -18,6 +18,12 @@ const (
 	settleTick    = 100 * time.Millisecond
 )
 
+// Error codes of servers that do not keep a stream: no room, and no cluster.
+const (
+	codeNoStorage jetstream.ErrorCode = 10047
+	codeNoCluster jetstream.ErrorCode = 10074
+)
+
 // StreamOptions are those of a stream. What is left out stays as it is when the
 // stream is there, and is the default otherwise.
 type StreamOptions struct {
@@ -49,10 +55,22 @@ func (c *Conn) Stream(ctx context.Context, opt StreamOptions) (*Stream, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", opt.Name, err)
+		return nil, fmt.Errorf("stream %s: %w", opt.Name, explained(err, opt))
 	}
 	s.dedupe = s.nats.CachedInfo().Config.Duplicates
 	return s, nil
+}
+
+// explained says what can be done about some refusals of a server.
+func explained(err error, opt StreamOptions) error {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case ok && api.ErrorCode == codeNoStorage:
+		return fmt.Errorf("the server, or our account there, has no room for %d MB on each of %d servers: %w", opt.MaxBytes>>20, max(opt.Replicas, 1), err)
+	case ok && api.ErrorCode == codeNoCluster:
+		return fmt.Errorf("a stream on %d servers needs a cluster of so many: %w", opt.Replicas, err)
+	}
+	return err
 }
 
 func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream, error) {

@@ -167,12 +167,6 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	return stream.Publish(ctx, subject, id, data)
 }
 
-// recordStream is the stream of the records of a run.
-func recordStream(ctx context.Context, conn *bus.Conn, run string, maxBytes int64, replicas int) (*bus.Stream, error) {
-	return conn.Stream(ctx, bus.StreamOptions{
-		Name: streamName(run), Subjects: []string{recordSubject(run), knownSubject(run)}, MaxBytes: maxBytes, Replicas: replicas,
-	})
-}
 
 func streamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
 

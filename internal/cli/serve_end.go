@@ -113,7 +113,11 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.waitForStore(ctx)
+	if err := s.waitForStore(ctx); err != nil {
+		return err
+	}
+	s.removeStream(ctx)
+	return nil
 }
 
 // How the end of a run deals with what is away: how long an attempt may take, and the

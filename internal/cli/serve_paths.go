@@ -30,7 +30,7 @@ func (s *serveRun) storePaths(ctx context.Context) {
 		}
 		if stream == nil {
 			var err error
-			if stream, err = recordStream(ctx, s.conn, s.run, s.flags.maxStream<<20, s.flags.replicas); err != nil {
+			if stream, err = s.recordStream(ctx); err != nil {
 				stream = nil
 				continue
 			}

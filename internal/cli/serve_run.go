@@ -22,6 +22,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/sender"
 )
 
+// removing is how long a server of NATS may take to delete the stream of a run.
+const removing = 5 * time.Second
+
 // serveRun is a process with services at work.
 type serveRun struct {
 	flags  *serveFlags
@@ -213,7 +216,30 @@ func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error 
 // openStream makes the stream of records, or finds it.
 func (s *serveRun) openStream(ctx context.Context) (err error) {
 	if s.stream == nil {
-		s.stream, err = recordStream(ctx, s.conn, s.run, s.flags.maxStream<<20, s.flags.replicas)
+		s.stream, err = s.recordStream(ctx)
 	}
 	return err
+}
+
+// recordStream makes the stream of records, or finds it. The process with the store
+// says how large it may be and how many servers keep it.
+func (s *serveRun) recordStream(ctx context.Context) (*bus.Stream, error) {
+	opt := bus.StreamOptions{Name: streamName(s.run), Subjects: []string{recordSubject(s.run), knownSubject(s.run)}}
+	if s.flags.has(roleStore) {
+		opt.MaxBytes, opt.Replicas = s.flags.maxStream<<20, s.flags.replicas
+	}
+	return s.conn.Stream(ctx, opt)
+}
+
+// removeStream deletes the stream of a run that has ended from a server that is
+// there for other runs, too.
+func (s *serveRun) removeStream(ctx context.Context) {
+	if s.flags.url == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, removing)
+	defer cancel()
+	if err := s.conn.DeleteStream(ctx, streamName(s.run)); err != nil {
+		s.log.Warn("the stream of the run, which holds nothing any more, is left on the server of NATS", "stream", streamName(s.run), "reason", err)
+	}
 }

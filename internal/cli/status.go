@@ -252,10 +252,15 @@ func newStopCmd(env *Env) *cobra.Command {
 		Long: `End a run before its traces end: analysers take their traces as ended, everything
 that was kept is judged once more, and what is known over all ranks is stored.
 Analysers that say nothing are not waited for longer than 15 seconds. RUN is the
-directory of chimbuko serve.`,
-		Example: `  chimbuko stop run`,
-		Args:    args(cobra.ExactArgs(1)),
+directory of chimbuko serve. CHIMBUKO_* variables, and the file that CHIMBUKO_CONFIG
+names, say how to reach a NATS of others, as for serve.`,
+		Example: `  chimbuko stop run
+  chimbuko stop run --nats-creds job.creds`,
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if _, err := applySettings(cmd.Flags(), "", env.Environ); err != nil { // those by which serve reached NATS
+				return usageError{err}
+			}
 			s, err := rundir.ReadServices(given[0])
 			if err != nil && flags.url == "" {
 				return fmt.Errorf("no services are known for this run: %w", err)

@@ -13,6 +13,7 @@ type summary struct {
 	Reading float64 `json:"reading_seconds"`
 	Seconds float64 `json:"seconds"`
 	Events  int64   `json:"events"`
+	Records int64   `json:"records_sent"`
 }
 
 func summaryOf(ad *process) (s summary) {

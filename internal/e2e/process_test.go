@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/natstest"
 	"github.com/chimbuko/chimbuko/internal/pgtest"
 )
 
@@ -38,6 +39,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer natstest.Remove()
 	return pgtest.Main(m)
 }
 
@@ -61,15 +63,21 @@ type process struct {
 // start starts chimbuko, which ends with the test at the latest.
 func start(t testing.TB, args ...string) *process {
 	t.Helper()
-	return startWith(t, nil, args...)
+	return startAs(t, args[0], nil, append([]string{program}, args...))
 }
 
 // startWith starts chimbuko with something on its standard input.
 func startWith(t testing.TB, input io.Reader, args ...string) *process {
 	t.Helper()
+	return startAs(t, args[0], input, append([]string{program}, args...))
+}
+
+// startAs starts a command as start does, under a name.
+func startAs(t testing.TB, name string, input io.Reader, command []string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), lifetime)
-	p := &process{t: t, name: args[0], ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, program, args...)
+	p := &process{t: t, name: name, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout.create(t), p.stderr.create(t)
 	p.cmd.Stdin = input
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that processes which it starts end with it

@@ -102,6 +102,14 @@ func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", superuser, s.port, database)
 }
 
+// SocketURL returns the address of the same database for who cannot reach it by
+// TCP, as in another network namespace.
+func (s *Server) SocketURL(url string) string {
+	_, database, _ := strings.Cut(strings.TrimPrefix(url, "postgres://"), "/")
+	database, _, _ = strings.Cut(database, "?")
+	return fmt.Sprintf("postgres:///%s?host=%s&port=%d&user=%s", database, s.dir, s.port, superuser)
+}
+
 // Database creates an empty database in UTF-8 whose text is ordered by bytes,
 // and returns its URL. On the shared server it is dropped when the test ends,
 // with all connections to it.

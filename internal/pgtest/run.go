@@ -89,7 +89,7 @@ func (s *Server) initialize() error {
 func (s *Server) start() error {
 	args := []string{
 		"-D", s.data(), "-p", strconv.Itoa(s.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + s.dir,
 	}
 	if s.noSync {
 		args = append(args, "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
