@@ -47,7 +47,7 @@ on_node="export PATH=${PATH@Q} LD_LIBRARY_PATH='${LD_LIBRARY_PATH:-}'
 cd ${PWD@Q} || exit
 node=\$(hostname -s) root=${TRACE_DIR@Q}
 traces=\$root/\$node
-mkdir -p \"\$traces\" || exit
+(umask 077 && mkdir -p \"\$traces\") || exit
 export TAU_ADIOS2_PERIODIC=1 TAU_ADIOS2_PERIOD=1000000 TAU_ADIOS2_ONE_FILE=0
 export TAU_ADIOS2_ENGINE=${TAU_ADIOS2_ENGINE:-BP5} TAU_ADIOS2_FILENAME=\$traces/tau-metrics"
 while IFS='=' read -r -d '' name value; do

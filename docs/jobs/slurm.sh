@@ -41,7 +41,7 @@ export TAU_ADIOS2_PERIODIC=1 TAU_ADIOS2_PERIOD=1000000 TAU_ADIOS2_ONE_FILE=0
 export TAU_ADIOS2_ENGINE=${TAU_ADIOS2_ENGINE:-BP5}
 
 # on_node is run on each node, in front of what is to run there.
-on_node='traces=$TRACE_DIR/$SLURMD_NODENAME; mkdir -p "$traces" || exit; export TAU_ADIOS2_FILENAME=$traces/tau-metrics'
+on_node='traces=$TRACE_DIR/$SLURMD_NODENAME; (umask 077 && mkdir -p "$traces") || exit; export TAU_ADIOS2_FILENAME=$traces/tau-metrics'
 each_node=(srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --overlap --mem=0)
 
 serve= ads= program= stopped= ending=
