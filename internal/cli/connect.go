@@ -167,7 +167,6 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	return stream.Publish(ctx, subject, id, data)
 }
 
-
 func streamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
 
 // recordSubject is where analysers send what they keep, and knownSubject where services

@@ -312,28 +312,24 @@ func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
 			}
 			return conn
 		}
-		answer := func(request string) *http.Response {
+		answers := func(want int, request string) {
+			t.Helper()
 			conn := dial()
-			t.Cleanup(func() { _ = conn.Close() })
+			defer conn.Close()                   //nolint:errcheck // the answer is there
 			_, _ = io.WriteString(conn, request) // the server may have closed it
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = resp.Body.Close() })
-			return resp
+			defer resp.Body.Close() //nolint:errcheck // only read from
+			if resp.StatusCode != want {
+				t.Errorf("%.60q… is answered with %s, want %d", request, resp.Status, want)
+			}
 		}
 		const host = " HTTP/1.1\r\nHost: localhost\r\n"
-		if resp := answer("GET /api/v1/status" + host + "\r\n"); resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("no token: %s", resp.Status)
-		}
-		bearer := "Authorization: Bearer " + services.Secret + "\r\n"
-		if resp := answer(fmt.Sprintf("POST /api/v1/runs/run/sql%s%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", host, bearer, 100<<20)); resp.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("a request of 100 MB: %s", resp.Status)
-		}
-		if resp := answer("GET /api/v1/status" + host + "X: " + strings.Repeat("x", 200<<10) + "\r\n\r\n"); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("a header of 200 kB: %s", resp.Status)
-		}
+		answers(http.StatusUnauthorized, "GET /api/v1/status"+host+"\r\n")
+		answers(http.StatusRequestEntityTooLarge, fmt.Sprintf("POST /api/v1/runs/run/sql%sAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", host, services.Secret, 100<<20))
+		answers(http.StatusRequestHeaderFieldsTooLarge, "GET /api/v1/status"+host+"X: "+strings.Repeat("x", 200<<10)+"\r\n\r\n")
 		var all []net.Conn
 		for range 600 {
 			all = append(all, dial())

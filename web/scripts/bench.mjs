@@ -22,7 +22,8 @@ function serve(...args) {
     const look = (more) => {
       text += more;
       const found = /(https?:\/\/\S+\/\?token=\S+)|chimbuko view (\S+)\n/.exec(text);
-      if (found) resolve(found[1] ?? execFileSync(binary, ['view', found[2]], { encoding: 'utf8' }).trim());
+      if (found)
+        resolve(found[1] ?? execFileSync(binary, ['view', found[2]], { encoding: 'utf8' }).trim());
     };
     child.stdout.setEncoding('utf8').on('data', look);
     child.stderr.setEncoding('utf8').on('data', look);
