@@ -343,7 +343,9 @@ func TestAViewCanShowAPageThatIsBeingDeveloped(t *testing.T) {
 func TestADemoKeepsItsPageAsLongAsIsWanted(t *testing.T) {
 	t.Parallel()
 	d := demonstrate(t, demoScenario, "--duration", "5s", "--stay")
-	first := d.address()
+	d.shows(`chimbuko view \S+/run\n`)
+	dir := regexp.MustCompile(`chimbuko view (\S+/run)`).FindStringSubmatch(d.stdout.String())
+	first := strings.TrimSpace(must(t, "view", dir[1])) // with the token, which is not for a file
 	b := browse(t, first)
 	eventually(t, "the overview is there", func() error {
 		code, body := b.get("api/v1/runs/demo/overview")
@@ -353,8 +355,9 @@ func TestADemoKeepsItsPageAsLongAsIsWanted(t *testing.T) {
 		return nil
 	})
 	d.shows("The page stays until Ctrl-C")
-	if all := visitPattern.FindAllString(d.stdout.String(), -1); len(all) != 2 || all[1] != first {
-		t.Errorf("the addresses are %v", all)
+	bare, _, _ := strings.Cut(first, "?")
+	if n := strings.Count(d.stdout.String(), "\n"+bare+"\n"); n != 2 || visitPattern.MatchString(d.stdout.String()) {
+		t.Errorf("%s is shown %d times:\n%s", bare, n, d.stdout.String())
 	}
 	if o := ask[dashboard.Overview](b, "api/v1/runs/demo/overview"); o.State != dashboard.Finished || o.Figures.Anomalies == 0 {
 		t.Errorf("the overview is %+v", o)
