@@ -185,7 +185,7 @@ func (c *Conn) call(ctx context.Context, f func(context.Context) error) error {
 func unsettled(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
-		case 10004, 10005, 10008, 10009, 10023, jetstream.JSErrCodeJetStreamNotEnabled: // no leader, or too few servers, so far
+		case 10004, 10005, 10008, 10009, 10023, 10049, jetstream.JSErrCodeJetStreamNotEnabled: // no leader, or too few servers, so far
 			return true
 		case jetstream.JSErrCodeStreamNameInUse: // another process made the stream in the same moment
 			return true

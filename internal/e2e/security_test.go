@@ -156,7 +156,7 @@ func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) 
 		stranger := s.ad("stranger", s.path("nothing.bp"), "--nats", services.Bus, "--name", "run", "--nats-token-file", s.write("wrong", "guessed"))
 		stranger.says("Authorization Violation")
 		stranger.kill()
-	}, "the message server refuses a client: its token is wrong", "the message server refuses a client: it has no token", "address=127.0.0.1:", "the same of a client again")
+	}, "the message server refuses a client: its token is wrong", "the message server refuses a client: it has no token", "address=127.0.0.1:", "the same was said again")
 }
 
 func TestAMessageOf100MBIsRefusedAtOnceAndTheRunGoesOn(t *testing.T) {
