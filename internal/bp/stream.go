@@ -3,6 +3,7 @@ package bp
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/ffs"
 )
@@ -13,6 +14,7 @@ type Stream struct {
 	name    string
 	formats map[ffs.ID]*ffs.Format
 	bad     map[ffs.ID]error
+	lists   []ffs.ID // formats of attributes, in the order in which they came
 	decoder bp5Decoder
 	data    *memory
 	step    Step
@@ -40,27 +42,10 @@ func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
 		s.bad[id] = ffsError(err, s.name+": format "+id.String(), -1, 0)
 		return
 	}
-	s.formats[id] = f
-}
-
-// Forget drops the formats of attributes but those that parts are in. Each time
-// an attribute is added, its writer sends a format with all of them and never
-// goes back to an older one; with several writers, one may still need what
-// another has done with.
-func (s *Stream) Forget(parts []Part) {
-	for id, f := range s.formats {
-		if f.Name != attributesFormat {
-			continue
-		}
-		used := false
-		for _, p := range parts {
-			own, err := ffs.BlockID(p.Attributes)
-			used = used || err == nil && own == id
-		}
-		if !used {
-			delete(s.formats, id)
-		}
+	if f.Name == attributesFormat && s.formats[id] == nil {
+		s.lists = append(s.lists, id)
 	}
+	s.formats[id] = f
 }
 
 // attributesFormat is the name of the formats in which each attribute is a
@@ -138,7 +123,25 @@ func (s *Stream) attributes(step *Step, parts []Part) error {
 			return place(err, s.name, step.Index, 0)
 		}
 	}
+	if len(parts) == 1 && len(parts[0].Attributes) > 0 {
+		s.forget(ffs.ID(parts[0].Attributes))
+	}
 	return nil
+}
+
+// forget drops the formats of attributes that came before id. Each time an
+// attribute is added, its writer sends a format with all of them, and never goes
+// back to an older one. Where there are several writers, one may still need what
+// another has done with.
+func (s *Stream) forget(id ffs.ID) {
+	i := slices.Index(s.lists, id)
+	if i <= 0 {
+		return
+	}
+	for _, old := range s.lists[:i] {
+		delete(s.formats, old)
+	}
+	s.lists = slices.Delete(s.lists, 0, i)
 }
 
 // memory holds the arrays of a step, one place for each writer.

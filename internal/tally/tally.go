@@ -54,6 +54,7 @@ const (
 	TimeBackwards
 	PathFolded
 	PathUnnamed
+	StepsMissed
 
 	// NumKinds is how many counts there are.
 	NumKinds
@@ -94,6 +95,7 @@ var table = [NumKinds]entry{
 	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
 	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than can be told apart"},
 	PathUnnamed:          {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a function that the trace never named"},
+	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because nobody took them in time (QueueFullPolicy=Discard)"},
 }
 
 // Name returns the name for programs, stable over versions.
