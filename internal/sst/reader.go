@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,8 +91,9 @@ type Reader struct {
 	err    error      // how it ended; the queue is still to be read
 	bytes  int64      // that came as data
 
-	last    int64    // number of the last step that was returned
-	current [][]byte // what it is in
+	last    int64      // number of the last step that was returned
+	current [][]byte   // what it is in
+	skipped []*pending // discarded steps before the next, of which only attributes came
 }
 
 // pending is a step of which the metadata are here.
@@ -149,7 +151,7 @@ func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.fail(os.ErrClosed)
 	r.err = os.ErrClosed
-	r.queue, r.current, r.early, r.bufs = nil, nil, nil, nil
+	r.queue, r.current, r.skipped, r.early, r.bufs = nil, nil, nil, nil, nil
 	r.mu.Unlock()
 	r.stop()
 	r.work.Wait()
@@ -228,25 +230,39 @@ func (r *Reader) take() (*bp.Step, error) {
 			r.current = append(r.current, p.buffers...)
 			return step, nil
 		}
-		for _, b := range p.buffers {
-			r.pool.put(b)
-		}
 	}
 	return nil, r.err
 }
 
-// decode makes a step of what came; nil where the writer discarded it.
-func (r *Reader) decode(p *pending) (step *bp.Step, err error) {
-	missed := p.step - r.last - 1
+// decode makes a step of what came; nil where the writer discarded it. Formats
+// of discarded steps come with the next that is not, so until then their
+// attributes wait.
+func (r *Reader) decode(p *pending) (*bp.Step, error) {
+	r.opt.Tally.Add(tally.StepsMissed, p.step-r.last-1)
 	r.last = p.step
 	if p.discarded {
-		missed++
-		err = r.stream.Skip(int(p.step), p.parts)
-	} else {
-		step, err = r.stream.Decode(int(p.step), p.parts)
+		r.opt.Tally.Add(tally.StepsMissed, 1)
+		if slices.ContainsFunc(p.parts, func(p bp.Part) bool { return len(p.Attributes) > 0 }) {
+			r.skipped = append(r.skipped, p)
+		} else {
+			r.recycle(p)
+		}
+		return nil, nil
 	}
-	r.opt.Tally.Add(tally.StepsMissed, missed)
-	return step, err
+	for _, s := range r.skipped {
+		if err := r.stream.Skip(int(s.step), s.parts); err != nil {
+			return nil, err
+		}
+		r.recycle(s)
+	}
+	r.skipped = nil
+	return r.stream.Decode(int(p.step), p.parts)
+}
+
+func (r *Reader) recycle(p *pending) {
+	for _, b := range p.buffers {
+		r.pool.put(b)
+	}
 }
 
 // notify has Next look again; mu is held.
