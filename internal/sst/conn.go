@@ -18,6 +18,7 @@ import (
 // several may send.
 type conn struct {
 	net.Conn
+	writer  int // number of the rank
 	frames  frames
 	formats map[ffs.ID]*ffs.Format // that the peer announced
 	held    [][]byte               // records whose formats were asked for

@@ -130,6 +130,7 @@ const dataPlane = "evpath"
 const (
 	conditionPlane    = 1
 	conditionRegister = 2
+	conditionData     = 3
 )
 
 // await receives the message of that name and passes over others.
@@ -204,7 +205,7 @@ func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address
 		return resp, nil, err
 	}
 	conns := []*conn{c}
-	for _, w := range resp.writers[1:] {
+	for i, w := range resp.writers[1:] {
 		other, err := r.join(ctx, w, own)
 		if err != nil {
 			for _, c := range conns[1:] {
@@ -212,6 +213,7 @@ func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address
 			}
 			return resp, nil, err
 		}
+		other.writer = 1 + i
 		conns = append(conns, other)
 	}
 	return resp, conns, nil

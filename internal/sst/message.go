@@ -266,20 +266,13 @@ func parseStepMetadata(rec ffs.Record) (s stepMetadata, err error) {
 // stepData are the data of a writer in a step. They point into the record.
 type stepData struct {
 	step   uint64
-	writer uint64
+	writer int
 	data   []byte
 }
 
-// parseStepData reads a message with data, which came unasked or as the answer
-// to a request that had the writer's number, from 1, as its condition.
-func parseStepData(rec ffs.Record) (d stepData, err error) {
+// parseStepData reads a message with data from that writer, which came unasked or
+// as the answer to a request.
+func parseStepData(rec ffs.Record, writer int) (stepData, error) {
 	m := &incoming{Record: rec}
-	d.step = m.uint("Timestep")
-	d.data = m.bytes("Data")
-	if rec.Format.Name == preloadName {
-		d.writer = m.uint("WriterRank")
-	} else {
-		d.writer = m.uint("NotifyCondition") - 1
-	}
-	return d, m.err
+	return stepData{step: m.uint("Timestep"), writer: writer, data: m.bytes("Data")}, m.err
 }

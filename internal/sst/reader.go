@@ -105,7 +105,8 @@ type pending struct {
 	parts     []bp.Part
 	wants     []uint64 // bytes of data of each writer that have not come
 	missing   int      // writers whose data have not come
-	size      int64    // bytes of the data, and of the metadata
+	size      int64    // bytes of the metadata, and of all the data
+	here      int64    // bytes of what has come
 	buffers   [][]byte
 }
 
@@ -213,7 +214,7 @@ func (r *Reader) take() (*bp.Step, error) {
 		p := r.queue[0]
 		r.queue[0] = nil
 		r.queue = r.queue[1:]
-		r.held -= p.size
+		r.held -= p.here
 		if r.next > 0 {
 			r.ahead -= p.size
 			r.next--

@@ -1,12 +1,14 @@
 package sst
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
@@ -89,7 +91,7 @@ func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 			return err
 		}
 	case preloadName, replyName:
-		d, err := parseStepData(rec)
+		d, err := parseStepData(rec, c.writer)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,8 @@ func (r *Reader) begin(s *stepMetadata, b []byte) error {
 			p.size += int64(n)
 		}
 	}
-	r.held += p.size
+	p.here = int64(len(b))
+	r.held += p.here
 	r.queue = append(r.queue, p)
 	r.broken++
 	r.adopt(p)
@@ -177,8 +180,8 @@ func (r *Reader) adopt(p *pending) {
 			early, bufs = append(early, d), append(bufs, b)
 			continue
 		}
-		r.held -= int64(len(b))
 		if d.step < uint64(p.step) || !p.take(d, b) {
+			r.held -= int64(len(b))
 			r.pool.put(b)
 		}
 	}
@@ -187,35 +190,36 @@ func (r *Reader) adopt(p *pending) {
 
 // take takes data that belong to the step.
 func (p *pending) take(d stepData, b []byte) bool {
-	if d.writer >= uint64(len(p.wants)) || p.wants[d.writer] == 0 || uint64(len(d.data)) < p.wants[d.writer] {
+	if d.writer >= len(p.wants) || p.wants[d.writer] == 0 || uint64(len(d.data)) < p.wants[d.writer] {
 		return false
 	}
 	p.parts[d.writer].Data = d.data
 	p.wants[d.writer] = 0
 	p.missing--
 	p.buffers = append(p.buffers, b)
+	p.here += int64(len(b))
 	return true
 }
 
 // arrive takes data of a step.
 func (r *Reader) arrive(d stepData, b []byte) error {
 	r.bytes += int64(len(d.data))
-	for _, p := range r.queue {
-		if uint64(p.step) != d.step {
-			continue
-		}
+	at, found := slices.BinarySearchFunc(r.queue, d.step, func(p *pending, step uint64) int { return cmp.Compare(uint64(p.step), step) })
+	if found {
+		p := r.queue[at]
 		if p.asked {
 			r.asked--
 		}
 		if !p.take(d, b) {
 			return protocolError("%d bytes of data of writer %d for step %d, which nobody asked for", len(d.data), d.writer, d.step)
 		}
+		r.held += int64(len(b))
 		if p.missing == 0 {
 			return r.whole(p)
 		}
 		return nil
 	}
-	if int64(d.step) <= r.newest() {
+	if d.step > math.MaxInt32 || int64(d.step) <= r.newest() {
 		return protocolError("data of step %d after that step", d.step)
 	}
 	r.early, r.bufs = append(r.early, d), append(r.bufs, b)
@@ -268,7 +272,7 @@ func (r *Reader) ask(p *pending) error {
 		r.conns[w].asking.Add(int64(n))
 		if err := r.conns[w].send(readRequest, values{
 			"Timestep": uint64(p.step), "Offset": uint64(0), "Length": n, "WS_Stream": r.resp.writers[w].data,
-			"RS_Stream": uint64(ownData), "RequestingRank": uint64(0), "NotifyCondition": uint64(w) + 1,
+			"RS_Stream": uint64(ownData), "RequestingRank": uint64(0), "NotifyCondition": uint64(conditionData),
 		}); err != nil {
 			return err
 		}
