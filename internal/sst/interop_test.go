@@ -185,12 +185,12 @@ func linesOf(t testing.TB, s *bp.Step) []string {
 func pythonic(a *bp.Attribute) []string {
 	values := slices.Clone(a.Values)
 	for i, v := range values {
-		switch {
-		case a.Type == bp.Float || a.Type == bp.Double:
+		switch a.Type {
+		case bp.Float, bp.Double:
 			if !strings.ContainsAny(v, ".e") {
 				values[i] += ".0"
 			}
-		case a.Type == bp.ComplexFloat || a.Type == bp.ComplexDouble:
+		case bp.ComplexFloat, bp.ComplexDouble:
 			re, im, _ := strings.Cut(strings.Trim(v, "()"), ",")
 			values[i] = fmt.Sprintf("(%s+%sj)", re, im)
 		}
@@ -479,7 +479,7 @@ func TestMain(m *testing.M) {
 	if contact := os.Getenv("SST_TEST_READ"); contact != "" {
 		r, err := sst.Open(contact, sst.Default())
 		if err == nil {
-			_, err = r.Next(context.Background()) //nolint:usetesting // there is no test
+			_, err = r.Next(context.Background())
 		}
 		fmt.Println("one step:", err)
 		select {} // until it is killed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -142,9 +143,7 @@ func (w *standIn) left() {
 // params are those of a stream that can be read.
 func params(change ffs.Values) []ffs.Values {
 	p := ffs.Values{"MarshalMethod": uint64(marshalBP5), "IsRowMajor": uint64(1)}
-	for k, v := range change {
-		p[k] = v
-	}
+	maps.Copy(p, change)
 	return []ffs.Values{p}
 }
 
@@ -378,9 +377,7 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 		v := ffs.Values{
 			"cohort_size": uint64(1), "formats": formatBlock(), "metadata": []ffs.Values{metadataOf(t, 2)}, "attribute_data": []ffs.Values{{}},
 		}
-		for k, x := range change {
-			v[k] = x
-		}
+		maps.Copy(v, change)
 		return v
 	}
 	f := func(name, want string, do func(t *testing.T, w *standIn)) {
