@@ -51,7 +51,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 		return err
 	}
 	r := &adRun{flags: flags, env: env, log: newLog(env.Stderr), start: time.Now(), progress: &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}}
-	r.streams.flags = &flags.streamFlags
+	r.streams.flags, r.streams.log = &flags.streamFlags, r.log
 	r.report.Store(&analyzer.Report{})
 	r.traces.Store(new([]string))
 	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -54,6 +57,7 @@ func (s *streamFlags) check() error {
 // streams are the live streams of an analyser.
 type streams struct {
 	flags *streamFlags
+	log   *slog.Logger
 	mu    sync.Mutex
 	open  []*sst.Reader
 }
@@ -64,6 +68,9 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 	return func(t *tally.Tally) (analyzer.Reader, error) {
 		opt := sst.Default()
 		opt.ConnectTimeout, opt.Idle, opt.Queue, opt.Tally = s.flags.connect, bp.NoWait, s.flags.queue<<20, t
+		opt.Connected = func(address string) {
+			s.log.Info("connected with the program of a stream", "stream", path, "address", address)
+		}
 		r, err := sst.Open(path, opt)
 		if err != nil {
 			return nil, err
@@ -71,8 +78,23 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.open = append(s.open, r)
-		return r, nil
+		return &toldStream{r, s.log}, nil
 	}
+}
+
+// toldStream says at once when it ends early. The program goes on without us
+// then, so somebody should know before the end of the run.
+type toldStream struct {
+	*sst.Reader
+	log *slog.Logger
+}
+
+func (t *toldStream) Next(ctx context.Context) (*bp.Step, error) {
+	step, err := t.Reader.Next(ctx)
+	if err != nil && !errors.Is(err, bp.ErrIdle) && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		t.log.Warn("a stream is not read any further", "error", err)
+	}
+	return step, err
 }
 
 // received is how many bytes came, and whether there are streams at all.

@@ -192,6 +192,9 @@ func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address
 	}); err != nil {
 		return writerResponse{}, nil, err
 	}
+	if r.opt.Connected != nil {
+		r.opt.Connected(at.String())
+	}
 	m, b, err := r.await(c, responseName)
 	if err != nil {
 		return writerResponse{}, nil, err

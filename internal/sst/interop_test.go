@@ -39,8 +39,7 @@ func startWriter(t testing.TB, shape string, options ...string) *writer {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tau-metrics-app-0.bp")
 	w := &writer{t: t, contact: path + ".sst", truth: filepath.Join(dir, "truth.jsonl"), errors: new(strings.Builder)}
-	args := append([]string{tracetest.Root("internal", "sst", "testdata", "interop", "stream.py"), "write", shape, path, w.truth}, options...)
-	w.cmd = exec.CommandContext(t.Context(), tracetest.Python(t, "adios2", "numpy"), args...)
+	w.cmd = tracetest.Stream(t, append([]string{"write", shape, path, w.truth}, options...)...)
 	var err error
 	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

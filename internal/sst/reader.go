@@ -41,6 +41,9 @@ type Options struct {
 	// than when they are asked for. That saves the time of asking, but a writer
 	// whose reader is slow waits in its EndStep then.
 	Preload bool
+	// Connected is called when the program has been asked to take us as a
+	// reader, which it does when it is next at its stream; nil: nobody is told.
+	Connected func(address string)
 	// Tally takes the counts of what was lost; nil forgets them.
 	Tally *tally.Tally
 }

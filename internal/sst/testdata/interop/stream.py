@@ -2,12 +2,15 @@
 """Write a stream with the SST of ADIOS2 itself, with a record of what was written; or read one.
 
     stream.py write SHAPE PATH TRUTH.jsonl [option=value...]
+    stream.py relay DATASET PATH [option=value...]
     stream.py read PATH [option=value...]
 
 `write` puts the steps of SHAPE (a key of SHAPES) into the stream PATH, whose contact file is PATH.sst. The truth file
 gets one JSON line for each step before it ends, and a last one after Close. Each step is also printed, after it ended.
 Options: steps, rows (of the arrays), ask=1 (wait for a line on standard input before each step and before Close),
 kill=1 (die of SIGKILL in place of Close), and every parameter of SST, for example QueueLimit=1.
+
+`relay` streams the steps of a dataset of one rank, with the options ask and those of SST.
 
 `read` reads all steps with the reader of ADIOS2 and prints how many, their bytes and the seconds from the first step to
 the end of the stream. Options: ready=1 (print a line when the stream is open).
@@ -150,6 +153,35 @@ def write(shape, path, truth, steps=5, rows=100, ask=0, kill=0, **params):
     w.line({"end": True})
 
 
+def relay(source, path, ask=0, **params):
+    w = Writer(path, os.devnull, params)
+    io = w.adios.DeclareIO("source")
+    dataset = io.Open(source, bindings.Mode.Read)
+    known, number = set(), 0
+    while dataset.BeginStep() == bindings.StepStatus.OK:
+        if ask and not sys.stdin.readline():
+            return
+        w.engine.BeginStep()
+        for name in sorted(io.AvailableAttributes().keys() - known):
+            known.add(name)
+            w.attr(name, io.InquireAttribute(name).DataString()[0])
+        for name in io.AvailableVariables():
+            var = io.InquireVariable(name)
+            shape = list(var.Shape())
+            data = np.empty(shape or [1], var.Type().removesuffix("_t"))
+            if shape:
+                var.SetSelection(([0] * len(shape), shape))
+            dataset.Get(var, data, SYNC)
+            w.put(name, data, shape, [0] * len(shape), shape)
+        w.end_step(number)
+        dataset.EndStep()
+        print("step", number, flush=True)
+        number += 1
+    if ask:
+        sys.stdin.readline()
+    w.engine.Close()
+
+
 def read(path, ready=0):
     adios = bindings.ADIOS()
     io = adios.DeclareIO(IO_NAME)
@@ -178,4 +210,4 @@ def read(path, ready=0):
 if __name__ == "__main__":
     words = [a for a in sys.argv[1:] if "=" not in a]
     options = dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
-    {"write": write, "read": read}[words[0]](*words[1:], **options)
+    {"write": write, "relay": relay, "read": read}[words[0]](*words[1:], **options)
