@@ -133,7 +133,15 @@ def nothing(w, i, count):
         w.scalar("number", i)
 
 
-SHAPES = {"tau": tau, "types": types, "nothing": nothing}
+def same(w, i, count):
+    """The same array in each step, and nothing else: as much as goes through."""
+    if not i:
+        w.same = rows(0, count, 6)
+        w.vars["event_timestamps"] = w.io.DefineVariable("event_timestamps", w.same, [count, 6], [0, 0], [count, 6], False)
+    w.engine.Put(w.vars["event_timestamps"], w.same, DEFERRED)
+
+
+SHAPES = {"same": same, "tau": tau, "types": types, "nothing": nothing}
 
 
 def write(shape, path, truth, steps=5, rows=100, ask=0, kill=0, **params):
