@@ -533,6 +533,32 @@ func TestAReaderThatIsClosedLetsTheProgramFinish(t *testing.T) {
 	}
 }
 
+func TestTheSettingsInTheDocumentationWork(t *testing.T) {
+	text, err := os.ReadFile(tracetest.Root("docs", "sst.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```xml\n")
+	xml, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("docs/sst.md shows no XML")
+	}
+	file := filepath.Join(t.TempDir(), "adios2.xml")
+	if err := os.WriteFile(file, []byte(xml), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w := startWriter(t, "tau", "config="+file)
+	got, err := readAll(t, open(t, w.contact, nil))
+	if !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if err := w.finish(); err != nil {
+		t.Error(err)
+	}
+	want, _ := w.written()
+	compare(t, got, want)
+}
+
 func TestTheContactFileOfAProgramThatWasKilledIsStale(t *testing.T) {
 	w := startWriter(t, "tau", "ask=1", "steps=1")
 	r := open(t, w.contact, nil)

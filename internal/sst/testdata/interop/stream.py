@@ -8,7 +8,8 @@
 `write` puts the steps of SHAPE (a key of SHAPES) into the stream PATH, whose contact file is PATH.sst. The truth file
 gets one JSON line for each step before it ends, and a last one after Close. Each step is also printed, after it ended.
 Options: steps, rows (of the arrays), ask=1 (wait for a line on standard input before each step and before Close),
-kill=1 (die of SIGKILL in place of Close), and every parameter of SST, for example QueueLimit=1.
+kill=1 (die of SIGKILL in place of Close), config=FILE (settings from an XML file), and every parameter of SST, for
+example QueueLimit=1.
 
 `relay` streams the steps of a dataset of one rank, with the options ask and those of SST.
 
@@ -34,10 +35,12 @@ SYNC, DEFERRED = bindings.Mode.Sync, bindings.Mode.Deferred
 
 class Writer:
     def __init__(self, path, truth, params):
-        self.adios = bindings.ADIOS()
+        config = params.pop("config", "")
+        self.adios = bindings.ADIOS(config) if config else bindings.ADIOS()
         self.io = self.adios.DeclareIO(IO_NAME)
-        self.io.SetEngine("SST")
-        self.io.SetParameters({"RendezvousReaderCount": "1", "DataTransport": "WAN", **params})
+        if not config:
+            self.io.SetEngine("SST")
+            self.io.SetParameters({"RendezvousReaderCount": "1", "DataTransport": "WAN", **params})
         self.truth, self.vars, self.keep = open(truth, "w", encoding="utf-8"), {}, []
         self.blocks, self.attrs, self.onetime = [], [], "UseOneTimeAttributes" in params
         self.engine = self.io.Open(path, bindings.Mode.Write)
