@@ -265,6 +265,9 @@ func TestEverythingThatADIOS2StreamsIsReadBack(t *testing.T) {
 			if err := w.finish(); err != nil {
 				t.Errorf("the writer: %v", err)
 			}
+			if said := w.errors.String(); said != "" {
+				t.Errorf("the writer complains: %s", said)
+			}
 			want, closed := w.written()
 			if !closed {
 				t.Error("the writer did not close its stream")
@@ -287,6 +290,7 @@ func TestEverythingThatADIOS2StreamsIsReadBack(t *testing.T) {
 	f("200 fast steps", "tau", nil, "steps=200", "rows=64")
 	f("200 fast steps, sent unasked", "tau", preload, "steps=200", "rows=64")
 	f("200 fast steps through a small queue", "tau", func(o *sst.Options) { o.Queue = 1 }, "steps=200", "rows=64")
+	f("200 fast steps, sent unasked, through a small queue", "tau", func(o *sst.Options) { o.Queue, o.Preload = 1, true }, "steps=200", "rows=64")
 	f("steps of 100 MB", "tau", nil, "steps=4", "rows=1700000")
 	f("steps of 100 MB, sent unasked", "tau", preload, "steps=3", "rows=1700000")
 	f("one step in the writer at most", "tau", nil, "steps=30", "rows=5000", "QueueLimit=1")
@@ -417,34 +421,44 @@ func blocksOf(lines []string) []string {
 }
 
 func TestAReaderMayComeLate(t *testing.T) {
-	w := startWriter(t, "tau", "steps=9", "rows=50", "ask=1", "RendezvousReaderCount=0", "QueueLimit=1", "QueueFullPolicy=Discard")
+	const steps = 30
+	w := startWriter(t, "tau", fmt.Sprintf("steps=%d", steps), "rows=50", "ask=1", "RendezvousReaderCount=0", "QueueLimit=1", "QueueFullPolicy=Discard")
 	for range 4 {
 		w.step()
 	}
+	connected := make(chan string, 1)
 	var lost tally.Tally
-	r := open(t, w.contact, func(o *sst.Options) { o.Tally, o.Idle = &lost, bp.NoWait })
+	r := open(t, w.contact, func(o *sst.Options) {
+		o.Tally, o.Connected = &lost, func(address string) { connected <- address }
+	})
+	if address := <-connected; !strings.Contains(address, ":") {
+		t.Errorf("the program is at %q", address)
+	}
 	var got [][]string
-	for range 5 { // the writer takes the reader when it is next at its stream
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		got, err = readAll(t, r)
+		ended <- err
+	}()
+	for range steps - 4 { // the writer takes the reader when it next ends a step
 		w.step()
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- w.finish() }()
-	var err error
-	for err = error(bp.ErrIdle); errors.Is(err, bp.ErrIdle); {
-		var s *bp.Step
-		if s, err = r.Next(t.Context()); err == nil {
-			got = append(got, linesOf(t, s))
-			err = bp.ErrIdle
-		}
+	if err := w.finish(); err != nil {
+		t.Error(err)
 	}
-	if werr := <-ended; werr != nil {
-		t.Error(werr)
-	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, sst.ErrCut) {
+	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ended with %v", err)
 	}
-	if len(got) > 0 && lost.Count(tally.StepsMissed) < 3 {
-		t.Errorf("%d steps came, and %d are counted as missed", len(got), lost.Count(tally.StepsMissed))
+	want, _ := w.written()
+	if missed := int(lost.Count(tally.StepsMissed)); missed < 4-1 || len(got) == 0 || len(got)+missed != steps {
+		t.Errorf("%d steps came, and %d are counted as missed", len(got), missed)
+	}
+	for _, g := range got {
+		g = blocksOf(g)
+		if !slices.ContainsFunc(want, func(w []string) bool { return slices.Equal(blocksOf(w), g) }) {
+			t.Errorf("came but was not written: %s", brief(g))
+		}
 	}
 }
 
