@@ -174,8 +174,14 @@ func welcome(plane string, change ffs.Values, ranks ...*standIn) {
 // metadataOf is the metadata of a step in which a writer has so many numbers.
 func metadataOf(t *testing.T, n uint64) ffs.Values {
 	t.Helper()
+	return metadataWith(t, n, 8*n)
+}
+
+// metadataWith says that all data have so many bytes.
+func metadataWith(t *testing.T, n, bytes uint64) ffs.Values {
+	t.Helper()
 	b, err := stepFormat.format.Encode(ffs.Values{
-		"BitFieldCount": uint64(1), "BitField": []uint64{1}, "DataBlockSize": 8 * n,
+		"BitFieldCount": uint64(1), "BitField": []uint64{1}, "DataBlockSize": bytes,
 		"BPG_8_8_numbers": ffs.Values{
 			"Dims": uint64(1), "BlockCount": uint64(1), "DBCount": uint64(1), "Shape": []uint64{n}, "Count": []uint64{n},
 			"Offset": []uint64{0}, "DataBlockLocation": []uint64{0},
@@ -451,6 +457,20 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 		w.say(timestep, step(t, nil))
 		w.expect("EvpathReadRequest")
 		w.say(readReply, ffs.Values{"DataLength": uint64(8), "Data": numbers(1, 0)})
+	})
+	f("arrays beyond the data", "the data of writer 0 end after 8", func(t *testing.T, w *standIn) {
+		t.Helper()
+		w.say(timestep, step(t, ffs.Values{"metadata": []ffs.Values{metadataWith(t, 2, 8)}}))
+		w.expect("EvpathReadRequest")
+		w.say(readReply, ffs.Values{"DataLength": uint64(8), "Data": numbers(1, 0)})
+	})
+	f("arrays without data", "the data of writer 0 end after 0", func(t *testing.T, w *standIn) {
+		t.Helper()
+		w.say(timestep, step(t, ffs.Values{"metadata": []ffs.Values{metadataWith(t, 2, 0)}}))
+	})
+	f("a step that cannot be", "a step of 1099511627776 bytes", func(t *testing.T, w *standIn) {
+		t.Helper()
+		w.say(timestep, step(t, ffs.Values{"metadata": []ffs.Values{metadataWith(t, 2, 1<<40)}}))
 	})
 	f("metadata of strangers", "metadata of 2 writers", func(t *testing.T, w *standIn) {
 		t.Helper()
