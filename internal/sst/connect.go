@@ -27,6 +27,10 @@ const (
 	// lookEvery is how often a contact file is looked for.
 	lookEvery = 50 * time.Millisecond
 
+	// dialEvery is how often what a contact file names is tried once more. It
+	// may be somebody else's by now.
+	dialEvery = time.Second
+
 	// greetTimeout is how long a writer may take to connect with and to say
 	// what it is. A thread of its own does that, whatever the program is at.
 	greetTimeout = 15 * time.Second
@@ -56,7 +60,11 @@ func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, err
 		if waiting.Err() == nil || why == nil {
 			why = err
 		}
-		timer := time.NewTimer(lookEvery)
+		pause := lookEvery
+		if !errors.Is(err, fs.ErrNotExist) {
+			pause = dialEvery
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-waiting.Done():
 			timer.Stop()

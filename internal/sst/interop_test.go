@@ -595,7 +595,7 @@ func TestTheContactFileOfAProgramThatWasKilledIsStale(t *testing.T) {
 	if err := os.WriteFile(stale, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r = open(t, stale, func(o *sst.Options) { o.ConnectTimeout = 200 * time.Millisecond })
+	r = open(t, stale, func(o *sst.Options) { o.ConnectTimeout = 3 * time.Second })
 	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "left from a program that has ended") {
 		t.Errorf("got the error %v, want one that says what the file is", err)
 	}

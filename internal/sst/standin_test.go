@@ -266,7 +266,7 @@ func TestAProgramThatDoesNotAnswerIsNamedAndNotAskedAgain(t *testing.T) {
 // follow it.
 func TestAnotherProgramAtTheSameAddressIsLeftAlone(t *testing.T) {
 	w := newStandIn(t, 5)
-	r := reading(t, w.contact(), func(o *Options) { o.ConnectTimeout = 300 * time.Millisecond })
+	r := reading(t, w.contact(), func(o *Options) { o.ConnectTimeout = 3 * time.Second })
 	w.accept(6)
 	w.left()
 	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "left from a program that has ended") {
