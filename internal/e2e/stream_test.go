@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/tracetest"
@@ -163,4 +164,47 @@ func TestTheTraceCommandsReadAStream(t *testing.T) {
 			t.Errorf("trace dump of the stream differs from that of the dataset:\n%s", tail(got))
 		}
 	}
+}
+
+func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, "gpu-BP5")
+	tracetest.Python(t, "adios2", "numpy")
+	t.Run("a run that is stopped", func(t *testing.T) {
+		s := newScene(t)
+		serve := s.serve("--ranks", "1")
+		s.services()
+		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
+		ad := s.ad("n", s.path("live"))
+		program.step(5)
+		s.steps(3)
+		must(t, "stop", s.run)
+		program.finish()
+		if code := ad.wait(); code != 1 {
+			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+		}
+		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
+		serve.succeed()
+	})
+	t.Run("an analyser that is interrupted", func(t *testing.T) {
+		s := newScene(t)
+		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
+		ad := s.ad("n", s.path("live"))
+		program.step(3)
+		ad.signal(syscall.SIGINT)
+		program.finish()
+		if code := ad.wait(); code != 1 {
+			t.Errorf("an analyser that was interrupted has exit code %d", code)
+		}
+		says(t, ad.stderr.String(), "live streams cannot be read again", "chimbuko stop")
+	})
+	t.Run("a dump that is interrupted", func(t *testing.T) {
+		s := newScene(t)
+		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
+		dump := start(t, "trace", "dump", s.live(r.traces[0])+".sst")
+		program.step(3)
+		dump.signal(syscall.SIGINT)
+		program.finish()
+		dump.succeed()
+	})
 }

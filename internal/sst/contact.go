@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -48,7 +49,7 @@ func parseContact(path string, text []byte) (contact, error) {
 	}
 	a, err := parseAddress(list)
 	if err != nil {
-		if refused, ok := err.(*bp.UnsupportedError); ok { //nolint:errorlint // made here and not wrapped
+		if refused, ok := errors.AsType[*bp.UnsupportedError](err); ok {
 			refused.Path = path
 			return contact{}, refused
 		}
@@ -101,12 +102,12 @@ func parseAddress(text string) (a address, err error) {
 		}
 	}
 	if a.port == 0 || !a.ip.IsValid() && a.host == "" {
-		return a, fmt.Errorf("its address has no port or no host")
+		return a, errors.New("its address has no port or no host")
 	}
 	return a, nil
 }
 
-var errAddressCut = fmt.Errorf("its address is cut off")
+var errAddressCut = errors.New("its address is cut off")
 
 func (a *address) number(atom, v uint32) {
 	switch atom {
