@@ -99,9 +99,10 @@ func compareInputs(x, y Input) int {
 	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
 }
 
-// rankInName is the number at the end of tau-metrics-app-7.bp, or -1.
+// rankInName is the number at the end of tau-metrics-app-7.bp, or of the contact
+// file tau-metrics-app-7.bp.sst, or -1.
 func rankInName(path string) int {
-	name := strings.TrimSuffix(filepath.Base(path), ".bp")
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".sst"), ".bp")
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil {
 		return -1

@@ -305,8 +305,10 @@ func (s *source) patience() time.Duration {
 	return bp.Default().Arrival / 12
 }
 
-// ended says that the ranks of a trace have nothing more to add.
+// ended says that the ranks of a trace have nothing more to add. It is closed at
+// once: the program behind a stream that is given up must not wait for us.
 func (a *Analyzer) ended(s *source) {
+	s.close()
 	for _, r := range s.ranks {
 		c := r.contribution(s.step)
 		c.Ended = true

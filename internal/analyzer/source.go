@@ -21,6 +21,10 @@ type Input struct {
 	Program trace.Program
 	Rank    trace.Rank
 	Ranks   tau.RankRule // what Rank is for
+	// Open opens a trace that is no dataset but gives the same steps, such as a
+	// live stream; nil: the dataset at Path is opened. What is lost is counted in
+	// the tally.
+	Open func(*tally.Tally) (Reader, error)
 	// Steps gives the steps of a trace that is no dataset; Path only names it
 	// then, and Rank and Ranks say nothing. It is called once for each pass.
 	Steps func() (Steps, error)
@@ -36,9 +40,20 @@ type Steps interface {
 	Release()
 }
 
-// dataset is a trace in a BP dataset.
+// Reader reads the steps of a trace as TAU wrote them; bp.Reader is one.
+type Reader interface {
+	tau.Source
+	// Active reports whether the trace may still grow.
+	Active() bool
+	// Release gives back what can be had again.
+	Release()
+	// Close frees everything.
+	Close() error
+}
+
+// dataset is a trace in a BP dataset, or a stream.
 type dataset struct {
-	reader *bp.Reader
+	reader Reader
 	steps  *tau.Reader
 }
 
@@ -64,7 +79,7 @@ func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counter
 // source is a trace at work: usually of one rank, in a common file of several.
 type source struct {
 	input  Input
-	reader *bp.Reader // of a dataset
+	reader Reader // of a dataset or stream
 	steps  Steps
 	tally  tally.Tally
 	ranks  []*rank // in the order in which they appeared
@@ -90,8 +105,14 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 		s.steps, err = in.Steps()
 		return s, err
 	}
-	opt.Tally = &s.tally
-	r, err := bp.Open(in.Path, opt)
+	open := in.Open
+	if open == nil {
+		open = func(t *tally.Tally) (Reader, error) {
+			opt.Tally = t
+			return bp.Open(in.Path, opt)
+		}
+	}
+	r, err := open(&s.tally)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +123,7 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 
 func (s *source) close() {
 	if s.reader != nil {
-		s.reader.Close()
+		_ = s.reader.Close() // only read from: nothing can be lost
 	}
 }
 

@@ -167,7 +167,12 @@ func parseBP5Record(b []byte, writers []uint64) (rec bp5Record, err error) {
 
 // locate turns a position in what writer w put out in this step into one in
 // its data file. Each flush moved a part of it there; the rest came last.
-func (rec *bp5Record) locate(w int, at uint64) (int64, bool) {
+func (rec *bp5Record) locate(w int, at uint64) (file int, pos int64, ok bool) {
+	pos, ok = rec.position(w, at)
+	return int(rec.writers[w]), pos, ok
+}
+
+func (rec *bp5Record) position(w int, at uint64) (int64, bool) {
 	p := rec.places[uint64(w)*(2*rec.flushes+1)*8:]
 	for range rec.flushes {
 		pos, size := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
@@ -192,7 +197,7 @@ func (e *bp5) load(rec bp5Record) error {
 		return err
 	}
 	e.step.reset(e.steps, 0, e.data)
-	if err := e.decoder.decode(&e.step, md, rec, e.lookup); err != nil {
+	if err := e.decoder.decode(&e.step, md, &rec, e.lookup); err != nil {
 		e.meta.close() // what is read again must be looked at afresh
 		return place(err, e.meta.path, e.steps, rec.pos)
 	}

@@ -37,9 +37,16 @@ type bp5Variable struct {
 	dims, blocks, arrayShape, count, offset, location *ffs.Field
 }
 
+// bp5Places tells where the arrays of a step are.
+type bp5Places interface {
+	// locate turns a position in what writer w put out in the step into a data
+	// file, by its number, and a position in it.
+	locate(w int, at uint64) (file int, pos int64, ok bool)
+}
+
 // decode reads the metadata md of the step that rec describes into s. Offsets
 // in its errors count from the start of md.
-func (d *bp5Decoder) decode(s *Step, md []byte, rec bp5Record, lookup func(ffs.ID) (*ffs.Format, error)) error {
+func (d *bp5Decoder) decode(s *Step, md []byte, rec *bp5Record, lookup func(ffs.ID) (*ffs.Format, error)) error {
 	d.tries++
 	c := cursor{buf: md}
 	total := c.u64()
@@ -100,7 +107,7 @@ func record(b cursor, lookup func(ffs.ID) (*ffs.Format, error)) (ffs.Record, err
 	return rec, ffsError(err, "", -1, b.base)
 }
 
-func (d *bp5Decoder) variables(s *Step, b cursor, w int, rec bp5Record, lookup func(ffs.ID) (*ffs.Format, error)) error {
+func (d *bp5Decoder) variables(s *Step, b cursor, w int, places bp5Places, lookup func(ffs.ID) (*ffs.Format, error)) error {
 	r, err := record(b, lookup)
 	if err != nil {
 		return err
@@ -125,7 +132,7 @@ func (d *bp5Decoder) variables(s *Step, b cursor, w int, rec bp5Record, lookup f
 			v.refused, v.operator = pv.refused, pv.operator
 		}
 		if pv.dims != nil {
-			err = pv.addBlocks(v, r, w, rec)
+			err = pv.addBlocks(v, r, w, places)
 		} else {
 			err = pv.addValue(v, r, w)
 		}
@@ -157,7 +164,7 @@ func (pv *bp5Variable) addValue(v *Variable, r ffs.Record, w int) error {
 	return nil
 }
 
-func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, rec bp5Record) error {
+func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, places bp5Places) error {
 	fail := func(format string, args ...any) error {
 		return &ffs.Error{Offset: int64(pv.field.Offset), Reason: fmt.Sprintf("array %q: ", pv.name) + fmt.Sprintf(format, args...)}
 	}
@@ -198,15 +205,15 @@ func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, rec bp5Record
 		if len(offset) != 0 {
 			b.Start = offset[i*dims : (i+1)*dims]
 		}
-		b.file = int(rec.writers[w])
 		size, ok := product(b.Count, pv.size)
+		file, pos, located := places.locate(w, location[i])
+		b.file = file
 		switch {
 		case location[i] == math.MaxUint64 && size > 0:
 			v.refused = "was written without its data, which"
 		case v.operator:
-			b.pos, _ = rec.locate(w, location[i])
+			b.pos = pos
 		case size > 0 && v.refused == "":
-			pos, located := rec.locate(w, location[i])
 			if !ok || !located || size > math.MaxInt64-pos {
 				return fail("the extent of block %d is impossible", i)
 			}

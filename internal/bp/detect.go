@@ -147,7 +147,7 @@ func (r *Reader) explainDirectory() error {
 func refuseSST(path string) error {
 	return &UnsupportedError{
 		Path: path, What: "an SST contact file: it holds no data but the address of a running program, and to read it as a file",
-		Advice: "write files with TAU_ADIOS2_ENGINE=BP4 or BP5",
+		Advice: "its live stream is read by chimbuko ad --engine sst, trace info and trace dump; or write files with TAU_ADIOS2_ENGINE=BP4 or BP5",
 	}
 }
 

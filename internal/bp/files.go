@@ -96,6 +96,17 @@ func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) 
 	return b, f.readAt(b, off, step)
 }
 
+// data is where the arrays of steps are.
+type data interface {
+	// path names the place number k, for errors.
+	path(k int) string
+	// readAt fills p from position off of the place number k.
+	readAt(k int, p []byte, off int64, step int) error
+	// reopen makes what is read next be looked at afresh, and reports whether
+	// that can be of use.
+	reopen() bool
+}
+
 // dataFiles are the files that hold the arrays of a dataset.
 type dataFiles struct {
 	*dataSet

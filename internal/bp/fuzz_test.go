@@ -88,7 +88,7 @@ func FuzzBP5Step(f *testing.F) {
 		var d bp5Decoder
 		for range 2 { // the second time with what was learned
 			s.reset(s.Index, 0, s.data)
-			err = d.decode(s, md, rec, func(id ffs.ID) (*ffs.Format, error) {
+			err = d.decode(s, md, &rec, func(id ffs.ID) (*ffs.Format, error) {
 				if fm := formats[id]; fm != nil {
 					return fm, nil
 				}

@@ -115,7 +115,7 @@ type Step struct {
 	Variables  []Variable
 	Attributes []Attribute // those that appear in this step
 
-	data   dataFiles
+	data   data
 	byName map[string]int
 }
 
@@ -151,7 +151,7 @@ func (s *Step) Variable(name string) *Variable {
 	return nil
 }
 
-func (s *Step) reset(index int, time int64, data dataFiles) {
+func (s *Step) reset(index int, time int64, data data) {
 	s.Index, s.Time, s.data = index, time, data
 	s.Variables = s.Variables[:0]
 	s.Attributes = s.Attributes[:0]
@@ -215,6 +215,16 @@ func (s *Step) ReadAt(v *Variable, b *Block, p []byte, off int64) error {
 		return fmt.Errorf("variable %q: bytes %d to %d lie outside its block of %d", v.Name, off, off+int64(len(p)), b.size)
 	}
 	return s.data.readAt(b.file, p, b.pos+off, s.Index)
+}
+
+// Bytes returns the bytes that ReadAt would read into p: in p, or, where the
+// data of the step are in memory, the bytes there. Those are not to be changed.
+func (s *Step) Bytes(v *Variable, b *Block, p []byte, off int64) ([]byte, error) {
+	if m, ok := s.data.(*memory); ok && v.refused == "" && off >= 0 && off <= b.size && int64(len(p)) <= b.size-off {
+		at := b.pos + off
+		return m.blocks[b.file][at : at+int64(len(p))], nil
+	}
+	return p, s.ReadAt(v, b, p, off)
 }
 
 // operators are the names of what may have compressed a block of BP5, by its

@@ -19,6 +19,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/sst"
+	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tau"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -42,6 +44,7 @@ type adFlags struct {
 	giveUp   time.Duration
 	told     bool
 	asJSON   bool
+	streamFlags
 }
 
 func (a *adFlags) register(f *pflag.FlagSet) {
@@ -63,6 +66,9 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&a.told, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
 	_ = f.MarkHidden("until-told") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
+	f.StringVar(&a.engine, "engine", engineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or auto: by the names, .bp or .sst")
+	a.streamFlags.register(f)
+	f.Int64Var(&a.queue, "stream-queue", sst.Default().Queue>>20, "megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
 }
 
 // check says what is wrong with the flags, and fills in what was left out.
@@ -79,6 +85,7 @@ func (a *adFlags) check(patterns []string) error {
 	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.traces < 0 || a.outbox < 1 {
 		errs = append(errs, errors.New("--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive"))
 	}
+	errs = append(errs, a.streamFlags.check())
 	services, err := rundir.ReadServices(a.dir)
 	if err != nil || a.url != "" {
 		services = &rundir.Services{Run: (&keeperFlags{out: a.dir}).runName()}
@@ -118,13 +125,20 @@ a dataset, a directory (all .bp that appear in it are read) or a pattern; none o
 them need be there yet. What is learned is shared with all other analysers through
 the parameter server of chimbuko serve, and what is flagged goes to its database.
 
+Where TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file
+of the stream, X.bp.sst, or a directory or pattern of such; with --engine sst also
+X.bp. Start the analyser before the program, which waits for it.
+
 The analyser never waits for the services: while they are away it judges by what
 it knows, gathers what it learns, and says so. When all traces have ended, and
 those of all other analysers, everything kept is judged once more with all that is
 known. An analyser that was killed is started again with the same command: it
-reads its traces from the beginning, and nothing is counted or stored twice.`,
+reads its traces from the beginning, and nothing is counted or stored twice. A live
+stream cannot be read again: what the program sent is gone, and it goes on with the
+steps that are still to come.`,
 		Example: `  chimbuko serve --out run &
   chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --traces 4
+  chimbuko ad --run-dir run --engine sst traces/ --traces 4
   chimbuko ad --nats tls://services:4222 --nats-creds job.creds --name job42 traces/`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, patterns []string) error {
@@ -147,11 +161,13 @@ type traceFinder struct {
 	flags    *adFlags
 	patterns []string
 	now      func() time.Time
-	over     func() bool           // whether who writes them has ended; nil: that is told by nobody
-	told     func(paths *[]string) // of all traces when there are new ones
+	over     func() bool                                                   // whether who writes them has ended; nil: that is told by nobody
+	told     func(paths *[]string)                                         // of all traces when there are new ones
+	open     func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
 
-	found  int
-	latest time.Time // when the last one appeared
+	streams []string // all that were found: a contact file goes with its stream
+	found   int
+	latest  time.Time // when the last one appeared
 }
 
 // find returns the traces that are there, and whether no others will come.
@@ -159,19 +175,24 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	var paths []string
 	open := false // whether more can come
 	for _, p := range t.patterns {
-		some, more, err := tracesOf(p)
+		some, more, err := tracesOf(p, t.flags.engine)
 		if err != nil {
 			return nil, false, err
 		}
 		paths, open = append(paths, some...), open || more
 	}
+	paths = append(paths, t.streams...)
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	inputs, _, err := t.flags.inputsOf(paths)
 	if err != nil {
 		return nil, false, err
 	}
+	t.streams = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !isStream(p) })
 	for i := range inputs {
+		if isStream(inputs[i].Path) {
+			inputs[i].Open = t.open(inputs[i].Path)
+		}
 		switch {
 		case t.flags.rank >= 0:
 			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.flags.rank), tau.VerifyRank
@@ -196,18 +217,45 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	return inputs, len(inputs) > 0 && t.now().Sub(t.latest) >= t.flags.linger, nil
 }
 
-// tracesOf returns the datasets that a pattern stands for at the moment, and
-// whether others can come.
-func tracesOf(pattern string) (paths []string, more bool, err error) {
-	if strings.ContainsAny(pattern, "*?[") {
-		paths, err = filepath.Glob(pattern)
-		return slices.DeleteFunc(paths, func(p string) bool { return !strings.HasSuffix(p, ".bp") }), true, err
+// tracesOf returns the datasets and contact files that a pattern stands for at
+// the moment, and whether others can come.
+func tracesOf(pattern, engine string) (paths []string, more bool, err error) {
+	var wanted []string // ends of names
+	if engine != engineSST {
+		wanted = append(wanted, ".bp")
 	}
-	if strings.HasSuffix(filepath.Clean(pattern), ".bp") {
+	if engine != engineBP {
+		wanted = append(wanted, streamSuffix)
+	}
+	globs := []string{pattern}
+	switch {
+	case strings.ContainsAny(pattern, "*?["):
+		if engine == engineSST && !isStream(pattern) {
+			globs = append(globs, pattern+streamSuffix)
+		}
+	case isStream(pattern) && engine != engineBP:
 		return []string{pattern}, false, nil
+	case strings.HasSuffix(filepath.Clean(pattern), ".bp"):
+		if engine == engineSST {
+			return []string{filepath.Clean(pattern) + streamSuffix}, false, nil
+		}
+		return []string{pattern}, false, nil
+	default:
+		globs = nil
+		for _, end := range wanted {
+			globs = append(globs, filepath.Join(escapeGlob(pattern), "*"+end))
+		}
 	}
-	paths, err = filepath.Glob(filepath.Join(escapeGlob(pattern), "*.bp"))
-	return paths, true, err
+	for _, g := range globs {
+		some, err := filepath.Glob(g)
+		if err != nil {
+			return nil, true, err
+		}
+		paths = append(paths, some...)
+	}
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return !slices.ContainsFunc(wanted, func(end string) bool { return strings.HasSuffix(p, end) })
+	}), true, nil
 }
 
 // escapeGlob makes a path a pattern of itself.

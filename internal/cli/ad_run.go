@@ -38,6 +38,7 @@ type adRun struct {
 	reviewing atomic.Bool
 	reading   time.Duration // until all traces had ended
 	progress  *adProgress
+	streams   streams
 }
 
 func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, patterns []string, command *protocol.Command) error {
@@ -54,6 +55,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 		return err
 	}
 	r := &adRun{flags: flags, env: env, log: newLog(env.Stderr), start: time.Now(), progress: &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}}
+	r.streams.flags, r.streams.log = &flags.streamFlags, r.log
 	r.report.Store(&analyzer.Report{})
 	r.traces.Store(new([]string))
 	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}
@@ -77,6 +79,11 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	err = r.analyse(ctx, cfg, patterns)
 	if ctx.Err() != nil {
 		r.progress.clear()
+		if _, live := r.streams.received(); live {
+			fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command goes on with the steps "+
+				"that are still to come, and chimbuko stop ends the run with what is known")
+			return errReported
+		}
 		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing counts twice")
 		return errReported
 	}
@@ -85,7 +92,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 
 // analyse reads, waits for the others, reviews and hands over.
 func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []string) error {
-	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, over: r.heedLeash(), told: r.traces.Store}
+	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, over: r.heedLeash(), told: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(cfg, r.publisher, nil).Follow(ctx, analyzer.Online{
 		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Over: finder.over, Sleep: sleep, Report: r.note,
 	})
@@ -141,7 +148,7 @@ func (r *adRun) addSending(t *tally.Tally) {
 func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.flags.giveUp)
 	defer cancel()
-	var size int64
+	size, _ := r.streams.received()
 	traces := *r.traces.Load()
 	for _, path := range traces {
 		size += sizeOf(path)
@@ -268,6 +275,7 @@ func (r *adRun) status() *protocol.Status {
 	for _, st := range rep.Stages {
 		s.Stages = append(s.Stages, &protocol.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
 	}
+	s.Bytes, _ = r.streams.received()
 	for _, path := range *r.traces.Load() {
 		s.Bytes += sizeOf(path)
 	}

@@ -113,9 +113,9 @@ func TestPathsThatHoldNoTraceAreExplained(t *testing.T) {
 	}
 	f(filepath.Join(dir, "nothing.bp"), "does not exist", "--follow")
 	f(filepath.Join(dir, "nothing*.bp"), "nothing matches")
-	f(write("live/x.bp.sst", "#ADIOS2-SST v0\n0x1:AAA"), "SST contact file", "TAU_ADIOS2_ENGINE=BP4")
+	f(write("live/x.bp.sst", "#ADIOS2-SST v0\n0x1:AAA"), "SST contact file")
 	f(filepath.Join(dir, "live"), "SST contact file")
-	f(filepath.Join(dir, "live", "x.bp"), "SST contact file")
+	f(filepath.Join(dir, "live", "x.bp"), "SST contact file", "--engine sst", "TAU_ADIOS2_ENGINE=BP4")
 	f(write("y.bp", "\x89HDF\r\n\x1a\n0000000000"), "HDF5")
 	f(write("notes.txt", "hello"), "no ADIOS2 dataset")
 	f(filepath.Dir(write("empty/readme", "")), "no .bp dataset in this directory")

@@ -172,7 +172,7 @@ func planFinish(c *crew, traces []string) (*finishPlan, error) {
 		there := false
 		for _, arg := range args {
 			if !strings.HasPrefix(arg, "--") {
-				paths, _, err := tracesOf(arg)
+				paths, _, err := tracesOf(arg, engineBP)
 				there = there || err == nil && slices.ContainsFunc(paths, isThere)
 			}
 		}
@@ -184,7 +184,7 @@ func planFinish(c *crew, traces []string) (*finishPlan, error) {
 		}
 		plan.again = append(plan.again, finisher{a.Name, args})
 	}
-	if paths, _, err := tracesOf(c.traces()); len(known) == 0 && err == nil && len(paths) > 0 { // no analyser had come so far
+	if paths, _, err := tracesOf(c.traces(), engineBP); len(known) == 0 && err == nil && len(paths) > 0 { // no analyser had come so far
 		plan.again = []finisher{{args: []string{c.traces()}}}
 	}
 	return plan, nil

@@ -39,7 +39,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&r.web, "http", "127.0.0.1:0", "where the page of the run listens")
 	f.StringVar(&r.statsURL, "stats-url", "", "URL to which statistics are posted")
 	f.StringVar(&r.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
-	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine that TAU writes traces with: BP5 or BP4")
+	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine that TAU hands over traces with: BP5 or BP4 (files), or SST (live streams, no files)")
 	f.DurationVar(&r.period, "period", time.Second, "how often TAU writes a step")
 	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces when the run has ended well; they are large")
 	f.BoolVar(&r.attach, "attach", false, "start services and analyser only; the program is started by somebody else")
@@ -47,15 +47,15 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&r.grace, "grace", 10*time.Second, "how long the program may take to end after SIGTERM, before what was found is stored without waiting for it")
 }
 
-// engines are those whose traces are files, by the names that TAU takes.
-var engines = map[string]string{"bp5": "BP5", "bp4": "BP4"}
+// engines are the names that TAU takes.
+var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", engineSST: "SST"}
 
 // check says what is wrong with the flags.
 func (r *runFlags) check(command []string) error {
 	var errs []error
 	engine, ok := engines[strings.ToLower(r.engine)]
 	if !ok {
-		errs = append(errs, fmt.Errorf("engine %q is neither BP5 nor BP4", r.engine))
+		errs = append(errs, fmt.Errorf("engine %q is none of BP5, BP4, SST", r.engine))
 	}
 	r.engine = engine
 	if r.period < time.Millisecond {
@@ -166,7 +166,11 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 	if err != nil {
 		return err
 	}
-	crew.startAnalyser("ad", "", append(ad, escapeGlob(crew.traces())+string(filepath.Separator)+"*.bp")...)
+	pattern, engine := "*.bp", engineBP
+	if flags.engine == engines[engineSST] { // whose writer waits for the analyser
+		pattern, engine = "*.sst", engineSST
+	}
+	crew.startAnalyser("ad", "", append(ad, "--engine="+engine, filepath.Join(escapeGlob(crew.traces()), pattern))...)
 	crew.greet(services)
 	tau := tauEnviron(env, crew, flags)
 	if flags.attach {
@@ -233,7 +237,7 @@ func tauEnviron(env *Env, c *crew, flags *runFlags) tauVariables {
 // another takes them, too. Secrets are not among them.
 func argsFor(cmd, other *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if same := other.Flags().Lookup(f.Name); same == nil || f.Name == "config" || f.Name == "out" || f.Name == "force" || f.Name == "store" {
+		if same := other.Flags().Lookup(f.Name); same == nil || f.Name == "config" || f.Name == "out" || f.Name == "force" || f.Name == "store" || f.Name == "engine" {
 			return
 		}
 		args = append(args, flagArgs(f)...)

@@ -19,7 +19,7 @@ func newTraceCmd(env *Env) *cobra.Command {
 		Use:   "trace",
 		Short: "look into the traces that TAU wrote with ADIOS2",
 		Long: `Look into the traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or
-still being written. ADIOS2 itself is not needed.`,
+still being written, or that it streams live (SST). ADIOS2 itself is not needed.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -60,7 +60,9 @@ func expandPath(path string) ([]string, error) {
 		if len(matches) == 0 {
 			return nil, fmt.Errorf("nothing matches %s", path)
 		}
-		matches = slices.DeleteFunc(matches, isBeside)
+		if !isStream(path) {
+			matches = slices.DeleteFunc(matches, isBeside)
+		}
 		return expandPaths(matches)
 	}
 	if err != nil || !info.IsDir() || isDataset(path) {
@@ -96,7 +98,7 @@ func datasetsIn(dir string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case filepath.Ext(path) == ".sst":
+		case isStream(path):
 			contacts = append(contacts, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
 			found = append(found, path)
@@ -111,8 +113,8 @@ func datasetsIn(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 && len(contacts) > 0 {
-		found = contacts[:1] // opening it says what it is
+	if len(found) == 0 {
+		found = contacts
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no .bp dataset in this directory; set TAU_ADIOS2_FILENAME to write traces into it", dir)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type dumpConfig struct {
 	follow    bool
 	poll      time.Duration
 	idle      time.Duration
+	streamFlags
 }
 
 func newTraceDumpCmd(env *Env) *cobra.Command {
@@ -44,11 +46,15 @@ They come step by step, in each step rank by rank and thread by thread, and on a
 thread in order of time. Numbers in filters may be ranges such as 3-7.
 
 With --follow a trace that is still being written is printed as it grows, until
-its writer closes it. With --idle it ends, too, when nothing came for so long.`,
+its writer closes it. With --idle it ends, too, when nothing came for so long.
+
+A live stream, named by its contact file X.bp.sst, is printed as it comes, which
+takes it from the program as any reader does.`,
 		Example: `  chimbuko trace dump tau-metrics-app-0.bp | less
   chimbuko trace dump --kind send,recv --format csv tau-metrics-app-0.bp > messages.csv
   chimbuko trace dump --function 'MPI_*' --step 0-9 --format jsonl tau-metrics-app-0.bp
-  chimbuko trace dump --follow --idle 1m tau-metrics-app-0.bp`,
+  chimbuko trace dump --follow --idle 1m tau-metrics-app-0.bp
+  chimbuko trace dump tau-metrics-app-0.bp.sst`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			return runTraceDump(cmd.Context(), env, paths[0], cfg)
@@ -65,6 +71,7 @@ its writer closes it. With --idle it ends, too, when nothing came for so long.`,
 	f.BoolVar(&cfg.follow, "follow", false, "wait for new steps, and for the trace if it does not exist yet")
 	f.DurationVar(&cfg.poll, "poll", cfg.poll, "with --follow: how often to look for new steps")
 	f.DurationVar(&cfg.idle, "idle", 0, "with --follow: end when no step came for so long; 0 waits for ever")
+	cfg.register(f)
 	return cmd
 }
 
@@ -78,6 +85,12 @@ func runTraceDump(ctx context.Context, env *Env, path string, cfg dumpConfig) er
 		if paths, err = expandPath(path); err != nil {
 			return err
 		}
+	}
+	if slices.ContainsFunc(paths, isStream) {
+		if len(paths) > 1 {
+			return usagef("%s holds the contact files of %d live streams, whose program waits until all are read; name one of them, or use chimbuko trace info", path, len(paths))
+		}
+		cfg.follow = true
 	}
 	if cfg.limit < 0 {
 		return usagef("--limit %d is negative", cfg.limit)
@@ -129,11 +142,11 @@ func (d *dumper) dump(ctx context.Context, path string) error {
 	if err := opt.Validate(); err != nil {
 		return usageError{err}
 	}
-	r, err := bp.Open(path, opt)
+	r, err := openTrace(path, opt, d.cfg.connect) //nolint:contextcheck // a stream lives until it is closed
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read from
 	steps := tau.NewReader(r, tau.Config{}, &d.tally)
 	for {
 		s, err := steps.Next(ctx)

@@ -23,13 +23,17 @@ import (
 
 func newTraceInfoCmd(env *Env) *cobra.Command {
 	var asJSON bool
+	var streams streamFlags
 	cmd := &cobra.Command{
 		Use:   "info PATH...",
 		Short: "say what is in traces: steps, events, threads, functions, hosts, time",
 		Long: `Say what is in traces. A PATH is a dataset, a directory (all .bp inside it are
 read) or a pattern. A trace that is still being written is read as far as it
 goes. A broken one is read as far as it can be; then the error names the file
-and the byte, and the exit code is 1.`,
+and the byte, and the exit code is 1.
+
+The contact file of a live stream, X.bp.sst, is a PATH, too: the stream is read to
+its end, which takes it from the program as any reader does.`,
 		Example: `  chimbuko trace info tau-metrics-app-0.bp
   chimbuko trace info run-directory
   chimbuko trace info --json 'run-*/' | jq .totals`,
@@ -39,10 +43,11 @@ and the byte, and the exit code is 1.`,
 			if err != nil {
 				return err
 			}
-			return runTraceInfo(cmd.Context(), env, paths, asJSON)
+			return runTraceInfo(cmd.Context(), env, paths, asJSON, streams.connect)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs instead of a table for people")
+	streams.register(cmd.Flags())
 	return cmd
 }
 
@@ -112,8 +117,8 @@ type totalInfo struct {
 	Notes             []noteInfo `json:"notes,omitempty"`
 }
 
-func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool) error {
-	info, err := inspectAll(ctx, env, paths)
+func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool, connect time.Duration) error {
+	info, err := inspectAll(ctx, env, paths, connect)
 	if err != nil {
 		return err
 	}
@@ -131,17 +136,22 @@ func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool) er
 	return err
 }
 
-// inspectAll reads all datasets, as many at once as there are processors.
-func inspectAll(ctx context.Context, env *Env, paths []string) (*traceInfo, error) {
+// inspectAll reads all datasets, as many at once as there are processors, and all
+// streams at once: the ranks of a program wait for each other.
+func inspectAll(ctx context.Context, env *Env, paths []string, connect time.Duration) (*traceInfo, error) {
 	info := &traceInfo{Files: make([]*fileInfo, len(paths))}
 	progress := newProgress(env.Stderr, len(paths), "traces")
 	next := make(chan int)
 	defer frugal(50)()
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(paths)) {
+	at := min(runtime.GOMAXPROCS(0), len(paths))
+	if slices.ContainsFunc(paths, isStream) {
+		at = len(paths)
+	}
+	for range at {
 		workers.Go(func() {
 			for i := range next {
-				info.Files[i] = inspect(ctx, paths[i])
+				info.Files[i] = inspect(ctx, paths[i], connect)
 				progress.done()
 			}
 		})
@@ -159,18 +169,18 @@ func inspectAll(ctx context.Context, env *Env, paths []string) (*traceInfo, erro
 	return info, nil
 }
 
-// inspect reads one dataset from beginning to end.
-func inspect(ctx context.Context, path string) *fileInfo {
+// inspect reads one dataset or stream from beginning to end.
+func inspect(ctx context.Context, path string, connect time.Duration) *fileInfo {
 	f := &fileInfo{Path: path, Hosts: []string{}, names: make(map[string]bool)}
 	f.Bytes = sizeOf(path)
 	opt := bp.Default()
 	opt.Tally = &f.tally
-	r, err := bp.Open(path, opt)
+	r, err := openTrace(path, opt, connect) //nolint:contextcheck // a stream lives until it is closed
 	if err != nil {
 		f.fail(err)
 		return f
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // only read from
 	steps := tau.NewReader(r, tau.Config{}, &f.tally)
 	c := collector{f: f, threads: make(map[threadID]bool), ranks: make(map[trace.Rank]*rankInfo)}
 	for {
@@ -185,6 +195,9 @@ func inspect(ctx context.Context, path string) *fileInfo {
 		c.add(s, steps.OneFile())
 	}
 	f.Engine, f.Version, f.Active, f.modified = r.Engine(), r.Version(), r.Active(), r.Modified()
+	if live, ok := r.(stream); ok {
+		f.Bytes = live.Received()
+	}
 	c.finish(&steps.Names)
 	f.Notes = notes(&f.tally)
 	return f

@@ -1,8 +1,9 @@
-// Package ffs decodes FFS, the self-describing records in which ADIOS2 keeps
-// BP5 metadata and speaks SST: formats, which describe structures field by
-// field, and records, which are encoded by such a format. It is pure: bytes
-// in, views out. A view copies nothing until a value is asked for, and every
-// access is checked against the bytes that are really there.
+// Package ffs decodes and encodes FFS, the self-describing records in which
+// ADIOS2 keeps BP5 metadata and speaks SST: formats, which describe structures
+// field by field, and records, which are encoded by such a format. It is pure:
+// bytes in, views out, or values in and bytes out. A view copies nothing until
+// a value is asked for, and every access is checked against the bytes that are
+// really there.
 //
 // Only what ADIOS2 from version 2.9 writes on little-endian machines with
 // 8-byte pointers is understood; the rest is refused by name.
@@ -113,8 +114,8 @@ func ParseFormat(id ID, rep []byte) (*Format, error) {
 	if rep[2] != 0 {
 		return nil, fmt.Errorf("%w: big-endian", ErrUnsupported)
 	}
-	if rep[3] != 2 {
-		return nil, fmt.Errorf("%w: description version %d, as ADIOS 2.8 and older write; want 2", ErrUnsupported, rep[3])
+	if rep[3] != repVersion {
+		return nil, fmt.Errorf("%w: description version %d, as ADIOS 2.8 and older write; want %d", ErrUnsupported, rep[3], repVersion)
 	}
 	n := 1 + int(rep[4])
 	all := make([]*Format, 0, min(n, len(rep)/structHeader+1))

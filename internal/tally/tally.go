@@ -57,6 +57,7 @@ const (
 	RecordDeferred
 	StreamFull
 	RecordTooLarge
+	StepsMissed
 
 	// NumKinds is how many counts there are.
 	NumKinds
@@ -100,6 +101,7 @@ var table = [NumKinds]entry{
 	RecordDeferred:       {"record-deferred", Info, "records that found no room in the outbox of their analyser while the run went on, and were sent with the review: the services were away or slow (see --outbox)"},
 	StreamFull:           {"stream-full", Info, "messages with records that waited in their analyser because the stream was full: the store is slow or was away (see --stream-size)"},
 	RecordTooLarge:       {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko serve a larger --stream-size"},
+	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because nobody took them in time (QueueFullPolicy=Discard)"},
 }
 
 // Name returns the name for programs, stable over versions.

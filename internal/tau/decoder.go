@@ -258,7 +258,8 @@ func (d *Decoder) readBlock(s *bp.Step, v *bp.Variable, b *bp.Block, t *table, l
 	first := uint32(0)
 	for off := int64(0); off < b.Size(); {
 		chunk := d.chunk[:min(b.Size()-off, int64(chunkSize/t.rowSize()*t.rowSize()))]
-		if err := s.ReadAt(v, b, chunk, off); err != nil {
+		chunk, err := s.Bytes(v, b, chunk, off)
+		if err != nil {
 			return err
 		}
 		if off == 0 {

@@ -55,6 +55,14 @@ func ADIOS2(tb testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(tb.Context(), Python(tb, "adios2", "numpy"), append([]string{script}, args...)...)
 }
 
+// Stream returns the command that runs stream.py, with which ADIOS2 itself writes
+// and reads SST streams; see internal/sst/testdata/interop. It ends with the test.
+func Stream(tb testing.TB, args ...string) *exec.Cmd {
+	tb.Helper()
+	script := Root("internal", "sst", "testdata", "interop", "stream.py")
+	return exec.CommandContext(tb.Context(), Python(tb, "adios2", "numpy"), append([]string{script}, args...)...)
+}
+
 // WriteADIOS2 has ADIOS2 write a scenario and returns the paths of the dataset
 // and of the truth about it. A combination that cannot be written skips the
 // test.

@@ -49,6 +49,26 @@ func Large(tb testing.TB, run string) []string {
 	return datasets(tb, Unpack(tb, Shared(tb, "traces", run+".tar.zst"), run))
 }
 
+// Capture returns a packet capture of a stream in testdata/sst.
+func Capture(tb testing.TB, name string) []byte {
+	tb.Helper()
+	f, err := os.Open(Root("testdata", "sst", name+".pcap.zst"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read from: nothing can be lost
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer z.Close()
+	b, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
 func datasets(tb testing.TB, dir string) []string {
 	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
