@@ -208,3 +208,21 @@ func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
 		dump.succeed()
 	})
 }
+
+func TestRunAnalysesLiveStreamsWithoutAnyFiles(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	tracetest.Python(t, "adios2", "numpy")
+	s := newScene(t)
+	script := `test "$TAU_ADIOS2_ENGINE" = SST || exit 9; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; `
+	for _, trace := range r.traces {
+		script += strings.Join(tracetest.Stream(t, "relay", trace, filepath.Base(trace)).Args, " ") + " >&2 & "
+	}
+	p := s.runs(script+"wait", "--engine", "sst", "--keep-traces")
+	p.succeed()
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+	if files, err := filepath.Glob(filepath.Join(s.run, "tau-traces", "*.bp")); err != nil || len(files) > 0 {
+		t.Errorf("there are files of traces: %v, %v", files, err)
+	}
+}
