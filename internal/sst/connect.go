@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -57,7 +58,7 @@ func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, err
 		if _, silent := errors.AsType[*silentError](err); silent && ctx.Err() == nil {
 			return nil, contact{}, r.explain(err, at) // asking again will not help
 		}
-		if waiting.Err() == nil || why == nil {
+		if why == nil || waiting.Err() == nil && !isTimeout(err) { // the last attempt may only tell that time is up
 			why = err
 		}
 		pause := lookEvery
@@ -75,6 +76,11 @@ func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, err
 		case <-timer.C:
 		}
 	}
+}
+
+func isTimeout(err error) bool {
+	timed, ok := errors.AsType[net.Error](err)
+	return ok && timed.Timeout()
 }
 
 // errNoContact marks a file that is no contact file.

@@ -204,6 +204,9 @@ func (p *pending) take(d stepData, b []byte) bool {
 // arrive takes data of a step.
 func (r *Reader) arrive(d stepData, b []byte) error {
 	r.bytes += int64(len(d.data))
+	unasked := func() error {
+		return protocolError("%d bytes of data of writer %d for step %d, which nobody asked for", len(d.data), d.writer, d.step)
+	}
 	at, found := slices.BinarySearchFunc(r.queue, d.step, func(p *pending, step uint64) int { return cmp.Compare(uint64(p.step), step) })
 	if found {
 		p := r.queue[at]
@@ -211,7 +214,7 @@ func (r *Reader) arrive(d stepData, b []byte) error {
 			r.asked--
 		}
 		if !p.take(d, b) {
-			return protocolError("%d bytes of data of writer %d for step %d, which nobody asked for", len(d.data), d.writer, d.step)
+			return unasked()
 		}
 		r.held += int64(len(b))
 		if p.missing == 0 {
@@ -220,7 +223,7 @@ func (r *Reader) arrive(d stepData, b []byte) error {
 		return nil
 	}
 	if d.step > math.MaxInt32 || int64(d.step) <= r.newest() {
-		return protocolError("data of step %d after that step", d.step)
+		return unasked()
 	}
 	r.early, r.bufs = append(r.early, d), append(r.bufs, b)
 	r.held += int64(len(b))

@@ -444,7 +444,7 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 		w.say(timestep, step(t, ffs.Values{"timestep": uint64(4)}))
 		w.say(timestep, step(t, nil))
 	})
-	f("data that nobody asked for", "data of step 1", func(t *testing.T, w *standIn) {
+	f("data that nobody asked for", "for step 1, which nobody asked for", func(t *testing.T, w *standIn) {
 		t.Helper()
 		w.say(timestep, step(t, ffs.Values{"timestep": uint64(1)}))
 		w.expect("EvpathReadRequest")
@@ -515,9 +515,13 @@ func TestTheQueueIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := s.Variable("numbers")
-		got, err := s.Bytes(v, &v.Blocks[0], make([]byte, 8*n), 0)
+		place := make([]byte, 8*n)
+		got, err := s.Bytes(v, &v.Blocks[0], place, 0)
 		if err != nil || !slices.Equal(got, numbers(n, i)) || s.Index != int(i) {
 			t.Errorf("step %d has other numbers, or the error %v", i, err)
+		}
+		if &got[0] == &place[0] {
+			t.Errorf("step %d was copied", i)
 		}
 		if i < 8 {
 			serve()
