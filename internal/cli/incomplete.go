@@ -90,26 +90,30 @@ func (s *serveRun) listen() {
 // salvageAtOnce is how many records of lost analysers are sent in a message.
 const salvageAtOnce = 100
 
-// salvage reviews what analysers that are lost had flagged: it is in the store.
+// salvage reviews what nobody did: what analysers that are lost had flagged, and what
+// others had before they were started again and could not read once more, as of live
+// streams. It is in the store.
 func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
 	names, ranks, totals := s.state.Lost()
-	if len(ranks) == 0 {
-		return nil
-	}
 	var numbers []trace.Rank
 	lost := make(map[string]bool)
 	for _, r := range ranks {
 		numbers = append(numbers, r.Rank)
 		lost[fmt.Sprint(r.Program, " ", r.Rank)] = true
 	}
-	s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
-		"the analysers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
-	outcome.Totals.Merge(totals)
+	if len(ranks) > 0 {
+		s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
+			"the analysers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
+		outcome.Totals.Merge(totals)
+	}
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
 		return err
 	}
 	a, err := question.New(ctx, s.Reader(), s.run)
 	if err != nil {
+		return err
+	}
+	if left, err := a.Provisional(ctx); err != nil || left == 0 && len(ranks) == 0 {
 		return err
 	}
 	review := models.Salvage(s.judging().Inclusive)
@@ -132,7 +136,7 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 		if err := json.Unmarshal(doc, r); err != nil {
 			return fmt.Errorf("a record in the store: %w", err)
 		}
-		if !lost[fmt.Sprint(r.PID, " ", r.RID)] {
+		if !lost[fmt.Sprint(r.PID, " ", r.RID)] && r.Status != provenance.Provisional {
 			continue
 		}
 		review.Add(r)

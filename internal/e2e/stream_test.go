@@ -179,6 +179,7 @@ func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
 		program.step(5)
 		s.steps(3)
 		must(t, "stop", s.run)
+		ad.says("all traces have ended") // as it was told to take them
 		program.finish()
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyser whose trace did not end has exit code %d", code)

@@ -45,6 +45,12 @@ type Placed struct {
 	Host string // empty where it is not known
 }
 
+// Provisional is how many anomalies have not been reviewed.
+func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
+	err = a.each(ctx, `SELECT count(*) FROM executions WHERE run = $1 AND status = 'provisional'`, func(row []any) { n, _ = row[0].(int64) }, int64(a.Run.ID))
+	return n, err
+}
+
 // Ranks returns the ranks that the store knows of, in order, but no more than limit.
 func (a *Asker) Ranks(ctx context.Context, limit int) ([]Placed, error) {
 	rows, err := a.collect(ctx, text("ranks"), int32(a.Run.ID), int64(limit))

@@ -213,7 +213,9 @@ func (o *Outcome) Add(r *RankOutcome) {
 		}
 		res.Metrics.Merge(&f.Metrics)
 		res.LostTime += f.LostTime
-		res.Ranks = append(res.Ranks, r.Rank)
+		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // they mostly come in order
+			res.Ranks = append(res.Ranks, r.Rank)
+		}
 		if !slices.Contains(res.Hosts, r.Host) {
 			res.Hosts = append(res.Hosts, r.Host)
 		}
