@@ -22,6 +22,8 @@ const (
 	Numbers
 	// Amounts are measured: bytes, memory. All up to one, or all from one on.
 	Amounts
+	// Spans are numbers of which only a range makes sense: times.
+	Spans
 )
 
 // Role is what a field can be for a selection.
@@ -64,6 +66,9 @@ type Column struct {
 	// Baseline is a sample of the rest. Shares is used instead where they are known.
 	Baseline []Cell
 	Shares   []Share
+	// Stale says that values are read now and then, so that those of some executions are
+	// of before: the measure is a little low then.
+	Stale bool
 	// Moments bounds, for Amounts, how many of all can be as far out as the selection.
 	Moments *Moments
 }
@@ -95,8 +100,13 @@ type Finding struct {
 	// Chance is how likely it is to find such a difference in one of all fields if
 	// there is none; at most 1.
 	Chance float64
+	// Own is the same for this field alone.
+	Own float64
 	// Notable says that the difference is neither small nor likely to be chance.
 	Notable bool
+
+	rest  float64 // share of the rest as it is measured
+	order float64 // bits by which it is ordered
 }
 
 // Config are the rules. The zero value is not useful: see Default.
@@ -106,9 +116,15 @@ type Config struct {
 	Measure func(selection, rest float64) float64
 	// A field is notable with so many bits, and a chance of at most MaxChance.
 	LeastBits, MaxChance float64
-	// Tie is how many bits two fields may differ by and still be told as equal: then
-	// fewer values come first, and then the field that the caller named first.
-	Tie float64
+	// MaxOwn is the chance by itself up to which a cause with as many bits comes before
+	// a notable time, though it is not notable.
+	MaxOwn float64
+	// Tie is how many bits two fields may differ by and still be told as equal, if the
+	// rest has no more than TieShare times as much of one as of the other: then fewer
+	// values come first, and then the field that the caller named first.
+	Tie, TieShare float64
+	// Stale is how many bits more a stale field is taken to have in the order.
+	Stale float64
 	// Step is what one more value must add, MaxValues how many there are at most.
 	Step      float64
 	MaxValues int
@@ -116,7 +132,7 @@ type Config struct {
 
 // Default are the rules that are used everywhere; docs/adr/0022-explain.md says why.
 func Default() Config {
-	return Config{Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, Tie: 0.03, Step: 0.02, MaxValues: 4}
+	return Config{Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, MaxOwn: 0.05, Tie: 0.03, TieShare: 1.5, Stale: 0.03, Step: 0.02, MaxValues: 4}
 }
 
 // Gain is the information in bits that one look at an execution gives about whether it
@@ -135,13 +151,17 @@ func entropy(p float64) float64 {
 }
 
 // Compare returns a finding for each column in which the selection can differ, the
-// fields that explain most first: notable causes, then notable times, then all else,
-// and what it was chosen by last. Of two that explain as much the simpler comes first.
+// fields that explain most first: causes, then times, then all that is small or may be
+// chance, and what it was chosen by last. Of two that explain as much the simpler comes
+// first.
 func (cfg Config) Compare(columns []Column) []Finding {
 	var found []Finding
 	for i := range columns {
 		if f, ok := cfg.field(&columns[i]); ok {
-			f.Column, f.Name, f.Role = i, columns[i].Name, columns[i].Role
+			f.Column, f.Name, f.Role, f.order = i, columns[i].Name, columns[i].Role, f.Bits
+			if columns[i].Stale && f.Bits > 0 {
+				f.order += cfg.Stale
+			}
 			found = append(found, f)
 		}
 	}
@@ -153,7 +173,7 @@ func (cfg Config) Compare(columns []Column) []Finding {
 	}
 	for i := range found {
 		f := &found[i]
-		f.Chance = min(1, f.Chance*float64(max(1, looked)))
+		f.Chance = min(1, f.Own*float64(max(1, looked)))
 		f.Notable = f.Role != Chosen && f.Bits >= cfg.LeastBits && f.Chance <= cfg.MaxChance
 	}
 	return cfg.order(found)
@@ -162,23 +182,24 @@ func (cfg Config) Compare(columns []Column) []Finding {
 // order sorts findings.
 func (cfg Config) order(found []Finding) []Finding {
 	group := func(f *Finding) int {
-		if f.Role == Chosen {
-			return 4
+		switch {
+		case f.Role == Chosen:
+			return 5
+		case f.Notable:
+			return 2 * int(f.Role)
+		case f.Role == Cause && f.Bits >= cfg.LeastBits && f.Own <= cfg.MaxOwn:
+			return 1
 		}
-		rank := int(f.Role)
-		if !f.Notable {
-			rank += 2
-		}
-		return rank
+		return 3 + int(f.Role)
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(group(&a), group(&b)), cmp.Compare(b.Bits, a.Bits), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(group(&a), group(&b)), cmp.Compare(b.order, a.order), cmp.Compare(a.Column, b.Column))
 	})
 	// What is as good as the best of those that are left comes before it if it is simpler.
 	for first := range found {
-		best := first
-		for i := first + 1; i < len(found) && group(&found[i]) == group(&found[first]) && found[i].Bits >= found[first].Bits-cfg.Tie; i++ {
-			if cmp.Or(cmp.Compare(found[i].values(), found[best].values()), cmp.Compare(found[i].Column, found[best].Column)) < 0 {
+		best, top := first, &found[first]
+		for i := first + 1; i < len(found) && group(&found[i]) == group(top) && found[i].order >= top.order-cfg.Tie-1e-9; i++ {
+			if found[i].rest <= cfg.TieShare*top.rest && cmp.Or(cmp.Compare(found[i].values(), found[best].values()), cmp.Compare(found[i].Column, found[best].Column)) < 0 {
 				best = i
 			}
 		}

@@ -42,6 +42,8 @@ func (cfg Config) field(c *Column) (f Finding, ok bool) {
 		}
 	case Amounts:
 		f = cfg.cut(s)
+	case Spans:
+		f = cfg.span(s)
 	}
 	return f, true
 }
@@ -125,6 +127,7 @@ func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 			there, f.BaselineShare, f.Bounded = *bound, *bound, true
 		}
 	}
+	f.rest = there
 	if here := smooth(f.Share, s.units); here > there {
 		f.Bits = cfg.Measure(here, there)
 	}
@@ -136,11 +139,11 @@ func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
 func (s *sides) judge(f *Finding, looks float64) {
 	k := int(math.Round(f.Share * float64(s.units)))
 	if s.known || f.Bounded {
-		f.Chance = binomialTail(k, s.units, f.BaselineShare)
+		f.Own = binomialTail(k, s.units, f.BaselineShare)
 	} else {
-		f.Chance = fisherTail(k, s.units, int(math.Round(f.BaselineShare*float64(s.restUnits))), s.restUnits)
+		f.Own = fisherTail(k, s.units, int(math.Round(f.BaselineShare*float64(s.restUnits))), s.restUnits)
 	}
-	f.Chance = min(1, f.Chance*max(1, looks))
+	f.Own = min(1, f.Own*max(1, looks))
 }
 
 // smooth draws a share of few observations to the middle, as if half an observation more

@@ -55,7 +55,8 @@ type Count struct {
 	Executions int
 }
 
-// Contrast is how the selection differs in a field.
+// Contrast is how the selection differs in a field. From and To of a time are seconds
+// since the begin of the run.
 type Contrast struct {
 	contrast.Finding
 	Kind   FieldKind
@@ -123,6 +124,7 @@ type message struct {
 // sampling is all that is looked at.
 type sampling struct {
 	q                         *Selection
+	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
 	total                     int64
@@ -137,7 +139,8 @@ type sampling struct {
 	units     map[unit]uint64
 }
 
-// unit is a rank at a time, which is what counts for chance.
+// unit is a rank at a time: what happens on a rank in a two-hundredth of the run has
+// mostly one reason, and counts once for chance.
 type unit struct {
 	program trace.Program
 	rank    trace.Rank
@@ -170,7 +173,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	if q.Issue != nil && q.Issue.IsChange() {
 		return a.explainChange(&q), nil
 	}
-	s := &sampling{q: &q}
+	s := &sampling{q: &q, begin: a.Begin}
 	if err := a.sample(ctx, s); err != nil {
 		return nil, err
 	}
@@ -182,7 +185,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	if err := a.known(ctx, s); err != nil {
 		return nil, err
 	}
-	fields := s.fields(a.Begin)
+	fields := s.fields()
 	columns := make([]contrast.Column, len(fields))
 	for i := range fields {
 		columns[i] = fields[i].Column
@@ -247,10 +250,14 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 	if err != nil {
 		return err
 	}
-	s.selected, s.total, err = a.executions(ctx, c.sql.String(), c.args, &s.lost)
+	if s.selected, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+		return err
+	}
+	rows, err := a.collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", c.sql.String()), c.args...)
 	if err != nil {
 		return err
 	}
+	s.total, s.lost = whole[int64](rows[0][0]), whole[trace.Micros](rows[0][1])
 	rest := "(TRUE" + c.sql.String() + ") IS NOT TRUE"
 	if s.q.Member != nil {
 		s.keepMembers()
@@ -262,7 +269,7 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 	functions, marks := s.functionKeys(), len(c.args)+1
 	same := fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", marks)
 	c.args[2] = int64(maxOthers)
-	if s.others, _, err = a.executions(ctx, " AND "+rest+same, append(c.args, functions), nil); err != nil {
+	if s.others, err = a.executions(ctx, " AND "+rest+same, append(c.args, functions)); err != nil {
 		return err
 	}
 	if s.q.Member != nil {
@@ -270,7 +277,7 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 	}
 	run := int32(a.Run.ID)
 	same = strings.ReplaceAll(same, fmt.Sprintf("$%d", marks), "$4")
-	s.typical, _, err = a.executions(ctx, same, []any{run, false, int64(maxTypical), functions}, nil)
+	s.typical, err = a.executions(ctx, same, []any{run, false, int64(maxTypical), functions})
 	return err
 }
 
@@ -301,24 +308,21 @@ func (s *sampling) functionKeys() string {
 	return strings.Join(keys, ",")
 }
 
-func (a *Asker) executions(ctx context.Context, where string, args []any, lost *trace.Micros) (list []*sampled, total int64, err error) {
+// executions reads some of those that conditions choose.
+func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {
 	rows, err := a.Query(ctx, strings.ReplaceAll(text("explain_executions"), " /*where*/", where), args...)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for row, err := range rows.All {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		x := &sampled{
+		list = append(list, &sampled{
 			program: whole[trace.Program](row[0]), rank: whole[trace.Rank](row[1]), thread: whole[int64](row[2]), event: word[string](row[3]),
 			fn: whole[int64](row[4]), path: whole[int64](row[5]), host: word[string](row[6]), entry: whole[trace.Micros](row[7]), exit: whole[trace.Micros](row[8]),
 			step: whole[int64](row[9]), onGPU: row[10] == true, function: word[string](row[11]), anomalous: row[12] == true,
-		}
-		if total = whole[int64](row[14]); lost != nil {
-			*lost = whole[trace.Micros](row[15])
-		}
-		list = append(list, x)
+		})
 	}
-	return list, total, nil
+	return list, nil
 }

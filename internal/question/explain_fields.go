@@ -22,12 +22,12 @@ const monitoring = "monitoring: "
 
 // fields makes columns of all that is known. Where several tell the same, the first is
 // the simplest: a host before its ranks, a rank before who it talks to.
-func (s *sampling) fields(begin trace.Micros) []field {
+func (s *sampling) fields() []field {
 	list := append(s.places(), s.partners()...)
 	list = append(list, s.paths(), s.bytes())
 	list = append(list, s.amounts(FieldState)...)
 	list = append(list, s.amounts(FieldCounter)...)
-	list = append(list, s.times(begin)...)
+	list = append(list, s.times()...)
 	f := &s.q.Filter
 	for i := range list {
 		switch k := list[i].kind; {
@@ -50,7 +50,7 @@ func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, sha
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
 			if c, ok := value(x); ok {
-				c.Unit = s.unit(x, x.step)
+				c.Unit = s.unit(x, (x.entry-s.begin)/s.binWidth())
 				cells = append(cells, c)
 			}
 		}
@@ -191,7 +191,7 @@ func (s *sampling) amounts(kind FieldKind) []field {
 		})
 		if kind == FieldState {
 			f.Selection, f.Baseline = s.stateCells(name)
-			f.rest = "other states"
+			f.rest, f.Stale = "other states", true
 			if m, ok := s.readings[monitoring+name]; ok {
 				f.Moments = &m
 			}
@@ -222,7 +222,7 @@ func (s *sampling) stateCells(name string) (selection, rest []contrast.Cell) {
 }
 
 // times are the time since the begin of the run, in parts of it, and the step.
-func (s *sampling) times(begin trace.Micros) []field {
+func (s *sampling) times() []field {
 	width := s.binWidth()
 	last := float64(max(0, (s.q.Extent-1)/width))
 	var times, steps []contrast.Share
@@ -233,10 +233,10 @@ func (s *sampling) times(begin trace.Micros) []field {
 		steps = append(steps, contrast.Share{Number: float64(i), Weight: 1})
 	}
 	return []field{
-		s.column(FieldTime, "time", contrast.Numbers, times, "of the run", func(x *sampled) (contrast.Cell, bool) {
-			return contrast.Cell{Number: min(last, float64(max(0, x.entry-begin)/width))}, true
+		s.column(FieldTime, "time", contrast.Spans, times, "of the run", func(x *sampled) (contrast.Cell, bool) {
+			return contrast.Cell{Number: min(last, float64(max(0, x.entry-s.begin)/width))}, true
 		}),
-		s.column(FieldStep, "step", contrast.Numbers, steps, "steps", func(x *sampled) (contrast.Cell, bool) {
+		s.column(FieldStep, "step", contrast.Spans, steps, "steps", func(x *sampled) (contrast.Cell, bool) {
 			return contrast.Cell{Number: float64(x.step)}, true
 		}),
 	}

@@ -1,7 +1,6 @@
 package question
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +18,19 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 			return err
 		}
 	}
-	rows, err := a.collect(ctx, text("explain_extent"), int32(a.Run.ID))
+	if s.q.Extent <= 0 {
+		kept, err := a.Kept(ctx, 0)
+		if err != nil {
+			return err
+		}
+		s.q.Extent = max(1, trace.Micros(kept.Longest), kept.End-a.Begin)
+	}
+	rows, err := a.collect(ctx, text("explain_last_step"), int32(a.Run.ID))
 	if err != nil {
 		return err
 	}
 	if len(rows) == 1 {
 		s.lastStep = whole[int64](rows[0][0])
-		s.q.Extent = cmp.Or(s.q.Extent, max(1, whole[trace.Micros](rows[0][1])-a.Begin))
 	}
 	byKey := make(map[string]*sampled)
 	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
@@ -122,7 +127,7 @@ func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sam
 		return err
 	}
 	var err error
-	if s.anywhere, _, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}, nil); err != nil {
+	if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
 		return err
 	}
 	others := make(map[string]*sampled)

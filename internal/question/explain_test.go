@@ -106,6 +106,9 @@ func (c *plantedCause) right(e *question.Explanation) bool {
 		return false
 	}
 	first := &e.Fields[0]
+	if c.field == "time" && first.Kind == question.FieldStep {
+		return true // it is a time, too
+	}
 	return (string(first.Kind) == c.field || first.Name == c.field) && strings.HasPrefix(first.Values, c.value)
 }
 

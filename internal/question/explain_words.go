@@ -74,6 +74,9 @@ func (s *sampling) difference(f *field, found contrast.Finding) Contrast {
 	c.Clause = f.clause(c.Values, found)
 	c.Rest = f.restText(found)
 	c.Bars = f.bars(s, found)
+	if f.kind == FieldTime { // seconds, not parts of the run
+		c.From, c.To = found.From*float64(s.binWidth())/1e6, (found.To+1)*float64(s.binWidth())/1e6
+	}
 	return c
 }
 
@@ -149,7 +152,10 @@ func chanceText(p float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64)
 }
 
-// Support tells how far a difference goes and on how much it rests.
+// ChanceText is the chance in words.
+func (c *Contrast) ChanceText() string { return chanceText(c.Chance) }
+
+// Support tells, in words, how far a difference goes and on how much it rests.
 func (c *Contrast) Support() string {
 	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)), provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
 }
@@ -174,27 +180,30 @@ func (s *sampling) sentence(e *Explanation) string {
 			count = "The only execution"
 		}
 	}
-	if first.Notable {
-		text := fmt.Sprintf("%s %s, as %s %s (%.2f bits of 1, chance %s)", count, first.Clause, first.Rest, restVerb(first), first.Bits, chanceText(first.Chance))
+	told := fmt.Sprintf("%s %s%s (%.2f bits of 1, chance %s)", count, first.Clause, first.beside(), first.Bits, chanceText(first.Chance))
+	switch {
+	case first.Notable:
 		if first.Role == contrast.Cause {
-			text += s.alsoWhen(e)
+			told += s.alsoWhen(e)
 		}
-		return text
-	}
-	if first.Units < fewUnits && first.Bits > 0 && first.Role != contrast.Chosen {
-		return fmt.Sprintf("%s %s, as %s %s; too few to tell from chance", count, first.Clause, first.Rest, restVerb(first))
+		return told
+	case first.Role != contrast.Chosen && first.Bits >= contrast.Default().LeastBits && first.Share >= 0.5:
+		return told + "; that may be chance, as they are few"
 	}
 	return "Nothing that is known sets " + what + " apart: they are spread as chance would have it"
 }
 
-// fewUnits is how many observations are too few to find anything.
-const fewUnits = 4
-
-func restVerb(c *Contrast) string {
-	if c.Kind == FieldTime || c.Kind == FieldHost || c.Kind == FieldRank || c.Kind == FieldThread || c.Kind == FieldStep || c.Kind == FieldStream || c.Kind == FieldDevice {
-		return "are"
+// beside tells, in a sentence, how much of the rest has the values.
+func (c *Contrast) beside() string {
+	switch c.Kind {
+	case FieldHost:
+		return ", which has " + c.Rest
+	case FieldRank, FieldThread, FieldDevice, FieldStream, FieldTime, FieldStep:
+		return ", " + c.Rest
+	case FieldState:
+		return ", as in " + c.Rest
 	}
-	return "do"
+	return ", as did " + c.Rest
 }
 
 // alsoWhen tells the time where that is short.
@@ -209,7 +218,7 @@ func (s *sampling) alsoWhen(e *Explanation) string {
 
 // bars are shares of both sides, for a picture.
 func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
-	if f.Shape == contrast.Amounts || f.kind == FieldTime || f.kind == FieldStep {
+	if f.Shape == contrast.Amounts || f.Shape == contrast.Spans {
 		return f.parts(s, found)
 	}
 	type pair struct {
@@ -275,7 +284,7 @@ func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
 	}
 	const n = 12
 	width := (high - low) / n
-	if f.Shape == contrast.Numbers {
+	if f.Shape == contrast.Spans {
 		width = max(1, math.Ceil((high-low+1)/n))
 	}
 	bars := make([]Bar, 0, n)
