@@ -87,8 +87,8 @@ var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.Wh
 // maxExplainFunctions is how many functions of a selection are named.
 const maxExplainFunctions = 10
 
-func pageExplanation(e *question.Explanation) *Explanation {
-	p := &Explanation{
+func pageExplanation(e *question.Explanation) *Explained {
+	p := &Explained{
 		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Looked: e.Looked, Typical: e.Typical, Others: e.Others,
 		Functions: []ExplainFunction{}, Fields: []ExplainField{},
 	}

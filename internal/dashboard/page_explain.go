@@ -1,7 +1,7 @@
 package dashboard
 
-// Explanation is what is different about some anomalies.
-type Explanation struct {
+// Explained is what is different about some anomalies.
+type Explained struct {
 	Sentence string `json:"sentence"`
 	Selected int64  `json:"selected"` // anomalies
 	Lost     int64  `json:"lost_us"`
