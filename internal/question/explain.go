@@ -258,27 +258,29 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 		return err
 	}
 	s.total, s.lost = whole[int64](rows[0][0]), whole[trace.Micros](rows[0][1])
-	rest := "(TRUE" + c.sql.String() + ") IS NOT TRUE"
+	rest := " AND (TRUE" + c.sql.String() + ") IS NOT TRUE"
 	if s.q.Member != nil {
 		s.keepMembers()
-		rest = "TRUE"
+		rest, c = "", &conditions{args: c.args[:3]}
 	}
 	if len(s.selected) == 0 {
 		return nil
 	}
-	functions, marks := s.functionKeys(), len(c.args)+1
-	same := fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", marks)
+	functions := s.functionKeys()
 	c.args[2] = int64(maxOthers)
-	if s.others, err = a.executions(ctx, " AND "+rest+same, append(c.args, functions)); err != nil {
+	if s.others, err = a.executions(ctx, rest+sameFunctions(len(c.args)+1), append(c.args, functions)); err != nil {
 		return err
 	}
 	if s.q.Member != nil {
 		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
 	}
-	run := int32(a.Run.ID)
-	same = strings.ReplaceAll(same, fmt.Sprintf("$%d", marks), "$4")
-	s.typical, err = a.executions(ctx, same, []any{run, false, int64(maxTypical), functions})
+	s.typical, err = a.executions(ctx, sameFunctions(4), []any{int32(a.Run.ID), false, int64(maxTypical), functions})
 	return err
+}
+
+// sameFunctions chooses the functions that a parameter names.
+func sameFunctions(n int) string {
+	return fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", n)
 }
 
 // keepMembers leaves those that are of the issue.

@@ -66,7 +66,7 @@ func rowKey(row []any) string {
 
 // messagesOf finds the message that tells most of each execution.
 func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error {
-	rank := make(map[string][3]int64) // how good the message is: own, received, and its time or nearness
+	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
 	return a.each(ctx, text("explain_messages"), func(row []any) {
 		key := rowKey(row)
 		x := byKey[key]
@@ -76,14 +76,15 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error
 		sent, at, own := row[2] == true, whole[trace.Micros](row[6]), row[7] == true
 		m := &message{own: own, partner: whole[int64](row[3])}
 		m.bytes, _ = row[5].(float64)
-		good := [3]int64{0, 0, -int64(max(x.entry-at, at-x.exit, 0))}
+		good := [4]int64{0, 0, -int64(max(x.entry-at, at-x.exit, 0))}
 		if own {
-			good = [3]int64{1, 1, int64(at)}
+			good = [4]int64{1, 1, int64(at)}
 		}
 		if sent {
 			m.partner = whole[int64](row[4])
 			good[1] = 0
 		}
+		good[3] = m.partner
 		old, ok := rank[key]
 		if !ok || slices.Compare(good[:], old[:]) > 0 {
 			rank[key] = good
