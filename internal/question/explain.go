@@ -31,7 +31,8 @@ const (
 	maxSelected = 2000
 	maxTypical  = 1000
 	maxOthers   = 1000
-	maxStates   = 1000 // executions of any function whose nodes' states are looked at
+	maxStates   = 300 // executions of any function whose nodes' states are looked at
+	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
 	maxBars     = 8
 	timeBins    = 200
 )
@@ -110,6 +111,9 @@ type sampled struct {
 	states           map[string]float64
 	stateUnit        uint64
 }
+
+// closely are those of which messages, counters and states are looked at.
+func closely(list []*sampled) []*sampled { return list[:min(len(list), maxClosely)] }
 
 func (s *sampled) key() string { return fmt.Sprintf("%d/%s", s.program, s.event) }
 

@@ -46,7 +46,11 @@ func (s *sampling) fields() []field {
 // column makes a field of values of the executions; without a share of what is known of
 // all calls they are held against the others that are kept.
 func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, shares []contrast.Share, rest string, value func(x *sampled) (contrast.Cell, bool)) field {
-	f := field{kind: kind, rest: rest, Column: contrast.Column{Name: name, Shape: shape, Shares: shares, Of: len(s.selected)}}
+	selected, typical, others := s.selected, s.typical, s.others
+	if kind == FieldLink || kind == FieldPartner || kind == FieldBytes || kind == FieldCounter || kind == FieldState {
+		selected, typical, others = closely(selected), closely(typical), closely(others)
+	}
+	f := field{kind: kind, rest: rest, Column: contrast.Column{Name: name, Shape: shape, Shares: shares, Of: len(selected)}}
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
 			if c, ok := value(x); ok {
@@ -56,9 +60,9 @@ func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, sha
 		}
 		return cells
 	}
-	f.Selection = cells(s.selected)
+	f.Selection = cells(selected)
 	if len(shares) == 0 {
-		f.Baseline = append(cells(s.typical), cells(s.others)...)
+		f.Baseline = append(cells(typical), cells(others)...)
 		f.rest = "others"
 	}
 	return f

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 	}
 	byKey := make(map[string]*sampled)
 	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
-		for _, x := range list {
+		for _, x := range closely(list) {
 			byKey[x.key()] = x
 		}
 	}
@@ -44,20 +45,26 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 // maxRanks bounds the ranks that are asked for.
 const maxRanks = 1_000_000
 
-// keyList names executions for a parameter. Those whose ids are of another form are left
-// out: of them nothing more is known.
-func keyList(byKey map[string]*sampled) string {
-	var b strings.Builder
-	for key, x := range byKey {
-		if _, ok := eventNumbers(x.event); !ok {
-			continue
+// eachOf calls f for each row of a statement about executions. They are named one by one:
+// a database looks into no other then. Those whose ids are of another form are left out:
+// of them nothing more is known.
+func (a *Asker) eachOf(ctx context.Context, name string, byKey map[string]*sampled, f func(row []any)) error {
+	ids := make(map[string]bool)
+	for _, x := range byKey {
+		if _, ok := eventNumbers(x.event); ok {
+			ids[x.event] = true
 		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(key)
 	}
-	return b.String()
+	if len(ids) == 0 {
+		return nil
+	}
+	var marks []string
+	var args []any
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		args = append(args, id)
+		marks = append(marks, fmt.Sprintf("$%d", len(args)+1))
+	}
+	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", strings.Join(marks, ", ")), f, args...)
 }
 
 func rowKey(row []any) string {
@@ -67,7 +74,7 @@ func rowKey(row []any) string {
 // messagesOf finds the message that tells most of each execution.
 func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error {
 	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
-	return a.each(ctx, text("explain_messages"), func(row []any) {
+	return a.eachOf(ctx, "explain_messages", byKey, func(row []any) {
 		key := rowKey(row)
 		x := byKey[key]
 		if x == nil {
@@ -90,11 +97,11 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error
 			rank[key] = good
 			x.message = m
 		}
-	}, keyList(byKey))
+	})
 }
 
 func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error {
-	return a.each(ctx, text("explain_counters"), func(row []any) {
+	return a.eachOf(ctx, "explain_counters", byKey, func(row []any) {
 		x := byKey[rowKey(row)]
 		if x == nil {
 			return
@@ -103,14 +110,14 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error
 			x.counters = make(map[string]float64)
 		}
 		x.counters[word[string](row[2])], _ = row[3].(float64)
-	}, keyList(byKey))
+	})
 }
 
 // statesOf reads the states of nodes; if there are any, also those of executions of
 // other functions, as a node has its state whatever runs.
 func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sampled) error {
 	read := func(byKey map[string]*sampled) (n int, err error) {
-		err = a.each(ctx, text("explain_states"), func(row []any) {
+		err = a.eachOf(ctx, "explain_states", byKey, func(row []any) {
 			x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
 			if x == nil {
 				return
@@ -121,7 +128,7 @@ func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sam
 			n++
 			x.stateUnit = s.unit(x, row[3])
 			x.states[word[string](row[4])], _ = row[5].(float64)
-		}, keyList(byKey))
+		})
 		return n, err
 	}
 	if n, err := read(byKey); err != nil || n == 0 {

@@ -2,6 +2,7 @@ package question_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,11 +113,13 @@ func (c *plantedCause) right(e *question.Explanation) bool {
 	return (string(first.Kind) == c.field || first.Name == c.field) && strings.HasPrefix(first.Values, c.value)
 }
 
+// explainSeeds is with how many seeds each scenario runs.
+var explainSeeds = flag.Int("explain-seeds", 1, "seeds of each scenario that is explained")
+
+// TestExplainNamesWhatWasPlanted prints the table of docs/adr/0022-explain.md:
+// go test -v -run Planted ./internal/question -explain-seeds 5.
 func TestExplainNamesWhatWasPlanted(t *testing.T) {
-	seeds := 1
-	if os.Getenv("EXPLAIN_SEEDS") != "" {
-		_, _ = fmt.Sscan(os.Getenv("EXPLAIN_SEEDS"), &seeds)
-	}
+	seeds := *explainSeeds
 	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +131,8 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	})
 	type outcome struct {
 		right int
-		text  string
+		first string
+		wrong []string
 	}
 	outcomes := make([]outcome, len(plantedCauses))
 	byRun := make(map[string][]int)
@@ -154,13 +158,11 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 				if plantedCauses[i].right(e) {
 					outcomes[i].right++
 				}
-				if e != nil {
-					text := fmt.Sprintf("\n      %s", e.Sentence)
-					for j := range min(4, len(e.Fields)) {
-						f := &e.Fields[j]
-						text += fmt.Sprintf("\n        %s %s: %s %v", f.Name, f.Values, f.Support(), f.Notable)
-					}
-					outcomes[i].text += text
+				if e != nil && seed == 0 {
+					outcomes[i].first = e.Sentence
+				}
+				if !plantedCauses[i].right(e) {
+					outcomes[i].wrong = append(outcomes[i].wrong, fmt.Sprintf("seed %d", 100*seed))
 				}
 			}
 		}
@@ -168,7 +170,7 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	var named, quiet, total, chance int
 	for i := range plantedCauses {
 		c, o := &plantedCauses[i], &outcomes[i]
-		t.Logf("%-16s %-32s %-30s %d of %d%s", c.scenario, c.trouble, c.field+" "+c.value, o.right, seeds, o.text)
+		t.Logf("%-16s %-32s %-30s %d of %d %v\n        %s", c.scenario, c.trouble, c.field+" "+c.value, o.right, seeds, o.wrong, o.first)
 		if c.field == "nothing" {
 			quiet, chance = quiet+o.right, chance+seeds
 		} else {
