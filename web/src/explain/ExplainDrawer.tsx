@@ -64,6 +64,9 @@ export function Explanation({ selection }: { selection: Selection }) {
               {e.functions.length > 5 && ' …'}
             </p>
           )}
+          <p className="explain-legend small" aria-hidden="true">
+            <i className="bar-here" /> here <i className="bar-rest" /> elsewhere
+          </p>
           <ol className="explain-fields">
             {e.fields.map((f) => (
               <FieldRow key={`${f.kind} ${f.name}`} field={f} selection={selection} />

@@ -116,7 +116,7 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
     });
   if (list.length === 0) return null;
   return (
-    <p className="explain-actions">
+    <div className="explain-actions">
       {list.map((a) => (
         <a
           key={a.text}
@@ -127,7 +127,7 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
           {a.text}
         </a>
       ))}
-    </p>
+    </div>
   );
 }
 
