@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -112,38 +114,55 @@ func (f *explainFlags) ofIssue(ctx context.Context, a *question.Asker, s *questi
 	if err != nil {
 		return err
 	}
-	members := make(map[string]bool)
-	if len(issues) == 0 {
+	var links []provenance.Link
+	stored := len(issues) > 0
+	if !stored {
 		found, err := a.Findings(ctx, true)
 		if err != nil {
 			return err
 		}
-		issues = found.Issues
-		for i := range found.Links {
-			if l := &found.Links[i]; l.Issue == max(1, f.issue) {
-				members[fmt.Sprintf("%d/%s", l.PID, l.EventID)] = true
-			}
-		}
-		s.Member = func(program trace.Program, event string) bool { return members[fmt.Sprintf("%d/%s", program, event)] }
+		issues, links = found.Issues, found.Links
 	}
 	if len(issues) == 0 {
 		return fmt.Errorf("nothing is wrong with run %s: there is no issue to explain", a.Run.Name)
 	}
-	for i := range issues {
-		if x := &issues[i]; x.Number == f.issue || f.issue == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program) {
-			s.Issue = x
-			return nil
+	i := slices.IndexFunc(issues, func(x provenance.Issue) bool {
+		return x.Number == f.issue || f.issue == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program)
+	})
+	if i < 0 {
+		return usagef("there is no issue %d; chimbuko issues --all lists them", f.issue)
+	}
+	if s.Issue = &issues[i]; stored {
+		return nil
+	}
+	type key struct {
+		program trace.Program
+		event   string
+	}
+	members := make(map[key]bool)
+	for i := range links {
+		if l := &links[i]; l.Issue == s.Issue.Number {
+			members[key{l.PID, l.EventID}] = true
 		}
 	}
-	return usagef("there is no issue %d; chimbuko issues --all lists them", f.issue)
+	s.Member = func(program trace.Program, event string) bool { return members[key{program, event}] }
+	return nil
 }
 
 // explainRows are fields for programs.
 func explainRows(e *question.Explanation) *provdb.Rows {
 	columns := []provdb.Column{
-		{Name: "field", Type: provdb.Text}, {Name: "name", Type: provdb.Text}, {Name: "values", Type: provdb.Text}, {Name: "executions", Type: provdb.Int},
-		{Name: "of", Type: provdb.Int}, {Name: "rest", Type: provdb.Text}, {Name: "rest_share", Type: provdb.Float}, {Name: "bits", Type: provdb.Float},
-		{Name: "chance", Type: provdb.Float}, {Name: "notable", Type: provdb.Bool}, {Name: "sentence", Type: provdb.Text},
+		{Name: "field", Type: provdb.Text},
+		{Name: "name", Type: provdb.Text},
+		{Name: "values", Type: provdb.Text},
+		{Name: "executions", Type: provdb.Int},
+		{Name: "of", Type: provdb.Int},
+		{Name: "rest", Type: provdb.Text},
+		{Name: "rest_share", Type: provdb.Float},
+		{Name: "bits", Type: provdb.Float},
+		{Name: "chance", Type: provdb.Float},
+		{Name: "notable", Type: provdb.Bool},
+		{Name: "sentence", Type: provdb.Text},
 	}
 	var all [][]any
 	for i := range e.Fields {
@@ -156,10 +175,12 @@ func explainRows(e *question.Explanation) *provdb.Rows {
 // writeExplanation writes it for people.
 func writeExplanation(w io.Writer, e *question.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", oneLine(e.Sentence))
-	fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),
-		counted(e.Typical, "typical execution"), anomaliesText(e.Others, "other "))
+	if e.Looked > 0 {
+		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),
+			counted(e.Typical, "typical execution"), anomaliesText(e.Others, "other "))
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tFIELD\tVALUES\tHERE\tELSEWHERE\tBITS\tCHANCE")
+	fmt.Fprintln(t, "\n\tFIELD\tVALUES\tHERE\tELSEWHERE\tBITS\tCHANCE")
 	for i := range e.Fields {
 		c := &e.Fields[i]
 		mark := " "

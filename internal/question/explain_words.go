@@ -120,7 +120,7 @@ func (f *field) clause(values string, found contrast.Finding) string {
 	case FieldBytes:
 		return "had messages of " + values + " bytes"
 	case FieldTime:
-		return "began from " + values
+		return "began between " + strings.Replace(values, " to ", " and ", 1)
 	case FieldStep:
 		return "ended in " + noun("step ", "steps ") + values
 	}
@@ -210,7 +210,10 @@ func (c *Contrast) beside() string {
 func (s *sampling) alsoWhen(e *Explanation) string {
 	for i := range e.Fields {
 		if f := &e.Fields[i]; f.Kind == FieldTime && f.Notable {
-			return fmt.Sprintf("; %d of them %s", f.With, f.Clause)
+			if f.With == f.Of {
+				return "; all of them " + f.Clause
+			}
+			return fmt.Sprintf("; %s of them %s", provenance.Grouped(float64(f.With)), f.Clause)
 		}
 	}
 	return ""
