@@ -121,3 +121,9 @@ func BenchmarkEvidence(b *testing.B) {
 	b.Run("flame", func(b *testing.B) { measure(b, "ended", "/flame", false) })
 	b.Run("search", func(b *testing.B) { measure(b, "ended", "/search?q=mpi", false) })
 }
+
+func BenchmarkExplain(b *testing.B) {
+	b.Run("all", func(b *testing.B) { measure(b, "ended", "/explain", false) })
+	b.Run("box", func(b *testing.B) { measure(b, "ended", "/explain?rank=0-31&from=1&to=5", false) })
+	b.Run("function", func(b *testing.B) { measure(b, "ended", "/explain?func=MPI_*", false) })
+}

@@ -136,6 +136,7 @@ func (s *server) routes() http.Handler {
 	get(run+"/heatmap", s.informed(s.heatmap))
 	get(run+"/issues", s.informed(s.issueList))
 	get(run+"/issues/{key}/plot", s.informed(s.plot))
+	get(run+"/explain", s.informed(s.explain))
 	get(run+"/flame", s.question(s.flame))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))

@@ -25,6 +25,7 @@ type Filter struct {
 	Since     *trace.Micros // since the run's begin
 	Until     *trace.Micros
 	Severity  float64 // the least
+	Took      *Range  // microseconds of exclusive time
 	Lost      trace.Micros
 	Score     float64
 	Withdrawn bool // also those that were withdrawn
@@ -166,6 +167,9 @@ func (f *Filter) conditions(c *conditions, begin trace.Micros) {
 	}
 	if f.Severity > 0 {
 		c.add("outlier_severity >= ?", f.Severity)
+	}
+	if f.Took != nil {
+		c.add("runtime_exclusive BETWEEN ? AND ?", f.Took.First, f.Took.Last)
 	}
 	if f.Lost > 0 {
 		c.add("lost_time >= ?", int64(f.Lost))

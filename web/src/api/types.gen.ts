@@ -499,6 +499,76 @@ export interface FoundList {
 }
 
 //////////
+// source: page_explain.go
+
+/**
+ * Explained is what is different about some anomalies.
+ */
+export interface Explained {
+  sentence: string;
+  selected: number /* int64 */; // anomalies
+  lost_us: number /* int64 */;
+  looked: number /* int */; // of the selected; fewer if there are very many
+  /**
+   * What they are held against: executions of the same functions that are kept as
+   * typical, and their other anomalies. Where all calls, ranks or readings are known,
+   * those.
+   */
+  typical: number /* int */;
+  others: number /* int */;
+  functions: ExplainFunction[];
+  fields: ExplainField[]; // the one that explains most first
+  command: string; // that gives the same in a terminal
+}
+/**
+ * ExplainFunction is how many of the anomalies are of a function.
+ */
+export interface ExplainFunction {
+  program: number /* int64 */;
+  function: string;
+  executions: number /* int */; // of those that were looked at
+}
+/**
+ * ExplainField is how the selection differs from the rest in a field.
+ */
+export interface ExplainField {
+  kind: string; // host, rank, link, node-state …
+  name: string;
+  role: string; // cause, when, or chosen: the selection was made by it
+  /**
+   * Values are those that tell the selection from the rest, in words; then as they are:
+   * names, numbers, or a range, of which one side may be open. Of a time it is in
+   * seconds since the begin of the run.
+   */
+  values: string;
+  labels: string[];
+  numbers: number /* float64 */[];
+  from?: number /* float64 */;
+  to?: number /* float64 */;
+  /**
+   * With of Of executions have them, and this share of the rest; Rest says what that is.
+   */
+  with: number /* int */;
+  of: number /* int */;
+  baseline_share: number /* float64 */;
+  rest: string;
+  support: string; // all of that in words
+  bits: number /* float64 */; // the measure, from 0 to 1
+  chance: number /* float64 */; // how likely that is without a reason, in any field
+  notable: boolean;
+  bars: ExplainBar[];
+}
+/**
+ * ExplainBar is what share of both have a value, or lie in a part of a range.
+ */
+export interface ExplainBar {
+  label: string;
+  share: number /* float64 */;
+  baseline_share: number /* float64 */;
+  telling: boolean; // it is one of those that tell them apart
+}
+
+//////////
 // source: status.go
 
 /**

@@ -1,6 +1,7 @@
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { SessionProvider } from '../api/SessionProvider.tsx';
 import { useLive } from '../api/index.ts';
+import { closeExplain, ExplainDrawer, selectionOf, writeSelection } from '../explain/index.ts';
 import { useKeys, type Binding } from '../keys/index.ts';
 import { back, go, useRoute, views, type Route } from '../route/index.ts';
 import { toggleTheme } from '../theme/index.ts';
@@ -64,6 +65,15 @@ export function Frame() {
       group: everywhere,
       run: () => session.pause(!session.paused),
     },
+    {
+      key: 'e',
+      label: 'what is different about what is shown',
+      group: everywhere,
+      run: () =>
+        route.query.explain === undefined
+          ? go({ query: { explain: writeSelection(selectionOf(route, session.overview)) } })
+          : closeExplain(),
+    },
     { key: 't', label: 'dark or light', group: everywhere, run: toggleTheme },
     {
       key: 'y',
@@ -98,6 +108,7 @@ export function Frame() {
       <div role="status" className="visually-hidden">
         {said}
       </div>
+      {!session.problem && <ExplainDrawer />}
       {help && <HelpSheet onClose={() => setHelp(false)} />}
     </div>
   );

@@ -1,7 +1,8 @@
 import { useState } from 'react';
 import { useLive, useRunQuery, type Issue, type Plot } from '../../api/index.ts';
+import { selectionOf, writeSelection } from '../../explain/index.ts';
 import { count, duration, plural } from '../../format/index.ts';
-import { eventPath, go, useHref } from '../../route/index.ts';
+import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
 import { copyText, Failure, FunctionPlace, Kind, ended, Waiting } from '../../ui/index.ts';
 import { EventList } from './EventList.tsx';
 import { LabelForm } from './LabelForm.tsx';
@@ -21,6 +22,7 @@ interface DetailProps {
 export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailProps) {
   const { run, refresh } = useLive();
   const href = useHref();
+  const route = useRoute();
   const [said, say] = useState('');
   const plot = useRunQuery<Plot>(
     `issues/${encodeURIComponent(issue.key)}/plot`,
@@ -83,6 +85,17 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
               Evidence <kbd>↵</kbd>
             </a>
           )}
+          <a
+            className="button"
+            title="What is different about these executions"
+            href={href({
+              query: {
+                explain: writeSelection({ ...selectionOf(route, undefined), issue: issue.key }),
+              },
+            })}
+          >
+            Explain <kbd>e</kbd>
+          </a>
           <LabelForm
             issue={issue}
             writable={writable}

@@ -1,9 +1,10 @@
-import { useCallback, useMemo } from 'react';
+import { useCallback, useMemo, useState } from 'react';
 import { useLive, type Issue, type Plot } from '../../api/index.ts';
+import { BoxSelect, writeSelection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
 import { Chart, type ChartColours } from '../../ui/index.ts';
-import { bestBy, pointOf, stripOption } from './stripOption.ts';
+import { bestBy, colourGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
 
 const chosenBy = choice('', 'kind', 'host', 'rank');
 
@@ -22,6 +23,8 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
   );
   const anomalies = plot.points.filter((p) => p.anomaly).length;
   const { low, high } = plot.typical_us ?? {};
+  const [boxing, box] = useState(false);
+  const [least, most] = limits(plot.points);
   const words =
     `${count(anomalies)} anomalies and ${count(plot.points.length - anomalies)} typical executions over time` +
     (low !== undefined && high !== undefined
@@ -38,6 +41,15 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
             : ''}
         </span>
         <span className="push" />
+        <button
+          type="button"
+          className="button"
+          aria-pressed={boxing}
+          title="Draw a box around executions to see what is different about them"
+          onClick={() => box(!boxing)}
+        >
+          Explain a box
+        </button>
         <div className="segmented" role="group" aria-label="Colour of anomalies">
           {(['kind', 'host', 'rank'] as const).map((b) => (
             <button key={b} type="button" aria-pressed={by === b} onClick={() => choose(b)}>
@@ -46,15 +58,39 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
           ))}
         </div>
       </div>
-      <Chart
-        label={words}
-        option={option}
-        height="fill"
-        onClick={(click) => {
-          const p = pointOf(plot, click.data);
-          if (p) go({ event: eventPath(issue.program, p.event_id) });
-        }}
-      />
+      <div className="plot-box">
+        <Chart
+          label={words}
+          option={option}
+          height="fill"
+          onClick={(click) => {
+            const p = pointOf(plot, click.data);
+            if (p) go({ event: eventPath(issue.program, p.event_id) });
+          }}
+        />
+        {boxing && (
+          <BoxSelect
+            label="Draw a box around executions: left to right is time, up is longer"
+            inset={gridOf(colourGroups(plot.points, by, issue.kind).length)}
+            onBox={({ x0, x1, y0, y1 }) => {
+              box(false);
+              const at = (x: number) => (from + x * (to - from)).toFixed(3);
+              const took = (y: number) => most * (least / most) ** y;
+              go({
+                query: {
+                  explain: writeSelection({
+                    issue: issue.key,
+                    from: at(x0),
+                    to: at(x1),
+                    min_us: String(Math.floor(took(y1))),
+                    max_us: String(Math.ceil(took(y0))),
+                  }),
+                },
+              });
+            }}
+          />
+        )}
+      </div>
     </>
   );
 }

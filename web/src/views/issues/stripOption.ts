@@ -49,13 +49,19 @@ function lines(threshold: Range | undefined): { yAxis: number }[] {
     .map((yAxis) => ({ yAxis }));
 }
 
-function limits(points: readonly PlotPoint[]): [number, number] {
+/** The least and the greatest duration of the plot, in microseconds. */
+export function limits(points: readonly PlotPoint[]): [number, number] {
   let [low, high] = [Infinity, 0.5];
   for (const p of points) {
     low = Math.min(low, shown(p.exclusive_us));
     high = Math.max(high, shown(p.exclusive_us));
   }
   return [Math.min(low, high) / 1.6, high * 1.6];
+}
+
+/** Pixels around the plot; with several colours there is a legend above. */
+export function gridOf(groups: number) {
+  return { left: 62, right: 16, top: groups > 1 ? 30 : 12, bottom: 26 };
 }
 
 /** The plot of durations over time, for ECharts. Data of points are [s, µs, index in plot.points]. */
@@ -73,7 +79,7 @@ export function stripOption(
   const [low, high] = limits(plot.points);
   const typical = plot.points.filter((p) => !p.anomaly);
   return {
-    grid: { left: 62, right: 16, top: groups.length > 1 ? 30 : 12, bottom: 26 },
+    grid: gridOf(groups.length),
     legend: {
       show: groups.length > 1,
       top: 0,

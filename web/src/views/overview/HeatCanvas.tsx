@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react';
 import { useLive, type Heatmap } from '../../api/index.ts';
 import { ramp, token } from '../../colour/index.ts';
+import { writeSelection } from '../../explain/index.ts';
 import { clock, count, duration, plural } from '../../format/index.ts';
 import { go } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
@@ -22,15 +23,22 @@ function useValues(map: Heatmap): Map<number, number> {
 /**
  * The picture of a heatmap: one pixel of a canvas for each cell, made larger by the
  * browser, so that new data cost one small image. Clicking a cell shows its issues,
- * dragging chooses a time, arrows move a cursor.
+ * dragging chooses a time, or with Shift, or while boxing, a box of ranks and time to
+ * explain; arrows move a cursor.
  */
-export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean }) {
+export function HeatCanvas(props: {
+  map: Heatmap;
+  warming: boolean;
+  boxing: boolean;
+  onBoxed: () => void;
+}) {
+  const { map, warming, boxing } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const theme = useTheme();
   const { overview } = useLive();
   const [cursor, setCursor] = useState<Cell & { x: number; y: number; width: number }>();
-  const [drag, setDrag] = useState<{ from: number; to: number }>();
+  const [drag, setDrag] = useState<{ from: Cell; to: Cell; box: boolean }>();
   const values = useValues(map);
   const perRow = rowHeight(map.rows.length, height);
   const total = perRow * map.rows.length;
@@ -71,12 +79,28 @@ export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean })
     const which = programs ? { program: row.program } : {};
     go({ view: 'issues', query: { rank: rowRanks(row), ...when, ...which } });
   };
+  const explain = (from: Cell, to: Cell) => {
+    const [r0, r1] = [Math.min(from.row, to.row), Math.max(from.row, to.row)];
+    const [c0, c1] = [Math.min(from.column, to.column), Math.max(from.column, to.column)];
+    const rows = map.rows.slice(r0, r1 + 1);
+    const one = new Set(rows.map((r) => r.program)).size === 1;
+    const selection = {
+      rank: rows.length === map.rows.length ? '' : rows.map(rowRanks).join(','),
+      program: programs && one ? String(rows[0]?.program ?? '') : '',
+      from: String(tidy(time(c0))),
+      to: String(tidy(time(c1 + 1))),
+    };
+    go({ query: { explain: writeSelection(selection) } });
+  };
   const up = (event: PointerEvent) => {
     if (!drag) return;
     setDrag(undefined);
-    const [a, b] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+    const [a, b] = [drag.from.column, drag.to.column].sort((x, y) => x - y) as [number, number];
     const cell = cellAt(event);
-    if (b - a >= 2) go({ query: { t0: tidy(time(a)), t1: tidy(time(b + 1)) } });
+    if (drag.box) {
+      props.onBoxed();
+      explain(drag.from, drag.to);
+    } else if (b - a >= 2) go({ query: { t0: tidy(time(a)), t1: tidy(time(b + 1)) } });
     else if (cell) openCell(cell);
   };
   const keys = (event: KeyboardEvent) => {
@@ -85,6 +109,7 @@ export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean })
     ];
     const at = cursor ?? { row: 0, column: -1 };
     if (event.key === 'Enter' && cursor) openCell(cursor);
+    else if (event.key === 'e' && cursor) explain(cursor, cursor);
     else if (event.key === 'Escape' && cursor) setCursor(undefined);
     else if (move) {
       const width = box.current?.clientWidth ?? 0;
@@ -131,22 +156,22 @@ export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean })
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
       <div
         ref={box}
-        className={`heat-box ${warming ? 'warming' : ''}`}
+        className={`heat-box ${warming ? 'warming' : ''} ${boxing ? 'boxing' : ''}`}
         style={{ height: total }}
         role="application"
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
         tabIndex={0}
-        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell. The rows that lost most are listed below.`}
+        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell, e explains it. The rows that lost most are listed below.`}
         onPointerDown={(event) => {
           const cell = cellAt(event);
           if (!cell || event.button !== 0) return;
           event.currentTarget.setPointerCapture(event.pointerId);
-          setDrag({ from: cell.column, to: cell.column });
+          setDrag({ from: cell, to: cell, box: boxing || event.shiftKey });
         }}
         onPointerMove={(event) => {
           const cell = cellAt(event);
           setCursor(cell);
-          if (drag && cell) setDrag({ from: drag.from, to: cell.column });
+          if (drag && cell) setDrag({ ...drag, to: cell });
         }}
         onPointerLeave={() => setCursor(undefined)}
         onPointerUp={up}
@@ -164,12 +189,18 @@ export function HeatCanvas({ map, warming }: { map: Heatmap; warming: boolean })
             <span className="heat-column" style={{ left: cursor.x }} />
           </>
         )}
-        {drag && Math.abs(drag.to - drag.from) >= 2 && (
+        {drag && (drag.box || Math.abs(drag.to.column - drag.from.column) >= 2) && (
           <span
             className="heat-drag"
             style={{
-              left: `${(Math.min(drag.from, drag.to) / map.columns) * 100}%`,
-              right: `${100 - ((Math.max(drag.from, drag.to) + 1) / map.columns) * 100}%`,
+              left: `${(Math.min(drag.from.column, drag.to.column) / map.columns) * 100}%`,
+              right: `${100 - ((Math.max(drag.from.column, drag.to.column) + 1) / map.columns) * 100}%`,
+              ...(drag.box
+                ? {
+                    top: Math.min(drag.from.row, drag.to.row) * perRow,
+                    bottom: total - (Math.max(drag.from.row, drag.to.row) + 1) * perRow,
+                  }
+                : {}),
             }}
           />
         )}

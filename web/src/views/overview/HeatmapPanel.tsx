@@ -1,3 +1,4 @@
+import { useState } from 'react';
 import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
@@ -29,12 +30,22 @@ export function HeatmapPanel(props: { warming: boolean }) {
     { every: 2000, keep: true },
   );
   const map = asked.data;
+  const [boxing, box] = useState(false);
   return (
     <section className="panel heat" aria-labelledby="heat-title">
       <header className="panel-head">
         <h2 id="heat-title">{titles[shown]} by rank over time</h2>
         <span className="push" />
         {map && <Scale map={map} />}
+        <button
+          type="button"
+          className="button"
+          aria-pressed={boxing}
+          title="Draw a box to see what is different about the anomalies in it; or hold Shift while dragging, or press e on a cell"
+          onClick={() => box(!boxing)}
+        >
+          Explain a box
+        </button>
         <div className="segmented" role="group" aria-label="What the colour shows">
           <button
             type="button"
@@ -61,7 +72,12 @@ export function HeatmapPanel(props: { warming: boolean }) {
       {map?.rows.length === 0 && <Empty title="No ranks have been seen here." />}
       {map && map.rows.length > 0 && (
         <>
-          <HeatCanvas map={map} warming={props.warming} />
+          <HeatCanvas
+            map={map}
+            warming={props.warming}
+            boxing={boxing}
+            onBoxed={() => box(false)}
+          />
           <HeatWords map={map} />
         </>
       )}

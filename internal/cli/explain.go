@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// explainFlags choose the anomalies that are explained.
+type explainFlags struct {
+	issue                           int
+	function, host, ranks, from, to string
+	kinds                           []string
+	least, most                     int64
+}
+
+func newExplainCmd(env *Env) *cobra.Command {
+	var q questionFlags
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain RUN",
+		Short: "what is different about some anomalies: where, when, how called, in which state",
+		Long: `Hold some anomalies against the rest of the calls of their functions, and list in
+which fields they differ, those that explain most first: host, rank, thread, GPU,
+message partner and size, call path, counters and the state of the node; then when it
+was. Without flags it is the worst issue.
+
+BITS is how much the values of a field tell: 0, there are as many here as elsewhere; 1,
+all here have them and none elsewhere. CHANCE is how likely such a difference is
+without a reason, whichever field shows it. docs/dashboard.md tells more.` + whereHelp,
+		Example: `  chimbuko explain run                 # the worst issue
+  chimbuko explain run --issue 3
+  chimbuko explain run --rank 8-11 --from 9 --to 13
+  chimbuko explain run --func 'MPI_*' --host nid00123 --format json`,
+		Args: args(cobra.ExactArgs(1)),
+	}
+	f := cmd.Flags()
+	f.IntVar(&flags.issue, "issue", 0, "number of the issue, as chimbuko issues lists them; 0 without other flags is the worst")
+	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds: slow, fast, comm-wait or gpu; several with commas")
+	f.StringVar(&flags.host, "host", "", "pattern of host names")
+	f.StringVar(&flags.ranks, "rank", "", "ranks, as in 0,4-7")
+	f.StringVar(&flags.from, "from", "", "entered at or after this time since the begin of the run: 90s, 1.5m, or seconds")
+	f.StringVar(&flags.to, "to", "", "entered at or before this time")
+	f.Int64Var(&flags.least, "min-us", 0, "at least this exclusive time, in microseconds")
+	f.Int64Var(&flags.most, "max-us", 0, "at most this exclusive time; 0 is any")
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+		selection, err := flags.selection(ctx, a, &q)
+		if err != nil {
+			return err
+		}
+		e, err := a.Explain(ctx, *selection)
+		if err != nil {
+			return err
+		}
+		if q.format != "table" {
+			return q.answer(ctx, env, explainRows(e), nil)
+		}
+		return q.write(env, func(w io.Writer) error { return writeExplanation(w, e) })
+	})
+}
+
+// selection is what the flags choose.
+func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *questionFlags) (*question.Selection, error) {
+	s := &question.Selection{Filter: question.Filter{Function: f.function, Kinds: f.kinds, Host: f.host, Program: q.only()}}
+	var err error
+	if s.Filter.Ranks, err = parseRanks(f.ranks); err != nil {
+		return nil, err
+	}
+	if f.from != "" {
+		t, err := parseTime(f.from, time.Second)
+		if err != nil {
+			return nil, usagef("--from: %w", err)
+		}
+		s.Filter.Since = &t
+	}
+	if f.to != "" {
+		t, err := parseTime(f.to, time.Second)
+		if err != nil {
+			return nil, usagef("--to: %w", err)
+		}
+		s.Filter.Until = &t
+	}
+	if f.least < 0 || f.most < 0 || f.most > 0 && f.most < f.least || f.issue < 0 {
+		return nil, usagef("issue, min-us and max-us cannot be negative, nor max-us less than min-us")
+	}
+	if f.least > 0 || f.most > 0 {
+		s.Filter.Took = &question.Range{First: f.least, Last: f.most}
+		if f.most == 0 {
+			s.Filter.Took.Last = math.MaxInt64
+		}
+	}
+	none := f.function == "" && len(f.kinds) == 0 && f.host == "" && f.ranks == "" && s.Filter.Since == nil && s.Filter.Until == nil && s.Filter.Took == nil
+	if f.issue > 0 || none {
+		return s, f.ofIssue(ctx, a, s)
+	}
+	return s, nil
+}
+
+// ofIssue chooses the anomalies of an issue, as it is stored or found out now.
+func (f *explainFlags) ofIssue(ctx context.Context, a *question.Asker, s *question.Selection) error {
+	issues, err := a.StoredIssues(ctx)
+	if err != nil {
+		return err
+	}
+	var links []provenance.Link
+	stored := len(issues) > 0
+	if !stored {
+		found, err := a.Findings(ctx, true)
+		if err != nil {
+			return err
+		}
+		issues, links = found.Issues, found.Links
+	}
+	if len(issues) == 0 {
+		return fmt.Errorf("nothing is wrong with run %s: there is no issue to explain", a.Run.Name)
+	}
+	i := slices.IndexFunc(issues, func(x provenance.Issue) bool {
+		return x.Number == f.issue || f.issue == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program)
+	})
+	if i < 0 {
+		return usagef("there is no issue %d; chimbuko issues --all lists them", f.issue)
+	}
+	if s.Issue = &issues[i]; stored {
+		return nil
+	}
+	type key struct {
+		program trace.Program
+		event   string
+	}
+	members := make(map[key]bool)
+	for i := range links {
+		if l := &links[i]; l.Issue == s.Issue.Number {
+			members[key{l.PID, l.EventID}] = true
+		}
+	}
+	s.Member = func(program trace.Program, event string) bool { return members[key{program, event}] }
+	return nil
+}
+
+// explainRows are fields for programs.
+func explainRows(e *question.Explanation) *provdb.Rows {
+	columns := []provdb.Column{
+		{Name: "field", Type: provdb.Text},
+		{Name: "name", Type: provdb.Text},
+		{Name: "values", Type: provdb.Text},
+		{Name: "executions", Type: provdb.Int},
+		{Name: "of", Type: provdb.Int},
+		{Name: "rest", Type: provdb.Text},
+		{Name: "rest_share", Type: provdb.Float},
+		{Name: "bits", Type: provdb.Float},
+		{Name: "chance", Type: provdb.Float},
+		{Name: "notable", Type: provdb.Bool},
+		{Name: "sentence", Type: provdb.Text},
+	}
+	var all [][]any
+	for i := range e.Fields {
+		c := &e.Fields[i]
+		all = append(all, []any{string(c.Kind), c.Name, c.Values, int64(c.With), int64(c.Of), c.Rest, c.BaselineShare, c.Bits, c.Chance, c.Notable, e.Sentence})
+	}
+	return rowsOf(columns, all)
+}
+
+// writeExplanation writes it for people.
+func writeExplanation(w io.Writer, e *question.Explanation) error {
+	fmt.Fprintf(w, "%s.\n", oneLine(e.Sentence))
+	if e.Looked > 0 {
+		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),
+			counted(e.Typical, "typical execution"), anomaliesText(e.Others, "other "))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\n\tFIELD\tVALUES\tHERE\tELSEWHERE\tBITS\tCHANCE")
+	for i := range e.Fields {
+		c := &e.Fields[i]
+		mark := " "
+		if c.Notable {
+			mark = "*"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s of %s\t%s\t%.2f\t%s\n", mark, oneLine(c.Name), oneLine(c.Values), grouped(int64(c.With)), grouped(int64(c.Of)), c.Rest, c.Bits, c.ChanceText())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\n* differs by more than chance would have it")
+	return err
+}
+
+func anomaliesText(n int, which string) string {
+	if n == 1 {
+		return "1 " + which + "anomaly"
+	}
+	return grouped(int64(n)) + " " + which + "anomalies"
+}

@@ -1,0 +1,53 @@
+package cli_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
+// node01.
+func TestExplainTellsWhatIsDifferent(t *testing.T) {
+	dir := burstRun(t)
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{
+			`^All 15 executions of collide ran on rank 1, 1 of 8 ranks \(0\.\d\d bits of 1, chance [0-9.e-]+\)`,
+			`(?m)^15 anomalies lost [0-9.]+ ms; held against one typical execution and 0 other anomalies of the same functions\.$`,
+			`(?m)^ +FIELD +VALUES +HERE +ELSEWHERE +BITS +CHANCE\n[ *] +rank +1 +15 of 15 +1 of 8 ranks`,
+		}},
+		{[]string{"--issue", "2"}, []string{`^All 160 executions of stream ran on node01, which has 4 of 8 ranks`}},
+		{[]string{"--rank", "4-7", "--from", "5.5", "--to", "6.5s", "--func", "str*"}, []string{`(?m)^  +host +node01 +160 of 160 `}},
+		{[]string{"--host", "nowhere"}, []string{`^No anomaly is in the selection\.\n`}},
+	} {
+		text := must(t, append([]string{"explain", dir}, c.args...)...)
+		for _, want := range c.want {
+			if !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("%v: no %s in\n%s", c.args, want, text)
+			}
+		}
+	}
+	rows := ask(t, "explain", dir, "--issue", "2")
+	if first := rows[0]; first["field"] != "host" || first["values"] != "node01" || first["executions"] != 160.0 || first["of"] != 160.0 || !strings.HasPrefix(first["sentence"].(string), "All 160") {
+		t.Errorf("as JSON: got %v", first)
+	}
+}
+
+func TestExplainSaysWhatIsWrongWithAQuestion(t *testing.T) {
+	dir := burstRun(t)
+	for want, args := range map[string][]string{
+		"there is no issue 99; chimbuko issues --all lists them": {"--issue", "99"},
+		"--from: ":                    {"--from", "soon"},
+		"--rank: ":                    {"--rank", "x"},
+		"nor max-us less than min-us": {"--min-us", "5", "--max-us", "2"},
+		`kind "odd" is none of`:       {"--kind", "odd"},
+	} {
+		r := run(t, append([]string{"explain", dir}, args...)...)
+		if r.code != 2 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: exit code %d, %q; want %q", args, r.code, r.stderr, want)
+		}
+	}
+}

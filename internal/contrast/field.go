@@ -1,0 +1,250 @@
+package contrast
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// bin is one value of a field: how many of the selection and of the rest have it.
+type bin struct {
+	label     string
+	number    float64
+	selected  int
+	rested    int     // of a sample
+	weight    float64 // of known shares
+	from, off float64 // shares of selection and rest
+}
+
+// sides is what is known of a field, value by value.
+type sides struct {
+	bins []bin
+	// Executions and observations of both; those of the rest are 0 if shares are known.
+	n, units, m, restUnits int
+	known                  bool // shares
+	moments                *Moments
+}
+
+// field finds the values that tell the selection from the rest best; !ok: both have but
+// one value, or nothing is known of one of them.
+func (cfg Config) field(c *Column) (f Finding, ok bool) {
+	s := newSides(c)
+	if s.units == 0 || s.restUnits == 0 && !s.known && s.moments == nil || len(s.bins) < 2 && s.moments == nil {
+		return f, false
+	}
+	switch c.Shape {
+	case Labels:
+		f = cfg.set(s, false)
+	case Numbers:
+		f = cfg.set(s, true)
+		if r := cfg.span(s); r.Bits > f.Bits && f.values() > 1 || r.Bits >= f.Bits+cfg.Step {
+			f = r
+		}
+	case Amounts:
+		f = cfg.cut(s)
+	case Spans:
+		f = cfg.span(s)
+	}
+	return f, true
+}
+
+func newSides(c *Column) *sides {
+	s := &sides{n: max(c.Of, len(c.Selection)), known: len(c.Shares) > 0}
+	if c.Shape == Amounts && c.Moments != nil && c.Moments.Count > 1 && c.Moments.Deviation > 0 {
+		s.moments = c.Moments
+	}
+	at := make(map[bin]int)
+	slot := func(label string, number float64) *bin {
+		key := bin{label: label, number: number}
+		i, ok := at[key]
+		if !ok {
+			i = len(s.bins)
+			at[key] = i
+			s.bins = append(s.bins, key)
+		}
+		return &s.bins[i]
+	}
+	units := make(map[uint64]bool)
+	for _, cell := range c.Selection {
+		slot(cell.Label, cell.Number).selected++
+		units[cell.Unit] = true
+	}
+	s.units = len(units)
+	sum := 0.0
+	if s.known {
+		for _, share := range c.Shares {
+			slot(share.Label, share.Number).weight += share.Weight
+			sum += share.Weight
+		}
+	} else {
+		rest := make(map[uint64]bool)
+		for _, cell := range c.Baseline {
+			slot(cell.Label, cell.Number).rested++
+			rest[cell.Unit] = true
+		}
+		s.m, s.restUnits = len(c.Baseline), len(rest)
+	}
+	slices.SortFunc(s.bins, func(a, b bin) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.label, b.label)) })
+	for i := range s.bins {
+		b := &s.bins[i]
+		b.from = float64(b.selected) / float64(s.n)
+		switch {
+		case sum > 0:
+			b.off = b.weight / sum
+		case s.m > 0:
+			b.off = float64(b.rested) / float64(s.m)
+		}
+	}
+	return s
+}
+
+// amount is what a choice of bins comes to.
+type amount struct {
+	selected, rested int
+	off              float64
+}
+
+func (a *amount) add(b *bin) {
+	a.selected += b.selected
+	a.rested += b.rested
+	a.off += b.off
+}
+
+// take makes a finding of some bins, but for its chance. bound is the most that the
+// share of the rest can be, if that is known.
+func (cfg Config) take(s *sides, a amount, bound *float64) Finding {
+	f := Finding{
+		With: a.selected, Of: s.n, BaselineWith: a.rested, BaselineOf: s.m, Units: s.units, BaselineUnits: s.restUnits,
+		Share: float64(a.selected) / float64(s.n), BaselineShare: min(1, a.off),
+	}
+	there := f.BaselineShare
+	if !s.known {
+		there = 1
+		if s.restUnits > 0 {
+			there = smooth(f.BaselineShare, s.restUnits)
+		}
+		if bound != nil && *bound < there {
+			there, f.BaselineShare, f.Bounded = *bound, *bound, true
+		}
+	}
+	f.rest = there
+	if here := smooth(f.Share, s.units); here > there {
+		f.Bits = cfg.Measure(here, there)
+	}
+	return f
+}
+
+// judge tells how likely a finding is by chance. looks is among how many ways to choose
+// values it is the best.
+func (s *sides) judge(f *Finding, looks float64) {
+	k := int(math.Round(f.Share * float64(s.units)))
+	if s.known || f.Bounded {
+		f.Own = binomialTail(k, s.units, f.BaselineShare)
+	} else {
+		f.Own = fisherTail(k, s.units, int(math.Round(f.BaselineShare*float64(s.restUnits))), s.restUnits)
+	}
+	f.Own = min(1, f.Own*max(1, looks))
+}
+
+// smooth draws a share of few observations to the middle, as if half an observation more
+// had the value and half did not.
+func smooth(share float64, n int) float64 { return (share*float64(n) + 0.5) / (float64(n) + 1) }
+
+// set takes the values that the selection has more of than the rest, the clearest
+// first, while each adds something.
+func (cfg Config) set(s *sides, numbers bool) (best Finding) {
+	sorted := slices.Clone(s.bins)
+	slices.SortStableFunc(sorted, func(a, b bin) int { return cmp.Compare(b.from-b.off, a.from-a.off) })
+	var sum amount
+	taken := 0
+	for n := 1; n <= min(cfg.MaxValues, len(sorted)) && (n == 1 || sorted[n-1].from > sorted[n-1].off); n++ {
+		sum.add(&sorted[n-1])
+		f := cfg.take(s, sum, nil)
+		if n > 1 && f.Bits < best.Bits+cfg.Step {
+			break
+		}
+		best, taken = f, n
+	}
+	for _, b := range sorted[:taken] {
+		if numbers {
+			best.Numbers = append(best.Numbers, b.number)
+		} else {
+			best.Labels = append(best.Labels, b.label)
+		}
+	}
+	slices.Sort(best.Numbers)
+	s.judge(&best, math.Exp(logChoose(len(sorted), taken)))
+	return best
+}
+
+// span takes the range of values in which there is more of the selection than of the
+// rest, by the greatest difference.
+func (cfg Config) span(s *sides) Finding {
+	first, last, most := 0, 0, math.Inf(-1)
+	for begin, i, sum := 0, 0, 0.0; i < len(s.bins); i++ {
+		if sum <= 0 {
+			begin, sum = i, 0
+		}
+		if sum += s.bins[i].from - s.bins[i].off; sum > most {
+			first, last, most = begin, i, sum
+		}
+	}
+	var sum amount
+	for i := first; i <= last; i++ {
+		sum.add(&s.bins[i])
+	}
+	f := cfg.take(s, sum, nil)
+	f.Range, f.From, f.To = true, s.bins[first].number, s.bins[last].number
+	n := float64(len(s.bins))
+	s.judge(&f, n*(n+1)/2)
+	return f
+}
+
+// cut takes all values from one on, or up to one.
+func (cfg Config) cut(s *sides) (best Finding) {
+	try := func(i int, sum amount, large bool) {
+		if s.bins[i].selected == 0 {
+			return // no value of the selection is where it is cut
+		}
+		value := s.bins[i].number
+		f := cfg.take(s, sum, s.beyond(value, large))
+		if best.Of > 0 && f.Bits <= best.Bits {
+			return
+		}
+		best = f
+		if large {
+			best.Least, best.From = true, value
+		} else {
+			best.Most, best.To = true, value
+		}
+	}
+	var up, down amount
+	for i := len(s.bins) - 1; i >= 0; i-- {
+		up.add(&s.bins[i])
+		try(i, up, true)
+	}
+	for i := range s.bins {
+		down.add(&s.bins[i])
+		try(i, down, false)
+	}
+	s.judge(&best, 2*float64(len(s.bins)))
+	return best
+}
+
+// beyond is the most that the share of all readings can be that are as large, or as
+// small, as a value that is not on the other side of the mean: Cantelli's inequality.
+func (s *sides) beyond(value float64, large bool) *float64 {
+	if s.moments == nil {
+		return nil
+	}
+	d := value - s.moments.Mean
+	if !large {
+		d = -d
+	}
+	if d <= 0 {
+		return nil
+	}
+	v := s.moments.Deviation * s.moments.Deviation
+	most := v / (v + d*d)
+	return &most
+}

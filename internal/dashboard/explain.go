@@ -1,0 +1,167 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/contrast"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// explain tells what is different about some anomalies.
+func (s *server) explain(ctx context.Context, q *asked) (any, error) {
+	key := q.p.text("issue")
+	f := question.Filter{
+		Function: q.p.text("func"), Kinds: q.p.words("kind"), Host: q.p.text("host"), Ranks: q.p.ranks("rank"), Program: q.p.program(),
+		Since: q.p.duration("from", time.Second), Until: q.p.duration("to", time.Second), Took: q.p.took(),
+	}
+	if f.Since != nil && f.Until != nil && *f.Until < *f.Since {
+		q.p.fail("to", "it is before from")
+	}
+	if err := q.p.done(); err != nil {
+		return nil, err
+	}
+	selection := question.Selection{Filter: f, Ranks: q.known.ranks, Extent: q.known.extent}
+	if key != "" {
+		if q.known.wrong != nil {
+			return nil, q.known.wrong
+		}
+		x, ok := q.known.issue(key)
+		if !ok {
+			return nil, noIssue(key)
+		}
+		if err := q.ofIssue(ctx, &selection, x); err != nil {
+			return nil, err
+		}
+	}
+	e, err := q.Explain(ctx, selection)
+	if err != nil {
+		return nil, err
+	}
+	page := pageExplanation(e)
+	page.Command = explainCommand(q.Run.Name, selection.Issue, &f)
+	return page, nil
+}
+
+// took reads the exclusive time in microseconds; nil if neither end is given.
+func (p *params) took() *question.Range {
+	least, most := p.integer("min_us", 0, 0, maxMicros), p.integer("max_us", math.MaxInt64, 0, math.MaxInt64)
+	if least == 0 && most == math.MaxInt64 {
+		return nil
+	}
+	return &question.Range{First: least, Last: most}
+}
+
+// ofIssue chooses the anomalies of an issue. Where it is not known which they are, as
+// there are too many in a run that goes on, it is all of its function and kind.
+func (q *asked) ofIssue(ctx context.Context, s *question.Selection, x *provenance.Issue) error {
+	s.Issue = x
+	switch {
+	case q.known.stored || x.IsChange():
+	case q.known.linkOf != nil:
+		s.Member = func(program trace.Program, event string) bool {
+			i, ok := q.known.linkOf[eventKey{program, event}]
+			return ok && q.known.links[i].Issue == x.Number
+		}
+	default:
+		f, err := q.functionOfIssue(ctx, x)
+		if err != nil {
+			return err
+		}
+		s.Issue, s.Filter.One = nil, f
+		if x.Kind != provenance.Burst {
+			s.Filter.Kinds = []string{string(x.Kind)}
+		}
+	}
+	return nil
+}
+
+var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.When: "when", contrast.Chosen: "chosen"}
+
+// maxExplainFunctions is how many functions of a selection are named.
+const maxExplainFunctions = 10
+
+func pageExplanation(e *question.Explanation) *Explained {
+	p := &Explained{
+		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Looked: e.Looked, Typical: e.Typical, Others: e.Others,
+		Functions: []ExplainFunction{}, Fields: []ExplainField{},
+	}
+	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
+		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, c.Executions})
+	}
+	for i := range e.Fields {
+		c := &e.Fields[i]
+		f := ExplainField{
+			Kind: string(c.Kind), Name: c.Name, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
+			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []ExplainBar{},
+		}
+		if c.Range || c.Least {
+			f.From = &c.From
+		}
+		if c.Range || c.Most {
+			f.To = &c.To
+		}
+		for _, b := range c.Bars {
+			f.Bars = append(f.Bars, ExplainBar(b))
+		}
+		p.Fields = append(p.Fields, f)
+	}
+	return p
+}
+
+// explainCommand is what gives the same in a terminal.
+func explainCommand(run string, x *provenance.Issue, f *question.Filter) string {
+	parts := []string{"chimbuko explain", quoted(run)}
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, "--"+name, quoted(value))
+		}
+	}
+	if x != nil {
+		add("issue", strconv.Itoa(x.Number))
+	}
+	add("func", f.Function)
+	add("kind", strings.Join(f.Kinds, ","))
+	add("host", f.Host)
+	var ranks []string
+	for _, r := range f.Ranks {
+		text := strconv.FormatInt(r.First, 10)
+		if r.Last != r.First {
+			text += fmt.Sprintf("-%d", r.Last)
+		}
+		ranks = append(ranks, text)
+	}
+	add("rank", strings.Join(ranks, ","))
+	if f.Program != nil {
+		add("program", strconv.Itoa(int(*f.Program)))
+	}
+	for _, t := range []struct {
+		name string
+		at   *trace.Micros
+	}{{"from", f.Since}, {"to", f.Until}} {
+		if t.at != nil {
+			add(t.name, strconv.FormatFloat(float64(*t.at)/1e6, 'f', -1, 64))
+		}
+	}
+	if f.Took != nil {
+		add("min-us", strconv.FormatInt(f.Took.First, 10))
+		if f.Took.Last != math.MaxInt64 {
+			add("max-us", strconv.FormatInt(f.Took.Last, 10))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// quoted is a word of a command line.
+func quoted(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

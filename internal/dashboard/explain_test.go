@@ -1,0 +1,88 @@
+package dashboard_test
+
+import (
+	"math"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+)
+
+// issueOf finds the issue of a function.
+func issueOf(t *testing.T, at, function string) dashboard.Issue {
+	t.Helper()
+	for _, i := range want[dashboard.IssueList](t, do(t, at+"/issues", ""), 200).Rows {
+		if i.Function == function {
+			return i
+		}
+	}
+	t.Fatalf("no issue of %s", function)
+	return dashboard.Issue{}
+}
+
+// What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
+// node01.
+func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
+	at := scene(t, nil)
+	for _, run := range []string{"burst", "burst-live"} {
+		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
+			i := issueOf(t, at+run, function)
+			e := want[dashboard.Explained](t, do(t, at+run+"/explain?issue="+i.Key, ""), 200)
+			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 || len(e.Fields) == 0 {
+				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
+			}
+			first := e.Fields[0]
+			if first.Kind != planted[0] || first.Values != planted[1] || first.With != first.Of || !strings.Contains(e.Sentence, planted[1]) {
+				t.Errorf("%s, %s: got %q, %+v, want %v", run, function, e.Sentence, first, planted)
+			}
+			for _, f := range e.Fields {
+				here, there := 0.0, 0.0
+				for _, b := range f.Bars {
+					here, there = here+b.Share, there+b.BaselineShare
+				}
+				if here > 1+1e-9 || there > 1+1e-9 || len(f.Bars) == 0 || math.IsNaN(f.Bits) || f.Support == "" || f.Rest == "" {
+					t.Errorf("%s, %s: %+v", run, function, f)
+				}
+			}
+			if cmd := "chimbuko explain " + run + " --issue "; !strings.HasPrefix(e.Command, cmd) {
+				t.Errorf("%q is no %q", e.Command, cmd)
+			}
+		}
+	}
+}
+
+func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
+	at := scene(t, nil) + "burst/explain"
+	e := want[dashboard.Explained](t, do(t, at+"?rank=4-7&from=5.5&to=6.5&min_us=100", ""), 200)
+	if e.Selected == 0 || e.Command != "chimbuko explain burst --rank 4-7 --from 5.5 --to 6.5 --min-us 100" {
+		t.Fatalf("got %+v", e)
+	}
+	for _, f := range e.Fields {
+		chosen := f.Kind == "rank" || f.Kind == "host" || f.Kind == "time" || f.Kind == "step"
+		if (f.Role == "chosen") != chosen || chosen && f.Notable {
+			t.Errorf("got %+v", f)
+		}
+	}
+	none := want[dashboard.Explained](t, do(t, at+"?host=nowhere", ""), 200)
+	if none.Selected != 0 || none.Fields == nil || none.Functions == nil || none.Sentence == "" {
+		t.Errorf("of nothing: got %+v", none)
+	}
+	all := want[dashboard.Explained](t, do(t, at, ""), 200)
+	again := want[dashboard.Explained](t, do(t, at, ""), 200)
+	if all.Selected < e.Selected || all.Others != 0 || !reflect.DeepEqual(all, again) {
+		t.Errorf("of all: got %+v and %+v", all, again)
+	}
+}
+
+func TestWhatCannotBeExplainedIsRefusedWithAReason(t *testing.T) {
+	at := scene(t, nil) + "burst/explain"
+	for query, status := range map[string]int{
+		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400, "?from=" + url.QueryEscape("soon"): 400,
+	} {
+		if p := want[object](t, do(t, at+query, ""), status); p["error"] == "" {
+			t.Errorf("%s: %v", query, p)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package question
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/contrast"
+	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/trace"
+)
+
+// Selection chooses anomalies that are to be explained.
+type Selection struct {
+	// Filter chooses anomalies that were not withdrawn. Normal, Withdrawn, order and
+	// limits are not looked at.
+	Filter Filter
+	// Issue leaves only its anomalies; nil: those of all.
+	Issue *provenance.Issue
+	// Member tells which anomalies are of Issue where that is not stored; nil: it is.
+	Member func(program trace.Program, event string) bool
+	// Ranks are all of the run, and Extent is how long it took; nil and 0: they are
+	// asked for.
+	Ranks  []Placed
+	Extent trace.Micros
+}
+
+// Bounds of what an explanation looks at. Of more, some of all times are taken.
+const (
+	maxSelected = 2000
+	maxTypical  = 1000
+	maxOthers   = 1000
+	maxStates   = 300 // executions of any function whose nodes' states are looked at
+	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
+	maxBars     = 8
+	timeBins    = 200
+)
+
+// Explanation is what is different about a selection.
+type Explanation struct {
+	Sentence  string
+	Selected  int64 // executions of the selection
+	Lost      trace.Micros
+	Looked    int // of them that were looked at
+	Typical   int // executions that it is held against: kept as typical of the same functions,
+	Others    int // and other anomalies of them
+	Functions []Count
+	Fields    []Contrast
+}
+
+// Count is how many executions are of a function.
+type Count struct {
+	Program    trace.Program
+	Name       string
+	Executions int
+}
+
+// Contrast is how the selection differs in a field. From and To of a time are seconds
+// since the begin of the run.
+type Contrast struct {
+	contrast.Finding
+	Kind   FieldKind
+	Values string // that tell it from the rest, in words
+	Rest   string // what it is held against, in words
+	Bars   []Bar  // shares by value, or by parts of a range
+	Clause string // in a sentence, after how many they are
+}
+
+// Bar is how many have a value or lie in a part of a range.
+type Bar struct {
+	Label         string
+	Share         float64 // of the selection
+	BaselineShare float64
+	Telling       bool // it is one of the values that tell them apart
+}
+
+// FieldKind is what a field is about.
+type FieldKind string
+
+// The kinds of fields. Those of counters and states of nodes have a name besides.
+const (
+	FieldHost    FieldKind = "host"
+	FieldDevice  FieldKind = "gpu-device"
+	FieldStream  FieldKind = "gpu-stream"
+	FieldRank    FieldKind = "rank"
+	FieldLink    FieldKind = "link"
+	FieldPartner FieldKind = "partner"
+	FieldThread  FieldKind = "thread"
+	FieldPath    FieldKind = "call-path"
+	FieldBytes   FieldKind = "bytes"
+	FieldState   FieldKind = "node-state"
+	FieldCounter FieldKind = "counter"
+	FieldTime    FieldKind = "time"
+	FieldStep    FieldKind = "step"
+)
+
+// sampled is an execution that is looked at.
+type sampled struct {
+	program          trace.Program
+	rank             trace.Rank
+	thread           int64
+	event            string
+	fn, path         int64
+	host, function   string
+	entry, exit      trace.Micros
+	step             int64
+	onGPU, anomalous bool
+	message          *message
+	counters         map[string]float64
+	states           map[string]float64
+	stateUnit        uint64
+}
+
+// closely are those of which messages, counters and states are looked at.
+func closely(list []*sampled) []*sampled { return list[:min(len(list), maxClosely)] }
+
+func (s *sampled) key() string { return fmt.Sprintf("%d/%s", s.program, s.event) }
+
+// message is the one that tells most of an execution: of its own the last that came, or
+// else the last that was sent; or else the nearest around it.
+type message struct {
+	partner int64
+	bytes   float64
+	own     bool
+}
+
+// sampling is all that is looked at.
+type sampling struct {
+	q                         *Selection
+	begin                     trace.Micros
+	selected, typical, others []*sampled
+	anywhere                  []*sampled // for states of nodes only
+	total                     int64
+	lost                      trace.Micros
+	lastStep                  int64
+
+	pathNames map[[2]int64]string
+	pathCalls map[[2]int64]float64 // of the functions of the selection; empty: not known
+	devices   map[device][2]string // device and stream
+	threads   []int64              // of hosts, that are known of
+	readings  map[string]contrast.Moments
+	units     map[unit]uint64
+}
+
+// unit is a rank at a time: what happens on a rank in a two-hundredth of the run has
+// mostly one reason, and counts once for chance.
+type unit struct {
+	program trace.Program
+	rank    trace.Rank
+	at      any
+}
+
+func (s *sampling) unit(x *sampled, at any) uint64 {
+	if s.units == nil {
+		s.units = make(map[unit]uint64)
+	}
+	key := unit{x.program, x.rank, at}
+	n, ok := s.units[key]
+	if !ok {
+		n = uint64(len(s.units))
+		s.units[key] = n
+	}
+	return n
+}
+
+type device struct {
+	program trace.Program
+	rank    trace.Rank
+	thread  int64
+}
+
+// Explain tells what is different about a selection of anomalies: it is held against
+// typical executions of the same functions, other anomalies of them, and what is known
+// of all calls.
+func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) {
+	if q.Issue != nil && q.Issue.IsChange() {
+		return a.explainChange(&q), nil
+	}
+	s := &sampling{q: &q, begin: a.Begin}
+	if err := a.sample(ctx, s); err != nil {
+		return nil, err
+	}
+	e := &Explanation{Selected: s.total, Lost: s.lost, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
+	if len(s.selected) == 0 {
+		e.Sentence = "No anomaly is in the selection"
+		return e, nil
+	}
+	if err := a.known(ctx, s); err != nil {
+		return nil, err
+	}
+	fields := s.fields()
+	columns := make([]contrast.Column, len(fields))
+	for i := range fields {
+		columns[i] = fields[i].Column
+	}
+	for _, f := range contrast.Default().Compare(columns) {
+		e.Fields = append(e.Fields, s.difference(&fields[f.Column], f))
+	}
+	e.Sentence = s.sentence(e)
+	return e, nil
+}
+
+// functions counts those of the selection, the most frequent first.
+func (s *sampling) functions() []Count {
+	var list []Count
+	at := make(map[[2]int64]int)
+	for _, x := range s.selected {
+		key := [2]int64{int64(x.program), x.fn}
+		i, ok := at[key]
+		if !ok {
+			i = len(list)
+			at[key] = i
+			list = append(list, Count{Program: x.program, Name: x.function})
+		}
+		list[i].Executions++
+	}
+	slices.SortStableFunc(list, func(a, b Count) int { return b.Executions - a.Executions })
+	return list
+}
+
+// chosen are the conditions of the selection.
+func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*conditions, error) {
+	f := q.Filter
+	f.Normal, f.Withdrawn = false, true // withdrawn ones are never looked at
+	c := &conditions{args: []any{int32(a.Run.ID), true, int64(limit)}}
+	if f.Function != "" {
+		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
+			return nil, err
+		}
+	}
+	if x := q.Issue; x != nil {
+		c.add("pid = ? AND fn IN (SELECT fn FROM functions WHERE run = $1 AND pid = ? AND name = ?)", int32(x.PID), int32(x.PID), x.Func)
+		if q.Member == nil {
+			c.add("(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links WHERE run = $1 AND issue = ?)", int32(x.Number))
+		}
+	}
+	for _, kind := range f.Kinds {
+		if _, err := choose("kind", kind, kinds); err != nil {
+			return nil, err
+		}
+	}
+	f.conditions(c, a.Begin)
+	return c, nil
+}
+
+// sample reads the executions that are looked at.
+func (a *Asker) sample(ctx context.Context, s *sampling) error {
+	limit := maxSelected
+	if s.q.Member != nil {
+		limit = 10 * maxSelected // not all of them are of the issue
+	}
+	c, err := a.chosen(ctx, s.q, limit)
+	if err != nil {
+		return err
+	}
+	if s.selected, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+		return err
+	}
+	rows, err := a.collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", c.sql.String()), c.args...)
+	if err != nil {
+		return err
+	}
+	s.total, s.lost = whole[int64](rows[0][0]), whole[trace.Micros](rows[0][1])
+	rest := " AND (TRUE" + c.sql.String() + ") IS NOT TRUE"
+	if s.q.Member != nil {
+		s.keepMembers()
+		rest, c = "", &conditions{args: c.args[:3]}
+	}
+	if len(s.selected) == 0 {
+		return nil
+	}
+	functions := s.functionKeys()
+	c.args[2] = int64(maxOthers)
+	if s.others, err = a.executions(ctx, rest+sameFunctions(len(c.args)+1), append(c.args, functions)); err != nil {
+		return err
+	}
+	if s.q.Member != nil {
+		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
+	}
+	s.typical, err = a.executions(ctx, sameFunctions(4), []any{int32(a.Run.ID), false, int64(maxTypical), functions})
+	return err
+}
+
+// sameFunctions chooses the functions that a parameter names.
+func sameFunctions(n int) string {
+	return fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", n)
+}
+
+// keepMembers leaves those that are of the issue.
+func (s *sampling) keepMembers() {
+	all := len(s.selected)
+	s.selected = slices.DeleteFunc(s.selected, func(x *sampled) bool { return !s.q.Member(x.program, x.event) })
+	if s.total <= int64(all) {
+		s.total = int64(len(s.selected))
+	} else {
+		s.total = s.q.Issue.Anomalies
+	}
+	s.lost = s.q.Issue.LostTime
+	s.selected = s.selected[:min(len(s.selected), maxSelected)]
+}
+
+// functionKeys names the functions of the selection, the most frequent first.
+func (s *sampling) functionKeys() string {
+	var keys []string
+	seen := make(map[[2]int64]bool)
+	for _, x := range s.selected {
+		key := [2]int64{int64(x.program), x.fn}
+		if !seen[key] && len(keys) < maxNumbers {
+			seen[key] = true
+			keys = append(keys, fmt.Sprintf("%d/%d", x.program, x.fn))
+		}
+	}
+	return strings.Join(keys, ",")
+}
+
+// executions reads some of those that conditions choose.
+func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {
+	rows, err := a.Query(ctx, strings.ReplaceAll(text("explain_executions"), " /*where*/", where), args...)
+	if err != nil {
+		return nil, err
+	}
+	for row, err := range rows.All {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &sampled{
+			program: whole[trace.Program](row[0]), rank: whole[trace.Rank](row[1]), thread: whole[int64](row[2]), event: word[string](row[3]),
+			fn: whole[int64](row[4]), path: whole[int64](row[5]), host: word[string](row[6]), entry: whole[trace.Micros](row[7]), exit: whole[trace.Micros](row[8]),
+			step: whole[int64](row[9]), onGPU: row[10] == true, function: word[string](row[11]), anomalous: row[12] == true,
+		})
+	}
+	return list, nil
+}

@@ -1,0 +1,3 @@
+SELECT pid, rid, tid, descr, "value"
+FROM metadata
+WHERE run = $1 AND (descr = 'CUDA Device' OR descr = 'CUDA Stream')

@@ -1,0 +1,3 @@
+SELECT max(io_step) AS step
+FROM executions
+WHERE run = $1

@@ -1,0 +1,3 @@
+SELECT DISTINCT pid, tid
+FROM executions
+WHERE run = $1 AND NOT is_gpu_event

@@ -1,0 +1,109 @@
+import { useLive, useRunQuery, type Explained } from '../api/index.ts';
+import { clock, count, duration, elide, plural } from '../format/index.ts';
+import { go, useRoute } from '../route/index.ts';
+import { Drawer, Empty, ended, Failure, Waiting } from '../ui/index.ts';
+import { Command } from './Command.tsx';
+import { FieldRow } from './FieldRow.tsx';
+import { readSelection, selectionParams, type Selection } from './selection.ts';
+import './explain.css';
+
+/** Closes the drawer: the address no longer names anything to explain. */
+export function closeExplain(): void {
+  go({ query: { explain: '' } });
+}
+
+/** The drawer, where the address says that something is to be explained. */
+export function ExplainDrawer() {
+  const { query } = useRoute();
+  const selection = readSelection(query.explain);
+  if (!selection) return null;
+  return (
+    <Drawer title="What is different" onClose={closeExplain}>
+      <Explanation selection={selection} />
+    </Drawer>
+  );
+}
+
+/** What is different about a selection of anomalies. */
+export function Explanation({ selection }: { selection: Selection }) {
+  const asked = useRunQuery<Explained>('explain', selectionParams(selection), {
+    every: 10_000,
+    keep: true,
+  });
+  const e = asked.data;
+  return (
+    <div className="explain">
+      <Chosen selection={selection} />
+      {!e && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!e && !asked.problem && <Waiting label="comparing with other executions" lines={8} />}
+      {e?.selected === 0 && (
+        <Empty title="No anomaly is in the selection.">
+          <p>Choose a larger box, or a longer time.</p>
+        </Empty>
+      )}
+      {e && e.selected > 0 && (
+        <>
+          <p className="explain-sentence">{ended(e.sentence)}</p>
+          <p className="muted small">
+            {plural(e.selected, 'execution')}
+            {e.looked > 0 &&
+              e.looked < e.selected &&
+              ` (${count(e.looked)} of them looked at)`}{' '}
+            lost {duration(e.lost_us)}. They are held against{' '}
+            {plural(e.typical, 'typical execution')} and{' '}
+            {plural(e.others, 'other anomaly', 'other anomalies')} of the same functions, and
+            against all ranks, calls and readings where those are known.
+          </p>
+          {e.functions.length > 1 && (
+            <p className="muted small">
+              Functions:{' '}
+              {e.functions
+                .slice(0, 5)
+                .map((f) => `${elide(f.function, 40)} ${count(f.executions)}`)
+                .join(', ')}
+              {e.functions.length > 5 && ' …'}
+            </p>
+          )}
+          <p className="explain-legend small" aria-hidden="true">
+            <i className="bar-here" /> here <i className="bar-rest" /> elsewhere
+          </p>
+          <ol className="explain-fields">
+            {e.fields.map((f) => (
+              <FieldRow key={`${f.kind} ${f.name}`} field={f} selection={selection} />
+            ))}
+          </ol>
+          <Command text={e.command} />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** What was chosen, in words. */
+function Chosen({ selection: s }: { selection: Selection }) {
+  const { overview } = useLive();
+  const length = overview?.length_s ?? 0;
+  const issue = overview?.issues.find((i) => i.key === s.issue);
+  const words: string[] = [];
+  if (s.issue !== undefined) words.push(issue ? `issue ${issue.issue}` : 'an issue');
+  if (s.func !== undefined) words.push(elide(s.func, 40));
+  if (s.kind !== undefined) words.push(s.kind);
+  if (s.host !== undefined) words.push(`host ${elide(s.host, 24)}`);
+  if (s.rank !== undefined) words.push(`ranks ${elide(s.rank, 24)}`);
+  if (s.program !== undefined && (overview?.programs.length ?? 0) > 1)
+    words.push(`program ${s.program}`);
+  if (s.from !== undefined || s.to !== undefined)
+    words.push(
+      `${clock(Number(s.from ?? 0), length)} to ${s.to === undefined ? 'the end' : clock(Number(s.to), length)}`,
+    );
+  if (s.min_us !== undefined || s.max_us !== undefined)
+    words.push(
+      `${duration(Number(s.min_us ?? 0))} to ${s.max_us === undefined ? 'any length' : duration(Number(s.max_us))}`,
+    );
+  return (
+    <p className="explain-chosen">
+      Anomalies of {words.length === 0 ? 'the whole run' : words.join(' · ')}, and other executions
+      of the same functions
+    </p>
+  );
+}

@@ -1,0 +1,3 @@
+export { BoxSelect } from './BoxSelect.tsx';
+export { closeExplain, ExplainDrawer, Explanation } from './ExplainDrawer.tsx';
+export { readSelection, selectionOf, writeSelection, type Selection } from './selection.ts';
