@@ -35,7 +35,7 @@ func WriteServices(path string, s *Services) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600)
+	return Replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600)
 }
 
 // ReadServices reads what WriteServices wrote.
