@@ -51,6 +51,7 @@ type viewPage struct {
 	hosts       []string
 	metricsOpen bool
 	cert, key   string // files; "": without TLS
+	references  []dashboard.Reference
 
 	address string // URL
 	token   string
@@ -64,7 +65,7 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if v.dir != "" {
 		p.token, _ = rundir.Secret(v.dir) // in a directory that is only read it holds for this once
 	}
-	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen}
+	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen, References: p.references}
 	if err := p.configure(&cfg, v.dir); err != nil {
 		return err
 	}

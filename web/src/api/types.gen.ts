@@ -499,6 +499,137 @@ export interface FoundList {
 }
 
 //////////
+// source: page_compare.go
+
+/**
+ * Comparables are the runs that can be compared.
+ */
+export interface Comparables {
+  rows: Comparable[]; // those of the store of the page first
+  usual?: string; // id of the one that the run of the page is usually compared with
+  /**
+   * Problems say what else was given to compare with, and why it cannot be.
+   */
+  problems: string[];
+}
+/**
+ * Comparable is a run, or what is kept of one.
+ */
+export interface Comparable {
+  id: string;
+  name: string;
+  where?: string; // of the ones that are not in the store of the page
+  baseline: boolean; // what is kept of a run, without its records
+  state: string;
+  started?: string;
+}
+/**
+ * Comparison is what changed from A to B, as chimbuko diff tells it.
+ */
+export interface Comparison {
+  a: Comparable;
+  b: Comparable;
+  verdict: Verdict;
+  notices: Notice[];
+  programs: number /* int64 */[]; // that A or B has
+  calls: number /* int64 */[];
+  exclusive_us: number /* float64 */[]; // of all calls
+  lost_us: number /* int64 */[];
+  lost_percent: number /* float64 */[]; // of the time of all calls
+  anomalies: number /* int64 */[];
+  changes: PathChange[]; // of call paths with anomalies, the largest change of lost time first
+  functions: FunctionChange[]; // the largest change of the time of all calls first
+  metadata: FactChange[]; // what differs first
+  counts: ChangeCounts;
+}
+/**
+ * ChangeCounts are how many there are of each kind; rows may be the first of them.
+ */
+export interface ChangeCounts {
+  changes: { [key: string]: number /* int64 */};
+  functions: { [key: string]: number /* int64 */};
+  metadata: { [key: string]: number /* int64 */}; // differs, new, gone, same; expected: of these, those that tell nothing
+}
+/**
+ * CallTimes are how long all calls of a function took in A and B.
+ */
+export interface CallTimes {
+  calls: number /* int64 */[];
+  mean_us: number /* float64 */[];
+  distance?: number /* float64 */; // Kolmogorov and Smirnov, from 0 to 1
+  moved_us?: number /* float64 */; // earth mover
+}
+/**
+ * PathChange is what became of the anomalies of a call path.
+ */
+export interface PathChange extends CallTimes {
+  change: string; // new, gone, worse, better or same
+  program: number /* int64 */;
+  function: string;
+  call_path: string;
+  anomalies: number /* int64 */[];
+  lost_us: number /* int64 */[];
+  hosts: string[][]; // that lost most
+}
+/**
+ * FunctionChange is what became of the time of all calls of a function.
+ */
+export interface FunctionChange extends CallTimes {
+  change: string; // new, gone, worse, better or same
+  program: number /* int64 */;
+  function: string;
+  exclusive_us: number /* float64 */[];
+  lost_us: number /* int64 */[];
+}
+/**
+ * FactChange is something that is told of A and B.
+ */
+export interface FactChange {
+  change: string; // differs, new, gone or same
+  section: string; // run, hosts, settings or metadata
+  program: number /* int64 */;
+  name: string;
+  values: string[];
+  expected: boolean; // it differs from run to run and tells nothing
+}
+/**
+ * HistogramPair is how long the calls of a function took in A and B, on common bins.
+ */
+export interface HistogramPair {
+  function: string;
+  edges_us: number /* float64 */[]; // one more than shares
+  shares: number /* float64 */[][]; // of all calls of each
+  samples: number /* int64 */[];
+  distance: number /* float64 */;
+  at_us: number /* float64 */; // where the cumulative shares differ most
+  below: number /* float64 */[]; // the shares of calls up to there
+  moved_us: number /* float64 */;
+  /**
+   * Missing says why there is nothing to show; empty: there is.
+   */
+  missing?: string;
+}
+/**
+ * FlamePair is the call paths of A and B in one tree.
+ */
+export interface FlamePair {
+  metric: string; // time or lost
+  root: FlamePairNode;
+  partial?: string;
+}
+/**
+ * FlamePairNode is a function below its callers.
+ */
+export interface FlamePairNode {
+  function: string;
+  group: string;
+  self_us: number /* float64 */[];
+  total_us: number /* float64 */[]; // with children
+  calls: number /* int64 */[];
+  children: FlamePairNode[];
+}
+
+//////////
 // source: status.go
 
 /**
