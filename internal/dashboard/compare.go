@@ -61,13 +61,16 @@ func (s *server) comparables(r *http.Request) (any, error) {
 			}
 		}
 	}
-	for i := range slices.Backward(s.References) {
+	given := false
+	for i := range s.References {
 		id, rows, err := s.ofReference(ctx, i)
 		if err != nil {
 			list.Problems = append(list.Problems, fmt.Sprintf("%s: %v", s.References[i].Where, err))
 			continue
 		}
-		list.Usual = id
+		if !given { // the first that was given is meant
+			list.Usual, given = id, true
+		}
 		list.Rows = append(list.Rows, rows...)
 	}
 	return list, nil

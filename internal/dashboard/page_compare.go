@@ -29,11 +29,11 @@ type Comparison struct {
 	Verdict     Verdict          `json:"verdict"`
 	Notices     []Notice         `json:"notices"`
 	Programs    []int64          `json:"programs"` // that A or B has
-	Calls       [2]int64         `json:"calls"`
-	Exclusive   [2]float64       `json:"exclusive_us"` // of all calls
-	Lost        [2]int64         `json:"lost_us"`
-	LostPercent [2]float64       `json:"lost_percent"` // of the time of all calls
-	Anomalies   [2]int64         `json:"anomalies"`
+	Calls       [2]int64         `json:"calls" tstype:"Pair<number>"`
+	Exclusive   [2]float64       `json:"exclusive_us" tstype:"Pair<number>"` // of all calls
+	Lost        [2]int64         `json:"lost_us" tstype:"Pair<number>"`
+	LostPercent [2]float64       `json:"lost_percent" tstype:"Pair<number>"` // of the time of all calls
+	Anomalies   [2]int64         `json:"anomalies" tstype:"Pair<number>"`
 	Changes     []PathChange     `json:"changes"`   // of call paths with anomalies, the largest change of lost time first
 	Functions   []FunctionChange `json:"functions"` // the largest change of the time of all calls first
 	Metadata    []FactChange     `json:"metadata"`  // what differs first
@@ -49,8 +49,8 @@ type ChangeCounts struct {
 
 // CallTimes are how long all calls of a function took in A and B.
 type CallTimes struct {
-	Calls    [2]int64   `json:"calls"`
-	Mean     [2]float64 `json:"mean_us"`
+	Calls    [2]int64   `json:"calls" tstype:"Pair<number>"`
+	Mean     [2]float64 `json:"mean_us" tstype:"Pair<number>"`
 	Distance *float64   `json:"distance,omitempty"` // Kolmogorov and Smirnov, from 0 to 1
 	Moved    *float64   `json:"moved_us,omitempty"` // earth mover
 }
@@ -63,9 +63,9 @@ type PathChange struct {
 	Program   int64       `json:"program"`
 	Function  string      `json:"function"`
 	CallPath  string      `json:"call_path"`
-	Anomalies [2]int64    `json:"anomalies"`
-	Lost      [2]int64    `json:"lost_us"`
-	Hosts     [2][]string `json:"hosts"` // that lost most
+	Anomalies [2]int64    `json:"anomalies" tstype:"Pair<number>"`
+	Lost      [2]int64    `json:"lost_us" tstype:"Pair<number>"`
+	Hosts     [2][]string `json:"hosts" tstype:"Pair<string[]>"` // that lost most
 }
 
 // FunctionChange is what became of the time of all calls of a function.
@@ -75,8 +75,8 @@ type FunctionChange struct {
 	Change    string     `json:"change"` // new, gone, worse, better or same
 	Program   int64      `json:"program"`
 	Function  string     `json:"function"`
-	Exclusive [2]float64 `json:"exclusive_us"`
-	Lost      [2]int64   `json:"lost_us"`
+	Exclusive [2]float64 `json:"exclusive_us" tstype:"Pair<number>"`
+	Lost      [2]int64   `json:"lost_us" tstype:"Pair<number>"`
 }
 
 // FactChange is something that is told of A and B.
@@ -85,19 +85,19 @@ type FactChange struct {
 	Section  string    `json:"section"` // run, hosts, settings or metadata
 	Program  int64     `json:"program"`
 	Name     string    `json:"name"`
-	Values   [2]string `json:"values"`
+	Values   [2]string `json:"values" tstype:"Pair<string>"`
 	Expected bool      `json:"expected"` // it differs from run to run and tells nothing
 }
 
 // HistogramPair is how long the calls of a function took in A and B, on common bins.
 type HistogramPair struct {
 	Function string       `json:"function"`
-	Edges    []float64    `json:"edges_us"` // one more than shares
-	Shares   [2][]float64 `json:"shares"`   // of all calls of each
-	Samples  [2]int64     `json:"samples"`
+	Edges    []float64    `json:"edges_us"`                       // one more than shares
+	Shares   [2][]float64 `json:"shares" tstype:"Pair<number[]>"` // of all calls of each
+	Samples  [2]int64     `json:"samples" tstype:"Pair<number>"`
 	Distance float64      `json:"distance"`
-	At       float64      `json:"at_us"` // where the cumulative shares differ most
-	Below    [2]float64   `json:"below"` // the shares of calls up to there
+	At       float64      `json:"at_us"`                       // where the cumulative shares differ most
+	Below    [2]float64   `json:"below" tstype:"Pair<number>"` // the shares of calls up to there
 	Moved    float64      `json:"moved_us"`
 	// Missing says why there is nothing to show; empty: there is.
 	Missing string `json:"missing,omitempty"`
@@ -114,8 +114,8 @@ type FlamePair struct {
 type FlamePairNode struct {
 	Function string          `json:"function"`
 	Group    string          `json:"group"`
-	Self     [2]float64      `json:"self_us"`
-	Total    [2]float64      `json:"total_us"` // with children
-	Calls    [2]int64        `json:"calls"`
+	Self     [2]float64      `json:"self_us" tstype:"Pair<number>"`
+	Total    [2]float64      `json:"total_us" tstype:"Pair<number>"` // with children
+	Calls    [2]int64        `json:"calls" tstype:"Pair<number>"`
 	Children []FlamePairNode `json:"children"`
 }
