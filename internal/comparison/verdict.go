@@ -43,12 +43,11 @@ func (d *Difference) verdict(a, b *Run) Verdict {
 	if len(empty) > 0 {
 		return Verdict{LevelUnknown, "Nothing is known of " + strings.Join(empty, " and ") + ", so there is nothing to compare."}
 	}
-	parts := []string{d.lostText(a, b)}
-	for _, text := range []string{d.countText(), d.timeText()} {
-		if text != "" {
-			parts = append(parts, text)
-		}
+	parts := []string{d.lostText(a, b), d.countText(), d.timeText()}
+	if apart(d.Exclusive) > float64(apart(d.Lost)) { // what matters more comes first
+		parts = []string{d.timeText(), d.lostText(a, b), d.countText()}
 	}
+	parts = slices.DeleteFunc(parts, func(text string) bool { return text == "" })
 	return Verdict{d.level(), strings.Join(parts, " ")}
 }
 
@@ -160,7 +159,7 @@ func (d *Difference) timeText() string {
 	if percent < 0 {
 		longer, sign = "shorter", -1
 	}
-	text := fmt.Sprintf("All calls together took %s %s (%s)", provenance.Duration(apart(d.Exclusive)), longer, percentText(math.Abs(percent)))
+	text := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", provenance.Duration(apart(d.Exclusive)), longer, percentText(math.Abs(percent)))
 	if !same {
 		return text + fmt.Sprintf("; there were %s of them instead of %s.", number(d.Calls[1]), number(d.Calls[0]))
 	}

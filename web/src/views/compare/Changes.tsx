@@ -21,7 +21,7 @@ export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: R
     () => all.filter((r) => (wanted.length > 0 ? wanted.includes(r.change) : r.change !== 'same')),
     [all, wanted],
   );
-  const most = useMemo(() => all.reduce((n, r) => Math.max(n, ...r.amount), 0), [all]);
+  const most = useMemo(() => rows.reduce((n, r) => Math.max(n, ...r.amount), 0), [rows]);
   const columns = useMemo(
     () => changeColumns(by, most, c.programs.length > 1),
     [by, most, c.programs.length],

@@ -1,6 +1,6 @@
 import { useMemo, type ReactNode } from 'react';
 import type { Comparison, FactChange } from '../../api/index.ts';
-import { count } from '../../format/index.ts';
+import { count, elide } from '../../format/index.ts';
 import { flag, text, useParam } from '../../route/index.ts';
 import { Empty, Table, type Column } from '../../ui/index.ts';
 import { Kind } from './columns.tsx';
@@ -51,9 +51,8 @@ function factColumns(programs: boolean): Column<FactChange>[] {
     {
       id: 'name',
       header: 'Name',
-      grow: true,
       value: (f) => f.name,
-      cell: (f) => <span title={f.name}>{f.name}</span>,
+      cell: (f) => <span title={f.name}>{elide(f.name, 48)}</span>,
     },
     value(0),
     value(1),

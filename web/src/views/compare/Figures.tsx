@@ -11,7 +11,7 @@ export function Figures({ of: c }: { of: Comparison }) {
     </>
   );
   const growth = ([a, b]: Pair<number>) =>
-    a > 0 ? `${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}` : '';
+    a > 0 && a !== b ? `${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}` : '';
   const lostGrew = c.lost_percent[1] - c.lost_percent[0];
   const ask = command(c.a, c.b);
   return (
@@ -28,7 +28,7 @@ export function Figures({ of: c }: { of: Comparison }) {
       <Tile
         label="Share of all time"
         value={between(c.lost_percent, percent)}
-        note={`${lostGrew >= 0 ? '+' : '−'}${percent(Math.abs(lostGrew))} points`}
+        note={`${lostGrew >= 0 ? '+' : '−'}${percent(Math.abs(lostGrew)).replace(' %', '')} points`}
         explain={{
           formula: 'Lost time as a part of the time of all calls, A → B.',
           from: [
