@@ -41,7 +41,7 @@ place. A file that is there already is replaced.` + whereHelp,
 				if err := rundir.Replace(given[1], b.Bytes(), 0o644); err != nil {
 					return err
 				}
-				fmt.Fprintf(env.Stderr, "chimbuko: %s holds what is compared of run %q: %s, %s\n", given[1], r.Name,
+				fmt.Fprintf(env.Stdout, "%s holds what is compared of run %q: %s, %s.\n", given[1], r.Name,
 					counted(len(r.Functions), "function"), sizeText(int64(b.Len())))
 				return nil
 			})

@@ -289,9 +289,16 @@ func (r *Run) check() error {
 			return fmt.Errorf("function %.80q has %d calls of %v us", f.Name, f.Calls, f.Exclusive)
 		}
 	}
+	depths := make([]int, len(r.Paths))
 	for i, p := range r.Paths {
 		if p.Parent < -1 || p.Parent >= i || p.Parent >= 0 && r.Paths[p.Parent].Program != p.Program {
 			return fmt.Errorf("call path %d continues %d", i, p.Parent)
+		}
+		if p.Parent >= 0 {
+			depths[i] = depths[p.Parent] + 1
+		}
+		if depths[i] > maxDepth {
+			return fmt.Errorf("call path %d has more than %d functions", i, maxDepth)
 		}
 		if p.Calls < 0 || p.Exclusive < 0 || p.Anomalies < 0 || p.Lost < 0 || p.Lost > maxSum || p.Exclusive > maxSum || p.Anomalies > maxSum {
 			return fmt.Errorf("call path %d has numbers that cannot be", i)
@@ -299,6 +306,10 @@ func (r *Run) check() error {
 	}
 	return nil
 }
+
+// maxDepth bounds the functions of a path: what is made of them must not grow with the
+// square of their number.
+const maxDepth = 10_000
 
 // maxSum bounds times and counts of a path, so that sums of them do not overflow.
 const maxSum = 1 << 53

@@ -310,7 +310,7 @@ func (s *server) compareHistograms(_ context.Context, p *params, two *pair) (any
 	}
 	o := comparison.Overlay([2]json.RawMessage{models[0].Model, models[1].Model}, bins)
 	if o == nil {
-		h.Missing = "One of the models has no histogram, only a mean and a deviation."
+		h.Missing = "One of the models has no histogram: it was called too rarely, or the detector keeps none."
 		return h, nil
 	}
 	h.Edges, h.Shares, h.Distance, h.At, h.Below, h.Moved = o.Edges, o.Shares, o.Distance, o.At, o.Below, o.Moved
