@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"slices"
@@ -213,6 +215,27 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 		var inDuck, inPostgres any
 		if json.Unmarshal([]byte(a.body), &inDuck) != nil || json.Unmarshal([]byte(b.body), &inPostgres) != nil || a.code != 200 || !reflect.DeepEqual(inDuck, inPostgres) {
 			t.Errorf("%s:\nDuckDB     %d %.1000s\nPostgreSQL %d %.1000s", path, a.code, a.body, b.code, b.body)
+		}
+	}
+}
+
+func BenchmarkCompare(b *testing.B) {
+	p := &pipeline{status: someStatus(), reader: openLarge(b)}
+	for name, path := range map[string]string{"changes": pairPath("", "0:ended", "0:running", ""), "flame": pairPath("/flame", "0:ended", "0:running", "&metric=lost")} {
+		for _, fresh := range []bool{false, true} {
+			b.Run(name+map[bool]string{true: "-first"}[fresh], func(b *testing.B) {
+				h := dashboard.New(dashboard.Config{Source: p, Run: "running"})
+				for b.Loop() {
+					if fresh {
+						h = dashboard.New(dashboard.Config{Source: p, Run: "running"})
+					}
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost"+path, nil))
+					if w.Code != http.StatusOK {
+						b.Fatalf("%d %s", w.Code, w.Body)
+					}
+				}
+			})
 		}
 	}
 }
