@@ -104,7 +104,7 @@ func New(cfg Config) http.Handler {
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
-		comparedRuns: memo[*comparison.Run]{most: maxCompared}, differences: memo[*comparison.Difference]{most: maxCompared},
+		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 	}
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

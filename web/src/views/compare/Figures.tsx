@@ -1,5 +1,5 @@
 import type { Comparison, Pair } from '../../api/index.ts';
-import { count, duration, percent } from '../../format/index.ts';
+import { count, duration, percent, short } from '../../format/index.ts';
 import { Tile } from '../../ui/index.ts';
 import { command, signed } from './pair.ts';
 
@@ -7,11 +7,15 @@ import { command, signed } from './pair.ts';
 export function Figures({ of: c }: { of: Comparison }) {
   const between = ([a, b]: Pair<number>, text: (v: number) => string) => (
     <>
-      {text(a)} <span className="muted">→</span> {text(b)}
+      <span className="nowrap">{text(a)}</span> <span className="muted">→</span>{' '}
+      <span className="nowrap">{text(b)}</span>
     </>
   );
-  const growth = ([a, b]: Pair<number>) =>
-    a > 0 && a !== b ? `${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}` : '';
+  const growth = ([a, b]: Pair<number>) => {
+    if (a <= 0 || a === b) return '';
+    if (b >= 10 * a) return `${short(b / a)} times as much`;
+    return `${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}`;
+  };
   const lostGrew = c.lost_percent[1] - c.lost_percent[0];
   const ask = command(c.a, c.b);
   return (

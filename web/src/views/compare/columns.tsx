@@ -32,7 +32,7 @@ export function rowsOf(c: Comparison, by: 'lost' | 'time'): Row[] {
   }));
 }
 
-const width = 240;
+const width = 180;
 
 /** A to the left and B to the right of the same line. */
 export function MirroredBars({ amount, most }: { amount: Pair<number>; most: number }) {
