@@ -78,25 +78,31 @@ func checkLimit(n int) error {
 func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx context.Context, a *question.Asker, args []string) error) *cobra.Command {
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := q.check(); err != nil {
-			return err
-		}
-		var err error
-		if q.where, err = findStore(args[0]); err != nil {
-			return err
-		}
-		ctx, cancel := q.limit(cmd.Context())
-		defer cancel()
-		err = q.with(ctx, env, q.where, func(a *question.Asker) error { return ask(ctx, a, args[1:]) })
-		if err != nil && (errors.Is(context.Cause(ctx), errTooLong) || errors.Is(err, context.DeadlineExceeded)) {
-			return fmt.Errorf("no answer within %v; ask for less, or give more with --timeout: %w", q.timeout, err)
-		}
-		if _, ok := errors.AsType[*question.ChoiceError](err); ok {
-			return usageError{err}
-		}
-		return err
+		return q.asking(cmd.Context(), func(ctx context.Context) (err error) {
+			if q.where, err = findStore(args[0]); err != nil {
+				return err
+			}
+			return q.with(ctx, env, q.where, func(a *question.Asker) error { return ask(ctx, a, args[1:]) })
+		})
 	}
 	return cmd
+}
+
+// asking asks something within the time that there is, and explains what went wrong.
+func (q *questionFlags) asking(ctx context.Context, ask func(ctx context.Context) error) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	ctx, cancel := q.limit(ctx)
+	defer cancel()
+	err := ask(ctx)
+	if err != nil && (errors.Is(context.Cause(ctx), errTooLong) || errors.Is(err, context.DeadlineExceeded)) {
+		return fmt.Errorf("no answer within %v; ask for less, or give more with --timeout: %w", q.timeout, err)
+	}
+	if _, ok := errors.AsType[*question.ChoiceError](err); ok {
+		return usageError{err}
+	}
+	return err
 }
 
 var errTooLong = errors.New("too long")

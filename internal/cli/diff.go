@@ -6,86 +6,109 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/comparison"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/question"
 )
 
 func newDiffCmd(env *Env) *cobra.Command {
 	var q questionFlags
-	var runB string
+	var runB, show string
 	var conditions []string
 	var limit int
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "diff RUN_A RUN_B",
 		Short: "what became better or worse from one run to another",
-		Long: `Compare the anomalies of two runs by program, function and call path, also those
-that only one of them has. A path is worse or better if its lost time changed by
-more than a tenth. Distance tells how much the distribution of the function's times
-changed: the largest difference of the shares of calls up to any time, from 0 (the
-same) to 1.
+		Long: `Compare two runs: first in a sentence, then one of
+  --show lost      the anomalies by program, function and call path, also those that
+                   only one run has; the largest change of lost time is the first
+  --show time      all calls by program and function, the largest change of the time
+                   in the function itself first: what is slower in all its calls need
+                   not have anomalies
+  --show metadata  hosts, settings, versions and what ranks told of themselves
+What changed by more than a tenth is worse or better. Distance tells how much the
+distribution of a function's times changed: the largest difference of the shares of
+calls up to any time, from 0 (the same) to 1. Moved is by how much the time of a call
+differs on average when both runs are put in order of time (earth mover's distance).
+
+Each run may also be a file that chimbuko baseline wrote. chimbuko view RUN_B --compare
+RUN_A shows the same in the browser.
 
 --fail-if makes the command end with code 3 if a condition is true. A condition is
 NAME>NUMBER or NAME>NUMBER%, and NAME is one of
   lost       growth of the lost time; with % growth of its share of all time, in
              percentage points
+  time       growth of the time of all calls; with % of that of run A
   anomalies  growth of the number of anomalies; with % of that of run A
   new        call paths with anomalies in run B alone
   worse      call paths that became worse` + whereHelp,
 		Example: `  chimbuko diff yesterday today
-  chimbuko diff yesterday today --fail-if 'lost>2%' --fail-if 'new>10'
+  chimbuko diff yesterday today --show time
+  chimbuko diff good.baseline today --fail-if 'lost>2%' --fail-if 'new>10'
   chimbuko diff postgres://user@server/chimbuko postgres://user@server/chimbuko --run monday --run-b tuesday`,
 		Args: args(cobra.ExactArgs(2)),
 	}
 	f := cmd.Flags()
+	q.register(f)
 	f.StringVar(&runB, "run-b", "", "name of the second run, where its store holds several; by default the latest")
+	f.StringVar(&show, "show", "lost", "what is listed: lost, time or metadata; as json all of it is")
 	f.StringArrayVar(&conditions, "fail-if", nil, "condition such as lost>2% that makes the command end with code 3")
-	f.IntVar(&limit, "limit", 20, "call paths that are listed")
+	f.IntVar(&limit, "limit", 20, "rows that are listed")
 	f.BoolVar(&all, "all", false, "list also what stayed the same")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		checks, err := parseConditions(conditions)
 		if err != nil {
 			return err
 		}
-		var d *question.Difference
-		err = q.withSecond(ctx, env, a, args[0], runB, func(b *question.Asker) (err error) {
-			d, err = question.Diff(ctx, a, b, q.only())
+		list, ok := diffLists[show]
+		if !ok {
+			return usagef("--show %q is none of lost, time, metadata", show)
+		}
+		if err := checkLimit(limit); err != nil {
 			return err
+		}
+		return q.asking(cmd.Context(), func(ctx context.Context) error {
+			var runs [2]*comparison.Run
+			for i, name := range []string{q.run, runB} {
+				if runs[i], err = q.comparable(ctx, env, args[i], name); err != nil {
+					return err
+				}
+			}
+			d := comparison.Diff(runs[0], runs[1], q.only())
+			if err := q.showDiff(ctx, env, d, list(d, limit, all)); err != nil {
+				return err
+			}
+			return failing(env, d, checks)
 		})
-		if err != nil {
-			return err
-		}
-		if err := q.showDiff(ctx, env, d, limit, all); err != nil {
-			return err
-		}
-		return failing(env, d, checks)
-	})
+	}
+	return cmd
 }
 
-// withSecond opens the store of the second run for f, unless it is that of the
-// first, a.
-func (q *questionFlags) withSecond(ctx context.Context, env *Env, a *question.Asker, where, run string, f func(b *question.Asker) error) error {
-	second, err := findStore(where)
+// comparable is what can be compared of the run at a place, or of a baseline.
+func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run string) (r *comparison.Run, err error) {
+	if r, err = readBaseline(where); r != nil || err != nil {
+		return r, err
+	}
+	place, err := findStore(where)
 	if err != nil {
+		return nil, err
+	}
+	one := *q
+	one.run = run
+	err = one.with(ctx, env, place, func(a *question.Asker) (err error) {
+		r, err = a.Comparable(ctx)
 		return err
-	}
-	if q.where.sameFile(second) {
-		b, err := a.Other(ctx, run)
-		if err != nil {
-			return fmt.Errorf("%s: %w", second.file, err)
-		}
-		return f(b)
-	}
-	qb := *q
-	qb.run = run
-	return qb.with(ctx, env, second, f)
+	})
+	return r, err
 }
 
-func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *question.Difference, limit int, all bool) error {
+func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *comparison.Difference, rows *provdb.Rows) error {
 	if q.format == "json" {
 		return q.write(env, func(w io.Writer) error {
 			text, err := marshalPlain(d)
@@ -95,53 +118,100 @@ func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *question.Diff
 			return err
 		})
 	}
-	rows := diffRows(d, limit, all)
 	if q.format != "table" {
 		return q.answer(ctx, env, rows, nil)
 	}
 	return q.write(env, func(w io.Writer) error {
-		fmt.Fprintf(w, "Lost to anomalies: %s of %s (%.3g %%) in A, %s of %s (%.3g %%) in B. Anomalies: %s in A, %s in B.\n\n",
+		fmt.Fprintf(w, "%s\n\nLost to anomalies: %s of %s (%.3g %%) in A, %s of %s (%.3g %%) in B. Anomalies: %s in A, %s in B.\n\n", d.Verdict.Sentence,
 			microsText(float64(d.Lost[0])), microsText(d.Exclusive[0]), d.LostPercent[0],
 			microsText(float64(d.Lost[1])), microsText(d.Exclusive[1]), d.LostPercent[1], grouped(d.Anomalies[0]), grouped(d.Anomalies[1]))
 		return writeTable(w, rows)
 	})
 }
 
-// diffRows are the changes as a table.
-func diffRows(d *question.Difference, limit int, all bool) *provdb.Rows {
-	columns := []provdb.Column{
+// diffLists are what can be listed of a difference, as tables of so many rows.
+var diffLists = map[string]func(d *comparison.Difference, limit int, all bool) *provdb.Rows{
+	"lost": lostRows, "time": timeRows, "metadata": factRows,
+}
+
+// pick is the rows of the first things that changed, or of all.
+func pick[T any](list []T, limit int, row func(x *T) (values []any, same bool), all bool) [][]any {
+	var rows [][]any
+	for i := range list {
+		if len(rows) == limit {
+			break
+		}
+		if values, same := row(&list[i]); all || !same {
+			rows = append(rows, values)
+		}
+	}
+	return rows
+}
+
+// known is a number, or nothing.
+func known(v *float64) any {
+	if v == nil {
+		return nil
+	}
+	return *v
+}
+
+// timesColumns are those of what is known of all calls.
+var timesColumns = []provdb.Column{
+	{Name: "calls_a", Type: provdb.Int},
+	{Name: "calls_b", Type: provdb.Int},
+	{Name: "mean_a_us", Type: provdb.Float},
+	{Name: "mean_b_us", Type: provdb.Float},
+	{Name: "distance", Type: provdb.Float},
+	{Name: "moved_us", Type: provdb.Float},
+	{Name: "program", Type: provdb.Int},
+	{Name: "function", Type: provdb.Text},
+}
+
+func timesValues(t *comparison.Times, program int64, function string) []any {
+	return []any{t.Calls[0], t.Calls[1], t.Mean[0], t.Mean[1], known(t.Distance), known(t.Moved), program, function}
+}
+
+// lostRows are the changes of call paths as a table.
+func lostRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+	columns := slices.Concat([]provdb.Column{
 		{Name: "change", Type: provdb.Text},
 		{Name: "lost_a_us", Type: provdb.Int},
 		{Name: "lost_b_us", Type: provdb.Int},
 		{Name: "anomalies_a", Type: provdb.Int},
 		{Name: "anomalies_b", Type: provdb.Int},
-		{Name: "calls_a", Type: provdb.Int},
-		{Name: "calls_b", Type: provdb.Int},
-		{Name: "mean_a_us", Type: provdb.Float},
-		{Name: "mean_b_us", Type: provdb.Float},
-		{Name: "distance", Type: provdb.Float},
+	}, timesColumns, []provdb.Column{{Name: "call_path", Type: provdb.Text}})
+	return rowsOf(columns, pick(d.Changes, limit, func(c *comparison.Change) ([]any, bool) {
+		values := []any{c.Kind, c.Lost[0], c.Lost[1], c.Anomalies[0], c.Anomalies[1]}
+		return append(append(values, timesValues(&c.Times, c.Program, c.Function)...), c.CallPath), c.Kind == comparison.Same
+	}, all))
+}
+
+// timeRows are the changes of functions as a table.
+func timeRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+	columns := slices.Concat([]provdb.Column{
+		{Name: "change", Type: provdb.Text},
+		{Name: "time_a_us", Type: provdb.Float},
+		{Name: "time_b_us", Type: provdb.Float},
+	}, timesColumns)
+	return rowsOf(columns, pick(d.Functions, limit, func(c *comparison.FunctionChange) ([]any, bool) {
+		return append([]any{c.Kind, c.Exclusive[0], c.Exclusive[1]}, timesValues(&c.Times, c.Program, c.Function)...), c.Kind == comparison.Same
+	}, all))
+}
+
+// factRows are the differences of what is told of the runs as a table.
+func factRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+	columns := []provdb.Column{
+		{Name: "change", Type: provdb.Text},
+		{Name: "section", Type: provdb.Text},
 		{Name: "program", Type: provdb.Int},
-		{Name: "function", Type: provdb.Text},
-		{Name: "call_path", Type: provdb.Text},
+		{Name: "name", Type: provdb.Text},
+		{Name: "a", Type: provdb.Text},
+		{Name: "b", Type: provdb.Text},
 	}
-	var rows [][]any
-	for _, c := range d.Changes {
-		if c.Kind == "same" && !all {
-			continue
-		}
-		if len(rows) == limit {
-			break
-		}
-		var distance any
-		if c.Distance != nil {
-			distance = *c.Distance
-		}
-		rows = append(rows, []any{
-			c.Kind, c.Lost[0], c.Lost[1], c.Anomalies[0], c.Anomalies[1], c.Calls[0], c.Calls[1], c.Mean[0], c.Mean[1], distance,
-			c.Program, c.Function, c.CallPath,
-		})
-	}
-	return rowsOf(columns, rows)
+	return rowsOf(columns, pick(d.Facts, limit, func(f *comparison.FactChange) ([]any, bool) {
+		return []any{f.Kind, f.Section, f.Program, f.Name, f.Values[0], f.Values[1]}, f.Kind == comparison.Same || f.Expected
+	}, all))
 }
 
 // exitDiffers is the code of a diff whose condition is true.
@@ -157,14 +227,14 @@ type condition struct {
 	percent    bool
 }
 
-var conditionForm = regexp.MustCompile(`^\s*(lost|anomalies|new|worse)\s*>\s*([0-9.]+)\s*(%?)\s*$`)
+var conditionForm = regexp.MustCompile(`^\s*(lost|time|anomalies|new|worse)\s*>\s*([0-9.]+)\s*(%?)\s*$`)
 
 func parseConditions(texts []string) ([]condition, error) {
 	var all []condition
 	for _, text := range texts {
 		m := conditionForm.FindStringSubmatch(text)
 		if m == nil {
-			return nil, usagef("--fail-if: %q is not of the form lost>2%%; it may name lost, anomalies, new and worse", text)
+			return nil, usagef("--fail-if: %q is not of the form lost>2%%; it may name lost, time, anomalies, new and worse", text)
 		}
 		limit, err := strconv.ParseFloat(m[2], 64)
 		if err != nil {
@@ -179,13 +249,19 @@ func parseConditions(texts []string) ([]condition, error) {
 }
 
 // value is what the condition is about.
-func (c *condition) value(d *question.Difference) float64 {
+func (c *condition) value(d *comparison.Difference) float64 {
 	switch c.name {
 	case "lost":
 		if c.percent {
 			return d.LostPercent[1] - d.LostPercent[0]
 		}
 		return float64(d.Lost[1] - d.Lost[0])
+	case "time":
+		growth := d.Exclusive[1] - d.Exclusive[0]
+		if c.percent {
+			return 100 * growth / max(d.Exclusive[0], 1)
+		}
+		return growth
 	case "anomalies":
 		growth := float64(d.Anomalies[1] - d.Anomalies[0])
 		if c.percent {
@@ -193,17 +269,11 @@ func (c *condition) value(d *question.Difference) float64 {
 		}
 		return growth
 	}
-	n := 0
-	for i := range d.Changes {
-		if d.Changes[i].Kind == c.name {
-			n++
-		}
-	}
-	return float64(n)
+	return float64(d.Count(c.name))
 }
 
 // failing says which conditions are true.
-func failing(env *Env, d *question.Difference, checks []condition) (err error) {
+func failing(env *Env, d *comparison.Difference, checks []condition) (err error) {
 	for i := range checks {
 		c := &checks[i]
 		if v := c.value(d); v > c.limit {

@@ -79,9 +79,10 @@ func differences(t *testing.T, dirs [2]string) []object {
 		case -apart > most/10:
 			change = "better"
 		}
+		distance, moved := distanceOf(t, dirs, k.pid, k.name)
 		all = append(all, object{
 			"change": change, "program": k.pid, "function": k.name, "call_path": k.path, "anomalies": anomalies, "lost_us": lost,
-			"calls": calls, "mean_us": mean, "distance": distanceOf(t, dirs, k.pid, k.name),
+			"calls": calls, "mean_us": mean, "distance": distance, "moved_us": moved,
 		})
 	}
 	slices.SortFunc(all, func(a, b object) int {
@@ -91,9 +92,9 @@ func differences(t *testing.T, dirs [2]string) []object {
 	return all
 }
 
-// distanceOf compares the shares of calls up to any time in two runs. It is nil
-// where one has no histogram.
-func distanceOf(t *testing.T, dirs [2]string, pid int64, name string) any {
+// distanceOf compares the shares of calls up to any time in two runs: their largest
+// difference, and the sum of all. Both are nil where one has no histogram.
+func distanceOf(t *testing.T, dirs [2]string, pid int64, name string) (distance, moved any) {
 	t.Helper()
 	var share [2]func(x float64) float64
 	least, longest := math.Inf(1), math.Inf(-1)
@@ -126,13 +127,17 @@ func distanceOf(t *testing.T, dirs [2]string, pid int64, name string) any {
 		}
 	}
 	if share[0] == nil || share[1] == nil {
-		return nil
+		return nil, nil
 	}
-	most := 0.0
+	most, sum := 0.0, 0.0
 	for x := least; x <= longest; x += 1 { // edges are whole microseconds
 		most = max(most, math.Abs(share[0](x)-share[1](x)))
 	}
-	return most
+	const part = 1.0 / 64 // of a microsecond, so that little is lost where the shares cross
+	for x := least + part/2; x <= longest; x += part {
+		sum += part * math.Abs(share[0](x)-share[1](x))
+	}
+	return most, sum
 }
 
 func TestDiffComparesTwoRunsAsTheirRecordsSay(t *testing.T) {
@@ -152,13 +157,19 @@ func TestDiffComparesTwoRunsAsTheirRecordsSay(t *testing.T) {
 		for i, c := range got.Changes {
 			seen[c["change"].(string)] = true
 			// Sums of shares are rounded, by either in its own order.
-			if x, ok := c["distance"].(float64); ok {
-				c["distance"] = math.Round(1e9*x) / 1e9
+			for name, near := range map[string]float64{"distance": 1e-9, "moved_us": 1e-2} {
+				got, known := c[name].(float64)
+				if wanted, ok := want[i][name].(float64); ok != known || math.Abs(got-wanted) > near {
+					t.Errorf("%s of %v is %v, want %v", name, c["function"], c[name], want[i][name])
+				}
+				seen["a "+name] = seen["a "+name] || got > 0
+				delete(c, name)
+				delete(want[i], name)
 			}
-			if x, ok := want[i]["distance"].(float64); ok {
-				seen["a distance"] = seen["a distance"] || x > 0
-				want[i]["distance"] = math.Round(1e9*x) / 1e9
+			if c["hosts"] == nil {
+				t.Errorf("%v has no hosts", c)
 			}
+			delete(c, "hosts")
 		}
 		same(t, "changes", got.Changes, want)
 		for i, dir := range dirs {
@@ -172,7 +183,7 @@ func TestDiffComparesTwoRunsAsTheirRecordsSay(t *testing.T) {
 			}
 		}
 	}
-	for _, change := range []string{"new", "gone", "worse", "better", "same", "a distance"} {
+	for _, change := range []string{"new", "gone", "worse", "better", "same", "a distance", "a moved_us"} {
 		if !seen[change] {
 			t.Errorf("the runs have nothing %s", change)
 		}

@@ -38,6 +38,8 @@ type viewFlags struct {
 	hosts []string
 	open  bool
 	own   bool // a page of our own is wanted even if there is another
+
+	compare []string
 }
 
 func newViewCmd(env *Env) *cobra.Command {
@@ -51,13 +53,18 @@ on this machine only, unless --http says otherwise, to whoever has the address t
 is printed: it holds a token, which stays the same for a run directory.
 
 A run that goes on has a page already, that of chimbuko serve: its address is printed,
-and no second page is made unless --http, --read-only or --ui-dir asks for one.
+and no second page is made unless --http, --read-only, --compare or --ui-dir asks for one.
 What people say of issues on the page is kept in labels.json of the run directory.
+
+The page compares the run with others of its store, and with what --compare names: a
+run directory, a database file, postgres://…, a file of chimbuko baseline, or the name
+of a run of the same store. chimbuko diff tells the same in a terminal.
 
 Ctrl-C ends it.`,
 		Example: `  chimbuko view run
   chimbuko view run --open
   chimbuko view run --http 127.0.0.1:8080        # the same address each time
+  chimbuko view run --compare yesterday --compare good.baseline
   chimbuko view postgres://user@server/chimbuko --run monday`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -65,7 +72,7 @@ Ctrl-C ends it.`,
 				return usagef("--http %q is not of the form host:port", flags.web)
 			}
 			f := cmd.Flags()
-			flags.own = f.Changed("http") || flags.readOnly || flags.dir != ""
+			flags.own = f.Changed("http") || flags.readOnly || flags.dir != "" || len(flags.compare) > 0
 			return runView(cmd.Context(), env, &flags, given[0])
 		},
 	}
@@ -74,6 +81,7 @@ Ctrl-C ends it.`,
 	f.StringVar(&flags.run, "run", "", "name of the run, where the store holds several; by default the latest")
 	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with 0.0.0.0:PORT")
 	f.StringSliceVar(&flags.hosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
+	f.StringArrayVar(&flags.compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	return cmd
 }
@@ -94,7 +102,14 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if err := v.find(ctx); err != nil {
 		return err
 	}
-	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr)}
+	var with references
+	defer func() { err = errors.Join(err, with.close()) }()
+	for _, other := range flags.compare {
+		if err := with.add(ctx, v, other); err != nil {
+			return err
+		}
+	}
+	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr), references: with.list}
 	if err := page.start(ctx, v); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ type viewPage struct {
 	metricsOpen bool
 	cert, key   string // files; "": without TLS
 	log         *slog.Logger
+	references  []dashboard.Reference
 
 	address string // URL
 	token   string
@@ -66,7 +67,7 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if v.dir != "" {
 		p.token, _ = rundir.Secret(v.dir) // in a directory that is only read it holds for this once
 	}
-	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen, Log: p.log}
+	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen, Log: p.log, References: p.references}
 	if err := p.configure(&cfg, v.dir); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/chimbuko/chimbuko/internal/comparison"
 	"github.com/chimbuko/chimbuko/internal/provdb"
 )
 
@@ -36,11 +37,12 @@ type Source interface {
 // Config says what is served and to whom. Zero values of limits mean the default
 // in brackets.
 type Config struct {
-	Source  Source
-	Run     string // name of the run that Status is about
-	Version string // of this program
-	Labels  Labels // what people say of issues; nil: nobody can say anything here
-	Page    Page   // what a browser shows; nil: there is no page
+	Source     Source
+	Run        string      // name of the run that Status is about
+	Version    string      // of this program
+	Labels     Labels      // what people say of issues; nil: nobody can say anything here
+	Page       Page        // what a browser shows; nil: there is no page
+	References []Reference // what runs can be compared with besides those of the store
 	// ReadOnly shows labels, but lets nobody set any.
 	ReadOnly bool
 
@@ -86,10 +88,12 @@ type server struct {
 	board *board
 	guard *guard
 
-	begins    begins
-	runsKnown memo[*known]
-	found     memo[*findings]
-	process   *prometheus.Registry // of this process, not of the pipeline
+	begins       begins
+	runsKnown    memo[*known]
+	found        memo[*findings]
+	comparedRuns memo[*comparison.Run]
+	differences  memo[*comparison.Difference]
+	process      *prometheus.Registry // of this process, not of the pipeline
 }
 
 // New returns the handler of all that docs/api.md lists. The configuration must
@@ -104,6 +108,7 @@ func New(cfg Config) http.Handler {
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
+		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 	}
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -120,6 +125,10 @@ func (s *server) routes() http.Handler {
 	const api = "/api/v1/"
 	get(api+"status", s.answer(s.status))
 	get(api+"runs", s.answer(s.runs))
+	get(api+"comparable", s.answer(s.comparables))
+	get(api+"compare", s.comparing(s.compare))
+	get(api+"compare/flame", s.comparing(s.compareFlame))
+	get(api+"compare/histograms", s.comparing(s.compareHistograms))
 	const run = api + "runs/{run}"
 	get(run, s.question(s.oneRun))
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
@@ -14,28 +13,12 @@ import (
 // Texts of sentences. Fields of answers have names as they are stored; sentences have
 // them short and in one line.
 
-// maxName is how many characters of a name a sentence has.
-const maxName = 70
-
 // shortName is a function's name without the place in the source that TAU adds, and
 // without empty brackets.
-func shortName(name string) string {
-	if i := strings.LastIndex(name, " [{"); i > 0 && strings.HasSuffix(name, "}]") {
-		name = name[:i]
-	}
-	return oneLine(strings.TrimSuffix(name, "()"))
-}
+func shortName(name string) string { return provenance.ShortName(name) }
 
-// oneLine is a text that does not break a sentence: no control characters, and the
-// middle left out where it is long.
-func oneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	r := []rune(text)
-	if len(r) <= maxName {
-		return text
-	}
-	return string(r[:maxName/2]) + "…" + string(r[len(r)-(maxName-1-maxName/2):])
-}
+// oneLine is a text that does not break a sentence.
+func oneLine(text string) string { return provenance.OneLine(text) }
 
 // counted is a number of things.
 func counted(n int64, what string) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -71,4 +72,27 @@ func Duration(us float64) string {
 		return ThreeDigits(us/1e6) + " s"
 	}
 	return strconv.FormatFloat(us/1e6, 'g', 3, 64) + " s"
+}
+
+// ShortName is a function's name for a sentence: without the place in the source that
+// TAU adds, without empty brackets, and in one line.
+func ShortName(name string) string {
+	if i := strings.LastIndex(name, " [{"); i > 0 && strings.HasSuffix(name, "}]") {
+		name = name[:i]
+	}
+	return OneLine(strings.TrimSuffix(name, "()"))
+}
+
+// maxOneLine is how many characters of a text a sentence has.
+const maxOneLine = 70
+
+// OneLine is a text that does not break a sentence: no control characters, and the
+// middle left out where it is long.
+func OneLine(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	r := []rune(text)
+	if len(r) <= maxOneLine {
+		return text
+	}
+	return string(r[:maxOneLine/2]) + "…" + string(r[len(r)-(maxOneLine-1-maxOneLine/2):])
 }

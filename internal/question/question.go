@@ -1,6 +1,6 @@
 // Package question answers what people usually ask about a run: which functions,
 // ranks and hosts lost most time, which executions went wrong, what is known of
-// one, and what changed between two runs. Its SQL is in sql/ and runs on every
+// one, and what can be compared with another run. Its SQL is in sql/ and runs on every
 // store; each answer can be had with the statements that gave it.
 package question
 
@@ -77,16 +77,6 @@ func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
 	}
 	a := &Asker{Run: runs[i], reader: r}
 	return a, a.begin(ctx)
-}
-
-// Other returns an Asker for another run of the same store, as New does.
-func (a *Asker) Other(ctx context.Context, name string) (*Asker, error) {
-	b, err := New(ctx, a.reader, name)
-	if err != nil {
-		return nil, err
-	}
-	b.Told = a.Told
-	return b, nil
 }
 
 // begin finds out when the run began.

@@ -197,7 +197,7 @@ func (l *Labels) write(all map[string]map[string]dashboard.Label) error {
 	if b.Len() > maxLabelsFile {
 		return fmt.Errorf("labels have more than %d bytes: remove some first", maxLabelsFile)
 	}
-	if err := replace(l.path, b.Bytes(), 0o644); err != nil {
+	if err := Replace(l.path, b.Bytes(), 0o644); err != nil {
 		return err
 	}
 	l.seen = nil // it is read again: another process may have written since

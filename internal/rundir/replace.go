@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// replace writes a file as a whole: who reads it sees the old or the new content,
-// which is on disk when replace returns.
-func replace(path string, content []byte, mode fs.FileMode) error {
+// Replace writes a file as a whole: who reads it sees the old or the new content,
+// which is on disk when Replace returns.
+func Replace(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // which only its owner can read
 	if err != nil {
 		return err

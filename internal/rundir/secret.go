@@ -29,7 +29,7 @@ func Secret(path string) (token string, err error) {
 		return token, err // it is somebody else's
 	}
 	own := name + "." + token[:8]
-	if err := replace(own, []byte(token+"\n"), 0o600); err != nil {
+	if err := Replace(own, []byte(token+"\n"), 0o600); err != nil {
 		return token, err
 	}
 	defer os.Remove(own) //nolint:errcheck // the other name of the file stays

@@ -39,9 +39,9 @@ func WriteServices(path string, s *Services) error {
 		return err
 	}
 	if s.Analyser != "" {
-		err = replace(AnalyserToken(path), []byte(s.Analyser+"\n"), 0o600)
+		err = Replace(AnalyserToken(path), []byte(s.Analyser+"\n"), 0o600)
 	}
-	return errors.Join(err, replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
+	return errors.Join(err, Replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
 }
 
 // AnalyserToken is the file, in the run directory at path, with the token of analysers.

@@ -18,16 +18,18 @@ const issues = () => import('../views/issues/IssuesView.tsx');
 const evidence = () => import('../views/evidence/EvidenceView.tsx');
 const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
+const compare = () => import('../views/compare/CompareView.tsx');
 
 const IssuesView = lazy(() => persist(issues));
 const EvidenceView = lazy(() => persist(evidence));
 const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
+const CompareView = lazy(() => persist(compare));
 
 /** The page. */
 export function App() {
   const route = useRoute();
-  useEffect(() => whenIdle([issues, evidence, pipeline, functions, loadCharts]), []);
+  useEffect(() => whenIdle([issues, evidence, pipeline, functions, compare, loadCharts]), []);
   return (
     <SessionProvider run={route.query.run ?? ''}>
       <Frame />
@@ -53,6 +55,12 @@ export function Frame() {
       group: everywhere,
       run: () => go({ view }),
     })),
+    {
+      key: 'c',
+      label: viewNames.compare,
+      group: everywhere,
+      run: () => go({ view: 'compare' }),
+    },
     {
       key: '/',
       label: 'search',
@@ -124,6 +132,8 @@ function Shown({ route }: { route: Route }) {
       return <FunctionsView />;
     case 'pipeline':
       return <PipelineView />;
+    case 'compare':
+      return <CompareView />;
     default:
       return <OverviewView />;
   }

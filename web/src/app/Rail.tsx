@@ -1,6 +1,13 @@
 import type { ReactNode } from 'react';
 import { useHref, useRoute, views, type View } from '../route/index.ts';
-import { EvidenceIcon, FunctionsIcon, IssuesIcon, OverviewIcon, PipelineIcon } from './icons.tsx';
+import {
+  CompareIcon,
+  EvidenceIcon,
+  FunctionsIcon,
+  IssuesIcon,
+  OverviewIcon,
+  PipelineIcon,
+} from './icons.tsx';
 
 /** What the views are called. */
 export const viewNames: Readonly<Record<View, string>> = {
@@ -9,6 +16,7 @@ export const viewNames: Readonly<Record<View, string>> = {
   evidence: 'Evidence',
   functions: 'Functions',
   pipeline: 'Pipeline',
+  compare: 'Compare',
 };
 
 const icons: Readonly<Record<View, () => ReactNode>> = {
@@ -17,9 +25,10 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   evidence: EvidenceIcon,
   functions: FunctionsIcon,
   pipeline: PipelineIcon,
+  compare: CompareIcon,
 };
 
-/** The way to the five views. */
+/** The way to the six views. */
 export function Rail() {
   const route = useRoute();
   const href = useHref();

@@ -24,17 +24,19 @@ function show(part: Partial<Session> = {}) {
 }
 
 describe('the frame', () => {
-  test('leads to the five views with the keys 1 to 5', async () => {
+  test('leads to the six views with the keys 1 to 6, and c to what is compared', async () => {
     show();
     for (const [key, hash] of [
       ['2', '#/issues'],
       ['5', '#/pipeline'],
+      ['6', '#/compare'],
       ['1', '#/overview'],
+      ['c', '#/compare'],
     ] as const) {
       await userEvent.keyboard(key);
       expect(location.hash).toBe(hash);
     }
-    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(5);
+    expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(6);
   });
 
   test('tells run, state and the time since the begin', () => {

@@ -55,6 +55,12 @@ export const PipelineIcon = () => (
   </Icon>
 );
 
+export const CompareIcon = () => (
+  <Icon>
+    <path d="M10 3v14M8 6H3M8 10H5M8 14H4M12 6h3M12 10h5M12 14h2" />
+  </Icon>
+);
+
 export const SunIcon = () => (
   <Icon>
     <circle cx="10" cy="10" r="3.2" />

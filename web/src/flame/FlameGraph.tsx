@@ -19,11 +19,15 @@ export interface FlameGraphProps {
   /** What the calls of a cell are: "calls" or "anomalies". */
   counts: string;
   label: string;
+  /** The colour of a cell instead of that of its function; a stable function. */
+  fill?: (cell: Cell) => string;
+  /** What is told of a cell instead of its times and calls. */
+  words?: (cell: Cell) => readonly (readonly [string, string])[];
 }
 
 /** Functions below their callers, as wide as their time. A click lets one fill the width; arrows, Enter and Escape do the same. */
 export function FlameGraph(props: FlameGraphProps) {
-  const { focus, chosen, found } = props;
+  const { focus, chosen, found, fill } = props;
   const theme = useTheme();
   const [measure, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -42,8 +46,8 @@ export function FlameGraph(props: FlameGraphProps) {
   useEffect(() => {
     const paper = paperOf(canvas.current, width, height);
     if (!paper) return;
-    paint(paper, { seen, width, height, found, chosen, hovered, theme });
-  }, [seen, width, height, found, chosen, hovered, theme]);
+    paint(paper, { seen, width, height, found, chosen, hovered, theme, fill });
+  }, [seen, width, height, found, chosen, hovered, theme, fill]);
   const keys = (event: KeyboardEvent) => {
     const at = chosen ?? focus;
     if (event.key === 'Enter') props.onFocus(at);
@@ -61,6 +65,9 @@ export function FlameGraph(props: FlameGraphProps) {
   };
   const words = (cell: Cell): readonly (readonly [string, string])[] => [
     ...(source(cell.node.function) === '' ? [] : [['in', source(cell.node.function)] as const]),
+    ...(props.words?.(cell) ?? timeWords(cell)),
+  ];
+  const timeWords = (cell: Cell): readonly (readonly [string, string])[] => [
     [`${props.what}, itself`, `${duration(cell.node.self_us)}, ${share(cell.node.self_us, root)}`],
     ['with what it calls', `${duration(cell.node.total_us)}, ${share(cell.node.total_us, root)}`],
     [props.counts, count(cell.node.calls)],

@@ -16,6 +16,8 @@ export interface Picture {
   chosen: Cell | undefined;
   hovered: Cell | undefined;
   theme: 'dark' | 'light';
+  /** The colour of a cell; undefined: that of its function. */
+  fill?: ((cell: Cell) => string) | undefined;
 }
 
 /** Draws all of it. */
@@ -35,7 +37,9 @@ export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
     const dim = p.found !== undefined && !p.found.has(s.cell);
     const neutral = s.cell.parent === undefined || dim || isNoFunction(node.function);
     paper.globalAlpha = s.outer ? 0.5 : 1;
-    paper.fillStyle = neutral ? plain : functionFill(node.function, node.group, p.theme);
+    paper.fillStyle = neutral
+      ? plain
+      : (p.fill?.(s.cell) ?? functionFill(node.function, node.group, p.theme));
     paper.fillRect(s.x, y, w, h);
     paper.globalAlpha = 1;
     if (w > 24) {

@@ -1,8 +1,15 @@
 // The address of the page: everything that tells what is shown is behind the #,
 // as #/issues?sel=KEY&t0=90. This file is pure: texts in, texts out.
 
-/** The views, in the order of the rail and of the keys 1 to 5. */
-export const views = ['overview', 'issues', 'evidence', 'functions', 'pipeline'] as const;
+/** The views, in the order of the rail and of the keys 1 to 6. */
+export const views = [
+  'overview',
+  'issues',
+  'evidence',
+  'functions',
+  'pipeline',
+  'compare',
+] as const;
 
 export type View = (typeof views)[number];
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Label } from '../api/index.ts';
+import { comparables, comparison, flamePair, histogramPair } from './fixtures/compare.ts';
 import { culpritEvidence, evidence } from './fixtures/evidence.ts';
 import { flame, functionDetail, functionTable } from './fixtures/functions.ts';
 import { issueList, plot } from './fixtures/issues.ts';
@@ -47,6 +48,10 @@ export function answer(req: IncomingMessage, res: ServerResponse): boolean {
   const path = url.pathname.replace(/^\/api\/v1\//, '').replace(/^runs\/heat2d\//, '');
   const cols = Number(url.searchParams.get('columns') ?? 120);
   if (path === 'runs') send(res, { rows: [{ name: 'heat2d' }], watched: 'heat2d' });
+  else if (path === 'comparable') send(res, comparables());
+  else if (path === 'compare') send(res, comparison());
+  else if (path === 'compare/flame') send(res, flamePair());
+  else if (path === 'compare/histograms') send(res, histogramPair());
   else if (path === 'overview') send(res, now());
   else if (path === 'heatmap') send(res, heatmap(ranks, cols, now().length_s));
   else if (path === 'issues') send(res, list);

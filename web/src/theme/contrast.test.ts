@@ -50,12 +50,18 @@ describe.each([
         level,
       ).toBeGreaterThanOrEqual(4.5);
     }
+    for (const change of ['same', 'less', 'more']) {
+      expect(
+        contrast(t.get('ink') ?? '', t.get(`diff-${change}`) ?? ''),
+        change,
+      ).toBeGreaterThanOrEqual(4.5);
+    }
     expect(contrast(t.get('on-accent') ?? '', t.get('accent') ?? '')).toBeGreaterThanOrEqual(4.5);
   });
 
   test('has marks that can be seen', () => {
     for (const [name, colour] of t) {
-      if (!/^(kind|group)-/.test(name)) continue;
+      if (!/^(kind|group|run)-/.test(name)) continue;
       expect(contrast(colour, t.get('panel') ?? ''), name).toBeGreaterThanOrEqual(3);
     }
   });

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chimbuko/chimbuko/internal/comparison"
+	"github.com/chimbuko/chimbuko/internal/rundir"
+)
+
+func newBaselineCmd(env *Env) *cobra.Command {
+	q := questionFlags{program: -1, format: "table"}
+	cmd := &cobra.Command{
+		Use:   "baseline RUN FILE",
+		Short: "keep what later runs are compared with, without the run itself",
+		Long: `Write what is compared of a run to one small file: sums, models and call paths of its
+functions, what anomalies lost, hosts, settings and metadata, but no records. The run
+can be deleted then: chimbuko diff and chimbuko view --compare take the file in its
+place. A file that is there already is replaced.` + whereHelp,
+		Example: `  chimbuko baseline run good.baseline
+  chimbuko diff good.baseline today --fail-if 'lost>2%'
+  chimbuko view today --compare good.baseline`,
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return q.asking(cmd.Context(), func(ctx context.Context) error {
+				r, err := q.comparable(ctx, env, given[0], q.run)
+				if err != nil {
+					return err
+				}
+				var b bytes.Buffer
+				if err := r.Encode(&b); err != nil {
+					return err
+				}
+				if err := rundir.Replace(given[1], b.Bytes(), 0o644); err != nil {
+					return err
+				}
+				fmt.Fprintf(env.Stdout, "%s holds what is compared of run %q: %s, %s.\n", given[1], r.Name,
+					counted(len(r.Functions), "function"), sizeText(int64(b.Len())))
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.run, "run", "", "name of the run, where the store holds several; by default the latest")
+	f.DurationVar(&q.timeout, "timeout", time.Minute, "give up after this time; 0 is never")
+	return cmd
+}
+
+// readBaseline reads a file that chimbuko baseline wrote; nil if a path is something
+// else.
+func readBaseline(where string) (r *comparison.Run, err error) {
+	if isServer(where) {
+		return nil, nil //nolint:nilnil // it is none
+	}
+	info, err := os.Stat(where)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilnil,nilerr // it is none; who needs it to be there says so
+	}
+	f, err := os.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	first := make([]byte, 2)
+	if n, err := io.ReadFull(f, first); err != nil || !comparison.IsBaseline(first[:n]) {
+		return nil, nil //nolint:nilnil,nilerr // it is none
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if r, err = comparison.Decode(f); err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/dashboard"
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/question"
+)
+
+// references are what the runs of a page can be compared with besides those of its
+// store.
+type references struct {
+	list   []dashboard.Reference
+	opened []*viewRun
+}
+
+// add finds what was given with --compare: a baseline, a run directory, a database file,
+// a server, or another run of the store that is shown.
+func (r *references) add(ctx context.Context, v *viewRun, where string) error {
+	baseline, err := readBaseline(where)
+	if err != nil {
+		return err
+	}
+	if baseline != nil {
+		r.list = append(r.list, dashboard.Reference{Where: where, Baseline: baseline})
+		return nil
+	}
+	if _, err := os.Stat(where); err != nil && !isServer(where) {
+		return r.addRun(ctx, v, where, err)
+	}
+	place, err := findStore(where)
+	if err != nil {
+		return err
+	}
+	o := &viewRun{dir: runDirectory(where), version: v.version, place: place}
+	if place.sameFile(v.place) || place.server != "" && place.server == v.place.server {
+		return r.addOwn(v, where, place.run)
+	}
+	r.opened = append(r.opened, o)
+	if err := o.find(ctx); err != nil {
+		return err
+	}
+	r.list = append(r.list, dashboard.Reference{Where: withoutSecrets(where), Run: o.name, Reader: o.Reader()})
+	return nil
+}
+
+// addOwn adds the store that is shown: all of its runs can be compared anyway.
+func (r *references) addOwn(v *viewRun, where, run string) error {
+	if run == "" || run == v.name {
+		return usagef("--compare %s is the store of the run itself: give the name of another of its runs", withoutSecrets(where))
+	}
+	r.list = append(r.list, dashboard.Reference{Where: withoutSecrets(where), Run: run})
+	return nil
+}
+
+// addRun adds a run of the store that is shown.
+func (r *references) addRun(ctx context.Context, v *viewRun, name string, notThere error) error {
+	runs, err := question.Runs(ctx, v.Reader())
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(runs, func(run provdb.Run) bool { return run.Name == name }) {
+		return fmt.Errorf("--compare: %w, and no run of the store has that name; give a run directory, a database file, postgres://… or a file of chimbuko baseline", notThere)
+	}
+	r.list = append(r.list, dashboard.Reference{Where: name, Run: name})
+	return nil
+}
+
+func (r *references) close() (err error) {
+	for _, o := range r.opened {
+		err = errors.Join(err, o.close())
+	}
+	return err
+}

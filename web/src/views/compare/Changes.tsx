@@ -1,0 +1,109 @@
+import { useMemo, type ReactNode } from 'react';
+import type { Comparison } from '../../api/index.ts';
+import { count } from '../../format/index.ts';
+import { list, text, useParam } from '../../route/index.ts';
+import { Empty, Table } from '../../ui/index.ts';
+import { changeColumns, keyOf, rowsOf, type Row } from './columns.tsx';
+import { Detail } from './Detail.tsx';
+import { kinds, kindText } from './pair.ts';
+
+const noText = text('');
+
+/** What became new, worse, better or gone: bars of A to the left and of B to the right, the largest change first. */
+export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: ReactNode }) {
+  const { by, of: c } = props;
+  const [wanted, want] = useParam('kind', list);
+  const [sort, setSort] = useParam('sort', noText);
+  const [filter, setFilter] = useParam('q', noText);
+  const [selected, select] = useParam('sel', noText);
+  const all = useMemo(() => rowsOf(c, by), [c, by]);
+  const rows = useMemo(
+    () => all.filter((r) => (wanted.length > 0 ? wanted.includes(r.change) : r.change !== 'same')),
+    [all, wanted],
+  );
+  const most = useMemo(() => rows.reduce((n, r) => Math.max(n, ...r.amount), 0), [rows]);
+  const columns = useMemo(
+    () => changeColumns(by, most, c.programs.length > 1),
+    [by, most, c.programs.length],
+  );
+  const counts = by === 'lost' ? c.counts.changes : c.counts.functions;
+  const total = Object.values(counts).reduce((n, v) => n + v, 0);
+  const row = all.find((r) => keyOf(r) === selected);
+  const toggle = (kind: string) =>
+    want(wanted.includes(kind) ? wanted.filter((k) => k !== kind) : [...wanted, kind]);
+  const chips = (
+    <>
+      {props.choices}
+      <div className="compare-chips" role="group" aria-label="Kinds of changes">
+        {kinds.map((k) => (
+          <button
+            key={k}
+            type="button"
+            className={`compare-chip ${k}`}
+            title={kindText[k]}
+            aria-pressed={wanted.includes(k)}
+            onClick={() => toggle(k)}
+          >
+            {count(counts[k] ?? 0)} {k}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+  return (
+    <div className={`compare-main ${row ? 'with-detail' : ''}`}>
+      <section
+        className="panel compare-panel"
+        aria-label={by === 'lost' ? 'Changes of lost time' : 'Changes of the time of all calls'}
+      >
+        <Table<Row>
+          name={`compare-${by}`}
+          label={
+            by === 'lost'
+              ? 'Call paths by the change of lost time'
+              : 'Functions by the change of time'
+          }
+          main
+          columns={columns}
+          rows={rows}
+          rowKey={keyOf}
+          sort={sort}
+          onSort={setSort}
+          filter={filter}
+          onFilter={setFilter}
+          selected={selected}
+          onSelect={(r) => select(keyOf(r))}
+          tools={chips}
+          empty={<None by={by} total={total} wanted={wanted.length > 0} />}
+          footer={
+            total > all.length && (
+              <span>
+                showing the {count(all.length)} largest of {count(total)} changes
+              </span>
+            )
+          }
+        />
+      </section>
+      {row && <Detail key={selected} row={row} of={c} onClose={() => select('')} />}
+    </div>
+  );
+}
+
+function None({ by, total, wanted }: { by: 'lost' | 'time'; total: number; wanted: boolean }) {
+  if (wanted) return <Empty title="Nothing changed in this way." />;
+  if (total > 0)
+    return (
+      <Empty title="Nothing changed by more than a tenth.">
+        <p>The chip “same” lists the rest.</p>
+      </Empty>
+    );
+  return by === 'lost' ? (
+    <Empty title="Neither run has anomalies.">
+      <p>“All time” tells whether functions became slower in all their calls.</p>
+    </Empty>
+  ) : (
+    <Empty title="The times of all calls are not known of either run.">
+      <p>They are stored when a run ends.</p>
+    </Empty>
+  );
+}

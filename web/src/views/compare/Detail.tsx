@@ -1,0 +1,124 @@
+import { useQuery, withParams, type Comparison, type HistogramPair } from '../../api/index.ts';
+import { bare, count, duration, source } from '../../format/index.ts';
+import { useHref } from '../../route/index.ts';
+import { CallPath, Empty, Failure, Waiting } from '../../ui/index.ts';
+import { distanceText, distanceTitle, movedTitle, type Row } from './columns.tsx';
+import { Overlay } from './Overlay.tsx';
+import { distanceWords } from './overlay.ts';
+
+/** All that is known of one change, beside the table. */
+export function Detail(props: { row: Row; of: Comparison; onClose: () => void }) {
+  const { row, of: c } = props;
+  const href = useHref();
+  const lines: [string, string, string][] = [
+    ['lost', duration(row.lost_us[0]), duration(row.lost_us[1])],
+    ['calls', count(row.calls[0]), count(row.calls[1])],
+    ['mean of a call', duration(row.mean_us[0]), duration(row.mean_us[1])],
+  ];
+  if (row.anomalies)
+    lines.splice(1, 0, ['anomalies', count(row.anomalies[0]), count(row.anomalies[1])]);
+  if (row.hosts[0].length + row.hosts[1].length > 0)
+    lines.push(['most on', row.hosts[0].join(', ') || '–', row.hosts[1].join(', ') || '–']);
+  return (
+    <aside className="panel compare-detail" aria-label="The chosen change">
+      <header className="panel-head">
+        <h2>{row.call_path === '' ? 'Function' : 'Call path'}</h2>
+        <span className="push" />
+        <button
+          type="button"
+          className="button quiet"
+          aria-label="Close the change"
+          onClick={props.onClose}
+        >
+          ×
+        </button>
+      </header>
+      <div className="compare-detail-body">
+        <div>
+          <p className="compare-name name">{bare(row.function)}</p>
+          {source(row.function) !== '' && <p className="muted">{source(row.function)}</p>}
+          {row.call_path !== '' && (
+            <p className="muted">
+              <CallPath path={row.call_path} parts={5} />
+            </p>
+          )}
+          <p className="compare-links">
+            {[c.a, c.b].map((r, i) =>
+              r.id.startsWith('0:') && row.lost_us[i as 0 | 1] > 0 ? (
+                <a key={i} href={href({ view: 'issues', query: { run: r.name, q: row.function } })}>
+                  its issues in {i === 0 ? 'A' : 'B'}
+                </a>
+              ) : null,
+            )}
+          </p>
+        </div>
+        <table className="compare-numbers">
+          <thead>
+            <tr>
+              <td />
+              <th scope="col" className="a">
+                A
+              </th>
+              <th scope="col" className="b">
+                B
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {lines.map(([name, a, b]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>{a}</td>
+                <td>{b}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <Times row={row} of={c} />
+      </div>
+    </aside>
+  );
+}
+
+/** How long all its calls took, over each other. */
+function Times({ row, of: c }: { row: Row; of: Comparison }) {
+  const asked = useQuery<HistogramPair>(
+    withParams('api/v1/compare/histograms', {
+      a: c.a.id,
+      b: c.b.id,
+      program: row.program,
+      function: row.function,
+    }),
+  );
+  const h = asked.data;
+  const missing = h?.missing ?? '';
+  return (
+    <section>
+      <h3>
+        How long a call takes{' '}
+        <span className="compare-legend" aria-hidden="true">
+          <span className="a">A</span> <span className="b">B</span>
+        </span>
+      </h3>
+      {!h && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!h && !asked.problem && <Waiting label="loading the histograms" lines={4} />}
+      {missing !== '' && <Empty title={missing} />}
+      {h && missing === '' && (
+        <>
+          <Overlay pair={h} />
+          <p className="compare-distance">{distanceWords(h)}</p>
+          <dl className="compare-distances">
+            <div title={distanceTitle}>
+              <dt>distance</dt>
+              <dd>{distanceText(h.distance)}</dd>
+            </div>
+            <div title={movedTitle}>
+              <dt>moved</dt>
+              <dd>{duration(h.moved_us)}</dd>
+            </div>
+          </dl>
+        </>
+      )}
+    </section>
+  );
+}

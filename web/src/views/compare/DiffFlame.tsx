@@ -1,0 +1,177 @@
+import { useCallback, useMemo, type ReactNode } from 'react';
+import { useQuery, withParams, type Comparison, type FlamePair } from '../../api/index.ts';
+import { token } from '../../colour/index.ts';
+import { cellsOf, FlameGraph, search, type Cell } from '../../flame/index.ts';
+import { count, duration, percent, plural } from '../../format/index.ts';
+import { choice, text, useParam, useRoute } from '../../route/index.ts';
+import { useTheme } from '../../theme/index.ts';
+import { Empty, Failure, Notice, Waiting } from '../../ui/index.ts';
+import { mix, oneSide, relative, signed } from './pair.ts';
+
+const noText = text('');
+const metricWord = choice('time', 'lost');
+const widthWord = choice('b', 'a');
+
+/** The call paths of both runs in one flame graph, coloured by what became of them. */
+export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNode }) {
+  const { query } = useRoute();
+  const [metric, setMetric] = useParam('metric', metricWord);
+  const [width, setWidth] = useParam('width', widthWord);
+  const [filter, setFilter] = useParam('q', noText);
+  const asked = useQuery<FlamePair>(
+    withParams('api/v1/compare/flame', {
+      a: c.a.id,
+      b: c.b.id,
+      metric,
+      program: query.program,
+    }),
+    { every: 10_000, keep: true },
+  );
+  const flame = asked.data;
+  const empty = flame && Math.max(...flame.root.total_us) <= 0;
+  return (
+    <section className="panel compare-panel" aria-label="Flame graph of both runs">
+      <div className="compare-tools">
+        {choices}
+        <div className="segmented" role="group" aria-label="Which time">
+          {(
+            [
+              ['time', 'All time', 'The time of all calls'],
+              ['lost', 'Lost time', 'What anomalies lost'],
+            ] as const
+          ).map(([m, words, title]) => (
+            <button
+              key={m}
+              type="button"
+              title={title}
+              aria-pressed={m === metric}
+              onClick={() => setMetric(m)}
+            >
+              {words}
+            </button>
+          ))}
+        </div>
+        <div className="segmented" role="group" aria-label="Which run the width is of">
+          {(['a', 'b'] as const).map((w) => (
+            <button
+              key={w}
+              type="button"
+              title={`As wide as the time in ${w.toUpperCase()}`}
+              aria-pressed={w === width}
+              onClick={() => setWidth(w)}
+            >
+              Width of {w.toUpperCase()}
+            </button>
+          ))}
+        </div>
+        <input
+          className="field"
+          type="search"
+          placeholder="Highlight…"
+          aria-label="Highlight functions"
+          value={filter}
+          onChange={(e) => setFilter(e.target.value)}
+        />
+        <span className="push" />
+        <Legend />
+      </div>
+      {flame?.partial !== undefined && flame.partial !== '' && (
+        <Notice level="unknown">{flame.partial}</Notice>
+      )}
+      {!flame && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
+      {!flame && !asked.problem && <Waiting label="loading the flame graph" lines={8} />}
+      {flame && empty === true && (
+        <Empty
+          title={
+            flame.metric === 'lost'
+              ? 'Neither run lost time by anomalies.'
+              : 'The times of call paths are known of neither run.'
+          }
+        />
+      )}
+      {flame && empty !== true && (
+        <Graph flame={flame} side={width === 'a' ? 0 : 1} filter={filter} />
+      )}
+    </section>
+  );
+}
+
+function Legend() {
+  return (
+    <span className="compare-scale">
+      less in B <span className="compare-ramp" aria-hidden="true" /> more in B
+    </span>
+  );
+}
+
+function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter: string }) {
+  const theme = useTheme();
+  const [at, setAt] = useParam('at', noText);
+  const [on, setOn] = useParam('on', noText);
+  const { root, both, hidden } = useMemo(() => oneSide(flame.root, side), [flame, side]);
+  const cells = useMemo(() => cellsOf(root), [root]);
+  const byKey = useMemo(() => new Map(cells.map((c) => [c.key, c])), [cells]);
+  const fill = useCallback(
+    (cell: Cell) => {
+      const node = both.get(cell.node);
+      const r = node ? relative(node.total_us) : 0;
+      return mix(token('diff-same'), token(r > 0 ? 'diff-more' : 'diff-less'), Math.abs(r));
+    },
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the tokens are those of the theme
+    [both, theme],
+  );
+  const words = useCallback(
+    (cell: Cell): readonly (readonly [string, string])[] => {
+      const n = both.get(cell.node);
+      if (!n) return [];
+      const [a, b] = n.total_us;
+      const change = a > 0 ? `, ${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}` : '';
+      return [
+        ['A, with what it calls', duration(a)],
+        ['B, with what it calls', duration(b)],
+        ['change', `${signed(b - a)}${change}`],
+        ['itself', `${duration(n.self_us[0])} → ${duration(n.self_us[1])}`],
+        [
+          flame.metric === 'lost' ? 'anomalies' : 'calls',
+          `${count(n.calls[0])} → ${count(n.calls[1])}`,
+        ],
+      ];
+    },
+    [both, flame.metric],
+  );
+  const found = useMemo(
+    () => (filter.trim() === '' ? undefined : search(cells, filter).found),
+    [cells, filter],
+  );
+  const top = cells[0];
+  const focus = byKey.get(at) ?? top;
+  if (!top || !focus) return null;
+  const name = side === 0 ? 'A' : 'B';
+  const chosen = byKey.get(on);
+  return (
+    <div className="compare-flame">
+      {root.total_us <= 0 ? (
+        <Empty title={`${name} has no such time: choose the width of the other run.`} />
+      ) : (
+        <FlameGraph
+          cells={cells}
+          focus={focus}
+          onFocus={(c) => setAt(c.parent ? c.key : '')}
+          chosen={chosen}
+          onChoose={(c) => setOn(c?.key ?? '')}
+          found={found}
+          what="time"
+          counts="calls"
+          fill={fill}
+          words={words}
+          label={`Flame graph, as wide as the ${flame.metric === 'lost' ? 'lost time' : 'time'} in ${name}, coloured by the change from A to B. Arrows move, Enter lets a function fill the width, Escape goes back. “All time” and “Lost time” above list the changes as tables.`}
+        />
+      )}
+      <p className="muted compare-flame-note">
+        {hidden > 0 &&
+          `${plural(hidden, 'call path')} ${hidden === 1 ? 'is' : 'are'} in ${side === 0 ? 'B' : 'A'} alone: the width of ${side === 0 ? 'B' : 'A'} shows ${hidden === 1 ? 'it' : 'them'}. `}
+        The stronger the colour, the larger the change; the strongest is new, gone, or nearly so.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,218 @@
+import { screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { describe, expect, test } from 'vitest';
+import { flamePair, comparables, comparison, histogramPair } from '../../test/fixtures/compare.ts';
+import { renderIn, serve } from '../../test/render.tsx';
+import CompareView from './CompareView.tsx';
+import { distanceWords, outline, stepsOf } from './overlay.ts';
+import { chosenPair, command, mix, oneSide, relative, runText, signed } from './pair.ts';
+
+const replies = {
+  comparable: { body: comparables() },
+  compare: { body: comparison() },
+  'compare/histograms': { body: histogramPair() },
+  'compare/flame': { body: flamePair() },
+};
+
+function open(hash = '#/compare', answers: Parameters<typeof serve>[0] = replies) {
+  location.hash = hash;
+  const requests = serve(answers);
+  renderIn({}, <CompareView />);
+  return requests;
+}
+
+describe('the view', () => {
+  test('compares the run of the page with what was given, and says what changed', async () => {
+    const requests = open();
+    await screen.findByRole('heading', { name: /B lost 4.10 s more than A/ });
+    expect(requests.map((r) => r.path)).toContain('api/v1/compare?a=1%3Agood&b=0%3Ar&limit=2000');
+    const rows = screen.getAllByRole('row').slice(1);
+    expect(rows.map((r) => r.querySelectorAll('td')[1]?.textContent)).toEqual([
+      'MPI_Waitall()',
+      'pack',
+      'old',
+    ]);
+    expect(
+      within(rows[0] ?? document.body).getByRole('img', { name: '100 ms in A, 4.20 s in B' }),
+    ).toBeTruthy();
+  });
+
+  test('says how to give a second run where there is none', async () => {
+    open('#/compare', { comparable: { body: { rows: [comparables().rows[0]], problems: [] } } });
+    await screen.findByText('Give a second run with --compare.');
+    expect(screen.getByText(/chimbuko view RUN --compare OTHER_RUN/)).toBeTruthy();
+  });
+
+  test('tells what was given but cannot be compared', async () => {
+    open('#/compare', {
+      ...replies,
+      comparable: { body: comparables({ problems: ['old: no run is in the store'] }) },
+    });
+    await screen.findByText('old: no run is in the store.');
+  });
+
+  test('lets A and B be chosen and exchanged, and the address keeps that', async () => {
+    const requests = open();
+    await userEvent.click(await screen.findByRole('button', { name: 'Exchange A and B' }));
+    expect(location.hash).toContain('a=0:r&b=1:good');
+    await waitFor(() =>
+      expect(requests.map((r) => r.path)).toContain('api/v1/compare?a=0%3Ar&b=1%3Agood&limit=2000'),
+    );
+    await userEvent.selectOptions(screen.getByRole('combobox', { name: 'Run A' }), '1:good');
+    expect(location.hash).toContain('a=1:good');
+  });
+
+  test('shows only kinds of changes that are chosen', async () => {
+    open();
+    await userEvent.click(await screen.findByRole('button', { name: '1 gone' }));
+    await waitFor(() => expect(screen.queryByText('pack')).toBeNull());
+    expect(screen.getByText('old')).toBeTruthy();
+    expect(location.hash).toContain('kind=gone');
+    await userEvent.click(screen.getByRole('button', { name: '1 gone' }));
+    await userEvent.click(screen.getByRole('button', { name: '1 same' }));
+    expect(await screen.findByText('calm')).toBeTruthy();
+  });
+
+  test('holds the histograms of a change over each other', async () => {
+    open();
+    await userEvent.click(await screen.findByText('MPI_Waitall()'));
+    const detail = await screen.findByRole('complementary', { name: 'The chosen change' });
+    expect(
+      await within(detail).findByRole('img', { name: /Histograms of 12.800 calls in A/ }),
+    ).toBeTruthy();
+    expect(within(detail).getByText('node02, node03')).toBeTruthy();
+    expect(within(detail).getByText('0.50')).toBeTruthy();
+    expect(within(detail).getByRole('link', { name: 'its issues in B' })).toBeTruthy();
+    expect(within(detail).queryByRole('link', { name: 'its issues in A' })).toBeNull(); // a baseline has none
+    await userEvent.click(within(detail).getByRole('button', { name: 'Close the change' }));
+    expect(screen.queryByRole('complementary')).toBeNull();
+  });
+
+  test('says why there are no histograms', async () => {
+    open('#/compare?sel=0:main > exchange > MPI_Waitall()', {
+      ...replies,
+      'compare/histograms': { body: histogramPair({ missing: 'A has no model of it.' }) },
+    });
+    await screen.findByText('A has no model of it.');
+  });
+
+  test('lists functions by the time of all their calls', async () => {
+    open('#/compare?mode=time');
+    expect(await screen.findByText('MPI_Allreduce()')).toBeTruthy();
+    expect(screen.getByText('+21.3 s')).toBeTruthy();
+  });
+
+  test('has a flame graph as wide as either run', async () => {
+    open('#/compare?mode=flame');
+    const graph = await screen.findByRole('application', { name: /as wide as the time in B/ });
+    expect(graph.textContent).toContain('change +50 µs, +50 %');
+    expect(screen.getByText(/1 call path is in A alone/)).toBeTruthy();
+    await userEvent.click(screen.getByRole('button', { name: 'Width of A' }));
+    await screen.findByRole('application', { name: /as wide as the time in A/ });
+    expect(screen.queryByText(/in A alone/)).toBeNull();
+  });
+
+  test('tells what else differs, and all of it when that is wanted', async () => {
+    open('#/compare?mode=metadata');
+    expect(await screen.findByText('OMP_NUM_THREADS')).toBeTruthy();
+    expect(screen.queryByText('started')).toBeNull();
+    await userEvent.click(screen.getByRole('checkbox', { name: /also what is the same/ }));
+    expect(await screen.findByText('started')).toBeTruthy();
+    expect(screen.getByText('algorithm')).toBeTruthy();
+  });
+
+  test('says what went wrong', async () => {
+    open('#/compare?a=7:x', {
+      ...replies,
+      compare: { status: 404, body: { error: 'no run "7:x" can be compared here', hint: 'look' } },
+    });
+    await screen.findByText('No run "7:x" can be compared here.');
+    expect(screen.getByRole('combobox', { name: 'Run A' })).toBeTruthy(); // another can be chosen
+  });
+});
+
+describe('which runs are compared', () => {
+  const list = comparables();
+  test('is what the address says, or the usual', () => {
+    expect(chosenPair(list, 'r', undefined, undefined)).toEqual({ a: '1:good', b: '0:r' });
+    expect(chosenPair(list, 'r', '0:x', '0:y')).toEqual({ a: '0:x', b: '0:y' });
+  });
+
+  test('is never a run with itself by default', () => {
+    expect(chosenPair(list, 'r', undefined, '1:good')).toEqual({ a: '0:r', b: '1:good' });
+    expect(chosenPair({ rows: [], problems: [] }, 'r', undefined, undefined).a).toBeUndefined();
+  });
+
+  test('is told with names and places', () => {
+    expect(list.rows.map(runText)).toEqual(['r', 'baseline good (good.baseline)']);
+    expect(command(list.rows[1], list.rows[0])).toBe('chimbuko diff good.baseline r');
+    const odd = { id: '1:x', name: 'x', where: "it's; rm", baseline: false, state: '' };
+    expect(command(odd, undefined)).toBe(`chimbuko diff 'it'\\''s; rm' RUN`);
+  });
+});
+
+describe('changes', () => {
+  test('are from gone over the same to new', () => {
+    expect([relative([4, 0]), relative([4, 4]), relative([2, 4]), relative([0, 4])]).toEqual([
+      -1, 0, 0.5, 1,
+    ]);
+    expect(relative([0, 0])).toBe(0);
+    expect([signed(5), signed(-5), signed(0)]).toEqual(['+5 µs', '−5 µs', '0 µs']);
+  });
+
+  test('have colours between two others', () => {
+    expect(mix('#000000', '#ff8000', 0.5)).toBe('#804000');
+    expect(mix('#102030', '#ffffff', 0)).toBe('#102030');
+  });
+
+  test('of a tree are seen from either run', () => {
+    const a = oneSide(flamePair().root, 0);
+    expect(a.root.children.map((c) => [c.function, c.total_us])).toEqual([
+      ['solve', 60],
+      ['old', 40],
+    ]);
+    const b = oneSide(flamePair().root, 1);
+    expect([b.root.children.length, b.hidden]).toEqual([1, 1]);
+    expect(b.both.get(b.root)?.total_us).toEqual([100, 150]);
+  });
+});
+
+describe('overlaid histograms', () => {
+  test('have the largest share at the top and nothing for none', () => {
+    const s = stepsOf(histogramPair());
+    expect(Math.max(...s.heights[0])).toBe(1);
+    expect(s.heights[0][2]).toBe(0);
+    expect(s.heights[1][0]).toBeGreaterThan(0);
+    expect(s.sides[0]).toBe(0);
+    expect(s.sides.at(-1)).toBe(1);
+    expect(s.at).toBeCloseTo(2 / 3);
+  });
+
+  test('survive a single time and nothing at all', () => {
+    for (const h of [
+      histogramPair({ edges_us: [5, 5.5], shares: [[1], [1]], distance: 0 }),
+      histogramPair({ edges_us: [], shares: [[], []] }),
+    ]) {
+      const s = stepsOf(h);
+      expect([...s.sides, ...s.heights[0]].every(Number.isFinite)).toBe(true);
+    }
+  });
+
+  test('are drawn as steps', () => {
+    expect(
+      outline(
+        [0, 0.5, 1],
+        [1, 0],
+        (x) => x * 10,
+        (h) => 5 - h * 5,
+      ),
+    ).toBe('M0.0 5.0V0.0H5.0V5.0H10.0V5.0Z');
+  });
+
+  test('say where the runs differ most', () => {
+    expect(distanceWords(histogramPair())).toBe(
+      '100 % of the calls in A and 50 % of those in B took up to 40 µs: nowhere are they further apart.',
+    );
+    expect(distanceWords(histogramPair({ distance: 0 }))).toContain('in the same way');
+  });
+});

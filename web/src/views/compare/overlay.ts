@@ -1,0 +1,80 @@
+// Where the steps of two histograms on common bins are. Both axes are logarithmic.
+// This file is pure.
+import type { HistogramPair } from '../../api/index.ts';
+import { duration, percent } from '../../format/index.ts';
+
+export interface Line {
+  at: number;
+  value: number;
+}
+
+export interface Steps {
+  /** Of A and of B: from nothing (0) to the largest share (1), by bin. */
+  heights: readonly [readonly number[], readonly number[]];
+  /** Left and right side of bins, from 0 to 1. */
+  sides: readonly number[];
+  ticks: readonly Line[];
+  shares: readonly Line[];
+  /** Where the cumulative shares differ most. */
+  at: number | undefined;
+}
+
+const floor = 0.3; // of a power of ten: so high is the smallest share
+
+/** Lays two histograms out. */
+export function stepsOf(h: HistogramPair): Steps {
+  const log = (x: number) => Math.log10(Math.max(x, 1e-9));
+  const from = log(h.edges_us[0] ?? 1);
+  const to = log(h.edges_us.at(-1) ?? 10);
+  const at = (x: number) => Math.min(1, Math.max(0, (log(x) - from) / (to - from || 1)));
+  const all = [...h.shares[0], ...h.shares[1]].filter((s) => s > 1e-9);
+  const most = Math.max(...all, 1e-9);
+  const least = Math.max(Math.min(...all, most), most / 1e5);
+  const tall = (s: number) =>
+    s < least * 0.999 ? 0 : (log(s / least) + floor) / (log(most / least) + floor);
+  const shares: Line[] = [];
+  for (let p = Math.floor(log(most)); p >= log(least); p--) {
+    shares.push({ at: tall(10 ** p), value: 10 ** p });
+  }
+  return {
+    heights: [h.shares[0].map(tall), h.shares[1].map(tall)],
+    sides: h.edges_us.map(at),
+    ticks: round(from, to).map((x) => ({ at: at(x), value: x })),
+    shares,
+    at: h.distance > 0 ? at(h.at_us) : undefined,
+  };
+}
+
+/** Round times of the axis. */
+function round(from: number, to: number): number[] {
+  const steps = to - from > 2.2 ? [1] : to - from > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
+  const all: number[] = [];
+  for (let p = Math.floor(from); p <= to; p++) {
+    for (const s of steps) {
+      const x = s * 10 ** p;
+      if (Math.log10(x) >= from && Math.log10(x) <= to) all.push(Number(x.toPrecision(3)));
+    }
+  }
+  return all;
+}
+
+/** The outline of a histogram as a path of SVG. x and y turn parts of the axes into pixels. */
+export function outline(
+  sides: readonly number[],
+  heights: readonly number[],
+  x: (at: number) => number,
+  y: (height: number) => number,
+): string {
+  const parts = [`M${x(sides[0] ?? 0).toFixed(1)} ${y(0).toFixed(1)}`];
+  heights.forEach((h, i) => {
+    parts.push(`V${y(h).toFixed(1)}`, `H${x(sides[i + 1] ?? 1).toFixed(1)}`);
+  });
+  return `${parts.join('')}V${y(0).toFixed(1)}Z`;
+}
+
+/** What the two distances say, in words. */
+export function distanceWords(h: HistogramPair): string {
+  if (h.distance === 0) return 'The times are distributed in the same way.';
+  const [a, b] = h.below.map((s) => percent(100 * s));
+  return `${a} of the calls in A and ${b} of those in B took up to ${duration(h.at_us)}: nowhere are they further apart.`;
+}
