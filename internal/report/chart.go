@@ -104,7 +104,7 @@ func newStrip(s *dashboard.Strip, length float64) *strip {
 			}
 			total += lost
 			h := float64(lost) / float64(most) * stripHeight
-			p.box(stripLeft+float64(c)*wide, stripHeight-under[c]-h, wide, h)
+			p.box(stripLeft+float64(c)*wide, stripHeight-under[c]-h, wide+0.3, h)
 			under[c] += h
 		}
 		if total > 0 {
@@ -208,7 +208,7 @@ func newHeat(h *dashboard.Heatmap, title, about string, length float64) heat {
 		}
 		share := shareOf(c.Value, max(h.Max, c.Value))
 		level := min(heatLevels-1, int(share*heatLevels))
-		paths[level].box(heatLeft+float64(c.Column)*wide, float64(c.Row)*rowHeight, wide, rowHeight)
+		paths[level].box(heatLeft+float64(c.Column)*wide, float64(c.Row)*rowHeight, wide+0.3, rowHeight)
 	}
 	for i := range paths {
 		if text := paths[i].b.String(); text != "" {
