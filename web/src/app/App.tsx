@@ -3,6 +3,7 @@ import { SessionProvider } from '../api/SessionProvider.tsx';
 import { useLive } from '../api/index.ts';
 import { useKeys, type Binding } from '../keys/index.ts';
 import { back, go, useRoute, views, type Route } from '../route/index.ts';
+import { nothing } from '../sql/index.ts';
 import { toggleTheme } from '../theme/index.ts';
 import { copyText, Failure, HelpSheet, loadCharts, Waiting } from '../ui/index.ts';
 import OverviewView from '../views/overview/OverviewView.tsx';
@@ -17,16 +18,18 @@ const issues = () => import('../views/issues/IssuesView.tsx');
 const evidence = () => import('../views/evidence/EvidenceView.tsx');
 const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
+const sql = () => import('../sql/SqlDrawer.tsx');
 
 const IssuesView = lazy(() => persist(issues));
 const EvidenceView = lazy(() => persist(evidence));
 const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
+const SqlDrawer = lazy(() => persist(sql));
 
 /** The page. */
 export function App() {
   const route = useRoute();
-  useEffect(() => whenIdle([issues, evidence, pipeline, functions, loadCharts]), []);
+  useEffect(() => whenIdle([issues, evidence, pipeline, functions, sql, loadCharts]), []);
   return (
     <SessionProvider run={route.query.run ?? ''}>
       <Frame />
@@ -64,6 +67,12 @@ export function Frame() {
       group: everywhere,
       run: () => session.pause(!session.paused),
     },
+    {
+      key: '`',
+      label: 'ask in SQL',
+      group: everywhere,
+      run: () => go({ query: { sql: nothing } }),
+    },
     { key: 't', label: 'dark or light', group: everywhere, run: toggleTheme },
     {
       key: 'y',
@@ -95,6 +104,11 @@ export function Frame() {
           </Suspense>
         </Boundary>
       </main>
+      {route.query.sql !== undefined && (
+        <Suspense fallback={null}>
+          <SqlDrawer />
+        </Suspense>
+      )}
       <div role="status" className="visually-hidden">
         {said}
       </div>

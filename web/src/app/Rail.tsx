@@ -1,6 +1,14 @@
 import type { ReactNode } from 'react';
 import { useHref, useRoute, views, type View } from '../route/index.ts';
-import { EvidenceIcon, FunctionsIcon, IssuesIcon, OverviewIcon, PipelineIcon } from './icons.tsx';
+import { nothing } from '../sql/index.ts';
+import {
+  EvidenceIcon,
+  FunctionsIcon,
+  IssuesIcon,
+  OverviewIcon,
+  PipelineIcon,
+  SqlIcon,
+} from './icons.tsx';
 
 /** What the views are called. */
 export const viewNames: Readonly<Record<View, string>> = {
@@ -45,6 +53,12 @@ export function Rail() {
           );
         })}
       </ul>
+      <div className="rail-drawers">
+        <a href={href({ query: { sql: nothing } })} title="Ask in SQL (`)">
+          <SqlIcon />
+          <span>SQL</span>
+        </a>
+      </div>
     </nav>
   );
 }
