@@ -257,16 +257,11 @@ function Choices(props: {
   const mine = saved();
   const before = asked();
   return (
-    <>
+    <div className="sql-choices">
       <Menu label="Examples">
         <div className="sql-list">
           {examples.map((s) => (
-            <Item
-              key={s.name}
-
-              title={s.sql}
-              onClick={() => props.onAsk(s.sql)}
-            >
+            <Item key={s.name} title={s.sql} onClick={() => props.onAsk(s.sql)}>
               {s.name}
             </Item>
           ))}
@@ -326,7 +321,7 @@ function Choices(props: {
           ))}
         </div>
       </Menu>
-    </>
+    </div>
   );
 }
 
