@@ -42,7 +42,10 @@ export default defineConfig({
     reportCompressedSize: true,
     chunkSizeWarningLimit: 700, // ECharts, which is loaded when a chart is shown
   },
-  server: { proxy: { '/api': { target: server, changeOrigin: true } } },
+  server: {
+    proxy: { '/api': { target: server, changeOrigin: true } },
+    fs: { allow: ['.', '../docs'] }, // the examples of docs/sql.md are in the page
+  },
   test: {
     environment: 'jsdom',
     setupFiles: ['src/test/setup.ts'],

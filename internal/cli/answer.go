@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,7 +151,7 @@ func boundText(args []any) string {
 
 // answerForms are the forms that are written to a stream.
 var answerForms = map[string]func(w io.Writer, rows *provdb.Rows) error{
-	"table": writeTable, "json": writeJSONRows, "csv": writeCSV, "markdown": writeMarkdownTable,
+	"table": writeTable, "json": writeJSONRows, "csv": provdb.WriteCSV, "markdown": writeMarkdownTable,
 }
 
 // answer writes rows in the form that was chosen, and closes them.
@@ -249,24 +248,7 @@ func forPeople(c provdb.Column, v any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'g', 6, 64)
 	}
-	return plainText(v)
-}
-
-// plainText writes a value for programs.
-func plainText(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case json.RawMessage:
-		return string(v)
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	}
-	return fmt.Sprint(v)
+	return provdb.PlainText(v)
 }
 
 func writeMarkdownTable(w io.Writer, rows *provdb.Rows) error {
@@ -285,26 +267,6 @@ func writeMarkdownTable(w io.Writer, rows *provdb.Rows) error {
 		fmt.Fprintln(w, "|")
 	}
 	return nil
-}
-
-func writeCSV(w io.Writer, rows *provdb.Rows) error {
-	c := csv.NewWriter(w)
-	line := make([]string, len(rows.Columns))
-	for i := range rows.Columns {
-		line[i] = rows.Columns[i].Name
-	}
-	err := c.Write(line)
-	for row, rowErr := range rows.All {
-		if err = errors.Join(err, rowErr); err != nil {
-			break
-		}
-		for i, v := range row {
-			line[i] = plainText(v)
-		}
-		err = c.Write(line)
-	}
-	c.Flush()
-	return errors.Join(err, c.Error())
 }
 
 // writeJSONRows writes an array of objects, whose keys are in the order of the

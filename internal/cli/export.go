@@ -74,7 +74,7 @@ func exportRun(ctx context.Context, env *Env, a *question.Asker, to, dir string)
 		write = func(path string, rows *provdb.Rows) error { return duckstore.WriteParquet(ctx, path, rows) }
 	case "csv":
 		write = func(path string, rows *provdb.Rows) error {
-			return createFile(path, func(w io.Writer) error { return writeCSV(w, rows) })
+			return createFile(path, func(w io.Writer) error { return provdb.WriteCSV(w, rows) })
 		}
 	case "json":
 		return exportDocuments(ctx, env, a, dir)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
@@ -27,7 +28,7 @@ func (p *pageFlags) configure(cfg *dashboard.Config, dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Page, cfg.ReadOnly = site, p.readOnly
+	cfg.Page, cfg.ReadOnly, cfg.Parquet = site, p.readOnly, duckstore.WriteParquet
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}

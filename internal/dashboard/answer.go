@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/question"
@@ -68,7 +69,11 @@ func (s *server) answer(f func(r *http.Request) (any, error)) http.Handler {
 			writeProblem(w, r, err)
 			return
 		}
-		if f, ok := v.(*file); ok {
+		switch f := v.(type) {
+		case *file:
+			f.write(w)
+			return
+		case *spooled:
 			f.write(w)
 			return
 		}
@@ -97,6 +102,10 @@ func (f *file) write(w http.ResponseWriter) {
 
 func writeProblem(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
+	if d, ok := errors.AsType[*detailed](err); ok {
+		d.write(w, r)
+		return
+	}
 	writeJSON(w, r, p.status, p)
 }
 
@@ -190,7 +199,12 @@ func (s *server) ask(r *http.Request, f func(ctx context.Context, q *asked) (any
 // slot waits until a question may be asked. The context bounds its time; done
 // must be called when it is answered.
 func (s *server) slot(ctx context.Context) (_ context.Context, done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	return s.slotFor(ctx, s.Timeout)
+}
+
+// slotFor is slot for a question that may take some other time.
+func (s *server) slotFor(ctx context.Context, timeout time.Duration) (_ context.Context, done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	select {
 	case s.slots <- struct{}{}:
 		return ctx, func() { <-s.slots; cancel() }, nil

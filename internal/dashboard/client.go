@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,15 +9,23 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
-// maxStatus is how large a Status may be: that of 100 000 ranks is smaller.
-const maxStatus = 64 << 20
+// maxFetched is how large an answer may be: the Status of 100 000 ranks is smaller.
+const maxFetched = 64 << 20
 
-// Fetch asks a dashboard for its Status. The address is the one that the server
-// printed, with or without the token in it, which an empty token stands for.
-func Fetch(ctx context.Context, client *http.Client, address, token string) (*Status, error) {
+// Client asks a dashboard: one of another process, or with Within one of this.
+type Client struct {
+	client *http.Client
+	base   *url.URL
+	token  string
+}
+
+// NewClient returns a client of the dashboard at an address, which is the one that
+// the server printed, with or without the token in it, which an empty token stands for.
+func NewClient(client *http.Client, address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -28,35 +37,121 @@ func Fetch(ctx context.Context, client *http.Client, address, token string) (*St
 		token = u.Query().Get("token")
 	}
 	u.RawQuery, u.Fragment = "", ""
-	where := u.JoinPath("api/v1/status")
+	return &Client{client: client, base: u, token: token}, nil
+}
+
+// Within returns a client of a dashboard in this process, as New returns it for a
+// configuration without a token. No connection is made.
+func Within(h http.Handler) *Client {
+	return &Client{client: &http.Client{Transport: within{h}}, base: &url.URL{Scheme: "http", Host: "localhost", Path: "/"}}
+}
+
+// within hands requests to a handler.
+type within struct{ h http.Handler }
+
+// RoundTrip answers a request.
+func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &heldAnswer{header: make(http.Header), status: http.StatusOK}
+	r = r.Clone(r.Context())
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	t.h.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// heldAnswer is an answer that is held in memory.
+type heldAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *heldAnswer) Header() http.Header         { return w.header }
+func (w *heldAnswer) WriteHeader(status int)      { w.status = status }
+func (w *heldAnswer) Write(b []byte) (int, error) { return w.body.Write(b) }
+
+// Status is the state of the pipeline of the run that the dashboard watches.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	return fetch[Status](ctx, c, nil, "status")
+}
+
+// Overview is how a run is, with so many of its worst issues.
+func (c *Client) Overview(ctx context.Context, run string, issues int) (*Overview, error) {
+	return fetch[Overview](ctx, c, url.Values{"issues": {strconv.Itoa(issues)}}, "runs", run, "overview")
+}
+
+// Issues are all issues of a run.
+func (c *Client) Issues(ctx context.Context, run string) (*IssueList, error) {
+	return fetch[IssueList](ctx, c, nil, "runs", run, "issues")
+}
+
+// Heatmap is ranks times time of a whole run. The metric is lost, own or anomalies.
+func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*Heatmap, error) {
+	return fetch[Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}}, "runs", run, "heatmap")
+}
+
+// Functions are those of a run that lost most.
+func (c *Client) Functions(ctx context.Context, run string, limit int) (*FunctionTable, error) {
+	return fetch[FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "runs", run, "functions")
+}
+
+// Evidence is all there is to say of one execution.
+func (c *Client) Evidence(ctx context.Context, run string, program int64, event string) (*Evidence, error) {
+	return fetch[Evidence](ctx, c, url.Values{"program": {strconv.FormatInt(program, 10)}}, "runs", run, "events", event, "evidence")
+}
+
+// fetch asks for the answer at a path below api/v1, whose parts are names of any kind.
+func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	where := c.base.JoinPath("api/v1").JoinPath(path...)
+	where.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := client.Do(req)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, err // it names the address
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFetched+1))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	if len(body) > maxStatus {
-		return nil, fmt.Errorf("%s: the answer has more than %d bytes", where, maxStatus)
+	if len(body) > maxFetched {
+		return nil, fmt.Errorf("%s: the answer has more than %d bytes", where, maxFetched)
 	}
 	if resp.StatusCode != http.StatusOK {
 		var p problem
 		if json.Unmarshal(body, &p) != nil || p.Message == "" {
 			p.Message = "it answers " + resp.Status + ", not as a dashboard of chimbuko does"
 		}
+		p.status = resp.StatusCode
 		return nil, fmt.Errorf("%s: %w", where, &p)
 	}
-	status := new(Status)
-	if err := json.Unmarshal(body, status); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+	answer := new(T)
+	if err := json.Unmarshal(body, answer); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, fmt.Errorf("%s: not the answer of a dashboard of chimbuko: %w", where, errors.Join(err, errors.New(resp.Header.Get("Content-Type"))))
 	}
-	return status, nil
+	return answer, nil
+}
+
+// Fetch asks the dashboard at an address for its Status, as NewClient does.
+func Fetch(ctx context.Context, client *http.Client, address, token string) (*Status, error) {
+	c, err := NewClient(client, address, token)
+	if err != nil {
+		return nil, err
+	}
+	return c.Status(ctx)
 }

@@ -10,7 +10,9 @@ import (
 
 // Many ask everything at once while the state changes.
 func TestManyAskAtOnce(t *testing.T) {
-	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
+	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) {
+		c.Token, c.Asks = "secret", dashboard.Rate{PerMinute: 60_000, AtOnce: 1000}
+	})
 	paths := []string{
 		"/healthz", "/metrics", "/api/v1/status", "/api/v1/runs", monday, monday + "/snapshot", monday + "/pipeline", monday + "/top?by=host",
 		monday + "/events?limit=3&order=time", monday + "/functions?limit=5", monday + "/functions/0:9", monday + "/counters", monday + "/metadata",

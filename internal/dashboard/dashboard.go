@@ -62,6 +62,12 @@ type Config struct {
 	Timeout   time.Duration // of one question to the store [30 s]
 	Questions int           // asked of the store at once; others wait [4]
 	Streams   int           // open at once; others are refused [256]
+
+	// How often one client may ask in SQL [120 a minute, 60 at once], and export
+	// [12 a minute, 6 at once].
+	Asks, Exports Rate
+	// Parquet writes an answer to a file; nil: there are no exports of that format.
+	Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
 }
 
 // Validate says what is wrong with the configuration.
@@ -88,6 +94,9 @@ type server struct {
 	board *board
 	guard *guard
 
+	asks, exports *limiter
+	writing       chan struct{} // one for each export that is being written
+
 	begins       begins
 	runsKnown    memo[*known]
 	found        memo[*findings]
@@ -110,6 +119,9 @@ func New(cfg Config) http.Handler {
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 	}
+	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
+	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
+	s.writing = make(chan struct{}, maxWriting)
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s.guard.protect(s.routes())
@@ -152,7 +164,8 @@ func (s *server) routes() http.Handler {
 	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
 	get(run+"/counters", s.question(s.counters))
 	get(run+"/metadata", s.question(s.metadata))
-	mux.Handle(run+"/sql", only(http.MethodPost, s.question(s.sql)))
+	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.question(s.sql))))
+	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(s.answer(s.export))))
 	mux.Handle("/", s.pageOr(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with " + strings.TrimPrefix(api, "/") + "runs"})
 	}))

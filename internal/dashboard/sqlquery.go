@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/chimbuko/chimbuko/internal/provdb"
+	"unicode/utf8"
 )
 
 // Limits of questions in SQL.
@@ -20,49 +23,32 @@ const (
 	maxSQL      = 100_000
 )
 
-// sqlQuestion is the body of a question in SQL.
-type sqlQuestion struct {
-	SQL   string `json:"sql"`
-	Args  []any  `json:"args"`  // values of $1, $2 …: null, booleans, numbers and texts
-	Limit *int64 `json:"limit"` // rows
-}
-
-// sqlAnswer is its answer. Cut says that there were more rows.
-type sqlAnswer struct {
-	Columns []sqlColumn         `json:"columns"`
-	Rows    [][]json.RawMessage `json:"rows"`
-	Cut     bool                `json:"cut"`
-	Seconds float64             `json:"seconds"`
-}
-
-type sqlColumn struct {
-	Name string      `json:"name"`
-	Type provdb.Type `json:"type"`
-}
-
 // sql answers one statement that only reads. It may read all runs of the store.
 func (s *server) sql(ctx context.Context, q *asked) (any, error) {
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	body, limit, err := readQuestion(q.r)
+	body, limit, err := readQuestion(q.r, usualSQL, maxSQL)
+	if err == nil && body.Format != "" {
+		err = &problem{http.StatusBadRequest, "the answer to a question has no format", "sql/export writes csv and parquet"}
+	}
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
 	rows, err := q.Query(ctx, body.SQL, body.Args...)
 	if err != nil {
-		return nil, badSQL(err)
+		return nil, badSQL(body.SQL, err)
 	}
 	defer func() { _ = rows.Close() }() // the rows told all there is
-	answer := sqlAnswer{Rows: [][]json.RawMessage{}}
+	answer := SQLAnswer{Columns: []SQLColumn{}, Rows: [][]json.RawMessage{}}
 	for _, c := range rows.Columns {
-		answer.Columns = append(answer.Columns, sqlColumn(c))
+		answer.Columns = append(answer.Columns, SQLColumn{c.Name, string(c.Type)})
 	}
 	size := 0
 	for row, err := range rows.All {
 		if err != nil {
-			return nil, badSQL(err)
+			return nil, badSQL(body.SQL, err)
 		}
 		values := make([]json.RawMessage, len(row))
 		for i, v := range row {
@@ -81,7 +67,8 @@ func (s *server) sql(ctx context.Context, q *asked) (any, error) {
 	return answer, nil
 }
 
-func readQuestion(r *http.Request) (q sqlQuestion, limit int, err error) {
+// readQuestion reads a question, and how many rows are wanted.
+func readQuestion(r *http.Request, usual, most int) (q SQLQuestion, limit int, err error) {
 	// A form of another site cannot have this type, whatever its browser checks.
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return q, 0, &problem{http.StatusUnsupportedMediaType, "the question is no JSON", `send {"sql": "SELECT …"} as application/json`}
@@ -96,10 +83,10 @@ func readQuestion(r *http.Request) (q sqlQuestion, limit int, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return q, 0, &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("a question has at most %d bytes", tooLarge.Limit), ""}
 	}
-	limit = usualSQL
+	limit = usual
 	if err == nil && q.Limit != nil {
-		if *q.Limit < 0 || *q.Limit > maxSQL {
-			err = fmt.Errorf("limit %d is no number from 0 to %d", *q.Limit, maxSQL)
+		if *q.Limit < 0 || *q.Limit > int64(most) {
+			err = fmt.Errorf("limit %d is no number from 0 to %d", *q.Limit, most)
 		}
 		limit = int(*q.Limit)
 	}
@@ -131,10 +118,63 @@ func argument(v any) (any, error) {
 	return nil, errors.New("args are null, true, false, numbers or texts")
 }
 
-// badSQL blames the client for errors of which nothing else is known.
-func badSQL(err error) error {
-	if p := asProblem(err); p.status != http.StatusInternalServerError {
-		return p
+// badSQL blames the client for errors of which nothing else is known, and says where in
+// the statement they are, if the store does.
+func badSQL(sql string, err error) error {
+	p := asProblem(err)
+	if p.status == http.StatusInternalServerError {
+		p = &problem{http.StatusBadRequest, err.Error(), "docs/sql.md lists tables and views, with examples"}
 	}
-	return &problem{http.StatusBadRequest, err.Error(), "docs/sql.md lists tables and views, with examples"}
+	line, column := pointedAt(sql, p.Message)
+	return &detailed{problem: p, line: line, column: column}
+}
+
+// detailed is a problem of which more is known.
+type detailed struct {
+	*problem
+
+	line, column int           // of a statement of SQL; 0: not known
+	after        time.Duration // when to try again; 0: not known
+}
+
+// Unwrap is the problem itself.
+func (d *detailed) Unwrap() error { return d.problem }
+
+func (d *detailed) write(w http.ResponseWriter, r *http.Request) {
+	if d.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
+	}
+	writeJSON(w, r, d.status, SQLProblem{d.Message, d.Hint, d.line, d.column})
+}
+
+// placePattern is how stores point to a place of a statement: a line of it, perhaps
+// with dots where it was cut, and a caret below.
+var placePattern = regexp.MustCompile(`(?m)^LINE (\d+): (.*)\n( *)\^`)
+
+// pointedAt is the place of a statement that a message points to, from 1 on; 0 if it
+// points to none.
+func pointedAt(sql, message string) (line, column int) {
+	m := placePattern.FindStringSubmatch(message)
+	if m == nil {
+		return 0, 0
+	}
+	line, err := strconv.Atoi(m[1])
+	lines := strings.Split(sql, "\n")
+	if err != nil || line < 1 || line > len(lines) {
+		return 0, 0
+	}
+	column = utf8.RuneCountInString(m[3]) - len("LINE "+m[1]+": ") + 1
+	shown := m[2]
+	if cut, ok := strings.CutPrefix(shown, "..."); ok && !strings.HasPrefix(lines[line-1], "...") {
+		shown, column = strings.TrimSuffix(cut, "..."), column-len("...")
+		before, _, found := strings.Cut(lines[line-1], shown)
+		if !found {
+			return line, 0
+		}
+		column += utf8.RuneCountInString(before)
+	}
+	if column < 1 || column > utf8.RuneCountInString(lines[line-1])+1 {
+		column = 0
+	}
+	return line, column
 }

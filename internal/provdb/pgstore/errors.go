@@ -171,3 +171,20 @@ func redact(address string) string {
 	address = passwordOfUser.ReplaceAllString(address, "$1:xxxxx@")
 	return passwordSetting.ReplaceAllString(address, "${1}xxxxx")
 }
+
+// located shows the line of a statement that an error of the server points to, with a
+// caret below the place, as psql does.
+func located(sql string, err error) error {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || e.Position < 1 {
+		return err
+	}
+	text := []rune(sql)
+	at := min(int(e.Position)-1, len(text))
+	before := string(text[:at])
+	number := strings.Count(before, "\n") + 1
+	begin := strings.LastIndexByte(before, '\n') + 1
+	line, _, _ := strings.Cut(before[begin:]+string(text[at:]), "\n")
+	head := fmt.Sprintf("LINE %d: ", number)
+	return fmt.Errorf("%w\n\n%s%s\n%s^", err, head, line, strings.Repeat(" ", len(head)+len([]rune(before[begin:]))))
+}

@@ -107,7 +107,7 @@ func (a *answer) begin(sql string, args []any) (err error) {
 	}
 	statement, err := pg.Prepare(a.ctx, "", sql, nil)
 	if err != nil {
-		return err // in PostgreSQL's words, also of what is no SQL at all
+		return located(sql, err) // in PostgreSQL's words, also of what is no SQL at all
 	}
 	if !asks {
 		return refuse("write one statement that begins with SELECT, WITH, VALUES, TABLE or EXPLAIN")

@@ -702,6 +702,47 @@ export interface ExplainBar {
 }
 
 //////////
+// source: page_sql.go
+
+/**
+ * SQLQuestion is a question in SQL: one statement that only reads.
+ */
+export interface SQLQuestion {
+  sql: string;
+  args?: unknown[]; // values of $1, $2 …: null, booleans, numbers and texts
+  limit?: number /* int64 */; // rows
+  /**
+   * Format is that of an export: csv or parquet.
+   */
+  format?: string;
+}
+/**
+ * SQLAnswer is its answer.
+ */
+export interface SQLAnswer {
+  columns: SQLColumn[];
+  rows: unknown[][];
+  cut: boolean; // there were more rows
+  seconds: number /* float64 */;
+}
+/**
+ * SQLColumn is a column of an answer.
+ */
+export interface SQLColumn {
+  name: string;
+  type: string; // bool, int, float, string, json or time
+}
+/**
+ * SQLProblem is what is wrong with a question, as all problems are told.
+ */
+export interface SQLProblem {
+  error: string;
+  hint?: string;
+  line?: number /* int */; // of the statement, from 1 on; where it is known
+  column?: number /* int */; // of that line, in characters from 1 on
+}
+
+//////////
 // source: status.go
 
 /**

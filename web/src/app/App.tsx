@@ -4,6 +4,7 @@ import { useLive } from '../api/index.ts';
 import { closeExplain, ExplainDrawer, selectionOf, writeSelection } from '../explain/index.ts';
 import { useKeys, type Binding } from '../keys/index.ts';
 import { back, go, useRoute, views, type Route } from '../route/index.ts';
+import { nothing } from '../sql/index.ts';
 import { toggleTheme } from '../theme/index.ts';
 import { copyText, Failure, HelpSheet, loadCharts, Waiting } from '../ui/index.ts';
 import OverviewView from '../views/overview/OverviewView.tsx';
@@ -19,17 +20,19 @@ const evidence = () => import('../views/evidence/EvidenceView.tsx');
 const functions = () => import('../views/functions/FunctionsView.tsx');
 const pipeline = () => import('../views/pipeline/PipelineView.tsx');
 const compare = () => import('../views/compare/CompareView.tsx');
+const sql = () => import('../sql/SqlDrawer.tsx');
 
 const IssuesView = lazy(() => persist(issues));
 const EvidenceView = lazy(() => persist(evidence));
 const FunctionsView = lazy(() => persist(functions));
 const PipelineView = lazy(() => persist(pipeline));
 const CompareView = lazy(() => persist(compare));
+const SqlDrawer = lazy(() => persist(sql));
 
 /** The page. */
 export function App() {
   const route = useRoute();
-  useEffect(() => whenIdle([issues, evidence, pipeline, functions, compare, loadCharts]), []);
+  useEffect(() => whenIdle([issues, evidence, pipeline, functions, compare, sql, loadCharts]), []);
   return (
     <SessionProvider run={route.query.run ?? ''}>
       <Frame />
@@ -82,6 +85,12 @@ export function Frame() {
           ? go({ query: { explain: writeSelection(selectionOf(route, session.overview)) } })
           : closeExplain(),
     },
+    {
+      key: '`',
+      label: 'ask in SQL',
+      group: everywhere,
+      run: () => go({ query: { sql: nothing } }),
+    },
     { key: 't', label: 'dark or light', group: everywhere, run: toggleTheme },
     {
       key: 'y',
@@ -113,6 +122,11 @@ export function Frame() {
           </Suspense>
         </Boundary>
       </main>
+      {route.query.sql !== undefined && (
+        <Suspense fallback={null}>
+          <SqlDrawer />
+        </Suspense>
+      )}
       <div role="status" className="visually-hidden">
         {said}
       </div>

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { useHref, useRoute, views, type View } from '../route/index.ts';
+import { nothing } from '../sql/index.ts';
 import {
   CompareIcon,
   EvidenceIcon,
@@ -7,6 +8,7 @@ import {
   IssuesIcon,
   OverviewIcon,
   PipelineIcon,
+  SqlIcon,
 } from './icons.tsx';
 
 /** What the views are called. */
@@ -54,6 +56,12 @@ export function Rail() {
           );
         })}
       </ul>
+      <div className="rail-drawers">
+        <a href={href({ query: { sql: nothing } })} title="Ask in SQL (`)">
+          <SqlIcon />
+          <span>SQL</span>
+        </a>
+      </div>
     </nav>
   );
 }

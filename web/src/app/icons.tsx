@@ -92,3 +92,9 @@ export const SearchIcon = () => (
     <path d="m13 13 4 4" />
   </Icon>
 );
+
+export const SqlIcon = () => (
+  <Icon>
+    <path d="M3 5.5h14v9H3zM6 8.5l2 1.5-2 1.5M10 12h3.5" />
+  </Icon>
+);

@@ -22,7 +22,10 @@ export interface Route {
 }
 
 /** Parameters that stay when another view is chosen. */
-export const lasting = ['run', 'program', 'host', 'rank', 't0', 't1'] as const;
+export const lasting = [
+  ...['run', 'program', 'host', 'rank', 't0', 't1'],
+  ...['sql', 'sqllimit', 'sqlchart', 'sqlx', 'sqly'], // of the drawer that is below all views
+] as const;
 
 /** Reads the part of an address from the # on. What makes no sense is the overview. */
 export function parse(hash: string): Route {

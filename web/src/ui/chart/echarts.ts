@@ -1,6 +1,6 @@
 // The parts of ECharts that the page uses, in a file of their own: it is loaded
 // when the first chart is shown. Who needs another kind of chart adds it here.
-import { ScatterChart } from 'echarts/charts';
+import { BarChart, LineChart, ScatterChart } from 'echarts/charts';
 import {
   GridComponent,
   LegendPlainComponent,
@@ -12,6 +12,8 @@ import { init, use as take, type EChartsType } from 'echarts/core';
 import { CanvasRenderer } from 'echarts/renderers';
 
 take([
+  BarChart,
+  LineChart,
   ScatterChart,
   GridComponent,
   LegendPlainComponent,

@@ -1,0 +1,34 @@
+package dashboard
+
+import "encoding/json"
+
+// SQLQuestion is a question in SQL: one statement that only reads.
+type SQLQuestion struct {
+	SQL   string `json:"sql"`
+	Args  []any  `json:"args,omitempty"`  // values of $1, $2 …: null, booleans, numbers and texts
+	Limit *int64 `json:"limit,omitempty"` // rows
+	// Format is that of an export: csv or parquet.
+	Format string `json:"format,omitempty"`
+}
+
+// SQLAnswer is its answer.
+type SQLAnswer struct {
+	Columns []SQLColumn         `json:"columns"`
+	Rows    [][]json.RawMessage `json:"rows"`
+	Cut     bool                `json:"cut"` // there were more rows
+	Seconds float64             `json:"seconds"`
+}
+
+// SQLColumn is a column of an answer.
+type SQLColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // bool, int, float, string, json or time
+}
+
+// SQLProblem is what is wrong with a question, as all problems are told.
+type SQLProblem struct {
+	Message string `json:"error"`
+	Hint    string `json:"hint,omitempty"`
+	Line    int    `json:"line,omitempty"`   // of the statement, from 1 on; where it is known
+	Column  int    `json:"column,omitempty"` // of that line, in characters from 1 on
+}

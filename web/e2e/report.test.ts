@@ -1,0 +1,134 @@
+// The report is a file: it is opened without a network, with and without scripts, and
+// printed.
+import { writeFileSync, readFileSync } from 'node:fs';
+import axe from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch } from './browser.ts';
+import { directory, run } from './program.ts';
+
+const work = directory();
+const file = `${work.path}/report.html`;
+let browser: Browser;
+
+beforeAll(async () => {
+  run('simulate', '--scenario', 'slow-rank', '--out', `${work.path}/traces`);
+  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
+  run('report', `${work.path}/run`, '-o', file);
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  work.remove();
+});
+
+/** Opens the file where there is no network, and sees that nothing was asked for or complained of. */
+async function open(
+  look: (page: Page) => Promise<void>,
+  options: { scheme?: 'dark' | 'light'; scripts?: boolean; width?: number } = {},
+  name = file,
+) {
+  const context = await browser.newContext({
+    offline: true,
+    colorScheme: options.scheme ?? 'light',
+    javaScriptEnabled: options.scripts ?? false,
+    viewport: { width: options.width ?? 1200, height: 900 },
+    bypassCSP: options.scripts ?? false, // axe is a script
+  });
+  const complaints: string[] = [];
+  const page = await context.newPage();
+  page.on('request', (r) => {
+    if (r.url() !== `file://${name}` && !r.url().startsWith('data:'))
+      complaints.push(`asks for ${r.url()}`);
+  });
+  page.on('requestfailed', (r) => complaints.push(`failed: ${r.url()}`));
+  page.on('console', (m) => complaints.push(m.text()));
+  page.on('dialog', (d) => {
+    complaints.push(`dialog: ${d.message()}`);
+    void d.dismiss();
+  });
+  try {
+    await page.goto(`file://${name}`);
+    await look(page);
+    expect(complaints).toEqual([]);
+  } finally {
+    await context.close();
+  }
+}
+
+describe('a report', () => {
+  test('tells without network and scripts what the page tells', async () => {
+    const issues = run('issues', `${work.path}/run`, '--limit', '1', '--format', 'json');
+    const [worst] = JSON.parse(issues) as { function: string }[];
+    await open(async (page) => {
+      const verdict = await page.getByRole('heading', { level: 1 }).textContent();
+      expect(verdict).toContain('of core time');
+      expect(verdict).toContain((worst?.function ?? '?').replace(/\(\)$/, ''));
+      for (const name of ['When and where', 'Issues', 'Evidence', 'Functions'])
+        await page.getByRole('heading', { name, exact: true }).waitFor();
+      await page
+        .getByRole('img', { name: /^Heatmap of 8 rows/ })
+        .first()
+        .waitFor();
+      await page
+        .getByRole('img', { name: /^Histogram of/ })
+        .first()
+        .waitFor();
+      await page
+        .getByRole('img', { name: /^The execution and what was around it/ })
+        .first()
+        .waitFor();
+      await page.getByRole('link', { name: 'Evidence of 1' }).click();
+      expect(page.url()).toContain('#issue-1');
+    });
+  });
+
+  for (const scheme of ['dark', 'light'] as const) {
+    test(`is accessible in the ${scheme} theme`, async () => {
+      await open(
+        async (page) => {
+          await page.evaluate(axe.source);
+          const findings = await page.evaluate(async () => {
+            const { axe: checker } = window as unknown as { axe: typeof import('axe-core') };
+            const { violations } = await checker.run(document, { resultTypes: ['violations'] });
+            return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes[0]?.html.slice(0, 200)}`);
+          });
+          expect(findings).toEqual([]);
+        },
+        { scheme, scripts: true },
+      );
+    });
+  }
+
+  test('does not scroll sideways, also on a small screen', async () => {
+    for (const width of [1200, 420]) {
+      await open(
+        async (page) => {
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+          expect(wide).toBeLessThanOrEqual(width);
+        },
+        { scripts: true, width },
+      );
+    }
+  });
+
+  test('prints', async () => {
+    await open(async (page) => {
+      const pdf = await page.pdf({ format: 'A4' });
+      expect(pdf.subarray(0, 5).toString()).toBe('%PDF-');
+      expect(pdf.length).toBeLessThan(3 << 20);
+    });
+  });
+
+  test('runs no script, even if one were in it', async () => {
+    const name = `${work.path}/attacked.html`;
+    const attack = '<script>document.title = "attacked"</script><img src="x" onerror="alert(1)">';
+    writeFileSync(name, readFileSync(file, 'utf8').replace('</main>', `${attack}</main>`));
+    const context = await browser.newContext({ offline: true });
+    const page = await context.newPage();
+    await page.goto(`file://${name}`);
+    expect(await page.title()).toBe('Chimbuko: run');
+    await context.close();
+  });
+});

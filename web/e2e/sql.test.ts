@@ -1,0 +1,169 @@
+// Questions in SQL below the pictures, in a browser and against a real store.
+import { readFileSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, Visit } from './browser.ts';
+import { directory, run, Service } from './program.ts';
+
+const work = directory();
+let browser: Browser;
+let service: Service;
+let address: string;
+
+const byFunction =
+  'SELECT func, count(*) AS n, sum(lost_time)::BIGINT AS lost_us FROM anomalies GROUP BY func ORDER BY lost_us DESC';
+
+beforeAll(async () => {
+  run('simulate', '--scenario', 'slow-rank', '--out', `${work.path}/traces`);
+  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
+  service = new Service('view', `${work.path}/run`);
+  address = await service.address();
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+  work.remove();
+});
+
+async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light' = 'dark') {
+  const v = await Visit.to(browser, address, { scheme });
+  try {
+    await v.page.getByRole('heading', { level: 1 }).first().waitFor();
+    await look(v);
+    v.isWell();
+  } finally {
+    await v.leave();
+  }
+}
+
+describe('questions in SQL', () => {
+  test('are asked with the keyboard alone, and the figures are those of chimbuko query', async () => {
+    const told = run('query', `${work.path}/run`, byFunction, '--format', 'json');
+    const [worst] = JSON.parse(told) as { func: string; n: number; lost_us: number }[];
+    await visit(async ({ page }) => {
+      await page.keyboard.press('`');
+      await page.getByRole('textbox', { name: 'Statement in SQL' }).waitFor();
+      await page.keyboard.type(byFunction);
+      await page.keyboard.press('Control+Enter');
+      const first = page.getByRole('grid', { name: 'The answer' }).getByRole('row').nth(1);
+      await first.waitFor();
+      expect(await first.getByRole('gridcell').allTextContents()).toEqual([
+        worst?.func,
+        String(worst?.n),
+        String(worst?.lost_us),
+      ]);
+      const before = page.url();
+      expect(before).toContain('sql=SELECT');
+      await page.reload();
+      await first.waitFor();
+      expect(page.url()).toBe(before);
+      // It stays when another view is chosen, and Escape closes it.
+      await page.getByRole('link', { name: 'Issues', exact: true }).click();
+      await page.waitForURL(/#\/issues.*sql=SELECT/);
+      await first.waitFor();
+      await page.getByRole('textbox', { name: 'Statement in SQL' }).press('Escape');
+      await first.waitFor({ state: 'detached' });
+      expect(page.url()).not.toContain('sql=');
+    });
+  });
+
+  test('that are wrong say where, and lead there', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await v.go(`overview?sql=${encodeURIComponent('SELECT func,\n  nosuch\nFROM anomalies')}`);
+      await page.getByRole('alert').getByText('"nosuch" not found').waitFor();
+      await page.getByRole('button', { name: 'Go to line 2, column 3' }).click();
+      const at = await page
+        .getByRole('textbox', { name: 'Statement in SQL' })
+        .evaluate((e) => (e as HTMLTextAreaElement).selectionStart);
+      expect(at).toBe('SELECT func,\n  '.length);
+      expect(v.forget().join()).toContain('400'); // the browser tells of the refusal
+    });
+  });
+
+  test('that would change something are refused', async () => {
+    await visit(async (v) => {
+      await v.go(`overview?sql=${encodeURIComponent('DELETE FROM executions')}`);
+      await v.page.getByRole('alert').getByText('only questions are allowed').waitFor();
+      v.forget();
+    });
+  });
+
+  test('have examples that all are answered', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await v.go('overview?sql=--');
+      const examples = page.locator('.sql-drawer details').first();
+      await examples.locator('summary').click();
+      const names = await examples.getByRole('button').allTextContents();
+      expect(names.length).toBeGreaterThan(15);
+      for (const name of names) {
+        if ((await examples.getAttribute('open')) === null)
+          await examples.locator('summary').click();
+        await examples.getByRole('button', { name, exact: true }).click();
+        await page.locator('.sql-answer .waiting').waitFor({ state: 'detached' });
+        await page.getByRole('grid', { name: 'The answer' }).waitFor();
+        expect(await page.getByRole('alert').count(), name).toBe(0);
+      }
+    });
+  });
+
+  for (const scheme of ['dark', 'light'] as const) {
+    for (const kind of ['table', 'bar', 'line', 'scatter']) {
+      test(`are shown as ${kind}, accessible in the ${scheme} theme`, async () => {
+        await visit(async (v) => {
+          await v.go(`overview?sql=${encodeURIComponent(byFunction)}&sqlchart=${kind}`);
+          if (kind === 'table') await v.page.getByRole('grid', { name: 'The answer' }).waitFor();
+          else {
+            const chart = v.page.getByRole('img', { name: /^lost_us by func/ });
+            await chart.locator('canvas').waitFor();
+            const box = await chart.boundingBox();
+            expect(box?.height).toBeGreaterThan(120);
+          }
+          await v.isAccessible();
+        }, scheme);
+      });
+    }
+  }
+
+  test('are copied for a terminal', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await v.go(`overview?sql=${encodeURIComponent("SELECT 'a' AS x")}`);
+      await page.getByRole('grid', { name: 'The answer' }).waitFor();
+      const copied = async (what: string) => {
+        await page.getByText('Copy as', { exact: false }).first().click();
+        await page.getByRole('button', { name: what, exact: true }).click();
+        await page.getByText('copied').waitFor();
+        return page.evaluate(() => navigator.clipboard.readText());
+      };
+      expect(await copied('Command line')).toBe(
+        `chimbuko query RUN --run 'run' 'SELECT '\\''a'\\'' AS x'`,
+      );
+      expect(await copied('curl')).toContain('/api/v1/runs/run/sql');
+    });
+  });
+
+  for (const [format, begin] of [
+    ['CSV', 'func,n,lost_us'],
+    ['Parquet', 'PAR1'],
+  ] as const) {
+    test(`are exported as ${format}`, async () => {
+      await visit(async (v) => {
+        const { page } = v;
+        await v.go(`overview?sql=${encodeURIComponent(byFunction)}`);
+        await page.getByRole('grid', { name: 'The answer' }).waitFor();
+        await page.getByText('Export', { exact: false }).first().click();
+        const download = page.waitForEvent('download');
+        await page.getByRole('button', { name: format, exact: true }).click();
+        const file = await download;
+        expect(file.suggestedFilename()).toBe(`answer.${format.toLowerCase()}`);
+        expect(readFileSync(await file.path(), 'latin1').slice(0, begin.length)).toBe(begin);
+        await page.getByText(/rows exported/).waitFor();
+      });
+    });
+  }
+});

@@ -1,0 +1,112 @@
+import { useCallback, useMemo } from 'react';
+import { count, plural } from '../format/index.ts';
+import { Chart, Table, type ChartColours, type Column } from '../ui/index.ts';
+import type { Result } from './ask.ts';
+import { axesOf, cellNumber, cellText, mostPoints, numeric, optionOf, type Kind } from './chart.ts';
+
+interface Row {
+  key: string;
+  cells: Result['rows'][number];
+}
+
+function columnsOf(result: Result): Column<Row>[] {
+  const numbers = new Set(numeric(result));
+  return result.columns.map((c, i) => ({
+    id: `${i} ${c.name}`,
+    header: c.name,
+    title: c.type,
+    ...(numbers.has(i) ? { align: 'right' as const } : {}),
+    value: (row) => {
+      const v = row.cells[i];
+      if (v === null || v === undefined) return undefined;
+      return numbers.has(i) ? (cellNumber(v) ?? cellText(v)) : cellText(v);
+    },
+    cell: (row) => {
+      const v = row.cells[i];
+      if (v === null || v === undefined) return <span className="muted">null</span>;
+      const text = cellText(v);
+      return (
+        <span className="sql-cell" title={text.length > 30 ? text.slice(0, 2000) : undefined}>
+          {text}
+        </span>
+      );
+    },
+  }));
+}
+
+/** How much there is of an answer, in words. */
+export function answerWords(result: Result): string {
+  const took = `${result.seconds < 10 ? result.seconds.toFixed(2) : Math.round(result.seconds)} s`;
+  const rows = plural(result.rows.length, 'row');
+  return result.cut ? `the first ${rows}, there are more, in ${took}` : `${rows} in ${took}`;
+}
+
+/** An answer as a table. */
+export function Grid({ result }: { result: Result }) {
+  const columns = useMemo(() => columnsOf(result), [result]);
+  const rows = useMemo(() => result.rows.map((cells, i) => ({ key: String(i), cells })), [result]);
+  return (
+    <Table
+      name="sql"
+      label="The answer"
+      columns={columns}
+      rows={rows}
+      rowKey={(r) => r.key}
+      empty="The answer has no rows."
+      footer={result.cut ? <span>there are more: ask for more rows, or export them</span> : null}
+    />
+  );
+}
+
+/** An answer as a chart, with the choice of what is drawn. */
+export function Drawing(props: {
+  result: Result;
+  kind: Exclude<Kind, 'table'>;
+  x: string;
+  y: string;
+  onX: (name: string) => void;
+  onY: (name: string) => void;
+}) {
+  const { result, kind, x, y } = props;
+  const axes = useMemo(() => axesOf(result, x, y), [result, x, y]);
+  const option = useCallback(
+    (c: ChartColours) => (axes ? optionOf(result, kind, axes, c) : {}),
+    [result, kind, axes],
+  );
+  if (!axes) return <p className="muted sql-note">No column of the answer holds numbers.</p>;
+  const nameX = result.columns[axes.x]?.name ?? '';
+  const nameY = result.columns[axes.y]?.name ?? '';
+  return (
+    <div className="sql-drawing">
+      <div className="sql-axes">
+        <label>
+          x{' '}
+          <select className="field" value={nameX} onChange={(e) => props.onX(e.target.value)}>
+            {result.columns.map((c, i) => (
+              <option key={`${i} ${c.name}`}>{c.name}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          y{' '}
+          <select className="field" value={nameY} onChange={(e) => props.onY(e.target.value)}>
+            {numeric(result).map((i) => (
+              <option key={i}>{result.columns[i]?.name}</option>
+            ))}
+          </select>
+        </label>
+        {result.rows.length > mostPoints && (
+          <span className="muted">the first {count(mostPoints)} rows are drawn</span>
+        )}
+      </div>
+      <div className="sql-chart">
+        <Chart
+          key={kind}
+          label={`${nameY} by ${nameX} of ${plural(Math.min(result.rows.length, mostPoints), 'row')}, as ${kind === 'bar' ? 'bars' : kind === 'line' ? 'a line' : 'points'}`}
+          option={option}
+          height="fill"
+        />
+      </div>
+    </div>
+  );
+}

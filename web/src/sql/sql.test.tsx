@@ -1,0 +1,282 @@
+import { act, fireEvent, screen, waitFor } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { renderIn, serve } from '../test/render.tsx';
+import { offsetOf, parseExact, type Result } from './ask.ts';
+import { axesOf, cellText, numeric, optionOf } from './chart.ts';
+import { builtIn, examplesOf, literal } from './snippets.ts';
+import SqlDrawer from './SqlDrawer.tsx';
+import { asked, forget, remember, save, saved } from './storage.ts';
+import { asCommand, asCurl, quoted } from './words.ts';
+
+const result: Result = {
+  columns: [
+    { name: 'func', type: 'string' },
+    { name: 'n', type: 'int' },
+    { name: 'lost', type: 'float' },
+  ],
+  rows: [
+    ['<b>pack</b>', 3, 1.5],
+    ['unpack', null, 2],
+  ],
+  cut: false,
+  seconds: 0.01,
+};
+
+beforeEach(() => {
+  localStorage.clear();
+  location.hash = '';
+});
+
+describe('numbers of answers', () => {
+  test('are exact, however large they are', () => {
+    expect(
+      parseExact(
+        '[9007199254740993,-9007199254740993,1.5,12,"12",1e300,0.1234567890123456,1234567890123456,"a\\"b 9007199254740993"]',
+      ),
+    ).toEqual([
+      '9007199254740993',
+      '-9007199254740993',
+      1.5,
+      12,
+      '12',
+      1e300,
+      0.1234567890123456,
+      1234567890123456,
+      'a"b 9007199254740993',
+    ]);
+  });
+});
+
+describe('a place in a statement', () => {
+  test('is found by line and column, also behind letters of two units', () => {
+    expect(offsetOf('SELECT 1', 1, 8)).toBe(7);
+    expect(offsetOf('SELECT a,\n  b\nFROM c', 2, 3)).toBe(12);
+    expect(offsetOf("SELECT '🙂', b", 1, 13)).toBe(13);
+    expect(offsetOf('SELECT', 9, 1)).toBe(6);
+  });
+});
+
+describe('a statement for other tools', () => {
+  const sql = `SELECT 'it''s' FROM "x" -- $(rm)`;
+
+  test('is one word of a shell', () => {
+    expect(quoted("a'b")).toBe(`'a'\\''b'`);
+    expect(asCommand('my run', sql)).toBe(
+      `chimbuko query RUN --run 'my run' 'SELECT '\\''it'\\'''\\''s'\\'' FROM "x" -- $(rm)'`,
+    );
+  });
+
+  test('as curl has the address of the page, below the prefix of a proxy', () => {
+    const line = asCurl('http://h:1/node/a/8080/?x#/issues', 'a/b', 'SELECT 1', 100);
+    expect(line).toContain(`'http://h:1/node/a/8080/api/v1/runs/a%2Fb/sql'`);
+    expect(line).toContain(`-d '{"sql":"SELECT 1","limit":100}'`);
+    expect(line).toContain('Bearer TOKEN');
+  });
+});
+
+describe('examples', () => {
+  test('are those of the documentation, about the run that is shown', () => {
+    const list = builtIn("o'brien");
+    expect(list.length).toBeGreaterThan(15);
+    expect(list.map((s) => s.name)).toContain('Which hosts lost most?');
+    for (const s of list) {
+      expect(s.sql).not.toContain('max(run)');
+      expect(s.sql).not.toContain('```');
+    }
+    expect(list.find((s) => s.name === 'Which hosts lost most?')?.sql).toContain(
+      "(SELECT run FROM runs WHERE name = 'o''brien')",
+    );
+  });
+
+  test('are headings with a statement below', () => {
+    const text =
+      '## Other\n### No\n```sql\nx\n```\n## Examples\n### One?\nText.\n```sql\nSELECT 1\n```\n### None\n';
+    expect(examplesOf(text)).toEqual([{ name: 'One?', sql: 'SELECT 1' }]);
+    expect(literal("a'b")).toBe("'a''b'");
+  });
+});
+
+describe('what the browser remembers', () => {
+  test('is each statement once, the newest first, and not too many', () => {
+    for (let i = 0; i < 60; i++) remember(`SELECT ${i}`);
+    remember('SELECT 58');
+    expect(asked()[0]).toBe('SELECT 58');
+    expect(asked()).toHaveLength(50);
+    expect(asked().filter((s) => s === 'SELECT 58')).toHaveLength(1);
+  });
+
+  test('may be anything, and is not believed', () => {
+    localStorage.setItem('chimbuko-sql-history', '{"a":1}');
+    localStorage.setItem('chimbuko-sql-snippets', '[1,{"name":"a"},{"name":"b","sql":"x"}]');
+    expect(asked()).toEqual([]);
+    expect(saved()).toEqual([{ name: 'b', sql: 'x' }]);
+    localStorage.setItem('chimbuko-sql-history', 'no JSON');
+    expect(asked()).toEqual([]);
+  });
+
+  test('is saved under a name, and removed', () => {
+    save('b', '1');
+    save('a', '2');
+    save('b', '3');
+    expect(saved()).toEqual([
+      { name: 'a', sql: '2' },
+      { name: 'b', sql: '3' },
+    ]);
+    forget('a');
+    expect(saved().map((s) => s.name)).toEqual(['b']);
+  });
+});
+
+describe('a chart of an answer', () => {
+  const colours = { accent: '#fff' } as Parameters<typeof optionOf>[3];
+
+  test('has numbers upwards, and another column across', () => {
+    expect(numeric(result)).toEqual([1, 2]);
+    expect(axesOf(result, '', '')).toEqual({ x: 0, y: 2 });
+    expect(axesOf(result, 'n', 'lost')).toEqual({ x: 1, y: 2 });
+    expect(axesOf(result, 'nosuch', 'func')).toEqual({ x: 0, y: 2 });
+    expect(axesOf({ ...result, columns: result.columns.slice(0, 1) }, '', '')).toBeUndefined();
+  });
+
+  test('draws names as categories and numbers as values', () => {
+    const bars = optionOf(result, 'bar', { x: 0, y: 1 }, colours) as {
+      xAxis: { type: string; data: unknown[] };
+      series: { data: unknown[] }[];
+    };
+    expect(bars.xAxis).toMatchObject({ type: 'category', data: ['<b>pack</b>', 'unpack'] });
+    expect(bars.series[0]?.data).toEqual([3, undefined]);
+    const points = optionOf(result, 'scatter', { x: 1, y: 2 }, colours) as typeof bars;
+    expect(points.xAxis.type).toBe('value');
+    expect(points.series[0]?.data).toEqual([
+      [3, 1.5],
+      [undefined, 2],
+    ]);
+  });
+
+  test('has texts for all values', () => {
+    expect([null, undefined, true, { a: 1 }, 'x', 2].map(cellText)).toEqual([
+      '',
+      '',
+      'true',
+      '{"a":1}',
+      'x',
+      '2',
+    ]);
+  });
+});
+
+describe('the drawer', () => {
+  const editor = () => screen.getByRole<HTMLTextAreaElement>('textbox', { name: /SQL/ });
+
+  test('asks with Ctrl Enter, shows the answer as text, and the address has the statement', async () => {
+    location.hash = '#/issues?sql=--';
+    const requests = serve({ sql: { body: result } });
+    const { container } = renderIn({}, <SqlDrawer />);
+    expect(editor().value).toBe('');
+    await userEvent.type(editor(), ' SELECT 1 {Control>}{Enter}{/Control}');
+    await screen.findByText('<b>pack</b>');
+    expect(container.querySelector('td b')).toBeNull();
+    expect(screen.getByText('2 rows in 0.01 s')).toBeTruthy();
+    expect(requests).toEqual([
+      { method: 'POST', path: 'api/v1/runs/r/sql', body: { sql: 'SELECT 1', limit: 1000 } },
+    ]);
+    expect(location.hash).toBe('#/issues?sql=SELECT+1');
+    expect(asked()).toEqual(['SELECT 1']);
+  });
+
+  test('shows what an address asks, and goes with it', async () => {
+    location.hash = '#/overview?sql=SELECT+2&sqllimit=100';
+    const requests = serve({ sql: { body: result } });
+    renderIn({}, <SqlDrawer />);
+    await screen.findByText('unpack');
+    expect(editor().value).toBe('SELECT 2');
+    expect(requests[0]?.body).toEqual({ sql: 'SELECT 2', limit: 100 });
+    act(() => {
+      location.hash = '#/overview?sql=SELECT+3';
+      window.dispatchEvent(new HashChangeEvent('hashchange'));
+    });
+    await waitFor(() => expect(editor().value).toBe('SELECT 3'));
+  });
+
+  test('says what is wrong, and leads to the place', async () => {
+    location.hash = `#/overview?sql=${encodeURIComponent('SELECT func,\n  nosuch')}`;
+    serve({
+      sql: {
+        status: 400,
+        body: {
+          error: 'a/provenance.duckdb: ask: Binder Error: no column',
+          hint: 'docs/sql.md',
+          line: 2,
+          column: 3,
+        },
+      },
+    });
+    renderIn({}, <SqlDrawer />);
+    expect((await screen.findByRole('alert')).textContent).toContain('Binder Error: no column');
+    expect(screen.getByRole('alert').textContent).not.toContain('duckdb');
+    await userEvent.click(screen.getByRole('button', { name: 'Go to line 2, column 3' }));
+    expect(editor().selectionStart).toBe('SELECT func,\n  '.length);
+  });
+
+  test('tells when there were more rows than were asked for', async () => {
+    location.hash = '#/overview?sql=SELECT+2';
+    serve({ sql: { body: { ...result, cut: true } } });
+    renderIn({}, <SqlDrawer />);
+    expect(await screen.findByText('the first 2 rows, there are more, in 0.01 s')).toBeTruthy();
+  });
+
+  test('has what was asked before on Alt and the arrows', async () => {
+    location.hash = '#/overview?sql=--';
+    serve({});
+    remember('SELECT 1');
+    remember('SELECT 2');
+    renderIn({}, <SqlDrawer />);
+    const press = (key: string) => fireEvent.keyDown(editor(), { key, altKey: true });
+    press('ArrowUp');
+    expect(editor().value).toBe('SELECT 2');
+    press('ArrowUp');
+    press('ArrowUp');
+    expect(editor().value).toBe('SELECT 1');
+    press('ArrowDown');
+    expect(editor().value).toBe('SELECT 2');
+    await Promise.resolve();
+  });
+
+  test('saves statements, and asks them again', async () => {
+    location.hash = '#/overview?sql=--';
+    const requests = serve({ sql: { body: result } });
+    renderIn({}, <SqlDrawer />);
+    await userEvent.type(editor(), 'SELECT 7');
+    await userEvent.click(screen.getByText(/^Saved/));
+    await userEvent.type(screen.getByRole('textbox', { name: /Name/ }), 'seven{Enter}');
+    await userEvent.clear(editor());
+    await userEvent.click(screen.getByText(/^Saved/));
+    await userEvent.click(screen.getByRole('button', { name: 'seven' }));
+    await screen.findByText('unpack');
+    expect(requests.at(-1)?.body).toMatchObject({ sql: 'SELECT 7' });
+    await userEvent.click(screen.getByRole('button', { name: 'Remove seven' }));
+    expect(saved()).toEqual([]);
+  });
+
+  test('closes with Escape', async () => {
+    location.hash = '#/overview?sql=--';
+    serve({});
+    renderIn({}, <SqlDrawer />);
+    await userEvent.keyboard('{Escape}');
+    expect(location.hash).toBe('#/overview');
+  });
+
+  test('is refused with the sentence of the server', async () => {
+    location.hash = '#/overview?sql=SELECT+1';
+    serve({
+      sql: {
+        status: 429,
+        body: { error: 'too many questions in SQL', hint: 'try again in 3 s' },
+      },
+    });
+    renderIn({}, <SqlDrawer />);
+    const alert = await screen.findByRole('alert');
+    expect(alert.textContent).toContain('too many questions in SQLtry again in 3 s.');
+  });
+});
