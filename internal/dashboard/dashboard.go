@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/question"
 )
 
 // Source is where the dashboard gets what it shows. Several goroutines call it.
@@ -85,6 +86,8 @@ type server struct {
 	begins    begins
 	runsKnown memo[*known]
 	found     memo[*findings]
+	times     memo[*question.Times]
+	answers   lasting
 	process   *prometheus.Registry // of this process, not of the pipeline
 }
 
@@ -100,6 +103,7 @@ func New(cfg Config) http.Handler {
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
+		times: memo[*question.Times]{most: maxTimes, old: true},
 	}
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -121,23 +125,23 @@ func (s *server) routes() http.Handler {
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/top", s.question(s.top))
-	get(run+"/events", s.question(s.events))
+	get(run+"/top", s.question(s.keep(s.top)))
+	get(run+"/events", s.question(s.keep(s.events)))
 	get(run+"/events/{id}", s.question(s.event))
 	get(run+"/events/{id}/evidence", s.informed(s.evidence))
 	get(run+"/events/{id}/window", s.question(s.window))
-	get(run+"/functions", s.question(s.functions))
-	get(run+"/functions/{id}", s.informed(s.function))
+	get(run+"/functions", s.question(s.keep(s.functions)))
+	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
 	get(run+"/overview", s.answer(s.overviewAnswer))
 	get(run+"/heatmap", s.informed(s.heatmap))
 	get(run+"/issues", s.informed(s.issueList))
-	get(run+"/issues/{key}/plot", s.informed(s.plot))
-	get(run+"/flame", s.question(s.flame))
+	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
+	get(run+"/flame", s.question(s.keep(s.flame)))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))
 	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
-	get(run+"/counters", s.question(s.counters))
-	get(run+"/metadata", s.question(s.metadata))
+	get(run+"/counters", s.question(s.keep(s.counters)))
+	get(run+"/metadata", s.question(s.keep(s.metadata)))
 	mux.Handle(run+"/sql", only(http.MethodPost, s.question(s.sql)))
 	mux.Handle("/", s.pageOr(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with " + strings.TrimPrefix(api, "/") + "runs"})

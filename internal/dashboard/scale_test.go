@@ -219,20 +219,20 @@ func interactions(b *testing.B, ask func(path string) []byte) []interaction {
 	window := func(length float64) func(try int) string {
 		return func(try int) string {
 			from := float64(try%50) * 2
-			return fmt.Sprintf("/heatmap?columns=600&rows=150&metric=own&from=%g&to=%g", from, from+length)
+			return fmt.Sprintf("/heatmap?columns=240&rows=300&metric=own&from=%g&to=%g", from, from+length)
 		}
 	}
 	return []interaction{
 		{"overview", fixed("/overview")},
 		{"overview, wide strip", func(try int) string { return fmt.Sprintf("/overview?columns=%d", 600+try) }},
-		{"heatmap, whole run, without waits", fixed("/heatmap?columns=600&rows=150&metric=own")},
-		{"heatmap, whole run, lost", fixed("/heatmap?columns=600&rows=150&metric=lost")},
+		{"heatmap, whole run, without waits", fixed("/heatmap?columns=240&rows=300&metric=own")},
+		{"heatmap, whole run, lost", fixed("/heatmap?columns=240&rows=300&metric=lost")},
 		{"heatmap, whole run, largest", fixed("/heatmap?columns=2000&rows=300&metric=lost")},
 		{"heatmap, 60 s", window(60)},
 		{"heatmap, 10 s", window(10)},
 		{"heatmap, 1 s", window(1)},
-		{"heatmap, one host", func(try int) string { return fmt.Sprintf("/heatmap?columns=600&rows=150&host=node%04d", try*29) }},
-		{"heatmap, functions", fixed("/heatmap?columns=600&rows=150&func=MPI_*")},
+		{"heatmap, one host", func(try int) string { return fmt.Sprintf("/heatmap?columns=240&rows=300&host=node%04d", try*29) }},
+		{"heatmap, functions", fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
 		{"issues", fixed("/issues")},
 		{"issue, executions over time", func(try int) string { return "/issues/" + issues.Rows[try%len(issues.Rows)].Key + "/plot" }},
 		{"evidence", func(try int) string { return "/events/" + event(try) + "/evidence" }},

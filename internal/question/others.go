@@ -1,7 +1,11 @@
 package question
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -70,18 +74,98 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
-	err = a.each(ctx, text("victims"), func(row []any) { list = append(list, relatedOf(row)) }, int32(program), culprit, int64(limit))
-	return list, err
+	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
+	err = a.each(ctx, text("victims"), func(row []any) {
+		id := word[string](row[1])
+		if _, ok := eventNumbers(id); ok {
+			numbered[row[0].(int64)] = append(numbered[row[0].(int64)], id)
+		} else {
+			odd[row[0].(int64)] = append(odd[row[0].(int64)], id)
+		}
+	}, int32(program), culprit)
+	if err != nil {
+		return nil, err
+	}
+	for p, ids := range numbered {
+		err := a.each(ctx, text("related_worst"), func(row []any) { list = append(list, relatedOf(row)) }, int32(p), strings.Join(ids, ","), int64(limit))
+		if err != nil {
+			return nil, err
+		}
+	}
+	for p, ids := range odd {
+		for _, id := range ids {
+			r, err := a.Related(ctx, trace.Program(p), id)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				list = append(list, *r)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(x, y Related) int {
+		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Rank, y.Rank))
+	})
+	return list[:min(len(list), limit)], nil
 }
 
 // Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
 func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	previous, next, sure, err := a.near(ctx, issue, r, p)
+	if err != nil || sure {
+		return previous, next, err
+	}
 	rows, err := a.collect(ctx, text("neighbours"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
 	if err != nil || len(rows) == 0 {
 		return "", "", err
 	}
 	return word[string](rows[0][0]), word[string](rows[0][1]), nil
+}
+
+// nearest is how many anomalies before and after another are looked at first: most of
+// those of the same function and call path are of the same issue.
+const nearest = 20
+
+// near looks for Neighbours among the nearest. It is sure if it found one on each side, or
+// if there are no others.
+func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, sure bool, err error) {
+	rows, err := a.collect(ctx, text("neighbours_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), r.EventID, int64(nearest))
+	if err != nil || len(rows) == 0 {
+		return "", "", err == nil, err
+	}
+	args := []any{int32(a.Run.ID), int32(r.PID), int32(issue)}
+	marks := func(column int) string {
+		var list []string
+		for _, row := range rows {
+			args = append(args, row[column])
+			list = append(list, fmt.Sprintf("$%d", len(args)))
+		}
+		return strings.Join(list, ", ")
+	}
+	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbours_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
+	linked, err := a.collect(ctx, sql, args...)
+	if err != nil {
+		return "", "", false, err
+	}
+	member := make(map[any]bool)
+	for _, row := range linked {
+		member[row[0]] = true
+	}
+	var looked [2]int
+	var found [2]string
+	for _, row := range rows {
+		side := 0
+		if row[3] == true {
+			side = 1
+		}
+		looked[side]++
+		if member[row[0]] && found[side] == "" {
+			found[side] = word[string](row[0])
+		}
+	}
+	sure = (found[0] != "" || looked[0] < nearest) && (found[1] != "" || looked[1] < nearest)
+	return found[0], found[1], sure, nil
 }
 
 // Point is an execution by its time.

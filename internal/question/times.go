@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -101,7 +102,7 @@ func (a *Asker) nameTimes(ctx context.Context, t *Times) error {
 // answers reports whether a timeline can be answered from memory.
 func (t *Times) answers(q *Timeline) bool {
 	f := q.Filter
-	return t != nil && f.One == nil && f.Host == "" && f.Program == nil && len(f.Ranks) == 0 && f.Steps == nil && f.Severity == 0 && f.Lost == 0 && f.Score == 0
+	return t != nil && f.Host == "" && f.Program == nil && len(f.Ranks) == 0 && f.Steps == nil && f.Severity == 0 && f.Lost == 0 && f.Score == 0
 }
 
 // nowhere is the line of what is left out.
@@ -146,15 +147,15 @@ func (t *Times) lines(q *Timeline) (ofProcess, ofKind []int32, list []Line) {
 	return ofProcess, ofKind, list
 }
 
-// chosen tells which functions a pattern chooses; nil: all.
-func (t *Times) chosen(pattern string) []bool {
-	if pattern == "" {
+// chosen tells which functions a filter chooses; nil: all.
+func (t *Times) chosen(f *Filter) []bool {
+	if f.Function == "" && f.One == nil {
 		return nil
 	}
-	glob := outlier.Glob(pattern)
+	glob := outlier.Glob(cmp.Or(f.Function, "*"))
 	chosen := make([]bool, len(t.names))
 	for i, name := range t.names {
-		chosen[i] = glob.MatchString(name)
+		chosen[i] = glob.MatchString(name) && (f.One == nil || t.functions[i] == functionNumber{f.One.Program, f.One.fn})
 	}
 	return chosen
 }
@@ -164,7 +165,7 @@ func (t *Times) timeline(begin trace.Micros, q *Timeline) []Line {
 	from, width := int64(begin+q.From), int64(q.ColumnWidth())
 	to := from + width*int64(q.Columns)
 	ofProcess, ofKind, list := t.lines(q)
-	chosen := t.chosen(q.Filter.Function)
+	chosen := t.chosen(&q.Filter)
 	rates := make([][]int64, len(list))
 	for at, end := 0, sort.Search(t.Len(), func(i int) bool { return t.entry[i] >= to }); at < end; at++ {
 		if at%timesBlock == 0 && t.latest[at/timesBlock] <= from {
