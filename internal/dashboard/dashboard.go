@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,6 +42,9 @@ type Config struct {
 	Page    Page   // what a browser shows; nil: there is no page
 	// ReadOnly shows labels, but lets nobody set any.
 	ReadOnly bool
+	// Packets is the run where there is no more of it than packets of statistics; nil: it
+	// is that of the store.
+	Packets *Packets
 
 	// Token is what a client must show; without one everybody is answered.
 	Token string
@@ -106,6 +108,9 @@ func New(cfg Config) http.Handler {
 		times: memo[*question.Times]{most: maxTimes, old: true},
 	}
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
+	if s.Packets != nil {
+		s.board.make = s.packetsJSON
+	}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s.guard.protect(s.routes())
 }
@@ -113,6 +118,9 @@ func New(cfg Config) http.Handler {
 // routes are all paths. None of them is absolute for a client: they work below
 // the prefix of a proxy as well.
 func (s *server) routes() http.Handler {
+	if s.Packets != nil {
+		return s.packetRoutes()
+	}
 	mux := http.NewServeMux()
 	get := func(pattern string, h http.Handler) { mux.Handle(pattern, only(http.MethodGet, h)) }
 	get("/healthz", http.HandlerFunc(s.healthz))
@@ -143,10 +151,13 @@ func (s *server) routes() http.Handler {
 	get(run+"/counters", s.question(s.keep(s.counters)))
 	get(run+"/metadata", s.question(s.keep(s.metadata)))
 	mux.Handle(run+"/sql", only(http.MethodPost, s.question(s.sql)))
-	mux.Handle("/", s.pageOr(func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with " + strings.TrimPrefix(api, "/") + "runs"})
-	}))
+	get("/events/query_executions_pdb", s.answer(s.executionsPDB))
+	mux.Handle("/", s.pageOr(nothingThere))
 	return mux
+}
+
+func nothingThere(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"})
 }
 
 // only answers one method, and HEAD where that is GET.

@@ -344,6 +344,7 @@ func BenchmarkInteractions(b *testing.B) {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
+	runtime.KeepAlive(h)
 	fmt.Printf("%d interactions with p95 above %v; heap of Go %d MB\n", over, scaleTarget, m.HeapAlloc>>20)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(over), "too-slow")

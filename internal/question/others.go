@@ -127,14 +127,44 @@ func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record,
 // those of the same function and call path are of the same issue.
 const nearest = 20
 
-// near looks for Neighbours among the nearest. It is sure if it found one on each side, or
-// if there are no others.
+// near looks for Neighbours among the nearest. It is sure unless there may be nearer ones
+// than those that it found, or others where it found none.
 func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, sure bool, err error) {
-	rows, err := a.collect(ctx, text("neighbours_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), r.EventID, int64(nearest))
-	if err != nil || len(rows) == 0 {
-		return "", "", err == nil, err
+	rows, err := a.collect(ctx, text("neighbours_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), int64(nearest))
+	if err != nil {
+		return "", "", false, err
 	}
-	args := []any{int32(a.Run.ID), int32(r.PID), int32(issue)}
+	own := slices.IndexFunc(rows, func(row []any) bool { return row[0] == r.EventID })
+	if own < 0 {
+		return "", "", false, nil // many at the same time
+	}
+	member, err := a.members(ctx, issue, r.PID, rows)
+	if err != nil {
+		return "", "", false, err
+	}
+	before, after := rows[:own], rows[own+1:]
+	edges := map[any]bool{rows[0][2]: len(rows) >= nearest, rows[len(rows)-1][2]: len(rows) >= nearest} // times of which not all may be there
+	sure = true
+	for i := range before {
+		if row := before[len(before)-1-i]; member[row[0]] {
+			previous, sure = word[string](row[0]), !edges[row[2]]
+			break
+		}
+	}
+	if previous == "" {
+		sure = len(rows) < nearest
+	}
+	for _, row := range after {
+		if member[row[0]] {
+			return previous, word[string](row[0]), sure && !edges[row[2]], nil
+		}
+	}
+	return previous, "", sure && len(rows) < nearest, nil
+}
+
+// members tells which of some anomalies of a program are of an issue.
+func (a *Asker) members(ctx context.Context, issue int, program trace.Program, rows [][]any) (map[any]bool, error) {
+	args := []any{int32(a.Run.ID), int32(program), int32(issue)}
 	marks := func(column int) string {
 		var list []string
 		for _, row := range rows {
@@ -144,28 +174,12 @@ func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Pl
 		return strings.Join(list, ", ")
 	}
 	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbours_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
-	linked, err := a.collect(ctx, sql, args...)
-	if err != nil {
-		return "", "", false, err
-	}
 	member := make(map[any]bool)
+	linked, err := a.collect(ctx, sql, args...)
 	for _, row := range linked {
 		member[row[0]] = true
 	}
-	var looked [2]int
-	var found [2]string
-	for _, row := range rows {
-		side := 0
-		if row[3] == true {
-			side = 1
-		}
-		looked[side]++
-		if member[row[0]] && found[side] == "" {
-			found[side] = word[string](row[0])
-		}
-	}
-	sure = (found[0] != "" || looked[0] < nearest) && (found[1] != "" || looked[1] < nearest)
-	return found[0], found[1], sure, nil
+	return member, err
 }
 
 // Point is an execution by its time.
