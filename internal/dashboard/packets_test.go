@@ -180,6 +180,7 @@ func FuzzPackets(f *testing.F) {
 	for _, name := range []string{"packet-v1.json", "packet-v2.json", "sample-packet-v2.json"} {
 		f.Add([]byte(samplePacket(f, name)))
 	}
+	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:1","data":[{"n_anomalies":1,"min_timestamp":7,"max_timestamp":9},{"n_anomalies":1,"step":2}]}]}}`))
 	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:1","data":[{"n_anomalies":9223372036854775807,"min_timestamp":0,"max_timestamp":9223372036854775807}]}],"func":[{"exclusive":{"count":1e308,"mean":1e308}}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p := dashboard.NewPackets("packets", "v1", true)

@@ -211,7 +211,7 @@ func (p *Packets) strip(columns int) Strip {
 	counts := make([]int64, columns)
 	for _, r := range p.ranks {
 		for _, s := range r.steps {
-			counts[min(int64(columns)-1, int64((s.First-p.begin)/width))] += s.Anomalies
+			counts[max(0, min(int64(columns)-1, int64((s.First-p.begin)/width)))] += s.Anomalies
 		}
 	}
 	return Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []Layer{{Lost: make([]int64, columns), N: counts}}}

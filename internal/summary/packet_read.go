@@ -167,7 +167,7 @@ func (p *Packet) readRanks(list []rankJSON) error {
 		}
 		out := PacketRank{Program: trace.Program(a), Rank: trace.Rank(n), Stats: r.Stats}
 		for k, d := range r.Data {
-			if d.Anomalies < 0 || d.First < 0 || d.Last < d.First {
+			if d.Anomalies < 0 || d.Anomalies > maxPacketCount || !times(d.First, d.Last) {
 				return fmt.Errorf("anomaly_stats.anomaly[%d].data[%d]: %d anomalies from %d to %d make no sense", i, k, d.Anomalies, d.First, d.Last)
 			}
 			out.Steps = append(out.Steps, PacketStep{d.Step, d.First, d.Last, d.Anomalies})
@@ -175,6 +175,17 @@ func (p *Packet) readRanks(list []rankJSON) error {
 		p.Ranks = append(p.Ranks, out)
 	}
 	return nil
+}
+
+// Bounds of numbers of packets, so that whoever adds them up stays within 64 bits.
+const (
+	maxPacketTime  = trace.Micros(1) << 56 // two thousand years
+	maxPacketCount = 1 << 40
+)
+
+// times reports whether one time is before another, and both can be ones.
+func times(first, last trace.Micros) bool {
+	return first >= 0 && first <= last && last <= maxPacketTime
 }
 
 // number32 reports whether a number of a program or rank can be one.
@@ -197,7 +208,7 @@ func (p *Packet) readMetrics(list []metricsJSON) error {
 		if !number32(m.App) || !number32(m.Rank) || m.All == nil {
 			return fmt.Errorf("anomaly_metrics[%d]: app %d and rank %d with all_data are wanted", i, m.App, m.Rank)
 		}
-		if m.All.First < 0 || m.All.Last < m.All.First {
+		if !times(m.All.First, m.All.Last) {
 			return fmt.Errorf("anomaly_metrics[%d]: from %d to %d makes no sense", i, m.All.First, m.All.Last)
 		}
 		p.Metrics = append(p.Metrics, PacketMetrics{
