@@ -61,26 +61,29 @@ func (l *lasting) put(key string, body json.RawMessage) {
 	}
 }
 
+// remember returns the JSON of what find finds out of a run, where that has ended as it
+// was kept. name tells it from all else of the run.
+func (s *server) remember(run *provdb.Run, name string, find func() (any, error)) (json.RawMessage, error) {
+	ended := run.State == provdb.Finished || run.State == provdb.Failed
+	key := fmt.Sprintf("%d %d %s", run.ID, run.Finished.UnixNano(), name)
+	if body, ok := s.answers.get(key); ok && ended {
+		return body, nil
+	}
+	v, err := find()
+	if err != nil {
+		return nil, err
+	}
+	body, err := marshal(v)
+	if err == nil && ended {
+		s.answers.put(key, body)
+	}
+	return body, err
+}
+
 // keep has the answers of a handler kept where the run has ended. They must depend on
 // nothing but the store and the address.
 func (s *server) keep(f func(ctx context.Context, q *asked) (any, error)) func(ctx context.Context, q *asked) (any, error) {
 	return func(ctx context.Context, q *asked) (any, error) {
-		if q.Run.State != provdb.Finished && q.Run.State != provdb.Failed {
-			return f(ctx, q)
-		}
-		key := fmt.Sprintf("%d %d %s?%s", q.Run.ID, q.Run.Finished.UnixNano(), q.r.URL.Path, q.r.URL.Query().Encode())
-		if body, ok := s.answers.get(key); ok {
-			return body, nil
-		}
-		v, err := f(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		body, err := marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		s.answers.put(key, body)
-		return json.RawMessage(body), nil
+		return s.remember(&q.Run, q.r.URL.Path+"?"+q.r.URL.Query().Encode(), func() (any, error) { return f(ctx, q) })
 	}
 }

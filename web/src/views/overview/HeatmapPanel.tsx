@@ -105,7 +105,7 @@ function HeatWords({ map }: { map: Heatmap }) {
           title={`${count(r.anomalies)} anomalies; show the issues of ${rowName(r, programs)}`}
         >
           {rowName(r, programs)} {r.host !== '' && <span className="muted">{r.host}</span>}{' '}
-          {counts ? count(r.anomalies) : duration(r.lost_us)}
+          {counts ? `· ${count(r.anomalies)}` : duration(r.lost_us)}
         </a>
       ))}
       {left > 0 && <span className="muted">and {count(left)} more rows</span>}
