@@ -129,7 +129,7 @@ func (s *server) routes() http.Handler {
 	get(api+"status", s.answer(s.status))
 	get(api+"runs", s.answer(s.runs))
 	const run = api + "runs/{run}"
-	get(run, s.question(s.oneRun))
+	get(run, s.question(s.keep(s.oneRun)))
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))

@@ -19,7 +19,14 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
-	rows, err := a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	var rows [][]any
+	var err error
+	if n, ok := eventNumbers(r.EventID); ok {
+		rows, err = a.collect(ctx, text("place_number"), int32(a.Run.ID), int32(r.PID), n[0], n[1], n[2])
+	}
+	if err == nil && len(rows) == 0 {
+		rows, err = a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	}
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
