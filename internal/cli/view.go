@@ -40,12 +40,15 @@ type viewFlags struct {
 	own   bool // a page of our own is wanted even if there is another
 
 	compare []string
+	replay  string // directory of packets
+	speed   float64
+	receive bool
 }
 
 func newViewCmd(env *Env) *cobra.Command {
 	var flags viewFlags
 	cmd := &cobra.Command{
-		Use:   "view RUN",
+		Use:   "view {RUN | --replay DIR | --receive}",
 		Short: "show a run in the browser",
 		Long: `Show a run in the browser: which rank, host and function misbehaves, since when, and
 why. RUN is a run directory, a database file or postgres://… with --run. It is served
@@ -60,16 +63,33 @@ The page compares the run with others of its store, and with what --compare name
 run directory, a database file, postgres://…, a file of chimbuko baseline, or the name
 of a run of the same store. chimbuko diff tells the same in a terminal.
 
+--replay DIR shows packets of statistics instead, the files pserver_output_stats_*.json
+that the original's parameter server and serve --stats-dir write, as they were made or
+faster. --receive takes such packets as they are made, at api/anomalydata, where the
+original's -ws_addr or serve --stats-url sends them: without a token, so that whoever
+reaches the address can send some. Packets count anomalies and hold no executions.
+
 Ctrl-C ends it.`,
 		Example: `  chimbuko view run
   chimbuko view run --open
   chimbuko view run --http 127.0.0.1:8080        # the same address each time
   chimbuko view run --compare yesterday --compare good.baseline
-  chimbuko view postgres://user@server/chimbuko --run monday`,
-		Args: args(cobra.ExactArgs(1)),
+  chimbuko view postgres://user@server/chimbuko --run monday
+  chimbuko view --replay chimbuko/pserver --speed 60
+  chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
+		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if _, _, err := net.SplitHostPort(flags.web); err != nil {
 				return usagef("--http %q is not of the form host:port", flags.web)
+			}
+			if flags.replay != "" || flags.receive {
+				if err := flags.packetsOnly(cmd, given); err != nil {
+					return err
+				}
+				return runPackets(cmd.Context(), env, &flags)
+			}
+			if len(given) != 1 {
+				return usagef("which run is to be shown? give RUN, --replay DIR or --receive")
 			}
 			f := cmd.Flags()
 			flags.own = f.Changed("http") || flags.readOnly || flags.dir != "" || len(flags.compare) > 0
@@ -83,6 +103,9 @@ Ctrl-C ends it.`,
 	f.StringSliceVar(&flags.hosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
 	f.StringArrayVar(&flags.compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
+	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to be shown as if they came now")
+	f.Float64Var(&flags.speed, "speed", usualSpeed, "with --replay: how many times as fast as they were made; 0 is all at once")
+	f.BoolVar(&flags.receive, "receive", false, "take packets of statistics at api/anomalydata from whoever sends them, without a token")
 	return cmd
 }
 

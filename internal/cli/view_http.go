@@ -68,15 +68,21 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if v.dir != "" {
 		p.token, _ = rundir.Secret(v.dir) // in a directory that is only read it holds for this once
 	}
-	cfg := dashboard.Config{Source: v, Run: v.name, Version: v.version, Token: p.token, AllowedHosts: p.hosts, MetricsOpen: p.metricsOpen, Log: p.log, References: p.references}
-	if err := p.configure(&cfg, v.dir); err != nil {
-		return err
-	}
-	p.labels = cfg.Labels
 	before := ""
 	if s, err := rundir.ReadServices(v.dir); err == nil && reachable(s) {
 		before = s.Web
 	}
+	return p.serve(ctx, dashboard.Config{Source: v, Run: v.name, Version: v.version}, v.dir, before)
+}
+
+// serve serves what a configuration shows until ctx ends. dir is that of the run, or "";
+// before is where it was served before.
+func (p *viewPage) serve(ctx context.Context, cfg dashboard.Config, dir, before string) error {
+	cfg.Token, cfg.AllowedHosts, cfg.MetricsOpen, cfg.Log, cfg.References = p.token, p.hosts, p.metricsOpen, p.log, p.references
+	if err := p.configure(&cfg, dir); err != nil {
+		return err
+	}
+	p.labels = cfg.Labels
 	listener, err := listenAgain(ctx, p.listen, before)
 	if err != nil {
 		return err

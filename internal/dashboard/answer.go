@@ -180,12 +180,17 @@ func (s *server) question(f func(ctx context.Context, q *asked) (any, error)) ht
 
 // ask asks the store about the run of a request, in its turn.
 func (s *server) ask(r *http.Request, f func(ctx context.Context, q *asked) (any, error)) (any, error) {
+	return s.askOf(r, r.PathValue("run"), f)
+}
+
+// askOf asks the store about a run.
+func (s *server) askOf(r *http.Request, run string, f func(ctx context.Context, q *asked) (any, error)) (any, error) {
 	ctx, done, err := s.slot(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	a, err := s.asker(ctx, r.PathValue("run"))
+	a, err := s.asker(ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) e
 	}
 	run := a.Run
 	run.State, run.Finished = provdb.Finished, run.Started.Add(time.Hour)
-	run.Info = json.RawMessage(`{"settings":{"algorithm":"hbos","min-samples":"30"},"totals":{"events":41000000,"calls":20000000}}`)
+	run.Info = json.RawMessage(`{"settings":{"algorithm":"hbos","min-samples":"30"},"totals":{"begin_us":1700000000000000,"events":41000000,"calls":20000000}}`)
 	return s.UpdateRun(ctx, run)
 }
 

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/comparison"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/question"
 )
 
 // Source is where the dashboard gets what it shows. Several goroutines call it.
@@ -45,6 +45,9 @@ type Config struct {
 	References []Reference // what runs can be compared with besides those of the store
 	// ReadOnly shows labels, but lets nobody set any.
 	ReadOnly bool
+	// Packets is the run where there is no more of it than packets of statistics; nil: it
+	// is that of the store.
+	Packets *Packets
 
 	// Token is what a client must show; without one everybody is answered.
 	Token string
@@ -102,6 +105,8 @@ type server struct {
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
+	times        memo[*question.Times]
+	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
 }
 
@@ -118,11 +123,15 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
+		times: memo[*question.Times]{most: maxTimes, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
 	s.writing = make(chan struct{}, maxWriting)
 	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
+	if s.Packets != nil {
+		s.board.make = s.packetsJSON
+	}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s.guard.protect(s.routes())
 }
@@ -130,6 +139,9 @@ func New(cfg Config) http.Handler {
 // routes are all paths. None of them is absolute for a client: they work below
 // the prefix of a proxy as well.
 func (s *server) routes() http.Handler {
+	if s.Packets != nil {
+		return s.packetRoutes()
+	}
 	mux := http.NewServeMux()
 	get := func(pattern string, h http.Handler) { mux.Handle(pattern, only(http.MethodGet, h)) }
 	get("/healthz", http.HandlerFunc(s.healthz))
@@ -142,34 +154,37 @@ func (s *server) routes() http.Handler {
 	get(api+"compare/flame", s.comparing(s.compareFlame))
 	get(api+"compare/histograms", s.comparing(s.compareHistograms))
 	const run = api + "runs/{run}"
-	get(run, s.question(s.oneRun))
+	get(run, s.question(s.keep(s.oneRun)))
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/top", s.question(s.top))
-	get(run+"/events", s.question(s.events))
+	get(run+"/top", s.question(s.keep(s.top)))
+	get(run+"/events", s.question(s.keep(s.events)))
 	get(run+"/events/{id}", s.question(s.event))
 	get(run+"/events/{id}/evidence", s.informed(s.evidence))
 	get(run+"/events/{id}/window", s.question(s.window))
-	get(run+"/functions", s.question(s.functions))
-	get(run+"/functions/{id}", s.informed(s.function))
+	get(run+"/functions", s.question(s.keep(s.functions)))
+	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
 	get(run+"/overview", s.answer(s.overviewAnswer))
 	get(run+"/heatmap", s.informed(s.heatmap))
 	get(run+"/issues", s.informed(s.issueList))
-	get(run+"/issues/{key}/plot", s.informed(s.plot))
+	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
 	get(run+"/explain", s.informed(s.explain))
-	get(run+"/flame", s.question(s.flame))
+	get(run+"/flame", s.question(s.keep(s.flame)))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))
 	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
-	get(run+"/counters", s.question(s.counters))
-	get(run+"/metadata", s.question(s.metadata))
+	get(run+"/counters", s.question(s.keep(s.counters)))
+	get(run+"/metadata", s.question(s.keep(s.metadata)))
 	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.question(s.sql))))
 	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(s.answer(s.export))))
-	mux.Handle("/", s.pageOr(func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with " + strings.TrimPrefix(api, "/") + "runs"})
-	}))
+	get("/events/query_executions_pdb", s.answer(s.executionsPDB))
+	mux.Handle("/", s.pageOr(nothingThere))
 	return mux
+}
+
+func nothingThere(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"})
 }
 
 // only answers one method, and HEAD where that is GET.

@@ -17,6 +17,7 @@ type guard struct {
 	token        [sha256.Size]byte // hash, so that comparing tells nothing of its length
 	open         bool              // no token is asked for
 	metricsOpen  bool
+	packetsOpen  bool // packets are taken without a token
 	allowedHosts []string
 	cookieName   string
 	cookieValue  string
@@ -26,6 +27,7 @@ type guard struct {
 
 func newGuard(cfg Config) *guard {
 	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page, watch: newWatch(cfg.Log)}
+	g.packetsOpen = cfg.Packets != nil && cfg.Packets.receive
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
 	}
@@ -124,7 +126,7 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 // tokenAllowed looks for the token in the header, the address and the cookie. One
 // in the address is answered with a cookie, so that a page need not repeat it.
 func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
-	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" {
+	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.packetsOpen && r.URL.Path == packetsPath {
 		return true
 	}
 	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind, "Bearer") {

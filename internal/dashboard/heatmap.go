@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
@@ -12,10 +15,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
-// Rows of a heatmap unless told, and at most.
+// Rows of a heatmap unless told, and at most; and cells, so that an answer has its bounds
+// whatever the number of ranks is: of many columns there are fewer rows.
 const (
 	usualHeatRows = 100
 	maxHeatRows   = 300
+	maxHeatCells  = 100_000
 )
 
 // The metrics of a heatmap.
@@ -85,7 +90,7 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 		v.status = status
 	}
 	silent, _ := v.silentRanks()
-	groups := groupRanks(chosenRanks(v.ranks(), h.filter), h.rows)
+	groups := groupRanks(chosenRanks(v.ranks(), h.filter), min(h.rows, maxHeatCells/h.columns))
 	from, to := h.span(q.known.extent)
 	t := question.Timeline{From: from, To: to, Columns: h.columns, Filter: question.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[question.Process]int)}
 	heat := Heatmap{
@@ -105,7 +110,32 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 	for i := range lines {
 		heat.add(&lines[i])
 	}
-	return heat, nil
+	return heat.json()
+}
+
+// json is what marshal gives, but for the many cells in a tenth of the time.
+func (h *Heatmap) json() (json.RawMessage, error) {
+	cells := h.Cells
+	h.Cells = []HeatCell{}
+	body, err := marshal(h)
+	h.Cells = cells
+	if err != nil {
+		return nil, err
+	}
+	const none = `"cells":[]`
+	before, after, _ := bytes.Cut(body, []byte(none))
+	out := make([]byte, 0, len(body)+28*len(cells))
+	out = append(append(out, before...), none[:len(none)-1]...)
+	for i, c := range cells {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(append(out, `{"r":`...), int64(c.Row), 10)
+		out = strconv.AppendInt(append(out, `,"c":`...), int64(c.Column), 10)
+		out = strconv.AppendInt(append(out, `,"v":`...), int64(c.Value), 10) // counts and microseconds are whole
+		out = append(out, '}')
+	}
+	return append(append(out, ']'), after...), nil
 }
 
 // add adds a line.

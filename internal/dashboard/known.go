@@ -32,6 +32,7 @@ type known struct {
 	slowest   []question.Slow
 	strip     Strip // in usualColumns columns
 	functions map[functionKey]string
+	times     *question.Times // nil: there are too many
 	*findings
 }
 
@@ -104,6 +105,8 @@ const (
 	maxKnown      = 16 // runs
 	maxRanksKnown = 1_000_000
 	maxLinksKnown = 100_000 // anomalies of a run whose links are not stored
+	maxTimes      = 4       // runs whose anomalies are in memory
+	maxTimesKnown = 2_000_000
 	usualColumns  = 120
 	maxColumns    = 2000
 	maxSlowest    = 5
@@ -118,7 +121,7 @@ func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) ht
 			return nil, err
 		}
 		return s.ask(r, func(ctx context.Context, q *asked) (any, error) {
-			q.known, q.Begin = k, k.begin
+			q.known, q.Begin, q.InMemory = k, k.begin, k.times
 			return f(ctx, q)
 		})
 	})
@@ -144,12 +147,25 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
+	times, err := s.times.get(ctx, key, func(ctx context.Context) (*question.Times, bool, error) {
+		ctx, done, err := s.slot(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		defer done()
+		t, err := a.Times(ctx, maxTimesKnown)
+		return t, ended, err
+	})
+	if err != nil {
+		return nil, err
+	}
 	k, err := s.runsKnown.get(ctx, key, func(ctx context.Context) (*known, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		defer done()
+		a.InMemory = times
 		k, err := newKnown(ctx, a, s.traceTime(ctx, a))
 		return k, ended, err
 	})
@@ -157,7 +173,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 		return nil, err
 	}
 	all := *k
-	all.findings = found
+	all.findings, all.times = found, times
 	return &all, nil
 }
 

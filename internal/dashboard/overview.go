@@ -349,7 +349,7 @@ func (s *server) strip(ctx context.Context, run string, columns int, k *known) (
 	if err != nil {
 		return Strip{}, err
 	}
-	a.Begin = k.begin
+	a.Begin, a.InMemory = k.begin, k.times
 	return stripOf(ctx, a, question.Timeline{To: k.extent, Columns: columns})
 }
 

@@ -37,6 +37,8 @@ type Overview struct {
 	Programs []Program  `json:"programs"`
 	Slowest  []Slowest  `json:"slowest"` // of functions, where there are no anomalies to show
 	Review   *ReviewEnd `json:"review,omitempty"`
+	// Packets is there where the run is known by packets of statistics only.
+	Packets *PacketsInfo `json:"packets,omitempty"`
 }
 
 // Verdict is the run in a sentence.

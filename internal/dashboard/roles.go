@@ -21,10 +21,7 @@ func (q *asked) addRoles(ctx context.Context, e *question.Event, place *question
 	var err error
 	var l *provenance.Link
 	if q.known.stored {
-		linked, stored := q.Link(ctx, e.Record.PID, e.Record.EventID)
-		if err = stored; linked != nil {
-			l = &linked.Link
-		}
+		l, err = q.LinkOnly(ctx, e.Record.PID, e.Record.EventID)
 	} else {
 		l = q.known.link(eventKey{e.Record.PID, e.Record.EventID})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,11 +107,19 @@ func (s *server) fill(ctx context.Context, run string, answer *snapshot, top, ne
 	if err != nil {
 		return err
 	}
-	if answer.Top, err = objects(a.Top(ctx, question.Top{By: "function", Order: "lost", Limit: top})); err != nil {
+	body, err := s.remember(&a.Run, fmt.Sprintf("snapshot %d %d", top, newest), func() (any, error) {
+		var of snapshot
+		var err error
+		if of.Top, err = objects(a.Top(ctx, question.Top{By: "function", Order: "lost", Limit: top})); err != nil {
+			return nil, err
+		}
+		of.Newest, err = newestOf(ctx, a, newest)
+		return of, err
+	})
+	if err != nil {
 		return err
 	}
-	answer.Newest, err = newestOf(ctx, a, newest)
-	return err
+	return json.Unmarshal(body, answer)
 }
 
 // newestOf are the anomalies that were entered last, the newest first.

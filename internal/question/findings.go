@@ -80,7 +80,7 @@ type Linked struct {
 // Link returns what an anomaly has to do with others: as it was stored, or else
 // found out now; nil if nothing is known of it.
 func (a *Asker) Link(ctx context.Context, program trace.Program, event string) (*Linked, error) {
-	link, err := a.link(ctx, program, event)
+	link, err := a.LinkOnly(ctx, program, event)
 	if err != nil || link == nil {
 		return nil, err
 	}
@@ -88,15 +88,20 @@ func (a *Asker) Link(ctx context.Context, program trace.Program, event string) (
 	if l.Culprit == "" {
 		return l, nil
 	}
-	rows, err := a.collect(ctx, text("link_culprit"), int32(a.Run.ID), int32(l.CulpritPID), l.Culprit)
-	if err == nil && len(rows) == 1 {
-		l.CulpritRank, l.CulpritHost, l.CulpritCalled = whole[trace.Rank](rows[0][0]), word[string](rows[0][1]), word[string](rows[0][2])
+	culprit, err := a.Related(ctx, l.CulpritPID, l.Culprit)
+	if err == nil && culprit != nil {
+		l.CulpritRank, l.CulpritHost, l.CulpritCalled = culprit.Rank, culprit.Host, culprit.Function
 	}
 	return l, err
 }
 
-func (a *Asker) link(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
-	rows, err := a.collect(ctx, text("link"), int32(a.Run.ID), int32(program), event)
+// LinkOnly is Link without what is known of the culprit.
+func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event string) (*provenance.Link, error) {
+	var rank any // to be found sooner
+	if n, ok := eventNumbers(event); ok {
+		rank = int32(n[0])
+	}
+	rows, err := a.collect(ctx, text("link"), int32(a.Run.ID), int32(program), event, rank)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,11 @@
 package question
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -15,7 +19,14 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
-	rows, err := a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	var rows [][]any
+	var err error
+	if n, ok := eventNumbers(r.EventID); ok {
+		rows, err = a.collect(ctx, text("place_number"), int32(a.Run.ID), int32(r.PID), n[0], n[1], n[2])
+	}
+	if err == nil && len(rows) == 0 {
+		rows, err = a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	}
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -70,18 +81,112 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
-	err = a.each(ctx, text("victims"), func(row []any) { list = append(list, relatedOf(row)) }, int32(program), culprit, int64(limit))
-	return list, err
+	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
+	err = a.each(ctx, text("victims"), func(row []any) {
+		id := word[string](row[1])
+		if _, ok := eventNumbers(id); ok {
+			numbered[row[0].(int64)] = append(numbered[row[0].(int64)], id)
+		} else {
+			odd[row[0].(int64)] = append(odd[row[0].(int64)], id)
+		}
+	}, int32(program), culprit)
+	if err != nil {
+		return nil, err
+	}
+	for p, ids := range numbered {
+		err := a.each(ctx, text("related_worst"), func(row []any) { list = append(list, relatedOf(row)) }, int32(p), strings.Join(ids, ","), int64(limit))
+		if err != nil {
+			return nil, err
+		}
+	}
+	for p, ids := range odd {
+		for _, id := range ids {
+			r, err := a.Related(ctx, trace.Program(p), id)
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				list = append(list, *r)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(x, y Related) int {
+		return cmp.Or(cmp.Compare(y.Lost, x.Lost), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Rank, y.Rank))
+	})
+	return list[:min(len(list), limit)], nil
 }
 
 // Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
 func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	previous, next, sure, err := a.near(ctx, issue, r, p)
+	if err != nil || sure {
+		return previous, next, err
+	}
 	rows, err := a.collect(ctx, text("neighbours"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
 	if err != nil || len(rows) == 0 {
 		return "", "", err
 	}
 	return word[string](rows[0][0]), word[string](rows[0][1]), nil
+}
+
+// nearest is how many anomalies before and after another are looked at first: most of
+// those of the same function and call path are of the same issue.
+const nearest = 20
+
+// near looks for Neighbours among the nearest. It is sure unless there may be nearer ones
+// than those that it found, or others where it found none.
+func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, sure bool, err error) {
+	rows, err := a.collect(ctx, text("neighbours_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), int64(nearest))
+	if err != nil {
+		return "", "", false, err
+	}
+	own := slices.IndexFunc(rows, func(row []any) bool { return row[0] == r.EventID })
+	if own < 0 {
+		return "", "", false, nil // many at the same time
+	}
+	member, err := a.members(ctx, issue, r.PID, rows)
+	if err != nil {
+		return "", "", false, err
+	}
+	before, after := rows[:own], rows[own+1:]
+	edges := map[any]bool{rows[0][2]: len(rows) >= nearest, rows[len(rows)-1][2]: len(rows) >= nearest} // times of which not all may be there
+	sure = true
+	for i := range before {
+		if row := before[len(before)-1-i]; member[row[0]] {
+			previous, sure = word[string](row[0]), !edges[row[2]]
+			break
+		}
+	}
+	if previous == "" {
+		sure = len(rows) < nearest
+	}
+	for _, row := range after {
+		if member[row[0]] {
+			return previous, word[string](row[0]), sure && !edges[row[2]], nil
+		}
+	}
+	return previous, "", sure && len(rows) < nearest, nil
+}
+
+// members tells which of some anomalies of a program are of an issue.
+func (a *Asker) members(ctx context.Context, issue int, program trace.Program, rows [][]any) (map[any]bool, error) {
+	args := []any{int32(a.Run.ID), int32(program), int32(issue)}
+	marks := func(column int) string {
+		var list []string
+		for _, row := range rows {
+			args = append(args, row[column])
+			list = append(list, fmt.Sprintf("$%d", len(args)))
+		}
+		return strings.Join(list, ", ")
+	}
+	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbours_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
+	member := make(map[any]bool)
+	linked, err := a.collect(ctx, sql, args...)
+	for _, row := range linked {
+		member[row[0]] = true
+	}
+	return member, err
 }
 
 // Point is an execution by its time.

@@ -1,5 +1,6 @@
-// What the page costs, in headless Chromium: how soon it shows its verdict, and how much
-// of a core it takes while a run of 1000 ranks goes on. make bench-ui runs it.
+// What the page costs, in headless Chromium: how soon it shows its verdict, how much of a
+// core it takes while a run of 1000 ranks goes on, and whether its memory grows meanwhile.
+// make bench-ui runs it.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,7 @@ const binary = process.env.CHIMBUKO ?? '../bin/chimbuko';
 const ranks = Number(process.env.RANKS ?? 1000);
 const loads = Number(process.env.LOADS ?? 9);
 const seconds = Number(process.env.SECONDS ?? 20);
+const memorySeconds = Number(process.env.MEMORY_SECONDS ?? 75);
 const dir = mkdtempSync(join(tmpdir(), 'chimbuko-bench-'));
 const children = [];
 
@@ -65,6 +67,20 @@ async function cpu(session) {
     .reduce((sum, p) => sum + p.cpuTime, 0);
 }
 
+/** The memory that scripts of the page hold when all that can be given back was, in bytes. */
+async function heap(devtools) {
+  await devtools.send('HeapProfiler.collectGarbage');
+  return (await devtools.send('Runtime.getHeapUsage')).usedSize;
+}
+
+/** Looks at all views once, as somebody does who watches a run. */
+async function round(page) {
+  for (const view of ['issues', 'functions', 'functions?mode=flame', 'pipeline', 'overview']) {
+    await page.evaluate((v) => (location.hash = `#/${v}`), view);
+    await page.waitForTimeout(3000);
+  }
+}
+
 try {
   execFileSync(binary, ['simulate', '--scenario', 'demo', '--out', join(dir, 'traces')], {
     stdio: 'ignore',
@@ -80,7 +96,14 @@ try {
     `first meaningful paint  ${median(times).toFixed(0)} ms, median of ${loads} (${Math.min(...times).toFixed(0)} to ${Math.max(...times).toFixed(0)}); target below 1500 ms`,
   );
 
-  const live = await serve('demo', '--ranks', String(ranks), '--duration', '90s', '--stay');
+  const live = await serve(
+    'demo',
+    '--ranks',
+    String(ranks),
+    '--duration',
+    `${seconds + memorySeconds + 60}s`,
+    '--stay',
+  );
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await page.goto(live);
   await page.getByRole('banner').getByText('LIVE').waitFor({ timeout: 120_000 });
@@ -93,6 +116,20 @@ try {
   const state = await page.getByRole('banner').innerText();
   console.log(
     `live page, ${ranks} ranks    ${share.toFixed(1)} % of a core over ${seconds} s (${state.replaceAll('\n', ' ').slice(0, 60)}); target below 30 %`,
+  );
+  const devtools = await page.context().newCDPSession(page);
+  await round(page); // loads what views need
+  const [least, begun] = [await heap(devtools), performance.now()];
+  let [rounds, most] = [0, least];
+  while (performance.now() - begun < memorySeconds * 1000) {
+    await round(page);
+    rounds++;
+    most = Math.max(most, await heap(devtools));
+  }
+  const [last, mb] = [await heap(devtools), (n) => (n / 1e6).toFixed(1)];
+  const took = ((performance.now() - begun) / 1000).toFixed(0);
+  console.log(
+    `memory of the page      ${mb(least)} MB, ${mb(last)} MB after ${rounds} rounds through all views in ${took} s of the run (at most ${mb(most)} MB); target: it does not grow by more than 5 MB`,
   );
   if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
 } finally {

@@ -37,11 +37,14 @@ func Records(n int, seed uint64) []*provenance.Record {
 }
 
 // Stream yields Records one by one.
-func Stream(n int, seed uint64) iter.Seq[*provenance.Record] {
+func Stream(n int, seed uint64) iter.Seq[*provenance.Record] { return StreamOf(n, Ranks, seed) }
+
+// StreamOf yields such records of a run of any number of ranks.
+func StreamOf(n, ranks int, seed uint64) iter.Seq[*provenance.Record] {
 	return func(yield func(*provenance.Record) bool) {
-		g := &generator{rng: rand.New(rand.NewPCG(seed, 0xc41b0)), functions: functions()}
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 0xc41b0)), functions: functions(), ranks: trace.Rank(ranks)}
 		for i := range n {
-			if !yield(g.record(trace.Rank(i%Ranks), int32(i/Ranks))) {
+			if !yield(g.record(trace.Rank(i%ranks), int32(i/ranks))) {
 				return
 			}
 		}
@@ -59,6 +62,7 @@ type function struct {
 type generator struct {
 	rng       *rand.Rand
 	functions []function
+	ranks     trace.Rank
 }
 
 func functions() []function {
@@ -204,7 +208,7 @@ func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trac
 func (g *generator) comms(r *provenance.Record) {
 	for i := range messages {
 		c := &r.EventWindow.Execs[3+5*i]
-		partner := (r.RID + trace.Rank(1+i/2)) % Ranks
+		partner := (r.RID + trace.Rank(1+i/2)) % g.ranks
 		m := provenance.CommEntry{
 			Bytes: 8 << g.rng.IntN(16), Exec: c.EventID, RID: r.RID, TID: r.TID, Tag: int32(i), Timestamp: c.Entry + 1,
 			Type: "SEND", Source: r.RID, Target: partner,

@@ -10,7 +10,7 @@ LEFT JOIN (
     FROM (
         SELECT pid, fn, lost_time, runtime_exclusive, is_gpu_event, anomalous AND status IS DISTINCT FROM 'withdrawn' AS flagged
         FROM executions
-        WHERE run = $1
+        WHERE run = $1 AND ($2::INTEGER IS NULL OR pid = $2::INTEGER) AND ($4::INTEGER IS NULL OR fn = $4::INTEGER)
     ) e
     GROUP BY pid, fn
 ) a ON a.pid = f.pid AND a.fn = f.fn

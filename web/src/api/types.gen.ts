@@ -37,6 +37,10 @@ export interface Overview {
   programs: Program[];
   slowest: Slowest[]; // of functions, where there are no anomalies to show
   review?: ReviewEnd;
+  /**
+   * Packets is there where the run is known by packets of statistics only.
+   */
+  packets?: PacketsInfo;
 }
 /**
  * Verdict is the run in a sentence.
@@ -699,6 +703,48 @@ export interface ExplainBar {
   share: number /* float64 */;
   baseline_share: number /* float64 */;
   telling: boolean; // it is one of those that tell them apart
+}
+
+//////////
+// source: page_packets.go
+
+/**
+ * PacketsInfo tells of a run of which there is no more than packets of statistics, as the
+ * parameter server sends them: counts of anomalies, no executions.
+ */
+export interface PacketsInfo {
+  replay: boolean; // they come from files, else from a parameter server
+  taken: number /* int64 */; // packets
+  total?: number /* int64 */; // of a replay
+  speed?: number /* float64 */; // of a replay: times as fast as it was; 0: at once
+  refused: number /* int64 */; // packets that made no sense
+  left_out: number /* int64 */; // entries for which there was no room
+  problem?: string; // why the last was refused
+  created?: string; // when the newest was made
+  worst: PacketWorst[]; // functions on ranks with most anomalies
+  by_function: PacketsCount[]; // functions with most anomalies
+  time_in_anomalies_us: number /* int64 */; // all anomalies as long as they were: what is usual is not taken off
+}
+/**
+ * PacketWorst are the anomalies of a function on a rank.
+ */
+export interface PacketWorst {
+  program: number /* int64 */;
+  rank: number /* int64 */;
+  function: string;
+  anomalies: number /* int64 */;
+  time_us: number /* int64 */; // in them
+  longest_us: number /* int64 */; // of them
+  score: number /* float64 */; // the highest
+}
+/**
+ * PacketsCount are the anomalies of a function.
+ */
+export interface PacketsCount {
+  program: number /* int64 */;
+  function: string;
+  anomalies: number /* int64 */;
+  calls: number /* int64 */;
 }
 
 //////////

@@ -3,12 +3,13 @@ import { useLive, type Strip } from '../api/index.ts';
 import { clock } from '../format/index.ts';
 import { go, useSpan } from '../route/index.ts';
 
-/** Lost time of all kinds, by column. */
+/** Lost time of all kinds, by column; anomalies where it is not known what they lost. */
 export function totals(strip: Strip): number[] {
   const most = Math.max(0, ...strip.series.map((l) => l.lost_us.length));
-  return Array.from({ length: most }, (_, i) =>
-    strip.series.reduce((n, l) => n + (l.lost_us[i] ?? 0), 0),
-  );
+  const sum = (of: 'lost_us' | 'anomalies') =>
+    Array.from({ length: most }, (_, i) => strip.series.reduce((n, l) => n + (l[of][i] ?? 0), 0));
+  const lost = sum('lost_us');
+  return lost.some((v) => v > 0) ? lost : sum('anomalies');
 }
 
 const height = 28;

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { useLive, type Overview } from '../api/index.ts';
+import { useLive, type Overview, type PacketsInfo } from '../api/index.ts';
 import { clock, count, wall } from '../format/index.ts';
 import { go, useRoute } from '../route/index.ts';
 import { toggleTheme, useTheme } from '../theme/index.ts';
@@ -17,12 +17,23 @@ const states: Readonly<Record<string, string>> = {
   incomplete: 'INCOMPLETE',
 };
 
+/** Where packets of statistics come from. */
+function packetsWord(p: PacketsInfo, live: boolean): string {
+  if (!p.replay) return 'PACKETS';
+  if (!live) return 'REPLAY ENDED';
+  return p.speed === undefined ? 'REPLAY' : `REPLAY ×${p.speed}`;
+}
+
 /** The state of the run in a word. */
 function RunState({ overview }: { overview: Overview | undefined }) {
   const state = overview?.state ?? '';
   const live = overview?.live === true;
   // A run that nobody watches any more did not end as it should.
-  const word = state === 'running' && !live ? 'NOT WATCHED' : (states[state] ?? '…');
+  const word = overview?.packets
+    ? packetsWord(overview.packets, live)
+    : state === 'running' && !live
+      ? 'NOT WATCHED'
+      : (states[state] ?? '…');
   return <span className={`run-state ${live ? state : ''}`}>{word}</span>;
 }
 

@@ -6,6 +6,7 @@ import { Empty, Table } from '../../ui/index.ts';
 import { functionColumns } from './columns.tsx';
 
 const byLost = text('-lost');
+const byAnomalies = text('-anomalies');
 const noText = text('');
 const rowKey = (r: FunctionRow) => r.id;
 
@@ -14,14 +15,21 @@ export function FunctionList(props: {
   table: FunctionTable;
   live: boolean;
   programs: boolean;
+  countsOnly?: boolean; // nothing is known of lost time and models
   choices: ReactNode;
   selected: string;
   onSelect: (id: string) => void;
 }) {
-  const { table, live, programs } = props;
-  const [sort, setSort] = useParam('sort', byLost);
+  const { table, live, programs, countsOnly } = props;
+  const [sort, setSort] = useParam('sort', countsOnly === true ? byAnomalies : byLost);
   const [filter, setFilter] = useParam('q', noText);
-  const columns = useMemo(() => functionColumns(live, programs), [live, programs]);
+  const columns = useMemo(
+    () =>
+      functionColumns(live, programs).filter(
+        (c) => countsOnly !== true || !['lost', 'time%', 'modes'].includes(c.id),
+      ),
+    [live, programs, countsOnly],
+  );
   const missing = live && table.rows.some((r) => r.calls === undefined);
   return (
     <Table<FunctionRow>

@@ -99,6 +99,7 @@ function Listed(props: {
         table={table.data}
         live={overview?.live === true}
         programs={(overview?.programs.length ?? 0) > 1}
+        countsOnly={overview?.packets !== undefined}
         choices={props.choices}
         selected={props.selected}
         onSelect={props.onSelect}

@@ -11,11 +11,12 @@ const metric = choice('own', 'lost', 'anomalies');
 
 const titles = { lost: 'Lost time', own: 'Lost time without waits', anomalies: 'Anomalies' };
 
-/** Ranks × time: where and when time was lost. */
-export function HeatmapPanel(props: { warming: boolean }) {
+/** Ranks × time: where and when time was lost; where only counts are known, where anomalies were. */
+export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) {
   const { query } = useRoute();
   const { t0, t1 } = useSpan();
-  const [shown, show] = useParam('metric', metric);
+  const [chosen, show] = useParam('metric', metric);
+  const shown = props.countsOnly === true ? 'anomalies' : chosen;
   const asked = useRunQuery<Heatmap>(
     'heatmap',
     {
@@ -37,35 +38,39 @@ export function HeatmapPanel(props: { warming: boolean }) {
         <h2 id="heat-title">{titles[shown]} by rank over time</h2>
         <span className="push" />
         {map && <Scale map={map} />}
-        <button
-          type="button"
-          className="button"
-          aria-pressed={boxing}
-          title="Draw a box to see what is different about the anomalies in it; or hold Shift while dragging, or press e on a cell"
-          onClick={() => box(!boxing)}
-        >
-          Explain a box
-        </button>
-        <div className="segmented" role="group" aria-label="What the colour shows">
+        {props.countsOnly !== true && (
           <button
             type="button"
-            aria-pressed={shown === 'own'}
-            title="Only what was lost otherwise than by waiting for others: it shows where the causes are"
-            onClick={() => show('own')}
+            className="button"
+            aria-pressed={boxing}
+            title="Draw a box to see what is different about the anomalies in it; or hold Shift while dragging, or press e on a cell"
+            onClick={() => box(!boxing)}
           >
-            without waits
+            Explain a box
           </button>
-          <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
-            lost time
-          </button>
-          <button
-            type="button"
-            aria-pressed={shown === 'anomalies'}
-            onClick={() => show('anomalies')}
-          >
-            count
-          </button>
-        </div>
+        )}
+        {props.countsOnly !== true && (
+          <div className="segmented" role="group" aria-label="What the colour shows">
+            <button
+              type="button"
+              aria-pressed={shown === 'own'}
+              title="Only what was lost otherwise than by waiting for others: it shows where the causes are"
+              onClick={() => show('own')}
+            >
+              without waits
+            </button>
+            <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
+              lost time
+            </button>
+            <button
+              type="button"
+              aria-pressed={shown === 'anomalies'}
+              onClick={() => show('anomalies')}
+            >
+              count
+            </button>
+          </div>
+        )}
       </header>
       {!map && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
       {!map && !asked.problem && <Waiting label="loading the heatmap" lines={6} />}
@@ -90,9 +95,10 @@ function HeatWords({ map }: { map: Heatmap }) {
   const href = useHref();
   const { overview } = useLive();
   const programs = (overview?.programs.length ?? 0) > 1;
+  const counts = map.metric === 'anomalies';
   const worst = map.rows
     .filter((r) => r.anomalies > 0)
-    .sort((a, b) => b.lost_us - a.lost_us)
+    .sort((a, b) => (counts ? b.anomalies - a.anomalies : b.lost_us - a.lost_us))
     .slice(0, 6);
   if (worst.length === 0) {
     return (
@@ -117,7 +123,7 @@ function HeatWords({ map }: { map: Heatmap }) {
           title={`${count(r.anomalies)} anomalies; show the issues of ${rowName(r, programs)}`}
         >
           {rowName(r, programs)} {r.host !== '' && <span className="muted">{r.host}</span>}{' '}
-          {duration(r.lost_us)}
+          {counts ? `· ${count(r.anomalies)}` : duration(r.lost_us)}
         </a>
       ))}
       {left > 0 && <span className="muted">and {count(left)} more rows</span>}

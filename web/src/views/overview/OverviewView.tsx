@@ -5,6 +5,7 @@ import { HeatmapPanel } from './HeatmapPanel.tsx';
 import { KindStrip } from './KindStrip.tsx';
 import { NoAnomalies } from './NoAnomalies.tsx';
 import { NoData } from './NoData.tsx';
+import { PacketTiles, PacketWorst } from './Packets.tsx';
 import { Tiles } from './Tiles.tsx';
 import { TopIssues } from './TopIssues.tsx';
 import './overview.css';
@@ -32,6 +33,16 @@ export default function OverviewView() {
         <div className="panel">
           <NoData overview={overview} />
         </div>
+      ) : overview.packets ? (
+        <>
+          <PacketTiles figures={overview.figures} packets={overview.packets} />
+          <div className="overview-columns">
+            <div className="overview-left">
+              <HeatmapPanel warming={false} countsOnly />
+            </div>
+            <PacketWorst packets={overview.packets} />
+          </div>
+        </>
       ) : (
         <>
           <Tiles figures={overview.figures} live={overview.live} run={overview.run} />

@@ -1,6 +1,6 @@
 import { screen, within } from '@testing-library/react';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Notice, Overview } from '../../api/index.ts';
+import type { Notice, Overview, PacketsInfo } from '../../api/index.ts';
 import { issue } from '../../test/fixtures/issues.ts';
 import { heatmap, overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve } from '../../test/render.tsx';
@@ -20,6 +20,48 @@ const notice = (topic: string, sentence: string, level: Notice['level'] = 'watch
   topic,
   sentence,
   level,
+});
+
+const packets: PacketsInfo = {
+  replay: true,
+  taken: 12,
+  total: 60,
+  speed: 10,
+  refused: 0,
+  left_out: 0,
+  worst: [
+    {
+      program: 0,
+      rank: 3,
+      function: '<b>halo()</b>',
+      anomalies: 7,
+      time_us: 7000,
+      longest_us: 3000,
+      score: 9,
+    },
+  ],
+  by_function: [{ program: 0, function: '<b>halo()</b>', anomalies: 9, calls: 1200 }],
+  time_in_anomalies_us: 9000,
+};
+
+describe('the overview of packets', () => {
+  test('tells counts, and not what packets do not hold', async () => {
+    serve({ heatmap: { body: { ...heatmap(8), metric: 'anomalies' } } });
+    const { container } = show({
+      packets,
+      issues: [],
+      notices: [notice('packets', 'they hold no executions')],
+    });
+    expect(screen.getByText('they hold no executions.')).toBeTruthy();
+    expect(screen.getByRole('button', { name: /Packets/ }).textContent).toContain('12 / 60');
+    expect(screen.queryByRole('button', { name: /Lost time/ })).toBeNull();
+    expect(screen.queryByRole('group', { name: 'What the colour shows' })).toBeNull();
+    const list = screen.getByRole('region', { name: 'Most anomalies' });
+    expect(list.textContent).toContain('of 1200 calls');
+    expect(list.textContent).toContain('rank 3');
+    expect(container.querySelector('b')).toBeNull();
+    expect(await screen.findByText('Anomalies by rank over time')).toBeTruthy();
+  });
 });
 
 describe('the overview', () => {
