@@ -190,6 +190,26 @@ func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	}
 }
 
+// Who a rank talks to follows from the rank, so that is nothing new where ranks were chosen.
+func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
+	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
+	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)
+	e, err := a.Explain(t.Context(), question.Selection{Filter: question.Filter{Ranks: []question.Range{{First: 3, Last: 8}}, Since: &since, Until: &until}})
+	if err != nil || e.Selected < 100 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	for i := range e.Fields {
+		if f := &e.Fields[i]; (f.Kind == question.FieldLink || f.Kind == question.FieldPartner) && (f.Notable || f.BaselineOf > 12) {
+			t.Errorf("%s: %s", f.Name, f.Support())
+		}
+	}
+}
+
 // explainable analyses the scenario of a planted cause into a store, as analyze does.
 func explainable(t *testing.T, store provdb.Store, c *plantedCause, seed uint64) *question.Asker {
 	t.Helper()
