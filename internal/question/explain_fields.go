@@ -47,6 +47,9 @@ func (s *sampling) fields() []field {
 // all calls they are held against the others that are kept.
 func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, shares []contrast.Share, rest string, value func(x *sampled) (contrast.Cell, bool)) field {
 	selected, typical, others := s.selected, s.typical, s.others
+	if kind == FieldLink || kind == FieldPartner {
+		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
+	}
 	if kind == FieldLink || kind == FieldPartner || kind == FieldBytes || kind == FieldCounter || kind == FieldState {
 		selected, typical, others = closely(selected), closely(typical), closely(others)
 	}
@@ -66,6 +69,25 @@ func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, sha
 		f.rest = "others"
 	}
 	return f
+}
+
+// onChosenRanks leaves those on ranks of the selection if it was chosen by rank or host: who
+// a rank talks to depends on the rank, and that was not found but chosen.
+func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
+	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" {
+		return list
+	}
+	chosen := make(map[Process]bool)
+	for _, x := range s.selected {
+		chosen[Process{x.program, x.rank}] = true
+	}
+	var left []*sampled
+	for _, x := range list {
+		if chosen[Process{x.program, x.rank}] {
+			left = append(left, x)
+		}
+	}
+	return left
 }
 
 // places are hosts, devices, streams, ranks and threads.
