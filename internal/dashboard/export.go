@@ -125,6 +125,7 @@ func (s *server) spool(ctx context.Context, f *spooled, format string, rows *pro
 		return errors.Join(err, f.file.Close())
 	}
 	f.size = info.Size()
+	_ = os.RemoveAll(f.dir) // it stays while it is open; where it cannot be removed yet, that is done when it has been sent
 	return nil
 }
 

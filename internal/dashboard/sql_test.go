@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -55,6 +54,8 @@ func TestErrorsOfSQLSayWhereTheyAre(t *testing.T) {
 }
 
 func TestAnExportIsAFileWithAllRows(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Parquet = duckstore.WriteParquet })
 	const sql = "SELECT event_id, func, rid, runtime_exclusive FROM anomalies WHERE run = 1 ORDER BY event_id"
 	a := do(t, at+monday+"/sql/export", asked(t, dashboard.SQLQuestion{SQL: sql, Format: "csv"}))
@@ -76,7 +77,7 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 	if got := a.header.Get("Content-Disposition"); got != "attachment; filename=answer.parquet" {
 		t.Errorf("the file is %s", got)
 	}
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "chimbuko-export-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(temporary, "chimbuko-*")); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
 }

@@ -81,7 +81,8 @@ func full(name string) *asker {
 	other := issue
 	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""
 	lanes := []dashboard.Lane{{Name: name, Calls: []dashboard.LaneCall{
-		{Function: name, Depth: 0, Enter: -1e6, Exit: 1e6, Open: true, Group: "user"}, {Event: "0:1:2", Function: name, Depth: 1, Exit: 500, Self: true, Anomaly: true, Group: "mpi"},
+		{Function: name, Depth: 0, Enter: -1e6, Exit: 1e6, Open: true, Group: "user"},
+		{Event: "0:1:2", Function: name, Depth: 1, Exit: 500, Self: true, Anomaly: true, Group: "mpi"},
 		{Function: name, Depth: 1, Enter: 500, Exit: 600, Group: name},
 	}}, {Name: name, Calls: []dashboard.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
 	arrows := []dashboard.Arrow{{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99}, {Kind: "receive", FromLane: -1, To: 40, Partner: 4}, {Kind: "launch", ToLane: 1, From: 20, To: 100}}

@@ -146,8 +146,13 @@ func (m *model) help(s *screen) {
 	s.line("")
 	s.line(s.style(bold, "Keys"))
 	for _, k := range [][2]string{
-		{"j k ↓ ↑ g G", "move in the list of issues"}, {"Enter", "evidence of the issue: what happened, and why it was flagged"}, {"Esc", "back to the overview"},
-		{"p", "pause: the picture stays as it is"}, {"r", "look now"}, {"?", "this help"}, {"q Ctrl-C", "quit"},
+		{"j k ↓ ↑ g G", "move in the list of issues"},
+		{"Enter", "evidence of the issue: what happened, and why it was flagged"},
+		{"Esc", "back to the overview"},
+		{"p", "pause: the picture stays as it is"},
+		{"r", "look now"},
+		{"?", "this help"},
+		{"q Ctrl-C", "quit"},
 	} {
 		s.line("  " + pad(k[0], 13) + k[1])
 	}
