@@ -1,0 +1,28 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAViewOfPacketsSaysWhatDoesNotGoWithIt(t *testing.T) {
+	empty := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"view"}, "give RUN, --replay DIR or --receive"},
+		{[]string{"view", "run", "--receive"}, "packets are shown without a run"},
+		{[]string{"view", "--replay", empty, "--receive"}, "either replayed or received"},
+		{[]string{"view", "--receive", "--run", "x"}, "packets have none"},
+		{[]string{"view", "--receive", "--speed", "2"}, "--speed is for --replay"},
+		{[]string{"view", "--replay", empty, "--speed", "-1"}, "is no speed"},
+		{[]string{"view", "--replay", empty}, "no pserver_output_stats_*.json is in"},
+		{[]string{"view", "--replay", empty + "/nowhere"}, "no such file"},
+	} {
+		r := run(t, c.args...)
+		if r.code == 0 || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: %d, %s; want %q", c.args, r.code, r.stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// Packets of statistics, as the parameter server of the original writes them, shown again.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { launch, Visit } from './browser.ts';
+import { directory, Service } from './program.ts';
+
+const work = directory();
+let browser: Browser;
+let service: Service;
+let address: string;
+
+const sums = (accumulate: number, count = 1, mean = accumulate / count) => ({
+  accumulate,
+  count,
+  kurtosis: 0,
+  maximum: mean,
+  mean,
+  minimum: mean,
+  skewness: 0,
+  stddev: 0,
+});
+
+/** A packet of a second in which rank 3 had so many anomalies. */
+function packet(second: number, anomalies: number) {
+  const at = 1_700_000_000_000_000 + second * 1_000_000;
+  const span = { min_timestamp: at, max_timestamp: at + 900_000 };
+  const data = {
+    ...span,
+    first_io_step: second,
+    last_io_step: second,
+    count: sums(anomalies),
+    score: sums(9),
+    severity: sums(5000),
+  };
+  return {
+    version: 2,
+    created_at: 1_700_000_000_000 + second * 1000,
+    anomaly_stats: {
+      created_at: 1_700_000_000_000 + second * 1000,
+      anomaly: [
+        {
+          key: '0:3',
+          stats: sums(anomalies * (second + 1), second + 1),
+          data: [{ app: 0, rank: 3, step: second, n_anomalies: anomalies, ...span }],
+        },
+      ],
+      func: [
+        {
+          app: 0,
+          fid: 7,
+          name: 'exchange<img src=x onerror=alert(1)>(int)',
+          stats: sums(anomalies * (second + 1), second + 1),
+          inclusive: sums(0, 400, 90),
+          exclusive: sums(0, 400, 80),
+        },
+      ],
+    },
+    anomaly_metrics: [
+      { app: 0, rank: 3, fid: 7, fname: 'exchange(int)', _id: 1, new_data: data, all_data: data },
+    ],
+  };
+}
+
+beforeAll(async () => {
+  const dir = `${work.path}/recorded`;
+  mkdirSync(dir);
+  for (let i = 0; i < 12; i++) {
+    writeFileSync(`${dir}/pserver_output_stats_${i}.json`, JSON.stringify(packet(i, 5)));
+  }
+  service = new Service('view', '--replay', dir, '--speed', '0');
+  address = await service.address();
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+  work.remove();
+});
+
+describe('packets that are shown again', () => {
+  for (const scheme of ['dark', 'light'] as const) {
+    test(`give counts, and the page says what they do not hold (${scheme})`, async () => {
+      const v = await Visit.to(browser, address, { scheme });
+      const { page } = v;
+      await page.getByRole('banner').getByText('REPLAY ENDED').waitFor();
+      await page.getByRole('heading', { name: /60 anomalies on 1 rank/ }).waitFor();
+      await page.getByText('hold no executions').waitFor();
+      await page.getByRole('heading', { name: 'Anomalies by rank over time' }).waitFor();
+      expect(await page.getByRole('button', { name: 'lost time' }).count()).toBe(0);
+      await v.isAccessible();
+      await v.go('functions');
+      await page.getByRole('row', { name: /exchange/ }).waitFor();
+      expect(await page.getByRole('columnheader', { name: 'Lost' }).count()).toBe(0);
+      v.isWell();
+      await v.go('issues');
+      await page.getByText('counts of anomalies only').first().waitFor();
+      expect(v.forget().join()).toContain('404'); // the browser tells of the refusal
+      await v.leave();
+    });
+  }
+});
