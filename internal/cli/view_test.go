@@ -103,7 +103,7 @@ func TestAViewTellsWhatCameOfARun(t *testing.T) {
 	f := func(info *runSummary, parts ...string) {
 		t.Helper()
 		st, told := showInfo(t, info)
-		if st.Run.State != dashboard.Failed || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
+		if st.Run.State != dashboard.Incomplete || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
 			t.Errorf("%+v", st)
 			return
 		}
@@ -113,8 +113,8 @@ func TestAViewTellsWhatCameOfARun(t *testing.T) {
 			}
 		}
 	}
-	f(&runSummary{State: provdb.Running}, "cut", "chimbuko analyze --out ", "--force")
-	f(&runSummary{State: provdb.Running, Online: true, Name: "run"}, "cut", "chimbuko serve --out ")
+	f(&runSummary{State: provdb.Running}, "incomplete", "chimbuko analyze --out ", "--force")
+	f(&runSummary{State: provdb.Running, Online: true, Name: "run"}, "incomplete", "chimbuko finish ")
 }
 
 func TestNobodySitsAtAFileOrANullDevice(t *testing.T) {
