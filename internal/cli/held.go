@@ -16,7 +16,9 @@ import (
 func holdable(root *cobra.Command, env *Env) {
 	held := root.PersistentFlags().Bool(children.Flag, false, "end when standard input does, and not by signals")
 	_ = root.PersistentFlags().MarkHidden(children.Flag) // only for the processes that others of this program start
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+	before := root.PersistentPreRun
+	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
+		before(cmd, args)
 		if *held {
 			ctx, leash := children.Held(cmd.Context(), cmp.Or(env.Stdin, io.Reader(os.Stdin)))
 			env.leash = leash

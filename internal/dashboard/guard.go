@@ -66,7 +66,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 				return
 			}
 			g.refuse(w, r, g.noToken(r))
-		case r.ContentLength > maxBody:
+		case r.ContentLength > maxBody && !g.takesPacket(r):
 			w.Header().Set("Connection", "close")
 			writeProblem(w, r, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
@@ -126,7 +126,7 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 // tokenAllowed looks for the token in the header, the address and the cookie. One
 // in the address is answered with a cookie, so that a page need not repeat it.
 func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
-	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.packetsOpen && r.URL.Path == packetsPath {
+	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.takesPacket(r) {
 		return true
 	}
 	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind, "Bearer") {

@@ -25,9 +25,14 @@ func (g *guard) bound(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if !g.takesPacket(r) { // which has a bound of its own
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to bound
 }
+
+// takesPacket tells whether a request may bring a packet of statistics.
+func (g *guard) takesPacket(r *http.Request) bool { return g.packetsOpen && r.URL.Path == packetsPath }
 
 // shows tells whether somebody showed anything for a token.
 func (g *guard) shows(r *http.Request) bool {
