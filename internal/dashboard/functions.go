@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -65,28 +67,36 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, _, err := q.FunctionTable(ctx, question.FunctionTable{Function: f, Order: "name", Limit: 1})
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	d := FunctionDetail{FunctionRow: functionRow(&rows[0]), Ranks: []FunctionRank{}, Paths: []FunctionPath{}}
-	if d.Ranks, err = functionRanks(q.OverRanks(ctx, f, limit)); err != nil {
-		return nil, err
-	}
-	ways, err := q.Ways(ctx, f, limit)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range ways {
-		d.Paths = append(d.Paths, FunctionPath{w.Path, w.N, w.Lost})
-	}
-	params, err := q.ModelNow(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	d.Model = q.known.pageModel(params)
-	d.Strip, err = stripOf(ctx, q.Asker, question.Timeline{To: q.known.extent, Columns: columns, Filter: question.Filter{One: f}})
-	return d, err
+	d := FunctionDetail{Paths: []FunctionPath{}}
+	g, ctx := errgroup.WithContext(ctx) // each part fills in fields of its own
+	g.Go(func() error {
+		rows, _, err := q.FunctionTable(ctx, question.FunctionTable{Function: f, Order: "name", Limit: 1})
+		if err == nil && len(rows) > 0 {
+			d.FunctionRow = functionRow(&rows[0])
+		}
+		return err
+	})
+	g.Go(func() (err error) {
+		d.Ranks, err = functionRanks(q.OverRanks(ctx, f, limit))
+		return err
+	})
+	g.Go(func() error {
+		ways, err := q.Ways(ctx, f, limit)
+		for _, w := range ways {
+			d.Paths = append(d.Paths, FunctionPath{w.Path, w.N, w.Lost})
+		}
+		return err
+	})
+	g.Go(func() error {
+		params, err := q.ModelNow(ctx, f)
+		if err != nil {
+			return err
+		}
+		d.Model = q.known.pageModel(params)
+		d.Strip, err = stripOf(ctx, q.Asker, question.Timeline{To: q.known.extent, Columns: columns, Filter: question.Filter{One: f}})
+		return err
+	})
+	return &d, g.Wait()
 }
 
 // functionRanks reads the ranks of a function.

@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -194,20 +197,18 @@ func (s *server) plot(ctx context.Context, q *asked) (any, error) {
 	if err != nil || f == nil {
 		return p, err
 	}
-	anomalies, err := q.issuePoints(ctx, x, f, limit)
-	if err != nil {
+	var anomalies, typical []question.Point
+	var params json.RawMessage
+	g, asking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { anomalies, err = q.issuePoints(asking, x, f, limit); return err })
+	g.Go(func() (err error) { typical, err = q.TypicalPoints(asking, f, limit); return err })
+	g.Go(func() (err error) { params, err = q.ModelNow(asking, f); return err })
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	typical, err := q.TypicalPoints(ctx, f, limit-len(anomalies)/2)
-	if err != nil {
-		return nil, err
-	}
+	typical = typical[:min(len(typical), limit-len(anomalies)/2)]
 	p.Points = append(q.known.plotPoints(anomalies, true), q.known.plotPoints(typical, false)...)
 	slices.SortStableFunc(p.Points, func(a, b PlotPoint) int { return cmp.Compare(a.At, b.At) })
-	params, err := q.ModelNow(ctx, f)
-	if err != nil {
-		return nil, err
-	}
 	if m := q.known.pageModel(params); m != nil {
 		p.TypicalUS, p.Threshold = m.Typical, m.Threshold
 	}

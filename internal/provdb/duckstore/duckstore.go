@@ -52,6 +52,7 @@ type Store struct {
 	place     string // of the tables that questions see: prov, or memory for an older file that is only read
 	db        *sql.DB
 	questions questions
+	seen      seenStatements
 
 	mu       sync.Mutex // one writer at a time
 	conn     *sql.Conn  // of the writer; nil when closed
