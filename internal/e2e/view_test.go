@@ -320,7 +320,7 @@ func TestAViewRefusesWhatCannotBe(t *testing.T) {
 		}
 		says(t, stderr, want)
 	}
-	f(2, "accepts 1 arg")
+	f(2, "give RUN, --replay DIR or --receive")
 	f(2, "host:port", dir, "--http", "here")
 	f(1, "is no run directory", empty)
 	f(1, "no such file", filepath.Join(empty, "nothing"))
