@@ -134,6 +134,9 @@ func (m *member) start(c *crew) error {
 func (m *member) live(c *crew) {
 	defer close(m.ended)
 	if m.err = m.work(c); m.err != nil {
+		if c.ctx.Err() == nil {
+			c.warn("%v", m.err)
+		}
 		select {
 		case c.failed <- struct{}{}:
 		default: // another one did before
@@ -154,7 +157,7 @@ func (m *member) work(c *crew) error {
 			deaths = 0
 		}
 		if deaths++; deaths > mostDeaths {
-			return fmt.Errorf("%s died %d times; its log ends with\n%s", m.what, deaths, children.LastLines(child.Log, oneLine))
+			return fmt.Errorf("%s died %d times and is given up, which does not touch the program; its log ends with\n%s", m.what, deaths, children.LastLines(child.Log, oneLine))
 		}
 		c.warn("%v; it is started again, and nothing is lost", &children.Failure{Child: child, Err: child.Err()})
 		if err := sleep(c.ctx, restart); err != nil {
@@ -318,11 +321,6 @@ const concludeQuietly = 3 * time.Second
 
 // report tells what came of the run, and removes traces that are not needed any more.
 func (c *crew) report(keepTraces bool) {
-	for _, m := range append([]*member{c.services}, c.others...) {
-		if m.err != nil && c.ctx.Err() == nil {
-			c.warn("%v", m.err)
-		}
-	}
 	info := new(runSummary)
 	if err := rundir.ReadInfo(c.dir, info); err != nil {
 		c.warn("what came of the run is not known: %v", err)

@@ -504,3 +504,17 @@ func TestARunInPostgreSQLIsFinishedLaterToo(t *testing.T) {
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
+
+func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, "gpu-BP5")
+	s := newScene(t)
+	// Two executables without ranks are both rank 0.
+	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") + ` ]; do sleep 0.1; done; exit 4`)
+	p.says("is given up, which does not touch the program")
+	s.write("go", "")
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	says(t, p.stderr.String(), "the analyser died 6 times", "both hold rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
+}
