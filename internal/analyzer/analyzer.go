@@ -147,7 +147,7 @@ func (a *Analyzer) checkRanks() error {
 		for _, r := range s.ranks {
 			key := StepKey{Program: r.program, Rank: r.id}
 			if other, ok := owner[key]; ok {
-				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two programs, or of two runs?", other, s.input.Path, r.id, r.program)
+				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two runs, or of two programs (see --program)?", other, s.input.Path, r.id, r.program)
 			}
 			owner[key] = s.input.Path
 		}
