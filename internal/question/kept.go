@@ -47,7 +47,7 @@ type Placed struct {
 
 // Provisional is how many anomalies have not been reviewed.
 func (a *Asker) Provisional(ctx context.Context) (n int64, err error) {
-	err = a.each(ctx, `SELECT count(*) FROM executions WHERE run = $1 AND status = 'provisional'`, func(row []any) { n, _ = row[0].(int64) }, int64(a.Run.ID))
+	err = a.each(ctx, `SELECT count(*) FROM executions WHERE run = $1 AND status = 'provisional'`, func(row []any) { n, _ = row[0].(int64) })
 	return n, err
 }
 
