@@ -133,6 +133,10 @@ func Start(tb testing.TB, opt Options) *Cluster {
 		if !errors.Is(err, errPortTaken) || try == 10 {
 			tb.Fatalf("natstest: %v", err)
 		}
+		for _, s := range c.servers {
+			_ = os.Remove(s.logFile()) // the next try begins anew
+			s.starts = 0
+		}
 	}
 }
 
@@ -193,13 +197,15 @@ func (c *Cluster) startAll() error {
 	return nil
 }
 
+func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
+
 // start starts a server.
 func (c *Cluster) start(s *server) error {
 	program, err := build()
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -229,6 +235,9 @@ func (c *Cluster) ready(s *server) error {
 		if err = c.healthy(s); err == nil {
 			return nil
 		}
+		if other := c.withoutPort(); other != nil { // for which this one may wait
+			return fmt.Errorf("%s: %w", other.name, errPortTaken)
+		}
 		select {
 		case <-s.ended:
 			log := s.log()
@@ -240,6 +249,23 @@ func (c *Cluster) ready(s *server) error {
 		}
 	}
 	return fmt.Errorf("%s is not ready after %v: %w\n%s", s.name, patience, err, tail(s.log()))
+}
+
+// withoutPort is a server that ended because a port was taken; nil if none did.
+func (c *Cluster) withoutPort() *server {
+	for _, s := range c.servers {
+		if s.ended == nil {
+			continue
+		}
+		select {
+		case <-s.ended:
+			if strings.Contains(s.log(), "address already in use") {
+				return s
+			}
+		default:
+		}
+	}
+	return nil
 }
 
 // healthy tells whether a server is ready. One in another network says so in its
