@@ -25,7 +25,7 @@ func TestAModelThatWasLearnedOnceJudgesALaterRunAndStaysTheSame(t *testing.T) {
 	serve = s.serve(append(load, "--ranks", "1", "--save-model", s.path("model"))...)
 	s.services()
 	ads = s.ads(later)
-	s.joined(1)
+	s.served(1)
 	succeed(s.replay(later, "1"))
 	succeed(append(ads, serve)...)
 	got := outcomeOf(t, s.path("model"), s.run)

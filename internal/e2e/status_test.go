@@ -24,6 +24,27 @@ func (s *scene) joined(n int) {
 	})
 }
 
+// served waits until analysers have had an answer of the parameter server, with models.
+func (s *scene) served(n int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%d analysers have had an answer", n), func() error {
+		st, err := s.status()
+		if err != nil {
+			return err
+		}
+		had := 0
+		for i := range st.Nodes {
+			if st.Nodes[i].ExchangeGot > 0 {
+				had++
+			}
+		}
+		if had < n {
+			return fmt.Errorf("only %d", had)
+		}
+		return nil
+	})
+}
+
 // get asks for a page.
 func (s *scene) get(path, token string) (code int, body string) {
 	s.t.Helper()
