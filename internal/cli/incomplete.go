@@ -87,6 +87,22 @@ func (s *serveRun) listen() {
 	}()
 }
 
+// unreviewed asks how many anomalies nobody has reviewed. A store of another process may
+// have died and be started again.
+func (s *serveRun) unreviewed(ctx context.Context) (a *question.Asker, left int64, err error) {
+	for {
+		if a, err = question.New(ctx, s.Reader(), s.run); err == nil {
+			left, err = a.Provisional(ctx)
+		}
+		if err == nil || s.keeper != nil || ctx.Err() != nil {
+			return a, left, err
+		}
+		if err := sleep(ctx, attemptPause); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
 // salvageAtOnce is how many records of lost analysers are sent in a message.
 const salvageAtOnce = 100
 
@@ -109,11 +125,8 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
 		return err
 	}
-	a, err := question.New(ctx, s.Reader(), s.run)
-	if err != nil {
-		return err
-	}
-	if left, err := a.Provisional(ctx); err != nil || left == 0 && len(ranks) == 0 {
+	a, left, err := s.unreviewed(ctx)
+	if err != nil || left == 0 && len(ranks) == 0 {
 		return err
 	}
 	review := models.Salvage(s.judging().Inclusive)
