@@ -38,7 +38,7 @@ func (s *server) compareFlame(_ context.Context, p *params, two *pair) (any, err
 	if len(unknown) > 0 {
 		answer.Partial = "The times of call paths are not known of " + strings.Join(unknown, " and ") + "."
 	}
-	if n := root.prune(maxFlame); n > 0 {
+	if n := prune(root, maxFlame); n > 0 {
 		answer.Partial = strings.TrimSpace(answer.Partial + fmt.Sprintf(" %s with the least time are left out.", counted(int64(n), "call path")))
 	}
 	answer.Root = root.page()
@@ -93,7 +93,7 @@ func (n *pairNode) sum() {
 	n.Total = n.Self
 	for name, c := range n.children {
 		c.sum()
-		if c.most() == 0 {
+		if c.weight() == 0 {
 			delete(n.children, name)
 		}
 		n.Total[0] += c.Total[0]
@@ -101,35 +101,8 @@ func (n *pairNode) sum() {
 	}
 }
 
-func (n *pairNode) most() float64 { return max(n.Total[0], n.Total[1]) }
-
-// prune leaves out the nodes with the least time in both runs, with all below them,
-// until no more than so many are left. It returns how many it left out.
-func (n *pairNode) prune(most int) int {
-	var totals []float64
-	n.walk(func(c *pairNode) { totals = append(totals, c.most()) })
-	if len(totals) <= most {
-		return 0
-	}
-	slices.SortFunc(totals, func(a, b float64) int { return cmp.Compare(b, a) })
-	least, left := totals[most], 0
-	n.walk(func(c *pairNode) {
-		left++
-		for name, child := range c.children {
-			if child.most() <= least {
-				delete(c.children, name)
-			}
-		}
-	})
-	return len(totals) - left
-}
-
-func (n *pairNode) walk(f func(*pairNode)) {
-	f(n)
-	for _, c := range n.children {
-		c.walk(f)
-	}
-}
+func (n *pairNode) below() map[string]*pairNode { return n.children }
+func (n *pairNode) weight() float64             { return max(n.Total[0], n.Total[1]) }
 
 // page is the tree in the order in which it is drawn.
 func (n *pairNode) page() FlamePairNode {

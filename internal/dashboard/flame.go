@@ -43,7 +43,7 @@ func (s *server) flame(ctx context.Context, q *asked) (any, error) {
 		return nil, err
 	}
 	root := newFlame(paths, device)
-	if n := root.prune(maxFlame); n > 0 {
+	if n := prune(root, maxFlame); n > 0 {
 		partial = strings.TrimSpace(partial + fmt.Sprintf(" %s with the least time are left out.", counted(int64(n), "call path")))
 	}
 	return Flame{Metric: metric, Root: root.page(), Partial: partial}, nil
@@ -116,35 +116,8 @@ func (n *flameNode) sum() float64 {
 	return n.Total
 }
 
-// prune leaves out the nodes with the least time, with all below them, until no more
-// than most are left. Their time stays in that of the nodes above them. It returns how
-// many it left out.
-func (n *flameNode) prune(most int) int {
-	var totals []float64
-	n.walk(func(c *flameNode) { totals = append(totals, c.Total) })
-	if len(totals) <= most {
-		return 0
-	}
-	slices.SortFunc(totals, func(a, b float64) int { return cmp.Compare(b, a) })
-	least := totals[most] // of equal ones none is kept, so that what is kept does not depend on their order
-	n.walk(func(c *flameNode) {
-		for name, child := range c.children {
-			if child.Total <= least {
-				delete(c.children, name)
-			}
-		}
-	})
-	left := 0
-	n.walk(func(*flameNode) { left++ })
-	return len(totals) - left
-}
-
-func (n *flameNode) walk(f func(*flameNode)) {
-	f(n)
-	for _, c := range n.children {
-		c.walk(f)
-	}
-}
+func (n *flameNode) below() map[string]*flameNode { return n.children }
+func (n *flameNode) weight() float64              { return n.Total }
 
 // page is the tree in the order in which it is drawn: the largest first.
 func (n *flameNode) page() FlameNode {
