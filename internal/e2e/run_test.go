@@ -215,7 +215,7 @@ func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
 func TestCtrlCAtATerminalReachesTheProgramOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	command := fmt.Sprintf(`%s run --quiet --out %s -- sh -c 'trap "echo interrupted" INT; echo waiting; sleep 60; echo over; exit 9'`, program, s.run)
+	command := fmt.Sprintf(`exec %s run --quiet --out %s -- sh -c 'trap "echo interrupted; told=1" INT; echo waiting; while [ -z "$told" ]; do sleep 0.1; done; echo over; exit 9'`, program, s.run)
 	terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
 	keys, err := terminal.StdinPipe()
 	if err != nil {
