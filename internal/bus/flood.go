@@ -19,7 +19,7 @@ type flow struct{ messages, bytes int64 }
 // Publish does, stays below; the largest message is sent in parts.
 type fill struct{ each, more flow }
 
-var usualFill = fill{each: flow{10_000, 64 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
+var usualFill = fill{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
 
 // after is what is left of a level after a time.
 func (f fill) after(level flow, took time.Duration) flow {
