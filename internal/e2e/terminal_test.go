@@ -61,6 +61,17 @@ func (v *terminal) shows(parts ...string) (screen string) {
 	return screen
 }
 
+// ends waits until the program has ended.
+func (v *terminal) ends() {
+	v.t.Helper()
+	eventually(v.t, "the program ends", func() error {
+		if dead := v.tmux("list-panes", "-F", "#{pane_dead}"); dead != "1\n" {
+			return fmt.Errorf("the pane says %q", dead)
+		}
+		return nil
+	})
+}
+
 func (v *terminal) press(keys ...string) {
 	v.t.Helper()
 	v.tmux(append([]string{"send-keys"}, keys...)...)
@@ -103,7 +114,7 @@ func TestTheOverviewInATerminalIsThatOfThePage(t *testing.T) {
 	v.press("?")
 	v.shows("Keys", "Words")
 	v.press("q")
-	v.shows("Pane is dead")
+	v.ends()
 }
 
 func TestTheOverviewInATerminalNeedsNoColours(t *testing.T) {
@@ -115,10 +126,11 @@ func TestTheOverviewInATerminalNeedsNoColours(t *testing.T) {
 		t.Errorf("there are colours: %q", screen)
 	}
 	v.press("q")
-	v.shows("Pane is dead")
+	v.ends()
 	// A terminal that can do nothing, and none at all, get the same as plain text.
 	dumb := openTerminal(t, []string{"TERM=dumb"}, "top", dir, "--live")
-	dumb.shows("Pipeline", "Pane is dead")
+	dumb.shows("Pipeline")
+	dumb.ends()
 	plain := must(t, "top", dir, "--live")
 	says(t, plain, "chimbuko done  FINISHED", "Issues", "Ranks, time lost", "Pipeline")
 	if strings.Contains(plain, "\x1b") {
@@ -152,7 +164,7 @@ func TestATerminalAndAReportFollowARunToItsEnd(t *testing.T) {
 	serve.succeed()
 	v.shows("FINISHED", ">   1 ")
 	v.press("q")
-	v.shows("Pane is dead")
+	v.ends()
 	file = s.path("ended.html")
 	must(t, "report", s.run, "-o", file)
 	if text, err = os.ReadFile(file); err != nil { //nolint:gosec // the name was made here
