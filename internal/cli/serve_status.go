@@ -204,7 +204,7 @@ func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *dashboard
 	}
 	health := dashboard.Health{Part: "store", OK: true, Severity: dashboard.SeverityInfo, Sentence: "it stores"}
 	if stats.Err != nil {
-		store.LastError = stats.Err.Error()
+		store.LastError, store.LastErrorAt = stats.Err.Error(), stats.ErrAt
 		health = dashboard.Health{Part: "store", Severity: dashboard.SeverityError, Sentence: "records wait in the stream and are tried again: " + stats.Err.Error()}
 	}
 	return &dashboard.Status{Store: store, Health: []dashboard.Health{health}}

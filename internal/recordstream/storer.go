@@ -49,6 +49,7 @@ type StorerStats struct {
 	Refused   int64     // messages that can never be stored
 	Newest    time.Time // when the last message that was stored had been sent
 	Err       error     // why the last write failed; nil if it did not
+	ErrAt     time.Time // when it failed
 }
 
 // fetchMost is how many messages are stored at once.
@@ -88,6 +89,9 @@ func (s *Storer) Run(ctx context.Context) error {
 		case err == nil:
 			finished, err = s.commit(ctx, messages)
 		}
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err() // no fault of the store
+		}
 		s.note(err)
 		if err == nil {
 			pause = firstPause
@@ -109,7 +113,10 @@ func (s *Storer) note(err error) {
 	if err != nil && (s.stored.Err == nil || s.stored.Err.Error() != err.Error()) {
 		s.log.Error("records cannot be stored; they wait in the stream", "error", err)
 	}
-	s.stored.Err = err
+	s.stored.Err, s.stored.ErrAt = err, time.Time{}
+	if err != nil {
+		s.stored.ErrAt = time.Now()
+	}
 }
 
 // commit stores messages, tries for as long as the store fails, and takes them

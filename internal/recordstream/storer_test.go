@@ -41,6 +41,7 @@ type flaky struct {
 	provdb.Writer
 	mu       sync.Mutex
 	failures int
+	failed   func() // nil for nothing
 	stored   int
 }
 
@@ -51,6 +52,9 @@ func (f *flaky) Write(_ context.Context, _ provdb.RunID, b *provdb.Batch) error 
 	defer f.mu.Unlock()
 	if f.failures > 0 {
 		f.failures--
+		if f.failed != nil {
+			f.failed()
+		}
 		return errFull
 	}
 	f.stored += b.Len()
@@ -91,6 +95,21 @@ func TestAMessageStaysInTheStreamUntilTheStoreHasIt(t *testing.T) {
 	s := store(t, m, w)
 	if st := s.Stats(); w.stored != 5 || st.Documents != 5 || len(m.messages) != 0 {
 		t.Errorf("%d documents stored, %+v, %d messages left", w.stored, st, len(m.messages))
+	}
+}
+
+func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	m := new(memory)
+	send(t, m, storetest.Records(1, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := recordstream.NewStorer(m, &flaky{failures: 1, failed: cancel}, 1, time.Millisecond, known, nil, slog.New(slog.DiscardHandler))
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+	if st := s.Stats(); !errors.Is(st.Err, errFull) || st.ErrAt.Before(begin) || st.ErrAt.After(time.Now()) {
+		t.Errorf("%+v, want %v", st, errFull)
 	}
 }
 
