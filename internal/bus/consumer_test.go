@@ -70,6 +70,26 @@ func TestTheOneWhoWasReplacedLearnsOfIt(t *testing.T) {
 	}
 }
 
+func TestWhoTakesOverAgainAfterHalfATakeoverIsNotItsOwnRival(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, ServerOptions{})
+	s := openStream(t, join(t, srv), StreamOptions{})
+	publishSome(t, s, 2)
+	dead := join(t, srv)
+	consume(t, openStream(t, dead, StreamOptions{}))
+	vanish(dead)
+	o := owner{stream: s, durable: "reader"}
+	for range 3 { // the server dies before it has answered, and is asked again
+		if err := o.take(soon(t), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.name = ""
+	if all, err := o.others(soon(t)); err != nil || len(all) != 1 {
+		t.Errorf("consumers %v, %v; want one", all, err)
+	}
+}
+
 func TestOnlyOneOfManyConsumersStays(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, ServerOptions{})

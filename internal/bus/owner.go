@@ -47,8 +47,9 @@ func (c claim) epoch() uint64 {
 }
 
 // take makes a consumer that begins at a sequence and claims to be greater than all
-// others.
+// others, one of our own among them: the server may have died while we took over.
 func (o *owner) take(ctx context.Context, from uint64) error {
+	o.name = ""
 	others, err := o.others(ctx)
 	if err != nil {
 		return err
