@@ -87,37 +87,33 @@ func (s *serveRun) listen() {
 	}()
 }
 
-// unreviewed asks how many anomalies nobody has reviewed. A store of another process may
+// ask asks the store, and once more when the answer is cut: a store of another process may
 // have died and be started again.
-func (s *serveRun) unreviewed(ctx context.Context) (a *question.Asker, left int64, err error) {
+func (s *serveRun) ask(ctx context.Context, f func(a *question.Asker) error) error {
 	for {
-		if a, err = question.New(ctx, s.Reader(), s.run); err == nil {
-			left, err = a.Provisional(ctx)
+		a, err := question.New(ctx, s.Reader(), s.run)
+		if err == nil {
+			err = f(a)
 		}
 		if err == nil || s.keeper != nil || ctx.Err() != nil {
-			return a, left, err
+			return err
 		}
 		if err := sleep(ctx, attemptPause); err != nil {
-			return nil, 0, err
+			return err
 		}
 	}
 }
-
-// salvageAtOnce is how many records of lost analysers are sent in a message.
-const salvageAtOnce = 100
 
 // salvage reviews what nobody did: what analysers that are lost had flagged, and what
 // others had before they were started again and could not read once more, as of live
 // streams. It is in the store.
 func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
 	names, ranks, totals := s.state.Lost()
-	var numbers []trace.Rank
-	lost := make(map[string]bool)
-	for _, r := range ranks {
-		numbers = append(numbers, r.Rank)
-		lost[fmt.Sprint(r.Program, " ", r.Rank)] = true
-	}
 	if len(ranks) > 0 {
+		var numbers []trace.Rank
+		for _, r := range ranks {
+			numbers = append(numbers, r.Rank)
+		}
 		s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
 			"the analysers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
@@ -125,46 +121,24 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
 		return err
 	}
-	a, left, err := s.unreviewed(ctx)
+	var left int64
+	err := s.ask(ctx, func(a *question.Asker) (err error) {
+		left, err = a.Provisional(ctx)
+		return err
+	})
 	if err != nil || left == 0 && len(ranks) == 0 {
 		return err
 	}
-	review := models.Salvage(s.judging().Inclusive)
 	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
-	var batch []*provenance.Record
-	sent := 0
-	send := func() error {
-		sent++
-		err := s.insist(ctx, "what lost analysers had sent", func(ctx context.Context) error {
-			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(sent), batch)
+	v := newSalvager(models.Salvage(s.judging().Inclusive), ranks, func(n int, batch []*provenance.Record) error {
+		return s.insist(ctx, "what lost analysers had sent", func(ctx context.Context) error {
+			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(n), batch)
 		})
-		batch = nil
+	})
+	if err := v.run(ctx, s.ask); err != nil {
 		return err
 	}
-	for doc, err := range a.Documents(ctx, "anomalies") {
-		if err != nil {
-			return err
-		}
-		r := new(provenance.Record)
-		if err := json.Unmarshal(doc, r); err != nil {
-			return fmt.Errorf("a record in the store: %w", err)
-		}
-		if !lost[fmt.Sprint(r.PID, " ", r.RID)] && r.Status != provenance.Provisional {
-			continue
-		}
-		review.Add(r)
-		if batch = append(batch, r); len(batch) == salvageAtOnce {
-			if err := send(); err != nil {
-				return err
-			}
-		}
-	}
-	if len(batch) > 0 {
-		if err := send(); err != nil {
-			return err
-		}
-	}
-	for _, o := range review.Outcomes() {
+	for _, o := range v.review.Outcomes() {
 		outcome.Add(o)
 	}
 	return nil
