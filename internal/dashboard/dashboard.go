@@ -170,6 +170,7 @@ func (s *server) routes() http.Handler {
 	get(run+"/issues", s.informed(s.issueList))
 	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
 	get(run+"/explain", s.informed(s.explain))
+	get(run+"/explain/groups", s.informed(s.keep(s.groups)))
 	get(run+"/flame", s.question(s.keep(s.flame)))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))
