@@ -40,6 +40,7 @@ type Config struct {
 	Source     Source
 	Run        string      // name of the run that Status is about
 	Version    string      // of this program
+	Place      string      // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
 	Labels     Labels      // what people say of issues; nil: nobody can say anything here
 	Page       Page        // what a browser shows; nil: there is no page
 	References []Reference // what runs can be compared with besides those of the store

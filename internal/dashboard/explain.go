@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -180,7 +181,7 @@ func pageExplanation(e *question.Explanation) *Explained {
 
 // explainCommand is what gives the same in a terminal.
 func (s *server) explainCommand(q *asked, selection *question.Selection) string {
-	parts := []string{"chimbuko explain", quoted(q.Run.Name)}
+	parts := []string{"chimbuko explain", quoted(cmp.Or(s.Place, "RUN")), "--run", quoted(q.Run.Name)}
 	x, f := selection.Issue, &selection.Filter
 	add := func(name, value string) {
 		if value != "" {

@@ -20,7 +20,8 @@ func (v *view) notices(o *Overview) (list []Notice) {
 	add := func(level Level, topic, format string, args ...any) {
 		list = append(list, Notice{level, topic, fmt.Sprintf(format, args...)})
 	}
-	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0) {
+	ended := o.State == Finished || o.State == Incomplete || o.State == Failed
+	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0 && !ended) {
 		add(LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
 	}
 	if s := v.status; s != nil {

@@ -216,7 +216,10 @@ func (s *sampling) sentence(e *Explanation) string {
 	}
 	first := &e.Fields[0]
 	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
-	if first.With == first.Of {
+	if first.Of < len(s.selected) { // messages, counters and states are those of a part
+		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)), provenance.Grouped(float64(first.Of)), what)
+	}
+	if first.With == first.Of && first.Of >= len(s.selected) {
 		count = "All " + strings.TrimPrefix(what, "about ")
 		if first.Of == 1 {
 			count = "The only execution"
