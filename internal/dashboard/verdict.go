@@ -27,7 +27,7 @@ func (v *view) verdict(o *Overview) Verdict {
 	case o.State == Failed && f.Kept == 0:
 		sentence := "The analysis failed, and nothing was kept"
 		if v.known != nil && v.known.info.Error != "" {
-			sentence += ": " + oneLine(strings.TrimSpace(v.known.info.Error))
+			sentence += ": " + reason(v.known.info.Error)
 		}
 		return Verdict{Level: LevelBad, Sentence: sentence}
 	case (o.State == Finished || o.State == Incomplete) && f.Calls == nil && f.Kept == 0:

@@ -23,6 +23,11 @@ func amountText(v float64) string {
 			return provenance.ThreeDigits(v/unit.size) + unit.name
 		}
 	}
+	if v != math.Trunc(v) && math.Abs(v) >= 1 {
+		v = math.Round(100*v) / 100
+	} else if v != math.Trunc(v) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 

@@ -200,6 +200,8 @@ describe('what is different', () => {
       await page.mouse.down();
       for (let turn = 0.1; turn < 6.3; turn += 0.1) await page.mouse.move(...at(turn));
       await issue.locator('svg.lasso-drawn polygon').waitFor();
+      if (process.env.SHOTS !== undefined)
+        await page.screenshot({ path: `${process.env.SHOTS}/lasso.png` });
       await page.mouse.up();
       const drawer = page.getByRole('dialog', { name: 'What is different' });
       await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();

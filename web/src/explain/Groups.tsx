@@ -30,9 +30,10 @@ export function Groups({ selection }: { selection: Selection }) {
           <th scope="col" className="right">
             anomalies
           </th>
-          <th scope="col" className="right" colSpan={2}>
+          <th scope="col" className="right">
             lost
           </th>
+          <td />
           <td />
         </tr>
       </thead>
