@@ -149,7 +149,6 @@ func (x *sampled) set(column string, value any) {
 // fill makes rows of the selection.
 func (g *Groups) fill(s *sampling, limit int) {
 	at := make(map[contrast.Cell]int)
-	numbers := []float64{}
 	for _, x := range s.selected {
 		g.Looked += x.count
 		c, ok := s.cell(g.Field, x)
@@ -165,7 +164,7 @@ func (g *Groups) fill(s *sampling, limit int) {
 			if !fieldForms[g.Field.Kind].names {
 				row.Label = s.text(g.Field, c.Number)
 			}
-			g.Rows, numbers = append(g.Rows, row), append(numbers, c.Number)
+			g.Rows = append(g.Rows, row)
 		}
 		g.Rows[i].add(x)
 	}
