@@ -143,9 +143,9 @@ type sampling struct {
 	anywhere                  []*sampled // for states of nodes only
 	total                     int64
 	lost                      trace.Micros
-	reckoned                  bool            // both of them
-	read                      map[string]bool // whose messages, counters and states are known
-	states                    bool            // there are some
+	reckoned                  bool                          // both of them
+	read                      map[FieldKind]map[string]bool // of which executions messages, counters and states are known
+	states                    bool                          // there are some
 	lastStep                  int64
 	hosts                     map[Process]string
 

@@ -80,7 +80,7 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 		err = a.grouped(ctx, s, by.Kind)
 	} else {
 		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
-			err = a.details(ctx, s, s.selected)
+			err = a.details(ctx, s, s.selected, by.Kind)
 		}
 	}
 	if err == nil && by.Kind == FieldPath {

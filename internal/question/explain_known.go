@@ -24,21 +24,38 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 	if len(rows) == 1 {
 		s.lastStep = whole[int64](rows[0][0])
 	}
-	return errors.Join(a.details(ctx, s, slices.Concat(closely(s.typical), closely(s.others), closely(s.selected))), a.statesAnywhere(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+	return errors.Join(a.details(ctx, s, slices.Concat(closely(s.typical), closely(s.others), closely(s.selected)), FieldBytes, FieldCounter, FieldState), a.statesAnywhere(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
 }
 
-// details reads messages, counters and states of nodes of executions, once.
-func (a *Asker) details(ctx context.Context, s *sampling, list []*sampled) error {
+// details reads what fields of some kinds need of executions: their messages, counters
+// or states of nodes, each once.
+func (a *Asker) details(ctx context.Context, s *sampling, list []*sampled, kinds ...FieldKind) (err error) {
 	if s.read == nil {
-		s.read = make(map[string]bool)
+		s.read = make(map[FieldKind]map[string]bool)
 	}
-	byKey := make(map[string]*sampled)
-	for _, x := range list {
-		if key := x.key(); !s.read[key] {
-			s.read[key], byKey[key] = true, x
+	for _, kind := range kinds {
+		if kind == FieldLink || kind == FieldPartner {
+			kind = FieldBytes // they are of the same message
+		}
+		if s.read[kind] == nil {
+			s.read[kind] = make(map[string]bool)
+		}
+		byKey := make(map[string]*sampled)
+		for _, x := range list {
+			if key := x.key(); !s.read[kind][key] {
+				s.read[kind][key], byKey[key] = true, x
+			}
+		}
+		switch kind {
+		case FieldBytes:
+			err = errors.Join(err, a.messagesOf(ctx, byKey))
+		case FieldCounter:
+			err = errors.Join(err, a.countersOf(ctx, byKey))
+		case FieldState:
+			err = errors.Join(err, a.statesOf(ctx, s, byKey))
 		}
 	}
-	return errors.Join(a.messagesOf(ctx, byKey), a.countersOf(ctx, byKey), a.statesOf(ctx, s, byKey))
+	return err
 }
 
 // whereAndHowLong asks for the ranks and the length of the run, if the caller did not know.
@@ -163,7 +180,7 @@ func (a *Asker) statesAnywhere(ctx context.Context, s *sampling) error {
 	}
 	others := make(map[string]*sampled)
 	for _, x := range s.anywhere {
-		if !s.read[x.key()] {
+		if !s.read[FieldState][x.key()] {
 			others[x.key()] = x
 		}
 	}

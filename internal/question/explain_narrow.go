@@ -17,6 +17,14 @@ func (q *Selection) closely() bool {
 	return slices.ContainsFunc(q.Only, deep) || slices.ContainsFunc(q.Without, deep)
 }
 
+// kinds are those of the fields that terms are about.
+func (q *Selection) kinds() (kinds []FieldKind) {
+	for _, t := range slices.Concat(q.Only, q.Without) {
+		kinds = append(kinds, t.Field.Kind)
+	}
+	return kinds
+}
+
 // only reports whether terms of some kinds say what is left.
 func (q *Selection) only(kinds ...FieldKind) bool {
 	return slices.ContainsFunc(q.Only, func(t Term) bool { return slices.Contains(kinds, t.Field.Kind) })
@@ -159,7 +167,7 @@ func inside(c *conditions, lasso []Vertex, begin trace.Micros) {
 // many there are is then reckoned from it.
 func (a *Asker) narrow(ctx context.Context, s *sampling) error {
 	seen := s.selected
-	if err := a.details(ctx, s, seen); err != nil {
+	if err := a.details(ctx, s, seen, s.q.kinds()...); err != nil {
 		return err
 	}
 	var lost trace.Micros
@@ -190,7 +198,7 @@ func (a *Asker) leaveOutClosely(ctx context.Context, s *sampling, list []*sample
 		return list, nil
 	}
 	list = closely(list)
-	if err := a.details(ctx, s, list); err != nil {
+	if err := a.details(ctx, s, list, s.q.kinds()...); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(x *sampled) bool { return s.q.without(x, s) }), nil
