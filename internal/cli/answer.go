@@ -101,6 +101,9 @@ func (q *questionFlags) asking(ctx context.Context, ask func(ctx context.Context
 	if _, ok := errors.AsType[*question.ChoiceError](err); ok {
 		return usageError{err}
 	}
+	if _, ok := errors.AsType[*question.TermError](err); ok {
+		return usageError{err}
+	}
 	return err
 }
 

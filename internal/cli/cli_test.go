@@ -122,3 +122,21 @@ func TestPathsThatHoldNoTraceAreExplained(t *testing.T) {
 	f(filepath.Dir(write("daos.bp/data_oids.txt", "")), "DAOS")
 	f(filepath.Dir(write("young.bp/data.0", "")), "no md.idx")
 }
+
+// Programs of a workflow have ranks of the same numbers; which traces are whose has to be
+// told, and a run that failed as it was not says so wherever it is looked at.
+func TestAWorkflowIsReportedAndSoIsWhyItsAnalysisFailed(t *testing.T) {
+	dir := t.TempDir()
+	traces, run, failed := filepath.Join(dir, "traces"), filepath.Join(dir, "run"), filepath.Join(dir, "failed")
+	must(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)
+	must(t, "analyze", traces, "--out", run, "--program", "0=*simulation*", "--program", "1=*analysis*")
+	file := filepath.Join(dir, "report.html")
+	if text := must(t, "report", run, "-o", file); !strings.HasPrefix(text, "run: ") || strings.Contains(text, "No data yet") || !strings.Contains(text, "update_block") {
+		t.Errorf("got %s", text)
+	}
+	fails(t, 1, []string{"analyze", traces, "--out", failed}, "both hold rank 0 of program 0")
+	text := must(t, "report", failed, "-o", file)
+	if !strings.HasPrefix(text, "failed: The analysis failed, and nothing was kept: ") || !strings.Contains(text, "see --program") {
+		t.Errorf("got %s", text)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,6 +24,9 @@ type explainFlags struct {
 	function, host, ranks, from, to string
 	kinds                           []string
 	least, most                     int64
+	lasso, group                    string
+	only, without                   []string
+	groups                          int
 }
 
 func newExplainCmd(env *Env) *cobra.Command {
@@ -38,11 +42,20 @@ was. Without flags it is the worst issue.
 
 BITS is how much the values of a field tell: 0, there are as many here as elsewhere; 1,
 all here have them and none elsewhere. CHANCE is how likely such a difference is
-without a reason, whichever field shows it. docs/dashboard.md tells more.` + whereHelp,
+without a reason, whichever field shows it. docs/dashboard.md tells more.
+
+--only and --without narrow by any field, and --group-by tells how many anomalies have
+which value and what they lost. A term is FIELD=VALUE: host, call-path, gpu-device and
+gpu-stream with a name; link with two ranks as in 5:6; rank, thread, step and partner
+with a number or a range as in 4..7; bytes, counter:NAME and node-state:NAME with a range
+as in 400.. or ..400; time with seconds as in 9.5..13. Of several terms of a field one
+must fit.` + whereHelp,
 		Example: `  chimbuko explain run                 # the worst issue
   chimbuko explain run --issue 3
   chimbuko explain run --rank 8-11 --from 9 --to 13
-  chimbuko explain run --func 'MPI_*' --host nid00123 --format json`,
+  chimbuko explain run --func 'MPI_*' --host nid00123 --format json
+  chimbuko explain run --issue 3 --without rank=5 --only bytes=100000..
+  chimbuko explain run --issue 3 --group-by host`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
@@ -55,10 +68,18 @@ without a reason, whichever field shows it. docs/dashboard.md tells more.` + whe
 	f.StringVar(&flags.to, "to", "", "entered at or before this time")
 	f.Int64Var(&flags.least, "min-us", 0, "at least this exclusive time, in microseconds")
 	f.Int64Var(&flags.most, "max-us", 0, "at most this exclusive time; 0 is any")
+	f.StringArrayVar(&flags.only, "only", nil, "only what has this value, as FIELD=VALUE; may be given several times")
+	f.StringArrayVar(&flags.without, "without", nil, "leave out what has this value, as FIELD=VALUE; may be given several times")
+	f.StringVar(&flags.lasso, "lasso", "", "only what is inside a polygon of SECONDS:MICROSECONDS,… (entry, exclusive time), as drawn on the page")
+	f.StringVar(&flags.group, "group-by", "", "field by which the selection is broken down, instead of an explanation")
+	f.IntVar(&flags.groups, "groups", 20, "with --group-by: values that are listed")
 	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
 		selection, err := flags.selection(ctx, a, &q)
 		if err != nil {
 			return err
+		}
+		if flags.group != "" {
+			return flags.breakDown(ctx, env, a, &q, selection)
 		}
 		e, err := a.Explain(ctx, *selection)
 		if err != nil {
@@ -101,11 +122,106 @@ func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *ques
 			s.Filter.Took.Last = math.MaxInt64
 		}
 	}
-	none := f.function == "" && len(f.kinds) == 0 && f.host == "" && f.ranks == "" && s.Filter.Since == nil && s.Filter.Until == nil && s.Filter.Took == nil
+	if s.Only, err = parseTerms("only", f.only); err != nil {
+		return nil, err
+	}
+	if s.Without, err = parseTerms("without", f.without); err != nil {
+		return nil, err
+	}
+	if f.lasso != "" {
+		if s.Lasso, err = question.ParseLasso(f.lasso); err != nil {
+			return nil, usagef("--lasso: %w", err)
+		}
+	}
+	none := len(s.Only)+len(s.Without)+len(s.Lasso) == 0 && f.function == "" && len(f.kinds) == 0 && f.host == "" && f.ranks == "" && s.Filter.Since == nil && s.Filter.Until == nil && s.Filter.Took == nil
 	if f.issue > 0 || none {
 		return s, f.ofIssue(ctx, a, s)
 	}
 	return s, nil
+}
+
+func parseTerms(flag string, texts []string) (terms []question.Term, err error) {
+	if len(texts) > question.MaxTerms {
+		return nil, usagef("--%s is given %d times, at most %d are possible", flag, len(texts), question.MaxTerms)
+	}
+	for _, text := range texts {
+		t, err := question.ParseTerm(text)
+		if err != nil {
+			return nil, usagef("--%s: %w", flag, err)
+		}
+		terms = append(terms, t)
+	}
+	return terms, nil
+}
+
+// breakDown prints the selection by values of a field.
+func (f *explainFlags) breakDown(ctx context.Context, env *Env, a *question.Asker, q *questionFlags, s *question.Selection) error {
+	by, err := question.ParseField(f.group)
+	if err != nil {
+		return usagef("--group-by: %w", err)
+	}
+	if f.groups < 1 || f.groups > question.MaxGroups {
+		return usagef("--groups is from 1 to %d", question.MaxGroups)
+	}
+	g, err := a.Group(ctx, *s, by, f.groups)
+	if err != nil {
+		return err
+	}
+	if q.format != "table" {
+		return q.answer(ctx, env, groupRows(g), nil)
+	}
+	return q.write(env, func(w io.Writer) error { return writeGroups(w, g) })
+}
+
+// groupRows are groups for programs.
+func groupRows(g *question.Groups) *provdb.Rows {
+	columns := []provdb.Column{
+		{Name: "field", Type: provdb.Text},
+		{Name: "value", Type: provdb.Text},
+		{Name: "term", Type: provdb.Text},
+		{Name: "executions", Type: provdb.Int},
+		{Name: "lost_us", Type: provdb.Int},
+	}
+	var all [][]any
+	for i := range g.Rows {
+		r := &g.Rows[i]
+		all = append(all, []any{g.Field.String(), r.Label, r.Term.String(), r.Executions, int64(r.Lost)})
+	}
+	for i, r := range []question.Group{g.Rest, g.None} {
+		if r.Executions > 0 {
+			all = append(all, []any{g.Field.String(), []string{"(others)", "(none)"}[i], nil, r.Executions, int64(r.Lost)})
+		}
+	}
+	return rowsOf(columns, all)
+}
+
+// writeGroups writes groups for people.
+func writeGroups(w io.Writer, g *question.Groups) error {
+	about := ""
+	if g.Reckoned {
+		about = "about "
+	}
+	values := counted(g.Values, "value")
+	if g.Ranges {
+		values = counted(len(g.Rows), "range")
+	}
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, anomaliesText(int(g.Executions), ""), microsText(float64(g.Lost)), values, oneLine(g.Name))
+	if g.Looked < g.Executions {
+		fmt.Fprintf(w, "There are very many: what follows is of %s of them.\n", grouped(g.Looked))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(oneLine(g.Name)))
+	row := func(r *question.Group, label string) {
+		if r.Executions > 0 {
+			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", grouped(r.Executions), 100*float64(r.Executions)/float64(g.Looked), microsText(float64(r.Lost)), label)
+		}
+	}
+	for i := range g.Rows {
+		row(&g.Rows[i], oneLine(g.Rows[i].Label))
+	}
+	row(&g.Rest, fmt.Sprintf("%s more; --groups lists them", counted(g.Values-len(g.Rows), "value")))
+	row(&g.None, "without one")
+	return t.Flush()
 }
 
 // ofIssue chooses the anomalies of an issue, as it is stored or found out now.

@@ -160,6 +160,7 @@ services. It ends by itself when all ranks have ended: all that was kept is judg
 once more, and what is known over all ranks is stored. A service that was killed is
 started again with the same command and goes on; nothing is lost or counted twice.
 The page ends with the run unless --stay is given; chimbuko view shows it again.
+--compare names earlier runs or baselines that the page compares the run with.
 
 Everything listens on this machine only, unless told otherwise, and wants a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/dashboard"
 	"github.com/chimbuko/chimbuko/internal/paramserver"
 	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
 	"github.com/chimbuko/chimbuko/internal/rundir"
 )
 
@@ -57,6 +59,13 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
 		return "", err
 	}
+	own := storePlace{server: s.flags.store, file: filepath.Join(s.flags.out, duckstore.FileName), run: s.run}
+	with, err := s.flags.references(ctx, compared{s.run, s.env.Version, own, s.Reader()})
+	if err != nil {
+		return "", err
+	}
+	s.later(with.close)
+	cfg.References = with.list
 	listener, err := listenAgain(ctx, s.flags.web, s.webBefore)
 	if err != nil {
 		return "", err
@@ -202,8 +211,14 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 	if err := v.find(ctx); err != nil {
 		return err
 	}
+	with, err := s.flags.references(ctx, compared{v.name, v.version, v.place, v.Reader()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, with.close()) }()
 	page := &viewPage{
 		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey, log: s.log,
+		references: with.list,
 	}
 	if err := page.start(ctx, v); err != nil {
 		return err

@@ -23,10 +23,12 @@ import (
 type pageFlags struct {
 	readOnly bool
 	dir      string
+	compare  []string
 }
 
 func (p *pageFlags) register(f *pflag.FlagSet) {
 	f.BoolVar(&p.readOnly, "read-only", false, "let nobody mute issues or write notes on the page")
+	f.StringArrayVar(&p.compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
 	f.StringVar(&p.dir, "ui-dir", "", "directory with the built page instead of the one in this program, for those who develop it")
 }
 
@@ -39,7 +41,6 @@ type viewFlags struct {
 	open  bool
 	own   bool // a page of our own is wanted even if there is another
 
-	compare []string
 	replay  string // directory of packets
 	speed   float64
 	receive bool
@@ -101,7 +102,6 @@ Ctrl-C ends it.`,
 	f.StringVar(&flags.run, "run", "", "name of the run, where the store holds several; by default the latest")
 	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with 0.0.0.0:PORT")
 	f.StringSliceVar(&flags.hosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
-	f.StringArrayVar(&flags.compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to be shown as if they came now")
 	f.Float64Var(&flags.speed, "speed", usualSpeed, "with --replay: how many times as fast as they were made; 0 is all at once")
@@ -125,13 +125,11 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if err := v.find(ctx); err != nil {
 		return err
 	}
-	var with references
-	defer func() { err = errors.Join(err, with.close()) }()
-	for _, other := range flags.compare {
-		if err := with.add(ctx, v, other); err != nil {
-			return err
-		}
+	with, err := flags.references(ctx, compared{v.name, v.version, v.place, v.Reader()})
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, with.close()) }()
 	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr), references: with.list}
 	if err := page.start(ctx, v); err != nil {
 		return err

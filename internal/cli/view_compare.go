@@ -19,9 +19,27 @@ type references struct {
 	opened []*viewRun
 }
 
+// compared is the run that is compared with others.
+type compared struct {
+	name, version string
+	place         storePlace
+	reader        provdb.Reader
+}
+
+// references finds all that was given with --compare. They must be closed.
+func (p *pageFlags) references(ctx context.Context, v compared) (*references, error) {
+	r := new(references)
+	for _, where := range p.compare {
+		if err := r.add(ctx, v, where); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+	}
+	return r, nil
+}
+
 // add finds what was given with --compare: a baseline, a run directory, a database file,
 // a server, or another run of the store that is shown.
-func (r *references) add(ctx context.Context, v *viewRun, where string) error {
+func (r *references) add(ctx context.Context, v compared, where string) error {
 	baseline, err := readBaseline(where)
 	if err != nil {
 		return err
@@ -50,7 +68,7 @@ func (r *references) add(ctx context.Context, v *viewRun, where string) error {
 }
 
 // addOwn adds the store that is shown: all of its runs can be compared anyway.
-func (r *references) addOwn(v *viewRun, where, run string) error {
+func (r *references) addOwn(v compared, where, run string) error {
 	if run == "" || run == v.name {
 		return usagef("--compare %s is the store of the run itself: give the name of another of its runs", withoutSecrets(where))
 	}
@@ -59,8 +77,8 @@ func (r *references) addOwn(v *viewRun, where, run string) error {
 }
 
 // addRun adds a run of the store that is shown.
-func (r *references) addRun(ctx context.Context, v *viewRun, name string, notThere error) error {
-	runs, err := question.Runs(ctx, v.Reader())
+func (r *references) addRun(ctx context.Context, v compared, name string, notThere error) error {
+	runs, err := question.Runs(ctx, v.reader)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (p *pageFlags) configure(cfg *dashboard.Config, dir string) error {
 	}
 	cfg.Page, cfg.ReadOnly, cfg.Parquet = site, p.readOnly, duckstore.WriteParquet
 	if dir != "" {
-		cfg.Labels = rundir.NewLabels(dir)
+		cfg.Labels, cfg.Place = rundir.NewLabels(dir), absolute(dir)
 	}
 	return cfg.Validate()
 }
@@ -72,7 +73,23 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if s, err := rundir.ReadServices(v.dir); err == nil && reachable(s) {
 		before = s.Web
 	}
-	return p.serve(ctx, dashboard.Config{Source: v, Run: v.name, Version: v.version}, v.dir, before)
+	return p.serve(ctx, dashboard.Config{Source: v, Run: v.name, Version: v.version, Place: v.place.words()}, v.dir, before)
+}
+
+// words are how a command names the place.
+func (p storePlace) words() string {
+	if p.server != "" {
+		return withoutSecrets(p.server)
+	}
+	return absolute(p.file)
+}
+
+// absolute is a path that holds wherever one is.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // serve serves what a configuration shows until ctx ends. dir is that of the run, or "";

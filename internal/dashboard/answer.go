@@ -42,6 +42,9 @@ func asProblem(err error) *problem {
 	if _, ok := errors.AsType[*question.ChoiceError](err); ok {
 		return &problem{http.StatusBadRequest, text, ""}
 	}
+	if _, ok := errors.AsType[*question.TermError](err); ok {
+		return &problem{http.StatusBadRequest, text, "docs/dashboard.md tells what can be narrowed and grouped"}
+	}
 	for _, k := range []struct {
 		err    error
 		status int

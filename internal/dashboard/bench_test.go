@@ -126,4 +126,9 @@ func BenchmarkExplain(b *testing.B) {
 	b.Run("all", func(b *testing.B) { measure(b, "ended", "/explain", false) })
 	b.Run("box", func(b *testing.B) { measure(b, "ended", "/explain?rank=0-31&from=1&to=5", false) })
 	b.Run("function", func(b *testing.B) { measure(b, "ended", "/explain?func=MPI_*", false) })
+	b.Run("closely", func(b *testing.B) { measure(b, "ended", "/explain?only=bytes=1000..", false) })
+	b.Run("lasso", func(b *testing.B) { measure(b, "ended", "/explain?lasso=0:1,20:1,20:1000000,10:2000,0:1000000", false) })
+	// Of a run that goes on nothing is kept.
+	b.Run("groups", func(b *testing.B) { measure(b, "running", "/explain/groups?by=rank", false) })
+	b.Run("groups-closely", func(b *testing.B) { measure(b, "running", "/explain/groups?by=bytes", false) })
 }

@@ -40,6 +40,7 @@ type Config struct {
 	Source     Source
 	Run        string      // name of the run that Status is about
 	Version    string      // of this program
+	Place      string      // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
 	Labels     Labels      // what people say of issues; nil: nobody can say anything here
 	Page       Page        // what a browser shows; nil: there is no page
 	References []Reference // what runs can be compared with besides those of the store
@@ -170,6 +171,7 @@ func (s *server) routes() http.Handler {
 	get(run+"/issues", s.informed(s.issueList))
 	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
 	get(run+"/explain", s.informed(s.explain))
+	get(run+"/explain/groups", s.informed(s.keep(s.groups)))
 	get(run+"/flame", s.question(s.keep(s.flame)))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -16,6 +17,50 @@ import (
 
 // explain tells what is different about some anomalies.
 func (s *server) explain(ctx context.Context, q *asked) (any, error) {
+	selection, err := q.selection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := q.Explain(ctx, *selection)
+	if err != nil {
+		return nil, err
+	}
+	page := pageExplanation(e)
+	page.Command = s.explainCommand(q, selection)
+	return page, nil
+}
+
+// usualGroups is how many values of a field are listed.
+const usualGroups = 12
+
+// groups breaks some anomalies down by a field.
+func (s *server) groups(ctx context.Context, q *asked) (any, error) {
+	by, err := question.ParseField(q.p.text("by"))
+	if err != nil {
+		q.p.fail("by", "%w", err)
+	}
+	limit := q.p.limit(usualGroups, question.MaxGroups)
+	selection, err := q.selection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := q.Group(ctx, *selection, by, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := &ExplainGroups{
+		Field: by.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked, Rows: []ExplainGroup{}, Ranges: g.Ranges,
+		Values: g.Values, Rest: ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)}, None: ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
+		Command: s.explainCommand(q, selection) + " --group-by " + quoted(by.String()),
+	}
+	for _, r := range g.Rows {
+		page.Rows = append(page.Rows, ExplainGroup{r.Label, r.Term.String(), r.Executions, int64(r.Lost)})
+	}
+	return page, nil
+}
+
+// selection reads which anomalies are meant.
+func (q *asked) selection(ctx context.Context) (*question.Selection, error) {
 	key := q.p.text("issue")
 	f := question.Filter{
 		Function: q.p.text("func"), Kinds: q.p.words("kind"), Host: q.p.text("host"), Ranks: q.p.ranks("rank"), Program: q.p.program(),
@@ -24,10 +69,16 @@ func (s *server) explain(ctx context.Context, q *asked) (any, error) {
 	if f.Since != nil && f.Until != nil && *f.Until < *f.Since {
 		q.p.fail("to", "it is before from")
 	}
+	selection := question.Selection{Filter: f, Only: q.p.terms("only"), Without: q.p.terms("without"), Ranks: q.known.ranks, Extent: q.known.extent}
+	if text := q.p.text("lasso"); text != "" {
+		var err error
+		if selection.Lasso, err = question.ParseLasso(text); err != nil {
+			q.p.fail("lasso", "%w", err)
+		}
+	}
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	selection := question.Selection{Filter: f, Ranks: q.known.ranks, Extent: q.known.extent}
 	if key != "" {
 		if q.known.wrong != nil {
 			return nil, q.known.wrong
@@ -40,13 +91,23 @@ func (s *server) explain(ctx context.Context, q *asked) (any, error) {
 			return nil, err
 		}
 	}
-	e, err := q.Explain(ctx, selection)
-	if err != nil {
-		return nil, err
+	return &selection, nil
+}
+
+// terms reads conditions on fields; the parameter may be given several times.
+func (p *params) terms(name string) (terms []question.Term) {
+	p.known[name] = true
+	for _, text := range p.values[name] {
+		t, err := question.ParseTerm(text)
+		if err != nil {
+			p.fail(name, "%w", err)
+		}
+		terms = append(terms, t)
 	}
-	page := pageExplanation(e)
-	page.Command = explainCommand(q.Run.Name, selection.Issue, &f)
-	return page, nil
+	if len(terms) > question.MaxTerms {
+		p.fail(name, "%d are more than %d", len(terms), question.MaxTerms)
+	}
+	return terms
 }
 
 // took reads the exclusive time in microseconds; nil if neither end is given.
@@ -89,7 +150,7 @@ const maxExplainFunctions = 10
 
 func pageExplanation(e *question.Explanation) *Explained {
 	p := &Explained{
-		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Looked: e.Looked, Typical: e.Typical, Others: e.Others,
+		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
 		Functions: []ExplainFunction{}, Fields: []ExplainField{},
 	}
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
@@ -98,7 +159,7 @@ func pageExplanation(e *question.Explanation) *Explained {
 	for i := range e.Fields {
 		c := &e.Fields[i]
 		f := ExplainField{
-			Kind: string(c.Kind), Name: c.Name, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
+			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
 			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []ExplainBar{},
 		}
 		if c.Range || c.Least {
@@ -106,6 +167,9 @@ func pageExplanation(e *question.Explanation) *Explained {
 		}
 		if c.Range || c.Most {
 			f.To = &c.To
+		}
+		for _, t := range c.Terms {
+			f.Terms = append(f.Terms, t.String())
 		}
 		for _, b := range c.Bars {
 			f.Bars = append(f.Bars, ExplainBar(b))
@@ -116,8 +180,9 @@ func pageExplanation(e *question.Explanation) *Explained {
 }
 
 // explainCommand is what gives the same in a terminal.
-func explainCommand(run string, x *provenance.Issue, f *question.Filter) string {
-	parts := []string{"chimbuko explain", quoted(run)}
+func (s *server) explainCommand(q *asked, selection *question.Selection) string {
+	parts := []string{"chimbuko explain", quoted(cmp.Or(s.Place, "RUN")), "--run", quoted(q.Run.Name)}
+	x, f := selection.Issue, &selection.Filter
 	add := func(name, value string) {
 		if value != "" {
 			parts = append(parts, "--"+name, quoted(value))
@@ -154,6 +219,13 @@ func explainCommand(run string, x *provenance.Issue, f *question.Filter) string 
 		if f.Took.Last != math.MaxInt64 {
 			add("max-us", strconv.FormatInt(f.Took.Last, 10))
 		}
+	}
+	add("lasso", question.LassoText(selection.Lasso))
+	for _, t := range selection.Only {
+		add("only", t.String())
+	}
+	for _, t := range selection.Without {
+		add("without", t.String())
 	}
 	return strings.Join(parts, " ")
 }

@@ -46,7 +46,7 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 					t.Errorf("%s, %s: %+v", run, function, f)
 				}
 			}
-			if cmd := "chimbuko explain " + run + " --issue "; !strings.HasPrefix(e.Command, cmd) {
+			if cmd := "chimbuko explain RUN --run " + run + " --issue "; !strings.HasPrefix(e.Command, cmd) {
 				t.Errorf("%q is no %q", e.Command, cmd)
 			}
 		}
@@ -56,7 +56,7 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	e := want[dashboard.Explained](t, do(t, at+"?rank=4-7&from=5.5&to=6.5&min_us=100", ""), 200)
-	if e.Selected == 0 || e.Command != "chimbuko explain burst --rank 4-7 --from 5.5 --to 6.5 --min-us 100" {
+	if e.Selected == 0 || e.Command != "chimbuko explain RUN --run burst --rank 4-7 --from 5.5 --to 6.5 --min-us 100" {
 		t.Fatalf("got %+v", e)
 	}
 	for _, f := range e.Fields {
@@ -79,10 +79,41 @@ func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
 func TestWhatCannotBeExplainedIsRefusedWithAReason(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	for query, status := range map[string]int{
-		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400, "?from=" + url.QueryEscape("soon"): 400,
+		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400,
+		"?only=color=red": 400, "?without=rank=x": 400, "?lasso=1:2": 400, "/groups": 400, "/groups?by=color": 400, "/groups?by=rank&limit=-1": 400, "/groups?by=rank&issue=nothing": 404,
+		"?" + strings.Repeat("only=rank=1&", 60): 400, "?from=" + url.QueryEscape("soon"): 400,
 	} {
 		if p := want[object](t, do(t, at+query, ""), status); p["error"] == "" {
 			t.Errorf("%s: %v", query, p)
 		}
+	}
+}
+
+// In burst 40 calls of stream are slow on each rank of node01, which are 4 to 7.
+func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
+	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Place = "/data/it's a run" })
+	i := issueOf(t, at+"burst", "stream")
+	of := "burst/explain?issue=" + i.Key
+	first := want[dashboard.Explained](t, do(t, at+of, ""), 200).Fields[0]
+	if first.Key != "host" || !reflect.DeepEqual(first.Terms, []string{"host=node01"}) {
+		t.Fatalf("got %+v", first)
+	}
+	narrowed := want[dashboard.Explained](t, do(t, at+of+"&only="+url.QueryEscape(first.Terms[0])+"&without=rank=4..5&without=rank=7", ""), 200)
+	if narrowed.Selected != 40 || narrowed.Command != `chimbuko explain '/data/it'\''s a run' --run burst --issue 2 --only 'host=node01' --without 'rank=4..5' --without 'rank=7'` {
+		t.Errorf("got %+v", narrowed)
+	}
+	for _, f := range narrowed.Fields {
+		if (f.Key == "host") != (f.Role == "chosen") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	g := want[dashboard.ExplainGroups](t, do(t, at+strings.Replace(of, "explain?", "explain/groups?", 1)+"&by=rank&limit=3&without=rank=5", ""), 200)
+	if g.Selected != 120 || g.Looked != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 || !strings.HasPrefix(g.Rows[0].Term, "rank=") || g.Rows[0].Lost < g.Rows[1].Lost ||
+		!strings.HasSuffix(g.Command, " --without 'rank=5' --group-by rank") {
+		t.Errorf("got %+v", g)
+	}
+	inside := want[dashboard.Explained](t, do(t, at+of+"&lasso="+url.QueryEscape("5:10,7:10,7:1000000,5:1000000"), ""), 200)
+	if inside.Selected != 160 || !strings.Contains(inside.Command, "--lasso 5:10,7:10,7:1000000,5:1000000") {
+		t.Errorf("got %+v", inside)
 	}
 }

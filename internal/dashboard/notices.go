@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/provdb"
@@ -20,7 +19,8 @@ func (v *view) notices(o *Overview) (list []Notice) {
 	add := func(level Level, topic, format string, args ...any) {
 		list = append(list, Notice{level, topic, fmt.Sprintf(format, args...)})
 	}
-	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0) {
+	ended := o.State == Finished || o.State == Incomplete || o.State == Failed
+	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0 && !ended) {
 		add(LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
 	}
 	if s := v.status; s != nil {
@@ -212,10 +212,10 @@ func wasWere(n int64, what string) string {
 // be read, that it failed, or that it is from before issues were stored.
 func (k *known) salvaged(o *Overview) (list []Notice) {
 	add := func(level Level, topic, text string) { list = append(list, Notice{level, topic, text}) }
-	if k.run.State == provdb.Failed {
+	if k.run.State == provdb.Failed && k.kept.Executions > 0 { // else the verdict says it
 		text := "The analysis failed, and the run holds what was stored until then"
 		if k.info.Error != "" {
-			text += ": " + oneLine(strings.TrimSpace(k.info.Error))
+			text += ": " + reason(k.info.Error)
 		}
 		add(LevelBad, "health", text)
 	}

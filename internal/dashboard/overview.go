@@ -72,6 +72,7 @@ func (s *server) overview(ctx context.Context, run string, columns, worst int) (
 		note("health", err)
 	}
 	o := v.overview(run, worst)
+	o.Place = s.Place
 	if v.known != nil {
 		if v.known.wrong != nil {
 			note("store", v.known.wrong)

@@ -224,6 +224,28 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 	f(provdb.Finished, `{}`, "review", "Final: ")
 }
 
+// Nobody should start analysers for a run that has ended.
+func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
+	store := emptyStore(t)
+	run := provdb.Run{Name: "odd", State: provdb.Running, Started: time.Unix(1, 0)}
+	var err error
+	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	for state, says := range map[provdb.State]string{
+		provdb.Failed: "The analysis failed, and nothing was kept: a.bp and b.bp both hold rank 0", provdb.Finished: "The run has ended and holds nothing: no call was read",
+	} {
+		run.State, run.Info, run.Finished = state, []byte(`{"error":"a.bp and b.bp\nboth hold rank 0"}`), time.Unix(2, 0)
+		if err := store.UpdateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+		if o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != says {
+			t.Errorf("%s: %+v", state, o.Verdict)
+		}
+	}
+}
+
 // A store that does not answer is told in a notice, and what the pipeline knows is shown.
 func TestAStoreThatFailsIsANotice(t *testing.T) {
 	store := emptyStore(t)

@@ -23,6 +23,7 @@ const (
 // Overview answers: is my run healthy; if not, where and since when.
 type Overview struct {
 	Run     string    `json:"run"`
+	Place   string    `json:"place,omitempty"` // where it is, as commands name it; not there: not known
 	State   State     `json:"state"`
 	Live    bool      `json:"live"`           // this process watches it, and it has not ended
 	Began   time.Time `json:"began,omitzero"` // time of day of 0 s

@@ -5,7 +5,8 @@ type Explained struct {
 	Sentence string `json:"sentence"`
 	Selected int64  `json:"selected"` // anomalies
 	Lost     int64  `json:"lost_us"`
-	Looked   int    `json:"looked"` // of the selected; fewer if there are very many
+	Reckoned bool   `json:"reckoned"` // both are reckoned from a part, as there are very many
+	Looked   int    `json:"looked"`   // of the selected; fewer if there are very many
 	// What they are held against: executions of the same functions that are kept as
 	// typical, and their other anomalies. Where all calls, ranks or readings are known,
 	// those.
@@ -27,7 +28,11 @@ type ExplainFunction struct {
 type ExplainField struct {
 	Kind string `json:"kind"` // host, rank, link, node-state …
 	Name string `json:"name"`
-	Role string `json:"role"` // cause, when, or chosen: the selection was made by it
+	// Key is the field as only, without and groups name it, and Terms choose its values;
+	// none: nothing can be chosen by it.
+	Key   string   `json:"key"`
+	Terms []string `json:"terms"`
+	Role  string   `json:"role"` // cause, when, or chosen: the selection was made by it
 	// Values are those that tell the selection from the rest, in words; then as they are:
 	// names, numbers, or a range, of which one side may be open. Of a time it is in
 	// seconds since the begin of the run.
@@ -54,4 +59,29 @@ type ExplainBar struct {
 	Share         float64 `json:"share"`
 	BaselineShare float64 `json:"baseline_share"`
 	Telling       bool    `json:"telling"` // it is one of those that tell them apart
+}
+
+// ExplainGroups is a selection broken down by a field.
+type ExplainGroups struct {
+	Field    string `json:"field"` // as only and without name it
+	Name     string `json:"name"`
+	Selected int64  `json:"selected"`
+	Lost     int64  `json:"lost_us"`
+	Reckoned bool   `json:"reckoned"` // both are reckoned from a part
+	Looked   int64  `json:"looked"`   // that the rows are of; fewer if there are very many
+	// Rows are those that lost most first; of amounts and times ranges in their order.
+	Rows    []ExplainGroup `json:"rows"`
+	Ranges  bool           `json:"ranges"`
+	Values  int            `json:"values"` // how many there are, also those that are not listed
+	Rest    ExplainGroup   `json:"rest"`   // further values together
+	None    ExplainGroup   `json:"none"`   // those without a value
+	Command string         `json:"command"`
+}
+
+// ExplainGroup is the executions with one value, or of a range.
+type ExplainGroup struct {
+	Label      string `json:"label"`
+	Term       string `json:"term"` // that chooses them; empty for rest and none
+	Executions int64  `json:"executions"`
+	Lost       int64  `json:"lost_us"`
 }

@@ -24,6 +24,14 @@ func (v *view) verdict(o *Overview) Verdict {
 	switch {
 	case len(open) > 0:
 		return v.costs(o, open)
+	case o.State == Failed && f.Kept == 0:
+		sentence := "The analysis failed, and nothing was kept"
+		if v.known != nil && v.known.info.Error != "" {
+			sentence += ": " + reason(v.known.info.Error)
+		}
+		return Verdict{Level: LevelBad, Sentence: sentence}
+	case (o.State == Finished || o.State == Incomplete) && f.Calls == nil && f.Kept == 0:
+		return Verdict{Level: LevelUnknown, Sentence: "The run has ended and holds nothing: no call was read"}
 	case o.State == Waiting || f.Calls == nil && f.Kept == 0:
 		return Verdict{Level: LevelUnknown, Sentence: v.waiting(o)}
 	case v.known != nil && v.known.wrong != nil:

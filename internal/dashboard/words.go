@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/question"
@@ -19,6 +20,17 @@ func shortName(name string) string { return provenance.ShortName(name) }
 
 // oneLine is a text that does not break a sentence.
 func oneLine(text string) string { return provenance.OneLine(text) }
+
+// reason is an error in one line. Its end often says what to do, and its middle what is
+// wrong: much more of it is kept than of a name.
+func reason(text string) string {
+	const most = 600
+	words := strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if letters := []rune(words); len(letters) > most {
+		return string(letters[:most/2]) + " … " + string(letters[len(letters)-most/2:])
+	}
+	return words
+}
 
 // counted is a number of things.
 func counted(n int64, what string) string {

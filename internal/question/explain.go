@@ -20,6 +20,11 @@ type Selection struct {
 	Issue *provenance.Issue
 	// Member tells which anomalies are of Issue where that is not stored; nil: it is.
 	Member func(program trace.Program, event string) bool
+	// Only leaves executions that have, of each field that it names, one of the values.
+	// Without leaves out what has any of its values, here and in what the selection is
+	// held against. Lasso leaves those inside of a polygon.
+	Only, Without []Term
+	Lasso         []Vertex
 	// Ranks are all of the run, and Extent is how long it took; nil and 0: they are
 	// asked for.
 	Ranks  []Placed
@@ -42,9 +47,10 @@ type Explanation struct {
 	Sentence  string
 	Selected  int64 // executions of the selection
 	Lost      trace.Micros
-	Looked    int // of them that were looked at
-	Typical   int // executions that it is held against: kept as typical of the same functions,
-	Others    int // and other anomalies of them
+	Reckoned  bool // both are reckoned from a part, as there are very many
+	Looked    int  // of them that were looked at
+	Typical   int  // executions that it is held against: kept as typical of the same functions,
+	Others    int  // and other anomalies of them
 	Functions []Count
 	Fields    []Contrast
 }
@@ -65,6 +71,8 @@ type Contrast struct {
 	Rest   string // what it is held against, in words
 	Bars   []Bar  // shares by value, or by parts of a range
 	Clause string // in a sentence, after how many they are
+	Key    FieldKey
+	Terms  []Term // that choose the values; empty: nothing can be chosen by them
 }
 
 // Bar is how many have a value or lie in a part of a range.
@@ -110,6 +118,8 @@ type sampled struct {
 	counters         map[string]float64
 	states           map[string]float64
 	stateUnit        uint64
+	lost             trace.Micros
+	count            int64 // of those that it stands for, where it is a group
 }
 
 // closely are those of which messages, counters and states are looked at.
@@ -133,7 +143,11 @@ type sampling struct {
 	anywhere                  []*sampled // for states of nodes only
 	total                     int64
 	lost                      trace.Micros
+	reckoned                  bool                          // both of them
+	read                      map[FieldKind]map[string]bool // of which executions messages, counters and states are known
+	states                    bool                          // there are some
 	lastStep                  int64
+	hosts                     map[Process]string
 
 	pathNames map[[2]int64]string
 	pathCalls map[[2]int64]float64 // of the functions of the selection; empty: not known
@@ -175,13 +189,20 @@ type device struct {
 // of all calls.
 func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) {
 	if q.Issue != nil && q.Issue.IsChange() {
+		if err := q.ofChange(); err != nil {
+			return nil, err
+		}
 		return a.explainChange(&q), nil
 	}
 	s := &sampling{q: &q, begin: a.Begin}
-	if err := a.sample(ctx, s); err != nil {
+	w, err := a.choose(ctx, s)
+	if err == nil && len(s.selected) > 0 {
+		err = a.against(ctx, s, w)
+	}
+	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Selected: s.total, Lost: s.lost, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
+	e := &Explanation{Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
 	if len(s.selected) == 0 {
 		e.Sentence = "No anomaly is in the selection"
 		return e, nil
@@ -219,11 +240,21 @@ func (s *sampling) functions() []Count {
 	return list
 }
 
-// chosen are the conditions of the selection.
-func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*conditions, error) {
+// chosen are the conditions of a selection.
+type chosen struct {
+	all   string // what is looked at at all
+	some  string // the selection among that
+	args  []any
+	first int // how many of the arguments all needs
+}
+
+func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*chosen, error) {
 	f := q.Filter
 	f.Normal, f.Withdrawn = false, true // withdrawn ones are never looked at
 	c := &conditions{args: []any{int32(a.Run.ID), true, int64(limit)}}
+	q.leaveOut(c, a.Begin)
+	w := &chosen{all: c.sql.String(), first: len(c.args)}
+	c.sql.Reset()
 	if f.Function != "" {
 		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
 			return nil, err
@@ -241,44 +272,65 @@ func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*condition
 		}
 	}
 	f.conditions(c, a.Begin)
-	return c, nil
+	q.leave(c, a.Begin)
+	w.some, w.args = c.sql.String(), c.args
+	return w, nil
 }
 
-// sample reads the executions that are looked at.
-func (a *Asker) sample(ctx context.Context, s *sampling) error {
+// choose reads the selection.
+func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
 	}
-	c, err := a.chosen(ctx, s.q, limit)
+	w, err := a.chosen(ctx, s.q, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.selected, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
-		return err
+	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
+		return nil, err
 	}
-	rows, err := a.collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", c.sql.String()), c.args...)
+	rows, err := a.collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.total, s.lost = whole[int64](rows[0][0]), whole[trace.Micros](rows[0][1])
-	rest := " AND (TRUE" + c.sql.String() + ") IS NOT TRUE"
 	if s.q.Member != nil {
 		s.keepMembers()
-		rest, c = "", &conditions{args: c.args[:3]}
 	}
-	if len(s.selected) == 0 {
-		return nil
+	if s.q.closely() {
+		err = a.narrow(ctx, s)
 	}
+	return w, err
+}
+
+// against reads what the selection is held against.
+func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
 	functions := s.functionKeys()
-	c.args[2] = int64(maxOthers)
-	if s.others, err = a.executions(ctx, rest+sameFunctions(len(c.args)+1), append(c.args, functions)); err != nil {
+	rest, args := w.all+" AND (TRUE"+w.some+") IS NOT TRUE", w.args
+	if s.q.Member != nil {
+		rest, args = w.all, w.args[:w.first:w.first]
+	}
+	args[2] = int64(maxOthers)
+	others, err := a.executions(ctx, rest+sameFunctions(len(args)+1), append(args, functions))
+	if err != nil {
 		return err
 	}
 	if s.q.Member != nil {
-		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
+		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
 	}
-	s.typical, err = a.executions(ctx, sameFunctions(4), []any{int32(a.Run.ID), false, int64(maxTypical), functions})
+	c := &conditions{args: []any{int32(a.Run.ID), false, int64(maxTypical), functions}}
+	c.sql.WriteString(sameFunctions(len(c.args)))
+	s.q.leaveOut(c, a.Begin)
+	if s.typical, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+		return err
+	}
+	if others, err = a.leaveOutClosely(ctx, s, others); err != nil {
+		return err
+	}
+	s.others = append(others, s.others...)
+	s.others = s.others[:min(len(s.others), maxOthers)]
+	s.typical, err = a.leaveOutClosely(ctx, s, s.typical)
 	return err
 }
 
@@ -296,7 +348,14 @@ func (s *sampling) keepMembers() {
 	} else {
 		s.total = s.q.Issue.Anomalies
 	}
-	s.lost = s.q.Issue.LostTime
+	if s.total == s.q.Issue.Anomalies {
+		s.lost = s.q.Issue.LostTime
+	} else {
+		s.lost = 0
+		for _, x := range s.selected {
+			s.lost += x.lost
+		}
+	}
 	s.selected = s.selected[:min(len(s.selected), maxSelected)]
 }
 
@@ -328,6 +387,7 @@ func (a *Asker) executions(ctx context.Context, where string, args []any) (list 
 			program: whole[trace.Program](row[0]), rank: whole[trace.Rank](row[1]), thread: whole[int64](row[2]), event: word[string](row[3]),
 			fn: whole[int64](row[4]), path: whole[int64](row[5]), host: word[string](row[6]), entry: whole[trace.Micros](row[7]), exit: whole[trace.Micros](row[8]),
 			step: whole[int64](row[9]), onGPU: row[10] == true, function: word[string](row[11]), anomalous: row[12] == true,
+			lost: whole[trace.Micros](row[13]), count: 1,
 		})
 	}
 	return list, nil

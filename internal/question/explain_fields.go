@@ -1,7 +1,6 @@
 package question
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 // field is a column with what it is about.
 type field struct {
 	contrast.Column
-	kind FieldKind
+	key  FieldKey
 	rest string // what shares are of: ranks, calls …
 }
 
@@ -23,40 +22,63 @@ const monitoring = "monitoring: "
 // fields makes columns of all that is known. Where several tell the same, the first is
 // the simplest: a host before its ranks, a rank before who it talks to.
 func (s *sampling) fields() []field {
-	list := append(s.places(), s.partners()...)
-	list = append(list, s.paths(), s.bytes())
+	list := append(s.places(), s.column(FieldKey{Kind: FieldLink}, contrast.Labels, nil, ""), s.column(FieldKey{Kind: FieldPartner}, contrast.Numbers, nil, ""))
+	list = append(list, s.paths(), s.column(FieldKey{Kind: FieldBytes}, contrast.Amounts, nil, ""))
 	list = append(list, s.amounts(FieldState)...)
 	list = append(list, s.amounts(FieldCounter)...)
 	list = append(list, s.times()...)
-	f := &s.q.Filter
 	for i := range list {
-		switch k := list[i].kind; {
-		case k == FieldTime || k == FieldStep:
-			list[i].Role = contrast.When
-			if f.Since != nil || f.Until != nil || f.Steps != nil {
-				list[i].Role = contrast.Chosen
-			}
-		case k == FieldHost && (f.Host != "" || len(f.Ranks) > 0), k == FieldRank && len(f.Ranks) > 0:
+		k := list[i].key
+		switch {
+		case s.chosenBy(k):
 			list[i].Role = contrast.Chosen
+		case k.Kind == FieldTime || k.Kind == FieldStep:
+			list[i].Role = contrast.When
 		}
 	}
 	return list
 }
 
+// chosenBy reports whether the selection was made by a field, so that it tells nothing.
+func (s *sampling) chosenBy(k FieldKey) bool {
+	f := &s.q.Filter
+	if slices.ContainsFunc(s.q.Only, func(t Term) bool { return t.Field == k }) {
+		return true
+	}
+	switch k.Kind {
+	case FieldTime, FieldStep:
+		// Of what one of them leaves out the other knows nothing.
+		left := slices.ContainsFunc(s.q.Without, func(t Term) bool {
+			return t.Field != k && (t.Field.Kind == FieldTime || t.Field.Kind == FieldStep)
+		})
+		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left || s.q.only(FieldTime, FieldStep)
+	case FieldHost:
+		return f.Host != "" || len(f.Ranks) > 0 || s.q.only(FieldRank)
+	case FieldRank:
+		return len(f.Ranks) > 0
+	case FieldDevice:
+		return s.q.only(FieldStream)
+	case FieldLink, FieldPartner:
+		return s.q.only(FieldLink, FieldPartner)
+	}
+	return false
+}
+
 // column makes a field of values of the executions; without a share of what is known of
 // all calls they are held against the others that are kept.
-func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, shares []contrast.Share, rest string, value func(x *sampled) (contrast.Cell, bool)) field {
+func (s *sampling) column(key FieldKey, shape contrast.Shape, shares []contrast.Share, rest string) field {
 	selected, typical, others := s.selected, s.typical, s.others
-	if kind == FieldLink || kind == FieldPartner {
+	if key.Kind == FieldLink || key.Kind == FieldPartner {
 		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
 	}
-	if kind == FieldLink || kind == FieldPartner || kind == FieldBytes || kind == FieldCounter || kind == FieldState {
+	if fieldForms[key.Kind].closely {
 		selected, typical, others = closely(selected), closely(typical), closely(others)
 	}
-	f := field{kind: kind, rest: rest, Column: contrast.Column{Name: name, Shape: shape, Shares: shares, Of: len(selected)}}
+	shares = slices.DeleteFunc(shares, func(w contrast.Share) bool { return s.leftOut(key, w) })
+	f := field{key: key, rest: rest, Column: contrast.Column{Name: key.words(), Shape: shape, Shares: shares, Of: len(selected)}}
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
-			if c, ok := value(x); ok {
+			if c, ok := s.cell(key, x); ok {
 				c.Unit = s.unit(x, (x.entry-s.begin)/s.binWidth())
 				cells = append(cells, c)
 			}
@@ -71,10 +93,79 @@ func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, sha
 	return f
 }
 
+// leftOut reports whether all that has a value was left out.
+func (s *sampling) leftOut(key FieldKey, w contrast.Share) bool {
+	return slices.ContainsFunc(s.q.Without, func(t Term) bool {
+		if t.Field != key {
+			return false
+		}
+		if key.Kind == FieldTime { // of the part of the run
+			width := float64(s.binWidth()) / 1e6
+			return w.Number*width >= t.From-1e-6 && (w.Number+1)*width <= t.To+1e-6
+		}
+		return t.has(contrast.Cell{Label: w.Label, Number: w.Number})
+	})
+}
+
+// cell is the value that an execution has of a field; !ok: none.
+func (s *sampling) cell(key FieldKey, x *sampled) (c contrast.Cell, ok bool) {
+	switch key.Kind {
+	case FieldHost:
+		c.Label = s.hosts[Process{x.program, x.rank}]
+		return c, c.Label != ""
+	case FieldDevice, FieldStream:
+		d := s.devices[device{x.program, x.rank, x.thread}]
+		if c.Label = d[0]; key.Kind == FieldStream {
+			c.Label = d[1]
+		}
+		return c, c.Label != "" && x.onGPU
+	case FieldRank:
+		c.Number = float64(x.rank)
+		return c, true
+	case FieldThread:
+		c.Number = float64(x.thread)
+		return c, !x.onGPU
+	case FieldLink:
+		if x.message == nil || !x.message.own {
+			return c, false
+		}
+		c.Label = linkLabel(int64(x.rank), x.message.partner)
+		return c, true
+	case FieldPartner:
+		if x.message == nil || !x.message.own {
+			return c, false
+		}
+		c.Number = float64(x.message.partner)
+		return c, true
+	case FieldBytes:
+		if x.message == nil {
+			return c, false
+		}
+		c.Number = x.message.bytes
+		return c, true
+	case FieldPath:
+		c.Label = s.pathNames[[2]int64{int64(x.program), x.path}]
+		return c, c.Label != ""
+	case FieldState:
+		c.Number, ok = x.states[key.Name]
+		return c, ok
+	case FieldCounter:
+		c.Number, ok = x.counters[key.Name]
+		return c, ok
+	case FieldTime:
+		c.Number = min(s.lastBin(), float64(max(0, x.entry-s.begin)/s.binWidth()))
+		return c, true
+	case FieldStep:
+		c.Number = float64(x.step)
+		return c, true
+	}
+	return c, false
+}
+
 // onChosenRanks leaves those on ranks of the selection if it was chosen by rank or host: who
 // a rank talks to depends on the rank, and that was not found but chosen.
 func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
-	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" {
+	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" && !s.q.only(FieldRank, FieldHost) {
 		return list
 	}
 	chosen := make(map[Process]bool)
@@ -97,46 +188,35 @@ func (s *sampling) places() []field {
 		programs[x.program] = true
 	}
 	var hosts, ranks, threads []contrast.Share
-	hostOf := make(map[Process]string)
 	for _, r := range s.q.Ranks {
-		hostOf[r.Process] = r.Host
-		if !programs[r.Program] {
+		host, rank := contrast.Share{Label: r.Host, Weight: 1}, contrast.Share{Number: float64(r.Rank), Weight: 1}
+		if !programs[r.Program] || s.leftOut(FieldKey{Kind: FieldHost}, host) || s.leftOut(FieldKey{Kind: FieldRank}, rank) {
 			continue
 		}
-		ranks = append(ranks, contrast.Share{Number: float64(r.Rank), Weight: 1})
+		// Which host it is was chosen; which of its ranks was not.
+		if !s.q.only(FieldHost) || slices.ContainsFunc(s.q.Only, func(t Term) bool { return t.Field.Kind == FieldHost && t.Label == r.Host }) {
+			ranks = append(ranks, rank)
+		}
 		if r.Host != "" {
-			hosts = append(hosts, contrast.Share{Label: r.Host, Weight: 1})
+			hosts = append(hosts, host)
 		}
 	}
 	for _, t := range s.threads {
 		threads = append(threads, contrast.Share{Number: float64(t), Weight: 1})
 	}
 	devices, streams := s.streamShares(programs)
-	part := func(i int) func(x *sampled) (contrast.Cell, bool) {
-		return func(x *sampled) (contrast.Cell, bool) {
-			d, ok := s.devices[device{x.program, x.rank, x.thread}]
-			return contrast.Cell{Label: d[i]}, ok && d[i] != "" && x.onGPU
-		}
-	}
 	return []field{
-		s.column(FieldHost, "host", contrast.Labels, hosts, "ranks", func(x *sampled) (contrast.Cell, bool) {
-			host := hostOf[Process{x.program, x.rank}]
-			return contrast.Cell{Label: host}, host != ""
-		}),
-		s.column(FieldDevice, "GPU device", contrast.Labels, devices, "streams", part(0)),
-		s.column(FieldStream, "GPU stream", contrast.Labels, streams, "streams", part(1)),
-		s.column(FieldRank, "rank", contrast.Numbers, ranks, "ranks", func(x *sampled) (contrast.Cell, bool) {
-			return contrast.Cell{Number: float64(x.rank)}, true
-		}),
-		s.column(FieldThread, "thread", contrast.Numbers, threads, "threads", func(x *sampled) (contrast.Cell, bool) {
-			return contrast.Cell{Number: float64(x.thread)}, !x.onGPU
-		}),
+		s.column(FieldKey{Kind: FieldHost}, contrast.Labels, hosts, "ranks"),
+		s.column(FieldKey{Kind: FieldDevice}, contrast.Labels, devices, "streams"),
+		s.column(FieldKey{Kind: FieldStream}, contrast.Labels, streams, "streams"),
+		s.column(FieldKey{Kind: FieldRank}, contrast.Numbers, ranks, "ranks"),
+		s.column(FieldKey{Kind: FieldThread}, contrast.Numbers, threads, "threads"),
 	}
 }
 
 func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, streams []contrast.Share) {
 	for key, d := range s.devices {
-		if !programs[key.program] {
+		if !programs[key.program] || s.leftOut(FieldKey{Kind: FieldDevice}, contrast.Share{Label: d[0]}) || s.leftOut(FieldKey{Kind: FieldStream}, contrast.Share{Label: d[1]}) {
 			continue
 		}
 		if d[0] != "" {
@@ -147,25 +227,6 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 		}
 	}
 	return devices, streams
-}
-
-// partners are who executions talked to.
-func (s *sampling) partners() []field {
-	return []field{
-		s.column(FieldLink, "link", contrast.Labels, nil, "", func(x *sampled) (contrast.Cell, bool) {
-			if x.message == nil || !x.message.own {
-				return contrast.Cell{}, false
-			}
-			low, high := min(int64(x.rank), x.message.partner), max(int64(x.rank), x.message.partner)
-			return contrast.Cell{Label: fmt.Sprintf("%d – %d", low, high)}, true
-		}),
-		s.column(FieldPartner, "message partner", contrast.Numbers, nil, "", func(x *sampled) (contrast.Cell, bool) {
-			if x.message == nil || !x.message.own {
-				return contrast.Cell{}, false
-			}
-			return contrast.Cell{Number: float64(x.message.partner)}, true
-		}),
-	}
 }
 
 // paths are how functions were called.
@@ -180,19 +241,7 @@ func (s *sampling) paths() field {
 			shares = append(shares, contrast.Share{Label: s.pathNames[key], Weight: n})
 		}
 	}
-	return s.column(FieldPath, "call path", contrast.Labels, shares, "calls", func(x *sampled) (contrast.Cell, bool) {
-		name := s.pathNames[[2]int64{int64(x.program), x.path}]
-		return contrast.Cell{Label: name}, name != ""
-	})
-}
-
-func (s *sampling) bytes() field {
-	return s.column(FieldBytes, "message bytes", contrast.Amounts, nil, "", func(x *sampled) (contrast.Cell, bool) {
-		if x.message == nil {
-			return contrast.Cell{}, false
-		}
-		return contrast.Cell{Number: x.message.bytes}, true
-	})
+	return s.column(FieldKey{Kind: FieldPath}, contrast.Labels, shares, "calls")
 }
 
 // amounts are counters that were read in executions, or states of nodes.
@@ -211,10 +260,7 @@ func (s *sampling) amounts(kind FieldKind) []field {
 	}
 	var list []field
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		f := s.column(kind, name, contrast.Amounts, nil, "", func(x *sampled) (contrast.Cell, bool) {
-			v, ok := values(x)[name]
-			return contrast.Cell{Number: v}, ok
-		})
+		f := s.column(FieldKey{kind, name}, contrast.Amounts, nil, "")
 		if kind == FieldState {
 			f.Selection, f.Baseline = s.stateCells(name)
 			f.rest, f.Stale = "other states", true
@@ -249,8 +295,7 @@ func (s *sampling) stateCells(name string) (selection, rest []contrast.Cell) {
 
 // times are the time since the begin of the run, in parts of it, and the step.
 func (s *sampling) times() []field {
-	width := s.binWidth()
-	last := float64(max(0, (s.q.Extent-1)/width))
+	last := s.lastBin()
 	var times, steps []contrast.Share
 	for i := 0.0; i <= last && i < 2*timeBins; i++ {
 		times = append(times, contrast.Share{Number: i, Weight: 1})
@@ -259,12 +304,8 @@ func (s *sampling) times() []field {
 		steps = append(steps, contrast.Share{Number: float64(i), Weight: 1})
 	}
 	return []field{
-		s.column(FieldTime, "time", contrast.Spans, times, "of the run", func(x *sampled) (contrast.Cell, bool) {
-			return contrast.Cell{Number: min(last, float64(max(0, x.entry-s.begin)/width))}, true
-		}),
-		s.column(FieldStep, "step", contrast.Spans, steps, "steps", func(x *sampled) (contrast.Cell, bool) {
-			return contrast.Cell{Number: float64(x.step)}, true
-		}),
+		s.column(FieldKey{Kind: FieldTime}, contrast.Spans, times, "of the run"),
+		s.column(FieldKey{Kind: FieldStep}, contrast.Spans, steps, "steps"),
 	}
 }
 
@@ -274,9 +315,14 @@ const maxSteps = 100_000
 // binWidth is that of the parts of the run.
 func (s *sampling) binWidth() trace.Micros { return max(1, (s.q.Extent+timeBins-1)/timeBins) }
 
+// lastBin is the number of the last part of the run.
+func (s *sampling) lastBin() float64 { return float64(max(0, (s.q.Extent-1)/s.binWidth())) }
+
 // text writes a value of the field.
-func (f *field) text(s *sampling, v float64) string {
-	switch f.kind {
+func (f *field) text(s *sampling, v float64) string { return s.text(f.key, v) }
+
+func (s *sampling) text(key FieldKey, v float64) string {
+	switch key.Kind {
 	case FieldTime:
 		return strconv.FormatFloat(v*float64(s.binWidth())/1e6, 'f', 2, 64) + " s"
 	case FieldBytes, FieldState, FieldCounter:

@@ -14,17 +14,8 @@ import (
 
 // known asks for all that is known of the executions, and of all calls.
 func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
-	if s.q.Ranks == nil {
-		if s.q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
-			return err
-		}
-	}
-	if s.q.Extent <= 0 {
-		kept, err := a.Kept(ctx, 0)
-		if err != nil {
-			return err
-		}
-		s.q.Extent = max(1, trace.Micros(kept.Longest), kept.End-a.Begin)
+	if err := a.whereAndHowLong(ctx, s); err != nil {
+		return err
 	}
 	rows, err := a.collect(ctx, text("explain_last_step"), int32(a.Run.ID))
 	if err != nil {
@@ -33,13 +24,59 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 	if len(rows) == 1 {
 		s.lastStep = whole[int64](rows[0][0])
 	}
-	byKey := make(map[string]*sampled)
-	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
-		for _, x := range closely(list) {
-			byKey[x.key()] = x
+	return errors.Join(a.details(ctx, s, slices.Concat(closely(s.typical), closely(s.others), closely(s.selected)), FieldBytes, FieldCounter, FieldState), a.statesAnywhere(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+}
+
+// details reads what fields of some kinds need of executions: their messages, counters
+// or states of nodes, each once.
+func (a *Asker) details(ctx context.Context, s *sampling, list []*sampled, kinds ...FieldKind) (err error) {
+	if s.read == nil {
+		s.read = make(map[FieldKind]map[string]bool)
+	}
+	for _, kind := range kinds {
+		if kind == FieldLink || kind == FieldPartner {
+			kind = FieldBytes // they are of the same message
+		}
+		if s.read[kind] == nil {
+			s.read[kind] = make(map[string]bool)
+		}
+		byKey := make(map[string]*sampled)
+		for _, x := range list {
+			if key := x.key(); !s.read[kind][key] {
+				s.read[kind][key], byKey[key] = true, x
+			}
+		}
+		switch kind {
+		case FieldBytes:
+			err = errors.Join(err, a.messagesOf(ctx, byKey))
+		case FieldCounter:
+			err = errors.Join(err, a.countersOf(ctx, byKey))
+		case FieldState:
+			err = errors.Join(err, a.statesOf(ctx, s, byKey))
 		}
 	}
-	return errors.Join(a.messagesOf(ctx, byKey), a.countersOf(ctx, byKey), a.statesOf(ctx, s, byKey), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+	return err
+}
+
+// whereAndHowLong asks for the ranks and the length of the run, if the caller did not know.
+func (a *Asker) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
+	if s.q.Ranks == nil {
+		if s.q.Ranks, err = a.Ranks(ctx, maxRanks); err != nil {
+			return err
+		}
+	}
+	s.hosts = make(map[Process]string)
+	for _, r := range s.q.Ranks {
+		s.hosts[r.Process] = r.Host
+	}
+	if s.q.Extent <= 0 {
+		kept, err := a.Kept(ctx, 0)
+		if err != nil {
+			return err
+		}
+		s.q.Extent = max(1, trace.Micros(kept.Longest), kept.End-a.Begin)
+	}
+	return nil
 }
 
 // maxRanks bounds the ranks that are asked for.
@@ -113,40 +150,44 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error
 	})
 }
 
-// statesOf reads the states of nodes; if there are any, also those of executions of
-// other functions, as a node has its state whatever runs.
+// statesOf reads the states of nodes.
 func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sampled) error {
-	read := func(byKey map[string]*sampled) (n int, err error) {
-		err = a.eachOf(ctx, "explain_states", byKey, func(row []any) {
-			x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
-			if x == nil {
-				return
-			}
-			if x.states == nil {
-				x.states = make(map[string]float64)
-			}
-			n++
-			x.stateUnit = s.unit(x, row[3])
-			x.states[word[string](row[4])], _ = row[5].(float64)
-		})
-		return n, err
-	}
-	if n, err := read(byKey); err != nil || n == 0 {
-		return err
+	return a.eachOf(ctx, "explain_states", byKey, func(row []any) {
+		x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
+		if x == nil {
+			return
+		}
+		if x.states == nil {
+			x.states = make(map[string]float64)
+		}
+		s.states = true
+		x.stateUnit = s.unit(x, row[3])
+		x.states[word[string](row[4])], _ = row[5].(float64)
+	})
+}
+
+// statesAnywhere reads, if there are states of nodes, also those of executions of other
+// functions, as a node has its state whatever runs.
+func (a *Asker) statesAnywhere(ctx context.Context, s *sampling) error {
+	if !s.states {
+		return nil
 	}
 	var err error
-	if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
+	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
+	s.q.leaveOut(c, a.Begin)
+	if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
 		return err
 	}
 	others := make(map[string]*sampled)
 	for _, x := range s.anywhere {
-		if byKey[x.key()] == nil {
+		if !s.read[FieldState][x.key()] {
 			others[x.key()] = x
 		}
 	}
-	if _, err := read(others); err != nil {
+	if err := a.statesOf(ctx, s, others); err != nil {
 		return err
 	}
+	s.anywhere = slices.DeleteFunc(s.anywhere, func(x *sampled) bool { return s.q.without(x, s) })
 	s.readings = make(map[string]contrast.Moments)
 	return a.each(ctx, text("explain_readings"), func(row []any) {
 		if whole[trace.Program](row[0]) != s.selected[0].program {
@@ -189,10 +230,10 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	}, strings.Join(missing, ","))
 }
 
-// placesOf reads which devices and threads there are.
-func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
+// devicesOf reads which devices and streams there are.
+func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 	s.devices = make(map[device][2]string)
-	err := a.each(ctx, text("explain_devices"), func(row []any) {
+	return a.each(ctx, text("explain_devices"), func(row []any) {
 		key := device{whole[trace.Program](row[0]), whole[trace.Rank](row[1]), whole[int64](row[2])}
 		d := s.devices[key]
 		if row[3] == "CUDA Stream" {
@@ -202,7 +243,11 @@ func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
 		}
 		s.devices[key] = d
 	})
-	if err != nil {
+}
+
+// placesOf reads which devices and threads there are.
+func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
+	if err := a.devicesOf(ctx, s); err != nil {
 		return err
 	}
 	return a.each(ctx, text("explain_threads"), func(row []any) {

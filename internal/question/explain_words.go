@@ -23,6 +23,11 @@ func amountText(v float64) string {
 			return provenance.ThreeDigits(v/unit.size) + unit.name
 		}
 	}
+	if v != math.Trunc(v) && math.Abs(v) >= 1 {
+		v = math.Round(100*v) / 100
+	} else if v != math.Trunc(v) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
@@ -54,13 +59,13 @@ func several(n int64, what string) string {
 
 // difference puts a finding into words and bars.
 func (s *sampling) difference(f *field, found contrast.Finding) Contrast {
-	c := Contrast{Finding: found, Kind: f.kind}
+	c := Contrast{Finding: found, Kind: f.key.Kind, Key: f.key, Terms: s.terms(f.key, found)}
 	switch {
 	case found.Least:
 		c.Values = f.text(s, found.From) + " or more"
 	case found.Most:
 		c.Values = f.text(s, found.To) + " or less"
-	case found.Range && f.kind == FieldTime:
+	case found.Range && f.key.Kind == FieldTime:
 		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To+1)
 	case found.Range && found.From != found.To:
 		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To)
@@ -74,11 +79,50 @@ func (s *sampling) difference(f *field, found contrast.Finding) Contrast {
 	c.Clause = f.clause(c.Values, found)
 	c.Rest = f.restText(found)
 	c.Bars = f.bars(s, found)
-	if f.kind == FieldTime { // seconds, not parts of the run
-		c.From, c.To = found.From*float64(s.binWidth())/1e6, (found.To+1)*float64(s.binWidth())/1e6
+	if f.key.Kind == FieldTime { // seconds, not parts of the run
+		c.From, c.To = s.seconds(found.From), s.seconds(found.To+1)
 	}
 	return c
 }
+
+// terms choose the values of a finding.
+func (s *sampling) terms(key FieldKey, found contrast.Finding) (terms []Term) {
+	for _, l := range found.Labels {
+		terms = append(terms, Term{Field: key, Label: l})
+	}
+	for _, v := range found.Numbers {
+		terms = append(terms, Term{Field: key, From: v, To: v})
+	}
+	if found.Range || found.Least || found.Most {
+		t := Term{Field: key, From: math.Inf(-1), To: math.Inf(1)}
+		if !found.Most {
+			t.From = found.From
+		}
+		if !found.Least {
+			t.To = found.To
+		}
+		if key.Kind == FieldTime {
+			t = s.timeTerm(found.From, found.To)
+		}
+		terms = append(terms, t)
+	}
+	return terms
+}
+
+// timeTerm chooses parts of the run, from the first to the last.
+func (s *sampling) timeTerm(first, last float64) Term {
+	t := Term{Field: FieldKey{Kind: FieldTime}, From: s.seconds(first), To: s.seconds(last + 1)}
+	switch { // what is before the begin is in the first, what is after the end in the last
+	case last >= s.lastBin():
+		t.To = math.Inf(1)
+	case first <= 0:
+		t.From = math.Inf(-1)
+	}
+	return t
+}
+
+// seconds is when a part of the run begins.
+func (s *sampling) seconds(bin float64) float64 { return bin * float64(s.binWidth()) / 1e6 }
 
 func joined[T any](list []T, text func(T) string) string {
 	var parts []string
@@ -100,7 +144,7 @@ func (f *field) clause(values string, found contrast.Finding) string {
 		}
 		return one
 	}
-	switch f.kind {
+	switch f.key.Kind {
 	case FieldHost:
 		return "ran on " + values
 	case FieldRank:
@@ -112,7 +156,7 @@ func (f *field) clause(values string, found contrast.Finding) string {
 	case FieldStream:
 		return "ran on GPU " + noun("stream ", "streams ") + values
 	case FieldLink:
-		return "waited last for a message between ranks " + strings.ReplaceAll(values, " – ", " and ")
+		return "waited last for a message between ranks " + strings.ReplaceAll(values, linkDash, " and ")
 	case FieldPartner:
 		return "talked last to " + noun("rank ", "ranks ") + values
 	case FieldPath:
@@ -134,7 +178,7 @@ func (f *field) restText(found contrast.Finding) string {
 		return "at most " + percent(found.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
 		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)), several(int64(found.BaselineOf), strings.TrimSuffix(f.rest, "s")))
-	case f.kind == FieldTime || f.rest == "calls":
+	case f.key.Kind == FieldTime || f.rest == "calls":
 		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.rest, "calls", "all calls", 1), "of ")
 	}
 	total := 0.0
@@ -163,6 +207,9 @@ func (c *Contrast) Support() string {
 // sentence tells what explains most.
 func (s *sampling) sentence(e *Explanation) string {
 	what := several(e.Selected, "execution")
+	if e.Reckoned {
+		what = "about " + what
+	}
 	if len(e.Functions) == 1 {
 		what += " of " + plain(e.Functions[0].Name)
 	}
@@ -174,8 +221,11 @@ func (s *sampling) sentence(e *Explanation) string {
 	}
 	first := &e.Fields[0]
 	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
-	if first.With == first.Of {
-		count = "All " + what
+	if first.Of < len(s.selected) { // messages, counters and states are those of a part
+		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)), provenance.Grouped(float64(first.Of)), what)
+	}
+	if first.With == first.Of && first.Of >= len(s.selected) {
+		count = "All " + strings.TrimPrefix(what, "about ")
 		if first.Of == 1 {
 			count = "The only execution"
 		}

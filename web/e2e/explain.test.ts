@@ -88,7 +88,7 @@ describe('what is different', () => {
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
       await page.reload();
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
-      await drawer.getByRole('link', { name: 'Filter' }).first().click();
+      await drawer.getByRole('link', { name: 'Show issues' }).first().click();
       await page.waitForURL(/#\/issues\?rank=5/);
       await drawer.waitFor({ state: 'detached' });
     });
@@ -114,5 +114,122 @@ describe('what is different', () => {
       const drawer = page.getByRole('dialog', { name: 'What is different' });
       await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
     });
+  });
+
+  test('about all is narrowed and grouped by any field, and each condition can be taken back', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await v.go('overview?explain=all');
+      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const row = (name: string) =>
+        drawer
+          .getByRole('listitem')
+          .filter({ has: page.getByRole('heading', { level: 3, name, exact: true }) });
+      const chips = drawer.getByRole('list', { name: 'The selection is narrowed to' });
+      const selected = async () =>
+        Number(
+          /([\d\u202f,  ]+) executions? /
+            .exec(
+              (await drawer.getByText(/ lost .* They are held against/).textContent()) ?? '',
+            )?.[1]
+            ?.replace(/\D/g, ''),
+        );
+      await drawer.getByText(/They are held against/).waitFor();
+      const all = await selected();
+
+      // By a rank: what is left is not on it, and neither is what it is held against.
+      await row('rank').getByRole('link', { name: 'Group by rank' }).click();
+      const groups = drawer.getByRole('table', { name: 'The selection by rank' });
+      await groups.getByRole('row').nth(2).waitFor();
+      const counts = await groups.getByRole('row').locator('td:nth-child(2)').allTextContents();
+      const sum = counts.reduce((n, c) => n + Number(c.replace(/\D/g, '')), 0);
+      expect(sum).toBe(all);
+      const worst = (await groups.getByRole('rowheader').first().textContent()) ?? '';
+      const ofWorst = Number(
+        (await groups.getByRole('row').nth(1).locator('td').first().textContent())?.replace(
+          /\D/g,
+          '',
+        ),
+      );
+      await v.isAccessible();
+      await groups.getByRole('link', { name: `without rank ${worst}`, exact: true }).click();
+      await chips.getByText(`without rank=${worst}`).waitFor();
+      await expect.poll(selected).toBe(all - ofWorst);
+      await expect.poll(() => groups.getByRole('rowheader').allTextContents()).not.toContain(worst);
+
+      // By the state of a node, of which a store knows nothing by itself: only what ran on
+      // a node whose memory was short is left, which is that of node02.
+      await row('Memory Footprint (VmRSS) (KB)').getByRole('link', { name: 'Only these' }).click();
+      await chips.getByText(/only node-state:Memory Footprint/).waitFor();
+      await expect.poll(selected).toBeLessThan(all - ofWorst);
+      await row('host').getByText('node02', { exact: true }).first().waitFor();
+      await page.reload();
+      await chips.getByText(/only node-state:Memory Footprint/).waitFor();
+      await drawer
+        .getByText(/chimbuko explain .* --only 'node-state:Memory Footprint.*--without 'rank=/)
+        .waitFor();
+
+      for (const left of [1, 0]) {
+        await chips.getByRole('button').first().click();
+        await expect.poll(() => chips.getByRole('button').count()).toBe(left);
+      }
+      await expect.poll(selected).toBe(all);
+      expect(page.url()).not.toMatch(/only|without/);
+    });
+  });
+
+  test('about what a lasso encloses is told when it is drawn', async () => {
+    await visit(async (v) => {
+      const { page } = v;
+      await page
+        .getByRole('region', { name: 'Worst issues' })
+        .getByRole('link', { name: /push_boris/ })
+        .click();
+      const issue = page.getByRole('region', { name: /^Issue \d/ });
+      await issue.getByRole('button', { name: 'a lasso' }).click();
+      const sheet = issue.getByRole('img', { name: /Draw around executions/ });
+      const box = await sheet.boundingBox();
+      if (!box) throw new Error('the plot has no place');
+      // A circle around all that lasted for long between 18 s and 30 s of 60 s.
+      const at = (turn: number) =>
+        [
+          box.x + (0.4 + 0.12 * Math.cos(turn)) * box.width,
+          box.y + (0.45 + 0.44 * Math.sin(turn)) * box.height,
+        ] as const;
+      await page.mouse.move(...at(0));
+      await page.mouse.down();
+      for (let turn = 0.1; turn < 6.3; turn += 0.1) await page.mouse.move(...at(turn));
+      await issue.locator('svg.lasso-drawn polygon').waitFor();
+      if (process.env.SHOTS !== undefined)
+        await page.screenshot({ path: `${process.env.SHOTS}/lasso.png` });
+      await page.mouse.up();
+      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
+      const corners = decodeURIComponent(decodeURIComponent(page.url()));
+      expect(/lasso=([\d.:,]+)/.exec(corners)?.[1]?.split(',').length).toBeLessThanOrEqual(40);
+      await drawer.getByRole('button', { name: 'inside the lasso: remove' }).click();
+      await expect.poll(() => page.url()).not.toContain('lasso');
+    });
+  });
+
+  test.each(['dark', 'light'] as const)('is read well at all widths, %s', async (scheme) => {
+    for (const width of [1280, 800]) {
+      const v = await Visit.to(browser, address, { scheme, width, height: 900 });
+      try {
+        const { page } = v;
+        const chosen = 'by=rank&without=step%3D0..3&only=host%3Dnode02&only=host%3Dnode03';
+        await v.go(`issues?explain=${encodeURIComponent(chosen)}`);
+        const drawer = page.getByRole('dialog', { name: 'What is different' });
+        await drawer.getByRole('table', { name: 'The selection by rank' }).waitFor();
+        const inside = drawer.locator('.drawer-inside');
+        expect(await inside.evaluate((e) => e.scrollWidth - e.clientWidth)).toBeLessThanOrEqual(0);
+        await v.isAccessible();
+        if (process.env.SHOTS !== undefined)
+          await page.screenshot({ path: `${process.env.SHOTS}/explain-${scheme}-${width}.png` });
+        v.isWell();
+      } finally {
+        await v.leave();
+      }
+    }
   });
 });

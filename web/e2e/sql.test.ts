@@ -141,7 +141,7 @@ describe('questions in SQL', () => {
         return page.evaluate(() => navigator.clipboard.readText());
       };
       expect(await copied('Command line')).toBe(
-        `chimbuko query RUN --run 'run' 'SELECT '\\''a'\\'' AS x'`,
+        `chimbuko query '${work.path}/run' --run 'run' 'SELECT '\\''a'\\'' AS x'`,
       );
       expect(await copied('curl')).toContain('/api/v1/runs/run/sql');
     });

@@ -21,8 +21,10 @@ export function asProblem(err: unknown): Problem {
   return new Problem(err instanceof Error ? err.message : String(err));
 }
 
-/** Values of parameters; what is undefined or empty is not sent. */
-export type Params = Readonly<Record<string, string | number | boolean | undefined>>;
+/** Values of parameters; what is undefined or empty is not sent, a list once for each. */
+export type Params = Readonly<
+  Record<string, string | number | boolean | readonly string[] | undefined>
+>;
 
 /** A path of the interface about a run: runPath('r', 'issues') is api/v1/runs/r/issues. */
 export function runPath(run: string, path: string, params: Params = {}): string {
@@ -34,7 +36,8 @@ export function runPath(run: string, path: string, params: Params = {}): string 
 export function withParams(path: string, params: Params): string {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) {
-    if (v !== undefined && v !== '') query.set(k, String(v));
+    for (const one of Array.isArray(v) ? (v as readonly string[]) : [v])
+      if (one !== undefined && one !== '') query.append(k, String(one));
   }
   const text = query.toString();
   return text === '' ? path : `${path}?${text}`;

@@ -21,6 +21,7 @@ export type Level = typeof LevelGood | typeof LevelUnknown | typeof LevelWatch |
  */
 export interface Overview {
   run: string;
+  place?: string; // where it is, as commands name it; not there: not known
   state: State;
   live: boolean; // this process watches it, and it has not ended
   began?: string; // time of day of 0 s
@@ -645,6 +646,7 @@ export interface Explained {
   sentence: string;
   selected: number /* int64 */; // anomalies
   lost_us: number /* int64 */;
+  reckoned: boolean; // both are reckoned from a part, as there are very many
   looked: number /* int */; // of the selected; fewer if there are very many
   /**
    * What they are held against: executions of the same functions that are kept as
@@ -671,6 +673,12 @@ export interface ExplainFunction {
 export interface ExplainField {
   kind: string; // host, rank, link, node-state …
   name: string;
+  /**
+   * Key is the field as only, without and groups name it, and Terms choose its values;
+   * none: nothing can be chosen by it.
+   */
+  key: string;
+  terms: string[];
   role: string; // cause, when, or chosen: the selection was made by it
   /**
    * Values are those that tell the selection from the rest, in words; then as they are:
@@ -703,6 +711,35 @@ export interface ExplainBar {
   share: number /* float64 */;
   baseline_share: number /* float64 */;
   telling: boolean; // it is one of those that tell them apart
+}
+/**
+ * ExplainGroups is a selection broken down by a field.
+ */
+export interface ExplainGroups {
+  field: string; // as only and without name it
+  name: string;
+  selected: number /* int64 */;
+  lost_us: number /* int64 */;
+  reckoned: boolean; // both are reckoned from a part
+  looked: number /* int64 */; // that the rows are of; fewer if there are very many
+  /**
+   * Rows are those that lost most first; of amounts and times ranges in their order.
+   */
+  rows: ExplainGroup[];
+  ranges: boolean;
+  values: number /* int */; // how many there are, also those that are not listed
+  rest: ExplainGroup; // further values together
+  none: ExplainGroup; // those without a value
+  command: string;
+}
+/**
+ * ExplainGroup is the executions with one value, or of a range.
+ */
+export interface ExplainGroup {
+  label: string;
+  term: string; // that chooses them; empty for rest and none
+  executions: number /* int64 */;
+  lost_us: number /* int64 */;
 }
 
 //////////

@@ -4,7 +4,14 @@ import { go, useRoute } from '../route/index.ts';
 import { Drawer, Empty, ended, Failure, Waiting } from '../ui/index.ts';
 import { Command } from './Command.tsx';
 import { FieldRow } from './FieldRow.tsx';
-import { readSelection, selectionParams, type Selection } from './selection.ts';
+import { Groups } from './Groups.tsx';
+import {
+  readSelection,
+  released,
+  selectionParams,
+  writeSelection,
+  type Selection,
+} from './selection.ts';
 import './explain.css';
 
 /** Closes the drawer: the address no longer names anything to explain. */
@@ -34,17 +41,23 @@ export function Explanation({ selection }: { selection: Selection }) {
   return (
     <div className="explain">
       <Chosen selection={selection} />
+      <Narrowed selection={selection} />
       {!e && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
       {!e && !asked.problem && <Waiting label="comparing with other executions" lines={8} />}
       {e?.selected === 0 && (
         <Empty title="No anomaly is in the selection.">
-          <p>Choose a larger box, or a longer time.</p>
+          <p>
+            {narrowings(selection).length > 0
+              ? 'Remove one of the conditions above.'
+              : 'Choose a larger box, or a longer time.'}
+          </p>
         </Empty>
       )}
       {e && e.selected > 0 && (
         <>
           <p className="explain-sentence">{ended(e.sentence)}</p>
           <p className="muted small">
+            {e.reckoned && 'About '}
             {plural(e.selected, 'execution')}
             {e.looked > 0 &&
               e.looked < e.selected &&
@@ -67,6 +80,9 @@ export function Explanation({ selection }: { selection: Selection }) {
           <p className="explain-legend small" aria-hidden="true">
             <i className="bar-here" /> here <i className="bar-rest" /> elsewhere
           </p>
+          {selection.by !== undefined && !e.fields.some((f) => f.key === selection.by) && (
+            <Groups selection={selection} />
+          )}
           <ol className="explain-fields">
             {e.fields.map((f) => (
               <FieldRow key={`${f.kind} ${f.name}`} field={f} selection={selection} />
@@ -76,6 +92,41 @@ export function Explanation({ selection }: { selection: Selection }) {
         </>
       )}
     </div>
+  );
+}
+
+/** The conditions of a selection that can be taken back one by one. */
+function narrowings(s: Selection): { text: string; without: Selection }[] {
+  const of = (list: 'only' | 'without') =>
+    (s[list] ?? []).map((term) => ({ text: `${list} ${term}`, without: released(s, list, term) }));
+  const { lasso, ...rest } = s;
+  return [
+    ...(lasso === undefined ? [] : [{ text: 'inside the lasso', without: rest }]),
+    ...of('only'),
+    ...of('without'),
+  ];
+}
+
+/** What the selection is narrowed to, each with a way to take it back. */
+function Narrowed({ selection }: { selection: Selection }) {
+  const list = narrowings(selection);
+  if (list.length === 0) return null;
+  return (
+    <ul className="chips explain-chips" aria-label="The selection is narrowed to">
+      {list.map((n) => (
+        <li key={n.text}>
+          <button
+            type="button"
+            className="chip"
+            title={n.text}
+            aria-label={`${n.text}: remove`}
+            onClick={() => go({ query: { explain: writeSelection(n.without) } })}
+          >
+            {elide(n.text, 64)} <span aria-hidden="true">×</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -100,6 +151,7 @@ function Chosen({ selection: s }: { selection: Selection }) {
     words.push(
       `${duration(Number(s.min_us ?? 0))} to ${s.max_us === undefined ? 'any length' : duration(Number(s.max_us))}`,
     );
+  if (s.lasso !== undefined) words.push('inside of what was drawn');
   return (
     <p className="explain-chosen">
       Anomalies of {words.length === 0 ? 'the whole run' : words.join(' · ')}, and other executions

@@ -1,7 +1,8 @@
-import { useLive, type ExplainBar, type ExplainField } from '../api/index.ts';
+import type { ExplainBar, ExplainField } from '../api/index.ts';
 import { percent } from '../format/index.ts';
 import { useHref, type Changes } from '../route/index.ts';
-import { otherRanks, type Selection } from './selection.ts';
+import { Groups } from './Groups.tsx';
+import { onlyThese, withoutThese, writeSelection, type Selection } from './selection.ts';
 
 const measure =
   'Bits: how much the values of this field tell about whether an execution is one of these: 0, there are as many here as elsewhere; 1, all here have them and none elsewhere. Chance: how likely such a difference is without a reason, whichever field shows it.';
@@ -31,6 +32,7 @@ export function FieldRow({ field, selection }: { field: ExplainField; selection:
         {field.role !== 'chosen' && !field.notable && '; that may be chance'}
       </p>
       <Actions field={field} selection={selection} />
+      {field.terms.length > 0 && selection.by === field.key && <Groups selection={selection} />}
     </li>
   );
 }
@@ -74,69 +76,76 @@ function barWords(b: ExplainBar): string {
   return `${b.label}: ${percent(100 * b.share)} here, ${percent(100 * b.baseline_share)} elsewhere`;
 }
 
-/** What can be done with a field, as far as the address has a parameter for it. */
+/** What can be done with a field: narrow the selection by its values, or break it down. */
 function Actions({ field, selection }: { field: ExplainField; selection: Selection }) {
-  const { overview } = useLive();
   const href = useHref();
-  const list: { text: string; title: string; query: Changes }[] = [];
-  const gone = { explain: '' };
-  const numbers = ranksOf(field);
-  const ranks = overview?.figures.ranks ?? 0;
-  if (field.kind === 'host' && field.labels.length === 1)
-    list.push({
-      text: 'Filter',
-      title: `show only ${field.labels[0] ?? ''}`,
-      query: { ...gone, host: field.labels[0] },
-    });
-  if (field.kind === 'rank' && numbers.length > 0) {
-    list.push({
-      text: 'Filter',
-      title: 'show only these ranks',
-      query: { ...gone, rank: numbers.join(',') },
-    });
-    const others = otherRanks(numbers, ranks);
-    if (others !== '')
-      list.push({
-        text: 'Exclude',
-        title: 'show only the other ranks',
-        query: { ...gone, rank: others },
-      });
-  }
-  if (field.kind === 'time' && field.from !== undefined)
-    list.push({
-      text: 'Filter',
-      title: 'show only this time',
-      query: { ...gone, t0: tidy(field.from), t1: field.to === undefined ? '' : tidy(field.to) },
-    });
-  if ((field.kind === 'host' || field.kind === 'rank') && selection.issue !== undefined)
-    list.push({
-      text: `Group by ${field.kind}`,
-      title: `colour the executions of the issue by ${field.kind}`,
-      query: { ...gone, sel: selection.issue, by: field.kind },
-    });
-  if (list.length === 0) return null;
+  const issues = issuesOf(field);
+  const to = (s: Selection) => href({ query: { explain: writeSelection(s) } });
+  const shown = selection.by === field.key;
+  if (field.terms.length === 0) return null;
   return (
     <div className="explain-actions">
-      {list.map((a) => (
+      <Action
+        text="Only these"
+        title={`explain only those with ${field.name} ${field.values}`}
+        none={field.with === field.of ? 'all of them have it' : ''}
+        href={to(onlyThese(selection, field.key, field.terms))}
+      />
+      <Action
+        text="Without these"
+        title={`leave out what has ${field.name} ${field.values}, here and elsewhere`}
+        none={field.with === field.of ? 'all of them have it: nothing would be left' : ''}
+        href={to(withoutThese(selection, field.terms))}
+      />
+      <a
+        className="button"
+        aria-expanded={shown}
+        title={`how many have which ${field.name}, and what they lost`}
+        href={to({ ...selection, by: shown ? '' : field.key })}
+      >
+        Group by {field.name}
+      </a>
+      {issues && (
         <a
-          key={a.text}
-          className="button"
-          title={a.title}
-          href={href({ view: 'issues', query: a.query })}
+          className="button quiet"
+          title="leave the drawer and narrow the page to it"
+          href={href({ view: 'issues', query: { explain: '', ...issues } })}
         >
-          {a.text}
+          Show issues
         </a>
-      ))}
+      )}
     </div>
   );
 }
 
-const tidy = (s: number) => Number(s.toFixed(3));
-
-/** The ranks of a field, those of a range too. */
-function ranksOf(field: ExplainField): number[] {
-  if (field.from === undefined || field.to === undefined) return field.numbers;
-  const all: number[] = [];
-  for (let r = field.from; r <= field.to && all.length < 1000; r++) all.push(r);
-  return all;
+/** A link, or the reason why it leads nowhere. */
+function Action(props: { text: string; title: string; none: string; href: string }) {
+  if (props.none !== '')
+    return (
+      <button type="button" className="button" disabled title={props.none}>
+        {props.text}
+      </button>
+    );
+  return (
+    <a className="button" title={props.title} href={props.href}>
+      {props.text}
+    </a>
+  );
 }
+
+/** What narrows the whole page to the values of a field, where the address has a parameter for it. */
+function issuesOf(field: ExplainField): Changes | undefined {
+  if (field.kind === 'host' && field.labels.length === 1) return { host: field.labels[0] };
+  if (field.kind === 'rank')
+    return {
+      rank:
+        field.from === undefined
+          ? field.numbers.join(',')
+          : `${field.from}-${field.to ?? field.from}`,
+    };
+  if (field.kind === 'time' && field.from !== undefined)
+    return { t0: tidy(field.from), t1: field.to === undefined ? '' : tidy(field.to) };
+  return undefined;
+}
+
+const tidy = (s: number) => Number(s.toFixed(3));

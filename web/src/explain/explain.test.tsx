@@ -1,17 +1,28 @@
-import { fireEvent, screen, waitFor } from '@testing-library/react';
+import { fireEvent, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, test, vi } from 'vitest';
-import type { Explained, ExplainField } from '../api/index.ts';
+import type { Explained, ExplainField, ExplainGroups } from '../api/index.ts';
 import { overview } from '../test/fixtures/run.ts';
 import { renderIn, serve } from '../test/render.tsx';
 import { BoxSelect, type Box } from './BoxSelect.tsx';
 import { ExplainDrawer } from './ExplainDrawer.tsx';
-import { otherRanks, readSelection, selectionOf, writeSelection } from './selection.ts';
+import { mostCorners, outline, type Spot } from './lasso.ts';
+import { LassoSelect } from './LassoSelect.tsx';
+import {
+  onlyThese,
+  readSelection,
+  released,
+  selectionOf,
+  withoutThese,
+  writeSelection,
+} from './selection.ts';
 
 function field(f: Partial<ExplainField>): ExplainField {
   return {
     kind: 'host',
     name: 'host',
+    key: 'host',
+    terms: ['host=node02'],
     role: 'cause',
     values: 'node02',
     labels: ['node02'],
@@ -37,6 +48,7 @@ function explained(e: Partial<Explained> = {}): Explained {
     sentence: 'All 98 executions of f ran on node02, which has 4 of 16 ranks',
     selected: 98,
     lost_us: 5_464_824,
+    reckoned: false,
     looked: 98,
     typical: 4,
     others: 0,
@@ -46,6 +58,9 @@ function explained(e: Partial<Explained> = {}): Explained {
       field({
         kind: 'rank',
         name: 'rank',
+        key: 'rank',
+        terms: ['rank=1', 'rank=2'],
+        with: 40,
         values: '1 and 2',
         labels: [],
         numbers: [1, 2],
@@ -54,13 +69,24 @@ function explained(e: Partial<Explained> = {}): Explained {
       field({
         kind: 'time',
         name: 'time',
+        key: 'time',
+        terms: ['time=9.03..13.25'],
+        with: 90,
         role: 'when',
         values: '9.03 s to 13.25 s',
         labels: [],
         from: 9.03,
         to: 13.25,
       }),
-      field({ kind: 'node-state', name: '<b>memory</b>', values: '9 M or more', labels: [] }),
+      // Nothing can be chosen by it.
+      field({
+        kind: 'node-state',
+        name: '<b>memory</b>',
+        key: 'node-state:<b>memory</b>',
+        terms: [],
+        values: '9 M or more',
+        labels: [],
+      }),
     ],
     command: 'chimbuko explain r --issue 1',
     ...e,
@@ -96,9 +122,87 @@ describe('a selection', () => {
     expect(words(route('overview', {}))).toBe(`issue=${worst ?? ''}`);
   });
 
-  test('of all ranks but some is written in ranges', () => {
-    expect(otherRanks([1, 2], 8)).toBe('0,3-7');
-    expect(otherRanks([0], 1)).toBe('');
+  test('is narrowed by terms, of which those of one field replace each other', () => {
+    const s = onlyThese({ issue: 'aaaa', only: ['rank=1', 'host=a'] }, 'rank', ['rank=3..4']);
+    expect(s.only).toEqual(['host=a', 'rank=3..4']);
+    const w = withoutThese(withoutThese(s, ['rank=3', 'rank=4']), ['rank=4']);
+    expect(w.without).toEqual(['rank=3', 'rank=4']);
+    expect(readSelection(writeSelection(w))).toEqual(w);
+    expect(released(w, 'without', 'rank=3').without).toEqual(['rank=4']);
+  });
+});
+
+describe('a lasso', () => {
+  const circle = (n: number, r = 0.3) =>
+    Array.from({ length: n }, (_, i) => ({
+      x: 0.5 + r * Math.cos((2 * Math.PI * i) / n),
+      y: 0.5 + r * Math.sin((2 * Math.PI * i) / n),
+    }));
+
+  test('has few corners however slowly it was drawn, and stays where it was', () => {
+    const corners = outline(circle(3000));
+    expect(corners.length).toBeGreaterThan(8);
+    expect(corners.length).toBeLessThanOrEqual(mostCorners);
+    for (const c of corners) expect(Math.hypot(c.x - 0.5, c.y - 0.5)).toBeCloseTo(0.3, 6);
+    const square = [0, 1, 2, 3, 4].flatMap((side) =>
+      Array.from({ length: 50 }, (_, i) => {
+        const along = 0.2 + (0.6 * i) / 50;
+        return (
+          [
+            { x: along, y: 0.2 },
+            { x: 0.8, y: along },
+            { x: 1 - along, y: 0.8 },
+            { x: 0.2, y: 1 - along },
+            { x: 0.2, y: 0.2 },
+          ][side] ?? { x: 0, y: 0 }
+        );
+      }),
+    );
+    expect(outline(square)).toHaveLength(4);
+  });
+
+  test('around nothing is none', () => {
+    expect(outline([])).toEqual([]);
+    expect(outline([{ x: 0.5, y: 0.5 }])).toEqual([]);
+    expect(outline(circle(20, 0.001))).toEqual([]);
+  });
+
+  test('however wild it is ends up with few corners', () => {
+    let seed = 7;
+    const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+    for (let n = 0; n < 50; n++) {
+      const wild = Array.from({ length: 200 }, () => ({ x: random(), y: random() }));
+      expect(outline(wild).length).toBeLessThanOrEqual(mostCorners);
+    }
+  });
+
+  test('is told as corners from the left and the top, a click is none', () => {
+    const drawn: Spot[][] = [];
+    renderIn(
+      {},
+      <LassoSelect
+        label="around"
+        inset={{ left: 0, right: 0, top: 0, bottom: 0 }}
+        onLasso={(corners) => drawn.push(corners)}
+      />,
+    );
+    const sheet = screen.getByRole('img', { name: 'around' });
+    sheet.getBoundingClientRect = () => new DOMRect(0, 0, 100, 50);
+    sheet.setPointerCapture = vi.fn();
+    const at = (x: number, y: number) => ({ clientX: x, clientY: y, button: 0, pointerId: 1 });
+    fireEvent.pointerDown(sheet, at(20, 10));
+    fireEvent.pointerMove(sheet, at(80, 10));
+    fireEvent.pointerMove(sheet, at(80, 40));
+    fireEvent.pointerUp(sheet, at(80, 40));
+    fireEvent.pointerDown(sheet, at(80, 40));
+    fireEvent.pointerUp(sheet, at(80, 40));
+    expect(drawn).toEqual([
+      [
+        { x: 0.2, y: 0.2 },
+        { x: 0.8, y: 0.2 },
+        { x: 0.8, y: 0.8 },
+      ],
+    ]);
   });
 });
 
@@ -126,18 +230,100 @@ describe('the drawer', () => {
     );
   });
 
-  test('has links that filter, exclude and group, as far as the address can', async () => {
+  test('narrows by each field, breaks down by it, and leads to the issues where it can', async () => {
     show('#/issues?explain=issue%3Daaaa&sel=aaaa');
     await screen.findByText(/All 98/);
-    const hrefs = screen.getAllByRole('link').map((a) => [a.textContent, a.getAttribute('href')]);
-    expect(hrefs).toEqual([
-      ['Filter', '#/issues?host=node02&sel=aaaa'],
-      ['Group by host', '#/issues?by=host&sel=aaaa'],
-      ['Filter', '#/issues?rank=1,2&sel=aaaa'],
-      ['Exclude', '#/issues?rank=0,3-7&sel=aaaa'],
-      ['Group by rank', '#/issues?by=rank&sel=aaaa'],
-      ['Filter', '#/issues?sel=aaaa&t0=9.03&t1=13.25'],
+    const links = screen
+      .getAllByRole('link')
+      .map((a) => [a.textContent, decodeURIComponent(a.getAttribute('href') ?? '')]);
+    expect(links).toEqual([
+      ['Group by host', '#/issues?explain=issue=aaaa&by=host&sel=aaaa'],
+      ['Show issues', '#/issues?host=node02&sel=aaaa'],
+      ['Only these', '#/issues?explain=issue=aaaa&only=rank%3D1&only=rank%3D2&sel=aaaa'],
+      ['Without these', '#/issues?explain=issue=aaaa&without=rank%3D1&without=rank%3D2&sel=aaaa'],
+      ['Group by rank', '#/issues?explain=issue=aaaa&by=rank&sel=aaaa'],
+      ['Show issues', '#/issues?rank=1,2&sel=aaaa'],
+      ['Only these', '#/issues?explain=issue=aaaa&only=time%3D9.03..13.25&sel=aaaa'],
+      ['Without these', '#/issues?explain=issue=aaaa&without=time%3D9.03..13.25&sel=aaaa'],
+      ['Group by time', '#/issues?explain=issue=aaaa&by=time&sel=aaaa'],
+      ['Show issues', '#/issues?sel=aaaa&t0=9.03&t1=13.25'],
     ]);
+    // All of them are on the host: only that one changes nothing.
+    expect(screen.getAllByRole('button', { name: 'Only these' })).toHaveLength(1);
+    expect(screen.getByTitle('all of them have it')).toHaveProperty('disabled', true);
+  });
+
+  test('asks for what was narrowed, and takes each condition back', async () => {
+    const requests = show(
+      `#/issues?explain=${encodeURIComponent(writeSelection({ issue: 'aaaa', lasso: '1:2,3:4,5:6', only: ['rank=1', 'rank=2'], without: ['host=a&b'] }))}`,
+    );
+    await screen.findByText(/All 98/);
+    expect(requests[0]?.path).toBe(
+      'api/v1/runs/r/explain?issue=aaaa&lasso=1%3A2%2C3%3A4%2C5%3A6&only=rank%3D1&only=rank%3D2&without=host%3Da%26b',
+    );
+    const chips = () => screen.getAllByRole('button', { name: /: remove$/ });
+    expect(chips().map((c) => c.getAttribute('aria-label'))).toEqual([
+      'inside the lasso: remove',
+      'only rank=1: remove',
+      'only rank=2: remove',
+      'without host=a&b: remove',
+    ]);
+    const firstChip = () =>
+      screen.getAllByRole('button', { name: /: remove$/ })[0] ?? document.body;
+    for (let n = 4; n > 1; n--) {
+      await userEvent.click(firstChip());
+      await waitFor(() => expect(chips()).toHaveLength(n - 1));
+    }
+    await userEvent.click(firstChip());
+    await waitFor(() => expect(location.hash).toBe('#/issues?explain=issue%3Daaaa'));
+  });
+
+  test('breaks the selection down, with a way to each part', async () => {
+    const group = (label: string, executions: number, lost: number, term = '') => ({
+      label,
+      term,
+      executions,
+      lost_us: lost,
+    });
+    location.hash = '#/issues?explain=issue%3Daaaa%26by%3Drank';
+    const requests = serve({
+      explain: { body: explained() },
+      'explain/groups': {
+        body: {
+          field: 'rank',
+          name: 'rank',
+          selected: 98,
+          lost_us: 1000,
+          reckoned: false,
+          looked: 90,
+          rows: [group('5', 60, 600_000, 'rank=5'), group('2', 20, 200_000, 'rank=2')],
+          ranges: false,
+          values: 7,
+          rest: group('', 8, 9000),
+          none: group('', 2, 500),
+          command: 'x',
+        } satisfies ExplainGroups,
+      },
+    });
+    renderIn({ overview: overview(8) }, <ExplainDrawer />);
+    const table = await screen.findByRole('table', { name: 'The selection by rank' });
+    const rows = within(table).getAllByRole('row');
+    expect(rows.map((r) => r.textContent.replaceAll('\u202f', ' '))).toEqual([
+      'rankanomalieslost',
+      '560600 msonlywithout',
+      '220200 msonlywithout',
+      '5 more values89.00 ms',
+      'without one2500 µs',
+    ]);
+    expect(
+      decodeURIComponent(
+        within(table).getByRole('link', { name: 'without rank 2' }).getAttribute('href') ?? '',
+      ),
+    ).toBe('#/issues?explain=issue=aaaa&by=rank&without=rank%3D2');
+    expect(within(table).getByText(/of 98 executions 90 were looked at/)).toBeTruthy();
+    expect(requests.map((r) => r.path)).toContain(
+      'api/v1/runs/r/explain/groups?issue=aaaa&by=rank',
+    );
   });
 
   test('says when nothing is in the selection', async () => {

@@ -20,6 +20,13 @@ export interface Selection {
   /** Exclusive time. */
   min_us?: string;
   max_us?: string;
+  /** Corners of a polygon in the plot, as SECONDS:MICROSECONDS,… */
+  lasso?: string;
+  /** Conditions on fields, as FIELD=VALUE: what is left, and what is left out. */
+  only?: readonly string[];
+  without?: readonly string[];
+  /** The field by which it is broken down. */
+  by?: string;
 }
 
 const names = [
@@ -33,7 +40,11 @@ const names = [
   'to',
   'min_us',
   'max_us',
+  'lasso',
+  'by',
 ] as const satisfies readonly (keyof Selection)[];
+
+const lists = ['only', 'without'] as const satisfies readonly (keyof Selection)[];
 
 /** Writes a selection as one parameter of the address. */
 export function writeSelection(s: Selection): string {
@@ -42,6 +53,7 @@ export function writeSelection(s: Selection): string {
     const value = s[name];
     if (value !== undefined && value !== '') all.set(name, value);
   }
+  for (const name of lists) for (const term of s[name] ?? []) all.append(name, term);
   // An empty one is everything: the parameter must not vanish with it.
   return all.toString() || 'all';
 }
@@ -55,12 +67,32 @@ export function readSelection(text: string | undefined): Selection | undefined {
     const value = all.get(name);
     if (value !== null && value !== '') s[name] = value;
   }
+  for (const name of lists) {
+    const terms = all.getAll(name).filter((t) => t !== '');
+    if (terms.length > 0) s[name] = terms;
+  }
   return s;
 }
 
-/** The parameters of the question. */
+/** The parameters of the question, without what it is broken down by. */
 export function selectionParams(s: Selection): Params {
-  return { ...s };
+  return { ...s, by: undefined };
+}
+
+/** The selection with only what has values of a field; what was left of it before does not count. */
+export function onlyThese(s: Selection, field: string, terms: readonly string[]): Selection {
+  const others = (s.only ?? []).filter((t) => !t.startsWith(`${field}=`));
+  return { ...s, only: [...others, ...terms] };
+}
+
+/** The selection without what has some values. */
+export function withoutThese(s: Selection, terms: readonly string[]): Selection {
+  return { ...s, without: [...new Set([...(s.without ?? []), ...terms])] };
+}
+
+/** The selection without one of its conditions. */
+export function released(s: Selection, list: 'only' | 'without', term: string): Selection {
+  return { ...s, [list]: (s[list] ?? []).filter((t) => t !== term) };
 }
 
 /**
@@ -83,17 +115,4 @@ export function selectionOf(route: Route, overview: Overview | undefined): Selec
   if (some) return narrowed;
   const worst = overview?.issues[0]?.key;
   return worst === undefined ? narrowed : { issue: worst };
-}
-
-/** Ranks that are none of these, as 0-7,12; empty: none is left. */
-export function otherRanks(ranks: readonly number[], total: number): string {
-  const without = new Set(ranks);
-  const parts: string[] = [];
-  for (let r = 0; r < total; r++) {
-    if (without.has(r)) continue;
-    const first = r;
-    while (r + 1 < total && !without.has(r + 1)) r++;
-    parts.push(first === r ? `${first}` : `${first}-${r}`);
-  }
-  return parts.join(',');
 }

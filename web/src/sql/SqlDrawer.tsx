@@ -352,8 +352,9 @@ function Item(props: {
 /** The statement and its answer for other tools. */
 function Leave(props: { run: string; sql: string; limit: number; say: (text: string) => void }) {
   const { run, sql, limit, say } = props;
-  const copy = async (what: string) => {
-    say((await copyText(what)) ? 'copied' : 'the browser does not let pages copy');
+  const place = useLive().overview?.place;
+  const copy = async (what: string, then = '') => {
+    say((await copyText(what)) ? `copied${then}` : 'the browser does not let pages copy');
   };
   const keep = async (format: 'csv' | 'parquet') => {
     say('exporting …');
@@ -372,10 +373,23 @@ function Leave(props: { run: string; sql: string; limit: number; say: (text: str
   return (
     <>
       <Menu label="Copy as">
-        <Item disabled={none} onClick={() => void copy(asCommand(run, sql))}>
+        <Item
+          disabled={none}
+          onClick={() =>
+            void copy(
+              asCommand(place, run, sql),
+              place === undefined ? '; put the run directory for RUN' : '',
+            )
+          }
+        >
           Command line
         </Item>
-        <Item disabled={none} onClick={() => void copy(asCurl(document.baseURI, run, sql, limit))}>
+        <Item
+          disabled={none}
+          onClick={() =>
+            void copy(asCurl(document.baseURI, run, sql, limit), '; put the token for TOKEN')
+          }
+        >
           curl
         </Item>
       </Menu>

@@ -62,7 +62,10 @@ describe('a statement for other tools', () => {
 
   test('is one word of a shell', () => {
     expect(quoted("a'b")).toBe(`'a'\\''b'`);
-    expect(asCommand('my run', sql)).toBe(
+    expect(asCommand("/data/it's/run", 'run', 'SELECT 1')).toBe(
+      `chimbuko query '/data/it'\\''s/run' --run 'run' 'SELECT 1'`,
+    );
+    expect(asCommand(undefined, 'my run', sql)).toBe(
       `chimbuko query RUN --run 'my run' 'SELECT '\\''it'\\'''\\''s'\\'' FROM "x" -- $(rm)'`,
     );
   });

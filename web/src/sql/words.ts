@@ -6,9 +6,9 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The statement as a command; RUN is the run directory or store, which the page does not know. */
-export function asCommand(run: string, sql: string): string {
-  return `chimbuko query RUN --run ${quoted(run)} ${quoted(sql)}`;
+/** The statement as a command; without a place RUN stands for the run directory or store. */
+export function asCommand(place: string | undefined, run: string, sql: string): string {
+  return `chimbuko query ${place === undefined ? 'RUN' : quoted(place)} --run ${quoted(run)} ${quoted(sql)}`;
 }
 
 /** The statement as a request; TOKEN is that of the server. */

@@ -1,6 +1,6 @@
 import { useCallback, useMemo, useState } from 'react';
 import { useLive, type Issue, type Plot } from '../../api/index.ts';
-import { BoxSelect, writeSelection } from '../../explain/index.ts';
+import { BoxSelect, LassoSelect, writeSelection, type Selection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
 import { Chart, type ChartColours } from '../../ui/index.ts';
@@ -23,7 +23,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
   );
   const anomalies = plot.points.filter((p) => p.anomaly).length;
   const { low, high } = plot.typical_us ?? {};
-  const [boxing, box] = useState(false);
+  const [drawing, draw] = useState<'' | 'box' | 'lasso'>('');
   const [least, most] = limits(plot.points);
   const words =
     `${count(anomalies)} anomalies and ${count(plot.points.length - anomalies)} typical executions over time` +
@@ -31,6 +31,13 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
       ? `; typical is ${duration(low)} to ${duration(high)}`
       : '') +
     '. The list beside has each anomaly.';
+  const at = (x: number) => String(Number((from + x * (to - from)).toFixed(6)));
+  const took = (y: number) => most * (least / most) ** y;
+  const inset = gridOf(colourGroups(plot.points, by, issue.kind).length);
+  const explain = (s: Selection) => {
+    draw('');
+    go({ query: { explain: writeSelection({ issue: issue.key, ...s }) } });
+  };
   return (
     <>
       <div className="plot-head">
@@ -41,15 +48,24 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
             : ''}
         </span>
         <span className="push" />
-        <button
-          type="button"
-          className="button"
-          aria-pressed={boxing}
-          title="Draw a box around executions to see what is different about them"
-          onClick={() => box(!boxing)}
-        >
-          Explain a box
-        </button>
+        <div className="segmented" role="group" aria-label="Explain executions in">
+          <button
+            type="button"
+            aria-pressed={drawing === 'box'}
+            title="Draw a box around executions to see what is different about them"
+            onClick={() => draw(drawing === 'box' ? '' : 'box')}
+          >
+            Explain a box
+          </button>
+          <button
+            type="button"
+            aria-pressed={drawing === 'lasso'}
+            title="Draw freely around executions to see what is different about them. Without a mouse: e explains the issue, and its drawer narrows that by time and all other fields"
+            onClick={() => draw(drawing === 'lasso' ? '' : 'lasso')}
+          >
+            a lasso
+          </button>
+        </div>
         <div className="segmented" role="group" aria-label="Colour of anomalies">
           {(['kind', 'host', 'rank'] as const).map((b) => (
             <button key={b} type="button" aria-pressed={by === b} onClick={() => choose(b)}>
@@ -68,26 +84,29 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
             if (p) go({ event: eventPath(issue.program, p.event_id) });
           }}
         />
-        {boxing && (
+        {drawing === 'box' && (
           <BoxSelect
             label="Draw a box around executions: left to right is time, up is longer"
-            inset={gridOf(colourGroups(plot.points, by, issue.kind).length)}
-            onBox={({ x0, x1, y0, y1 }) => {
-              box(false);
-              const at = (x: number) => (from + x * (to - from)).toFixed(3);
-              const took = (y: number) => most * (least / most) ** y;
-              go({
-                query: {
-                  explain: writeSelection({
-                    issue: issue.key,
-                    from: at(x0),
-                    to: at(x1),
-                    min_us: String(Math.floor(took(y1))),
-                    max_us: String(Math.ceil(took(y0))),
-                  }),
-                },
-              });
-            }}
+            inset={inset}
+            onBox={({ x0, x1, y0, y1 }) =>
+              explain({
+                from: at(x0),
+                to: at(x1),
+                min_us: String(Math.floor(took(y1))),
+                max_us: String(Math.ceil(took(y0))),
+              })
+            }
+          />
+        )}
+        {drawing === 'lasso' && (
+          <LassoSelect
+            label="Draw around executions: left to right is time, up is longer. Without a mouse, explain the issue and narrow it by its fields"
+            inset={inset}
+            onLasso={(corners) =>
+              explain({
+                lasso: corners.map((c) => `${at(c.x)}:${took(c.y).toFixed(1)}`).join(','),
+              })
+            }
           />
         )}
       </div>
