@@ -105,7 +105,7 @@ type server struct {
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
-	times        memo[*question.Times]
+	times        memo[*question.Index]
 	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
 }
@@ -123,7 +123,7 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		times: memo[*question.Times]{most: maxTimes, old: true},
+		times: memo[*question.Index]{most: maxTimes, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
@@ -163,7 +163,7 @@ func (s *server) routes() http.Handler {
 	get(run+"/events/{id}", s.question(s.event))
 	get(run+"/events/{id}/evidence", s.informed(s.evidence))
 	get(run+"/events/{id}/window", s.question(s.window))
-	get(run+"/functions", s.question(s.keep(s.functions)))
+	get(run+"/functions", s.informed(s.keep(s.functions)))
 	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
 	get(run+"/overview", s.answer(s.overviewAnswer))
 	get(run+"/heatmap", s.informed(s.heatmap))

@@ -32,7 +32,7 @@ type known struct {
 	slowest   []question.Slow
 	strip     Strip // in usualColumns columns
 	functions map[functionKey]string
-	times     *question.Times // nil: there are too many
+	times     *question.Index // nil: there are too many
 	*findings
 }
 
@@ -147,13 +147,13 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.times.get(ctx, key, func(ctx context.Context) (*question.Times, bool, error) {
+	times, err := s.times.get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		defer done()
-		t, err := a.Times(ctx, maxTimesKnown)
+		t, err := a.Index(ctx, maxTimesKnown)
 		return t, ended, err
 	})
 	if err != nil {

@@ -250,6 +250,10 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
 	}
+	if c := a.InMemory.chooses(a.Begin, s.q); c != nil {
+		s.draw(a.InMemory, c, limit)
+		return nil
+	}
 	c, err := a.chosen(ctx, s.q, limit)
 	if err != nil {
 		return err
@@ -282,6 +286,22 @@ func (a *Asker) sample(ctx context.Context, s *sampling) error {
 	return err
 }
 
+// draw takes the executions that are looked at from memory.
+func (s *sampling) draw(x *Index, c *choice, limit int) {
+	s.selected, s.total, s.lost = x.selected(c, limit)
+	if s.q.Member != nil {
+		s.keepMembers()
+		c = nil
+	}
+	if len(s.selected) == 0 {
+		return
+	}
+	s.others, s.typical = x.others(c, s.functionKeys(), maxOthers), x.usual(s.functionKeys(), maxTypical)
+	if s.q.Member != nil {
+		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
+	}
+}
+
 // sameFunctions chooses the functions that a parameter names.
 func sameFunctions(n int) string {
 	return fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", n)
@@ -308,11 +328,13 @@ func (s *sampling) functionKeys() string {
 		key := [2]int64{int64(x.program), x.fn}
 		if !seen[key] && len(keys) < maxNumbers {
 			seen[key] = true
-			keys = append(keys, fmt.Sprintf("%d/%d", x.program, x.fn))
+			keys = append(keys, functionKey(int64(x.program), x.fn))
 		}
 	}
 	return strings.Join(keys, ",")
 }
+
+func functionKey(program, fn int64) string { return fmt.Sprintf("%d/%d", program, fn) }
 
 // executions reads some of those that conditions choose.
 func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {

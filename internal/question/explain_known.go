@@ -26,12 +26,10 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 		}
 		s.q.Extent = max(1, trace.Micros(kept.Longest), kept.End-a.Begin)
 	}
-	rows, err := a.collect(ctx, text("explain_last_step"), int32(a.Run.ID))
-	if err != nil {
+	if x := a.InMemory; x != nil {
+		s.lastStep, s.threads = x.lastStep, x.onHosts[s.selected[0].program]
+	} else if err := a.each(ctx, text("explain_last_step"), func(row []any) { s.lastStep = whole[int64](row[0]) }); err != nil {
 		return err
-	}
-	if len(rows) == 1 {
-		s.lastStep = whole[int64](rows[0][0])
 	}
 	byKey := make(map[string]*sampled)
 	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
@@ -135,7 +133,9 @@ func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sam
 		return err
 	}
 	var err error
-	if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
+	if a.InMemory != nil {
+		s.anywhere = a.InMemory.anyOf(maxStates)
+	} else if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
 		return err
 	}
 	others := make(map[string]*sampled)
@@ -202,7 +202,7 @@ func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
 		}
 		s.devices[key] = d
 	})
-	if err != nil {
+	if err != nil || a.InMemory != nil {
 		return err
 	}
 	return a.each(ctx, text("explain_threads"), func(row []any) {

@@ -19,6 +19,9 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
+	if p := a.InMemory.place(r); p != nil {
+		return p, nil
+	}
 	var rows [][]any
 	var err error
 	if n, ok := eventNumbers(r.EventID); ok {
@@ -37,6 +40,14 @@ func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error)
 // same call path if there is one, then of the same rank, and then the nearest in time.
 // samePath says whether it is of the same path; nil: there is none.
 func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin *Event, samePath bool, err error) {
+	if a.InMemory != nil {
+		event, samePath := a.InMemory.twin(r, p)
+		if event == "" {
+			return nil, false, nil
+		}
+		twin, err = a.Event(ctx, event, &r.PID)
+		return twin, samePath, err
+	}
 	rows, err := a.collect(ctx, text("twin"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int32(r.RID), int64(r.Entry))
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
@@ -62,6 +73,9 @@ func relatedOf(row []any) Related {
 
 // Related returns an anomaly; nil if there is none of that name.
 func (a *Asker) Related(ctx context.Context, program trace.Program, event string) (*Related, error) {
+	if r := a.InMemory.related(program, event); r != nil {
+		return r, nil
+	}
 	var rows [][]any
 	n, ok := eventNumbers(event)
 	var err error
@@ -84,7 +98,9 @@ func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit stri
 	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
 	err = a.each(ctx, text("victims"), func(row []any) {
 		id := word[string](row[1])
-		if _, ok := eventNumbers(id); ok {
+		if r := a.InMemory.related(whole[trace.Program](row[0]), id); r != nil {
+			list = append(list, *r)
+		} else if _, ok := eventNumbers(id); ok {
 			numbered[row[0].(int64)] = append(numbered[row[0].(int64)], id)
 		} else {
 			odd[row[0].(int64)] = append(odd[row[0].(int64)], id)
@@ -119,6 +135,9 @@ func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit stri
 // Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
 func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	if previous, next, known := a.InMemory.neighbours(issue, r); known {
+		return previous, next, nil
+	}
 	previous, next, sure, err := a.near(ctx, issue, r, p)
 	if err != nil || sure {
 		return previous, next, err
@@ -212,17 +231,26 @@ func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Po
 // PointsOfIssue returns the anomalies of an issue, as it was stored when the run ended:
 // those that lost most, but no more than limit. f is the function of the issue.
 func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.points(f, issue, limit), nil
+	}
 	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.fn)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: those
 // that lost most, but no more than limit.
 func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.points(f, 0, limit), nil
+	}
 	return a.points(ctx, "points_function", int32(f.Program), f.fn, int64(limit))
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit,
 // some of all times.
 func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.typicalPoints(f, limit), nil
+	}
 	return a.points(ctx, "points_typical", int32(f.Program), f.fn, int64(limit))
 }

@@ -27,9 +27,9 @@ type Asker struct {
 	// Guessed says that Begin is the entry of the first execution that is kept, as the
 	// run does not tell yet when it began.
 	Guessed bool
-	// InMemory are the times of the run's anomalies, from which timelines are answered;
+	// InMemory is from which what asks for many executions is answered;
 	// nil: the store is asked.
-	InMemory *Times
+	InMemory *Index
 	// Told is told each statement before it runs; nil: nobody.
 	Told func(sql string, args []any)
 
