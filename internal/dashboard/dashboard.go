@@ -106,6 +106,7 @@ type server struct {
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
 	times        memo[*question.Index]
+	details      memo[*question.Details]
 	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
 }
@@ -123,7 +124,7 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		times: memo[*question.Index]{most: maxTimes, old: true},
+		times: memo[*question.Index]{most: maxTimes, old: true}, details: memo[*question.Details]{most: maxTimes, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))

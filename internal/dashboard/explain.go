@@ -40,6 +40,10 @@ func (s *server) explain(ctx context.Context, q *asked) (any, error) {
 			return nil, err
 		}
 	}
+	var err error
+	if q.Details, err = s.detailed(ctx, q); err != nil {
+		return nil, err
+	}
 	e, err := q.Explain(ctx, selection)
 	if err != nil {
 		return nil, err
@@ -47,6 +51,18 @@ func (s *server) explain(ctx context.Context, q *asked) (any, error) {
 	page := pageExplanation(e)
 	page.Command = explainCommand(q.Run.Name, selection.Issue, &f)
 	return page, nil
+}
+
+// detailed returns what is at hand of executions that are looked at closely. It is read
+// once for all that is asked of a run that has ended. The one who asks has a turn already.
+func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
+	a := *q.Asker
+	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+		d, err := a.ReadDetails(ctx)
+		return d, !a.Run.State.Open(), err
+	})
 }
 
 // took reads the exclusive time in microseconds; nil if neither end is given.

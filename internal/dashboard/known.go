@@ -134,7 +134,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 		return nil, err
 	}
 	ended := a.Run.State != provdb.Running
-	key := fmt.Sprintf("%d %s %d %s", a.Run.ID, a.Run.State, a.Run.Finished.UnixNano(), a.Run.Name)
+	key := runKey(&a.Run)
 	found, err := s.found.get(ctx, key, func(ctx context.Context) (*findings, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {
@@ -175,6 +175,11 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	all := *k
 	all.findings, all.times = found, times
 	return &all, nil
+}
+
+// runKey names a run as long as nothing but what is written to it changes.
+func runKey(r *provdb.Run) string {
+	return fmt.Sprintf("%d %s %d %s", r.ID, r.State, r.Finished.UnixNano(), r.Name)
 }
 
 // maxAhead is how long before the services a program may have been started.

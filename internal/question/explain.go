@@ -33,8 +33,10 @@ const (
 	maxOthers   = 1000
 	maxStates   = 300 // executions of any function whose nodes' states are looked at
 	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
-	maxBars     = 8
-	timeBins    = 200
+	// leastClosely is how many are looked at in any case of a run of which details are at hand.
+	leastClosely = 30
+	maxBars      = 8
+	timeBins     = 200
 )
 
 // Explanation is what is different about a selection.
@@ -109,11 +111,19 @@ type sampled struct {
 	message          *message
 	counters         map[string]float64
 	states           map[string]float64
+	stateRead        any // when
 	stateUnit        uint64
 }
 
-// closely are those of which messages, counters and states are looked at.
-func closely(list []*sampled) []*sampled { return list[:min(len(list), maxClosely)] }
+// closely are those of which messages, counters and states are looked at: where they are
+// at hand for some executions of all, these, unless they are too few.
+func (s *sampling) closely(list []*sampled) []*sampled {
+	n := maxClosely
+	if s.details != nil {
+		n = max(leastClosely, len(list)-len(slices.DeleteFunc(slices.Clone(list), s.details.has)))
+	}
+	return list[:min(len(list), n, maxClosely)]
+}
 
 func (s *sampled) key() string { return fmt.Sprintf("%d/%s", s.program, s.event) }
 
@@ -128,6 +138,7 @@ type message struct {
 // sampling is all that is looked at.
 type sampling struct {
 	q                         *Selection
+	details                   *Details
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -177,7 +188,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	if q.Issue != nil && q.Issue.IsChange() {
 		return a.explainChange(&q), nil
 	}
-	s := &sampling{q: &q, begin: a.Begin}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	if err := a.sample(ctx, s); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (s *sampling) column(kind FieldKind, name string, shape contrast.Shape, sha
 		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
 	}
 	if kind == FieldLink || kind == FieldPartner || kind == FieldBytes || kind == FieldCounter || kind == FieldState {
-		selected, typical, others = closely(selected), closely(typical), closely(others)
+		selected, typical, others = s.closely(selected), s.closely(typical), s.closely(others)
 	}
 	f := field{kind: kind, rest: rest, Column: contrast.Column{Name: name, Shape: shape, Shares: shares, Of: len(selected)}}
 	cells := func(list []*sampled) (cells []contrast.Cell) {

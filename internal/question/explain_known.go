@@ -33,36 +33,57 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 	}
 	byKey := make(map[string]*sampled)
 	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
-		for _, x := range closely(list) {
+		for _, x := range s.closely(list) {
 			byKey[x.key()] = x
 		}
 	}
-	return errors.Join(a.messagesOf(ctx, byKey), a.countersOf(ctx, byKey), a.statesOf(ctx, s, byKey), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+	unknown := s.details.fill(byKey)
+	where, args := named(unknown)
+	if err := errors.Join(a.messagesOf(ctx, unknown, where, args), a.countersOf(ctx, unknown, where, args), a.statesOf(ctx, unknown, where, args)); err != nil {
+		return err
+	}
+	return errors.Join(a.statesBeside(ctx, s, byKey), a.pathsOf(ctx, s), a.placesOf(ctx, s))
 }
 
 // maxRanks bounds the ranks that are asked for.
 const maxRanks = 1_000_000
 
-// eachOf calls f for each row of a statement about executions. They are named one by one:
-// a database looks into no other then. Those whose ids are of another form are left out:
-// of them nothing more is known.
-func (a *Asker) eachOf(ctx context.Context, name string, byKey map[string]*sampled, f func(row []any)) error {
-	ids := make(map[string]bool)
+// named is a condition on executions by the numbers of their ids: a database looks into few
+// others then. Those whose ids are of another form are left out: of them nothing more is
+// known. It is empty if there are none.
+func named(byKey map[string]*sampled) (where string, args []any) {
+	var numbers [3]map[int64]bool
+	for i := range numbers {
+		numbers[i] = make(map[int64]bool)
+	}
 	for _, x := range byKey {
-		if _, ok := eventNumbers(x.event); ok {
-			ids[x.event] = true
+		if n, ok := eventNumbers(x.event); ok {
+			for i := range n {
+				numbers[i][n[i]] = true
+			}
 		}
 	}
-	if len(ids) == 0 {
+	if len(numbers[0]) == 0 {
+		return "", nil
+	}
+	var parts []string
+	for i, column := range []string{"rid", "ev_step", "ev_row"} {
+		var marks []string
+		for _, n := range slices.Sorted(maps.Keys(numbers[i])) {
+			args = append(args, n)
+			marks = append(marks, fmt.Sprintf("$%d", len(args)+1))
+		}
+		parts = append(parts, column+" IN ("+strings.Join(marks, ", ")+")")
+	}
+	return strings.Join(parts, " AND "), args
+}
+
+// eachOf calls f for each row of a statement about executions.
+func (a *Asker) eachOf(ctx context.Context, name, where string, args []any, f func(row []any)) error {
+	if where == "" {
 		return nil
 	}
-	var marks []string
-	var args []any
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		args = append(args, id)
-		marks = append(marks, fmt.Sprintf("$%d", len(args)+1))
-	}
-	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", strings.Join(marks, ", ")), f, args...)
+	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
 func rowKey(row []any) string {
@@ -70,9 +91,9 @@ func rowKey(row []any) string {
 }
 
 // messagesOf finds the message that tells most of each execution.
-func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error {
+func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
 	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
-	return a.eachOf(ctx, "explain_messages", byKey, func(row []any) {
+	return a.eachOf(ctx, "explain_messages", where, args, func(row []any) {
 		key := rowKey(row)
 		x := byKey[key]
 		if x == nil {
@@ -98,8 +119,8 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error
 	})
 }
 
-func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error {
-	return a.eachOf(ctx, "explain_counters", byKey, func(row []any) {
+func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+	return a.eachOf(ctx, "explain_counters", where, args, func(row []any) {
 		x := byKey[rowKey(row)]
 		if x == nil {
 			return
@@ -111,28 +132,31 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error
 	})
 }
 
-// statesOf reads the states of nodes; if there are any, also those of executions of
-// other functions, as a node has its state whatever runs.
-func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sampled) error {
-	read := func(byKey map[string]*sampled) (n int, err error) {
-		err = a.eachOf(ctx, "explain_states", byKey, func(row []any) {
-			x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
-			if x == nil {
-				return
-			}
-			if x.states == nil {
-				x.states = make(map[string]float64)
-			}
-			n++
-			x.stateUnit = s.unit(x, row[3])
-			x.states[word[string](row[4])], _ = row[5].(float64)
-		})
-		return n, err
+// statesOf reads the states of nodes.
+func (a *Asker) statesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+	return a.eachOf(ctx, "explain_states", where, args, func(row []any) {
+		x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
+		if x == nil {
+			return
+		}
+		if x.states == nil {
+			x.states = make(map[string]float64)
+		}
+		x.stateRead = row[3]
+		x.states[word[string](row[4])], _ = row[5].(float64)
+	})
+}
+
+// statesBeside reads, if there are any states of nodes, also those of executions of
+// other functions, as a node has its state whatever runs; and what all readings were.
+func (a *Asker) statesBeside(ctx context.Context, s *sampling, byKey map[string]*sampled) (err error) {
+	found := false
+	for _, x := range byKey {
+		found = found || x.states != nil
 	}
-	if n, err := read(byKey); err != nil || n == 0 {
-		return err
+	if !found {
+		return nil
 	}
-	var err error
 	if a.InMemory != nil {
 		s.anywhere = a.InMemory.anyOf(maxStates)
 	} else if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
@@ -144,8 +168,17 @@ func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sam
 			others[x.key()] = x
 		}
 	}
-	if _, err := read(others); err != nil {
+	unknown := s.details.fill(others)
+	where, args := named(unknown)
+	if err := a.statesOf(ctx, unknown, where, args); err != nil {
 		return err
+	}
+	for _, list := range [][]*sampled{s.selected, s.typical, s.others, s.anywhere} {
+		for _, x := range list {
+			if x.states != nil {
+				x.stateUnit = s.unit(x, x.stateRead)
+			}
+		}
 	}
 	s.readings = make(map[string]contrast.Moments)
 	return a.each(ctx, text("explain_readings"), func(row []any) {
@@ -163,6 +196,10 @@ func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sam
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[[2]int64]string), make(map[[2]int64]float64)
+	if a.InMemory != nil {
+		s.knownPaths(a.InMemory)
+		return nil
+	}
 	err := a.each(ctx, text("explain_paths"), func(row []any) {
 		key := [2]int64{whole[int64](row[0]), whole[int64](row[1])}
 		s.pathNames[key] = word[string](row[3])
@@ -187,6 +224,30 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	return a.each(ctx, text("explain_path_names"), func(row []any) {
 		s.pathNames[[2]int64{whole[int64](row[0]), whole[int64](row[1])}] = word[string](row[2])
 	}, strings.Join(missing, ","))
+}
+
+// knownPaths is pathsOf from memory.
+func (s *sampling) knownPaths(x *Index) {
+	functions := make(map[[2]int64]bool)
+	for name := range strings.SplitSeq(s.functionKeys(), ",") {
+		var key [2]int64
+		if _, err := fmt.Sscanf(name, "%d/%d", &key[0], &key[1]); err == nil {
+			functions[key] = true
+		}
+	}
+	for key, p := range x.paths {
+		if p.calls > 0 && functions[[2]int64{key[0], int64(p.fn)}] {
+			s.pathNames[key], s.pathCalls[key] = strings.Join(x.pathNames(key[0], key[1]), " > "), float64(p.calls)
+		}
+	}
+	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
+		for _, e := range list {
+			key := [2]int64{int64(e.program), e.path}
+			if _, ok := s.pathNames[key]; !ok {
+				s.pathNames[key] = strings.Join(x.pathNames(key[0], key[1]), " > ")
+			}
+		}
+	}
 }
 
 // placesOf reads which devices and threads there are.

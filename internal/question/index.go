@@ -3,6 +3,8 @@ package question
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -32,16 +34,26 @@ type Index struct {
 	threads   []int64
 	onHosts   map[trace.Program][]int64 // threads that are not of GPUs, in order
 	lastStep  int64
+	allNames  functionNames
+	paths     map[[2]int64]indexPath // by program and number
 
 	functionSums string // of all functions, for function_sums_given.sql
 }
 
-// columns are executions in order of entry, a value of each in each column: 73 bytes.
+// indexPath is a call path.
+type indexPath struct {
+	fns   []int32 // from the outermost function on
+	fn    int32   // of calls
+	calls int64   // of the run; 0: not known
+}
+
+// columns are executions in order of entry, a value of each in each column: 77 bytes.
 type columns struct {
 	entry, exit, lost, exclusive, row []int64
 	step, ioStep                      []int32
 	process, function                 []int32 // index of those of Index
 	path, issue                       []int32 // issue as it is stored; 0: none
+	culprit                           []int32 // for which it waited, as it is stored: its place among all that are flagged, from 1; 0: none
 	thread                            []uint16
 	kind, status                      []uint8
 	gpu                               []bool
@@ -97,6 +109,14 @@ type indexing struct {
 	statuses  numbered[string]
 	threads   numbered[int64]
 	onHosts   numbered[[2]int64]
+	waits     []waiting
+}
+
+// waiting is an anomaly that waited for another.
+type waiting struct {
+	at      int32 // place among all that are flagged
+	program trace.Program
+	culprit string
 }
 
 // Index reads the index of a run; nil if there are more than limit executions.
@@ -119,6 +139,11 @@ func (a *Asker) Index(ctx context.Context, limit int) (*Index, error) {
 	}
 	for _, c := range []*columns{&x.flagged, &x.typical, &x.withdrawn} {
 		c.arrange(len(x.processes))
+	}
+	for _, w := range r.waits {
+		if c, i := x.find(w.program, w.culprit); c == &x.flagged {
+			x.flagged.culprit[w.at] = int32(i) + 1
+		}
 	}
 	x.functionSums = x.sums()
 	return x, a.nameIndex(ctx, x)
@@ -156,6 +181,9 @@ func (r *indexing) add(row []any) {
 	c.kind = append(c.kind, uint8(min(r.kinds.of(word[string](row[14])), math.MaxUint8)))
 	c.status = append(c.status, uint8(min(r.statuses.of(status), math.MaxUint8)))
 	c.issue = append(c.issue, whole[int32](row[17]))
+	if id := word[string](row[19]); id != "" && c == &x.flagged {
+		r.waits = append(r.waits, waiting{int32(c.len() - 1), whole[trace.Program](row[18]), id})
+	}
 	x.lastStep = max(x.lastStep, int64(ioStep))
 }
 
@@ -167,6 +195,7 @@ func (c *columns) arrange(processes int) {
 	for _, list := range []*[]int32{&c.step, &c.ioStep, &c.process, &c.function, &c.path, &c.issue} {
 		*list = slices.Clip(slices.Clone(*list))
 	}
+	c.culprit = make([]int32, c.len())
 	for at := 0; at < c.len(); at += indexBlock {
 		latest := int64(math.MinInt64)
 		for i := at; i < min(at+indexBlock, c.len()); i++ {
@@ -189,18 +218,13 @@ func (c *columns) arrange(processes int) {
 	}
 }
 
-// nameIndex looks up the names of functions and hosts.
-func (a *Asker) nameIndex(ctx context.Context, x *Index) error {
-	all, err := a.Functions(ctx)
-	if err != nil {
+// nameIndex looks up the names of functions and hosts, and call paths.
+func (a *Asker) nameIndex(ctx context.Context, x *Index) (err error) {
+	if x.allNames, err = a.names(ctx); err != nil {
 		return err
 	}
-	names := make(map[functionNumber]string, len(all))
-	for i := range all {
-		names[functionNumber{all[i].Program, all[i].fn}] = all[i].Name
-	}
 	for _, f := range x.functions {
-		x.names = append(x.names, names[f])
+		x.names = append(x.names, x.allNames[[2]int64{int64(f.program), int64(f.fn)}])
 	}
 	hosts := make(map[Process]string)
 	err = a.each(ctx, text("index_hosts"), func(row []any) {
@@ -209,7 +233,38 @@ func (a *Asker) nameIndex(ctx context.Context, x *Index) error {
 	for _, p := range x.processes {
 		x.hosts = append(x.hosts, hosts[p])
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	x.paths = make(map[[2]int64]indexPath)
+	var bad error
+	err = a.each(ctx, text("path_list"), func(row []any) {
+		var p indexPath
+		raw, _ := row[2].(json.RawMessage)
+		if err := json.Unmarshal(raw, &p.fns); err != nil {
+			bad = fmt.Errorf("call path %s: %w", raw, err)
+		}
+		x.paths[[2]int64{whole[int64](row[0]), whole[int64](row[1])}] = p
+	}, nil)
+	if err = errors.Join(err, bad); err != nil {
+		return err
+	}
+	return a.each(ctx, text("index_calls"), func(row []any) {
+		key := [2]int64{whole[int64](row[0]), whole[int64](row[1])}
+		p := x.paths[key]
+		p.fn, p.calls = whole[int32](row[2]), whole[int64](row[3])
+		x.paths[key] = p
+	})
+}
+
+// pathNames are the functions of a call path.
+func (x *Index) pathNames(program, path int64) []string {
+	fns := x.paths[[2]int64{program, path}].fns
+	names := make([]string, len(fns))
+	for i, fn := range fns {
+		names[i] = x.allNames[[2]int64{program, int64(fn)}]
+	}
+	return names
 }
 
 // event is the id of an execution.

@@ -57,9 +57,14 @@ func (x *Index) related(program trace.Program, event string) *Related {
 	if c == nil {
 		return nil
 	}
+	r := x.relatedAt(c, i)
+	return &r
+}
+
+func (x *Index) relatedAt(c *columns, i int) Related {
 	p := c.process[i]
-	return &Related{
-		Process: x.processes[p], Event: event, Host: x.hosts[p], Function: x.names[c.function[i]], Entry: trace.Micros(c.entry[i]), Lost: trace.Micros(c.lost[i]),
+	return Related{
+		Process: x.processes[p], Event: x.event(c, i), Host: x.hosts[p], Function: x.names[c.function[i]], Entry: trace.Micros(c.entry[i]), Lost: trace.Micros(c.lost[i]),
 	}
 }
 
@@ -238,4 +243,87 @@ func (x *Index) sums() string {
 		b = strconv.AppendBool(append(b, ':'), s.onGPU)
 	}
 	return string(b)
+}
+
+// victims are who waited because of a culprit: those that lost most. known is false for
+// one that is not in memory.
+func (x *Index) victims(program trace.Program, culprit string, limit int) (list []Related, known bool) {
+	c, own := x.find(program, culprit)
+	if c == nil || c != &x.flagged {
+		return nil, false
+	}
+	var places []int
+	for i, of := range c.culprit {
+		if int(of) == own+1 {
+			places = append(places, i)
+		}
+	}
+	slices.SortFunc(places, func(a, b int) int {
+		p, q := x.processes[c.process[a]], x.processes[c.process[b]]
+		return cmp.Or(cmp.Compare(c.lost[b], c.lost[a]), cmp.Compare(p.Program, q.Program), cmp.Compare(p.Rank, q.Rank), cmp.Compare(c.step[a], c.step[b]), cmp.Compare(c.row[a], c.row[b]))
+	})
+	for _, i := range places[:min(len(places), limit)] {
+		list = append(list, x.relatedAt(c, i))
+	}
+	return list, true
+}
+
+// ways are the call paths to a function, as func_ways.sql lists them.
+func (x *Index) ways(f *Function, limit int) []Way {
+	type way struct {
+		path    int32
+		n, lost int64
+	}
+	at := make(map[int32]int)
+	var all []way
+	for _, c := range []*columns{&x.flagged, &x.typical, &x.withdrawn} {
+		for _, i := range x.ofFunction(c, f, func(int) bool { return true }) {
+			k, ok := at[c.path[i]]
+			if !ok {
+				k = len(all)
+				at[c.path[i]] = k
+				all = append(all, way{path: c.path[i]})
+			}
+			if c == &x.flagged {
+				all[k].n++
+				all[k].lost += c.lost[i]
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b way) int {
+		return cmp.Or(cmp.Compare(b.lost, a.lost), cmp.Compare(b.n, a.n), cmp.Compare(a.path, b.path))
+	})
+	var list []Way
+	for _, w := range all[:min(len(all), limit)] {
+		list = append(list, Way{Program: f.Program, Path: x.pathNames(int64(f.Program), int64(w.path)), N: w.n, Lost: w.lost})
+	}
+	return list
+}
+
+// twinOf is the twin of an anomaly by its id; known is false for what is no anomaly in
+// memory, or where programs have the same ids.
+func (x *Index) twinOf(id string, p *trace.Program) (place *Place, program trace.Program, twin string, samePath, known bool) {
+	if x == nil {
+		return nil, 0, "", false, false
+	}
+	if p == nil {
+		for _, o := range x.processes {
+			if o.Program != x.processes[0].Program {
+				return nil, 0, "", false, false
+			}
+		}
+		if len(x.processes) == 0 {
+			return nil, 0, "", false, false
+		}
+		p = &x.processes[0].Program
+	}
+	c, i := x.find(*p, id)
+	if c == nil {
+		return nil, 0, "", false, false
+	}
+	f := x.functions[c.function[i]]
+	r := &provenance.Record{PID: *p, EventID: id, RID: x.processes[c.process[i]].Rank, Entry: trace.Micros(c.entry[i])}
+	place = &Place{Function{Program: *p, Name: x.names[c.function[i]], fn: f.fn}, c.path[i]}
+	twin, samePath = x.twin(r, place)
+	return place, *p, twin, samePath, true
 }

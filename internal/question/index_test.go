@@ -180,6 +180,11 @@ func compareExecutions(t *testing.T, store, memory *question.Asker, found *blame
 			}
 			ask(func(a *question.Asker) (any, error) { return a.Place(ctx, r) })
 			ask(func(a *question.Asker) (any, error) { e, path, err := a.Twin(ctx, r, place); return twin{e, path}, err })
+			ask(func(a *question.Asker) (any, error) {
+				e, other, place, path, err := a.EventWithTwin(ctx, r.EventID, &r.PID)
+				return []any{e, other, place, path}, err
+			})
+			ask(func(a *question.Asker) (any, error) { return a.FunctionOf(ctx, r.EventID, r.PID) })
 			ask(func(a *question.Asker) (any, error) { return a.Related(ctx, r.PID, r.EventID) })
 			ask(func(a *question.Asker) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
 			if n := issue[r.EventID]; n > 0 {
@@ -208,6 +213,7 @@ func compareFunctions(t *testing.T, store, memory *question.Asker, found *blame.
 			same(t, functions[i].Name, func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
 		}
 		ask(func(a *question.Asker) (any, error) { return a.RankLosses(ctx, f, 30) })
+		ask(func(a *question.Asker) (any, error) { return a.Ways(ctx, f, 5) })
 		ask(func(a *question.Asker) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
 		ask(func(a *question.Asker) (any, error) { return a.TypicalPoints(ctx, f, 20) })
 		ask(func(a *question.Asker) (any, error) {

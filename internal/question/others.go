@@ -57,6 +57,53 @@ func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin 
 	return twin, samePath, err
 }
 
+// EventWithTwin returns what Event, Place and Twin do: for anomalies that are in memory at
+// the price of one of them. twin is nil if there is none, or if the execution is no anomaly.
+func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
+	if e, twin, place, samePath, err = a.twoEvents(ctx, id, p); e != nil || err != nil {
+		return e, twin, place, samePath, err
+	}
+	if e, err = a.Event(ctx, id, p); err != nil {
+		return nil, nil, nil, false, err
+	}
+	if place, err = a.Place(ctx, e.Record); err != nil || place == nil || e.Collection != "anomalies" {
+		return e, nil, place, false, err
+	}
+	twin, samePath, err = a.Twin(ctx, e.Record, place)
+	return e, twin, place, samePath, err
+}
+
+// twoEvents reads an anomaly that is in memory, and its twin; nil if it is not.
+func (a *Asker) twoEvents(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
+	place, program, other, samePath, known := a.InMemory.twinOf(id, p)
+	one, ok := eventNumbers(id)
+	two, both := eventNumbers(cmp.Or(other, id))
+	if !known || !ok || !both {
+		return nil, nil, nil, false, nil
+	}
+	rows, err := a.collect(ctx, text("event_two"), int32(a.Run.ID), int32(program), one[0], one[1], one[2], two[0], two[1], two[2])
+	if err != nil {
+		return nil, nil, nil, false, err
+	}
+	for _, row := range rows {
+		found, err := eventOf(id, row)
+		if err != nil {
+			return nil, nil, nil, false, err
+		}
+		switch found.Record.EventID {
+		case id:
+			e = found
+		case other:
+			twin = found
+		}
+	}
+	if e == nil || other != "" && twin == nil {
+		return nil, nil, nil, false, nil
+	}
+	place.Function.FID = e.Record.FID
+	return e, twin, place, samePath, nil
+}
+
 // Related is an anomaly that has to do with another.
 type Related struct {
 	Process
@@ -95,12 +142,15 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
+	if a.InMemory != nil {
+		if list, known := a.InMemory.victims(program, culprit, limit); known {
+			return list, nil
+		}
+	}
 	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
 	err = a.each(ctx, text("victims"), func(row []any) {
 		id := word[string](row[1])
-		if r := a.InMemory.related(whole[trace.Program](row[0]), id); r != nil {
-			list = append(list, *r)
-		} else if _, ok := eventNumbers(id); ok {
+		if _, ok := eventNumbers(id); ok {
 			numbered[row[0].(int64)] = append(numbered[row[0].(int64)], id)
 		} else {
 			odd[row[0].(int64)] = append(odd[row[0].(int64)], id)

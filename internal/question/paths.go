@@ -147,6 +147,9 @@ type Way struct {
 
 // Ways answers with the call paths that lead to a function, those that lost most first.
 func (a *Asker) Ways(ctx context.Context, f *Function, limit int) ([]Way, error) {
+	if a.InMemory != nil {
+		return a.InMemory.ways(f, limit), nil
+	}
 	names, err := a.names(ctx)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,9 @@ type Asker struct {
 	// InMemory is from which what asks for many executions is answered;
 	// nil: the store is asked.
 	InMemory *Index
+	// Details are of some executions what an explanation looks at closely; nil: the store
+	// is asked for all of it.
+	Details *Details
 	// Told is told each statement before it runs; nil: nobody.
 	Told func(sql string, args []any)
 
