@@ -43,8 +43,15 @@ func (a *Asker) ReadDetails(ctx context.Context) (*Details, error) {
 	return d, nil
 }
 
-// has reports whether all is known of an execution.
-func (d *Details) has(x *sampled) bool { return d.of[x.key()] != nil }
+// mark marks executions whose details are at hand.
+func (d *Details) mark(list []*sampled) {
+	if d == nil {
+		return
+	}
+	for _, x := range list {
+		x.detailed = d.of[x.key()] != nil
+	}
+}
 
 // fill fills in what is known of executions, and returns the others.
 func (d *Details) fill(byKey map[string]*sampled) (unknown map[string]*sampled) {

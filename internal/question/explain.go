@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/contrast"
@@ -108,6 +109,7 @@ type sampled struct {
 	entry, exit      trace.Micros
 	step             int64
 	onGPU, anomalous bool
+	detailed         bool // its details are at hand
 	message          *message
 	counters         map[string]float64
 	states           map[string]float64
@@ -120,12 +122,23 @@ type sampled struct {
 func (s *sampling) closely(list []*sampled) []*sampled {
 	n := maxClosely
 	if s.details != nil {
-		n = max(leastClosely, len(list)-len(slices.DeleteFunc(slices.Clone(list), s.details.has)))
+		n = leastClosely
+		for count, x := range list {
+			if !x.detailed {
+				break
+			}
+			n = max(n, count+1)
+		}
 	}
 	return list[:min(len(list), n, maxClosely)]
 }
 
-func (s *sampled) key() string { return fmt.Sprintf("%d/%s", s.program, s.event) }
+func (s *sampled) key() string { return eventName(int64(s.program), s.event) }
+
+// eventName names an execution among those of all programs.
+func eventName(program int64, event string) string {
+	return strconv.FormatInt(program, 10) + "/" + event
+}
 
 // message is the one that tells most of an execution: of its own the last that came, or
 // else the last that was sent; or else the nearest around it.

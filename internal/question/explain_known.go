@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chimbuko/chimbuko/internal/contrast"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -33,16 +35,25 @@ func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
 	}
 	byKey := make(map[string]*sampled)
 	for _, list := range [][]*sampled{s.typical, s.others, s.selected} {
+		s.details.mark(list)
 		for _, x := range s.closely(list) {
 			byKey[x.key()] = x
 		}
 	}
-	unknown := s.details.fill(byKey)
-	where, args := named(unknown)
-	if err := errors.Join(a.messagesOf(ctx, unknown, where, args), a.countersOf(ctx, unknown, where, args), a.statesOf(ctx, unknown, where, args)); err != nil {
+	if err := a.detailsOf(ctx, s.details.fill(byKey)); err != nil {
 		return err
 	}
 	return errors.Join(a.statesBeside(ctx, s, byKey), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+}
+
+// detailsOf reads messages, counters and states. Each of them fills in fields of its own.
+func (a *Asker) detailsOf(ctx context.Context, byKey map[string]*sampled) error {
+	where, args := named(byKey)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.messagesOf(ctx, byKey, where, args) })
+	g.Go(func() error { return a.countersOf(ctx, byKey, where, args) })
+	g.Go(func() error { return a.statesOf(ctx, byKey, where, args) })
+	return g.Wait()
 }
 
 // maxRanks bounds the ranks that are asked for.
@@ -87,7 +98,7 @@ func (a *Asker) eachOf(ctx context.Context, name, where string, args []any, f fu
 }
 
 func rowKey(row []any) string {
-	return fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[1]))
+	return eventName(whole[int64](row[0]), word[string](row[1]))
 }
 
 // messagesOf finds the message that tells most of each execution.
@@ -135,7 +146,7 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where
 // statesOf reads the states of nodes.
 func (a *Asker) statesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
 	return a.eachOf(ctx, "explain_states", where, args, func(row []any) {
-		x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
+		x := byKey[eventName(whole[int64](row[0]), word[string](row[2]))]
 		if x == nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
@@ -272,7 +273,9 @@ func (x *Index) event(c *columns, i int) string {
 	if id, ok := c.texts[int32(i)]; ok {
 		return id
 	}
-	return fmt.Sprintf("%d:%d:%d", x.processes[c.process[i]].Rank, c.step[i], c.row[i])
+	b := strconv.AppendInt(make([]byte, 0, 32), int64(x.processes[c.process[i]].Rank), 10)
+	b = strconv.AppendInt(append(b, ':'), int64(c.step[i]), 10)
+	return string(strconv.AppendInt(append(b, ':'), c.row[i], 10))
 }
 
 // find finds an execution that is no typical one; nil if there is none of that id.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -57,12 +59,26 @@ func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin 
 	return twin, samePath, err
 }
 
-// EventWithTwin returns what Event, Place and Twin do: for anomalies that are in memory at
-// the price of one of them. twin is nil if there is none, or if the execution is no anomaly.
+// EventWithTwin returns what Event, Place and Twin do, for anomalies that are in memory in
+// the time of one of them. twin is nil if there is none, or if the execution is no anomaly.
 func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
-	if e, twin, place, samePath, err = a.twoEvents(ctx, id, p); e != nil || err != nil {
-		return e, twin, place, samePath, err
+	place, program, other, samePath, known := a.InMemory.twinOf(id, p)
+	if !known {
+		return a.eventThenTwin(ctx, id, p)
 	}
+	g, asking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { e, err = a.Event(asking, id, &program); return err })
+	if other != "" {
+		g.Go(func() (err error) { twin, err = a.Event(asking, other, &program); return err })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, nil, false, err
+	}
+	place.Function.FID = e.Record.FID
+	return e, twin, place, samePath, nil
+}
+
+func (a *Asker) eventThenTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
 	if e, err = a.Event(ctx, id, p); err != nil {
 		return nil, nil, nil, false, err
 	}
@@ -71,37 +87,6 @@ func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) 
 	}
 	twin, samePath, err = a.Twin(ctx, e.Record, place)
 	return e, twin, place, samePath, err
-}
-
-// twoEvents reads an anomaly that is in memory, and its twin; nil if it is not.
-func (a *Asker) twoEvents(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
-	place, program, other, samePath, known := a.InMemory.twinOf(id, p)
-	one, ok := eventNumbers(id)
-	two, both := eventNumbers(cmp.Or(other, id))
-	if !known || !ok || !both {
-		return nil, nil, nil, false, nil
-	}
-	rows, err := a.collect(ctx, text("event_two"), int32(a.Run.ID), int32(program), one[0], one[1], one[2], two[0], two[1], two[2])
-	if err != nil {
-		return nil, nil, nil, false, err
-	}
-	for _, row := range rows {
-		found, err := eventOf(id, row)
-		if err != nil {
-			return nil, nil, nil, false, err
-		}
-		switch found.Record.EventID {
-		case id:
-			e = found
-		case other:
-			twin = found
-		}
-	}
-	if e == nil || other != "" && twin == nil {
-		return nil, nil, nil, false, nil
-	}
-	place.Function.FID = e.Record.FID
-	return e, twin, place, samePath, nil
 }
 
 // Related is an anomaly that has to do with another.
