@@ -8,6 +8,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,6 +108,7 @@ type server struct {
 	differences  memo[*comparison.Difference]
 	times        memo[*question.Index]
 	details      memo[*question.Details]
+	tops         memo[[]json.RawMessage]
 	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
 }
@@ -125,6 +127,7 @@ func New(cfg Config) http.Handler {
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 		times: memo[*question.Index]{most: maxTimes, old: true}, details: memo[*question.Details]{most: maxTimes, old: true},
+		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
@@ -159,7 +162,7 @@ func (s *server) routes() http.Handler {
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/top", s.question(s.keep(s.top)))
+	get(run+"/top", s.question(s.top))
 	get(run+"/events", s.question(s.keep(s.events)))
 	get(run+"/events/{id}", s.question(s.event))
 	get(run+"/events/{id}/evidence", s.informed(s.evidence))

@@ -16,7 +16,7 @@ type Details struct {
 // so many are held.
 const (
 	leastDetailed = 50_000
-	maxDetailed   = 40_000
+	maxDetailed   = 60_000
 )
 
 // ReadDetails reads those of the executions that are in memory; nil if there are so few of

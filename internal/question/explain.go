@@ -35,7 +35,7 @@ const (
 	maxStates   = 300 // executions of any function whose nodes' states are looked at
 	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
 	// leastClosely is how many are looked at in any case of a run of which details are at hand.
-	leastClosely = 30
+	leastClosely = 25
 	maxBars      = 8
 	timeBins     = 200
 )
@@ -259,17 +259,17 @@ func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*condition
 			c.add("(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links WHERE run = $1 AND issue = ?)", int32(x.Number))
 		}
 	}
-	for _, kind := range f.Kinds {
-		if _, err := choose("kind", kind, kinds); err != nil {
-			return nil, err
-		}
-	}
 	f.conditions(c, a.Begin)
 	return c, nil
 }
 
 // sample reads the executions that are looked at.
 func (a *Asker) sample(ctx context.Context, s *sampling) error {
+	for _, kind := range s.q.Filter.Kinds {
+		if _, err := choose("kind", kind, kinds); err != nil {
+			return err
+		}
+	}
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
