@@ -12,35 +12,29 @@ type Details struct {
 	of map[string]*sampled
 }
 
-// Bounds of details: runs of fewer executions are asked of the store, of others details of
-// so many are held.
-const (
-	leastDetailed = 50_000
-	maxDetailed   = 60_000
-)
-
-// ReadDetails reads those of the executions that are in memory; nil if there are so few of
-// them that the store can be asked.
-func (a *Asker) ReadDetails(ctx context.Context) (*Details, error) {
+// ReadDetails reads those of about most of the executions that are in memory; nil if there
+// are fewer than least of them, of which the store can be asked.
+func (a *Asker) ReadDetails(ctx context.Context, least, most int) (*Details, error) {
 	x := a.InMemory
-	if x == nil || x.Len() < leastDetailed {
+	if x == nil || x.Len() == 0 || x.Len() < least {
 		return nil, nil //nolint:nilnil // the store is asked
 	}
-	d, below := &Details{make(map[string]*sampled)}, lots*maxDetailed/int64(x.Len())
+	d, below := &Details{make(map[string]*sampled)}, max(1, lots*int64(most)/int64(x.Len()))
+	numbered := make(map[string]*sampled) // of others nothing more is known
 	for _, c := range []*columns{&x.flagged, &x.typical} {
 		for i := range c.len() {
 			if x.lot(c, i) < below {
 				s := x.sampled(c, i)
 				d.of[s.key()] = s
+				if c.texts[int32(i)] == "" {
+					numbered[s.key()] = s
+				}
 			}
 		}
 	}
 	const where = "(ev_row * 7919 + rid) % 1009 < $2::BIGINT"
 	args := []any{below}
-	if err := errors.Join(a.messagesOf(ctx, d.of, where, args), a.countersOf(ctx, d.of, where, args), a.statesOf(ctx, d.of, where, args)); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args), a.statesOf(ctx, numbered, where, args))
 }
 
 // mark marks executions whose details are at hand.

@@ -120,17 +120,19 @@ type sampled struct {
 // closely are those of which messages, counters and states are looked at: where they are
 // at hand for some executions of all, these, unless they are too few.
 func (s *sampling) closely(list []*sampled) []*sampled {
-	n := maxClosely
-	if s.details != nil {
-		n = leastClosely
-		for count, x := range list {
-			if !x.detailed {
-				break
-			}
-			n = max(n, count+1)
+	if s.details == nil {
+		return list[:min(len(list), maxClosely)]
+	}
+	var atHand []*sampled
+	for _, x := range list {
+		if x.detailed && len(atHand) < maxClosely {
+			atHand = append(atHand, x)
 		}
 	}
-	return list[:min(len(list), n, maxClosely)]
+	if len(atHand) >= leastClosely {
+		return atHand
+	}
+	return list[:min(len(list), leastClosely)]
 }
 
 func (s *sampled) key() string { return eventName(int64(s.program), s.event) }

@@ -240,6 +240,8 @@ func compareFunctions(t *testing.T, store, memory *question.Asker, found *blame.
 func compareExplanations(t *testing.T, store, memory *question.Asker, found *blame.Findings) {
 	ctx := t.Context()
 	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	asker := *memory
+	detailed := withDetails(t, &asker, 1)
 	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }
 	for i, q := range []question.Selection{
 		{},
@@ -253,6 +255,7 @@ func compareExplanations(t *testing.T, store, memory *question.Asker, found *bla
 		{Issue: &found.Issues[3], Filter: question.Filter{Since: at(2)}},
 		{Issue: &found.Issues[1], Member: member},
 	} {
+		same(t, fmt.Sprint("selection ", i, " with details"), func() (*question.Explanation, error) { return store.Explain(ctx, q) }, func() (*question.Explanation, error) { return detailed.Explain(ctx, q) })
 		same(t, fmt.Sprint("selection ", i), func() (*question.Explanation, error) { return store.Explain(ctx, q) }, func() (*question.Explanation, error) { return memory.Explain(ctx, q) })
 	}
 }
