@@ -60,6 +60,9 @@ without a reason, whichever field shows it. docs/dashboard.md tells more.` + whe
 		if err != nil {
 			return err
 		}
+		if err := a.ForExplain(ctx); err != nil {
+			return err
+		}
 		e, err := a.Explain(ctx, *selection)
 		if err != nil {
 			return err

@@ -106,7 +106,7 @@ type server struct {
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
-	times        memo[*question.Index]
+	indexes      memo[*question.Index]
 	details      memo[*question.Details]
 	tops         memo[[]json.RawMessage]
 	answers      lasting
@@ -126,7 +126,7 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		times: memo[*question.Index]{most: maxTimes, old: true}, details: memo[*question.Details]{most: maxTimes, old: true},
+		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},
 		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))

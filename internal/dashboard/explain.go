@@ -53,13 +53,6 @@ func (s *server) explain(ctx context.Context, q *asked) (any, error) {
 	return page, nil
 }
 
-// Of runs with more executions than the first, details of about as many as the second are
-// held: 60 000 take some 30 MB.
-const (
-	leastDetailed = 50_000
-	maxDetailed   = 60_000
-)
-
 // detailed returns what is at hand of executions that are looked at closely. It is read
 // once for all that is asked of a run that has ended. The one who asks has a turn already.
 func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
@@ -67,7 +60,7 @@ func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, err
 	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
-		d, err := a.ReadDetails(ctx, leastDetailed, maxDetailed)
+		d, err := a.ReadDetails(ctx, question.LeastDetailed, question.MaxDetailed)
 		return d, !a.Run.State.Open(), err
 	})
 }

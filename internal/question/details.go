@@ -12,6 +12,28 @@ type Details struct {
 	of map[string]*sampled
 }
 
+// MaxIndexed is of how many executions there is an index, some 160 MB. Of runs with at
+// least LeastDetailed of them details of about MaxDetailed are looked at, some 30 MB.
+const (
+	MaxIndexed    = 2_000_000
+	LeastDetailed = 50_000
+	MaxDetailed   = 60_000
+)
+
+// ForExplain has explanations of a large run look at the same executions as those of
+// somebody who holds an index and details.
+func (a *Asker) ForExplain(ctx context.Context) error {
+	kept, err := a.Kept(ctx, 0)
+	if err != nil || kept.Executions < LeastDetailed {
+		return err
+	}
+	if a.InMemory, err = a.Index(ctx, MaxIndexed); err != nil {
+		return err
+	}
+	a.Details, err = a.ReadDetails(ctx, LeastDetailed, MaxDetailed)
+	return err
+}
+
 // ReadDetails reads those of about most of the executions that are in memory; nil if there
 // are fewer than least of them, of which the store can be asked.
 func (a *Asker) ReadDetails(ctx context.Context, least, most int) (*Details, error) {
