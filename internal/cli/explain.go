@@ -78,6 +78,9 @@ must fit.` + whereHelp,
 		if err != nil {
 			return err
 		}
+		if err := a.ForExplain(ctx); err != nil {
+			return err
+		}
 		if flags.group != "" {
 			return flags.breakDown(ctx, env, a, &q, selection)
 		}

@@ -8,6 +8,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -106,7 +107,9 @@ type server struct {
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
-	times        memo[*question.Times]
+	indexes      memo[*question.Index]
+	details      memo[*question.Details]
+	tops         memo[[]json.RawMessage]
 	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
 }
@@ -124,7 +127,8 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		times: memo[*question.Times]{most: maxTimes, old: true},
+		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},
+		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
@@ -159,12 +163,12 @@ func (s *server) routes() http.Handler {
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/top", s.question(s.keep(s.top)))
+	get(run+"/top", s.question(s.top))
 	get(run+"/events", s.question(s.keep(s.events)))
 	get(run+"/events/{id}", s.question(s.event))
 	get(run+"/events/{id}/evidence", s.informed(s.evidence))
 	get(run+"/events/{id}/window", s.question(s.window))
-	get(run+"/functions", s.question(s.keep(s.functions)))
+	get(run+"/functions", s.informed(s.keep(s.functions)))
 	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
 	get(run+"/overview", s.answer(s.overviewAnswer))
 	get(run+"/heatmap", s.informed(s.heatmap))

@@ -31,10 +31,14 @@ func (q *asked) record(ctx context.Context, program *trace.Program) (*question.E
 	if err != nil {
 		return nil, choosing(err)
 	}
+	return e, tooLarge(e)
+}
+
+func tooLarge(e *question.Event) error {
 	if len(e.Document) > maxAnswer {
-		return nil, &problem{http.StatusRequestEntityTooLarge, "the record is too large", "ask for its parts with sql"}
+		return &problem{http.StatusRequestEntityTooLarge, "the record is too large", "ask for its parts with sql"}
 	}
-	return e, nil
+	return nil
 }
 
 // evidence is all there is to say of one execution.
@@ -43,21 +47,23 @@ func (s *server) evidence(ctx context.Context, q *asked) (any, error) {
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	e, err := q.record(ctx, program)
+	e, twin, place, samePath, err := q.EventWithTwin(ctx, q.r.PathValue("id"), program)
+	if err == nil {
+		err = tooLarge(e)
+	}
 	if err != nil {
-		return nil, err
+		return nil, choosing(err)
 	}
 	v := q.known.newEvidence(e)
-	place, err := q.Place(ctx, e.Record)
-	if err != nil {
-		return nil, err
-	}
 	if place != nil {
 		v.FunctionID = place.Function.ID()
 	}
+	if twin != nil {
+		v.Twin = q.known.pageTwin(twin.Record, samePath)
+	}
 	// Each part fills in fields of its own.
 	g, ctx := errgroup.WithContext(ctx)
-	for _, add := range []func(context.Context, *question.Event, *question.Place, *Evidence) error{q.addTwin, q.addRoles, q.addContext} {
+	for _, add := range []func(context.Context, *question.Event, *question.Place, *Evidence) error{q.addRoles, q.addContext} {
 		g.Go(func() error { return add(ctx, e, place, v) })
 	}
 	return v, g.Wait()
@@ -135,21 +141,13 @@ func partOf(n uint64) int64 {
 	return int64(n)
 }
 
-// addTwin adds a typical execution to an anomaly.
-func (q *asked) addTwin(ctx context.Context, e *question.Event, place *question.Place, v *Evidence) error {
-	if !v.Anomaly || place == nil {
-		return nil
+// pageTwin is a typical execution beside an anomaly.
+func (k *known) pageTwin(t *provenance.Record, samePath bool) *Twin {
+	twin := &Twin{
+		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive), Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
 	}
-	twin, samePath, err := q.Twin(ctx, e.Record, place)
-	if err != nil || twin == nil {
-		return err
-	}
-	t := twin.Record
-	v.Twin = &Twin{
-		Event: t.EventID, At: q.known.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive), Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
-	}
-	v.Twin.Lanes, v.Twin.Arrows = lanesOf(t)
-	return nil
+	twin.Lanes, twin.Arrows = lanesOf(t)
+	return twin
 }
 
 // addContext adds what is usual of counters, and what is known of the rank.

@@ -17,7 +17,7 @@ import (
 
 // explain tells what is different about some anomalies.
 func (s *server) explain(ctx context.Context, q *asked) (any, error) {
-	selection, err := q.selection(ctx)
+	selection, err := s.selection(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *server) groups(ctx context.Context, q *asked) (any, error) {
 		q.p.fail("by", "%w", err)
 	}
 	limit := q.p.limit(usualGroups, question.MaxGroups)
-	selection, err := q.selection(ctx)
+	selection, err := s.selection(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (s *server) groups(ctx context.Context, q *asked) (any, error) {
 	return page, nil
 }
 
-// selection reads which anomalies are meant.
-func (q *asked) selection(ctx context.Context) (*question.Selection, error) {
+// selection reads which anomalies are meant, and has what is at hand of them looked at.
+func (s *server) selection(ctx context.Context, q *asked) (*question.Selection, error) {
 	key := q.p.text("issue")
 	f := question.Filter{
 		Function: q.p.text("func"), Kinds: q.p.words("kind"), Host: q.p.text("host"), Ranks: q.p.ranks("rank"), Program: q.p.program(),
@@ -91,7 +91,9 @@ func (q *asked) selection(ctx context.Context) (*question.Selection, error) {
 			return nil, err
 		}
 	}
-	return &selection, nil
+	var err error
+	q.Details, err = s.detailed(ctx, q)
+	return &selection, err
 }
 
 // terms reads conditions on fields; the parameter may be given several times.
@@ -108,6 +110,18 @@ func (p *params) terms(name string) (terms []question.Term) {
 		p.fail(name, "%d are more than %d", len(terms), question.MaxTerms)
 	}
 	return terms
+}
+
+// detailed returns what is at hand of executions that are looked at closely. It is read
+// once for all that is asked of a run that has ended. The one who asks has a turn already.
+func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
+	a := *q.Asker
+	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+		d, err := a.ReadDetails(ctx, question.LeastDetailed, question.MaxDetailed)
+		return d, !a.Run.State.Open(), err
+	})
 }
 
 // took reads the exclusive time in microseconds; nil if neither end is given.

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/chimbuko/chimbuko/internal/provdb"
 	"github.com/chimbuko/chimbuko/internal/question"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -76,8 +75,12 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 		}
 		return err
 	})
-	g.Go(func() (err error) {
-		d.Ranks, err = functionRanks(q.OverRanks(ctx, f, limit))
+	g.Go(func() error {
+		losses, err := q.RankLosses(ctx, f, limit)
+		d.Ranks = make([]FunctionRank, 0, len(losses))
+		for _, l := range losses {
+			d.Ranks = append(d.Ranks, FunctionRank{Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest, First: l.First, Last: l.Last})
+		}
 		return err
 	})
 	g.Go(func() error {
@@ -97,29 +100,6 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 		return err
 	})
 	return &d, g.Wait()
-}
-
-// functionRanks reads the ranks of a function.
-func functionRanks(rows *provdb.Rows, err error) ([]FunctionRank, error) {
-	if err != nil {
-		return nil, err
-	}
-	list := []FunctionRank{}
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
-		}
-		var r FunctionRank
-		r.Rank, _ = row[0].(int64)
-		r.Host, _ = row[1].(string)
-		r.Anomalies, _ = row[2].(int64)
-		r.Lost, _ = row[3].(int64)
-		r.Longest, _ = row[4].(int64)
-		r.First, _ = row[6].(float64)
-		r.Last, _ = row[7].(float64)
-		list = append(list, r)
-	}
-	return list, nil
 }
 
 // findFunction finds a function by its id, which functions lists, or by its name

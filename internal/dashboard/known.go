@@ -32,7 +32,7 @@ type known struct {
 	slowest   []question.Slow
 	strip     Strip // in usualColumns columns
 	functions map[functionKey]string
-	times     *question.Times // nil: there are too many
+	index     *question.Index // nil: there are too many
 	*findings
 }
 
@@ -105,8 +105,7 @@ const (
 	maxKnown      = 16 // runs
 	maxRanksKnown = 1_000_000
 	maxLinksKnown = 100_000 // anomalies of a run whose links are not stored
-	maxTimes      = 4       // runs whose anomalies are in memory
-	maxTimesKnown = 2_000_000
+	maxIndexes    = 4       // runs whose executions are in memory
 	usualColumns  = 120
 	maxColumns    = 2000
 	maxSlowest    = 5
@@ -121,7 +120,7 @@ func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) ht
 			return nil, err
 		}
 		return s.ask(r, func(ctx context.Context, q *asked) (any, error) {
-			q.known, q.Begin, q.InMemory = k, k.begin, k.times
+			q.known, q.Begin, q.InMemory = k, k.begin, k.index
 			return f(ctx, q)
 		})
 	})
@@ -134,7 +133,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 		return nil, err
 	}
 	ended := a.Run.State != provdb.Running
-	key := fmt.Sprintf("%d %s %d %s", a.Run.ID, a.Run.State, a.Run.Finished.UnixNano(), a.Run.Name)
+	key := runKey(&a.Run)
 	found, err := s.found.get(ctx, key, func(ctx context.Context) (*findings, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {
@@ -147,14 +146,14 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.times.get(ctx, key, func(ctx context.Context) (*question.Times, bool, error) {
+	index, err := s.indexes.get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		defer done()
-		t, err := a.Times(ctx, maxTimesKnown)
-		return t, ended, err
+		x, err := a.Index(ctx, question.MaxIndexed)
+		return x, ended, err
 	})
 	if err != nil {
 		return nil, err
@@ -165,7 +164,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 			return nil, false, err
 		}
 		defer done()
-		a.InMemory = times
+		a.InMemory = index
 		k, err := newKnown(ctx, a, s.traceTime(ctx, a))
 		return k, ended, err
 	})
@@ -173,8 +172,13 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 		return nil, err
 	}
 	all := *k
-	all.findings, all.times = found, times
+	all.findings, all.index = found, index
 	return &all, nil
+}
+
+// runKey names a run as long as nothing but what is written to it changes.
+func runKey(r *provdb.Run) string {
+	return fmt.Sprintf("%d %s %d %s", r.ID, r.State, r.Finished.UnixNano(), r.Name)
 }
 
 // maxAhead is how long before the services a program may have been started.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -31,8 +32,12 @@ type list struct {
 	Next string            `json:"next,omitempty"`
 }
 
-// maxRows is how many rows a list has at most.
-const maxRows = 5000
+// maxRows is how many rows a list has at most, and maxTops how many lists of what lost most
+// are remembered.
+const (
+	maxRows = 5000
+	maxTops = 16
+)
 
 // top is what lost most to anomalies, as chimbuko top lists it.
 func (s *server) top(ctx context.Context, q *asked) (any, error) {
@@ -40,8 +45,20 @@ func (s *server) top(ctx context.Context, q *asked) (any, error) {
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	rows, err := objects(q.Top(ctx, t))
-	return list{Rows: rows}, err
+	limit := t.Limit
+	t.Limit = maxRows // to add up all takes as long as to tell all
+	program := int64(-1)
+	if t.Program != nil {
+		program = int64(*t.Program)
+	}
+	a, key := *q.Asker, fmt.Sprintf("%s %s %s %d", runKey(&q.Run), t.By, t.Order, program)
+	rows, err := s.tops.get(ctx, key, func(ctx context.Context) ([]json.RawMessage, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+		rows, err := objects(a.Top(ctx, t))
+		return rows, !a.Run.State.Open(), err
+	})
+	return list{Rows: rows[:min(len(rows), limit)]}, err
 }
 
 // counters is what is known of counters, as chimbuko counters lists it.

@@ -350,7 +350,7 @@ func (s *server) strip(ctx context.Context, run string, columns int, k *known) (
 	if err != nil {
 		return Strip{}, err
 	}
-	a.Begin, a.InMemory = k.begin, k.times
+	a.Begin, a.InMemory = k.begin, k.index
 	return stripOf(ctx, a, question.Timeline{To: k.extent, Columns: columns})
 }
 

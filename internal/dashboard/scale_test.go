@@ -3,11 +3,13 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -101,9 +103,9 @@ func makeBase(ctx context.Context, file string) (err error) {
 	return finish(ctx, s, id, "scale")
 }
 
-// multiply lets the run go on by repeating what it begins with, later and on other ranks.
-// It is done within the database: to make a million records and write them takes as long
-// as all else.
+// multiply lets the run go on by repeating what it begins with, later and on other ranks,
+// and adds a run "before" to compare it with. It is done within the database: to make a
+// million records and write them takes as long as all else.
 func multiply(ctx context.Context, file string) (err error) {
 	db, err := sql.Open("duckdb", file)
 	if err != nil {
@@ -111,31 +113,53 @@ func multiply(ctx context.Context, file string) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	const moved = "(rid + 1237 * $1::INTEGER) % 10000"
-	all := []string{"CREATE TEMP TABLE base AS SELECT * FROM executions", "CREATE TEMP TABLE base_links AS SELECT * FROM links"}
 	const copies = scaleAnomalies / scaleBase
-	for range copies - 1 {
-		all = append(all, `INSERT INTO executions SELECT * REPLACE (`+moved+` AS rid, 'node' || lpad((`+moved+` // 8)::VARCHAR, 4, '0') AS hostname,
+	do := func(statement string, args ...any) {
+		if err != nil {
+			return
+		}
+		if _, err = db.ExecContext(ctx, statement, args...); err != nil {
+			err = fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	entangle(do)
+	do("CREATE TEMP TABLE base AS SELECT * FROM executions")
+	do("CREATE TEMP TABLE base_links AS SELECT * FROM links")
+	for n := int64(1); n < copies; n++ {
+		do(`INSERT INTO executions SELECT * REPLACE (`+moved+` AS rid, 'node' || lpad((`+moved+` // 8)::VARCHAR, 4, '0') AS hostname,
 			ev_step + 3 * $1::INTEGER AS ev_step, io_step + 3 * $1::INTEGER AS io_step, entry + 3000000 * $1::INTEGER AS entry, "exit" + 3000000 * $1::INTEGER AS "exit",
-			io_step_tstart + 3000000 * $1::INTEGER AS io_step_tstart, io_step_tend + 3000000 * $1::INTEGER AS io_step_tend) FROM base`,
-			`INSERT INTO links SELECT * REPLACE (`+moved+` AS rid, `+movedEvent("event_id")+` AS event_id, `+movedEvent("culprit_event_id")+` AS culprit_event_id) FROM base_links`)
+			io_step_tstart + 3000000 * $1::INTEGER AS io_step_tstart, io_step_tend + 3000000 * $1::INTEGER AS io_step_tend) FROM base`, n)
+		do(`INSERT INTO links SELECT * REPLACE (`+moved+` AS rid, (late_rid + 1237 * $1::INTEGER) % 10000 AS late_rid,
+			`+movedEvent("event_id")+` AS event_id, `+movedEvent("culprit_event_id")+` AS culprit_event_id) FROM base_links`, n)
 	}
-	all = append(all,
-		"DELETE FROM rollups", "INSERT INTO rollups SELECT * FROM live_rollups",
-		`UPDATE issues SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
-			last_us = last_us + 3000000 * $1::BIGINT,
-			rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.issue = issues.issue),
-			host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.issue = issues.issue)`,
-		"CHECKPOINT")
-	for i, statement := range all {
-		var args []any
-		if strings.Contains(statement, "$1") {
-			args = append(args, int64(min(i/2, copies)))
-		}
-		if _, err := db.ExecContext(ctx, statement, args...); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
+	do("DELETE FROM rollups")
+	do("INSERT INTO rollups SELECT * FROM live_rollups")
+	do(`UPDATE issues SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
+		last_us = last_us + 3000000 * $1::BIGINT,
+		rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.issue = issues.issue),
+		host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.issue = issues.issue)`, int64(copies))
+	for _, table := range []string{"functions", "paths", "models", "final_models", "metadata", "profiles", "counter_stats", "path_profiles"} {
+		do("INSERT INTO " + table + " SELECT * REPLACE (2 AS run) FROM " + table + " WHERE run = 1")
 	}
-	return nil
+	do("INSERT INTO runs SELECT * REPLACE (2 AS run, 'before' AS name, started - INTERVAL 1 DAY AS started, finished - INTERVAL 1 DAY AS finished) FROM runs")
+	do("INSERT INTO executions SELECT * REPLACE (2 AS run) FROM base")
+	do("INSERT INTO rollups SELECT * REPLACE (2 AS run, lost_us * (50 + rid % 100) // 100 AS lost_us) FROM rollups")
+	do("CHECKPOINT")
+	return err
+}
+
+// entangle has anomalies wait for others: in half of them one of twenty is the culprit of
+// the other nineteen, and there is one for which a quarter of all waited.
+func entangle(do func(statement string, args ...any)) {
+	do(`CREATE TEMP TABLE chained AS SELECT pid, rid, event_id, CASE WHEN n < $1::INTEGER THEN 0 ELSE n // 20 END AS chain
+		FROM (SELECT pid, rid, event_id, row_number() OVER (ORDER BY rid, event_id) - 1 AS n FROM links) l`, int64(scaleBase/4))
+	do(`CREATE TEMP TABLE chains AS SELECT chain, min_by(pid, rid) AS pid, min_by(event_id, rid) AS event_id, min(rid) AS rid, count(*) AS n
+		FROM chained WHERE chain % 2 = 0 GROUP BY chain`)
+	do(`UPDATE links SET "role" = CASE WHEN links.event_id = h.event_id THEN 'culprit' ELSE 'victim' END, hops = CASE WHEN links.event_id = h.event_id THEN 0 ELSE 1 END,
+		culprit_pid = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.pid END, culprit_event_id = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.event_id END,
+		late_rid = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.rid END, waits = CASE WHEN links.event_id = h.event_id THEN h.n - 1 ELSE 0 END,
+		wait_ranks = CASE WHEN links.event_id = h.event_id THEN h.n - 1 ELSE 0 END, waits_lost_us = CASE WHEN links.event_id = h.event_id THEN h.n * 1000 ELSE 0 END
+		FROM chained c JOIN chains h ON h.chain = c.chain WHERE c.pid = links.pid AND c.rid = links.rid AND c.event_id = links.event_id`)
 }
 
 // movedEvent is the id of an event in a copy.
@@ -164,8 +188,18 @@ func scaleSurroundings() *provdb.Batch {
 			b.Models = append(b.Models, provenance.ADModel{FID: r.FID, Name: r.Func, Model: r.AlgoParams})
 		}
 	}
+	call := func(f *provenance.FuncStats, parent int) {
+		b.Paths = append(b.Paths, provenance.PathStats{Node: len(b.Paths) + 1, Parent: parent, FID: f.FID, Func: f.Name, Calls: 1000, Exclusive: trace.Micros(1000 * (1 + f.FID%97))})
+	}
+	for i := range b.Functions {
+		call(&b.Functions[i], min(i, 1))
+	}
+	odd := len(b.Functions)
 	for i := range 2000 { // functions that are never odd
 		b.Functions = append(b.Functions, provenance.FuncStats{FID: 1000 + i, Name: fmt.Sprintf("void app::Quiet<%d>::run(int)", i), RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+	}
+	for i := range 3 * 2000 {
+		call(&b.Functions[odd+i%2000], 1+i%odd)
 	}
 	for i := range 200 {
 		b.Counters = append(b.Counters, provenance.CounterStats{Name: fmt.Sprintf("counter %d", i), Stats: summary})
@@ -174,15 +208,17 @@ func scaleSurroundings() *provdb.Batch {
 }
 
 // interaction is what somebody does on the page, and what is asked for it: path is made
-// anew for each try, so that others than the same executions are asked for.
+// anew for each try, so that others than the same executions are asked for. One
+// that begins with // is of the server, others are of the run.
 type interaction struct {
 	name string
 	path func(try int) string
+	put  func(try int) string // what is sent; nil: nothing
 }
 
 // interactions lists all that the page asks the server. It looks up what there is to be
 // asked for.
-func interactions(b *testing.B, ask func(path string) []byte) []interaction {
+func interactions(b *testing.B, store provdb.Reader, ask func(path string) []byte) []interaction {
 	b.Helper()
 	read := func(path string, into any) {
 		if err := json.Unmarshal(ask(path), into); err != nil {
@@ -199,7 +235,8 @@ func interactions(b *testing.B, ask func(path string) []byte) []interaction {
 	read("/events?order=time&since=30s&limit=1000", &events)
 	var functions struct {
 		Rows []struct {
-			ID string `json:"id"`
+			ID   string `json:"id"`
+			Name string `json:"function"`
 		}
 	}
 	read("/functions", &functions)
@@ -208,6 +245,12 @@ func interactions(b *testing.B, ask func(path string) []byte) []interaction {
 	}
 	fixed := func(path string) func(int) string { return func(int) string { return path } }
 	event := func(try int) string { return url.PathEscape(events.Rows[try*23%len(events.Rows)].ID) }
+	issue := func(try int) string { return issues.Rows[try%len(issues.Rows)].Key }
+	culprit, victim := linked(b, store, "culprit"), linked(b, store, "victim")
+	box := func(try int) string { // 31 ranks and 5 s
+		return fmt.Sprintf("rank=%d-%d&from=%d&to=%d", try*240, try*240+31, try*3, try*3+5)
+	}
+	const compared = "//api/v1/compare%s?a=0:before&b=0:scale%s"
 	var pages []string
 	for cursor := ""; len(pages) < 5; {
 		path := "/events?order=lost&limit=200&cursor=" + url.QueryEscape(cursor)
@@ -223,45 +266,82 @@ func interactions(b *testing.B, ask func(path string) []byte) []interaction {
 		}
 	}
 	return []interaction{
-		{"overview", fixed("/overview")},
-		{"overview, wide strip", func(try int) string { return fmt.Sprintf("/overview?columns=%d", 600+try) }},
-		{"heatmap, whole run, without waits", fixed("/heatmap?columns=240&rows=300&metric=own")},
-		{"heatmap, whole run, lost", fixed("/heatmap?columns=240&rows=300&metric=lost")},
-		{"heatmap, whole run, largest", fixed("/heatmap?columns=2000&rows=300&metric=lost")},
-		{"heatmap, 60 s", window(60)},
-		{"heatmap, 10 s", window(10)},
-		{"heatmap, 1 s", window(1)},
-		{"heatmap, one host", func(try int) string { return fmt.Sprintf("/heatmap?columns=240&rows=300&host=node%04d", try*29) }},
-		{"heatmap, functions", fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
-		{"issues", fixed("/issues")},
-		{"issue, executions over time", func(try int) string { return "/issues/" + issues.Rows[try%len(issues.Rows)].Key + "/plot" }},
-		{"evidence", func(try int) string { return "/events/" + event(try) + "/evidence" }},
-		{"evidence, next and previous", func(try int) string { return "/events/" + event(try/2) + "/evidence" }},
-		{"record", func(try int) string { return "/events/" + event(try) }},
-		{"window for Perfetto", func(try int) string { return "/events/" + event(try) + "/window" }},
-		{"functions", fixed("/functions")},
-		{"functions, by calls", fixed("/functions?order=calls&limit=500")},
-		{"functions, search", func(try int) string { return fmt.Sprintf("/functions?name=*relax_%d*", try) }},
-		{"function", func(try int) string { return "/functions/" + functions.Rows[try%30].ID }},
-		{"flame, time", fixed("/flame")},
-		{"flame, lost", fixed("/flame?metric=lost")},
-		{"search, name", func(try int) string { return "/search?q=" + []string{"mpi", "relax", "node00", "quiet"}[try%4] }},
-		{"search, rank", func(try int) string { return fmt.Sprintf("/search?q=rank:%d", try*251) }},
-		{"search, event", func(try int) string { return "/search?q=" + event(try) }},
-		{"events, by severity", fixed("/events?limit=100")},
-		{"events, pages by lost", func(try int) string { return pages[try%len(pages)] }},
-		{"events, of a rank and time", func(try int) string {
+		{name: "overview", path: fixed("/overview")},
+		{name: "overview, wide strip", path: func(try int) string { return fmt.Sprintf("/overview?columns=%d", 600+try) }},
+		{name: "heatmap, whole run, without waits", path: fixed("/heatmap?columns=240&rows=300&metric=own")},
+		{name: "heatmap, whole run, lost", path: fixed("/heatmap?columns=240&rows=300&metric=lost")},
+		{name: "heatmap, whole run, largest", path: fixed("/heatmap?columns=2000&rows=300&metric=lost")},
+		{name: "heatmap, 60 s", path: window(60)},
+		{name: "heatmap, 10 s", path: window(10)},
+		{name: "heatmap, 1 s", path: window(1)},
+		{name: "heatmap, one host", path: func(try int) string { return fmt.Sprintf("/heatmap?columns=240&rows=300&host=node%04d", try*29) }},
+		{name: "heatmap, functions", path: fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
+		{name: "issues", path: fixed("/issues")},
+		{name: "issue, executions over time", path: func(try int) string { return fmt.Sprintf("/issues/%s/plot?limit=%d", issue(try), 1500-try) }},
+		{name: "label an issue", path: func(try int) string { return "/labels/" + issue(try) }, put: func(try int) string {
+			return fmt.Sprintf(`{"state": "muted", "note": "seen %d times"}`, try)
+		}},
+		{name: "evidence", path: func(try int) string { return "/events/" + event(try) + "/evidence" }},
+		{name: "evidence of a culprit", path: func(try int) string { return "/events/" + culprit[try%len(culprit)] + "/evidence" }},
+		{name: "evidence of a victim", path: func(try int) string { return "/events/" + victim[try%len(victim)] + "/evidence" }},
+		{name: "record", path: func(try int) string { return "/events/" + event(try) }},
+		{name: "window for Perfetto", path: func(try int) string { return "/events/" + event(try) + "/window" }},
+		{name: "explain an issue", path: func(try int) string { return fmt.Sprintf("/explain?issue=%s&from=%d", issue(try), try%7) }},
+		{name: "explain a box", path: func(try int) string { return "/explain?" + box(try) }},
+		{name: "explain a function", path: func(try int) string { return fmt.Sprintf("/explain?func=*_%d*&from=%d", 10+try%38, try%7) }},
+		{name: "explain a host", path: func(try int) string { return fmt.Sprintf("/explain?host=node%04d", try*29) }},
+		{name: "explain half of the run", path: func(try int) string { return fmt.Sprintf("/explain?from=%d&to=%d", try, try+75) }},
+		{name: "explain the whole run", path: func(try int) string { return fmt.Sprintf("/explain?from=0&to=%d", 200+try) }},
+		{name: "compare", path: fixed(fmt.Sprintf(compared, "", ""))},
+		{name: "compare, flame", path: fixed(fmt.Sprintf(compared, "/flame", ""))},
+		{name: "compare, histograms", path: func(try int) string {
+			return fmt.Sprintf(compared, "/histograms", "&function="+url.QueryEscape(functions.Rows[try%30].Name))
+		}},
+		{name: "functions", path: func(try int) string { return fmt.Sprintf("/functions?limit=%d", 100+try) }},
+		{name: "functions, by calls", path: func(try int) string { return fmt.Sprintf("/functions?order=calls&limit=%d", 500+try) }},
+		{name: "functions, search", path: func(try int) string { return fmt.Sprintf("/functions?name=*relax_%d*", try) }},
+		{name: "function", path: func(try int) string { return fmt.Sprintf("/functions/%s?limit=%d", functions.Rows[try%30].ID, 100+try) }},
+		{name: "flame, time", path: fixed("/flame")},
+		{name: "flame, lost", path: fixed("/flame?metric=lost")},
+		{name: "search, name", path: func(try int) string { return "/search?q=" + []string{"mpi", "relax", "node00", "quiet"}[try%4] }},
+		{name: "search, rank", path: func(try int) string { return fmt.Sprintf("/search?q=rank:%d", try*251) }},
+		{name: "search, event", path: func(try int) string { return "/search?q=" + event(try) }},
+		{name: "events, by severity", path: func(try int) string { return fmt.Sprintf("/events?limit=%d", 100+try) }},
+		{name: "events, pages by lost", path: func(try int) string {
+			return strings.Replace(pages[try%len(pages)], "=200", fmt.Sprintf("=%d", 200+try), 1)
+		}},
+		{name: "events, of a rank and time", path: func(try int) string {
 			return fmt.Sprintf("/events?rank=%d&since=%ds&until=%ds&order=lost&limit=100", try*250, try, try+20)
 		}},
-		{"events, of a function", func(try int) string { return fmt.Sprintf("/events?func=*relax_%d*&order=lost&limit=100", 10+try%20) }},
-		{"top, ranks", fixed("/top?by=rank")},
-		{"top, hosts", fixed("/top?by=host")},
-		{"counters", fixed("/counters")},
-		{"metadata of a rank", func(try int) string { return fmt.Sprintf("/metadata?rank=%d", try*250) }},
-		{"snapshot", fixed("/snapshot")},
-		{"pipeline", fixed("/pipeline")},
-		{"run", fixed("")},
+		{name: "events, of a function", path: func(try int) string {
+			return fmt.Sprintf("/events?func=*_%d*&order=lost&limit=%d", 10+try%38, 100+try)
+		}},
+		{name: "top, ranks", path: func(try int) string { return fmt.Sprintf("/top?by=rank&limit=%d", 10+try) }},
+		{name: "top, hosts", path: func(try int) string { return fmt.Sprintf("/top?by=host&limit=%d", 10+try) }},
+		{name: "counters", path: func(try int) string { return fmt.Sprintf("/counters?limit=%d", 100+try) }},
+		{name: "metadata of a rank", path: func(try int) string { return fmt.Sprintf("/metadata?rank=%d", try*250) }},
+		{name: "snapshot", path: fixed("/snapshot")},
+		{name: "pipeline", path: fixed("/pipeline")},
+		{name: "stream, until the overview is there", path: fixed("/stream")},
+		{name: "run", path: fixed("")},
 	}
+}
+
+// linked are events with a role, of all times.
+func linked(b *testing.B, store provdb.Reader, role string) (ids []string) {
+	b.Helper()
+	rows, err := store.Query(b.Context(), `SELECT event_id FROM links WHERE run = 1 AND "role" = $1 ORDER BY md5(event_id) LIMIT 1000`, role)
+	if err != nil {
+		b.Fatal(err)
+	}
+	all, err := rows.Collect()
+	if err != nil || len(all) < 100 {
+		b.Fatalf("%d of role %s: %v", len(all), role, err)
+	}
+	for _, row := range all {
+		ids = append(ids, url.PathEscape(row[0].(string)))
+	}
+	return ids
 }
 
 // watching is a pipeline with all ranks of a run.
@@ -288,26 +368,73 @@ func processTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// answered is an answer. A stream ends when the overview was sent.
+type answered struct {
+	*httptest.ResponseRecorder
+	end func()
+}
+
+func (a *answered) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte("event: overview\n")) {
+		a.end()
+	}
+	return a.ResponseRecorder.Write(text)
+}
+
+// resident is the memory of this process; 0 where that is not known.
+func resident() int64 {
+	text, _ := os.ReadFile("/proc/self/statm") // only Linux has it
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64) // 0 is said to be unknown
+	return pages * int64(os.Getpagesize())
+}
+
+// load is how busy the machine is.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:1], "")
+}
+
 // BenchmarkInteractions asks a server all that the page asks it, of a run of 10 000 ranks
 // with a million anomalies, and prints how long the answers take. It is a table rather
 // than a benchmark of each, since the run takes long to make.
 func BenchmarkInteractions(b *testing.B) {
 	store := openScale(b)
-	h := dashboard.New(dashboard.Config{Source: watching(store), Run: "scale"})
-	ask := func(path, encoding string) []byte {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost/api/v1/runs/scale"+path, nil)
+	h := dashboard.New(dashboard.Config{Source: watching(store), Run: "scale", Labels: new(memory)})
+	send := func(method, path, encoding string, body io.Reader) []byte {
+		address, ofServer := strings.CutPrefix(path, "//")
+		if !ofServer {
+			address = "api/v1/runs/scale" + path
+		}
+		ctx, end := context.WithCancel(b.Context())
+		defer end()
+		w := &answered{ResponseRecorder: httptest.NewRecorder(), end: end}
+		r := httptest.NewRequestWithContext(ctx, method, "http://localhost/"+address, body)
 		r.Header.Set("Accept-Encoding", encoding)
+		r.Header.Set("Content-Type", "application/json")
 		h.ServeHTTP(w, r)
 		if w.Code != http.StatusOK {
 			b.Fatalf("%s: %d %.300s", path, w.Code, w.Body)
 		}
 		return w.Body.Bytes()
 	}
+	ask := func(x *interaction, try int) []byte {
+		if x.put != nil {
+			return send(http.MethodPut, x.path(try), "gzip", strings.NewReader(x.put(try)))
+		}
+		return send(http.MethodGet, x.path(try), "gzip", nil)
+	}
+	fmt.Printf("resident before anything is asked %d MB\n", resident()>>20)
 	begin := time.Now()
-	ask("/overview", "gzip")
+	send(http.MethodGet, "/overview", "gzip", nil)
 	fmt.Printf("first overview %.0f ms\n", time.Since(begin).Seconds()*1000)
-	list := interactions(b, func(path string) []byte { return ask(path, "identity") })
+	list := interactions(b, store, func(path string) []byte { return send(http.MethodGet, path, "identity", nil) })
 	tries := 40
 	if n, err := strconv.Atoi(os.Getenv("CHIMBUKO_BENCH_TRIES")); err == nil {
 		tries = n
@@ -323,12 +450,12 @@ func BenchmarkInteractions(b *testing.B) {
 			var took []time.Duration
 			size := 0
 			for try := range 3 {
-				ask(x.path(tries+try), "gzip") // warm-up
+				ask(&x, tries+try) // warm-up
 			}
 			used := processTime()
 			for try := range tries {
 				begin := time.Now()
-				size = max(size, len(ask(x.path(try), "gzip")))
+				size = max(size, len(ask(&x, try)))
 				took = append(took, time.Since(begin))
 			}
 			used = (processTime() - used) / time.Duration(tries)
@@ -345,7 +472,7 @@ func BenchmarkInteractions(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	runtime.KeepAlive(h)
-	fmt.Printf("%d interactions with p95 above %v; heap of Go %d MB\n", over, scaleTarget, m.HeapAlloc>>20)
+	fmt.Printf("%d interactions with p95 above %v; heap of Go %d MB, resident %d MB with the store's cache; load %s\n", over, scaleTarget, m.HeapAlloc>>20, resident()>>20, load())
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(over), "too-slow")
 }

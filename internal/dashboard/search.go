@@ -89,14 +89,14 @@ func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []F
 		if len(list) == limit {
 			break
 		}
-		e, err := q.Event(ctx, m[2], &p)
+		function, err := q.FunctionOf(ctx, m[2], p)
 		if errors.Is(err, provdb.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Found{Kind: "event", Text: fmt.Sprintf("%d:%s %s", p, m[2], e.Record.Func), Route: fmt.Sprintf("/e/%d:%s", p, m[2])})
+		list = append(list, Found{Kind: "event", Text: fmt.Sprintf("%d:%s %s", p, m[2], function), Route: fmt.Sprintf("/e/%d:%s", p, m[2])})
 	}
 	return list, nil
 }

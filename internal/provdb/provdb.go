@@ -170,7 +170,7 @@ func (r *Rows) Collect() ([][]any, error) {
 }
 
 // Schema is the version of the tables that this program writes.
-const Schema = 4
+const Schema = 5
 
 // NewerError is the error of a store that was written with a later schema.
 func NewerError(store string, version int) error {

@@ -1,9 +1,11 @@
 package question
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,20 +32,38 @@ func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event,
 		return nil, fmt.Errorf("event %s of run %s: %w; chimbuko anomalies lists the ids", id, a.Run.Name, provdb.ErrNotFound)
 	}
 	if len(rows) > 1 {
+		slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(int64), b[0].(int64)) }) // to have the store do it doubles its work
 		var programs []string
 		for _, row := range rows {
 			programs = append(programs, fmt.Sprint(row[0]))
 		}
 		return nil, fmt.Errorf("event %s is of programs %s: choose one with --program", id, strings.Join(programs, ", "))
 	}
-	e := &Event{Collection: "normalexecs", Document: json.RawMessage(rows[0][2].(string)), Record: new(provenance.Record)}
-	if rows[0][1].(bool) {
+	return eventOf(id, rows[0])
+}
+
+// eventOf reads a row of program, whether it is an anomaly, and document.
+func eventOf(id string, row []any) (*Event, error) {
+	e := &Event{Collection: "normalexecs", Document: json.RawMessage(row[2].(string)), Record: new(provenance.Record)}
+	if row[1].(bool) {
 		e.Collection = "anomalies"
 	}
 	if err := json.Unmarshal(e.Document, e.Record); err != nil {
 		return nil, fmt.Errorf("event %s: %w", id, err)
 	}
 	return e, nil
+}
+
+// FunctionOf returns the name of the function of an execution of a program.
+func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
+	if r := a.InMemory.related(p, id); r != nil {
+		return r.Function, nil
+	}
+	e, err := a.Event(ctx, id, &p)
+	if err != nil {
+		return "", err
+	}
+	return e.Record.Func, nil
 }
 
 func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([][]any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/contrast"
@@ -38,8 +39,10 @@ const (
 	maxOthers   = 1000
 	maxStates   = 300 // executions of any function whose nodes' states are looked at
 	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
-	maxBars     = 8
-	timeBins    = 200
+	// leastClosely is how many are looked at in any case of a run of which details are at hand.
+	leastClosely = 25
+	maxBars      = 8
+	timeBins     = 200
 )
 
 // Explanation is what is different about a selection.
@@ -114,18 +117,49 @@ type sampled struct {
 	entry, exit      trace.Micros
 	step             int64
 	onGPU, anomalous bool
+	detailed         bool // its details are at hand
 	message          *message
 	counters         map[string]float64
 	states           map[string]float64
+	stateRead        any // when
 	stateUnit        uint64
 	lost             trace.Micros
 	count            int64 // of those that it stands for, where it is a group
 }
 
-// closely are those of which messages, counters and states are looked at.
-func closely(list []*sampled) []*sampled { return list[:min(len(list), maxClosely)] }
+// atHand are those whose details are at hand, where there are such and not too few of them.
+func (s *sampling) atHand(list []*sampled) []*sampled {
+	if s.details == nil {
+		return list
+	}
+	s.details.mark(list)
+	var atHand []*sampled
+	for _, x := range list {
+		if x.detailed {
+			atHand = append(atHand, x)
+		}
+	}
+	if len(atHand) >= leastClosely {
+		return atHand
+	}
+	return list
+}
 
-func (s *sampled) key() string { return fmt.Sprintf("%d/%s", s.program, s.event) }
+// closely are those of which messages, counters and states are looked at.
+func (s *sampling) closely(list []*sampled) []*sampled {
+	list, most := s.atHand(list), maxClosely
+	if s.details != nil && len(list) > 0 && !list[0].detailed {
+		most = leastClosely
+	}
+	return list[:min(len(list), most)]
+}
+
+func (s *sampled) key() string { return eventName(int64(s.program), s.event) }
+
+// eventName names an execution among those of all programs.
+func eventName(program int64, event string) string {
+	return strconv.FormatInt(program, 10) + "/" + event
+}
 
 // message is the one that tells most of an execution: of its own the last that came, or
 // else the last that was sent; or else the nearest around it.
@@ -138,6 +172,8 @@ type message struct {
 // sampling is all that is looked at.
 type sampling struct {
 	q                         *Selection
+	details                   *Details
+	memory                    *choice // of the selection, where it is made in memory
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -145,7 +181,6 @@ type sampling struct {
 	lost                      trace.Micros
 	reckoned                  bool                          // both of them
 	read                      map[FieldKind]map[string]bool // of which executions messages, counters and states are known
-	states                    bool                          // there are some
 	lastStep                  int64
 	hosts                     map[Process]string
 
@@ -194,7 +229,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 		}
 		return a.explainChange(&q), nil
 	}
-	s := &sampling{q: &q, begin: a.Begin}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	w, err := a.choose(ctx, s)
 	if err == nil && len(s.selected) > 0 {
 		err = a.against(ctx, s, w)
@@ -287,6 +322,13 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.memory = a.InMemory.chooses(a.Begin, s.q); s.memory != nil {
+		s.selected, s.total, s.lost = a.InMemory.selected(s.memory, limit)
+		if s.q.Member != nil {
+			s.keepMembers()
+		}
+		return w, nil
+	}
 	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
 		return nil, err
 	}
@@ -306,6 +348,10 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 
 // against reads what the selection is held against.
 func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
+	if s.memory != nil {
+		s.recall(a.InMemory)
+		return nil
+	}
 	functions := s.functionKeys()
 	rest, args := w.all+" AND (TRUE"+w.some+") IS NOT TRUE", w.args
 	if s.q.Member != nil {
@@ -332,6 +378,18 @@ func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
 	s.others = s.others[:min(len(s.others), maxOthers)]
 	s.typical, err = a.leaveOutClosely(ctx, s, s.typical)
 	return err
+}
+
+// recall takes from memory what the selection is held against.
+func (s *sampling) recall(x *Index) {
+	functions, rest := s.functionKeys(), s.memory
+	if s.q.Member != nil {
+		rest = nil
+	}
+	s.others, s.typical = x.others(rest, functions, maxOthers), x.usual(functions, maxTypical)
+	if s.q.Member != nil {
+		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
+	}
 }
 
 // sameFunctions chooses the functions that a parameter names.
@@ -367,11 +425,13 @@ func (s *sampling) functionKeys() string {
 		key := [2]int64{int64(x.program), x.fn}
 		if !seen[key] && len(keys) < maxNumbers {
 			seen[key] = true
-			keys = append(keys, fmt.Sprintf("%d/%d", x.program, x.fn))
+			keys = append(keys, functionKey(int64(x.program), x.fn))
 		}
 	}
 	return strings.Join(keys, ",")
 }
+
+func functionKey(program, fn int64) string { return fmt.Sprintf("%d/%d", program, fn) }
 
 // executions reads some of those that conditions choose.
 func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {

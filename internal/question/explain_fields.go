@@ -72,7 +72,7 @@ func (s *sampling) column(key FieldKey, shape contrast.Shape, shares []contrast.
 		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
 	}
 	if fieldForms[key.Kind].closely {
-		selected, typical, others = closely(selected), closely(typical), closely(others)
+		selected, typical, others = s.closely(selected), s.closely(typical), s.closely(others)
 	}
 	shares = slices.DeleteFunc(shares, func(w contrast.Share) bool { return s.leftOut(key, w) })
 	f := field{key: key, rest: rest, Column: contrast.Column{Name: key.words(), Shape: shape, Shares: shares, Of: len(selected)}}

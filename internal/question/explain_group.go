@@ -71,7 +71,7 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 		q.Lasso = make([]Vertex, 1) // as if it were narrowed
 		return nil, q.ofChange()
 	}
-	s := &sampling{q: &q, begin: a.Begin}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,8 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 		err = a.grouped(ctx, s, by.Kind)
 	} else {
 		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
-			err = a.details(ctx, s, s.selected, by.Kind)
+			s.selected = s.atHand(s.selected)
+			err = a.lookInto(ctx, s, s.selected, by.Kind)
 		}
 	}
 	if err == nil && by.Kind == FieldPath {

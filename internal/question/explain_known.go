@@ -8,31 +8,36 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chimbuko/chimbuko/internal/contrast"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
 // known asks for all that is known of the executions, and of all calls.
-func (a *Asker) known(ctx context.Context, s *sampling) (err error) {
+func (a *Asker) known(ctx context.Context, s *sampling) error {
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return err
 	}
-	rows, err := a.collect(ctx, text("explain_last_step"), int32(a.Run.ID))
-	if err != nil {
+	if x := a.InMemory; x != nil {
+		s.lastStep, s.threads = x.lastStep, x.onHosts[s.selected[0].program]
+	} else if err := a.each(ctx, text("explain_last_step"), func(row []any) { s.lastStep = whole[int64](row[0]) }); err != nil {
 		return err
 	}
-	if len(rows) == 1 {
-		s.lastStep = whole[int64](rows[0][0])
+	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
+	if err := a.lookInto(ctx, s, list, FieldBytes, FieldCounter, FieldState); err != nil {
+		return err
 	}
-	return errors.Join(a.details(ctx, s, slices.Concat(closely(s.typical), closely(s.others), closely(s.selected)), FieldBytes, FieldCounter, FieldState), a.statesAnywhere(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
+	return errors.Join(a.statesBeside(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
 }
 
-// details reads what fields of some kinds need of executions: their messages, counters
-// or states of nodes, each once.
-func (a *Asker) details(ctx context.Context, s *sampling, list []*sampled, kinds ...FieldKind) (err error) {
+// lookInto reads what fields of some kinds need of executions: their messages, counters
+// or states of nodes, each once. Each kind fills in fields of its own.
+func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...FieldKind) error {
 	if s.read == nil {
 		s.read = make(map[FieldKind]map[string]bool)
 	}
+	g, ctx := errgroup.WithContext(ctx)
 	for _, kind := range kinds {
 		if kind == FieldLink || kind == FieldPartner {
 			kind = FieldBytes // they are of the same message
@@ -46,16 +51,18 @@ func (a *Asker) details(ctx context.Context, s *sampling, list []*sampled, kinds
 				s.read[kind][key], byKey[key] = true, x
 			}
 		}
+		unknown := s.details.fill(byKey, kind)
+		where, args := named(unknown)
 		switch kind {
 		case FieldBytes:
-			err = errors.Join(err, a.messagesOf(ctx, byKey))
+			g.Go(func() error { return a.messagesOf(ctx, unknown, where, args) })
 		case FieldCounter:
-			err = errors.Join(err, a.countersOf(ctx, byKey))
+			g.Go(func() error { return a.countersOf(ctx, unknown, where, args) })
 		case FieldState:
-			err = errors.Join(err, a.statesOf(ctx, s, byKey))
+			g.Go(func() error { return a.statesOf(ctx, unknown, where, args) })
 		}
 	}
-	return err
+	return g.Wait()
 }
 
 // whereAndHowLong asks for the ranks and the length of the run, if the caller did not know.
@@ -82,36 +89,52 @@ func (a *Asker) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
 // maxRanks bounds the ranks that are asked for.
 const maxRanks = 1_000_000
 
-// eachOf calls f for each row of a statement about executions. They are named one by one:
-// a database looks into no other then. Those whose ids are of another form are left out:
-// of them nothing more is known.
-func (a *Asker) eachOf(ctx context.Context, name string, byKey map[string]*sampled, f func(row []any)) error {
-	ids := make(map[string]bool)
+// named is a condition on executions by the numbers of their ids: a database looks into few
+// others then. Those whose ids are of another form are left out: of them nothing more is
+// known. It is empty if there are none.
+func named(byKey map[string]*sampled) (where string, args []any) {
+	var numbers [3]map[int64]bool
+	for i := range numbers {
+		numbers[i] = make(map[int64]bool)
+	}
 	for _, x := range byKey {
-		if _, ok := eventNumbers(x.event); ok {
-			ids[x.event] = true
+		if n, ok := eventNumbers(x.event); ok {
+			for i := range n {
+				numbers[i][n[i]] = true
+			}
 		}
 	}
-	if len(ids) == 0 {
+	if len(numbers[0]) == 0 {
+		return "", nil
+	}
+	var parts []string
+	for i, column := range []string{"rid", "ev_step", "ev_row"} {
+		var marks []string
+		for _, n := range slices.Sorted(maps.Keys(numbers[i])) {
+			args = append(args, n)
+			marks = append(marks, fmt.Sprintf("$%d", len(args)+1))
+		}
+		parts = append(parts, column+" IN ("+strings.Join(marks, ", ")+")")
+	}
+	return strings.Join(parts, " AND "), args
+}
+
+// eachOf calls f for each row of a statement about executions.
+func (a *Asker) eachOf(ctx context.Context, name, where string, args []any, f func(row []any)) error {
+	if where == "" {
 		return nil
 	}
-	var marks []string
-	var args []any
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		args = append(args, id)
-		marks = append(marks, fmt.Sprintf("$%d", len(args)+1))
-	}
-	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", strings.Join(marks, ", ")), f, args...)
+	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
 func rowKey(row []any) string {
-	return fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[1]))
+	return eventName(whole[int64](row[0]), word[string](row[1]))
 }
 
 // messagesOf finds the message that tells most of each execution.
-func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error {
+func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
 	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
-	return a.eachOf(ctx, "explain_messages", byKey, func(row []any) {
+	return a.eachOf(ctx, "explain_messages", where, args, func(row []any) {
 		key := rowKey(row)
 		x := byKey[key]
 		if x == nil {
@@ -137,8 +160,8 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled) error
 	})
 }
 
-func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error {
-	return a.eachOf(ctx, "explain_counters", byKey, func(row []any) {
+func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+	return a.eachOf(ctx, "explain_counters", where, args, func(row []any) {
 		x := byKey[rowKey(row)]
 		if x == nil {
 			return
@@ -151,43 +174,45 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled) error
 }
 
 // statesOf reads the states of nodes.
-func (a *Asker) statesOf(ctx context.Context, s *sampling, byKey map[string]*sampled) error {
-	return a.eachOf(ctx, "explain_states", byKey, func(row []any) {
-		x := byKey[fmt.Sprintf("%d/%s", whole[int64](row[0]), word[string](row[2]))]
+func (a *Asker) statesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+	return a.eachOf(ctx, "explain_states", where, args, func(row []any) {
+		x := byKey[eventName(whole[int64](row[0]), word[string](row[2]))]
 		if x == nil {
 			return
 		}
 		if x.states == nil {
 			x.states = make(map[string]float64)
 		}
-		s.states = true
-		x.stateUnit = s.unit(x, row[3])
+		x.stateRead = row[3]
 		x.states[word[string](row[4])], _ = row[5].(float64)
 	})
 }
 
-// statesAnywhere reads, if there are states of nodes, also those of executions of other
-// functions, as a node has its state whatever runs.
-func (a *Asker) statesAnywhere(ctx context.Context, s *sampling) error {
-	if !s.states {
+// statesBeside reads, if there are any states of nodes, also those of executions of
+// other functions, as a node has its state whatever runs; and what all readings were.
+func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
+	lists := [][]*sampled{s.selected, s.typical, s.others}
+	if !slices.ContainsFunc(slices.Concat(lists...), func(x *sampled) bool { return x.states != nil }) {
 		return nil
 	}
-	var err error
 	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
 	s.q.leaveOut(c, a.Begin)
-	if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+	if a.InMemory != nil && len(s.q.Without) == 0 {
+		s.anywhere = a.InMemory.anyOf(maxStates)
+	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
 		return err
 	}
-	others := make(map[string]*sampled)
-	for _, x := range s.anywhere {
-		if !s.read[FieldState][x.key()] {
-			others[x.key()] = x
-		}
-	}
-	if err := a.statesOf(ctx, s, others); err != nil {
+	if err := a.lookInto(ctx, s, s.anywhere, FieldState); err != nil {
 		return err
 	}
 	s.anywhere = slices.DeleteFunc(s.anywhere, func(x *sampled) bool { return s.q.without(x, s) })
+	for _, list := range append(lists, s.anywhere) {
+		for _, x := range list {
+			if x.states != nil {
+				x.stateUnit = s.unit(x, x.stateRead)
+			}
+		}
+	}
 	s.readings = make(map[string]contrast.Moments)
 	return a.each(ctx, text("explain_readings"), func(row []any) {
 		if whole[trace.Program](row[0]) != s.selected[0].program {
@@ -204,6 +229,10 @@ func (a *Asker) statesAnywhere(ctx context.Context, s *sampling) error {
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[[2]int64]string), make(map[[2]int64]float64)
+	if a.InMemory != nil {
+		s.knownPaths(a.InMemory)
+		return nil
+	}
 	err := a.each(ctx, text("explain_paths"), func(row []any) {
 		key := [2]int64{whole[int64](row[0]), whole[int64](row[1])}
 		s.pathNames[key] = word[string](row[3])
@@ -230,6 +259,30 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	}, strings.Join(missing, ","))
 }
 
+// knownPaths is pathsOf from memory.
+func (s *sampling) knownPaths(x *Index) {
+	functions := make(map[[2]int64]bool)
+	for name := range strings.SplitSeq(s.functionKeys(), ",") {
+		var key [2]int64
+		if _, err := fmt.Sscanf(name, "%d/%d", &key[0], &key[1]); err == nil {
+			functions[key] = true
+		}
+	}
+	for key, p := range x.paths {
+		if p.calls > 0 && functions[[2]int64{key[0], int64(p.fn)}] {
+			s.pathNames[key], s.pathCalls[key] = strings.Join(x.pathNames(key[0], key[1]), " > "), float64(p.calls)
+		}
+	}
+	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
+		for _, e := range list {
+			key := [2]int64{int64(e.program), e.path}
+			if _, ok := s.pathNames[key]; !ok {
+				s.pathNames[key] = strings.Join(x.pathNames(key[0], key[1]), " > ")
+			}
+		}
+	}
+}
+
 // devicesOf reads which devices and streams there are.
 func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 	s.devices = make(map[device][2]string)
@@ -247,7 +300,7 @@ func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 
 // placesOf reads which devices and threads there are.
 func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
-	if err := a.devicesOf(ctx, s); err != nil {
+	if err := a.devicesOf(ctx, s); err != nil || a.InMemory != nil {
 		return err
 	}
 	return a.each(ctx, text("explain_threads"), func(row []any) {

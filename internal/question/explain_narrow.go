@@ -166,8 +166,8 @@ func inside(c *conditions, lasso []Vertex, begin trace.Micros) {
 // by itself: it looks closely at what there is. Of very many that is a part, and how
 // many there are is then reckoned from it.
 func (a *Asker) narrow(ctx context.Context, s *sampling) error {
-	seen := s.selected
-	if err := a.details(ctx, s, seen, s.q.kinds()...); err != nil {
+	seen := s.atHand(s.selected)
+	if err := a.lookInto(ctx, s, seen, s.q.kinds()...); err != nil {
 		return err
 	}
 	var lost trace.Micros
@@ -197,8 +197,8 @@ func (a *Asker) leaveOutClosely(ctx context.Context, s *sampling, list []*sample
 	if !slices.ContainsFunc(s.q.Without, func(t Term) bool { return fieldForms[t.Field.Kind].closely }) {
 		return list, nil
 	}
-	list = closely(list)
-	if err := a.details(ctx, s, list, s.q.kinds()...); err != nil {
+	list = s.closely(list)
+	if err := a.lookInto(ctx, s, list, s.q.kinds()...); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(x *sampled) bool { return s.q.without(x, s) }), nil

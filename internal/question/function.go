@@ -64,6 +64,28 @@ func (a *Asker) OverRanks(ctx context.Context, f *Function, limit int) (*provdb.
 	return a.Query(ctx, text("func_ranks"), int32(a.Run.ID), int64(a.Begin), int32(f.Program), f.fn, int64(limit))
 }
 
+// RankLoss is a rank by what a function lost there.
+type RankLoss struct {
+	Rank                     trace.Rank
+	Host                     string
+	Anomalies, Lost, Longest int64   // times in microseconds
+	First, Last              float64 // seconds since the run's begin
+}
+
+// RankLosses returns the ranks on which the function lost most.
+func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []RankLoss, err error) {
+	if a.InMemory != nil {
+		return a.InMemory.rankLosses(a.Begin, f, limit), nil
+	}
+	err = a.each(ctx, text("func_ranks"), func(row []any) {
+		l := RankLoss{Rank: whole[trace.Rank](row[0]), Host: word[string](row[1]), Anomalies: whole[int64](row[2]), Lost: whole[int64](row[3]), Longest: whole[int64](row[4])}
+		l.First, _ = row[6].(float64)
+		l.Last, _ = row[7].(float64)
+		list = append(list, l)
+	}, int64(a.Begin), int32(f.Program), f.fn, int64(limit))
+	return list, err
+}
+
 // OverTime answers with the anomalies of equal parts of the time from the run's
 // begin to the last anomaly. Parts without any are left out.
 func (a *Asker) OverTime(ctx context.Context, f *Function, parts int) (*provdb.Rows, error) {

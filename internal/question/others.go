@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
@@ -19,6 +21,9 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
+	if p := a.InMemory.place(r); p != nil {
+		return p, nil
+	}
 	var rows [][]any
 	var err error
 	if n, ok := eventNumbers(r.EventID); ok {
@@ -37,6 +42,14 @@ func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error)
 // same call path if there is one, then of the same rank, and then the nearest in time.
 // samePath says whether it is of the same path; nil: there is none.
 func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin *Event, samePath bool, err error) {
+	if a.InMemory != nil {
+		event, samePath := a.InMemory.twin(r, p)
+		if event == "" {
+			return nil, false, nil
+		}
+		twin, err = a.Event(ctx, event, &r.PID)
+		return twin, samePath, err
+	}
 	rows, err := a.collect(ctx, text("twin"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int32(r.RID), int64(r.Entry))
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
@@ -44,6 +57,36 @@ func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin 
 	samePath, _ = rows[0][1].(bool)
 	twin, err = a.Event(ctx, word[string](rows[0][0]), &r.PID)
 	return twin, samePath, err
+}
+
+// EventWithTwin returns what Event, Place and Twin do, for anomalies that are in memory in
+// the time of one of them. twin is nil if there is none, or if the execution is no anomaly.
+func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
+	place, program, other, samePath, known := a.InMemory.twinOf(id, p)
+	if !known {
+		return a.eventThenTwin(ctx, id, p)
+	}
+	g, asking := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { e, err = a.Event(asking, id, &program); return err })
+	if other != "" {
+		g.Go(func() (err error) { twin, err = a.Event(asking, other, &program); return err })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, nil, false, err
+	}
+	place.Function.FID = e.Record.FID
+	return e, twin, place, samePath, nil
+}
+
+func (a *Asker) eventThenTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
+	if e, err = a.Event(ctx, id, p); err != nil {
+		return nil, nil, nil, false, err
+	}
+	if place, err = a.Place(ctx, e.Record); err != nil || place == nil || e.Collection != "anomalies" {
+		return e, nil, place, false, err
+	}
+	twin, samePath, err = a.Twin(ctx, e.Record, place)
+	return e, twin, place, samePath, err
 }
 
 // Related is an anomaly that has to do with another.
@@ -62,6 +105,9 @@ func relatedOf(row []any) Related {
 
 // Related returns an anomaly; nil if there is none of that name.
 func (a *Asker) Related(ctx context.Context, program trace.Program, event string) (*Related, error) {
+	if r := a.InMemory.related(program, event); r != nil {
+		return r, nil
+	}
 	var rows [][]any
 	n, ok := eventNumbers(event)
 	var err error
@@ -81,6 +127,11 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
+	if a.InMemory != nil {
+		if list, known := a.InMemory.victims(program, culprit, limit); known {
+			return list, nil
+		}
+	}
 	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
 	err = a.each(ctx, text("victims"), func(row []any) {
 		id := word[string](row[1])
@@ -119,6 +170,9 @@ func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit stri
 // Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
 func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	if previous, next, known := a.InMemory.neighbours(issue, r); known {
+		return previous, next, nil
+	}
 	previous, next, sure, err := a.near(ctx, issue, r, p)
 	if err != nil || sure {
 		return previous, next, err
@@ -212,17 +266,26 @@ func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Po
 // PointsOfIssue returns the anomalies of an issue, as it was stored when the run ended:
 // those that lost most, but no more than limit. f is the function of the issue.
 func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.points(f, issue, limit), nil
+	}
 	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.fn)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: those
 // that lost most, but no more than limit.
 func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.points(f, 0, limit), nil
+	}
 	return a.points(ctx, "points_function", int32(f.Program), f.fn, int64(limit))
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit,
 // some of all times.
 func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Point, error) {
+	if a.InMemory != nil {
+		return a.InMemory.typicalPoints(f, limit), nil
+	}
 	return a.points(ctx, "points_typical", int32(f.Program), f.fn, int64(limit))
 }

@@ -85,7 +85,12 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 	if q.Function != nil {
 		fn, q.Program = q.Function.fn, &q.Function.Program
 	}
-	err = a.each(ctx, strings.ReplaceAll(text("function_table"), "/*order*/ ", order), func(row []any) {
+	sums, args := "function_sums", []any{program(q.Program), name, fn, int64(q.Limit), int64(q.Offset)}
+	if a.InMemory != nil {
+		sums, args = "function_sums_given", append(args, a.InMemory.functionSums)
+	}
+	sql := strings.ReplaceAll(strings.ReplaceAll(text("function_table"), "/*order*/ ", order), "/*sums*/", text(sums))
+	err = a.each(ctx, sql, func(row []any) {
 		r := FunctionRow{
 			Function: functionOf(row), Calls: number[int64](row[4]), Exclusive: number[float64](row[5]), ExclusiveMean: number[float64](row[6]),
 			ExclusiveMax: number[float64](row[7]), Inclusive: number[float64](row[8]), InclusiveMean: number[float64](row[9]),
@@ -98,7 +103,7 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		}
 		total = whole[int64](row[15])
 		list = append(list, r)
-	}, program(q.Program), name, fn, int64(q.Limit), int64(q.Offset))
+	}, args...)
 	return list, total, err
 }
 
@@ -142,6 +147,9 @@ type Way struct {
 
 // Ways answers with the call paths that lead to a function, those that lost most first.
 func (a *Asker) Ways(ctx context.Context, f *Function, limit int) ([]Way, error) {
+	if a.InMemory != nil {
+		return a.InMemory.ways(f, limit), nil
+	}
 	names, err := a.names(ctx)
 	if err != nil {
 		return nil, err

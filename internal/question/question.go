@@ -27,9 +27,12 @@ type Asker struct {
 	// Guessed says that Begin is the entry of the first execution that is kept, as the
 	// run does not tell yet when it began.
 	Guessed bool
-	// InMemory are the times of the run's anomalies, from which timelines are answered;
+	// InMemory is from which what asks for many executions is answered;
 	// nil: the store is asked.
-	InMemory *Times
+	InMemory *Index
+	// Details are of some executions what an explanation looks at closely; nil: the store
+	// is asked for all of it.
+	Details *Details
 	// Told is told each statement before it runs; nil: nobody.
 	Told func(sql string, args []any)
 

@@ -1,3 +1,3 @@
 SELECT pid, event_id, type = 'SEND' AS sent, src, tar, bytes::DOUBLE PRECISION AS bytes, "timestamp", execdata_key = event_id AS own
 FROM messages
-WHERE run = $1 AND event_id IN (/*events*/)
+WHERE run = $1 AND /*events*/

@@ -1,3 +1,3 @@
 SELECT pid, rid, event_id, "timestamp", field, "value"::DOUBLE PRECISION AS "value"
 FROM node_states
-WHERE run = $1 AND event_id IN (/*events*/)
+WHERE run = $1 AND /*events*/

@@ -1,0 +1,3 @@
+SELECT pid, path, fn, calls
+FROM path_profiles
+WHERE run = $1 AND calls > 0
