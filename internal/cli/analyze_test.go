@@ -253,7 +253,7 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 	bin := buildPeak(t)
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		// DuckDB adds its code, in any case, and its buffers.
-		for records, limit := range map[string]int64{"json": 120, "db": 180} {
+		for records, limit := range map[string]int64{"json": 160, "db": 220} {
 			t.Run(run+" "+records, func(t *testing.T) {
 				args := append([]string{"analyze", "--records", records, "--out", filepath.Join(t.TempDir(), "run")}, tracetest.Large(t, run)...)
 				n := peak(t, bin, args...) >> 20
