@@ -1,11 +1,9 @@
 package question
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +30,6 @@ func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event,
 		return nil, fmt.Errorf("event %s of run %s: %w; chimbuko anomalies lists the ids", id, a.Run.Name, provdb.ErrNotFound)
 	}
 	if len(rows) > 1 {
-		slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(int64), b[0].(int64)) }) // to have the store do it doubles its work
 		var programs []string
 		for _, row := range rows {
 			programs = append(programs, fmt.Sprint(row[0]))
