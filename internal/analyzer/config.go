@@ -23,7 +23,8 @@ type Config struct {
 	// RankScope gives each rank models of its own instead of common ones.
 	RankScope bool
 	// SkipFirst neither learns nor judges the first call of a function on a
-	// thread, which may contain its compilation or set-up.
+	// thread, which may contain its compilation or set-up, nor, of functions that
+	// wait for messages, up to 16 before the thread's first collective call.
 	SkipFirst bool
 	// Window is how many calls before and after an anomaly are kept.
 	Window int

@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tracetest"
 )
@@ -389,6 +390,40 @@ func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
 	if want := "other promoted 8000, work confirmed 7000, work confirmed 9000"; strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 	}
+}
+
+// Ranks begin at different times, and wait for each other's beginnings until all have
+// met in a collective call; without one there is an end to that, too.
+func TestWaitsBeforeRanksHaveMetAreLeftOut(t *testing.T) {
+	const wait, meet, waits = 4, 5, 40
+	f := func(met, cut int, change func(*analyzer.Config), want uint64) {
+		t.Helper()
+		p := newProgram()
+		p.at().Attrs = append(p.at().Attrs, [2]string{"timer 4", "MPI_Waitall()"}, [2]string{"timer 5", "MPI_Barrier()"})
+		for i := range waits {
+			if i == met {
+				p.call(meet, 10)
+			}
+			p.call(wait, 100)
+			if i%cut == cut-1 {
+				p.step()
+			}
+		}
+		a := analyse(t, p.write(t), change)
+		i := slices.IndexFunc(a.Functions, func(f *summary.FunctionResult) bool { return f.Name == "MPI_Waitall()" })
+		if got := a.learned(i).Count(); got != want {
+			t.Errorf("all ranks met before wait %d, steps of %d waits: %d of %d waits count, want %d", met, cut, got, waits, want)
+		}
+	}
+	for _, cut := range []int{1, 7, 100} {
+		f(0, cut, nil, waits-1) // the first call of each function is left out
+		f(1, cut, nil, waits-1)
+		f(10, cut, nil, waits-10)
+		f(30, cut, nil, waits-16)
+		f(waits, cut, nil, waits-16)
+	}
+	f(10, 7, func(c *analyzer.Config) { c.SkipFirst = false }, waits)
+	f(10, 7, func(c *analyzer.Config) { c.Outlier.IncludeSelf = true }, waits-1) // as the original
 }
 
 // setRank gives all that was written so far another rank.

@@ -26,9 +26,10 @@ type rank struct {
 	builder *callstack.Builder
 	funcs   []*localFunc // by number, for those that are small
 	others  map[trace.FuncID]*localFunc
-	touched []*localFunc // since the last merge
-	merged  []*localFunc // in the last merge, or flagged since
-	first   map[firstCall]bool
+	touched []*localFunc          // since the last merge
+	merged  []*localFunc          // in the last merge, or flagged since
+	first   map[firstCall]uint8   // how many calls were left out as set-up
+	met     map[trace.Thread]bool // threads that met all others in a collective call
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
 	counter map[trace.CounterID]*stats.Sums
@@ -64,6 +65,8 @@ type localFunc struct {
 	id        trace.FuncID
 	model     *scoped // nil until its name is known
 	function  *Function
+	wait      provenance.Wait
+	named     bool          // wait is known
 	delta     outlier.Model // learned since the last merge
 	exclusive stats.Sums
 	inclusive stats.Sums
@@ -95,7 +98,7 @@ const denseFuncs = 1 << 16
 func newRank(cfg *Config, program trace.Program, id trace.Rank, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
 		cfg: cfg, program: program, id: id, names: names, host: "Unknown", tally: t, step: -1,
-		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]bool),
+		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), met: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
 	}
 	bc := callstack.Default()
@@ -214,14 +217,42 @@ func (r *rank) learn(profile bool) {
 				f.exclusive.Add(uint64(max(c.Exclusive(), 0)))
 				f.inclusive.Add(uint64(max(c.Inclusive(), 0)))
 			}
-			if r.cfg.SkipFirst && !r.first[firstCall{t.ID, c.Func}] {
-				r.first[firstCall{t.ID, c.Func}] = true
+			if r.cfg.SkipFirst && r.setUp(t.ID, f) {
 				c.Label = callstack.Normal
 				continue
 			}
 			f.delta.Learn(r.time(c), int64(c.Exit))
 		}
 	}
+}
+
+// maxSetUp is how many waits of a function on a thread are left out at most.
+const maxSetUp = 16
+
+// setUp reports whether the next call of a function on a thread, in the order in which
+// they end, is left out: the first, which may include its set-up, and waits for messages
+// before the thread's first collective call. Ranks begin at different times, and until
+// they have met each wait may be for one that still begins.
+func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
+	key := firstCall{thread, f.id}
+	n := r.first[key]
+	if !f.named {
+		if name, ok := r.names.Func(r.id, f.id); ok {
+			f.named = true
+			if !r.cfg.Outlier.IncludeSelf { // the original judges them
+				f.wait = provenance.WaitOf(name)
+			}
+		}
+	}
+	switch {
+	case f.wait == provenance.Collective && n == 0:
+		r.met[thread] = true
+	case n == 0 || f.wait == provenance.PointToPoint && n < maxSetUp && !r.met[thread]:
+	default:
+		return false
+	}
+	r.first[key] = n + 1
+	return true
 }
 
 // merge hands what was learned to the models. It runs while no rank works, in

@@ -72,7 +72,7 @@ func DefaultThreshold(a Algorithm) float64 {
 	case COPOD:
 		return 0.72
 	case Modal:
-		return 5
+		return 6
 	}
 	return 0.99
 }

@@ -99,10 +99,7 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	case COPOD:
 		j.prepareCOPOD(last)
 	case Modal:
-		j.modal = newModal(m, j.threshold, r.cfg.HalfLife)
-		if r.cfg.SlowOnly != nil && r.cfg.SlowOnly(name) {
-			j.modal.slowOnly()
-		}
+		j.modal = newModal(m, j.threshold, r.cfg.HalfLife, r.cfg.SlowOnly != nil && r.cfg.SlowOnly(name))
 	}
 	j.suspect = make([]bool, last-j.first+1)
 	for i := range j.suspect {

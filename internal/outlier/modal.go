@@ -44,9 +44,16 @@ const (
 	weakTimes = 100
 	// edgeTimes are the times that a density must rest on to be taken seriously.
 	edgeTimes = 3
-	// shrinkage is how many times weigh as much as the assumption that tails are
-	// heavy.
-	shrinkage = 500
+	// shrinkage is how many times of a mode weigh as much as the assumption that its
+	// tails are heavy; wellKnown are enough to know how they end.
+	shrinkage, wellKnown = 150, 1000
+	// fitCells is in how many cells the times of a side of a mode are counted to see
+	// its shape, and leastFall by how much the logarithm of the density has fallen
+	// where that begins to tell something.
+	fitCells, leastFall = 6, 0.3
+	// fewTimes are so few that twice as many decades are asked for; with more times
+	// it is less.
+	fewTimes = 30
 	// resolution is added to all times: below it differences mean little.
 	resolution = 8.0
 	// tick is what clocks cannot tell apart.
@@ -61,12 +68,13 @@ const (
 	// like, and only those above the 99th percentile times farAbove are.
 	maxOutliers, byChance, farAbove = 0.0075, 2, 4
 	// It may be up to maxPhase if they belong to a phase of the run.
-	// A span of time without that phase has at most hardlyAny of them.
-	maxPhase, hardlyAny = 0.03, 0.002
-	// Where so many more times lie out in a tail than can be expected that no more
-	// than falseShare of them can be normal, the limit is drawn closer, but not
-	// below closest. It needs a tail that is known to be light.
-	falseShare, closest, lightTail = 0.05, 8.5, 1.3
+	// A span of time without that phase has at most hardlyAny of them. One with less
+	// than minPhase makes no difference.
+	maxPhase, minPhase, hardlyAny = 0.03, 0.005, 0.002
+	// Where so many more times lie in front of the limit than can be expected that no
+	// more than falseShare of them can be normal, it is drawn closer, but not below
+	// closest. It needs a tail that is known to be light, and several outliers.
+	falseShare, several, closest, lightTail = 0.02, 2, 8.5, 1.3
 	// A mode is a plateau on a side where its density stays above half of the peak's
 	// for more than this share of the way to its edge.
 	plateau = 0.67
@@ -89,19 +97,24 @@ func position(v float64) float64 { return math.Log(v + resolution) }
 func timeAt(x float64) float64 { return math.Exp(x) - resolution }
 
 // newModal finds the modes of a function; decades is how rare a time must be to
-// be an outlier: its density is that of the peak divided by a power of ten.
-func newModal(learned *Model, decades float64, halfLife int64) *modal {
+// be an outlier: its density is that of the peak divided by a power of ten. Of a
+// function that waits only long times are.
+func newModal(learned *Model, decades float64, halfLife int64, waits bool) *modal {
 	h := &learned.Hist
-	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10, line: learned.timeline()}
+	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10, line: learned.timeline(), waits: waits}
 	for bin, n := range h.Bins() {
 		p := point{v: stats.BinMiddle(bin), low: float64(stats.BinLow(bin)), high: float64(stats.BinLow(bin+1) - 1), n: float64(n)}
 		p.x = position(p.v)
 		f.points = append(f.points, p)
 		f.n += p.n
 	}
+	if waits {
+		f.leaveOut()
+	}
 	if weights := f.remembered(learned, halfLife); weights != nil {
 		f.weigh(weights)
 	}
+	f.target *= 1 + fewTimes/f.n
 	f.far = 2 * h.Quantile(max(0.5, min(0.99, 1-5/float64(h.Total()))))
 	f.width = max(f.shortestHalf()/4, 1.0/128)
 	f.estimate()
@@ -118,6 +131,9 @@ func newModal(learned *Model, decades float64, halfLife int64) *modal {
 		m.spans = append(m.spans, f.span(r, from, to))
 	}
 	f.limit(m)
+	if waits {
+		m.slowOnly()
+	}
 	return m
 }
 

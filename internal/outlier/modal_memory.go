@@ -76,6 +76,95 @@ func slower(spans []stats.Span, ages []float64, before float64) {
 	}
 }
 
+// leaveOut leaves out the long times of a phase of the run, if that has no more than
+// maxPhase of all: the time of a function that waits is that of others, and while
+// those are late its waits have any length, so that they would seem to be the tail of
+// what is usual. Outside of the phase there are a few of the same length, and as many
+// stay.
+func (f *finder) leaveOut() {
+	spans := f.line.Spans()
+	first, during := phase(spans)
+	if during == nil {
+		return
+	}
+	outside, total, top := 0.0, 0.0, 0
+	for i := range spans {
+		total += float64(spans[i].Total)
+		if !during[i] {
+			outside += float64(spans[i].Total)
+		}
+		_, to := spans[i].Range()
+		top = max(top, to)
+	}
+	stay := make([]float64, top-first)
+	for bin := first; bin < top; bin++ {
+		n, all := 0.0, 0.0
+		for i := range spans {
+			c := float64(spans[i].Count(bin))
+			all += c
+			if !during[i] {
+				n += c
+			}
+		}
+		stay[bin-first] = 1
+		if all > 0 {
+			stay[bin-first] = min(1, n/all*total/outside)
+		}
+	}
+	f.n, f.passed = 0, make([]float64, len(f.points))
+	for i := range f.points {
+		p := &f.points[i]
+		if bin := coarseBin(p.v) - first; bin >= 0 && bin < len(stay) {
+			f.passed[i] = p.n * (1 - stay[bin])
+			p.n -= f.passed[i]
+		}
+		f.n += p.n
+	}
+}
+
+// phase looks for the shortest time, as a coarse bin, such that all times from there on
+// belong to a phase of the run, and tells which spans that has; nil: there is none.
+func phase(spans []stats.Span) (first int, during []bool) {
+	known, total, top := 0, 0.0, 0
+	for i := range spans {
+		if spans[i].Total >= spanCalls {
+			known++
+		}
+		total += float64(spans[i].Total)
+		_, to := spans[i].Range()
+		top = max(top, to)
+	}
+	if known < 4 {
+		return 0, nil
+	}
+	above, all := make([]uint64, len(spans)), 0.0
+	for bin := top - 1; bin >= 0 && all <= maxPhase*total; bin-- {
+		with := 0
+		for i := range spans {
+			n := spans[i].Count(bin)
+			above[i] += n
+			all += float64(n)
+			if spans[i].Total >= spanCalls && some(above[i], &spans[i]) {
+				with++
+			}
+		}
+		if all < minPhase*total || all > maxPhase*total || with == 0 || 2*with > known {
+			continue
+		}
+		first = bin
+		if during == nil {
+			during = make([]bool, len(spans))
+		}
+		for i := range spans {
+			during[i] = some(above[i], &spans[i])
+		}
+	}
+	return first, during
+}
+
+// some reports whether n of the times of a span are more than hardly any.
+func some(n uint64, s *stats.Span) bool { return float64(n) > hardlyAny*float64(s.Total) }
+
 // weigh counts only what is remembered.
 func (f *finder) weigh(weights map[int]float64) {
 	left := 0.0
@@ -108,7 +197,7 @@ func (f *finder) passing(first, last int) bool {
 		for bin := max(first, from); bin < to && bin <= last; bin++ {
 			n += s.Count(bin)
 		}
-		if float64(n) > hardlyAny*float64(s.Total) {
+		if some(n, &s) {
 			with++
 		}
 	}

@@ -11,7 +11,9 @@ import (
 // finder looks for modes.
 type finder struct {
 	points []point
+	passed []float64 // times of each point that are left out, of a phase of the run; nil: none
 	line   *stats.Timeline
+	waits  bool // the function only waits for others
 	n      float64
 	target float64
 	width  float64 // half the window in which times are counted for a density

@@ -28,13 +28,13 @@ func (f *finder) span(r region, from, to int) span {
 	peak := &p[r.peak]
 	s := span{
 		peak: peak.x, weak: r.n < weakTimes || r.phase,
-		up: f.upTail(&r, edge), down: f.downTail(&r, edge, func(p *point) float64 { return p.x }),
+		up: f.upTail(&r, edge), down: f.downTail(&r, edge, func(p *point) float64 { return p.x }, f.fit(&r, -1)),
 	}
 	s.nearHigh = whole(timeAt(s.peak + s.up.reach(f.near(&s.up))))
 	s.nearLow = whole(timeAt(s.peak-s.down.reach(f.near(&s.down)))) - 1
-	high := max(timeAt(s.peak+s.up.reach(f.closest(&s, r.last, to))), p[r.last].high+leastLoss)
+	high := max(timeAt(s.peak+s.up.reach(f.closest(&s, &r, to))), p[r.last].high+leastLoss)
 	s.high = whole(f.bridge(r.last, high))
-	linear := f.downTail(&r, edge, func(p *point) float64 { return p.v / peak.v })
+	linear := f.downTail(&r, edge, func(p *point) float64 { return p.v / peak.v }, unknown)
 	s.low = whole(min(timeAt(s.peak-s.down.reach(f.target)), peak.v*(1-linear.reach(f.target)), p[r.first].low-leastLoss))
 	look := whole(max(p[r.last].high+leastLoss, f.far)) // tails that rest on few times come and go
 	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, look), max(s.nearLow, s.low, 0)
@@ -59,7 +59,7 @@ func whole(v float64) int64 {
 // near is how far the density must have fallen for a time that may turn out to be
 // an outlier when more are known.
 func (f *finder) near(t *tail) float64 {
-	known := f.n / (f.n + 2*shrinkage)
+	known := f.n / (f.n + wellKnown)
 	if t.shape >= lightTail {
 		return closeBy + (closest-0.5-closeBy)*known
 	}
@@ -68,20 +68,26 @@ func (f *finder) near(t *tail) float64 {
 
 // closest is how far the density must have fallen above a mode for an outlier. What
 // lies from the next mode on is not in its tail.
-func (f *finder) closest(s *span, last, next int) float64 {
+func (f *finder) closest(s *span, r *region, next int) float64 {
 	if s.up.shape < lightTail || f.target <= closest {
 		return f.target
 	}
-	limit, above, k := f.target, 0.0, next
+	limit, beyond, above, k := f.target, 0.0, 0.0, next
 	for t := f.target; t >= closest; t -= 0.5 {
-		x := s.peak + s.up.reach(t)
-		for ; k > last+1 && f.points[k-1].x > x; k-- {
+		distance := s.up.reach(t)
+		for ; k > r.last+1 && f.points[k-1].x > s.peak+distance; k-- {
 			above += f.points[k-1].n
+			if f.passed != nil {
+				above += f.passed[k-1]
+			}
 		}
-		if f.n*math.Exp(-t) > falseShare*above {
-			break
+		if t == f.target {
+			beyond = above
 		}
-		limit = t
+		slope := s.up.shape * (t - s.up.little) / max(distance-s.up.flat, f.width)
+		if wrong := f.n * f.points[r.peak].density * math.Exp(-t) / slope; above >= several && wrong < falseShare*(above-beyond) {
+			limit = t
+		}
 	}
 	return limit
 }

@@ -54,7 +54,7 @@ func shapes() []shape {
 		{"0 or 1", func(r *rand.Rand) float64 { return float64(r.IntN(2)) }},
 		{"constant", func(*rand.Rand) float64 { return 777 }},
 		{"of 4 decades", func(r *rand.Rand) float64 { return math.Pow(10, 2+4*r.Float64()) }},
-		pareto(1.5), pareto(3),
+		pareto(1.5), pareto(3), laplace,
 	}
 	for _, w := range workloads {
 		all = append(all, shape{w.name, w.draw})
@@ -70,9 +70,13 @@ func pareto(exponent float64) shape {
 	}}
 }
 
-// heavy are the shapes of which about ten in a million times lie beyond five decades,
-// as the threshold says, and more beyond where they seem to lie when few are known.
-var heavy = []string{"pareto 1.5", "pareto 3"}
+// laplace falls off exponentially on both sides of a peak.
+var laplace = shape{"laplace", func(r *rand.Rand) float64 {
+	if r.IntN(2) == 0 {
+		return 1000 - 50*r.ExpFloat64()
+	}
+	return 1000 + 50*r.ExpFloat64()
+}}
 
 const rareMode = "a mode of one in twenty"
 
@@ -150,7 +154,7 @@ func TestModalFindsTheAnomaliesOfTheFourDataSets(t *testing.T) {
 			table += fmt.Sprintf("%-16s  %s    %s    %s\n", name, online, late, final)
 			inRun := 0.9
 			if name == "lognormal 20" {
-				inRun = 0.8 // the rest is found at the end
+				inRun = 0.75 // the rest is found at the end
 			}
 			online.within(t, name+" in each step", inRun, 100e-6, runs*100*calls)
 			late.within(t, name+" in later steps", 0.95, 100e-6, runs*50*calls)
@@ -184,17 +188,13 @@ func TestACleanFirstStepHasNoFlags(t *testing.T) {
 	}
 	for _, s := range shapes() {
 		f(s, 20, 0)
-		switch {
-		case slices.Contains(heavy, s.name): // too few to know their tails
-			f(s, 60, seeds/5)
-			f(s, 200, seeds/10)
-		case s.name == rareMode: // of which there are three times, or two
+		if s.name == rareMode { // of which there are three times, or two
 			f(s, 60, 2*seeds)
 			f(s, 200, seeds/10)
-		default:
-			f(s, 60, seeds/5)
-			f(s, 200, 0)
+			continue
 		}
+		f(s, 60, seeds/20)
+		f(s, 200, seeds/100)
 	}
 }
 
@@ -213,14 +213,25 @@ func TestOfAMillionCleanCallsAtMostTenAreFlagged(t *testing.T) {
 				flags += n * uint64(len(outliers(j, int64(stats.BinMiddle(bin)))))
 			}
 		}
-		most := 10.0
-		if slices.Contains(heavy, s.name) {
-			most = 20 // ten are expected
-		}
-		if each := float64(flags) / seeds; each > most {
+		if each := float64(flags) / seeds; each > 10 {
 			t.Errorf("%s: %.1f flags among a million clean calls", s.name, each)
 		} else {
 			t.Logf("%s: %.1f", s.name, each)
+		}
+	}
+}
+
+// Two thousand are few to know a tail by, and a program has many functions.
+func TestOfManySetsOf2000CleanCallsTenInAMillionAreFlagged(t *testing.T) {
+	const sets, n = 200, 2000
+	for _, s := range shapes() {
+		flags := 0
+		for seed := range uint64(sets) {
+			values := s.times(rand.New(rand.NewPCG(16, seed)), n)
+			flags += flagged(judge(outlier.Default(), counted(values)), values)
+		}
+		if most := sets * n * 10 / 1_000_000; flags > most {
+			t.Errorf("%s: %d flags among %d clean calls, want at most %d", s.name, flags, sets*n, most)
 		}
 	}
 }
@@ -338,6 +349,34 @@ func TestOfWhatOnlyWaitsShortTimesAreNormal(t *testing.T) {
 	}
 	for v, want := range map[int64]outlier.Verdict{0: outlier.Normal, 5: outlier.Normal, 1000: outlier.Normal, 5000: outlier.Outlier} {
 		f("MPI_Wait()", v, want)
+	}
+}
+
+// While others are late waits have any length. They are found although together they
+// look like the tail of those that are usual, and only where waiting is what the
+// function is for.
+func TestLongWaitsOfAPhaseAreNotTheTailOfUsualOnes(t *testing.T) {
+	cfg := outlier.Default()
+	cfg.SlowOnly = func(name string) bool { return name == "MPI_Wait()" }
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(17, seed))
+		m := new(outlier.Model)
+		for s := range 12 {
+			for i := range 1000 {
+				wait := 150 * math.Abs(r.NormFloat64())
+				if s == 5 && i%5 == 0 {
+					wait = 300 + 3000*r.Float64()
+				}
+				m.Learn(int64(wait), int64(s)*second)
+			}
+		}
+		rules := outlier.NewRules(cfg)
+		if found := outliers(rules.NewJudge("MPI_Wait()", m), 800, 1500, 2500, 3300); len(found) < 3 {
+			t.Errorf("of waits from 800 to 3300 us beside usual ones of up to 600 only %v are found", found)
+		}
+		if found := outliers(rules.NewJudge("solve", m), 800, 1500, 2500, 3300); len(found) == 4 {
+			t.Errorf("times of which 1.6 in a hundred calls take some are no outliers, but %v are", found)
+		}
 	}
 }
 
