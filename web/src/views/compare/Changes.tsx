@@ -53,7 +53,7 @@ export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: R
   return (
     <div className={`compare-main ${row ? 'with-detail' : ''}`}>
       <section
-        className="panel compare-panel"
+        className="panel filled"
         aria-label={by === 'lost' ? 'Changes of lost time' : 'Changes of the time of all calls'}
       >
         <Table<Row>

@@ -85,7 +85,7 @@ function Both({ list, a, b }: { list: Comparables; a: string; b: string }) {
   );
   const c = asked.data;
   const choices = (
-    <div className="segmented" role="group" aria-label="What is compared">
+    <div className="segmented small" role="group" aria-label="What is compared">
       {modes.map(([m, words, title]) => (
         <button
           key={m}

@@ -30,10 +30,10 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
   const flame = asked.data;
   const empty = flame && Math.max(...flame.root.total_us) <= 0;
   return (
-    <section className="panel compare-panel" aria-label="Flame graph of both runs">
-      <div className="compare-tools">
+    <section className="panel filled" aria-label="Flame graph of both runs">
+      <div className="tools">
         {choices}
-        <div className="segmented" role="group" aria-label="Which time">
+        <div className="segmented small" role="group" aria-label="Which time">
           {(
             [
               ['time', 'All time', 'The time of all calls'],
@@ -51,7 +51,7 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
             </button>
           ))}
         </div>
-        <div className="segmented" role="group" aria-label="Which run the width is of">
+        <div className="segmented small" role="group" aria-label="Which run the width is of">
           {(['a', 'b'] as const).map((w) => (
             <button
               key={w}

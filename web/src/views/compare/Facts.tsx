@@ -74,7 +74,7 @@ export function Facts({ of: c, choices }: { of: Comparison; choices: ReactNode }
     0,
   );
   return (
-    <section className="panel compare-panel" aria-label="Metadata of both runs">
+    <section className="panel filled" aria-label="Metadata of both runs">
       <Table<FactChange>
         name="compare-metadata"
         label="What is told of the runs"

@@ -78,7 +78,7 @@ export function Counters({ choices }: { choices: ReactNode }) {
   if (!asked.data) {
     return (
       <>
-        <div className="functions-tools">{choices}</div>
+        <div className="tools">{choices}</div>
         {asked.problem ? (
           <Failure problem={asked.problem} retry={asked.refresh} />
         ) : (

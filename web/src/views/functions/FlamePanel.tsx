@@ -48,7 +48,7 @@ export function FlamePanel(props: PanelProps) {
   const empty = flame && flame.root.total_us <= 0;
   return (
     <>
-      <div className="functions-tools">
+      <div className="tools">
         {props.choices}
         <input
           className="field"

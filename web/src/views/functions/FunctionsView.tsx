@@ -32,7 +32,7 @@ export default function FunctionsView() {
     { every: 5000, keep: true },
   );
   const choices = (
-    <div className="segmented" role="group" aria-label="What is shown">
+    <div className="segmented small" role="group" aria-label="What is shown">
       {modes.map(([m, words, title]) => (
         <button
           key={m}
@@ -50,7 +50,7 @@ export default function FunctionsView() {
   return (
     <div className={`functions ${withDetail ? 'with-detail' : ''}`}>
       <h1 className="visually-hidden">Functions</h1>
-      <section className="panel functions-main" aria-label={modes.find(([m]) => m === mode)?.[2]}>
+      <section className="panel filled" aria-label={modes.find(([m]) => m === mode)?.[2]}>
         {mode === 'counters' && <Counters choices={choices} />}
         {(mode === 'flame' || mode === 'lost') && (
           <FlamePanel
@@ -81,7 +81,7 @@ function Listed(props: {
   if (!table.data) {
     return (
       <>
-        <div className="functions-tools">{props.choices}</div>
+        <div className="tools">{props.choices}</div>
         {table.problem ? (
           <Failure problem={table.problem} retry={table.refresh} />
         ) : (
