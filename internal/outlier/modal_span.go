@@ -67,9 +67,9 @@ func (f *finder) near(t *tail) float64 {
 }
 
 // closest is how far the density must have fallen above a mode for an outlier. What
-// lies from the next mode on is not in its tail.
+// lies from the next mode on is not in its tail. Of few waits the tail comes and goes.
 func (f *finder) closest(s *span, r *region, next int) float64 {
-	if s.up.shape < lightTail || f.target <= closest {
+	if s.up.shape < lightTail || f.target <= closest || f.waits && f.n < wellKnown {
 		return f.target
 	}
 	limit, beyond, above, k := f.target, 0.0, 0.0, next
