@@ -169,7 +169,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling, byKey map[string]
 		return nil
 	}
 	if a.InMemory != nil {
-		s.anywhere = a.InMemory.anyOf(maxStates)
+		s.anywhere = a.InMemory.all(a.InMemory.anywhere)
 	} else if s.anywhere, err = a.executions(ctx, "", []any{int32(a.Run.ID), nil, int64(maxStates)}); err != nil {
 		return err
 	}
