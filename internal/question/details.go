@@ -45,7 +45,7 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int) (*Details, err
 	numbered := make(map[string]*sampled) // of others nothing more is known
 	for _, c := range []*columns{&x.flagged, &x.typical} {
 		for i := range c.len() {
-			if x.lot(c, i) < below {
+			if int64(c.lot[i]) < below {
 				s := x.sampled(c, i)
 				d.of[s.key()] = s
 				if c.texts[int32(i)] == "" {

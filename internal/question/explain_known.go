@@ -198,7 +198,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
 	s.q.leaveOut(c, a.Begin)
 	if a.InMemory != nil && len(s.q.Without) == 0 {
-		s.anywhere = a.InMemory.anyOf(maxStates)
+		s.anywhere = a.InMemory.all(a.InMemory.anywhere)
 	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
 		return err
 	}

@@ -38,7 +38,8 @@ type Index struct {
 	allNames  functionNames
 	paths     map[[2]int64]indexPath // by program and number
 
-	functionSums string // of all functions, for function_sums_given.sql
+	anywhere     []drawn // the first of all that were not withdrawn
+	functionSums string  // of all functions, for function_sums_given.sql
 }
 
 // indexPath is a call path.
@@ -48,7 +49,7 @@ type indexPath struct {
 	calls int64   // of the run; 0: not known
 }
 
-// columns are executions in order of entry, a value of each in each column: 77 bytes.
+// columns are executions in order of entry, a value of each in each column: 79 bytes.
 type columns struct {
 	entry, exit, lost, exclusive, row []int64
 	step, ioStep                      []int32
@@ -58,6 +59,7 @@ type columns struct {
 	thread                            []uint16
 	kind, status                      []uint8
 	gpu                               []bool
+	lot                               []int16          // in whose order many are drawn
 	texts                             map[int32]string // ids that are not rank:step:row
 
 	latest []int64 // of each indexBlock executions the latest end
@@ -140,7 +142,12 @@ func (a *Asker) Index(ctx context.Context, limit int) (*Index, error) {
 	}
 	for _, c := range []*columns{&x.flagged, &x.typical, &x.withdrawn} {
 		c.arrange(len(x.processes))
+		c.lot = make([]int16, c.len())
+		for i := range c.lot {
+			c.lot[i] = int16((c.row[i]*7919 + int64(x.processes[c.process[i]].Rank)) % lots)
+		}
 	}
+	x.anywhere = x.anyOf(maxStates)
 	for _, w := range r.waits {
 		if c, i := x.find(w.program, w.culprit); c == &x.flagged {
 			x.flagged.culprit[w.at] = int32(i) + 1

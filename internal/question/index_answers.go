@@ -140,9 +140,9 @@ func (x *Index) typicalPoints(f *Function, limit int) []Point {
 	c := &x.typical
 	chosen := x.ofFunction(c, f, func(int) bool { return true })
 	slices.SortFunc(chosen, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(x.lot(c, int(a)), x.lot(c, int(b))), cmp.Compare(c.entry[a], c.entry[b]))
+		return cmp.Or(cmp.Compare(c.lot[a], c.lot[b]), cmp.Compare(c.entry[a], c.entry[b]))
 	})
-	equal := func(a, b int32) bool { return x.lot(c, int(a)) == x.lot(c, int(b)) && c.entry[a] == c.entry[b] }
+	equal := func(a, b int32) bool { return c.lot[a] == c.lot[b] && c.entry[a] == c.entry[b] }
 	return x.pointsOf(c, x.byID(c, chosen, equal, limit))
 }
 
@@ -157,12 +157,8 @@ func (x *Index) ofFunction(c *columns, f *Function, wanted func(i int) bool) (ch
 	return chosen
 }
 
-// lot is a number in which nothing else is: many executions are chosen in its order.
-func (x *Index) lot(c *columns, i int) int64 {
-	return (c.row[i]*7919 + int64(x.processes[c.process[i]].Rank)) % lots
-}
-
-// lots is how many there are.
+// lots is how many numbers there are in whose order executions are drawn: nothing else is in
+// them.
 const lots = 1009
 
 // byID orders neighbours that are equal by their ids, and leaves the first.

@@ -87,20 +87,20 @@ func (c *choice) of(all *columns, i int) bool {
 type drawing struct {
 	x     *Index
 	limit int
-	most  int64 // larger lots are not among the first
+	most  int16 // larger lots are not among the first
 	drawn []drawn
 }
 
 type drawn struct {
 	of  *columns
 	at  int32
-	lot int64
+	lot int16
 }
 
 func (x *Index) draw(limit int) *drawing { return &drawing{x: x, limit: limit, most: lots} }
 
 func (d *drawing) add(c *columns, i int) {
-	lot := d.x.lot(c, i)
+	lot := c.lot[i]
 	if lot > d.most {
 		return
 	}
@@ -114,7 +114,7 @@ func (d *drawing) add(c *columns, i int) {
 	}
 	for sum, lot := 0, 0; lot < lots; lot++ {
 		if sum += count[lot]; sum >= d.limit {
-			d.most = int64(lot)
+			d.most = int16(lot)
 			break
 		}
 	}
@@ -122,7 +122,10 @@ func (d *drawing) add(c *columns, i int) {
 }
 
 // executions are those that were drawn, in order.
-func (d *drawing) executions() []*sampled {
+func (d *drawing) executions() []*sampled { return d.x.all(d.first()) }
+
+// first are those that were drawn, in order.
+func (d *drawing) first() []drawn {
 	entry := func(e drawn) int64 { return e.of.entry[e.at] }
 	slices.SortFunc(d.drawn, func(a, b drawn) int {
 		if n := cmp.Or(cmp.Compare(a.lot, b.lot), cmp.Compare(entry(a), entry(b))); n != 0 {
@@ -130,9 +133,13 @@ func (d *drawing) executions() []*sampled {
 		}
 		return strings.Compare(d.x.event(a.of, int(a.at)), d.x.event(b.of, int(b.at)))
 	})
-	list := make([]*sampled, 0, min(d.limit, len(d.drawn)))
-	for _, e := range d.drawn[:min(d.limit, len(d.drawn))] {
-		list = append(list, d.x.sampled(e.of, int(e.at)))
+	return d.drawn[:min(d.limit, len(d.drawn))]
+}
+
+func (x *Index) all(places []drawn) []*sampled {
+	list := make([]*sampled, 0, len(places))
+	for _, e := range places {
+		list = append(list, x.sampled(e.of, int(e.at)))
 	}
 	return list
 }
@@ -164,7 +171,7 @@ func (x *Index) selected(c *choice, limit int) (list []*sampled, total int64, lo
 func (x *Index) others(c *choice, functions string, limit int) []*sampled {
 	d, all, same := x.draw(limit), &x.flagged, x.listed(functions)
 	for i := range all.len() {
-		if same[all.function[i]] && (c == nil || !c.of(all, i)) {
+		if all.lot[i] <= d.most && same[all.function[i]] && (c == nil || !c.of(all, i)) {
 			d.add(all, i)
 		}
 	}
@@ -175,7 +182,7 @@ func (x *Index) others(c *choice, functions string, limit int) []*sampled {
 func (x *Index) usual(functions string, limit int) []*sampled {
 	d, all, same := x.draw(limit), &x.typical, x.listed(functions)
 	for i := range all.len() {
-		if same[all.function[i]] {
+		if all.lot[i] <= d.most && same[all.function[i]] {
 			d.add(all, i)
 		}
 	}
@@ -183,14 +190,14 @@ func (x *Index) usual(functions string, limit int) []*sampled {
 }
 
 // anyOf draws from all executions that were not withdrawn.
-func (x *Index) anyOf(limit int) []*sampled {
+func (x *Index) anyOf(limit int) []drawn {
 	d := x.draw(limit)
 	for _, all := range []*columns{&x.flagged, &x.typical} {
 		for i := range all.len() {
 			d.add(all, i)
 		}
 	}
-	return d.executions()
+	return slices.Clone(d.first())
 }
 
 // listed tells which functions a list of program/fn names.
