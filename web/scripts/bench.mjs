@@ -20,11 +20,13 @@ function serve(...args) {
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   children.push(child);
   return new Promise((resolve, reject) => {
-    let text = '';
+    let [text, known] = ['', false];
     const look = (more) => {
       text += more;
+      if (known) return;
       const found = /(https?:\/\/\S+\/\?token=\S+)|chimbuko view (\S+)\n/.exec(text);
-      if (found)
+      known = found !== null;
+      if (known)
         resolve(found[1] ?? execFileSync(binary, ['view', found[2]], { encoding: 'utf8' }).trim());
     };
     child.stdout.setEncoding('utf8').on('data', look);
@@ -101,7 +103,7 @@ try {
     '--ranks',
     String(ranks),
     '--duration',
-    `${seconds + memorySeconds + 60}s`,
+    `${seconds + memorySeconds + 180}s`,
     '--stay',
   );
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });

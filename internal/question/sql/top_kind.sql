@@ -4,13 +4,12 @@ WITH by_function AS (
     FROM /*rollups*/
     WHERE run = $1 AND ($3::INTEGER IS NULL OR pid = $3::INTEGER)
     GROUP BY kind, pid, fn
-), ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY kind ORDER BY lost_us DESC, anomalies DESC, pid, fn) AS place FROM by_function
+), worst AS (
+    SELECT DISTINCT ON (kind) kind, pid, fn FROM by_function ORDER BY kind, lost_us DESC, anomalies DESC, pid, fn
 ), by_kind AS (
     SELECT kind, sum(anomalies)::BIGINT AS anomalies, sum(lost_us)::BIGINT AS lost_us, sum(severity)::DOUBLE PRECISION AS severity,
-           max(score) AS score, count(*) AS functions, min(first_us) AS first_us, max(last_us) AS last_us,
-           max(CASE WHEN place = 1 THEN pid END) AS pid, max(CASE WHEN place = 1 THEN fn END) AS fn
-    FROM ranked
+           max(score) AS score, count(*) AS functions, min(first_us) AS first_us, max(last_us) AS last_us
+    FROM by_function
     GROUP BY kind
 ), ranks AS (
     SELECT kind, count(*) AS ranks
@@ -26,6 +25,7 @@ SELECT a.lost_us, a.anomalies, a.severity, a.score, a.functions, r.ranks,
        nullif(a.kind, '') AS kind, f.name AS worst_function
 FROM by_kind a
 JOIN ranks r ON r.kind = a.kind
-JOIN functions f ON f.run = $1 AND f.pid = a.pid AND f.fn = a.fn
+JOIN worst w ON w.kind = a.kind
+JOIN functions f ON f.run = $1 AND f.pid = w.pid AND f.fn = w.fn
 ORDER BY /*order*/ DESC, lost_us DESC, a.kind
 LIMIT $4
