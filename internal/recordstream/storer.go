@@ -73,8 +73,8 @@ func (s *Storer) Stats() StorerStats {
 	return s.stored
 }
 
-// Run stores until the run has finished, when it returns nil, until ctx ends, or
-// until another takes over the stream.
+// Run stores until the run has finished, when it returns nil, until ctx ends, until
+// another takes over the stream, or until the store must be opened again: provdb.ErrBroken.
 func (s *Storer) Run(ctx context.Context) error {
 	pause := firstPause
 	for finished := false; !finished; {
@@ -93,6 +93,9 @@ func (s *Storer) Run(ctx context.Context) error {
 			return ctx.Err() // no fault of the store
 		}
 		s.note(err)
+		if errors.Is(err, provdb.ErrBroken) {
+			return err
+		}
 		if err == nil {
 			pause = firstPause
 			continue
@@ -142,6 +145,9 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 		}
 		if err == nil {
 			break
+		}
+		if errors.Is(err, provdb.ErrBroken) {
+			return false, err
 		}
 		s.note(err)
 		select {

@@ -1,6 +1,7 @@
 package recordstream_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ type flaky struct {
 	mu       sync.Mutex
 	failures int
 	failed   func() // nil for nothing
+	err      error  // nil for errFull
 	stored   int
 }
 
@@ -55,7 +57,7 @@ func (f *flaky) Write(_ context.Context, _ provdb.RunID, b *provdb.Batch) error 
 		if f.failed != nil {
 			f.failed()
 		}
-		return errFull
+		return cmp.Or(f.err, errFull)
 	}
 	f.stored += b.Len()
 	return nil
@@ -110,6 +112,20 @@ func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
 	}
 	if st := s.Stats(); !errors.Is(st.Err, errFull) || st.ErrAt.Before(begin) || st.ErrAt.After(time.Now()) {
 		t.Errorf("%+v, want %v", st, errFull)
+	}
+}
+
+func TestAStoreThatMustBeOpenedAgainIsLeft(t *testing.T) {
+	t.Parallel()
+	m := new(memory)
+	send(t, m, storetest.Records(1, 1))
+	before := len(m.messages)
+	s := recordstream.NewStorer(m, &flaky{failures: 1, err: provdb.ErrBroken}, 1, time.Millisecond, known, nil, slog.New(slog.DiscardHandler))
+	if err := s.Run(t.Context()); !errors.Is(err, provdb.ErrBroken) {
+		t.Errorf("%v, want %v", err, provdb.ErrBroken)
+	}
+	if len(m.messages) != before {
+		t.Errorf("%d messages wait, want %d", len(m.messages), before)
 	}
 }
 

@@ -56,6 +56,8 @@ func meaning(problem *duckdb.Error, err error) error {
 			return fmt.Errorf("%w: %w", provdb.ErrForeign, err)
 		case has("newer version of DuckDB", "database file with version number"):
 			return fmt.Errorf("%w: %w", provdb.ErrNewer, err)
+		case has("previous fatal error"): // as some window functions of DuckDB 1.5 cause
+			return fmt.Errorf("%w: start this command again, what was stored before is safe: %w", provdb.ErrBroken, err)
 		case has("been invalidated"):
 			return fmt.Errorf("the disk is full or cannot be written: make room and open the store again; what was stored before is safe: %w", err)
 		case has("No space left", "File too large", "Disk quota", "Could not write", "Could not truncate"):

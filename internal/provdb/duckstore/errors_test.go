@@ -33,6 +33,7 @@ func TestErrorsOfDuckDBAreExplained(t *testing.T) {
 	f(duckdb.ErrorTypeIO, `IO Error: Could not write file "x": No space left on device`, nil, "make room and do it again")
 	f(duckdb.ErrorTypeTransaction, `TransactionContext Error: Failed to commit: Could not write file "x": No space left on device`, nil, "make room and do it again")
 	f(duckdb.ErrorTypeIO, `IO Error: Database "prov" has been invalidated because checkpointing failed. Original error: Could not write file`, nil, "make room and open the store again")
+	f(duckdb.ErrorTypeFatal, "FATAL Error: Failed: database has been invalidated because of a previous fatal error. The database must be restarted", provdb.ErrBroken, "start this command again")
 	f(duckdb.ErrorTypeIO, "IO Error: Corrupt database file: computed checksum 1 does not match stored checksum 2", nil, "the file is damaged")
 	f(duckdb.ErrorTypeTransaction, `TransactionContext Error: Cannot write to database "prov" - transaction is launched in read-only mode`, provdb.ErrReadOnly, "")
 	f(duckdb.ErrorTypePermission, `Permission Error: Cannot access file "x" - file system operations are disabled by configuration`, provdb.ErrReadOnly, "")
