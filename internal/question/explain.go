@@ -327,7 +327,10 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 		if s.q.Member != nil {
 			s.keepMembers()
 		}
-		return w, nil
+		if s.q.closely() {
+			err = a.narrow(ctx, s)
+		}
+		return w, err
 	}
 	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
 		return nil, err
@@ -348,11 +351,10 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 
 // against reads what the selection is held against.
 func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
-	if s.memory != nil {
-		s.recall(a.InMemory)
-		return nil
-	}
 	functions := s.functionKeys()
+	if s.memory != nil {
+		return a.exclude(ctx, s, s.recall(a.InMemory, functions))
+	}
 	rest, args := w.all+" AND (TRUE"+w.some+") IS NOT TRUE", w.args
 	if s.q.Member != nil {
 		rest, args = w.all, w.args[:w.first:w.first]
@@ -371,6 +373,12 @@ func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
 	if s.typical, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
 		return err
 	}
+	return a.exclude(ctx, s, others)
+}
+
+// exclude removes from what the selection is held against what is left out of all, as far
+// as the store or memory could not tell.
+func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (err error) {
 	if others, err = a.leaveOutClosely(ctx, s, others); err != nil {
 		return err
 	}
@@ -380,16 +388,15 @@ func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
 	return err
 }
 
-// recall takes from memory what the selection is held against.
-func (s *sampling) recall(x *Index) {
-	functions, rest := s.functionKeys(), s.memory
+// recall takes from memory what the selection is held against, and returns other anomalies.
+func (s *sampling) recall(x *Index, functions string) (others []*sampled) {
+	rest := *s.memory
+	rest.nothing = s.q.Member != nil // which they are it does not know
+	others, s.typical = x.others(&rest, functions, maxOthers), x.usual(&rest, functions, maxTypical)
 	if s.q.Member != nil {
-		rest = nil
+		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
 	}
-	s.others, s.typical = x.others(rest, functions, maxOthers), x.usual(functions, maxTypical)
-	if s.q.Member != nil {
-		s.others = slices.DeleteFunc(s.others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
-	}
+	return others
 }
 
 // sameFunctions chooses the functions that a parameter names.

@@ -77,7 +77,9 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 	}
 	var err error
 	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
-		err = a.grouped(ctx, s, by.Kind)
+		if c := a.InMemory.chooses(a.Begin, &q); c == nil || !a.InMemory.grouped(c, s, by.Kind) {
+			err = a.grouped(ctx, s, by.Kind)
+		}
 	} else {
 		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
 			s.selected = s.atHand(s.selected)

@@ -197,10 +197,15 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	}
 	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
 	s.q.leaveOut(c, a.Begin)
-	if a.InMemory != nil && len(s.q.Without) == 0 {
-		s.anywhere = a.InMemory.all(a.InMemory.anywhere)
-	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
-		return err
+	switch x := a.InMemory; {
+	case x != nil && len(s.q.Without) == 0:
+		s.anywhere = x.all(x.anywhere)
+	case s.memory != nil:
+		s.anywhere = x.all(x.anyOf(s.memory, maxStates))
+	default:
+		if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+			return err
+		}
 	}
 	if err := a.lookInto(ctx, s, s.anywhere, FieldState); err != nil {
 		return err

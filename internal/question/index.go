@@ -147,7 +147,7 @@ func (a *Asker) Index(ctx context.Context, limit int) (*Index, error) {
 			c.lot[i] = int16((c.row[i]*7919 + int64(x.processes[c.process[i]].Rank)) % lots)
 		}
 	}
-	x.anywhere = x.anyOf(maxStates)
+	x.anywhere = x.anyOf(new(choice), maxStates)
 	for _, w := range r.waits {
 		if c, i := x.find(w.program, w.culprit); c == &x.flagged {
 			x.flagged.culprit[w.at] = int32(i) + 1

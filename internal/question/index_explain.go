@@ -20,6 +20,9 @@ type choice struct {
 	steps, took         Range
 	anySteps, anyLength bool
 	lost                int64
+	only                [][]test // of each one must be passed
+	without             []test   // of which none may be passed, here and in what it is held against
+	nothing             bool     // is chosen
 }
 
 // chooses returns what a selection chooses of the anomalies; nil if that cannot be told
@@ -28,7 +31,7 @@ func (x *Index) chooses(begin trace.Micros, q *Selection) *choice {
 	f := q.Filter
 	f.Normal, f.Withdrawn, f.Order, f.Limit, f.Offset = false, false, "", 0, 0 // are not looked at
 	f.Function, f.One, f.Kinds, f.Host, f.Ranks, f.Steps, f.Since, f.Until, f.Took, f.Lost, f.Program = "", nil, nil, "", nil, nil, nil, nil, nil, 0, nil
-	if x == nil || len(q.Only)+len(q.Without)+len(q.Lasso) > 0 || !reflect.ValueOf(f).IsZero() {
+	if x == nil || !reflect.ValueOf(f).IsZero() {
 		return nil
 	}
 	f = q.Filter
@@ -59,6 +62,9 @@ func (x *Index) chooses(begin trace.Micros, q *Selection) *choice {
 	if q.Issue != nil {
 		x.onlyIssue(c, q)
 	}
+	if !x.narrow(c, q, begin) {
+		return nil
+	}
 	return c
 }
 
@@ -76,7 +82,14 @@ func (x *Index) onlyIssue(c *choice, q *Selection) {
 
 // of reports whether an anomaly is chosen.
 func (c *choice) of(all *columns, i int) bool {
-	return i >= c.first && i < c.last && c.processes[all.process[i]] && (c.functions == nil || c.functions[all.function[i]]) && (c.kinds == nil || c.kinds[all.kind[i]]) &&
+	return c.has(all, i) && !c.leavesOut(all, i) && !slices.ContainsFunc(c.only, func(tests []test) bool { return !passes(tests, all, i) })
+}
+
+// leavesOut reports whether an execution is to be found nowhere.
+func (c *choice) leavesOut(all *columns, i int) bool { return passes(c.without, all, i) }
+
+func (c *choice) has(all *columns, i int) bool {
+	return !c.nothing && i >= c.first && i < c.last && c.processes[all.process[i]] && (c.functions == nil || c.functions[all.function[i]]) && (c.kinds == nil || c.kinds[all.kind[i]]) &&
 		(c.issue == 0 || all.issue[i] == c.issue) && all.lost[i] >= c.lost &&
 		(c.anySteps || c.steps.First <= int64(all.ioStep[i]) && int64(all.ioStep[i]) <= c.steps.Last) &&
 		(c.anyLength || c.took.First <= all.exclusive[i] && all.exclusive[i] <= c.took.Last)
@@ -166,12 +179,11 @@ func (x *Index) selected(c *choice, limit int) (list []*sampled, total int64, lo
 	return d.executions(), total, lost
 }
 
-// others draws from the anomalies of functions that are not chosen; c is nil where that
-// does not matter.
+// others draws from the anomalies of functions that are not chosen.
 func (x *Index) others(c *choice, functions string, limit int) []*sampled {
 	d, all, same := x.draw(limit), &x.flagged, x.listed(functions)
 	for i := range all.len() {
-		if all.lot[i] <= d.most && same[all.function[i]] && (c == nil || !c.of(all, i)) {
+		if all.lot[i] <= d.most && same[all.function[i]] && !c.of(all, i) && !c.leavesOut(all, i) {
 			d.add(all, i)
 		}
 	}
@@ -179,10 +191,10 @@ func (x *Index) others(c *choice, functions string, limit int) []*sampled {
 }
 
 // usual draws from the typical executions of functions.
-func (x *Index) usual(functions string, limit int) []*sampled {
+func (x *Index) usual(c *choice, functions string, limit int) []*sampled {
 	d, all, same := x.draw(limit), &x.typical, x.listed(functions)
 	for i := range all.len() {
-		if all.lot[i] <= d.most && same[all.function[i]] {
+		if all.lot[i] <= d.most && same[all.function[i]] && !c.leavesOut(all, i) {
 			d.add(all, i)
 		}
 	}
@@ -190,11 +202,13 @@ func (x *Index) usual(functions string, limit int) []*sampled {
 }
 
 // anyOf draws from all executions that were not withdrawn.
-func (x *Index) anyOf(limit int) []drawn {
+func (x *Index) anyOf(c *choice, limit int) []drawn {
 	d := x.draw(limit)
 	for _, all := range []*columns{&x.flagged, &x.typical} {
 		for i := range all.len() {
-			d.add(all, i)
+			if all.lot[i] <= d.most && !c.leavesOut(all, i) {
+				d.add(all, i)
+			}
 		}
 	}
 	return slices.Clone(d.first())

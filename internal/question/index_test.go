@@ -243,6 +243,11 @@ func compareExplanations(t *testing.T, store, memory *question.Asker, found *bla
 	asker := *memory
 	detailed := withDetails(t, &asker, 1)
 	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }
+	groups, err := store.Group(ctx, question.Selection{}, question.FieldKey{Kind: question.FieldPath}, 1)
+	if err != nil || len(groups.Rows) == 0 {
+		t.Fatal(groups, err)
+	}
+	path := groups.Rows[0].Term.Label
 	for i, q := range []question.Selection{
 		{},
 		{Filter: question.Filter{Ranks: []question.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
@@ -254,10 +259,34 @@ func compareExplanations(t *testing.T, store, memory *question.Asker, found *bla
 		{Issue: &found.Issues[0]},
 		{Issue: &found.Issues[3], Filter: question.Filter{Since: at(2)}},
 		{Issue: &found.Issues[1], Member: member},
+		{Issue: &found.Issues[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
+		{Only: terms(t, "rank=3..90", "rank=200", "step=1..6"), Without: terms(t, "rank=7", "host=node0003")},
+		{Only: terms(t, "host=node0001", "host=node0002", "thread=0"), Lasso: lasso(t, "0:1,9:1,5:1000000")},
+		{Only: terms(t, "time=1..4"), Without: terms(t, "call-path="+path, "time=..2")},
+		{Only: terms(t, "call-path="+path)},
+		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
+		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: question.Filter{Since: at(1)}},
 	} {
+		if q.Issue == nil || !q.Issue.IsChange() {
+			for _, by := range []question.FieldKind{question.FieldHost, question.FieldRank, question.FieldThread, question.FieldPath, question.FieldStep, question.FieldTime, question.FieldBytes, question.FieldStream} {
+				group := func(a *question.Asker) func() (*question.Groups, error) {
+					return func() (*question.Groups, error) { return a.Group(ctx, q, question.FieldKey{Kind: by}, 9) }
+				}
+				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
+			}
+		}
 		same(t, fmt.Sprint("selection ", i, " with details"), func() (*question.Explanation, error) { return store.Explain(ctx, q) }, func() (*question.Explanation, error) { return detailed.Explain(ctx, q) })
 		same(t, fmt.Sprint("selection ", i), func() (*question.Explanation, error) { return store.Explain(ctx, q) }, func() (*question.Explanation, error) { return memory.Explain(ctx, q) })
 	}
+}
+
+func lasso(t *testing.T, text string) []question.Vertex {
+	t.Helper()
+	l, err := question.ParseLasso(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func TestAnIndexOfTooManyExecutionsIsNotKept(t *testing.T) {
