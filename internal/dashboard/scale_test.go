@@ -291,6 +291,14 @@ func interactions(b *testing.B, store provdb.Reader, ask func(path string) []byt
 		{name: "explain a function", path: func(try int) string { return fmt.Sprintf("/explain?func=*_%d*&from=%d", 10+try%38, try%7) }},
 		{name: "explain a host", path: func(try int) string { return fmt.Sprintf("/explain?host=node%04d", try*29) }},
 		{name: "explain half of the run", path: func(try int) string { return fmt.Sprintf("/explain?from=%d&to=%d", try, try+75) }},
+		{name: "explain a box without ranks", path: func(try int) string {
+			return fmt.Sprintf("/explain?%s&without=rank=%d..%d", box(try), try*100, try*100+50)
+		}},
+		{name: "explain large messages only", path: func(try int) string { return fmt.Sprintf("/explain?from=0&to=%d&only=bytes=%d..", 200+try, 1000+try) }},
+		{name: "explain a lasso", path: func(try int) string { return fmt.Sprintf("/explain?lasso=%d:1,%d:1,%d:10000000", try, try+60, try+30) }},
+		{name: "group a box by host", path: func(try int) string { return "/explain/groups?by=host&" + box(try) }},
+		{name: "group the run by call path", path: func(try int) string { return fmt.Sprintf("/explain/groups?by=call-path&from=0&to=%d", 200+try) }},
+		{name: "group the run by bytes", path: func(try int) string { return fmt.Sprintf("/explain/groups?by=bytes&from=0&to=%d", 200+try) }},
 		{name: "explain the whole run", path: func(try int) string { return fmt.Sprintf("/explain?from=0&to=%d", 200+try) }},
 		{name: "compare", path: fixed(fmt.Sprintf(compared, "", ""))},
 		{name: "compare, flame", path: fixed(fmt.Sprintf(compared, "/flame", ""))},
