@@ -61,11 +61,10 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int) (*Details, err
 
 // mark marks executions whose details are at hand.
 func (d *Details) mark(list []*sampled) {
-	if d == nil {
-		return
-	}
 	for _, x := range list {
-		x.detailed = d.of[x.key()] != nil
+		if !x.marked {
+			x.marked, x.detailed = true, d.of[x.key()] != nil
+		}
 	}
 }
 

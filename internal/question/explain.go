@@ -117,7 +117,7 @@ type sampled struct {
 	entry, exit      trace.Micros
 	step             int64
 	onGPU, anomalous bool
-	detailed         bool // its details are at hand
+	marked, detailed bool // it is known whether its details are at hand; they are
 	message          *message
 	counters         map[string]float64
 	states           map[string]float64
@@ -230,6 +230,9 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 		return a.explainChange(&q), nil
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
 	w, err := a.choose(ctx, s)
 	if err == nil && len(s.selected) > 0 {
 		err = a.against(ctx, s, w)
@@ -255,6 +258,16 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	}
 	e.Sentence = s.sentence(e)
 	return e, nil
+}
+
+// check says what is wrong with the selection.
+func (q *Selection) check() error {
+	for _, kind := range q.Filter.Kinds {
+		if _, err := choose("kind", kind, kinds); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // functions counts those of the selection, the most frequent first.
@@ -301,36 +314,31 @@ func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*chosen, e
 			c.add("(pid, rid, event_id) IN (SELECT pid, rid, event_id FROM links WHERE run = $1 AND issue = ?)", int32(x.Number))
 		}
 	}
-	for _, kind := range f.Kinds {
-		if _, err := choose("kind", kind, kinds); err != nil {
-			return nil, err
-		}
-	}
 	f.conditions(c, a.Begin)
 	q.leave(c, a.Begin)
 	w.some, w.args = c.sql.String(), c.args
 	return w, nil
 }
 
-// choose reads the selection.
+// choose reads the selection. Its conditions are nil where it was made in memory.
 func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
-	}
-	w, err := a.chosen(ctx, s.q, limit)
-	if err != nil {
-		return nil, err
 	}
 	if s.memory = a.InMemory.chooses(a.Begin, s.q); s.memory != nil {
 		s.selected, s.total, s.lost = a.InMemory.selected(s.memory, limit)
 		if s.q.Member != nil {
 			s.keepMembers()
 		}
-		if s.q.closely() {
-			err = a.narrow(ctx, s)
+		if !s.q.closely() {
+			return nil, nil //nolint:nilnil // the store is not asked
 		}
-		return w, err
+		return nil, a.narrow(ctx, s)
+	}
+	w, err := a.chosen(ctx, s.q, limit)
+	if err != nil {
+		return nil, err
 	}
 	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
 		return nil, err
@@ -391,7 +399,9 @@ func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (er
 // recall takes from memory what the selection is held against, and returns other anomalies.
 func (s *sampling) recall(x *Index, functions string) (others []*sampled) {
 	rest := *s.memory
-	rest.nothing = s.q.Member != nil // which they are it does not know
+	if s.q.Member != nil {
+		rest.chosen = nil // which they are it does not know
+	}
 	others, s.typical = x.others(&rest, functions, maxOthers), x.usual(&rest, functions, maxTypical)
 	if s.q.Member != nil {
 		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })

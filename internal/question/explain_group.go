@@ -72,10 +72,13 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 		return nil, q.ofChange()
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
-	if err := a.whereAndHowLong(ctx, s); err != nil {
+	err := q.check()
+	if err == nil {
+		err = a.whereAndHowLong(ctx, s)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
 		if c := a.InMemory.chooses(a.Begin, &q); c == nil || !a.InMemory.grouped(c, s, by.Kind) {
 			err = a.grouped(ctx, s, by.Kind)

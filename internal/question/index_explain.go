@@ -22,7 +22,7 @@ type choice struct {
 	lost                int64
 	only                [][]test // of each one must be passed
 	without             []test   // of which none may be passed, here and in what it is held against
-	nothing             bool     // is chosen
+	chosen              []bool   // by place, when selected has looked; nil: none
 }
 
 // chooses returns what a selection chooses of the anomalies; nil if that cannot be told
@@ -82,14 +82,22 @@ func (x *Index) onlyIssue(c *choice, q *Selection) {
 
 // of reports whether an anomaly is chosen.
 func (c *choice) of(all *columns, i int) bool {
-	return c.has(all, i) && !c.leavesOut(all, i) && !slices.ContainsFunc(c.only, func(tests []test) bool { return !passes(tests, all, i) })
+	if !c.has(all, i) || c.leavesOut(all, i) {
+		return false
+	}
+	for _, tests := range c.only {
+		if !passes(tests, all, i) {
+			return false
+		}
+	}
+	return true
 }
 
 // leavesOut reports whether an execution is to be found nowhere.
 func (c *choice) leavesOut(all *columns, i int) bool { return passes(c.without, all, i) }
 
 func (c *choice) has(all *columns, i int) bool {
-	return !c.nothing && i >= c.first && i < c.last && c.processes[all.process[i]] && (c.functions == nil || c.functions[all.function[i]]) && (c.kinds == nil || c.kinds[all.kind[i]]) &&
+	return i >= c.first && i < c.last && c.processes[all.process[i]] && (c.functions == nil || c.functions[all.function[i]]) && (c.kinds == nil || c.kinds[all.kind[i]]) &&
 		(c.issue == 0 || all.issue[i] == c.issue) && all.lost[i] >= c.lost &&
 		(c.anySteps || c.steps.First <= int64(all.ioStep[i]) && int64(all.ioStep[i]) <= c.steps.Last) &&
 		(c.anyLength || c.took.First <= all.exclusive[i] && all.exclusive[i] <= c.took.Last)
@@ -169,8 +177,10 @@ func (x *Index) sampled(c *columns, i int) *sampled {
 // selected draws from a selection, and tells how many it has and what they lost.
 func (x *Index) selected(c *choice, limit int) (list []*sampled, total int64, lost trace.Micros) {
 	d, all := x.draw(limit), &x.flagged
+	c.chosen = make([]bool, all.len())
 	for i := c.first; i < c.last; i++ {
 		if c.of(all, i) {
+			c.chosen[i] = true
 			total++
 			lost += trace.Micros(all.lost[i])
 			d.add(all, i)
@@ -179,11 +189,11 @@ func (x *Index) selected(c *choice, limit int) (list []*sampled, total int64, lo
 	return d.executions(), total, lost
 }
 
-// others draws from the anomalies of functions that are not chosen.
+// others draws from the anomalies of functions that are not chosen, as selected saw them.
 func (x *Index) others(c *choice, functions string, limit int) []*sampled {
 	d, all, same := x.draw(limit), &x.flagged, x.listed(functions)
 	for i := range all.len() {
-		if all.lot[i] <= d.most && same[all.function[i]] && !c.of(all, i) && !c.leavesOut(all, i) {
+		if all.lot[i] <= d.most && same[all.function[i]] && (c.chosen == nil || !c.chosen[i]) && !c.leavesOut(all, i) {
 			d.add(all, i)
 		}
 	}

@@ -13,7 +13,12 @@ type test func(c *columns, i int) bool
 
 // passes reports whether an execution passes one of some tests.
 func passes(tests []test, c *columns, i int) bool {
-	return slices.ContainsFunc(tests, func(t test) bool { return t(c, i) })
+	for _, t := range tests {
+		if t(c, i) {
+			return true
+		}
+	}
+	return false
 }
 
 // narrow adds the terms and the lasso of a selection to a choice; false if they cannot be
