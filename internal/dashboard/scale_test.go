@@ -295,6 +295,9 @@ func interactions(b *testing.B, store provdb.Reader, ask func(path string) []byt
 			return fmt.Sprintf("/explain?%s&without=rank=%d..%d", box(try), try*100, try*100+50)
 		}},
 		{name: "explain large messages only", path: func(try int) string { return fmt.Sprintf("/explain?from=0&to=%d&only=bytes=%d..", 200+try, 1000+try) }},
+		{name: "explain large messages of a rank", path: func(try int) string { return fmt.Sprintf("/explain?rank=%d&only=bytes=%d..", 37*try, 1000+try) }},
+		{name: "group a rank by bytes", path: func(try int) string { return fmt.Sprintf("/explain/groups?by=bytes&rank=%d", 41*try) }},
+		{name: "explain a rank", path: func(try int) string { return fmt.Sprintf("/explain?rank=%d", 43*try) }},
 		{name: "explain a lasso", path: func(try int) string { return fmt.Sprintf("/explain?lasso=%d:1,%d:1,%d:10000000", try, try+60, try+30) }},
 		{name: "group a box by host", path: func(try int) string { return "/explain/groups?by=host&" + box(try) }},
 		{name: "group the run by call path", path: func(try int) string { return fmt.Sprintf("/explain/groups?by=call-path&from=0&to=%d", 200+try) }},

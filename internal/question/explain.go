@@ -145,13 +145,24 @@ func (s *sampling) atHand(list []*sampled) []*sampled {
 	return list
 }
 
-// closely are those of which messages, counters and states are looked at.
+// closely are those of which messages, counters and states are looked at: what is at hand,
+// and as many others as make it leastClosely, since each of them costs a store some time.
 func (s *sampling) closely(list []*sampled) []*sampled {
-	list, most := s.atHand(list), maxClosely
-	if s.details != nil && len(list) > 0 && !list[0].detailed {
-		most = leastClosely
+	if s.details == nil {
+		return list[:min(len(list), maxClosely)]
 	}
-	return list[:min(len(list), most)]
+	s.details.mark(list)
+	var atHand, others []*sampled
+	for _, x := range list {
+		if x.detailed {
+			atHand = append(atHand, x)
+		} else {
+			others = append(others, x)
+		}
+	}
+	wanted := min(len(others), max(0, leastClosely-len(atHand)))
+	list = append(atHand, others[:wanted]...)
+	return list[:min(len(list), maxClosely)]
 }
 
 func (s *sampled) key() string { return eventName(int64(s.program), s.event) }
