@@ -34,8 +34,8 @@ web: ## the page in the browser: shared types, and the files that the program em
 web-check:
 	scripts/web check
 
-bench-ui: build ## what the page costs: server times with a million anomalies on 10 000 ranks, first paint, processor and memory while a run goes on
-	go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/dashboard
+bench-ui: build ## what the page costs: server times with a million anomalies on 10 000 ranks (or of RUN=DIR), first paint, processor and memory while a run goes on
+	CHIMBUKO_BENCH_RUN='$(abspath $(RUN))' go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/dashboard
 	scripts/web build
 	cd web && CHIMBUKO=../bin/chimbuko node scripts/bench.mjs
 

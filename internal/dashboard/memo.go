@@ -74,6 +74,17 @@ func (m *memo[T]) get(ctx context.Context, key string, find func(ctx context.Con
 	return e.value, nil
 }
 
+// atHand returns the answer of a key if there is one that does not change any more.
+func (m *memo[T]) atHand(key string) (value T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[key]; e != nil && e.valid && e.lasting {
+		e.used = time.Now()
+		return e.value
+	}
+	return value
+}
+
 // launch has an answer found out.
 func (m *memo[T]) launch(ctx context.Context, e *entry[T], find func(ctx context.Context) (T, bool, error)) chan struct{} {
 	flight := make(chan struct{})

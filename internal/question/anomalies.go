@@ -93,6 +93,9 @@ func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) 
 		}
 	}
 	f.conditions(c, a.Begin)
+	if !a.Run.State.Open() { // nothing is withdrawn any more that the index holds
+		a.InMemory.among(c, a.Begin, &f)
+	}
 	sql := strings.ReplaceAll(text("anomalies"), "/*order*/", order+orderTies)
 	// The outer query has the columns of two tables.
 	outer := strings.LastIndex(sql, "ORDER BY")

@@ -12,10 +12,10 @@ type Details struct {
 	of map[string]*sampled
 }
 
-// MaxIndexed is of how many executions there is an index, some 160 MB. Of runs with at
+// MaxIndexed is of how many executions there is an index, some 320 MB. Of runs with at
 // least LeastDetailed of them details of about MaxDetailed are looked at, some 30 MB.
 const (
-	MaxIndexed    = 2_000_000
+	MaxIndexed    = 4_000_000
 	LeastDetailed = 50_000
 	MaxDetailed   = 60_000
 )

@@ -35,6 +35,7 @@ type Index struct {
 	threads   []int64
 	onHosts   map[trace.Program][]int64 // threads that are not of GPUs, in order
 	lastStep  int64
+	unlike    bool // severities of some anomalies are not their exclusive times
 	allNames  functionNames
 	paths     map[[2]int64]indexPath // by program and number
 
@@ -193,6 +194,7 @@ func (r *indexing) add(row []any) {
 		r.waits = append(r.waits, waiting{int32(c.len() - 1), whole[trace.Program](row[18]), id})
 	}
 	x.lastStep = max(x.lastStep, int64(ioStep))
+	x.unlike = x.unlike || row[20] == true
 }
 
 // arrange makes what executions are found by. Room that is not needed is given back.

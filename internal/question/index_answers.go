@@ -2,6 +2,7 @@ package question
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -322,4 +323,72 @@ func (x *Index) twinOf(id string, p *trace.Program) (place *Place, program trace
 	place = &Place{Function{Program: *p, Name: x.names[c.function[i]], fn: f.fn}, c.path[i]}
 	twin, samePath = x.twin(r, place)
 	return place, *p, twin, samePath, true
+}
+
+// maxAmong is how many of the first of an order are looked for in memory.
+const maxAmong = 20_000
+
+// among adds a condition to others that choose executions: one that those pass which come
+// first in the order, as many as are asked for, and few besides. A store has little to sort then.
+func (x *Index) among(c *conditions, begin trace.Micros, f *Filter) {
+	most := f.Offset + f.Limit
+	if x == nil || f.Normal || f.Withdrawn || most <= 0 || most > maxAmong {
+		return
+	}
+	of := x.flagged.lost
+	switch {
+	case f.Order == "time":
+		of = x.flagged.entry
+	case f.Order == "severity" && !x.unlike:
+		of = x.flagged.exclusive
+	case f.Order != "lost":
+		return
+	}
+	chosen := x.chooses(begin, &Selection{Filter: *f})
+	if chosen == nil {
+		return
+	}
+	wanted := func(i int) bool { return chosen.of(&x.flagged, i) }
+	if f.Order == "time" { // in which they are
+		for i := chosen.first; i < chosen.last; i++ {
+			if wanted(i) {
+				most--
+			}
+			if most == 0 {
+				c.add("entry <= ?", of[i])
+				return
+			}
+		}
+		return
+	}
+	switch least, ok := largest(of, most, wanted); {
+	case ok && f.Order == "lost":
+		c.add("lost_time >= ?", least)
+	case ok:
+		c.add("outlier_severity >= ?", float64(least))
+	}
+}
+
+// largest is the least of so many of the largest values among those that are wanted;
+// not ok if there are fewer.
+func largest(values []int64, most int, wanted func(i int) bool) (least int64, ok bool) {
+	var list []int64
+	least = math.MinInt64
+	cut := func() {
+		slices.Sort(list)
+		list = append(list[:0], list[len(list)-most:]...)
+		least = list[0]
+	}
+	for i, v := range values {
+		if v > least && wanted(i) {
+			if list = append(list, v); len(list) == 4*most+1000 {
+				cut()
+			}
+		}
+	}
+	if len(list) < most {
+		return 0, false
+	}
+	cut()
+	return least, true
 }

@@ -82,6 +82,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 		t.Fatal(err)
 	}
 	t.Run("executions", func(t *testing.T) { compareExecutions(t, store, &memory, found, all) })
+	t.Run("lists", func(t *testing.T) { compareLists(t, store, &memory) })
 	t.Run("functions", func(t *testing.T) { compareFunctions(t, store, &memory, found) })
 	t.Run("explanations", func(t *testing.T) { compareExplanations(t, store, &memory, found) })
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -192,6 +193,38 @@ func compareExecutions(t *testing.T, store, memory *question.Asker, found *blame
 					previous, next, err := a.Neighbours(ctx, n, r, place)
 					return [2]string{previous, next}, err
 				})
+			}
+		}
+	}
+}
+
+func compareLists(t *testing.T, store, memory *question.Asker) {
+	ended := *memory
+	ended.Run.State = provdb.Finished
+	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	for i, f := range []question.Filter{
+		{},
+		{Function: "*relax_2*"},
+		{Function: "nobody"},
+		{Host: "node001*", Kinds: []string{"slow"}},
+		{Ranks: []question.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
+		{Steps: &question.Range{First: 2, Last: 5}, Withdrawn: true},
+		{Normal: true},
+		{Score: 3},
+	} {
+		for _, f.Order = range []string{"severity", "lost", "score", "time"} {
+			for _, page := range [][2]int{{0, 1}, {0, 50}, {77, 3}, {700, 900}, {0, 100_000}} {
+				f.Offset, f.Limit = page[0], page[1]
+				list := func(a *question.Asker) func() ([][]any, error) {
+					return func() ([][]any, error) {
+						rows, err := a.Executions(t.Context(), f)
+						if err != nil {
+							return nil, err
+						}
+						return rows.Collect()
+					}
+				}
+				same(t, fmt.Sprint("filter ", i, " by ", f.Order, " from ", f.Offset), list(store), list(&ended))
 			}
 		}
 	}
