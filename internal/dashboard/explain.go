@@ -115,9 +115,12 @@ func (p *params) terms(name string) (terms []question.Term) {
 // detailed returns what is at hand of executions that are looked at closely. It is read
 // once for all that is asked of a run that has ended. The one who asks has a turn already.
 func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
+	if q.InMemory == nil {
+		return nil, nil //nolint:nilnil // the store is asked
+	}
 	a := *q.Asker
 	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, knownPatience*s.Timeout)
 		defer cancel()
 		d, err := a.ReadDetails(ctx, question.LeastDetailed, question.MaxDetailed)
 		return d, !a.Run.State.Open(), err

@@ -32,7 +32,7 @@ type known struct {
 	slowest   []question.Slow
 	strip     Strip // in usualColumns columns
 	functions map[functionKey]string
-	index     *question.Index // nil: there are too many
+	index     *question.Index // nil: there are too many, or it is being read
 	*findings
 }
 
@@ -106,6 +106,7 @@ const (
 	maxRanksKnown = 1_000_000
 	maxLinksKnown = 100_000 // anomalies of a run whose links are not stored
 	maxIndexes    = 4       // runs whose executions are in memory
+	knownPatience = 10      // times as long as one question may take
 	usualColumns  = 120
 	maxColumns    = 2000
 	maxSlowest    = 5
@@ -114,8 +115,18 @@ const (
 // informed turns a function that asks the store, and needs to know of the run as a
 // whole, into a handler.
 func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.knowing(s.known, f)
+}
+
+// indexed is informed for what tells the same only if the index was read. It is waited for
+// before it is the question's turn, since it needs one as well.
+func (s *server) indexed(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.knowing(func(ctx context.Context, run string) (*known, error) { return s.knownWith(ctx, run, s.indexes.get) }, f)
+}
+
+func (s *server) knowing(known func(ctx context.Context, run string) (*known, error), f func(ctx context.Context, q *asked) (any, error)) http.Handler {
 	return s.answer(func(r *http.Request) (any, error) {
-		k, err := s.known(r.Context(), r.PathValue("run"))
+		k, err := known(r.Context(), r.PathValue("run"))
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +137,14 @@ func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) ht
 	})
 }
 
-// known finds out what the store tells of a run.
+// known finds out what the store tells of a run. While an index of very many executions is
+// read there is none, and the store answers.
 func (s *server) known(ctx context.Context, run string) (*known, error) {
+	return s.knownWith(ctx, run, s.indexes.soon)
+}
+
+// knownWith is known with an index that get returns.
+func (s *server) knownWith(ctx context.Context, run string, get func(ctx context.Context, key string, find func(ctx context.Context) (*question.Index, bool, error)) (*question.Index, error)) (*known, error) {
 	a, err := s.brief(ctx, run)
 	if err != nil {
 		return nil, err
@@ -135,7 +152,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	ended := a.Run.State != provdb.Running
 	key := runKey(&a.Run)
 	found, err := s.found.get(ctx, key, func(ctx context.Context) (*findings, bool, error) {
-		ctx, done, err := s.slot(ctx)
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
 		if err != nil {
 			return nil, false, err
 		}
@@ -146,8 +163,8 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.indexes.get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
-		ctx, done, err := s.slot(ctx)
+	index, err := get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
 		if err != nil {
 			return nil, false, err
 		}
@@ -159,7 +176,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 		return nil, err
 	}
 	k, err := s.runsKnown.get(ctx, key, func(ctx context.Context) (*known, bool, error) {
-		ctx, done, err := s.slot(ctx)
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
 		if err != nil {
 			return nil, false, err
 		}

@@ -74,6 +74,23 @@ func (m *memo[T]) get(ctx context.Context, key string, find func(ctx context.Con
 	return e.value, nil
 }
 
+// soon is get for an answer that one can do without: it is not waited for longer than
+// memoLong. Then the one of before is returned, or none.
+func (m *memo[T]) soon(ctx context.Context, key string, find func(ctx context.Context) (value T, lasting bool, err error)) (value T, err error) {
+	short, cancel := context.WithTimeout(ctx, memoLong)
+	defer cancel()
+	value, err = m.get(short, key, find)
+	if short.Err() == nil || ctx.Err() != nil {
+		return value, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[key]; e != nil && e.valid {
+		return e.value, nil
+	}
+	return value, nil
+}
+
 // atHand returns the answer of a key if there is one that does not change any more.
 func (m *memo[T]) atHand(key string) (value T) {
 	m.mu.Lock()

@@ -44,6 +44,7 @@ func (s *server) overviewJSON(ctx context.Context) ([]byte, error) {
 type view struct {
 	status *Status // of the run that is watched
 	known  *known
+	unread bool // the store holds more, and cannot be read now
 	labels map[string]Label
 }
 
@@ -66,6 +67,7 @@ func (s *server) overview(ctx context.Context, run string, columns, worst int) (
 	case err != nil && v.status == nil:
 		return nil, err
 	case err != nil && !v.early(err):
+		v.unread = true
 		note("store", err)
 	}
 	if v.labels, err = s.labels(ctx, run); err != nil {

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -153,6 +154,78 @@ func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
 	p.set(func(p *pipeline) { p.reader, p.err = filled(t), errors.New("timeout") })
 	fails(t, do(t, at+"/api/v1/runs/new/overview", ""), 404, "nothing of run")
 	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is no number from 1 to 2000`)
+}
+
+// obstructed is a store some of whose answers are a matter of chance.
+type obstructed struct {
+	provdb.Reader
+	before func(ctx context.Context, sql string) error
+}
+
+func (o *obstructed) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
+	if err := o.before(ctx, sql); err != nil {
+		return nil, err
+	}
+	return o.Reader.Query(ctx, sql, args...)
+}
+
+func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
+	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) {
+		p.reader = &obstructed{p.reader, func(context.Context, string) error { return errors.New("the disk is gone") }}
+	})
+	for _, state := range []dashboard.State{dashboard.Running, dashboard.Finished} {
+		p.set(func(p *pipeline) { p.status.Run.State = state })
+		o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
+		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") || !strings.Contains(topics(o)["store"], "the disk is gone") {
+			t.Errorf("%s: %+v, notices %+v", state, o.Verdict, o.Notices)
+		}
+	}
+}
+
+func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
+	read := make(chan struct{})
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
+		p.reader = &obstructed{p.reader, func(ctx context.Context, sql string) error {
+			if !strings.Contains(sql, "AS culprit_event_id") {
+				return nil
+			}
+			select {
+			case <-read:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+	})
+	paths := []string{"/overview?columns=7", "/heatmap?columns=20&rows=5", "/issues", "/functions", "/events?order=lost&limit=9"}
+	answers := func() (all []string) {
+		t.Helper()
+		for _, path := range paths {
+			r := do(t, at+monday+path, "")
+			if r.code != 200 {
+				t.Fatalf("%s: %d %s", path, r.code, r.body)
+			}
+			all = append(all, r.body)
+		}
+		return all
+	}
+	before := answers()
+	explained := make(chan int)
+	go func() { explained <- do(t, at+monday+"/explain", "").code }()
+	select {
+	case status := <-explained:
+		t.Errorf("an explanation did not wait for the index: %d", status)
+	case <-time.After(300 * time.Millisecond): // as long as an answer would take
+	}
+	close(read)
+	if status := <-explained; status != 200 {
+		t.Errorf("the explanation ended with %d", status)
+	}
+	for i, after := range answers() {
+		if after != before[i] {
+			t.Errorf("%s: with the index\n%.300s, without it\n%.300s", paths[i], after, before[i])
+		}
+	}
 }
 
 func TestNoticesSayWhatLimitsTrust(t *testing.T) {

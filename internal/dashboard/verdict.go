@@ -24,6 +24,8 @@ func (v *view) verdict(o *Overview) Verdict {
 	switch {
 	case len(open) > 0:
 		return v.costs(o, open)
+	case v.unread && o.State != Waiting:
+		return Verdict{Level: LevelUnknown, Sentence: "What was kept cannot be read now, so it is not known what went wrong"}
 	case o.State == Failed && f.Kept == 0:
 		sentence := "The analysis failed, and nothing was kept"
 		if v.known != nil && v.known.info.Error != "" {
