@@ -55,7 +55,8 @@ describe('what is different', () => {
   );
 
   test('about a box of the heatmap is told when it is drawn', async () => {
-    await visit(async ({ page }) => {
+    await visit(async (v) => {
+      const { page } = v;
       const map = page.getByRole('application', { name: /Heatmap/ });
       await map.waitFor();
       await page.getByRole('button', { name: 'Explain a box' }).click();
@@ -74,6 +75,20 @@ describe('what is different', () => {
       await page.waitForURL(/explain=.*rank%3D8/);
       // What it was chosen by explains nothing.
       expect(await drawer.getByText(/the selection was made by it/).count()).toBe(4);
+      // It has several functions, which are counted, and left one by one.
+      await drawer.getByRole('link', { name: 'Group by function' }).click();
+      const groups = drawer.getByRole('table', { name: 'The selection by function' });
+      await groups.getByRole('row').nth(2).waitFor();
+      if (process.env.SHOTS !== undefined)
+        await page.screenshot({ path: `${process.env.SHOTS}/functions.png` });
+      await v.isAccessible();
+      const worst = (await groups.getByRole('rowheader').first().textContent()) ?? '';
+      await groups.getByRole('link', { name: `only function ${worst}`, exact: true }).click();
+      await drawer.getByRole('button', { name: `only function=${worst}: remove` }).waitFor();
+      await expect.poll(() => groups.getByRole('rowheader').count()).toBe(1);
+      await drawer.getByText(/chimbuko explain .* --only 'function=/).waitFor();
+      await drawer.getByRole('link', { name: 'Group by function' }).click();
+      await groups.waitFor({ state: 'detached' });
     });
   });
 
