@@ -45,17 +45,18 @@ all here have them and none elsewhere. CHANCE is how likely such a difference is
 without a reason, whichever field shows it. docs/dashboard.md tells more.
 
 --only and --without narrow by any field, and --group-by tells how many anomalies have
-which value and what they lost. A term is FIELD=VALUE: host, call-path, gpu-device and
-gpu-stream with a name; link with two ranks as in 5:6; rank, thread, step and partner
-with a number or a range as in 4..7; bytes, counter:NAME and node-state:NAME with a range
-as in 400.. or ..400; time with seconds as in 9.5..13. Of several terms of a field one
-must fit.` + whereHelp,
+which value and what they lost. A term is FIELD=VALUE: function, host, call-path,
+gpu-device and gpu-stream with a name; link with two ranks as in 5:6; rank, thread, step
+and partner with a number or a range as in 4..7; bytes, counter:NAME and node-state:NAME
+with a range as in 400.. or ..400; time with seconds as in 9.5..13. Of several terms of a
+field one must fit.` + whereHelp,
 		Example: `  chimbuko explain run                 # the worst issue
   chimbuko explain run --issue 3
   chimbuko explain run --rank 8-11 --from 9 --to 13
   chimbuko explain run --func 'MPI_*' --host nid00123 --format json
   chimbuko explain run --issue 3 --without rank=5 --only bytes=100000..
-  chimbuko explain run --issue 3 --group-by host`,
+  chimbuko explain run --issue 3 --group-by host
+  chimbuko explain run --host nid00123 --group-by function`,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()

@@ -27,6 +27,8 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 			`^160 anomalies lost [0-9.]+ m?s; four values of rank\.\n`, `(?m)^ +ANOMALIES +SHARE +LOST +RANK\n +40 +25 % +[0-9.]+ ms +[4-7]$`, `(?m)^ +40 +25 % .* one value more; --groups lists them$`,
 		}},
 		{[]string{"--issue", "2", "--group-by", "time"}, []string{`; one range of time\.`, `(?m)160 +100 % .* 5\.\d\d s to 6\.\d\d s$`}},
+		{[]string{"--rank", "0-7", "--group-by", "function"}, []string{`values of function\.\n`, `(?m)^ +160 .* stream$`, `(?m)^ +15 .* collide$`}},
+		{[]string{"--rank", "0-7", "--only", "function=stream"}, []string{`^All 160 executions of stream`}},
 		{[]string{"--host", "nowhere"}, []string{`^No anomaly is in the selection\.\n`}},
 	} {
 		text := must(t, append([]string{"explain", dir}, c.args...)...)

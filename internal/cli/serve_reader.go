@@ -11,7 +11,7 @@ import (
 )
 
 // distantReader asks a store that another process owns, or a server. It is opened
-// with the first question, and again when its owner was.
+// with the first question, and again when its owner was, or when it was broken.
 type distantReader struct {
 	// find opens the store where it is now; what it returns gives it up.
 	find func(ctx context.Context) (provdb.Reader, func() error, error)
@@ -28,7 +28,7 @@ func (d *distantReader) Query(ctx context.Context, sql string, args ...any) (*pr
 		return nil, err
 	}
 	rows, err := r.Query(ctx, sql, args...)
-	if !errors.Is(err, remotestore.ErrGone) {
+	if !d.lost(r, err) {
 		return rows, err
 	}
 	if r, err = d.open(ctx, r); err != nil {
@@ -37,12 +37,24 @@ func (d *distantReader) Query(ctx context.Context, sql string, args ...any) (*pr
 	return r.Query(ctx, sql, args...)
 }
 
-// open returns the store, opened anew if it is not there or is gone.
-func (d *distantReader) open(ctx context.Context, gone provdb.Reader) (provdb.Reader, error) {
+// lost reports whether a store failed because it is gone or broken, or was given up as
+// another question found that.
+func (d *distantReader) lost(r provdb.Reader, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.store != nil && d.store != gone {
+	return errors.Is(err, remotestore.ErrGone) || errors.Is(err, provdb.ErrBroken) || errors.Is(err, provdb.ErrClosed) && d.store != r
+}
+
+// open returns the store, opened anew if it is not there or is lost.
+func (d *distantReader) open(ctx context.Context, lost provdb.Reader) (provdb.Reader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.store != nil && d.store != lost {
 		return d.store, nil
+	}
+	if d.close != nil {
+		_ = d.close() // before it is opened again; nothing more comes from it
+		d.store, d.close = nil, nil
 	}
 	store, closeStore, err := d.find(ctx)
 	if err != nil {

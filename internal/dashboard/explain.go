@@ -171,7 +171,11 @@ func pageExplanation(e *question.Explanation) *Explained {
 		Functions: []ExplainFunction{}, Fields: []ExplainField{},
 	}
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
-		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, c.Executions})
+		term := ""
+		if c.Name != "" {
+			term = question.Term{Field: question.FieldKey{Kind: question.FieldFunction}, Label: c.Name}.String()
+		}
+		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, term, c.Executions})
 	}
 	for i := range e.Fields {
 		c := &e.Fields[i]

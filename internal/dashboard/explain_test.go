@@ -112,6 +112,17 @@ func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
 		!strings.HasSuffix(g.Command, " --without 'rank=5' --group-by rank") {
 		t.Errorf("got %+v", g)
 	}
+	several := want[dashboard.Explained](t, do(t, at+"burst/explain?rank=0-7", ""), 200)
+	byFunction := want[dashboard.ExplainGroups](t, do(t, at+"burst/explain/groups?rank=0-7&by=function", ""), 200)
+	if len(several.Functions) < 2 || several.Functions[0].Term != "function=stream" || byFunction.Values != len(several.Functions) || byFunction.Selected != several.Selected {
+		t.Errorf("got %+v and %+v", several.Functions, byFunction)
+	}
+	for _, r := range byFunction.Rows {
+		only := want[dashboard.Explained](t, do(t, at+"burst/explain?rank=0-7&only="+url.QueryEscape(r.Term), ""), 200)
+		if only.Selected != r.Executions || only.Lost != r.Lost || len(only.Functions) != 1 || only.Functions[0].Term != r.Term {
+			t.Errorf("%+v: got %+v", r, only)
+		}
+	}
 	inside := want[dashboard.Explained](t, do(t, at+of+"&lasso="+url.QueryEscape("5:10,7:10,7:1000000,5:1000000"), ""), 200)
 	if inside.Selected != 160 || !strings.Contains(inside.Command, "--lasso 5:10,7:10,7:1000000,5:1000000") {
 		t.Errorf("got %+v", inside)

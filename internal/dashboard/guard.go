@@ -48,7 +48,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	next = sameOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.setPolicy(w.Header(), r)
-		g.bound(w, r)
+		rest := g.bound(w, r)
 		g.watch.tellLeft()
 		switch {
 		case !g.hostAllowed(r):
@@ -63,7 +63,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			if p := g.watch.refused(r, g.shows(r)); p != nil {
 				w.Header().Set("Connection", "close")
 				writeProblem(w, r, p)
-				return
+				return // and read no more of it
 			}
 			g.refuse(w, r, g.noToken(r))
 		case r.ContentLength > maxBody && !g.takesPacket(r):
@@ -76,6 +76,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(w, withoutToken(r))
 		}
+		rest()
 	})
 }
 

@@ -311,20 +311,8 @@ func (p *tellingPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
 func TestTheTokenIsToldToNobody(t *testing.T) {
-	page, logged := new(tellingPage), new(lines)
+	page, logged := new(tellingPage), new(journal)
 	p := &pipeline{status: someStatus(), reader: filled(t)}
 	s := httptest.NewUnstartedServer(dashboard.New(dashboard.Config{Source: p, Run: "monday", Token: secret, Page: page}))
 	s.Config.ErrorLog = log.New(logged, "", 0)
@@ -356,7 +344,7 @@ func TestTheTokenIsToldToNobody(t *testing.T) {
 		t.Errorf("a panic is answered with %d, %v", resp.StatusCode, resp.Body.Close())
 	}
 	s.Close() // all has been logged then
-	if text := logged.text.String(); strings.Contains(text, secret) || !strings.Contains(text, "panic") {
+	if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, "panic") {
 		t.Errorf("logged: %s", text)
 	}
 	if text := page.seen.String(); strings.Contains(text, secret) || !strings.Contains(text, "/panic?a=1") {

@@ -13,26 +13,10 @@ import (
 )
 
 const (
-	maxBody    = 1 << 20     // bytes of a request, in any case
-	bodyTime   = time.Minute // for a client to send them, and to be answered
 	watchEvery = 10 * time.Second
 	mostWrong  = 100  // requests with a wrong token of an address in that time that are told why
 	mostHosts  = 1024 // that are watched
 )
-
-// bound limits what a client may send: how much, and for how long.
-func (g *guard) bound(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return
-	}
-	if !g.takesPacket(r) { // which has a bound of its own
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to bound
-}
-
-// takesPacket tells whether a request may bring a packet of statistics.
-func (g *guard) takesPacket(r *http.Request) bool { return g.packetsOpen && r.URL.Path == packetsPath }
 
 // shows tells whether somebody showed anything for a token.
 func (g *guard) shows(r *http.Request) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -82,5 +83,62 @@ func TestARequestThatIsTooLargeIsRefusedUnreadAndLogged(t *testing.T) {
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(log.String(), "its request is too large") {
 		t.Errorf("it answers %s, and the log is\n%s", answer.Status, log.String())
+	}
+}
+
+func TestWhoSendsFarTooMuchBeforeListeningIsAnsweredNevertheless(t *testing.T) {
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
+	some := strings.Repeat("x", 1<<20)
+	const chunked, known = "Transfer-Encoding: chunked", "Content-Length: 12582912"
+	f := func(request, length, token string, code int) {
+		t.Helper()
+		conn, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // nothing is left to be sent
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", request, token, length)
+		for range 12 {
+			piece := some
+			if length == chunked {
+				piece = fmt.Sprintf("%x\r\n%s\r\n", len(some), some)
+			}
+			if _, err := conn.Write([]byte(piece)); err != nil {
+				t.Fatalf("%s, %s: what is sent is not taken: %v", request, length, err)
+			}
+		}
+		if length == chunked {
+			fmt.Fprint(conn, "0\r\n\r\n")
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s, %s: there is no answer: %v", request, length, err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // only read from
+		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != code || !bytes.Contains(text, []byte("error")) {
+			t.Errorf("%s, %s: %s %s, %v", request, length, answer.Status, text, err)
+		}
+	}
+	for _, length := range []string{chunked, known} {
+		f("POST "+monday+"/sql", length, "wrong", http.StatusUnauthorized)
+		f("POST /api/v1/status", length, "secret", map[string]int{chunked: http.StatusMethodNotAllowed, known: http.StatusRequestEntityTooLarge}[length])
+	}
+	f("POST "+monday+"/sql", known, "secret", http.StatusRequestEntityTooLarge)
+	f("POST "+monday+"/sql/export", known, "secret", http.StatusRequestEntityTooLarge)
+	f("POST "+monday+"/sql", chunked, "secret", http.StatusBadRequest) // no JSON from the first byte on
+	f("PUT "+monday+"/labels/x", chunked, "secret", http.StatusForbidden)
+}
+
+func TestWhoAsksBeforeSendingTooMuchNeedNotSendIt(t *testing.T) {
+	at, _ := serve(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing is left to be sent
+	fmt.Fprintf(conn, "POST %s/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", monday, 2<<20)
+	answer, err := io.ReadAll(conn) // until the server closes it
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
+		t.Errorf("it answers %s, %v", answer, err)
 	}
 }

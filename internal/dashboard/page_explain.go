@@ -21,6 +21,7 @@ type Explained struct {
 type ExplainFunction struct {
 	Program    int64  `json:"program"`
 	Function   string `json:"function"`
+	Term       string `json:"term"`       // that chooses them; empty: the function has no name
 	Executions int    `json:"executions"` // of those that were looked at
 }
 

@@ -89,8 +89,12 @@ type Bar struct {
 // FieldKind is what a field is about.
 type FieldKind string
 
-// The kinds of fields. Those of counters and states of nodes have a name besides.
+// The kinds of fields. Those of counters and states of nodes have a name besides. A
+// selection is held against the same functions, so they explain nothing, but it can be
+// narrowed and grouped by them.
 const (
+	FieldFunction FieldKind = "function"
+
 	FieldHost    FieldKind = "host"
 	FieldDevice  FieldKind = "gpu-device"
 	FieldStream  FieldKind = "gpu-stream"

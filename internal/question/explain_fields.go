@@ -110,6 +110,9 @@ func (s *sampling) leftOut(key FieldKey, w contrast.Share) bool {
 // cell is the value that an execution has of a field; !ok: none.
 func (s *sampling) cell(key FieldKey, x *sampled) (c contrast.Cell, ok bool) {
 	switch key.Kind {
+	case FieldFunction:
+		c.Label = x.function
+		return c, c.Label != ""
 	case FieldHost:
 		c.Label = s.hosts[Process{x.program, x.rank}]
 		return c, c.Label != ""

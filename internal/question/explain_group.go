@@ -49,7 +49,7 @@ const (
 
 // groupColumns are what a store groups by: all that a field is made of.
 var groupColumns = map[FieldKind]string{
-	FieldHost: "pid, rid", FieldRank: "rid", FieldThread: "tid, is_gpu_event", FieldDevice: "pid, rid, tid, is_gpu_event",
+	FieldFunction: "func", FieldHost: "pid, rid", FieldRank: "rid", FieldThread: "tid, is_gpu_event", FieldDevice: "pid, rid, tid, is_gpu_event",
 	FieldStream: "pid, rid, tid, is_gpu_event", FieldPath: "pid, path", FieldStep: "io_step", FieldTime: "", // parts of the run
 }
 
@@ -137,6 +137,8 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind FieldKind) error 
 
 func (x *sampled) set(column string, value any) {
 	switch column {
+	case "func":
+		x.function = word[string](value)
 	case "pid":
 		x.program = whole[trace.Program](value)
 	case "rid":

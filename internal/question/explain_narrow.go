@@ -95,6 +95,8 @@ func (q *Selection) leave(c *conditions, begin trace.Micros) {
 // condition is the term for a store; empty: executions have to be looked at closely.
 func (t *Term) condition(begin trace.Micros) (sql string, values []any) {
 	switch t.Field.Kind {
+	case FieldFunction:
+		return "(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name = ?)", []any{t.Label}
 	case FieldHost:
 		return `(hostname = ? OR coalesce(hostname, '') IN ('', 'Unknown')
 			AND (pid, rid) IN (SELECT pid, rid FROM metadata WHERE run = $1 AND descr = 'Hostname' AND "value" = ?))`, []any{t.Label, t.Label}

@@ -86,6 +86,47 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 	})
 }
 
+// A function is not what a selection differs in, as it is held against the same ones.
+func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
+	inEachStore(t, func(t *testing.T, store provdb.Store) {
+		a := explainable(t, store, &plantedCause{scenario: "every-field"}, 0)
+		rows, err := a.Query(t.Context(), `SELECT func, count(*), sum(lost_time)::BIGINT FROM anomalies
+			WHERE run = $1 AND status IS DISTINCT FROM 'withdrawn' AND rid < 4 GROUP BY func`, int32(a.Run.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		functions, err := rows.Collect()
+		if err != nil || len(functions) < 3 {
+			t.Fatal(functions, err)
+		}
+		box := question.Filter{Ranks: []question.Range{{First: 0, Last: 3}}}
+		all := explainedAs(t, a, question.Selection{Filter: box})
+		g, err := a.Group(t.Context(), question.Selection{Filter: box}, question.FieldKey{Kind: question.FieldFunction}, 100)
+		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost || g.None.Executions != 0 {
+			t.Fatalf("got %+v, %v; want %v", g, err, functions)
+		}
+		for _, row := range functions {
+			name, n, lost := row[0].(string), row[1].(int64), trace.Micros(row[2].(int64))
+			if !slices.ContainsFunc(g.Rows, func(r question.Group) bool { return r.Label == name && r.Executions == n && r.Lost == lost }) {
+				t.Errorf("%v is not in %+v", row, g.Rows)
+			}
+			of := terms(t, "function="+name)
+			only, without := explainedAs(t, a, question.Selection{Filter: box, Only: of}), explainedAs(t, a, question.Selection{Filter: box, Without: of})
+			if only.Selected != n || only.Lost != lost || len(only.Functions) != 1 || only.Functions[0].Name != name {
+				t.Errorf("only %s: got %d that lost %d, %v; want %d and %d", name, only.Selected, only.Lost, only.Functions, n, lost)
+			}
+			if without.Selected != all.Selected-n || without.Lost != all.Lost-lost || len(without.Functions) != len(functions)-1 {
+				t.Errorf("without %s: got %d that lost %d, %v", name, without.Selected, without.Lost, without.Functions)
+			}
+		}
+		for _, f := range all.Fields {
+			if f.Kind == question.FieldFunction {
+				t.Errorf("the function explains: %+v", f)
+			}
+		}
+	})
+}
+
 func explainedAs(t *testing.T, a *question.Asker, q question.Selection) *question.Explanation {
 	t.Helper()
 	e, err := a.Explain(t.Context(), q)
@@ -282,7 +323,7 @@ func TestTermsThatMakeNoSenseAreRefusedWithAReason(t *testing.T) {
 
 func FuzzTerm(f *testing.F) {
 	for _, text := range []string{
-		"host=node02", "rank=3", "rank=4..7", "thread=0", "step=..12", "time=9.03..13.25", "call-path=main() > f(int, a = b)", "link=5:6", "partner=7", "bytes=100000..",
+		"host=node02", "function=operator()(int, a = b) [{f.cc} {7,0}]", "rank=3", "rank=4..7", "thread=0", "step=..12", "time=9.03..13.25", "call-path=main() > f(int, a = b)", "link=5:6", "partner=7", "bytes=100000..",
 		"gpu-device=0", "gpu-stream=1", "counter:a=b:c=..400", "node-state:Memory Footprint (VmRSS) (KB)=-1.5..1e9",
 	} {
 		f.Add(text)

@@ -57,6 +57,8 @@ func (x *Index) narrow(c *choice, q *Selection, begin trace.Micros) bool {
 func (x *Index) test(t *Term, begin trace.Micros) (_ test, ok bool) {
 	within := func(n int64) bool { return int64(max(t.From, 0)) <= n && n <= int64(min(t.To, math.MaxInt32)) }
 	switch t.Field.Kind {
+	case FieldFunction:
+		return func(c *columns, i int) bool { return x.names[c.function[i]] == t.Label }, true
 	case FieldHost:
 		if slices.Contains(x.hosts, "") || slices.Contains(x.hosts, "Unknown") {
 			return nil, false // which it is only the store knows
@@ -132,6 +134,8 @@ func (x *Index) grouped(c *choice, s *sampling, kind FieldKind) bool {
 	all, width := &x.flagged, int64(s.binWidth())
 	var key func(i int) int64
 	switch kind {
+	case FieldFunction:
+		key = func(i int) int64 { return int64(all.function[i]) }
 	case FieldHost:
 		key = func(i int) int64 { return int64(all.process[i]) }
 	case FieldRank:

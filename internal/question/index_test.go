@@ -281,6 +281,10 @@ func compareExplanations(t *testing.T, store, memory *question.Asker, found *bla
 		t.Fatal(groups, err)
 	}
 	path := groups.Rows[0].Term.Label
+	functions, err := store.Group(ctx, question.Selection{}, question.FieldKey{Kind: question.FieldFunction}, 2)
+	if err != nil || len(functions.Rows) < 2 {
+		t.Fatal(functions, err)
+	}
 	for i, q := range []question.Selection{
 		{},
 		{Filter: question.Filter{Ranks: []question.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
@@ -297,11 +301,13 @@ func compareExplanations(t *testing.T, store, memory *question.Asker, found *bla
 		{Only: terms(t, "host=node0001", "host=node0002", "thread=0"), Lasso: lasso(t, "0:1,9:1,5:1000000")},
 		{Only: terms(t, "time=1..4"), Without: terms(t, "call-path="+path, "time=..2")},
 		{Only: terms(t, "call-path="+path)},
+		{Only: terms(t, "function="+functions.Rows[0].Term.Label, "function="+functions.Rows[1].Term.Label, "rank=0..90")},
+		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: question.Filter{Until: at(4)}},
 		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: question.Filter{Since: at(1)}},
 	} {
 		if q.Issue == nil || !q.Issue.IsChange() {
-			for _, by := range []question.FieldKind{question.FieldHost, question.FieldRank, question.FieldThread, question.FieldPath, question.FieldStep, question.FieldTime, question.FieldBytes, question.FieldStream} {
+			for _, by := range []question.FieldKind{question.FieldFunction, question.FieldHost, question.FieldRank, question.FieldThread, question.FieldPath, question.FieldStep, question.FieldTime, question.FieldBytes, question.FieldStream} {
 				group := func(a *question.Asker) func() (*question.Groups, error) {
 					return func() (*question.Groups, error) { return a.Group(ctx, q, question.FieldKey{Kind: by}, 9) }
 				}

@@ -38,6 +38,8 @@ type fieldForm struct {
 }
 
 var fieldForms = map[FieldKind]fieldForm{
+	FieldFunction: {name: "function", names: true},
+
 	FieldHost:    {name: "host", names: true},
 	FieldDevice:  {name: "GPU device", names: true},
 	FieldStream:  {name: "GPU stream", names: true},

@@ -1,61 +1,39 @@
 // What is different about anomalies, in a run whose causes are known: memory of node02 runs
 // short from 9 s to 13 s, and writes of rank 5 hang.
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, run, Service } from './program.ts';
+import { describe, expect, test } from 'vitest';
+import { Stage } from './stage.ts';
 
-const work = directory();
-let browser: Browser;
-let service: Service;
-let address: string;
-
-beforeAll(async () => {
-  run('simulate', '--scenario', 'demo', '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
-  service = new Service('view', `${work.path}/run`);
-  address = await service.address();
-  browser = await launch();
+const stage = new Stage((s) => {
+  s.analyse('demo');
+  return s.start('view', `${s.dir}/run`);
 });
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
-});
-
-async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light' = 'dark') {
-  const v = await Visit.to(browser, address, { scheme });
-  try {
-    await look(v);
-    v.isWell();
-  } finally {
-    await v.leave();
-  }
-}
 
 describe('what is different', () => {
   test.each(['dark', 'light'] as const)(
     'about the worst issue is told by one key, %s',
     async (scheme) => {
-      await visit(async (v) => {
-        const { page } = v;
-        await page.getByRole('region', { name: 'Worst issues' }).waitFor();
-        await page.keyboard.press('e');
-        const drawer = page.getByRole('dialog', { name: 'What is different' });
-        await drawer.getByText(/deposit_current ran while Memory Footprint .* as in/).waitFor();
-        const first = drawer.getByRole('heading', { level: 3 }).first();
-        expect(await first.textContent()).toContain('Memory Footprint');
-        await v.isAccessible();
-        await page.keyboard.press('Escape');
-        await drawer.waitFor({ state: 'detached' });
-        expect(page.url()).not.toContain('explain');
-      }, scheme);
+      await stage.visit(
+        async (v) => {
+          const { page } = v;
+          await page.getByRole('region', { name: 'Worst issues' }).waitFor();
+          await page.keyboard.press('e');
+          const drawer = page.getByRole('dialog', { name: 'What is different' });
+          await drawer.getByText(/deposit_current ran while Memory Footprint .* as in/).waitFor();
+          const first = drawer.getByRole('heading', { level: 3 }).first();
+          expect(await first.textContent()).toContain('Memory Footprint');
+          await v.isAccessible();
+          await page.keyboard.press('Escape');
+          await drawer.waitFor({ state: 'detached' });
+          expect(page.url()).not.toContain('explain');
+        },
+        { scheme },
+      );
     },
   );
 
   test('about a box of the heatmap is told when it is drawn', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async (v) => {
+      const { page } = v;
       const map = page.getByRole('application', { name: /Heatmap/ });
       await map.waitFor();
       await page.getByRole('button', { name: 'Explain a box' }).click();
@@ -74,11 +52,25 @@ describe('what is different', () => {
       await page.waitForURL(/explain=.*rank%3D8/);
       // What it was chosen by explains nothing.
       expect(await drawer.getByText(/the selection was made by it/).count()).toBe(4);
+      // It has several functions, which are counted, and left one by one.
+      await drawer.getByRole('link', { name: 'Group by function' }).click();
+      const groups = drawer.getByRole('table', { name: 'The selection by function' });
+      await groups.getByRole('row').nth(2).waitFor();
+      if (process.env.SHOTS !== undefined)
+        await page.screenshot({ path: `${process.env.SHOTS}/functions.png` });
+      await v.isAccessible();
+      const worst = (await groups.getByRole('rowheader').first().textContent()) ?? '';
+      await groups.getByRole('link', { name: `only function ${worst}`, exact: true }).click();
+      await drawer.getByRole('button', { name: `only function=${worst}: remove` }).waitFor();
+      await expect.poll(() => groups.getByRole('rowheader').count()).toBe(1);
+      await drawer.getByText(/chimbuko explain .* --only 'function=/).waitFor();
+      await drawer.getByRole('link', { name: 'Group by function' }).click();
+      await groups.waitFor({ state: 'detached' });
     });
   });
 
   test('about an issue leads to what it is filtered by, and a reload keeps the drawer', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
         .getByRole('link', { name: /write\(\)/ })
@@ -95,7 +87,7 @@ describe('what is different', () => {
   });
 
   test('about a box of the strip plot is told when it is drawn', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
         .getByRole('link', { name: /push_boris/ })
@@ -117,7 +109,7 @@ describe('what is different', () => {
   });
 
   test('about all is narrowed and grouped by any field, and each condition can be taken back', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await v.go('overview?explain=all');
       const drawer = page.getByRole('dialog', { name: 'What is different' });
@@ -179,7 +171,7 @@ describe('what is different', () => {
   });
 
   test('about what a lasso encloses is told when it is drawn', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await page
         .getByRole('region', { name: 'Worst issues' })
@@ -214,22 +206,23 @@ describe('what is different', () => {
 
   test.each(['dark', 'light'] as const)('is read well at all widths, %s', async (scheme) => {
     for (const width of [1280, 800]) {
-      const v = await Visit.to(browser, address, { scheme, width, height: 900 });
-      try {
-        const { page } = v;
-        const chosen = 'by=rank&without=step%3D0..3&only=host%3Dnode02&only=host%3Dnode03';
-        await v.go(`issues?explain=${encodeURIComponent(chosen)}`);
-        const drawer = page.getByRole('dialog', { name: 'What is different' });
-        await drawer.getByRole('table', { name: 'The selection by rank' }).waitFor();
-        const inside = drawer.locator('.drawer-inside');
-        expect(await inside.evaluate((e) => e.scrollWidth - e.clientWidth)).toBeLessThanOrEqual(0);
-        await v.isAccessible();
-        if (process.env.SHOTS !== undefined)
-          await page.screenshot({ path: `${process.env.SHOTS}/explain-${scheme}-${width}.png` });
-        v.isWell();
-      } finally {
-        await v.leave();
-      }
+      await stage.visit(
+        async (v) => {
+          const { page } = v;
+          const chosen = 'by=rank&without=step%3D0..3&only=host%3Dnode02&only=host%3Dnode03';
+          await v.go(`issues?explain=${encodeURIComponent(chosen)}`);
+          const drawer = page.getByRole('dialog', { name: 'What is different' });
+          await drawer.getByRole('table', { name: 'The selection by rank' }).waitFor();
+          const inside = drawer.locator('.drawer-inside');
+          expect(await inside.evaluate((e) => e.scrollWidth - e.clientWidth)).toBeLessThanOrEqual(
+            0,
+          );
+          await v.isAccessible();
+          if (process.env.SHOTS !== undefined)
+            await page.screenshot({ path: `${process.env.SHOTS}/explain-${scheme}-${width}.png` });
+        },
+        { scheme, width, height: 900 },
+      );
     }
   });
 });

@@ -1,42 +1,17 @@
 // A finished run of the demo's program, as somebody sees who opens it for the first time.
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, run, Service } from './program.ts';
+import { describe, expect, test } from 'vitest';
+import { run } from './program.ts';
+import { Stage } from './stage.ts';
 
-const work = directory();
-let browser: Browser;
-let service: Service;
-let address: string;
 let example: string; // an execution of the worst issue
 
-beforeAll(async () => {
-  run('simulate', '--scenario', 'demo', '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
-  const issues = run('issues', `${work.path}/run`, '--limit', '1', '--format', 'json');
+const stage = new Stage((s) => {
+  s.analyse('demo');
+  const issues = run('issues', `${s.dir}/run`, '--limit', '1', '--format', 'json');
   const [worst] = JSON.parse(issues) as { program: number; example: string }[];
   example = `e/${worst?.program}:${worst?.example}`;
-  service = new Service('view', `${work.path}/run`);
-  address = await service.address();
-  browser = await launch();
+  return s.start('view', `${s.dir}/run`);
 });
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
-});
-
-/** Visits the page, hands it over, and sees that all was well. */
-async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light' = 'dark') {
-  const v = await Visit.to(browser, address, { scheme });
-  try {
-    await look(v);
-    v.isWell();
-  } finally {
-    await v.leave();
-  }
-}
 
 /** The views, and by what one knows that they show something. */
 const views: [string, string, RegExp][] = [
@@ -52,14 +27,14 @@ const views: [string, string, RegExp][] = [
 
 describe('a finished run', () => {
   test('has a verdict that names the worst function, its host and since when', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
       await verdict.filter({ hasText: 'deposit_current on node02 since' }).waitFor();
     });
   });
 
   test('lists all that was planted, with host and function, on the first page', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       const worst = page.getByRole('region', { name: 'Worst issues' });
       for (const planted of [
         /deposit_current.*node02/,
@@ -73,7 +48,7 @@ describe('a finished run', () => {
   });
 
   test('leads to the evidence with two clicks, and a reload keeps it', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
         .getByRole('link', { name: /write\(\)/ })
@@ -103,20 +78,23 @@ describe('a finished run', () => {
   for (const scheme of ['dark', 'light'] as const) {
     for (const [route, role, name] of views) {
       test(`${route} is accessible in the ${scheme} theme`, async () => {
-        await visit(async (v) => {
-          await v.go(route.startsWith('evidence') ? example : route);
-          await v.page
-            .getByRole(role as 'heading', { name })
-            .first()
-            .waitFor();
-          await v.isAccessible();
-        }, scheme);
+        await stage.visit(
+          async (v) => {
+            await v.go(route.startsWith('evidence') ? example : route);
+            await v.page
+              .getByRole(role as 'heading', { name })
+              .first()
+              .waitFor();
+            await v.isAccessible();
+          },
+          { scheme },
+        );
       });
     }
   }
 
   test('can be used without a mouse', async () => {
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       await page.getByRole('heading', { name: /core time/ }).waitFor();
       await page.keyboard.press('2');
       await page
@@ -149,7 +127,7 @@ describe('a finished run', () => {
   });
 
   test('remembers what somebody said of an issue', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await v.go('issues');
       await page
@@ -167,7 +145,7 @@ describe('a finished run', () => {
   });
 
   test('sorts and filters its tables, and the address remembers how', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await v.go('issues');
       await page.getByRole('searchbox', { name: 'Filter the rows' }).fill('particles');

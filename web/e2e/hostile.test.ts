@@ -1,9 +1,8 @@
 // Names come from traces: whatever they are, they are text.
 import { writeFileSync } from 'node:fs';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, run, Service } from './program.ts';
+import { describe, expect, test } from 'vitest';
+import { Visit } from './browser.ts';
+import { Stage } from './stage.ts';
 
 const evil = '<script>alert(1)</script><img src=x onerror=alert(2)>';
 const scenario = `
@@ -37,27 +36,15 @@ count = 5
 value = { uniform = [50_000, 90_000] }
 `;
 
-const work = directory();
-let browser: Browser;
-let service: Service;
-
-beforeAll(async () => {
-  writeFileSync(`${work.path}/hostile.toml`, scenario);
-  run('simulate', '--scenario', `${work.path}/hostile.toml`, '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`, '--name', evil);
-  service = new Service('view', `${work.path}/run`, '--read-only');
-  browser = await launch();
-});
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
+const stage = new Stage((s) => {
+  writeFileSync(`${s.dir}/hostile.toml`, scenario);
+  s.analyse(`${s.dir}/hostile.toml`, 'run', '--name', evil);
+  return s.start('view', `${s.dir}/run`, '--read-only');
 });
 
 describe('names that are markup', () => {
   test('are shown as they are in all views, and do nothing', async () => {
-    const v = await Visit.to(browser, await service.address());
+    const v = await Visit.to(stage.browser, stage.address);
     const shown = v.page.getByText('<script>alert(1)</script>').first();
     await shown.waitFor();
     for (const route of [
@@ -88,7 +75,7 @@ describe('names that are markup', () => {
   });
 
   test('cannot be labelled where the page is read-only', async () => {
-    const v = await Visit.to(browser, await service.address());
+    const v = await Visit.to(stage.browser, stage.address);
     await v.go('issues');
     await v.page
       .getByRole('row', { name: /compute/ })

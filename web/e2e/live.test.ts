@@ -1,9 +1,8 @@
 // A run that goes on: services, an analyser and a program that is simulated as it runs.
 import { writeFileSync } from 'node:fs';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, Service } from './program.ts';
+import { describe, expect, test } from 'vitest';
+import { Visit } from './browser.ts';
+import { Stage } from './stage.ts';
 
 // A program of ten seconds whose rank 3 is slow in the third.
 const scenario = `
@@ -33,32 +32,16 @@ count = 5
 value = { uniform = [50_000, 90_000] }
 `;
 
-const work = directory();
-let browser: Browser;
-const services: Service[] = [];
-
-function start(...args: string[]): Service {
-  const s = new Service(...args);
-  services.push(s);
-  return s;
-}
-
-beforeAll(async () => {
-  writeFileSync(`${work.path}/small.toml`, scenario);
-  browser = await launch();
-});
-
-afterAll(async () => {
-  await browser.close();
-  for (const s of services.reverse()) await s.stop();
-  work.remove();
+const stage = new Stage((s) => {
+  writeFileSync(`${s.dir}/small.toml`, scenario);
+  return undefined;
 });
 
 describe('a run that goes on', () => {
   test('is shown from before it begins to its end, though the server is killed on the way', async () => {
-    const run = `${work.path}/run`;
-    let serve = start('serve', '--out', run, '--stay');
-    const v = await Visit.to(browser, await serve.address(), { patience: 60_000 });
+    const run = `${stage.dir}/run`;
+    let serve = stage.start('serve', '--out', run, '--stay');
+    const v = await Visit.to(stage.browser, await serve.address(), { patience: 60_000 });
     const { page } = v;
     // Nothing has come: what to do is said.
     await page
@@ -67,14 +50,14 @@ describe('a run that goes on', () => {
       .waitFor();
     v.isWell();
 
-    start('ad', '--run-dir', run, `${work.path}/traces/*.bp`);
-    start(
+    stage.start('ad', '--run-dir', run, `${stage.dir}/traces/*.bp`);
+    stage.start(
       'simulate',
       '--scenario',
-      `${work.path}/small.toml`,
+      `${stage.dir}/small.toml`,
       '--live',
       '--out',
-      `${work.path}/traces`,
+      `${stage.dir}/traces`,
     );
     await page.getByRole('banner').getByText('LIVE').waitFor();
     const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
@@ -111,7 +94,7 @@ describe('a run that goes on', () => {
     await page.getByText(/reconnecting/i).waitFor();
     expect(await verdict.textContent()).toMatch(/compute on right since/); // what was there stays
     v.forget(); // that the server was away
-    serve = start('serve', '--out', run, '--stay');
+    serve = stage.start('serve', '--out', run, '--stay');
     await serve.address();
     await page.getByText(/reconnecting/i).waitFor({ state: 'hidden' });
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();
@@ -122,7 +105,7 @@ describe('a run that goes on', () => {
     await v.leave();
 
     // Who comes late sees the same at once.
-    const late = await Visit.to(browser, await serve.address());
+    const late = await Visit.to(stage.browser, await serve.address());
     await late.page.getByRole('heading', { name: /compute on right since/ }).waitFor();
     late.isWell();
     await late.leave();

@@ -1,14 +1,8 @@
 // Packets of statistics, as the parameter server of the original writes them, shown again.
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, Service } from './program.ts';
-
-const work = directory();
-let browser: Browser;
-let service: Service;
-let address: string;
+import { describe, expect, test } from 'vitest';
+import { Visit } from './browser.ts';
+import { Stage } from './stage.ts';
 
 const sums = (accumulate: number, count = 1, mean = accumulate / count) => ({
   accumulate,
@@ -62,27 +56,19 @@ function packet(second: number, anomalies: number) {
   };
 }
 
-beforeAll(async () => {
-  const dir = `${work.path}/recorded`;
+const stage = new Stage((s) => {
+  const dir = `${s.dir}/recorded`;
   mkdirSync(dir);
   for (let i = 0; i < 12; i++) {
     writeFileSync(`${dir}/pserver_output_stats_${i}.json`, JSON.stringify(packet(i, 5)));
   }
-  service = new Service('view', '--replay', dir, '--speed', '0');
-  address = await service.address();
-  browser = await launch();
-});
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
+  return s.start('view', '--replay', dir, '--speed', '0');
 });
 
 describe('packets that are shown again', () => {
   for (const scheme of ['dark', 'light'] as const) {
     test(`give counts, and the page says what they do not hold (${scheme})`, async () => {
-      const v = await Visit.to(browser, address, { scheme });
+      const v = await Visit.to(stage.browser, stage.address, { scheme });
       const { page } = v;
       await page.getByRole('banner').getByText('REPLAY ENDED').waitFor();
       await page.getByRole('heading', { name: /60 anomalies on 1 rank/ }).waitFor();

@@ -1,31 +1,18 @@
 // What is shown when something is not there or not allowed.
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, run, Service } from './program.ts';
+import { describe, expect, test } from 'vitest';
+import { Visit } from './browser.ts';
+import type { Service } from './program.ts';
+import { Stage } from './stage.ts';
 
-const work = directory();
-let browser: Browser;
 let service: Service;
-let address: string;
-
-beforeAll(async () => {
-  run('simulate', '--scenario', 'clean', '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`, '--threshold', '12');
-  service = new Service('view', `${work.path}/run`);
-  address = await service.address();
-  browser = await launch();
-});
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
+const stage = new Stage((s) => {
+  s.analyse('clean', 'run', '--threshold', '12');
+  return (service = s.start('view', `${s.dir}/run`));
 });
 
 describe('the page', () => {
   test('is not shown without the token, and says how to come by it', async () => {
-    const v = await Visit.to(browser, new URL(address).origin + '/');
+    const v = await Visit.to(stage.browser, new URL(stage.address).origin + '/');
     await v.page
       .getByText(/chimbuko status/)
       .first()
@@ -35,7 +22,7 @@ describe('the page', () => {
   });
 
   test('leaves no token in the address', async () => {
-    const v = await Visit.to(browser, address);
+    const v = await Visit.to(stage.browser, stage.address);
     await v.page.getByRole('heading', { level: 1 }).waitFor();
     expect(v.page.url()).not.toContain('token');
     v.isWell();
@@ -43,7 +30,7 @@ describe('the page', () => {
   });
 
   test('says of a run without anomalies how many calls were judged, and which were the slowest', async () => {
-    const v = await Visit.to(browser, address);
+    const v = await Visit.to(stage.browser, stage.address);
     await v.page.getByRole('heading', { level: 1, name: /^0 anomalies in .* calls/ }).waitFor();
     await v.page
       .getByText(/slowest/i)
@@ -55,7 +42,7 @@ describe('the page', () => {
   });
 
   test('says that an event or an issue does not exist', async () => {
-    const v = await Visit.to(browser, address);
+    const v = await Visit.to(stage.browser, stage.address);
     await v.go('e/0:1:2:3');
     await v.page.getByText('There is no event 0:1:2:3').waitFor();
     v.forget(); // the answer 404
@@ -63,7 +50,7 @@ describe('the page', () => {
   });
 
   test('goes on showing what it has when the server ends', async () => {
-    const v = await Visit.to(browser, address);
+    const v = await Visit.to(stage.browser, stage.address);
     const verdict = v.page.getByRole('heading', { level: 1 });
     await verdict.waitFor();
     await service.stop('SIGKILL');

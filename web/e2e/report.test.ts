@@ -2,26 +2,17 @@
 // printed.
 import { writeFileSync, readFileSync } from 'node:fs';
 import axe from 'axe-core';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch } from './browser.ts';
-import { directory, run } from './program.ts';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { run } from './program.ts';
+import { Stage } from './stage.ts';
 
-const work = directory();
-const file = `${work.path}/report.html`;
-let browser: Browser;
-
-beforeAll(async () => {
-  run('simulate', '--scenario', 'slow-rank', '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
-  run('report', `${work.path}/run`, '-o', file);
-  browser = await launch();
+const stage = new Stage((s) => {
+  s.analyse('slow-rank');
+  run('report', `${s.dir}/run`, '-o', `${s.dir}/report.html`);
+  return undefined;
 });
-
-afterAll(async () => {
-  await browser.close();
-  work.remove();
-});
+const file = `${stage.dir}/report.html`;
 
 /** Opens the file where there is no network, and sees that nothing was asked for or complained of. */
 async function open(
@@ -29,7 +20,7 @@ async function open(
   options: { scheme?: 'dark' | 'light'; scripts?: boolean; width?: number } = {},
   name = file,
 ) {
-  const context = await browser.newContext({
+  const context = await stage.browser.newContext({
     offline: true,
     colorScheme: options.scheme ?? 'light',
     javaScriptEnabled: options.scripts ?? false,
@@ -59,7 +50,7 @@ async function open(
 
 describe('a report', () => {
   test('tells without network and scripts what the page tells', async () => {
-    const issues = run('issues', `${work.path}/run`, '--limit', '1', '--format', 'json');
+    const issues = run('issues', `${stage.dir}/run`, '--limit', '1', '--format', 'json');
     const [worst] = JSON.parse(issues) as { function: string }[];
     await open(async (page) => {
       const verdict = await page.getByRole('heading', { level: 1 }).textContent();
@@ -122,10 +113,10 @@ describe('a report', () => {
   });
 
   test('runs no script, even if one were in it', async () => {
-    const name = `${work.path}/attacked.html`;
+    const name = `${stage.dir}/attacked.html`;
     const attack = '<script>document.title = "attacked"</script><img src="x" onerror="alert(1)">';
     writeFileSync(name, readFileSync(file, 'utf8').replace('</main>', `${attack}</main>`));
-    const context = await browser.newContext({ offline: true });
+    const context = await stage.browser.newContext({ offline: true });
     const page = await context.newPage();
     await page.goto(`file://${name}`);
     expect(await page.title()).toBe('Chimbuko: run');

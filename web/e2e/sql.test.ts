@@ -1,48 +1,22 @@
 // Questions in SQL below the pictures, in a browser and against a real store.
 import { readFileSync } from 'node:fs';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { launch, Visit } from './browser.ts';
-import { directory, run, Service } from './program.ts';
-
-const work = directory();
-let browser: Browser;
-let service: Service;
-let address: string;
+import { describe, expect, test } from 'vitest';
+import { run } from './program.ts';
+import { Stage } from './stage.ts';
 
 const byFunction =
   'SELECT func, count(*) AS n, sum(lost_time)::BIGINT AS lost_us FROM anomalies GROUP BY func ORDER BY lost_us DESC';
 
-beforeAll(async () => {
-  run('simulate', '--scenario', 'slow-rank', '--out', `${work.path}/traces`);
-  run('analyze', `${work.path}/traces`, '--out', `${work.path}/run`);
-  service = new Service('view', `${work.path}/run`);
-  address = await service.address();
-  browser = await launch();
+const stage = new Stage((s) => {
+  s.analyse('slow-rank');
+  return s.start('view', `${s.dir}/run`);
 });
-
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-  work.remove();
-});
-
-async function visit(look: (v: Visit) => Promise<void>, scheme: 'dark' | 'light' = 'dark') {
-  const v = await Visit.to(browser, address, { scheme });
-  try {
-    await v.page.getByRole('heading', { level: 1 }).first().waitFor();
-    await look(v);
-    v.isWell();
-  } finally {
-    await v.leave();
-  }
-}
 
 describe('questions in SQL', () => {
   test('are asked with the keyboard alone, and the figures are those of chimbuko query', async () => {
-    const told = run('query', `${work.path}/run`, byFunction, '--format', 'json');
+    const told = run('query', `${stage.dir}/run`, byFunction, '--format', 'json');
     const [worst] = JSON.parse(told) as { func: string; n: number; lost_us: number }[];
-    await visit(async ({ page }) => {
+    await stage.visit(async ({ page }) => {
       await page.keyboard.press('`');
       await page.getByRole('textbox', { name: 'Statement in SQL' }).waitFor();
       await page.keyboard.type(byFunction);
@@ -70,7 +44,7 @@ describe('questions in SQL', () => {
   });
 
   test('that are wrong say where, and lead there', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await v.go(`overview?sql=${encodeURIComponent('SELECT func,\n  nosuch\nFROM anomalies')}`);
       await page.getByRole('alert').getByText('"nosuch" not found').waitFor();
@@ -84,7 +58,7 @@ describe('questions in SQL', () => {
   });
 
   test('that would change something are refused', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       await v.go(`overview?sql=${encodeURIComponent('DELETE FROM executions')}`);
       await v.page.getByRole('alert').getByText('only questions are allowed').waitFor();
       v.forget();
@@ -92,7 +66,7 @@ describe('questions in SQL', () => {
   });
 
   test('have examples that all are answered', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await v.go('overview?sql=--');
       const examples = page.locator('.sql-drawer details').first();
@@ -113,23 +87,26 @@ describe('questions in SQL', () => {
   for (const scheme of ['dark', 'light'] as const) {
     for (const kind of ['table', 'bar', 'line', 'scatter']) {
       test(`are shown as ${kind}, accessible in the ${scheme} theme`, async () => {
-        await visit(async (v) => {
-          await v.go(`overview?sql=${encodeURIComponent(byFunction)}&sqlchart=${kind}`);
-          if (kind === 'table') await v.page.getByRole('grid', { name: 'The answer' }).waitFor();
-          else {
-            const chart = v.page.getByRole('img', { name: /^lost_us by func/ });
-            await chart.locator('canvas').waitFor();
-            const box = await chart.boundingBox();
-            expect(box?.height).toBeGreaterThan(120);
-          }
-          await v.isAccessible();
-        }, scheme);
+        await stage.visit(
+          async (v) => {
+            await v.go(`overview?sql=${encodeURIComponent(byFunction)}&sqlchart=${kind}`);
+            if (kind === 'table') await v.page.getByRole('grid', { name: 'The answer' }).waitFor();
+            else {
+              const chart = v.page.getByRole('img', { name: /^lost_us by func/ });
+              await chart.locator('canvas').waitFor();
+              const box = await chart.boundingBox();
+              expect(box?.height).toBeGreaterThan(120);
+            }
+            await v.isAccessible();
+          },
+          { scheme },
+        );
       });
     }
   }
 
   test('are copied for a terminal', async () => {
-    await visit(async (v) => {
+    await stage.visit(async (v) => {
       const { page } = v;
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
       await v.go(`overview?sql=${encodeURIComponent("SELECT 'a' AS x")}`);
@@ -141,7 +118,7 @@ describe('questions in SQL', () => {
         return page.evaluate(() => navigator.clipboard.readText());
       };
       expect(await copied('Command line')).toBe(
-        `chimbuko query '${work.path}/run' --run 'run' 'SELECT '\\''a'\\'' AS x'`,
+        `chimbuko query '${stage.dir}/run' --run 'run' 'SELECT '\\''a'\\'' AS x'`,
       );
       expect(await copied('curl')).toContain('/api/v1/runs/run/sql');
     });
@@ -152,7 +129,7 @@ describe('questions in SQL', () => {
     ['Parquet', 'PAR1'],
   ] as const) {
     test(`are exported as ${format}`, async () => {
-      await visit(async (v) => {
+      await stage.visit(async (v) => {
         const { page } = v;
         await v.go(`overview?sql=${encodeURIComponent(byFunction)}`);
         await page.getByRole('grid', { name: 'The answer' }).waitFor();

@@ -665,6 +665,7 @@ export interface Explained {
 export interface ExplainFunction {
   program: number /* int64 */;
   function: string;
+  term: string; // that chooses them; empty: the function has no name
   executions: number /* int */; // of those that were looked at
 }
 /**

@@ -4,6 +4,7 @@ import { go, useRoute } from '../route/index.ts';
 import { Drawer, Empty, ended, Failure, Waiting } from '../ui/index.ts';
 import { Command } from './Command.tsx';
 import { FieldRow } from './FieldRow.tsx';
+import { functionField, Functions } from './Functions.tsx';
 import { Groups } from './Groups.tsx';
 import {
   readSelection,
@@ -67,22 +68,16 @@ export function Explanation({ selection }: { selection: Selection }) {
             {plural(e.others, 'other anomaly', 'other anomalies')} of the same functions, and
             against all ranks, calls and readings where those are known.
           </p>
-          {e.functions.length > 1 && (
-            <p className="muted small">
-              Functions:{' '}
-              {e.functions
-                .slice(0, 5)
-                .map((f) => `${elide(f.function, 40)} ${count(f.executions)}`)
-                .join(', ')}
-              {e.functions.length > 5 && ' …'}
-            </p>
+          {(e.functions.length > 1 || selection.by === functionField) && (
+            <Functions functions={e.functions} selection={selection} />
           )}
           <p className="explain-legend small" aria-hidden="true">
             <i className="bar-here" /> here <i className="bar-rest" /> elsewhere
           </p>
-          {selection.by !== undefined && !e.fields.some((f) => f.key === selection.by) && (
-            <Groups selection={selection} />
-          )}
+          {selection.by !== undefined &&
+            ![functionField, ...e.fields.map((f) => f.key)].includes(selection.by) && (
+              <Groups selection={selection} />
+            )}
           <ol className="explain-fields">
             {e.fields.map((f) => (
               <FieldRow key={`${f.kind} ${f.name}`} field={f} selection={selection} />

@@ -1,7 +1,7 @@
 import type { ExplainBar, ExplainField } from '../api/index.ts';
 import { percent } from '../format/index.ts';
 import { useHref, type Changes } from '../route/index.ts';
-import { Groups } from './Groups.tsx';
+import { GroupBy, Groups } from './Groups.tsx';
 import { onlyThese, withoutThese, writeSelection, type Selection } from './selection.ts';
 
 const measure =
@@ -81,7 +81,6 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
   const href = useHref();
   const issues = issuesOf(field);
   const to = (s: Selection) => href({ query: { explain: writeSelection(s) } });
-  const shown = selection.by === field.key;
   if (field.terms.length === 0) return null;
   return (
     <div className="explain-actions">
@@ -97,14 +96,7 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
         none={field.with === field.of ? 'all of them have it: nothing would be left' : ''}
         href={to(withoutThese(selection, field.terms))}
       />
-      <a
-        className="button"
-        aria-expanded={shown}
-        title={`how many have which ${field.name}, and what they lost`}
-        href={to({ ...selection, by: shown ? '' : field.key })}
-      >
-        Group by {field.name}
-      </a>
+      <GroupBy field={field.key} name={field.name} selection={selection} />
       {issues && (
         <a
           className="button quiet"

@@ -10,6 +10,24 @@ import {
   type Selection,
 } from './selection.ts';
 
+/** A link that shows the selection by values of a field, or hides that again. */
+export function GroupBy(props: { field: string; name: string; selection: Selection }) {
+  const href = useHref();
+  const shown = props.selection.by === props.field;
+  return (
+    <a
+      className="button"
+      aria-expanded={shown}
+      title={`how many have which ${props.name}, and what they lost`}
+      href={href({
+        query: { explain: writeSelection({ ...props.selection, by: shown ? '' : props.field }) },
+      })}
+    >
+      Group by {props.name}
+    </a>
+  );
+}
+
 /** The selection by values of a field: how many, what they lost, and a way to choose each. */
 export function Groups({ selection }: { selection: Selection }) {
   const asked = useRunQuery<ExplainGroups>(

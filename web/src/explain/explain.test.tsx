@@ -52,7 +52,7 @@ function explained(e: Partial<Explained> = {}): Explained {
     looked: 98,
     typical: 4,
     others: 0,
-    functions: [{ program: 0, function: 'f', executions: 98 }],
+    functions: [{ program: 0, function: 'f', term: 'function=f', executions: 98 }],
     fields: [
       field({}),
       field({
@@ -276,6 +276,25 @@ describe('the drawer', () => {
     }
     await userEvent.click(firstChip());
     await waitFor(() => expect(location.hash).toBe('#/issues?explain=issue%3Daaaa'));
+  });
+
+  test('names several functions, each with a way to what is of it alone, and groups by them', async () => {
+    show(
+      '#/overview?explain=rank%3D8-11',
+      explained({
+        functions: [
+          { program: 0, function: 'f(int)', term: 'function=f(int)', executions: 60 },
+          { program: 0, function: '', term: '', executions: 38 },
+        ],
+      }),
+    );
+    const only = await screen.findByRole('link', { name: 'f(int)' });
+    expect(decodeURIComponent(only.getAttribute('href') ?? '')).toBe(
+      '#/overview?explain=rank=8-11&only=function%3Df%28int%29',
+    );
+    const group = screen.getByRole('link', { name: 'Group by function' });
+    expect(group.getAttribute('aria-expanded')).toBe('false');
+    expect(group.getAttribute('href')).toBe('#/overview?explain=rank%3D8-11%26by%3Dfunction');
   });
 
   test('breaks the selection down, with a way to each part', async () => {

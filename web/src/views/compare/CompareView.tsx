@@ -6,7 +6,7 @@ import {
   type Comparison,
 } from '../../api/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
-import { Empty, ended, Failure, Notice, Waiting } from '../../ui/index.ts';
+import { Empty, ended, Failure, Notice, Segmented, Waiting } from '../../ui/index.ts';
 import { DiffFlame } from './DiffFlame.tsx';
 import { Facts } from './Facts.tsx';
 import { Figures } from './Figures.tsx';
@@ -85,22 +85,16 @@ function Both({ list, a, b }: { list: Comparables; a: string; b: string }) {
   );
   const c = asked.data;
   const choices = (
-    <div className="segmented small" role="group" aria-label="What is compared">
-      {modes.map(([m, words, title]) => (
-        <button
-          key={m}
-          type="button"
-          title={title}
-          aria-pressed={m === mode}
-          onClick={() => {
-            if (m !== mode) select('');
-            setMode(m);
-          }}
-        >
-          {words}
-        </button>
-      ))}
-    </div>
+    <Segmented
+      small
+      label="What is compared"
+      choices={modes}
+      chosen={mode}
+      onChoose={(m) => {
+        if (m !== mode) select('');
+        setMode(m);
+      }}
+    />
   );
   return (
     <>

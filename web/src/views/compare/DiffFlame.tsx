@@ -5,12 +5,20 @@ import { cellsOf, FlameGraph, search, type Cell } from '../../flame/index.ts';
 import { count, duration, percent, plural } from '../../format/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
-import { Empty, Failure, Notice, Waiting } from '../../ui/index.ts';
+import { Empty, Failure, Notice, Segmented, Waiting } from '../../ui/index.ts';
 import { mix, oneSide, relative, signed } from './pair.ts';
 
 const noText = text('');
 const metricWord = choice('time', 'lost');
 const widthWord = choice('b', 'a');
+const metrics = [
+  ['time', 'All time', 'The time of all calls'],
+  ['lost', 'Lost time', 'What anomalies lost'],
+] as const;
+const widths = [
+  ['a', 'Width of A', 'As wide as the time in A'],
+  ['b', 'Width of B', 'As wide as the time in B'],
+] as const;
 
 /** The call paths of both runs in one flame graph, coloured by what became of them. */
 export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNode }) {
@@ -33,37 +41,20 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
     <section className="panel filled" aria-label="Flame graph of both runs">
       <div className="tools">
         {choices}
-        <div className="segmented small" role="group" aria-label="Which time">
-          {(
-            [
-              ['time', 'All time', 'The time of all calls'],
-              ['lost', 'Lost time', 'What anomalies lost'],
-            ] as const
-          ).map(([m, words, title]) => (
-            <button
-              key={m}
-              type="button"
-              title={title}
-              aria-pressed={m === metric}
-              onClick={() => setMetric(m)}
-            >
-              {words}
-            </button>
-          ))}
-        </div>
-        <div className="segmented small" role="group" aria-label="Which run the width is of">
-          {(['a', 'b'] as const).map((w) => (
-            <button
-              key={w}
-              type="button"
-              title={`As wide as the time in ${w.toUpperCase()}`}
-              aria-pressed={w === width}
-              onClick={() => setWidth(w)}
-            >
-              Width of {w.toUpperCase()}
-            </button>
-          ))}
-        </div>
+        <Segmented
+          small
+          label="Which time"
+          choices={metrics}
+          chosen={metric}
+          onChoose={setMetric}
+        />
+        <Segmented
+          small
+          label="Which run the width is of"
+          choices={widths}
+          chosen={width}
+          onChoose={setWidth}
+        />
         <input
           className="field"
           type="search"

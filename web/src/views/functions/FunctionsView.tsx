@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { useLive, useRunQuery, type FunctionTable } from '../../api/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
-import { Failure, Notice, Waiting } from '../../ui/index.ts';
+import { Failure, Notice, Segmented, Waiting } from '../../ui/index.ts';
 import { Counters } from './Counters.tsx';
 import { Detail } from './Detail.tsx';
 import { FlamePanel } from './FlamePanel.tsx';
@@ -32,19 +32,7 @@ export default function FunctionsView() {
     { every: 5000, keep: true },
   );
   const choices = (
-    <div className="segmented small" role="group" aria-label="What is shown">
-      {modes.map(([m, words, title]) => (
-        <button
-          key={m}
-          type="button"
-          title={title}
-          aria-pressed={m === mode}
-          onClick={() => setMode(m)}
-        >
-          {words}
-        </button>
-      ))}
-    </div>
+    <Segmented small label="What is shown" choices={modes} chosen={mode} onChoose={setMode} />
   );
   const withDetail = selected !== '' && mode !== 'counters';
   return (

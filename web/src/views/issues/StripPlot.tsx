@@ -3,10 +3,25 @@ import { useLive, type Issue, type Plot } from '../../api/index.ts';
 import { BoxSelect, LassoSelect, writeSelection, type Selection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
-import { Chart, type ChartColours } from '../../ui/index.ts';
+import { Chart, Segmented, type ChartColours } from '../../ui/index.ts';
 import { bestBy, colourGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
 
 const chosenBy = choice('', 'kind', 'host', 'rank');
+
+const colours = [
+  ['kind', 'kind'],
+  ['host', 'host'],
+  ['rank', 'rank'],
+] as const;
+
+const drawings = [
+  ['box', 'Explain a box', 'Draw a box around executions to see what is different about them'],
+  [
+    'lasso',
+    'a lasso',
+    'Draw freely around executions to see what is different about them. Without a mouse: e explains the issue, and its drawer narrows that by time and all other fields',
+  ],
+] as const;
 
 /** Durations over time: typical executions grey, anomalies coloured, what is typical as a band. */
 export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
@@ -48,31 +63,13 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
             : ''}
         </span>
         <span className="push" />
-        <div className="segmented" role="group" aria-label="Explain executions in">
-          <button
-            type="button"
-            aria-pressed={drawing === 'box'}
-            title="Draw a box around executions to see what is different about them"
-            onClick={() => draw(drawing === 'box' ? '' : 'box')}
-          >
-            Explain a box
-          </button>
-          <button
-            type="button"
-            aria-pressed={drawing === 'lasso'}
-            title="Draw freely around executions to see what is different about them. Without a mouse: e explains the issue, and its drawer narrows that by time and all other fields"
-            onClick={() => draw(drawing === 'lasso' ? '' : 'lasso')}
-          >
-            a lasso
-          </button>
-        </div>
-        <div className="segmented" role="group" aria-label="Colour of anomalies">
-          {(['kind', 'host', 'rank'] as const).map((b) => (
-            <button key={b} type="button" aria-pressed={by === b} onClick={() => choose(b)}>
-              {b}
-            </button>
-          ))}
-        </div>
+        <Segmented
+          label="Explain executions in"
+          choices={drawings}
+          chosen={drawing}
+          onChoose={(d) => draw(drawing === d ? '' : d)}
+        />
+        <Segmented label="Colour of anomalies" choices={colours} chosen={by} onChoose={choose} />
       </div>
       <div className="plot-box">
         <Chart

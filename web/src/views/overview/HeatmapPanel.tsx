@@ -2,12 +2,22 @@ import { useState } from 'react';
 import { useLive, useRunQuery, type Heatmap } from '../../api/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { choice, useHref, useParam, useRoute, useSpan } from '../../route/index.ts';
-import { Empty, Failure, Waiting } from '../../ui/index.ts';
+import { Empty, Failure, Segmented, Waiting } from '../../ui/index.ts';
 import { rowName, rowRanks } from './heat.ts';
 import { HeatCanvas } from './HeatCanvas.tsx';
 import { Scale } from './Scale.tsx';
 
 const metric = choice('own', 'lost', 'anomalies');
+
+const metrics = [
+  [
+    'own',
+    'without waits',
+    'Only what was lost otherwise than by waiting for others: it shows where the causes are',
+  ],
+  ['lost', 'lost time'],
+  ['anomalies', 'count'],
+] as const;
 
 const titles = { lost: 'Lost time', own: 'Lost time without waits', anomalies: 'Anomalies' };
 
@@ -50,26 +60,12 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
           </button>
         )}
         {props.countsOnly !== true && (
-          <div className="segmented" role="group" aria-label="What the colour shows">
-            <button
-              type="button"
-              aria-pressed={shown === 'own'}
-              title="Only what was lost otherwise than by waiting for others: it shows where the causes are"
-              onClick={() => show('own')}
-            >
-              without waits
-            </button>
-            <button type="button" aria-pressed={shown === 'lost'} onClick={() => show('lost')}>
-              lost time
-            </button>
-            <button
-              type="button"
-              aria-pressed={shown === 'anomalies'}
-              onClick={() => show('anomalies')}
-            >
-              count
-            </button>
-          </div>
+          <Segmented
+            label="What the colour shows"
+            choices={metrics}
+            chosen={shown}
+            onChoose={show}
+          />
         )}
       </header>
       {!map && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}

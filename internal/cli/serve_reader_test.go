@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/provdb"
+	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
+)
+
+// breakable is a store that answers nothing more once it is broken, as a database that
+// DuckDB has given up.
+type breakable struct {
+	*duckstore.Store
+	broken atomic.Bool
+}
+
+func (b *breakable) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
+	if b.broken.Load() {
+		return nil, provdb.ErrBroken
+	}
+	return b.Store.Query(ctx, sql, args...)
+}
+
+func TestAStoreThatIsBrokenIsOpenedAgainForTheNextQuestions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "provenance.duckdb")
+	s, err := duckstore.Open(t.Context(), file, duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var opened []*breakable
+	d := &distantReader{find: func(ctx context.Context) (provdb.Reader, func() error, error) {
+		s, err := duckstore.Open(ctx, file, duckstore.Options{ReadOnly: true}) // fails while another has it
+		if err != nil {
+			return nil, nil, err
+		}
+		opened = append(opened, &breakable{Store: s})
+		return opened[len(opened)-1], s.Close, nil
+	}}
+	ask := func() error {
+		rows, err := d.Query(t.Context(), "SELECT 1")
+		if err != nil {
+			return err
+		}
+		_, err = rows.Collect()
+		return err
+	}
+	for round := range 3 {
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		opened[round].broken.Store(true)
+		var asking sync.WaitGroup
+		for range 8 {
+			asking.Go(func() {
+				if err := ask(); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		asking.Wait()
+		if len(opened) != round+2 {
+			t.Fatalf("round %d: it was opened %d times", round, len(opened))
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(); !errors.Is(err, provdb.ErrClosed) || len(opened) != 4 {
+		t.Errorf("after it was closed: %v, and it was opened %d times", err, len(opened))
+	}
+}

@@ -1,0 +1,70 @@
+// Where the tests of a file play.
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
+import { launch, Visit, type Look } from './browser.ts';
+import { directory, run, Service } from './program.ts';
+
+/** A directory, processes of chimbuko and a browser, which are gone after the last test. */
+export class Stage {
+  private readonly work = directory();
+  private readonly services: Service[] = [];
+  private chromium: Browser | undefined;
+  private shown = '';
+
+  /** Before the first test prepare makes what is needed, and may say whose page is visited. */
+  constructor(prepare: (stage: Stage) => Service | undefined) {
+    beforeAll(async () => {
+      this.shown = (await prepare(this)?.address()) ?? '';
+      this.chromium = await launch();
+    });
+    afterAll(async () => {
+      await this.chromium?.close();
+      for (const s of this.services.reverse()) await s.stop();
+      this.work.remove();
+    });
+  }
+
+  get dir(): string {
+    return this.work.path;
+  }
+
+  get browser(): Browser {
+    if (!this.chromium) throw new Error('there is no browser before the first test');
+    return this.chromium;
+  }
+
+  /** The address of the page that is visited, with the token. */
+  get address(): string {
+    return this.shown;
+  }
+
+  /** Starts a chimbuko. */
+  start(...args: string[]): Service {
+    const s = new Service(...args);
+    this.services.push(s);
+    return s;
+  }
+
+  /** Simulates a scenario, by its name or file, and analyses it in the directory of that name. */
+  analyse(scenario: string, name = 'run', ...settings: string[]): void {
+    const traces = `${this.dir}/traces-${name}`;
+    run('simulate', '--scenario', scenario, '--out', traces);
+    run('analyze', traces, '--out', `${this.dir}/${name}`, ...settings);
+  }
+
+  /** Visits a page, hands it over when it is there, and sees that all was well. */
+  async visit(
+    look: (v: Visit) => Promise<void>,
+    options: Look = {},
+    address = this.address,
+  ): Promise<void> {
+    const v = await Visit.to(this.browser, address, options);
+    try {
+      await v.page.getByRole('heading', { level: 1 }).first().waitFor();
+      await look(v);
+      v.isWell();
+    } finally {
+      await v.leave();
+    }
+  }
+}
