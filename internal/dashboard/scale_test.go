@@ -308,6 +308,7 @@ func interactions(b *testing.B, store provdb.Reader, ask func(path string) []byt
 		{name: "compare, histograms", path: func(try int) string {
 			return fmt.Sprintf(compared, "/histograms", "&function="+url.QueryEscape(functions.Rows[try%30].Name))
 		}},
+		{name: "compare, over all runs", path: fixed("//api/v1/compare/trend")},
 		{name: "functions", path: func(try int) string { return fmt.Sprintf("/functions?limit=%d", 100+try) }},
 		{name: "functions, by calls", path: func(try int) string { return fmt.Sprintf("/functions?order=calls&limit=%d", 500+try) }},
 		{name: "functions, search", path: func(try int) string { return fmt.Sprintf("/functions?name=*relax_%d*", try) }},
