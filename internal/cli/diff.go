@@ -23,7 +23,7 @@ func newDiffCmd(env *Env) *cobra.Command {
 	var limit int
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "diff RUN_A RUN_B | diff STORE_OR_RUN…",
+		Use:   "diff RUN_A [RUN_B…]",
 		Short: "what became better or worse from one run to another, or since which of many",
 		Long: `Compare two runs: first in a sentence, then one of
   --show lost      the anomalies by program, function and call path, also those that

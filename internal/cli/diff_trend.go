@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -145,11 +146,16 @@ func seriesRows(t *comparison.Trend, list []comparison.Series, all bool) *provdb
 				values[i] = int64(*v)
 			}
 		}
+		program := any(s.Program)
+		if s.Function == "" {
+			program = nil
+		}
+		name := cmp.Or(s.Function, "all functions")
 		now := known(s.Values[len(s.Values)-1])
 		if s.Since == nil {
-			return []any{comparison.Same, nil, now, now, bars(values), s.Program, s.Function}, true
+			return []any{comparison.Same, nil, now, now, bars(values), program, name}, true
 		}
-		return []any{s.Since.Change, t.Name(s.Since.Run), *s.Values[s.Since.Before], now, bars(values), s.Program, s.Function}, false
+		return []any{s.Since.Change, t.Name(s.Since.Run), *s.Values[s.Since.Before], now, bars(values), program, name}, false
 	}, all)
 	return rowsOf([]provdb.Column{
 		{Name: "change", Type: provdb.Text},

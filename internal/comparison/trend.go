@@ -125,9 +125,9 @@ func (r *Run) Sums() *Sums {
 type Trend struct {
 	Verdict Verdict    `json:"verdict"` // since when the newest run is as it is
 	Runs    []TrendRun `json:"runs"`
-	// Time and Lost are the functions whose time of all calls, and whose lost time,
-	// differs most between any two runs, the largest difference first, after the one that
-	// Verdict names.
+	// Time and Lost are all functions together, which have no name, and then those whose
+	// time of all calls, and whose lost time, differs most between any two runs: first the
+	// one that Verdict names, then the one with the largest difference.
 	Time []Series `json:"time"`
 	Lost []Series `json:"lost"`
 }
@@ -145,10 +145,10 @@ type TrendRun struct {
 	Anomalies   int64   `json:"anomalies"`
 }
 
-// Series is a function in all runs of a trend.
+// Series is a function in all runs of a trend, or all functions together.
 type Series struct {
 	Program  int64      `json:"program"`
-	Function string     `json:"function"`
+	Function string     `json:"function"`  // "": all
 	Values   []*float64 `json:"values_us"` // nil where the times of a run are not known
 	Counts   []int64    `json:"counts"`    // calls, or of lost time anomalies
 	Since    *Since     `json:"since,omitempty"`
@@ -166,7 +166,7 @@ type Since struct {
 }
 
 // Over holds runs, in the order in which they were started, against each other, and lists
-// at most so many functions. only chooses a program of all, nil is all.
+// at most so many functions besides all together. only chooses a program of all, nil is all.
 func Over(runs []*Sums, only *trace.Program, most int) *Trend {
 	t := &Trend{Runs: make([]TrendRun, len(runs))}
 	places := make(map[funcKey]int)
@@ -206,8 +206,27 @@ func Over(runs []*Sums, only *trace.Program, most int) *Trend {
 	times, lost = turning(times), turning(lost)
 	timeTurns, lostTurns := t.turns(times, watchTime), t.turns(lost, watchPoints)
 	t.Verdict = t.verdict(timeTurns, lostTurns)
-	t.Time, t.Lost = listed(times, timeTurns, most), listed(lost, lostTurns, most)
+	allTime, allLost := t.totals()
+	t.Time, t.Lost = append(allTime, listed(times, timeTurns, most)...), append(allLost, listed(lost, lostTurns, most)...)
 	return t
+}
+
+// totals are all functions together, by time and by lost time.
+func (t *Trend) totals() (times, lost []Series) {
+	times, lost = []Series{newSeries(funcKey{}, len(t.Runs))}, []Series{newSeries(funcKey{}, len(t.Runs))}
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		*lost[0].Values[i], lost[0].Counts[i] = float64(r.Lost), r.Anomalies
+		if *times[0].Values[i], times[0].Counts[i] = r.Exclusive, r.Calls; r.Exclusive <= 0 {
+			times[0].Values[i] = nil
+		}
+	}
+	for _, s := range []*Series{&times[0], &lost[0]} {
+		if low, high := s.ends(); low >= 0 {
+			s.Since = s.since(low, high)
+		}
+	}
+	return times, lost
 }
 
 func newSeries(key funcKey, runs int) Series {
@@ -220,8 +239,7 @@ func newSeries(key funcKey, runs int) Series {
 }
 
 // turning are the series whose values differ, most first, with since when they do.
-func turning(all []Series) []Series {
-	list := []Series{}
+func turning(all []Series) (list []Series) {
 	for i := range all {
 		s := &all[i]
 		low, high := s.ends()
@@ -239,8 +257,7 @@ func turning(all []Series) []Series {
 
 // listed are at most so many series: the one that the verdict names, and then those whose
 // values differ most.
-func listed(all []Series, turns []*Series, most int) []Series {
-	list := []Series{}
+func listed(all []Series, turns []*Series, most int) (list []Series) {
 	for _, s := range turns[:min(1, len(turns))] {
 		list = append(list, *s)
 	}

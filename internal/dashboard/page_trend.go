@@ -7,9 +7,9 @@ type Trend struct {
 	Verdict Verdict    `json:"verdict"` // since when the newest run is as it is
 	Notices []Notice   `json:"notices"` // which runs are left out
 	Runs    []TrendRun `json:"runs"`    // the oldest first
-	// Time and Lost are functions by the time of all calls and by lost time: those that
-	// differ most between any two runs, the largest difference first, after the one that
-	// the verdict names.
+	// Time and Lost are all functions together, which have no name, and then those whose
+	// time of all calls, and whose lost time, differs most between any two runs: first the
+	// one that the verdict names, then the one with the largest difference.
 	Time []TrendSeries `json:"time"`
 	Lost []TrendSeries `json:"lost"`
 }
@@ -25,10 +25,10 @@ type TrendRun struct {
 	Anomalies   int64   `json:"anomalies"`
 }
 
-// TrendSeries is a function in all runs of a trend.
+// TrendSeries is a function in all runs of a trend, or all functions together.
 type TrendSeries struct {
 	Program  int64       `json:"program"`
-	Function string      `json:"function"`
+	Function string      `json:"function"`                             // empty: all
 	Values   []*float64  `json:"values_us" tstype:"(number | null)[]"` // null where the times of a run are not known
 	Counts   []int64     `json:"counts"`                               // calls, or of lost time anomalies
 	Since    *TrendSince `json:"since,omitempty"`

@@ -93,11 +93,11 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	}
 	all := comparison.Over(sums, nil, 12)
 	for i, s := range trend.Time {
-		if !reflect.DeepEqual(s.Values, all.Time[i].Values) || !reflect.DeepEqual(s.Counts, all.Time[i].Counts) || comparison.Since(*s.Since) != *all.Time[i].Since {
+		if !reflect.DeepEqual(s.Values, all.Time[i].Values) || !reflect.DeepEqual(s.Counts, all.Time[i].Counts) || comparison.Since(*s.Since) != *all.Time[i].Since || s.Function != all.Time[i].Function {
 			t.Errorf("%+v, want %+v", s, all.Time[i])
 		}
 	}
-	if s := trend.Lost[0]; len(trend.Time) != 1 || len(trend.Lost) != 1 || s.Counts[3] != 16 || *s.Values[3] != 480_000 || s.Since.Run != 2 || s.Since.Before != 1 || s.Since.Change != comparison.New {
+	if s := trend.Lost[1]; len(trend.Time) != 2 || len(trend.Lost) != 2 || s.Counts[3] != 16 || *s.Values[3] != 480_000 || s.Since.Run != 2 || s.Since.Before != 1 || s.Since.Change != comparison.New {
 		t.Errorf("%+v", s)
 	}
 	if r := trend.Runs[4]; r.Lost != 600_000 || r.Anomalies != 20 || r.Calls != 2001 || r.Exclusive != 13_405_000 || r.LostPercent != 100*0.6/13.405 {
@@ -109,10 +109,10 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 		t.Errorf("%+v", everywhere.Runs) // those elsewhere go on
 	}
 	one := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly-01", ""), 200)
-	if len(one.Runs) != 1 || one.Verdict.Level != dashboard.LevelUnknown || len(one.Time) != 0 {
+	if len(one.Runs) != 1 || one.Verdict.Level != dashboard.LevelUnknown || len(one.Time) != 1 {
 		t.Errorf("%+v", one)
 	}
-	if few := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 0 || few.Verdict != trend.Verdict {
+	if few := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 1 || few.Verdict != trend.Verdict {
 		t.Errorf("%+v", few)
 	}
 	fails(t, do(t, at+"/api/v1/compare/trend?a=0:nightly-01", ""), 400, `no parameter "a"`)

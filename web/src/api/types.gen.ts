@@ -836,9 +836,9 @@ export interface Trend {
   notices: Notice[]; // which runs are left out
   runs: TrendRun[]; // the oldest first
   /**
-   * Time and Lost are functions by the time of all calls and by lost time: those that
-   * differ most between any two runs, the largest difference first, after the one that
-   * the verdict names.
+   * Time and Lost are all functions together, which have no name, and then those whose
+   * time of all calls, and whose lost time, differs most between any two runs: first the
+   * one that the verdict names, then the one with the largest difference.
    */
   time: TrendSeries[];
   lost: TrendSeries[];
@@ -854,11 +854,11 @@ export interface TrendRun extends Comparable {
   anomalies: number /* int64 */;
 }
 /**
- * TrendSeries is a function in all runs of a trend.
+ * TrendSeries is a function in all runs of a trend, or all functions together.
  */
 export interface TrendSeries {
   program: number /* int64 */;
-  function: string;
+  function: string; // empty: all
   values_us: (number | null)[]; // null where the times of a run are not known
   counts: number /* int64 */[]; // calls, or of lost time anomalies
   since?: TrendSince;

@@ -4,7 +4,7 @@ import { duration, micro } from '../../format/index.ts';
 import { choice, go, text, useParam, useRoute } from '../../route/index.ts';
 import { Empty, ended, Failure, Notice, Waiting } from '../../ui/index.ts';
 import { runText } from './pair.ts';
-import { allFunctions, seriesName, type Metric } from './trend.ts';
+import { keyOfSeries, seriesName, type Metric } from './trend.ts';
 import { TrendChart, type Pointed } from './TrendChart.tsx';
 
 const noText = text('');
@@ -86,8 +86,7 @@ function TooFew({ name }: { name: string }) {
 
 function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
   const [pointed, point] = useState<Pointed>();
-  const list = metric === 'lost' ? t.lost : t.time;
-  const all = [allFunctions(t, metric), ...list];
+  const all = metric === 'lost' ? t.lost : t.time;
   const compare = (at: number) => {
     const [a, b] = [t.runs[at - 1], t.runs[at]];
     if (a && b)
@@ -99,7 +98,7 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
     <div className="trend-grid">
       {all.map((s) => (
         <TrendChart
-          key={`${s.program} ${s.function}`}
+          key={keyOfSeries(s)}
           of={s}
           trend={t}
           metric={metric}
@@ -108,7 +107,7 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
           onChoose={compare}
         />
       ))}
-      {list.length === 0 && (
+      {all.length < 2 && (
         <p className="muted trend-none">
           {metric === 'lost'
             ? 'No run lost anything to anomalies, or all lost the same.'
@@ -121,7 +120,7 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
           <tr>
             <th scope="col">Run</th>
             {all.map((s) => (
-              <th key={`${s.program} ${s.function}`} scope="col">
+              <th key={keyOfSeries(s)} scope="col">
                 {seriesName(s)}
               </th>
             ))}
@@ -132,7 +131,7 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
             <tr key={r.id}>
               <th scope="row">{runText(r)}</th>
               {all.map((s) => (
-                <td key={`${s.program} ${s.function}`}>{duration(s.values_us[at] ?? undefined)}</td>
+                <td key={keyOfSeries(s)}>{duration(s.values_us[at] ?? undefined)}</td>
               ))}
             </tr>
           ))}

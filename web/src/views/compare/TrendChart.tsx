@@ -1,9 +1,17 @@
-import { type KeyboardEvent, type PointerEvent } from 'react';
+import type { KeyboardEvent, MouseEvent } from 'react';
 import type { Trend, TrendSeries } from '../../api/index.ts';
 import { duration } from '../../format/index.ts';
 import { Float, FunctionName, useWidth } from '../../ui/index.ts';
 import { runText } from './pair.ts';
-import { chartWords, dayOf, pointLines, pointsOf, sinceWords, type Metric } from './trend.ts';
+import {
+  chartWords,
+  dayOf,
+  keyOfSeries,
+  pointLines,
+  pointsOf,
+  sinceWords,
+  type Metric,
+} from './trend.ts';
 
 const side = 8;
 const top = 16;
@@ -14,7 +22,7 @@ const height = top + tall + bottom;
 /** A run that is pointed at, in all charts; of is the chart that it is pointed at in. */
 export interface Pointed {
   at: number;
-  of: TrendSeries;
+  of: string;
 }
 
 /** A function over all runs: one of small multiples, which have the same runs from left to right. */
@@ -27,6 +35,7 @@ export function TrendChart(props: {
   onChoose: (at: number) => void;
 }) {
   const { of: s, trend, metric, pointed } = props;
+  const key = keyOfSeries(s);
   const [measure, measured] = useWidth();
   const width = measured > 0 ? measured : 240;
   const wide = width - 2 * side;
@@ -39,22 +48,19 @@ export function TrendChart(props: {
   const kind = s.since ? (grown ? 'worse' : 'better') : '';
   const before = s.since ? points.find((p) => p.at === s.since?.before) : undefined;
   const at = pointed?.at;
-  const here = pointed?.of === s ? pointed.at : undefined;
+  const here = pointed?.of === key ? pointed.at : undefined;
   const run = here === undefined ? undefined : trend.runs[here];
-  const runAt = (event: PointerEvent<HTMLElement>) => {
+  const runAt = (event: MouseEvent) => {
     const left = event.clientX - event.currentTarget.getBoundingClientRect().left;
     return Math.min(last, Math.max(0, Math.round(((left - side) / wide) * last)));
   };
+  const point = (to: number) => props.onPoint({ of: key, at: Math.min(last, Math.max(0, to)) });
   const keys = (event: KeyboardEvent) => {
     const from = here ?? s.since?.run ?? last;
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step !== undefined)
-      props.onPoint({
-        of: s,
-        at: here === undefined ? from : Math.min(last, Math.max(0, from + step)),
-      });
-    else if (event.key === 'Home') props.onPoint({ of: s, at: 0 });
-    else if (event.key === 'End') props.onPoint({ of: s, at: last });
+    if (step !== undefined) point(here === undefined ? from : from + step);
+    else if (event.key === 'Home') point(0);
+    else if (event.key === 'End') point(last);
     else if (event.key === 'Enter') props.onChoose(from);
     else return;
     event.preventDefault();
@@ -64,7 +70,7 @@ export function TrendChart(props: {
     <article className={`trend-chart ${kind}`}>
       <h3>{s.function === '' ? 'All functions' : <FunctionName name={s.function} most={34} />}</h3>
       <p className="trend-since" title={sinceWords(trend, s)}>
-        {sinceWords(trend, s)}
+        <span className={`compare-kind ${s.since?.change ?? 'same'}`}>{sinceWords(trend, s)}</span>
       </p>
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
       <div
@@ -75,10 +81,10 @@ export function TrendChart(props: {
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
         tabIndex={0}
         aria-label={chartWords(trend, s, metric)}
-        onPointerMove={(event) => props.onPoint({ of: s, at: runAt(event) })}
+        onPointerMove={(event) => point(runAt(event))}
         onPointerLeave={() => props.onPoint(undefined)}
         onBlur={() => props.onPoint(undefined)}
-        onClick={() => here !== undefined && props.onChoose(here)}
+        onClick={(event) => props.onChoose(runAt(event))}
         onKeyDown={keys}
       >
         <svg width={width} height={height} aria-hidden="true">

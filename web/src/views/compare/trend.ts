@@ -1,6 +1,6 @@
 // What is drawn of a trend over many runs, and how it is told. This file is pure.
 import type { Comparable, Trend, TrendRun, TrendSeries } from '../../api/index.ts';
-import { bare, count, duration, percent, plural, short } from '../../format/index.ts';
+import { bare, count, duration, percent, plural } from '../../format/index.ts';
 
 /** What values are of: the time of all calls, or what was lost to anomalies. */
 export type Metric = 'time' | 'lost';
@@ -11,16 +11,9 @@ export function trendLength(rows: readonly Comparable[]): number {
     .size;
 }
 
-/** All functions together as one. */
-export function allFunctions(t: Trend, metric: Metric): TrendSeries {
-  return {
-    program: 0,
-    function: '',
-    values_us: t.runs.map((r) =>
-      metric === 'lost' ? r.lost_us : r.exclusive_us > 0 ? r.exclusive_us : null,
-    ),
-    counts: t.runs.map((r) => (metric === 'lost' ? r.anomalies : r.calls)),
-  };
+/** Tells it from others. */
+export function keyOfSeries(s: TrendSeries): string {
+  return `${s.program} ${s.function}`;
 }
 
 /** What a chart is of. */
@@ -52,9 +45,7 @@ export function pointLines(
   if (value === null || value === undefined || !run) return [['time', 'not known']];
   const before = s.values_us[at - 1];
   const change =
-    before !== null && before !== undefined && before > 0
-      ? [['than the run before', `${short(value / before)} times as much`] as const]
-      : [];
+    before === null || before === undefined ? [] : [['the run before', duration(before)] as const];
   const whole =
     s.function === '' && run.exclusive_us > 0
       ? [['of all time', percent(run.lost_percent)] as const]
@@ -74,7 +65,8 @@ export function pointLines(
 /** Since when it is as it is, in a few words. */
 export function sinceWords(t: Trend, s: TrendSeries): string {
   const newest = s.values_us.at(-1);
-  const now = newest === null || newest === undefined ? '–' : duration(newest);
+  if (newest === null || newest === undefined) return 'not known of the newest run';
+  const now = duration(newest);
   if (!s.since) return `${now}, as always`;
   const before = s.values_us[s.since.before] ?? 0;
   return `${duration(before)} → ${now} since ${t.runs[s.since.run]?.name ?? ''}`;
@@ -83,13 +75,11 @@ export function sinceWords(t: Trend, s: TrendSeries): string {
 /** What a chart shows, for those who cannot see it. */
 export function chartWords(t: Trend, s: TrendSeries, metric: Metric): string {
   const what = metric === 'lost' ? 'lost to anomalies' : 'time of all calls';
-  const words = s.function === '' ? '' : ` ${s.since?.change ?? 'same'}: ${sinceWords(t, s)}.`;
-  return `${seriesName(s)}, ${what} in ${plural(t.runs.length, 'run')}.${words} Arrows move from run to run, Enter compares one with the run before it.`;
+  return `${seriesName(s)}, ${what} in ${plural(t.runs.length, 'run')}. ${s.since?.change ?? 'same'}: ${sinceWords(t, s)}. Arrows move from run to run, Enter compares one with the run before it.`;
 }
 
-/** Where points are: x from 0 to 1 by the place of the run, y from 0 to 1 by value. Runs without a value have none. */
-export function pointsOf(s: TrendSeries): { at: number; x: number; y: number }[] {
+/** How high points are, from 0 to 1. Runs whose value is not known have none. */
+export function pointsOf(s: TrendSeries): { at: number; y: number }[] {
   const most = Math.max(...s.values_us.map((v) => v ?? 0), 1e-9);
-  const last = Math.max(s.values_us.length - 1, 1);
-  return s.values_us.flatMap((v, at) => (v === null ? [] : [{ at, x: at / last, y: v / most }]));
+  return s.values_us.flatMap((v, at) => (v === null ? [] : [{ at, y: v / most }]));
 }
