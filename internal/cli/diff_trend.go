@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -146,11 +145,10 @@ func seriesRows(t *comparison.Trend, list []comparison.Series, all bool) *provdb
 				values[i] = int64(*v)
 			}
 		}
-		program := any(s.Program)
-		if s.Function == "" {
-			program = nil
+		program, name := any(s.Program), s.Function
+		if s.Program < 0 {
+			program, name = nil, "all functions"
 		}
-		name := cmp.Or(s.Function, "all functions")
 		now := known(s.Values[len(s.Values)-1])
 		if s.Since == nil {
 			return []any{comparison.Same, nil, now, now, bars(values), program, name}, true

@@ -125,9 +125,9 @@ func (r *Run) Sums() *Sums {
 type Trend struct {
 	Verdict Verdict    `json:"verdict"` // since when the newest run is as it is
 	Runs    []TrendRun `json:"runs"`
-	// Time and Lost are all functions together, which have no name, and then those whose
-	// time of all calls, and whose lost time, differs most between any two runs: first the
-	// one that Verdict names, then the one with the largest difference.
+	// Time and Lost are all functions together, and then those whose time of all calls, and
+	// whose lost time, differs most between any two runs: first the one that Verdict names,
+	// then the one with the largest difference.
 	Time []Series `json:"time"`
 	Lost []Series `json:"lost"`
 }
@@ -147,8 +147,8 @@ type TrendRun struct {
 
 // Series is a function in all runs of a trend, or all functions together.
 type Series struct {
-	Program  int64      `json:"program"`
-	Function string     `json:"function"`  // "": all
+	Program  int64      `json:"program"` // -1: all functions
+	Function string     `json:"function"`
 	Values   []*float64 `json:"values_us"` // nil where the times of a run are not known
 	Counts   []int64    `json:"counts"`    // calls, or of lost time anomalies
 	Since    *Since     `json:"since,omitempty"`
@@ -214,6 +214,7 @@ func Over(runs []*Sums, only *trace.Program, most int) *Trend {
 // totals are all functions together, by time and by lost time.
 func (t *Trend) totals() (times, lost []Series) {
 	times, lost = []Series{newSeries(funcKey{}, len(t.Runs))}, []Series{newSeries(funcKey{}, len(t.Runs))}
+	times[0].Program, lost[0].Program = -1, -1
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		*lost[0].Values[i], lost[0].Counts[i] = float64(r.Lost), r.Anomalies

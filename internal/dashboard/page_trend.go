@@ -7,9 +7,9 @@ type Trend struct {
 	Verdict Verdict    `json:"verdict"` // since when the newest run is as it is
 	Notices []Notice   `json:"notices"` // which runs are left out
 	Runs    []TrendRun `json:"runs"`    // the oldest first
-	// Time and Lost are all functions together, which have no name, and then those whose
-	// time of all calls, and whose lost time, differs most between any two runs: first the
-	// one that the verdict names, then the one with the largest difference.
+	// Time and Lost are all functions together, and then those whose time of all calls, and
+	// whose lost time, differs most between any two runs: first the one that the verdict
+	// names, then the one with the largest difference.
 	Time []TrendSeries `json:"time"`
 	Lost []TrendSeries `json:"lost"`
 }
@@ -27,8 +27,8 @@ type TrendRun struct {
 
 // TrendSeries is a function in all runs of a trend, or all functions together.
 type TrendSeries struct {
-	Program  int64       `json:"program"`
-	Function string      `json:"function"`                             // empty: all
+	Program  int64       `json:"program"` // -1: all functions
+	Function string      `json:"function"`
 	Values   []*float64  `json:"values_us" tstype:"(number | null)[]"` // null where the times of a run are not known
 	Counts   []int64     `json:"counts"`                               // calls, or of lost time anomalies
 	Since    *TrendSince `json:"since,omitempty"`

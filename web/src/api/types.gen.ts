@@ -836,9 +836,9 @@ export interface Trend {
   notices: Notice[]; // which runs are left out
   runs: TrendRun[]; // the oldest first
   /**
-   * Time and Lost are all functions together, which have no name, and then those whose
-   * time of all calls, and whose lost time, differs most between any two runs: first the
-   * one that the verdict names, then the one with the largest difference.
+   * Time and Lost are all functions together, and then those whose time of all calls, and
+   * whose lost time, differs most between any two runs: first the one that the verdict
+   * names, then the one with the largest difference.
    */
   time: TrendSeries[];
   lost: TrendSeries[];
@@ -857,8 +857,8 @@ export interface TrendRun extends Comparable {
  * TrendSeries is a function in all runs of a trend, or all functions together.
  */
 export interface TrendSeries {
-  program: number /* int64 */;
-  function: string; // empty: all
+  program: number /* int64 */; // -1: all functions
+  function: string;
   values_us: (number | null)[]; // null where the times of a run are not known
   counts: number /* int64 */[]; // calls, or of lost time anomalies
   since?: TrendSince;

@@ -2,9 +2,9 @@ import { useState, type ReactNode } from 'react';
 import { useQuery, withParams, type Trend } from '../../api/index.ts';
 import { duration, micro } from '../../format/index.ts';
 import { choice, go, text, useParam, useRoute } from '../../route/index.ts';
-import { Empty, ended, Failure, Notice, Waiting } from '../../ui/index.ts';
+import { Empty, ended, Failure, Float, Notice, useWidth, Waiting } from '../../ui/index.ts';
 import { runText } from './pair.ts';
-import { keyOfSeries, seriesName, type Metric } from './trend.ts';
+import { keyOfSeries, pointLines, seriesName, type Metric } from './trend.ts';
 import { TrendChart, type Pointed } from './TrendChart.tsx';
 
 const noText = text('');
@@ -86,7 +86,10 @@ function TooFew({ name }: { name: string }) {
 
 function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
   const [pointed, point] = useState<Pointed>();
+  const [measure, width] = useWidth();
   const all = metric === 'lost' ? t.lost : t.time;
+  const series = all.find((s) => keyOfSeries(s) === pointed?.of);
+  const run = pointed && t.runs[pointed.at];
   const compare = (at: number) => {
     const [a, b] = [t.runs[at - 1], t.runs[at]];
     if (a && b)
@@ -95,7 +98,7 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
       });
   };
   return (
-    <div className="trend-grid">
+    <div className="trend-grid" ref={measure}>
       {all.map((s) => (
         <TrendChart
           key={keyOfSeries(s)}
@@ -107,6 +110,20 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
           onChoose={compare}
         />
       ))}
+      {pointed && series && run && (
+        <Float
+          x={pointed.x}
+          y={pointed.y}
+          width={width}
+          heading={runText(run)}
+          lines={[
+            ...(run.started === undefined
+              ? []
+              : [['started', new Date(run.started).toLocaleString()] as const]),
+            ...pointLines(t, series, metric, pointed.at),
+          ]}
+        />
+      )}
       {all.length < 2 && (
         <p className="muted trend-none">
           {metric === 'lost'

@@ -1,7 +1,7 @@
 import type { KeyboardEvent, MouseEvent } from 'react';
 import type { Trend, TrendSeries } from '../../api/index.ts';
 import { duration } from '../../format/index.ts';
-import { Float, FunctionName, useWidth } from '../../ui/index.ts';
+import { FunctionName, useWidth } from '../../ui/index.ts';
 import { runText } from './pair.ts';
 import {
   chartWords,
@@ -19,10 +19,12 @@ const tall = 64;
 const bottom = 18;
 const height = top + tall + bottom;
 
-/** A run that is pointed at, in all charts; of is the chart that it is pointed at in. */
+/** A run that is pointed at, in all charts; of is the chart that it is pointed at in, x and y where that is. */
 export interface Pointed {
   at: number;
   of: string;
+  x: number;
+  y: number;
 }
 
 /** A function over all runs: one of small multiples, which have the same runs from left to right. */
@@ -50,17 +52,20 @@ export function TrendChart(props: {
   const at = pointed?.at;
   const here = pointed?.of === key ? pointed.at : undefined;
   const run = here === undefined ? undefined : trend.runs[here];
+  const within = (to: number) => Math.min(last, Math.max(0, to));
   const runAt = (event: MouseEvent) => {
     const left = event.clientX - event.currentTarget.getBoundingClientRect().left;
-    return Math.min(last, Math.max(0, Math.round(((left - side) / wide) * last)));
+    return within(Math.round(((left - side) / wide) * last));
   };
-  const point = (to: number) => props.onPoint({ of: key, at: Math.min(last, Math.max(0, to)) });
-  const keys = (event: KeyboardEvent) => {
+  const point = (box: HTMLElement, to: number) =>
+    props.onPoint({ of: key, at: to, x: box.offsetLeft + x(to), y: box.offsetTop + height - 14 });
+  const keys = (event: KeyboardEvent<HTMLElement>) => {
+    const box = event.currentTarget;
     const from = here ?? s.since?.run ?? last;
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step !== undefined) point(here === undefined ? from : from + step);
-    else if (event.key === 'Home') point(0);
-    else if (event.key === 'End') point(last);
+    if (step !== undefined) point(box, here === undefined ? from : within(from + step));
+    else if (event.key === 'Home') point(box, 0);
+    else if (event.key === 'End') point(box, last);
     else if (event.key === 'Enter') props.onChoose(from);
     else return;
     event.preventDefault();
@@ -68,7 +73,7 @@ export function TrendChart(props: {
   };
   return (
     <article className={`trend-chart ${kind}`}>
-      <h3>{s.function === '' ? 'All functions' : <FunctionName name={s.function} most={34} />}</h3>
+      <h3>{s.program < 0 ? 'All functions' : <FunctionName name={s.function} most={34} />}</h3>
       <p className="trend-since" title={sinceWords(trend, s)}>
         <span className={`compare-kind ${s.since?.change ?? 'same'}`}>{sinceWords(trend, s)}</span>
       </p>
@@ -81,7 +86,7 @@ export function TrendChart(props: {
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
         tabIndex={0}
         aria-label={chartWords(trend, s, metric)}
-        onPointerMove={(event) => point(runAt(event))}
+        onPointerMove={(event) => point(event.currentTarget, runAt(event))}
         onPointerLeave={() => props.onPoint(undefined)}
         onBlur={() => props.onPoint(undefined)}
         onClick={(event) => props.onChoose(runAt(event))}
@@ -139,20 +144,6 @@ export function TrendChart(props: {
             {dayOf(trend.runs, last)}
           </text>
         </svg>
-        {run && here !== undefined && (
-          <Float
-            x={x(here)}
-            y={top}
-            width={width}
-            heading={runText(run)}
-            lines={[
-              ...(run.started === undefined
-                ? []
-                : [['started', new Date(run.started).toLocaleString()] as const]),
-              ...pointLines(trend, s, metric, here),
-            ]}
-          />
-        )}
         <span className="visually-hidden" aria-live="polite">
           {run &&
             here !== undefined &&

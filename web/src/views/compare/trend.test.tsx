@@ -59,7 +59,7 @@ describe('many runs', () => {
     solve.focus();
     await userEvent.keyboard('{ArrowRight}');
     expect(solve.textContent).toContain('night3');
-    expect(solve.textContent).toContain('mean of a call');
+    expect(solve.textContent).toContain('mean of a call 590 ms');
     await userEvent.keyboard('{Home}{Enter}');
     expect(location.hash).toContain('mode=trend'); // nothing is before the first
     await userEvent.keyboard('{End}{ArrowLeft}{Enter}');

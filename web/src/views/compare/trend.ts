@@ -18,7 +18,7 @@ export function keyOfSeries(s: TrendSeries): string {
 
 /** What a chart is of. */
 export function seriesName(s: TrendSeries): string {
-  return s.function === '' ? 'All functions' : bare(s.function);
+  return s.program < 0 ? 'All functions' : bare(s.function);
 }
 
 /** When a run was started, as short as its day tells it: 12 Jun, or with the time of day where all are of one day. */
@@ -47,14 +47,14 @@ export function pointLines(
   const change =
     before === null || before === undefined ? [] : [['the run before', duration(before)] as const];
   const whole =
-    s.function === '' && run.exclusive_us > 0
+    s.program < 0 && run.exclusive_us > 0
       ? [['of all time', percent(run.lost_percent)] as const]
       : [];
   return metric === 'lost'
     ? [['lost', duration(value)], ...whole, ['anomalies', count(counts)], ...change]
     : [
         ['time of all calls', duration(value)],
-        ...(s.function !== '' && counts > 0
+        ...(s.program >= 0 && counts > 0
           ? [['mean of a call', duration(value / counts)] as const]
           : []),
         ['calls', count(counts)],
