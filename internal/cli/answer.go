@@ -117,8 +117,20 @@ func (q *questionFlags) limit(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeoutCause(ctx, q.timeout, errTooLong)
 }
 
-// with opens the store for the questions of f.
+// with opens the store for the questions of f about one run.
 func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f func(a *question.Asker) error) error {
+	return opened(ctx, env, where, func(r provdb.Reader) error {
+		a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
+		if err != nil {
+			return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(where.server), where.file), err)
+		}
+		a.Told = q.told(env)
+		return f(a)
+	})
+}
+
+// opened opens the store for f.
+func opened(ctx context.Context, env *Env, where storePlace, f func(r provdb.Reader) error) error {
 	r, closeStore, err := where.open(ctx)
 	if err != nil {
 		return err
@@ -126,14 +138,15 @@ func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f 
 	if _, asked := r.(*remotestore.Client); !asked {
 		tellCut(env, where)
 	}
-	a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(where.server), where.file), err), closeStore())
+	return errors.Join(f(r), closeStore())
+}
+
+// told prints each statement, if that is wanted.
+func (q *questionFlags) told(env *Env) func(sql string, args []any) {
+	if !q.showSQL {
+		return nil
 	}
-	if q.showSQL {
-		a.Told = func(sql string, args []any) { fmt.Fprintf(env.Stderr, "%s;\n%s", sql, boundText(args)) }
-	}
-	return errors.Join(f(a), closeStore())
+	return func(sql string, args []any) { fmt.Fprintf(env.Stderr, "%s;\n%s", sql, boundText(args)) }
 }
 
 // boundText lists what is bound to $1, $2 … as comments of SQL.

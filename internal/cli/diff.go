@@ -23,8 +23,8 @@ func newDiffCmd(env *Env) *cobra.Command {
 	var limit int
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "diff RUN_A RUN_B",
-		Short: "what became better or worse from one run to another",
+		Use:   "diff RUN_A [RUN_B…]",
+		Short: "what became better or worse from one run to another, or since which of many",
 		Long: `Compare two runs: first in a sentence, then one of
   --show lost      the anomalies by program, function and call path, also those that
                    only one run has; the largest change of lost time is the first
@@ -40,6 +40,14 @@ differs on average when both runs are put in order of time (earth mover's distan
 Each run may also be a file that chimbuko baseline wrote. chimbuko view RUN_B --compare
 RUN_A shows the same in the browser.
 
+More than two runs, or one store that holds several, are put in the order in which they
+were started, and it is told since when the newest is as it is: first in a sentence,
+then what each run lost, then by --show time, or --show lost, the functions that differ
+most between any two runs. BEFORE is the run in which a function was best, or else
+worst; by the same rule the newest differs from it, and so do all runs from SINCE on.
+Only finished runs count, the newest ` + strconv.Itoa(comparison.MaxTrend) + ` of them; of a store all, or with --run those
+that have that in their names. As json there are the values of each run.
+
 --fail-if makes the command end with code 3 if a condition is true. A condition is
 NAME>NUMBER or NAME>NUMBER%, and NAME is one of
   lost       growth of the lost time; with % growth of its share of all time, in
@@ -51,8 +59,10 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
 		Example: `  chimbuko diff yesterday today
   chimbuko diff yesterday today --show time
   chimbuko diff good.baseline today --fail-if 'lost>2%' --fail-if 'new>10'
-  chimbuko diff postgres://user@server/chimbuko postgres://user@server/chimbuko --run monday --run-b tuesday`,
-		Args: args(cobra.ExactArgs(2)),
+  chimbuko diff postgres://user@server/chimbuko postgres://user@server/chimbuko --run monday --run-b tuesday
+  chimbuko diff nightly/* --show time
+  chimbuko diff postgres://user@server/chimbuko --run nightly-`,
+		Args: args(cobra.MinimumNArgs(1)),
 	}
 	f := cmd.Flags()
 	q.register(f)
@@ -72,6 +82,13 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
 		}
 		if err := checkLimit(limit); err != nil {
 			return err
+		}
+		if len(args) != 2 {
+			if len(checks) > 0 || runB != "" || show == "metadata" {
+				return usagef("--fail-if, --run-b and --show metadata are for two runs: give exactly two")
+			}
+			byLost := show == "lost" && f.Changed("show")
+			return q.asking(cmd.Context(), func(ctx context.Context) error { return q.trend(ctx, env, args, byLost, limit, all) })
 		}
 		return q.asking(cmd.Context(), func(ctx context.Context) error {
 			var runs [2]*comparison.Run
@@ -110,13 +127,7 @@ func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run str
 
 func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *comparison.Difference, rows *provdb.Rows) error {
 	if q.format == "json" {
-		return q.write(env, func(w io.Writer) error {
-			text, err := marshalPlain(d)
-			if err == nil {
-				_, err = fmt.Fprintln(w, string(text))
-			}
-			return err
-		})
+		return q.writeJSON(env, d)
 	}
 	if q.format != "table" {
 		return q.answer(ctx, env, rows, nil)
@@ -126,6 +137,16 @@ func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *comparison.Di
 			microsText(float64(d.Lost[0])), microsText(d.Exclusive[0]), d.LostPercent[0],
 			microsText(float64(d.Lost[1])), microsText(d.Exclusive[1]), d.LostPercent[1], grouped(d.Anomalies[0]), grouped(d.Anomalies[1]))
 		return writeTable(w, rows)
+	})
+}
+
+func (q *questionFlags) writeJSON(env *Env, v any) error {
+	return q.write(env, func(w io.Writer) error {
+		text, err := marshalPlain(v)
+		if err == nil {
+			_, err = fmt.Fprintln(w, string(text))
+		}
+		return err
 	})
 }
 

@@ -1,7 +1,8 @@
 // Package comparison holds two runs against each other: what became new, gone, worse
 // or better, how far the times of functions moved, what else about the runs differs,
-// and all of it in a sentence. What is compared of a run is a Run, which has sums and
-// models but no records, so it is small and can be kept when the run itself is gone.
+// and all of it in a sentence; and many runs, to tell since which of them something is
+// different. What is compared of a run is a Run, which has sums and models but no records,
+// so it is small and can be kept when the run itself is gone.
 // The package is pure: where the runs come from its callers know.
 package comparison
 

@@ -48,14 +48,32 @@ func (s *server) comparables(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer done()
-	list := Comparables{Rows: []Comparable{}, Problems: []string{}}
+	all, list, err := s.listed(ctx)
+	for i := range all {
+		list.Rows = append(list.Rows, all[i].shown)
+	}
+	return list, err
+}
+
+// listedRun is a run that can be compared: one of a store, or a baseline.
+type listedRun struct {
+	shown    Comparable
+	store    int // its number
+	run      provdb.Run
+	reader   provdb.Reader
+	baseline *comparison.Run // instead of run
+}
+
+// listed finds all runs that can be compared, and all else that is told of them.
+func (s *server) listed(ctx context.Context) (all []listedRun, list Comparables, err error) {
+	list = Comparables{Rows: []Comparable{}, Problems: []string{}}
 	if reader := s.Source.Reader(); reader != nil {
 		runs, err := question.Runs(ctx, reader)
 		if err != nil {
-			return nil, err
+			return nil, list, err
 		}
 		for i := range runs {
-			list.Rows = append(list.Rows, comparableRun(ownStore, "", &runs[i]))
+			all = append(all, listedRun{shown: comparableRun(ownStore, "", &runs[i]), run: runs[i], reader: reader})
 			if i > 0 && runs[i].Name == s.Run {
 				list.Usual = compareID(ownStore, runs[i-1].Name)
 			}
@@ -63,7 +81,7 @@ func (s *server) comparables(r *http.Request) (any, error) {
 	}
 	given := false
 	for i := range s.References {
-		id, rows, err := s.ofReference(ctx, i)
+		id, more, err := s.ofReference(ctx, i)
 		if err != nil {
 			list.Problems = append(list.Problems, fmt.Sprintf("%s: %v", s.References[i].Where, err))
 			continue
@@ -71,19 +89,19 @@ func (s *server) comparables(r *http.Request) (any, error) {
 		if !given { // the first that was given is meant
 			list.Usual, given = id, true
 		}
-		list.Rows = append(list.Rows, rows...)
+		all = append(all, more...)
 	}
-	return list, nil
+	return all, list, nil
 }
 
-// ofReference lists the runs of a store that was given to compare with, and the id of the
+// ofReference finds the runs of a store that was given to compare with, and the id of the
 // one that is meant.
-func (s *server) ofReference(ctx context.Context, i int) (id string, rows []Comparable, err error) {
+func (s *server) ofReference(ctx context.Context, i int) (id string, all []listedRun, err error) {
 	o := &s.References[i]
 	switch {
 	case o.Baseline != nil:
 		c := comparableBaseline(i+1, o)
-		return c.ID, []Comparable{c}, nil
+		return c.ID, []listedRun{{shown: c, baseline: o.Baseline}}, nil
 	case o.Reader == nil:
 		return compareID(ownStore, o.Run), nil, nil
 	}
@@ -92,18 +110,23 @@ func (s *server) ofReference(ctx context.Context, i int) (id string, rows []Comp
 		return "", nil, errors.Join(err, errNoRuns)
 	}
 	for k := range runs {
-		rows = append(rows, comparableRun(i+1, o.Where, &runs[k]))
+		all = append(all, listedRun{shown: comparableRun(i+1, o.Where, &runs[k]), store: i + 1, run: runs[k], reader: o.Reader})
 		if runs[k].Name == o.Run || o.Run == "" {
-			id = rows[k].ID
+			id = all[k].shown.ID
 		}
 	}
-	return id, rows, nil
+	return id, all, nil
 }
 
 var errNoRuns = errors.New("no run is in the store")
 
 // compareID names a run of a store that the server knows.
 func compareID(store int, run string) string { return strconv.Itoa(store) + ":" + run }
+
+// compareKey is by what it is remembered what is compared of a run, as it is now.
+func compareKey(id string, run *provdb.Run) string {
+	return fmt.Sprintf("%d %s %d %s", run.ID, run.State, run.Finished.UnixNano(), id)
+}
 
 func comparableRun(store int, where string, run *provdb.Run) Comparable {
 	return Comparable{ID: compareID(store, run.Name), Name: run.Name, Where: where, State: string(run.State), Started: run.Started}
@@ -171,7 +194,7 @@ func (s *server) compared(ctx context.Context, id string, two *pair, at int) err
 	}
 	two.shown[at] = comparableRun(number, where, &a.Run)
 	two.lasting = two.lasting && !a.Run.State.Open()
-	two.keys[at] = fmt.Sprintf("%d %d %s %d %s", number, a.Run.ID, a.Run.State, a.Run.Finished.UnixNano(), name)
+	two.keys[at] = compareKey(id, &a.Run)
 	two.runs[at], err = s.comparedRuns.get(ctx, two.keys[at], func(ctx context.Context) (*comparison.Run, bool, error) {
 		ctx, done, err := s.slot(ctx)
 		if err != nil {

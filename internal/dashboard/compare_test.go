@@ -210,6 +210,7 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 	for _, path := range []string{
 		pairPath("", "0:tuesday/two", "0:monday", "&limit=5000"), pairPath("", "0:monday", "0:tuesday/two", "&program=0"),
 		pairPath("/flame", "0:tuesday/two", "0:monday", "&metric=lost"), pairPath("/histograms", "0:tuesday/two", "0:monday", "&function="+url.QueryEscape(function)),
+		"/api/v1/compare/trend", "/api/v1/compare/trend?name=day&limit=3",
 	} {
 		a, b := do(t, duck+path, ""), do(t, postgres+path, "")
 		var inDuck, inPostgres any

@@ -107,6 +107,7 @@ type server struct {
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
+	sums         memo[[]*comparison.Sums]
 	indexes      memo[*question.Index]
 	details      memo[*question.Details]
 	tops         memo[[]json.RawMessage]
@@ -127,6 +128,7 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
+		sums:    memo[[]*comparison.Sums]{most: maxCompared, old: true},
 		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},
 		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
@@ -158,6 +160,7 @@ func (s *server) routes() http.Handler {
 	get(api+"compare", s.comparing(s.compare))
 	get(api+"compare/flame", s.comparing(s.compareFlame))
 	get(api+"compare/histograms", s.comparing(s.compareHistograms))
+	get(api+"compare/trend", s.answer(s.trend))
 	const run = api + "runs/{run}"
 	get(run, s.question(s.keep(s.oneRun)))
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))

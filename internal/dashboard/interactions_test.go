@@ -134,6 +134,7 @@ func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []inter
 		{name: "compare, histograms", path: func(try int) string {
 			return fmt.Sprintf(compared, "/histograms", "&function="+function(try%30))
 		}},
+		{name: "compare, over all runs", path: fixed("//api/v1/compare/trend")},
 		{name: "functions", path: func(try int) string { return fmt.Sprintf("/functions?limit=%d", 100+try) }},
 		{name: "functions, by calls", path: func(try int) string { return fmt.Sprintf("/functions?order=calls&limit=%d", 500+try) }},
 		{name: "functions, search", path: func(try int) string { return "/functions?name=*" + function(try)[:4] + "*" }},

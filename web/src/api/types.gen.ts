@@ -827,6 +827,53 @@ export interface SQLProblem {
 }
 
 //////////
+// source: page_trend.go
+
+/**
+ * Trend is how functions went from run to run, as chimbuko diff tells it of many.
+ */
+export interface Trend {
+  verdict: Verdict; // since when the newest run is as it is
+  notices: Notice[]; // which runs are left out
+  runs: TrendRun[]; // the oldest first
+  /**
+   * Time and Lost are all functions together, and then those whose time of all calls, and
+   * whose lost time, differs most between any two runs: first the one that the verdict
+   * names, then the one with the largest difference.
+   */
+  time: TrendSeries[];
+  lost: TrendSeries[];
+}
+/**
+ * TrendRun is a run of a trend and all that it did.
+ */
+export interface TrendRun extends Comparable {
+  calls: number /* int64 */;
+  exclusive_us: number /* float64 */; // of all calls; 0: not known
+  lost_us: number /* int64 */;
+  lost_percent: number /* float64 */; // of the time of all calls
+  anomalies: number /* int64 */;
+}
+/**
+ * TrendSeries is a function in all runs of a trend, or all functions together.
+ */
+export interface TrendSeries {
+  program: number /* int64 */; // -1: all functions
+  function: string;
+  values_us: (number | null)[]; // null where the times of a run are not known
+  counts: number /* int64 */[]; // calls, or of lost time anomalies
+  since?: TrendSince;
+}
+/**
+ * TrendSince tells that the newest run differs from an earlier one, and so do all from one on.
+ */
+export interface TrendSince {
+  run: number /* int */; // the first of them: its place in runs
+  before: number /* int */; // the earlier one
+  change: string; // new, gone, worse or better
+}
+
+//////////
 // source: status.go
 
 /**

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import {
   useLive,
   useQuery,
@@ -13,16 +14,19 @@ import { Figures } from './Figures.tsx';
 import { Picker } from './Picker.tsx';
 import { chosenPair } from './pair.ts';
 import { Changes } from './Changes.tsx';
+import { TrendPanel } from './Trend.tsx';
+import { trendLength } from './trend.ts';
 import './compare.css';
 
 const noText = text('');
-const modeWord = choice('lost', 'time', 'flame', 'metadata');
+const modeWord = choice('lost', 'time', 'flame', 'metadata', 'trend');
 
 const modes = [
   ['lost', 'Lost time', 'Call paths with anomalies, by the change of what they lost'],
   ['time', 'All time', 'Functions by the change of the time of all their calls'],
   ['flame', 'Flame graph', 'Where the time went in A and B'],
   ['metadata', 'Metadata', 'What else differs: hosts, settings, versions, environment'],
+  ['trend', 'Over all runs', 'Since when is it so? All runs in the order of their start'],
 ] as const;
 
 /** What changed since the good run? */
@@ -48,7 +52,7 @@ export default function CompareView() {
       {chosen.a === undefined ? (
         <Nothing run={run} />
       ) : (
-        <Both key={`${chosen.a} ${chosen.b}`} list={list.data} a={chosen.a} b={chosen.b} />
+        <Modes list={list.data} a={chosen.a} b={chosen.b} />
       )}
     </div>
   );
@@ -69,26 +73,25 @@ function Nothing({ run }: { run: string }) {
 chimbuko baseline GOOD_RUN good.baseline
 chimbuko view RUN --compare good.baseline`}
         </pre>
-        <p>Runs of the same store can be compared at once.</p>
+        <p>
+          Runs of the same store can be compared at once. With more than two runs the page tells
+          since which of them something is different.
+        </p>
       </Empty>
     </section>
   );
 }
 
-function Both({ list, a, b }: { list: Comparables; a: string; b: string }) {
-  const { query } = useRoute();
+/** The ways to compare; over all runs only where there are more than two. */
+function Modes({ list, a, b }: { list: Comparables; a: string; b: string }) {
   const [mode, setMode] = useParam('mode', modeWord);
   const [, select] = useParam('sel', noText);
-  const asked = useQuery<Comparison>(
-    withParams('api/v1/compare', { a, b, program: query.program, limit: 2000 }),
-    { every: 10_000, keep: true },
-  );
-  const c = asked.data;
+  const several = trendLength(list.rows) > 2;
   const choices = (
     <Segmented
       small
       label="What is compared"
-      choices={modes}
+      choices={modes.filter(([m]) => m !== 'trend' || several || mode === 'trend')}
       chosen={mode}
       onChoose={(m) => {
         if (m !== mode) select('');
@@ -96,6 +99,24 @@ function Both({ list, a, b }: { list: Comparables; a: string; b: string }) {
       }}
     />
   );
+  if (mode === 'trend') return <TrendPanel choices={choices} />;
+  return <Both key={`${a} ${b}`} list={list} a={a} b={b} mode={mode} choices={choices} />;
+}
+
+function Both(props: {
+  list: Comparables;
+  a: string;
+  b: string;
+  mode: 'lost' | 'time' | 'flame' | 'metadata';
+  choices: ReactNode;
+}) {
+  const { list, a, b, mode, choices } = props;
+  const { query } = useRoute();
+  const asked = useQuery<Comparison>(
+    withParams('api/v1/compare', { a, b, program: query.program, limit: 2000 }),
+    { every: 10_000, keep: true },
+  );
+  const c = asked.data;
   return (
     <>
       <Picker list={list} a={a} b={b} />

@@ -1,0 +1,3 @@
+SELECT DISTINCT run
+FROM rollups
+WHERE run IN (/*runs*/)
