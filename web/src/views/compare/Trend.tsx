@@ -2,13 +2,26 @@ import { useState, type ReactNode } from 'react';
 import { useQuery, withParams, type Trend } from '../../api/index.ts';
 import { duration, micro } from '../../format/index.ts';
 import { choice, go, text, useParam, useRoute } from '../../route/index.ts';
-import { Empty, ended, Failure, Float, Notice, useWidth, Waiting } from '../../ui/index.ts';
+import {
+  Empty,
+  ended,
+  Failure,
+  Float,
+  Notice,
+  Segmented,
+  useWidth,
+  Waiting,
+} from '../../ui/index.ts';
 import { runText } from './pair.ts';
 import { keyOfSeries, pointLines, seriesName, type Metric } from './trend.ts';
 import { TrendChart, type Pointed } from './TrendChart.tsx';
 
 const noText = text('');
 const metricWord = choice('time', 'lost');
+const metrics = [
+  ['time', 'All time', 'The time of all calls'],
+  ['lost', 'Lost time', 'What anomalies lost'],
+] as const;
 
 /** Since when is it so? All runs in the order of their start, a small chart for each function that differs most. */
 export function TrendPanel({ choices }: { choices: ReactNode }) {
@@ -28,24 +41,13 @@ export function TrendPanel({ choices }: { choices: ReactNode }) {
       <section className="panel filled" aria-label="Over all runs">
         <div className="tools">
           {choices}
-          <div className="segmented small" role="group" aria-label="Which time">
-            {(
-              [
-                ['time', 'All time', 'The time of all calls'],
-                ['lost', 'Lost time', 'What anomalies lost'],
-              ] as const
-            ).map(([m, words, title]) => (
-              <button
-                key={m}
-                type="button"
-                title={title}
-                aria-pressed={m === metric}
-                onClick={() => setMetric(m)}
-              >
-                {words}
-              </button>
-            ))}
-          </div>
+          <Segmented
+            small
+            label="Which time"
+            choices={metrics}
+            chosen={metric}
+            onChoose={setMetric}
+          />
           <input
             className="field"
             type="search"
