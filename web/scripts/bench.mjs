@@ -75,6 +75,12 @@ async function heap(devtools) {
   return (await devtools.send('Runtime.getHeapUsage')).usedSize;
 }
 
+/** How much the page is made of: what is never removed would add up. */
+async function parts(devtools) {
+  const { nodes, jsEventListeners } = await devtools.send('Memory.getDOMCounters');
+  return `${nodes} nodes and ${jsEventListeners} listeners`;
+}
+
 /** Looks at all views once, as somebody does who watches a run. */
 async function round(page) {
   for (const view of ['issues', 'functions', 'functions?mode=flame', 'pipeline', 'overview']) {
@@ -121,7 +127,7 @@ try {
   );
   const devtools = await page.context().newCDPSession(page);
   await round(page); // loads what views need
-  const [least, begun] = [await heap(devtools), performance.now()];
+  const [least, begun, made] = [await heap(devtools), performance.now(), await parts(devtools)];
   const heaps = [];
   while (performance.now() - begun < memorySeconds * 1000) {
     await round(page);
@@ -135,7 +141,7 @@ try {
   const [last, mb] = [await heap(devtools), (n) => (n / 1e6).toFixed(1)];
   const took = ((performance.now() - begun) / 1000).toFixed(0);
   console.log(
-    `memory of the page      ${mb(least)} MB, ${mb(last)} MB after ${heaps.length} rounds through all views in ${took} s of the run (at most ${mb(Math.max(least, ...heaps))} MB; medians of the halves ${mb(early)} and ${mb(late)} MB); target: it does not grow by more than 5 MB`,
+    `memory of the page      ${mb(least)} MB, ${mb(last)} MB after ${heaps.length} rounds through all views in ${took} s of the run (at most ${mb(Math.max(least, ...heaps))} MB; medians of the halves ${mb(early)} and ${mb(late)} MB), ${made}, then ${await parts(devtools)}; target: it does not grow by more than 5 MB`,
   );
   if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
 } finally {

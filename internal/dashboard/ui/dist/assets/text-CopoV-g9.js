@@ -1,0 +1,1 @@
+function e(e){return e.replace(/(\d) us\b/g,`$1 µs`)}export{e as t};
