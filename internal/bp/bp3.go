@@ -134,6 +134,8 @@ func (e *bp3) state() state {
 
 func (e *bp3) close() { e.data.close() }
 
+func (e *bp3) forget() { e.step = Step{} }
+
 // next puts the elements of the lowest step together that is left.
 func (e *bp3) next() (*Step, error) {
 	number := uint32(math.MaxUint32)

@@ -47,6 +47,8 @@ func (e *bp4) close() {
 	e.data.close()
 }
 
+func (e *bp4) forget() { e.buf, e.step = nil, Step{} }
+
 // bp4Record is one record of md.idx. Its positions are those in md.0.
 type bp4Record struct {
 	groups, variables, attributes, end uint64

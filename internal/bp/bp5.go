@@ -74,6 +74,8 @@ func (e *bp5) close() {
 	e.data.close()
 }
 
+func (e *bp5) forget() { e.buf, e.step = nil, Step{} }
+
 func (e *bp5) next() (*Step, error) {
 	for {
 		b, err := e.index.take(e.steps, e.recordSize)

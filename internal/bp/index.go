@@ -2,6 +2,7 @@ package bp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -42,30 +43,32 @@ type index struct {
 	// may have equal indexes, but not equal times and process numbers.
 	meta     *file
 	metaPos  int64
-	metaHead []byte
+	metaSize int // of the beginning; 0: there is none to compare with
+	metaHash [sha256.Size]byte
 }
 
 // metaHeadSize is how much of the metadata is compared.
 const metaHeadSize = 4096
 
-// remember keeps the beginning of the first step's metadata, which lies at pos
-// of the file meta.
+// remember keeps what tells the beginning of the first step's metadata, which lies
+// at pos of the file meta, from others.
 func (x *index) remember(meta *file, pos int64, md []byte) {
-	if x.metaHead == nil {
+	if x.meta == nil {
 		x.meta = &file{path: meta.path}
-		x.metaPos, x.metaHead = pos, bytes.Clone(md[:min(len(md), metaHeadSize)])
+		head := md[:min(len(md), metaHeadSize)]
+		x.metaPos, x.metaSize, x.metaHash = pos, len(head), sha256.Sum256(head)
 	}
 }
 
 // sameMeta reports whether the metadata still begin as remembered.
 func (x *index) sameMeta() bool {
-	if len(x.metaHead) == 0 {
+	if x.metaSize == 0 {
 		return true
 	}
-	head := make([]byte, len(x.metaHead))
+	head := make([]byte, x.metaSize)
 	x.meta.close()
 	defer x.meta.close()
-	return x.meta.readAt(head, x.metaPos, -1) == nil && bytes.Equal(head, x.metaHead)
+	return x.meta.readAt(head, x.metaPos, -1) == nil && sha256.Sum256(head) == x.metaHash
 }
 
 // indexChunk limits how much of the index is held at once.

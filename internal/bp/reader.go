@@ -82,6 +82,8 @@ type engine interface {
 	next() (*Step, error)
 	state() state
 	close()
+	// forget gives back the memory of the last step, which becomes invalid.
+	forget()
 }
 
 // state is what is known of a dataset besides its steps.
@@ -128,6 +130,15 @@ func (r *Reader) Close() error {
 func (r *Reader) Release() {
 	if r.engine != nil {
 		r.engine.close()
+	}
+}
+
+// Forget gives back what can be had again: open files, as Release does, and the
+// memory of the last step, which becomes invalid.
+func (r *Reader) Forget() {
+	if r.engine != nil {
+		r.engine.close()
+		r.engine.forget()
 	}
 }
 
