@@ -39,8 +39,19 @@ type RecordSink interface {
 	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
 }
 
-// Progress is told how far the work has come, between two steps.
-type Progress func(done summary.Totals)
+// Progress is told how far the work has come, between two steps and while what was
+// kept is reviewed, by one goroutine at a time.
+type Progress func(done Done)
+
+// Done is how far the work has come.
+type Done struct {
+	summary.Totals
+	// Read is the share of the steps of all traces that was read, in this pass.
+	Read float64
+	// Reviewed is how many of the Kept executions were judged once more and handed to
+	// the sink; Kept is 0 until all traces are read.
+	Reviewed, Kept int64
+}
 
 // Analyzer analyses recorded traces.
 type Analyzer struct {
@@ -55,6 +66,9 @@ type Analyzer struct {
 	uncoupled []*regexp.Regexp
 	totals    summary.Totals
 	spooled   spoolFile
+
+	telling sync.Mutex
+	done    Done // of the review
 }
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
@@ -136,10 +150,35 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 			}
 		}
 		if a.progress != nil {
-			a.progress(a.totals)
+			a.progress(Done{Totals: a.totals, Read: a.read()})
 		}
 	}
 	return nil
+}
+
+// read returns the share of all steps that was read.
+func (a *Analyzer) read() float64 {
+	read, of := int64(0), int64(0)
+	for _, s := range a.sources {
+		if p, ok := s.reader.(interface{ Progress() (read, of int64) }); ok {
+			m, n := p.Progress()
+			if s.done { // some end early
+				m = n
+			}
+			read, of = read+m, of+n
+		}
+	}
+	return float64(read) / float64(max(of, 1))
+}
+
+// reviewed tells how many more executions were.
+func (a *Analyzer) reviewed(n int64) {
+	if a.progress != nil {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		a.done.Reviewed += n
+		a.progress(a.done)
+	}
 }
 
 // checkRanks fails when two traces claim the same rank.

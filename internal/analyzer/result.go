@@ -38,12 +38,18 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
 		}
 	}
+	a.done = Done{Totals: a.totals, Read: 1}
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			a.done.Kept += r.spool.count + r.late.count + int64(len(r.pending)+len(r.held))
+		}
+	}
 	profiles := a.sumPaths()
 	res := a.newResult()
 	counters := make(map[functionKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{rank: r, cfg: &a.cfg, sink: a.sink, found: make(map[*Function]*summary.FunctionOutcome)}
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionOutcome)}
 			if err := v.run(ctx); err != nil {
 				return err
 			}
@@ -74,10 +80,12 @@ type review struct {
 	rank   *rank
 	cfg    *Config
 	sink   RecordSink
+	tell   func(int64) // how many executions were reviewed
 	counts summary.Review
 	found  map[*Function]*summary.FunctionOutcome
 
 	step      int32
+	visited   int64 // in the step
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
 	inStep    map[*Function]int
@@ -121,6 +129,7 @@ func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 		}
 		v.step = c.IOStep
 	}
+	v.visited++
 	v.judge(c)
 	return nil
 }
@@ -193,6 +202,10 @@ func (v *review) flush(ctx context.Context) error {
 		v.found[f].Metrics.Count.Add(uint64(n))
 	}
 	clear(v.inStep)
+	defer func() {
+		v.tell(v.visited)
+		v.visited = 0
+	}()
 	if len(v.anomalies)+len(v.typical) == 0 {
 		return nil
 	}

@@ -49,6 +49,7 @@ func (s *spoolFile) close() {
 // they are many.
 type spool struct {
 	file  *spoolFile
+	count int64       // of captures
 	parts []spoolPart // in the file
 	buf   []byte      // those after them
 }
@@ -63,6 +64,7 @@ type spoolPart struct {
 const spoolBuffer = 4 << 10
 
 func (s *spool) add(c *provenance.Capture) error {
+	s.count++
 	s.buf = c.AppendBinary(s.buf)
 	if len(s.buf) < spoolBuffer {
 		return nil

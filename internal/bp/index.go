@@ -36,8 +36,9 @@ type index struct {
 	modified    time.Time
 	active      bool
 
-	pos int64  // of buf[0] in the file
-	buf []byte // seen but not yet used
+	pos  int64  // of buf[0] in the file
+	buf  []byte // seen but not yet used
+	size int64  // of the file when it was last looked at
 
 	// How the metadata of the first step begin: two runs of the same program
 	// may have equal indexes, but not equal times and process numbers.
@@ -104,7 +105,7 @@ func (x *index) refresh() error {
 		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
 	}
 	x.fingerprint = append(x.fingerprint[:0], head[:n]...)
-	x.active, x.modified = active, info.ModTime()
+	x.active, x.modified, x.size = active, info.ModTime(), info.Size()
 	more := min(info.Size()-seen, indexChunk)
 	old := len(x.buf)
 	x.buf = append(x.buf, make([]byte, more)...)
@@ -136,6 +137,14 @@ func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error)
 			return nil, x.end(step)
 		}
 	}
+}
+
+// progress tells how many bytes of records were used, and how many there are.
+func (x *index) progress() (used, of int64) {
+	if x.size <= headerSize {
+		return 0, 0
+	}
+	return x.pos - headerSize, x.size - headerSize
 }
 
 // use drops the first n bytes, which have been dealt with.
