@@ -30,8 +30,9 @@ func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
 	models := NewModels(outlier.NewRules(cfg.Outlier))
 	var counts tally.Tally
 	one := newRank(&cfg, 0, 0, &steps.Names, &counts, nil)
-	one.spool = &spool{path: t.TempDir() + "/spool"}
-	one.late = &spool{path: t.TempDir() + "/late"}
+	file := &spoolFile{dir: t.TempDir()}
+	t.Cleanup(file.close)
+	one.spool, one.late = &spool{file: file}, &spool{file: file}
 	calls := int64(0)
 	round := func() {
 		one.begin(7)

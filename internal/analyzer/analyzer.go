@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,8 +39,19 @@ type RecordSink interface {
 	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
 }
 
-// Progress is told how far the work has come, between two steps.
-type Progress func(done summary.Totals)
+// Progress is told how far the work has come, between two steps and while what was
+// kept is reviewed, by one goroutine at a time.
+type Progress func(done Done)
+
+// Done is how far the work has come.
+type Done struct {
+	summary.Totals
+	// Read is the share of the steps of all traces that was read, in this pass.
+	Read float64
+	// Reviewed is how many of the Kept executions were judged once more and handed to
+	// the sink; Kept is 0 until all traces are read.
+	Reviewed, Kept int64
+}
 
 // Analyzer analyses recorded traces.
 type Analyzer struct {
@@ -53,11 +65,15 @@ type Analyzer struct {
 	sources   []*source
 	uncoupled []*regexp.Regexp
 	totals    summary.Totals
+	spooled   spoolFile
+
+	telling sync.Mutex
+	done    Done // of the review
 }
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
 func New(cfg Config, sink RecordSink, progress Progress) *Analyzer {
-	a := &Analyzer{cfg: cfg, sink: sink, progress: progress}
+	a := &Analyzer{cfg: cfg, sink: sink, progress: progress, spooled: spoolFile{dir: cfg.SpoolDir}}
 	for _, p := range cfg.Uncoupled {
 		a.uncoupled = append(a.uncoupled, outlier.Glob(p))
 	}
@@ -82,7 +98,7 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 		}
 		a.totals = summary.Totals{}
 	}
-	defer a.closeSpools()
+	defer a.spooled.close()
 	if err := a.pass(ctx, inputs, a.cfg.Passes, a.learnAndJudge); err != nil {
 		return nil, err
 	}
@@ -134,10 +150,35 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 			}
 		}
 		if a.progress != nil {
-			a.progress(a.totals)
+			a.progress(Done{Totals: a.totals, Read: a.read()})
 		}
 	}
 	return nil
+}
+
+// read returns the share of all steps that was read.
+func (a *Analyzer) read() float64 {
+	read, of := int64(0), int64(0)
+	for _, s := range a.sources {
+		if p, ok := s.reader.(interface{ Progress() (read, of int64) }); ok {
+			m, n := p.Progress()
+			if s.done { // some end early
+				m = n
+			}
+			read, of = read+m, of+n
+		}
+	}
+	return float64(read) / float64(max(of, 1))
+}
+
+// reviewed tells how many more executions were.
+func (a *Analyzer) reviewed(n int64) {
+	if a.progress != nil {
+		a.telling.Lock()
+		defer a.telling.Unlock()
+		a.done.Reviewed += n
+		a.progress(a.done)
+	}
 }
 
 // checkRanks fails when two traces claim the same rank.
@@ -165,45 +206,74 @@ func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(conte
 	return g.Wait()
 }
 
-// learnOnly is a round of the first of two passes.
-func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
-	err := a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, false) })
-	if err != nil {
-		return err
-	}
-	a.mergeAll(live, false, false)
-	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
-		for _, r := range s.active {
-			r.finishStep(a.frugal())
-			r.forget(a.frugal())
+// inOrder calls f for each source, as many at once as there are workers, and then for
+// each of them one after the other, in their order and as soon as may be, so that what
+// f leaves for it need not wait for all.
+func (a *Analyzer) inOrder(ctx context.Context, sources []*source, f func(context.Context, *source) error, then func(*source)) error {
+	var mu sync.Mutex
+	done, next := make(map[*source]bool), 0
+	return a.parallel(ctx, sources, func(ctx context.Context, s *source) error {
+		if err := f(ctx, s); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for done[s] = true; next < len(sources) && done[sources[next]]; next++ {
+			then(sources[next])
+			delete(done, sources[next])
 		}
 		return nil
 	})
 }
 
-// learnAndJudge is a round of the last pass: all ranks learn a step, what they
-// learned is merged in the order of ranks, and all judge the step by it.
-func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
-	err := a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, true) })
+// learnOnly is a round of the first of two passes.
+func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
+	if err := a.learn(ctx, live, false, false); err != nil {
+		return err
+	}
+	return a.parallel(ctx, live, func(_ context.Context, s *source) error {
+		for _, r := range s.active {
+			r.finishStep(a.frugal())
+		}
+		return nil
+	})
+}
+
+// learn has all ranks read and learn a step, and merges what they learned.
+func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bool) error {
+	read := func(ctx context.Context, s *source) error { return a.advance(ctx, s, profile) }
+	err := a.inOrder(ctx, live, read, func(s *source) {
+		a.merge(s, frozen, profile)
+		for _, r := range s.active {
+			r.forget(a.frugal())
+		}
+	})
 	if err != nil {
 		return err
 	}
-	a.mergeAll(live, a.cfg.Freeze || a.cfg.Passes == 2, true)
+	a.models.settle()
+	a.sumUp()
+	return nil
+}
+
+// learnAndJudge is a round of the last pass: all ranks learn a step, what they
+// learned is merged in the order of ranks, and all judge the step by it.
+func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
+	if err := a.learn(ctx, live, a.cfg.Freeze || a.cfg.Passes == 2, true); err != nil {
+		return err
+	}
 	return a.parallel(ctx, live, a.judge)
 }
 
-func (a *Analyzer) mergeAll(live []*source, frozen, profile bool) {
-	for _, s := range live {
-		if !s.done {
-			a.totals.Steps++
-		}
-		for _, r := range s.active {
-			a.totals.Started(r.start)
-			r.merge(a.models, frozen, profile)
-		}
+// merge merges what the ranks of a source learned in a step.
+func (a *Analyzer) merge(s *source, frozen, profile bool) {
+	if !s.done {
+		a.totals.Steps++
 	}
-	a.models.settle()
-	a.sumUp()
+	for _, r := range s.active {
+		a.totals.Started(r.start)
+		r.merge(a.models, frozen, profile)
+	}
 }
 
 // sumUp renews the totals of all ranks.
@@ -226,8 +296,9 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 		}
 		r.finishStep(a.frugal())
 		if a.online == nil {
-			r.forget(a.frugal())
-		} else if err := r.hand(ctx, a.sink, s.step); err != nil {
+			continue
+		}
+		if err := r.hand(ctx, a.sink, s.step); err != nil {
 			return err
 		}
 	}
@@ -249,13 +320,4 @@ func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
 		left = left[n:]
 	}
 	return nil
-}
-
-func (a *Analyzer) closeSpools() {
-	for _, s := range a.sources {
-		for _, r := range s.ranks {
-			r.spool.close()
-			r.late.close()
-		}
-	}
 }

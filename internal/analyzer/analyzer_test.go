@@ -20,8 +20,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/outlier"
 	"github.com/chimbuko/chimbuko/internal/provenance"
 	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/trace"
 	"github.com/chimbuko/chimbuko/internal/tracetest"
 )
 
@@ -468,8 +468,8 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 			held := make(map[int]uint64)
 			cfg := analyzer.Default()
 			cfg.SpoolDir = t.TempDir()
-			look := func(done summary.Totals) {
-				if done.Steps == 200 || done.Steps == 2000 {
+			look := func(done analyzer.Done) {
+				if done.Kept == 0 && (done.Steps == 200 || done.Steps == 2000) {
 					var m runtime.MemStats
 					runtime.GC()
 					runtime.ReadMemStats(&m)
@@ -508,4 +508,35 @@ func readMetadata(t *testing.T, a analysed) (all []provenance.Metadata) {
 		all = append(all, part...)
 	}
 	return all
+}
+
+func TestProgressGoesFromNothingToAll(t *testing.T) {
+	f := func(passes int, datasets ...string) {
+		t.Helper()
+		var inputs []analyzer.Input
+		for i, d := range datasets {
+			inputs = append(inputs, analyzer.Input{Path: d, Program: trace.Program(i)})
+		}
+		cfg := analyzer.Default()
+		cfg.SpoolDir, cfg.Passes = t.TempDir(), passes
+		cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 2
+		var last analyzer.Done
+		_, err := analyzer.New(cfg, nowhere{}, func(done analyzer.Done) {
+			if done.Pass == last.Pass && done.Read < last.Read || done.Read > 1 || done.Reviewed < last.Reviewed || done.Reviewed > done.Kept {
+				t.Errorf("%q: %+v comes after %+v", datasets, done, last)
+			}
+			if done.Pass > last.Pass && last.Pass > 0 && last.Read != 1 || done.Kept > 0 && done.Read != 1 {
+				t.Errorf("%q: before %+v not all was read: %+v", datasets, done, last)
+			}
+			last = done
+		}).Run(t.Context(), inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Kept == 0 || last.Reviewed != last.Kept || last.Pass != passes {
+			t.Errorf("%q: it ended with %+v", datasets, last)
+		}
+	}
+	f(1, tracetest.Recorded(t, "gpu-BP5")[0])
+	f(2, tracetest.Recorded(t, "ring-BP4")[0], tracetest.Recorded(t, "ring-BP5")[0])
 }

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/callstack"
 	"github.com/chimbuko/chimbuko/internal/outlier"
@@ -40,21 +41,13 @@ func (r *rank) put(p *pendingCapture) error {
 		r.held = append(r.held, p)
 		return nil
 	}
-	defer r.release(p)
+	defer captures.Put(p)
 	r.provisional(&p.capture)
 	return r.spool.add(&p.capture)
 }
 
-// maxFree is how many captures are kept to be used again. A step may need far
-// more, but seldom.
-const maxFree = 16
-
-// release keeps the memory of a capture that has been put away.
-func (r *rank) release(p *pendingCapture) {
-	if len(r.free) < maxFree {
-		r.free = append(r.free, p)
-	}
-}
+// captures are those that have been put away, to be used again.
+var captures = sync.Pool{New: func() any { return new(pendingCapture) }}
 
 // judgeHeld judges what was held as soon as its function is known well enough.
 func (r *rank) judgeHeld() error {
@@ -85,7 +78,7 @@ func (r *rank) judgeHeld() error {
 		if err := r.late.add(c); err != nil {
 			return err
 		}
-		r.release(p)
+		captures.Put(p)
 	}
 	clear(r.held[len(left):])
 	r.held = left
@@ -143,7 +136,7 @@ func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32
 	r.counts.Flagged++
 	r.want(f, thread)
 	if r.online {
-		f.anomalies.Add(step, entry, exit, score, exclusive)
+		f.lesson().anomalies.Add(step, entry, exit, score, exclusive)
 		r.note(f)
 	}
 }
@@ -233,10 +226,7 @@ func (r *rank) keepTypical() error {
 }
 
 func (r *rank) spoolCall(s suspect) error {
-	p := new(pendingCapture)
-	if n := len(r.free); n > 0 {
-		p, r.free = r.free[n-1], r.free[:n-1]
-	}
+	p := captures.Get().(*pendingCapture)
 	c := &p.capture
 	c.Take(s.thread, s.call, r.cfg.Window)
 	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)

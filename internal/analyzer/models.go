@@ -45,7 +45,7 @@ func (s *scoped) params() json.RawMessage {
 }
 
 // Models are the functions of a run and their models. They change only while
-// no rank is at work.
+// no rank judges.
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function

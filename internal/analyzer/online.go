@@ -149,7 +149,7 @@ func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	if a.models == nil {
 		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
 	}
-	defer a.closeSpools()
+	defer a.spooled.close()
 	defer func() {
 		for _, s := range a.sources {
 			s.close()
@@ -268,7 +268,12 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 		return false, nil
 	}
 	start := a.timed(stageRead, now)
-	a.mergeAll(ready, a.cfg.Freeze || a.online.Sync.Frozen(), true)
+	frozen := a.cfg.Freeze || a.online.Sync.Frozen()
+	for _, s := range ready {
+		a.merge(s, frozen, true)
+	}
+	a.models.settle()
+	a.sumUp()
 	start = a.timed(stageMerge, start)
 	if err := a.parallel(ctx, ready, a.judge); err != nil {
 		return false, err
@@ -346,7 +351,8 @@ func (r *rank) contribution(step int) *Contribution {
 	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
 		c.Functions = append(c.Functions, Found{
-			Program: r.program, Name: f.function.Name, Model: &f.delta, Exclusive: &f.exclusive, Inclusive: &f.inclusive, Anomalies: &f.anomalies,
+			Program: r.program, Name: f.function.Name, Model: &f.learned.delta,
+			Exclusive: &f.learned.exclusive, Inclusive: &f.learned.inclusive, Anomalies: &f.learned.anomalies,
 		})
 	}
 	for id, values := range r.counter {

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/callpath"
 	"github.com/chimbuko/chimbuko/internal/callstack"
@@ -40,7 +41,6 @@ type rank struct {
 	late       *spool            // those that were held, in the order in which they were judged
 	pending    []*pendingCapture // whose windows reach into the next step
 	held       []*pendingCapture // whose functions are not known well enough yet
-	free       []*pendingCapture
 	flagged    []suspect
 	found      []*localFunc // with a typical call, in a search
 	wanted     int          // functions on threads that wait for a typical execution
@@ -62,20 +62,38 @@ type rankCounts struct {
 
 // localFunc is a function as a rank numbers it.
 type localFunc struct {
-	id        trace.FuncID
-	model     *scoped // nil until its name is known
-	function  *Function
-	wait      provenance.Wait
-	named     bool          // wait is known
-	delta     outlier.Model // learned since the last merge
+	id       trace.FuncID
+	model    *scoped // nil until its name is known
+	function *Function
+	wait     provenance.Wait
+	named    bool           // wait is known
+	touched  bool           // something was learned that is not merged
+	merged   bool           // something is there to forget
+	learned  *learned       // nil: nothing was since it was forgotten
+	wanted   []trace.Thread // those that wait for a typical execution
+	typical  int32          // the most typical call found so far; -1: none
+	oddness  float64        // of that call
+}
+
+// learned is what a rank learned of a function since the last merge, and found of it
+// in this step.
+type learned struct {
+	delta     outlier.Model
 	exclusive stats.Sums
 	inclusive stats.Sums
-	anomalies summary.Metrics // flagged in this step
-	touched   bool
-	merged    bool
-	wanted    []trace.Thread // those that wait for a typical execution
-	typical   int32          // the most typical call found so far; -1: none
-	oddness   float64        // of that call
+	anomalies summary.Metrics
+}
+
+// lessons are those that were forgotten, for any rank to take: there are functions on
+// many thousands of ranks, but few at a time of which something is learned.
+var lessons = sync.Pool{New: func() any { return new(learned) }}
+
+// lesson returns what was learned of the function.
+func (f *localFunc) lesson() *learned {
+	if f.learned == nil {
+		f.learned = lessons.Get().(*learned)
+	}
+	return f.learned
 }
 
 type firstCall struct {
@@ -213,15 +231,16 @@ func (r *rank) learn(profile bool) {
 				r.touched = append(r.touched, f)
 			}
 			r.counts.Calls++
+			l := f.lesson()
 			if profile {
-				f.exclusive.Add(uint64(max(c.Exclusive(), 0)))
-				f.inclusive.Add(uint64(max(c.Inclusive(), 0)))
+				l.exclusive.Add(uint64(max(c.Exclusive(), 0)))
+				l.inclusive.Add(uint64(max(c.Inclusive(), 0)))
 			}
 			if r.cfg.SkipFirst && r.setUp(t.ID, f) {
 				c.Label = callstack.Normal
 				continue
 			}
-			f.delta.Learn(r.time(c), int64(c.Exit))
+			l.delta.Learn(r.time(c), int64(c.Exit))
 		}
 	}
 }
@@ -255,7 +274,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	return true
 }
 
-// merge hands what was learned to the models. It runs while no rank works, in
+// merge hands what was learned to the models. It runs while no rank judges, in
 // the order of ranks.
 func (r *rank) merge(m *Models, frozen, profile bool) {
 	left := r.touched[:0]
@@ -265,13 +284,13 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 			continue
 		}
 		if profile {
-			f.function.Exclusive.Merge(&f.exclusive)
-			f.function.Inclusive.Merge(&f.inclusive)
+			f.function.Exclusive.Merge(&f.learned.exclusive)
+			f.function.Inclusive.Merge(&f.learned.inclusive)
 		}
 		if !frozen {
-			m.learn(f.model, &f.delta)
+			m.learn(f.model, &f.learned.delta)
 			if r.cfg.RankScope { // what all ranks know is asked for at the end
-				f.function.model.model.Merge(&f.delta)
+				f.function.model.model.Merge(&f.learned.delta)
 			}
 		}
 		f.touched = false
@@ -288,17 +307,23 @@ func (r *rank) note(f *localFunc) {
 	}
 }
 
-// forget drops what was merged, and if frugal gives its memory back.
+// forget drops what was merged, and if frugal leaves its memory to others.
 func (r *rank) forget(frugal bool) {
 	for _, f := range r.merged {
 		f.merged = false
-		f.delta.Reset()
-		f.exclusive, f.inclusive, f.anomalies = stats.Sums{}, stats.Sums{}, summary.Metrics{}
+		f.learned.reset()
 		if frugal {
-			f.delta = outlier.Model{}
+			lessons.Put(f.learned)
+			f.learned = nil
 		}
 	}
 	r.merged = r.merged[:0]
+}
+
+// reset forgets everything and keeps the memory.
+func (l *learned) reset() {
+	l.delta.Reset()
+	l.exclusive, l.inclusive, l.anomalies = stats.Sums{}, stats.Sums{}, summary.Metrics{}
 }
 
 // resolve finds the function that the rank's number stands for.

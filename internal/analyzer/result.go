@@ -16,7 +16,7 @@ import (
 // Result is what came of an analysis.
 type Result struct {
 	*summary.Outcome
-	Ranks  []*summary.RankOutcome // in order
+	Ranks  []*summary.RankOutcome // in order; nil unless the traces were being written
 	Models *Models
 }
 
@@ -38,27 +38,41 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
 		}
 	}
-	profiles := a.sumPaths()
-	reviews := make(map[*rank]*review)
+	a.done = Done{Totals: a.totals, Read: 1}
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			reviews[r] = &review{rank: r, cfg: &a.cfg, sink: a.sink, found: make(map[*Function]*summary.FunctionOutcome)}
+			a.done.Kept += r.spool.count + r.late.count + int64(len(r.pending)+len(r.held))
 		}
 	}
-	err := a.parallel(ctx, a.sources, func(ctx context.Context, s *source) error {
+	profiles := a.sumPaths()
+	res := a.newResult()
+	counters := make(map[functionKey]*summary.Counter)
+	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			if err := reviews[r].run(ctx); err != nil {
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionOutcome)}
+			if err := v.run(ctx); err != nil {
 				return err
 			}
+			s.outcomes = append(s.outcomes, v.outcome())
+			r.finish()
 		}
 		return nil
-	})
+	}, func(s *source) { a.addTo(res, counters, s) })
 	if err != nil {
 		return nil, err
 	}
-	res := a.result(reviews)
+	for _, c := range counters {
+		res.Counters = append(res.Counters, c)
+	}
+	summary.SortCounters(res.Counters)
 	a.models.addPaths(res.Outcome, profiles)
 	return res, nil
+}
+
+// finish gives back what is not needed of a rank whose review is over.
+func (r *rank) finish() {
+	r.builder, r.funcs, r.others, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil
+	r.touched, r.merged, r.pending, r.flagged, r.found, r.paths = nil, nil, nil, nil, nil, nil
 }
 
 // review judges what a rank kept once more with all that is known now.
@@ -66,10 +80,12 @@ type review struct {
 	rank   *rank
 	cfg    *Config
 	sink   RecordSink
+	tell   func(int64) // how many executions were reviewed
 	counts summary.Review
 	found  map[*Function]*summary.FunctionOutcome
 
 	step      int32
+	visited   int64 // in the step
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
 	inStep    map[*Function]int
@@ -113,6 +129,7 @@ func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 		}
 		v.step = c.IOStep
 	}
+	v.visited++
 	v.judge(c)
 	return nil
 }
@@ -185,6 +202,10 @@ func (v *review) flush(ctx context.Context) error {
 		v.found[f].Metrics.Count.Add(uint64(n))
 	}
 	clear(v.inStep)
+	defer func() {
+		v.tell(v.visited)
+		v.visited = 0
+	}()
 	if len(v.anomalies)+len(v.typical) == 0 {
 		return nil
 	}
@@ -209,8 +230,8 @@ func (v *review) outcome() *summary.RankOutcome {
 	return o
 }
 
-// result sums up, in the order of ranks.
-func (a *Analyzer) result(reviews map[*rank]*review) *Result {
+// newResult is what came of all but the ranks.
+func (a *Analyzer) newResult() *Result {
 	functions := make([]*summary.Function, 0, len(a.models.functions))
 	for _, f := range a.models.functions {
 		functions = append(functions, &f.Function)
@@ -219,28 +240,27 @@ func (a *Analyzer) result(reviews map[*rank]*review) *Result {
 		return a.models.functions[i].model.model.Hist.Quantile(0.5)
 	})}
 	res.Totals, res.Changes = a.totals, a.models.Changes()
-	counters := make(map[functionKey]*summary.Counter)
-	for _, s := range a.sources {
-		res.Tally.Merge(&s.tally)
-		if s.err != nil {
-			res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
-		}
-		for _, r := range s.ranks {
-			o := reviews[r].outcome()
-			res.Ranks = append(res.Ranks, o)
-			res.Add(o)
-			for id, values := range r.counter { // two may have one name
-				key := functionKey{r.program, r.Counter(id)}
-				if counters[key] == nil {
-					counters[key] = &summary.Counter{Program: r.program, Name: key.name}
-				}
-				counters[key].Values.Merge(values)
-			}
-		}
-	}
-	for _, c := range counters {
-		res.Counters = append(res.Counters, c)
-	}
-	summary.SortCounters(res.Counters)
 	return res
+}
+
+// addTo adds what came of a source and its ranks, which are reviewed.
+func (a *Analyzer) addTo(res *Result, counters map[functionKey]*summary.Counter, s *source) {
+	res.Tally.Merge(&s.tally)
+	if s.err != nil {
+		res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
+	}
+	for i, r := range s.ranks {
+		res.Add(s.outcomes[i])
+		for id, values := range r.counter { // two may have one name
+			key := functionKey{r.program, r.Counter(id)}
+			if counters[key] == nil {
+				counters[key] = &summary.Counter{Program: r.program, Name: key.name}
+			}
+			counters[key].Values.Merge(values)
+		}
+	}
+	if a.online != nil {
+		res.Ranks = append(res.Ranks, s.outcomes...)
+	}
+	s.outcomes = nil
 }

@@ -3,13 +3,12 @@ package analyzer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
 	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/tally"
 	"github.com/chimbuko/chimbuko/internal/tau"
 	"github.com/chimbuko/chimbuko/internal/trace"
@@ -45,8 +44,8 @@ type Reader interface {
 	tau.Source
 	// Active reports whether the trace may still grow.
 	Active() bool
-	// Release gives back what can be had again.
-	Release()
+	// Forget gives back what can be had again, and the memory of the last step.
+	Forget()
 	// Close frees everything.
 	Close() error
 }
@@ -61,7 +60,7 @@ func (d *dataset) Next(ctx context.Context) (*tau.Step, error) { return d.steps.
 func (d *dataset) Names() *tau.Names                           { return &d.steps.Names }
 
 func (d *dataset) Release() {
-	d.reader.Release()
+	d.reader.Forget()
 	d.steps.Release()
 }
 
@@ -89,6 +88,8 @@ type source struct {
 	events EventCounts
 	done   bool
 	err    error // that ended the trace early
+
+	outcomes []*summary.RankOutcome // of ranks, when they are reviewed
 
 	// Of a trace that is being written.
 	idle     bool              // it has no new step
@@ -135,10 +136,8 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 		}
 	}
 	r := newRank(&a.cfg, s.input.Program, id, s.steps.Names(), &s.tally, a.isUncoupled)
-	name := fmt.Sprintf("%d-%d-%s.spool", s.input.Program, id, filepath.Base(s.input.Path))
 	r.online = a.online != nil
-	r.spool = &spool{path: filepath.Join(a.cfg.SpoolDir, name)}
-	r.late = &spool{path: filepath.Join(a.cfg.SpoolDir, name+".late")}
+	r.spool, r.late = &spool{file: &a.spooled}, &spool{file: &a.spooled}
 	s.ranks = append(s.ranks, r)
 	return r
 }

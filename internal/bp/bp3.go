@@ -26,6 +26,7 @@ type bp3 struct {
 	attrs    []element
 	step     Step
 	steps    int
+	last     int64 // number of the last step, from 1
 	active   bool
 }
 
@@ -120,6 +121,11 @@ func (e *bp3) parse(b []byte, t *tally.Tally) error {
 	}
 	collect(&varList, &e.blocks)
 	collect(&attrList, &e.attrs)
+	for _, list := range [][]element{e.blocks, e.attrs} {
+		if len(list) > 0 {
+			e.last = max(e.last, int64(list[len(list)-1].step))
+		}
+	}
 	for _, list := range []cursor{varList, attrList} {
 		if list.err != nil {
 			return place(list.err, e.path, -1, 0)
@@ -129,10 +135,12 @@ func (e *bp3) parse(b []byte, t *tally.Tally) error {
 }
 
 func (e *bp3) state() state {
-	return state{engine: "BP3", version: e.version, modified: e.modified, active: e.active}
+	return state{engine: "BP3", version: e.version, modified: e.modified, active: e.active, read: int64(e.steps), of: e.last}
 }
 
 func (e *bp3) close() { e.data.close() }
+
+func (e *bp3) forget() { e.step = Step{} }
 
 // next puts the elements of the lowest step together that is left.
 func (e *bp3) next() (*Step, error) {

@@ -39,13 +39,16 @@ func newBP4(dir string, x index, opt Options) *bp4 {
 }
 
 func (e *bp4) state() state {
-	return state{engine: "BP4", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified}
+	read, of := e.index.progress()
+	return state{engine: "BP4", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified, read: read, of: of}
 }
 
 func (e *bp4) close() {
 	e.meta.close()
 	e.data.close()
 }
+
+func (e *bp4) forget() { e.buf, e.step = nil, Step{} }
 
 // bp4Record is one record of md.idx. Its positions are those in md.0.
 type bp4Record struct {

@@ -65,7 +65,8 @@ func newBP5(dir string, x index, opt Options) (*bp5, error) {
 }
 
 func (e *bp5) state() state {
-	return state{engine: "BP5", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified}
+	read, of := e.index.progress()
+	return state{engine: "BP5", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified, read: read, of: of}
 }
 
 func (e *bp5) close() {
@@ -73,6 +74,8 @@ func (e *bp5) close() {
 	e.mmd.close()
 	e.data.close()
 }
+
+func (e *bp5) forget() { e.buf, e.step = nil, Step{} }
 
 func (e *bp5) next() (*Step, error) {
 	for {

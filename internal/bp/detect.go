@@ -111,6 +111,7 @@ func (e emptyEngine) next() (*Step, error) {
 }
 func (e emptyEngine) state() state { return state(e) }
 func (e emptyEngine) close()       {}
+func (e emptyEngine) forget()      {}
 
 func checkHeader(h *[headerSize]byte, path string) error {
 	if !bytes.HasPrefix(h[:], bpSignature) {

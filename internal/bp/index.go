@@ -2,6 +2,7 @@ package bp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -35,37 +36,40 @@ type index struct {
 	modified    time.Time
 	active      bool
 
-	pos int64  // of buf[0] in the file
-	buf []byte // seen but not yet used
+	pos  int64  // of buf[0] in the file
+	buf  []byte // seen but not yet used
+	size int64  // of the file when it was last looked at
 
 	// How the metadata of the first step begin: two runs of the same program
 	// may have equal indexes, but not equal times and process numbers.
 	meta     *file
 	metaPos  int64
-	metaHead []byte
+	metaSize int // of the beginning; 0: there is none to compare with
+	metaHash [sha256.Size]byte
 }
 
 // metaHeadSize is how much of the metadata is compared.
 const metaHeadSize = 4096
 
-// remember keeps the beginning of the first step's metadata, which lies at pos
-// of the file meta.
+// remember keeps what tells the beginning of the first step's metadata, which lies
+// at pos of the file meta, from others.
 func (x *index) remember(meta *file, pos int64, md []byte) {
-	if x.metaHead == nil {
+	if x.meta == nil {
 		x.meta = &file{path: meta.path}
-		x.metaPos, x.metaHead = pos, bytes.Clone(md[:min(len(md), metaHeadSize)])
+		head := md[:min(len(md), metaHeadSize)]
+		x.metaPos, x.metaSize, x.metaHash = pos, len(head), sha256.Sum256(head)
 	}
 }
 
 // sameMeta reports whether the metadata still begin as remembered.
 func (x *index) sameMeta() bool {
-	if len(x.metaHead) == 0 {
+	if x.metaSize == 0 {
 		return true
 	}
-	head := make([]byte, len(x.metaHead))
+	head := make([]byte, x.metaSize)
 	x.meta.close()
 	defer x.meta.close()
-	return x.meta.readAt(head, x.metaPos, -1) == nil && bytes.Equal(head, x.metaHead)
+	return x.meta.readAt(head, x.metaPos, -1) == nil && sha256.Sum256(head) == x.metaHash
 }
 
 // indexChunk limits how much of the index is held at once.
@@ -101,7 +105,7 @@ func (x *index) refresh() error {
 		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
 	}
 	x.fingerprint = append(x.fingerprint[:0], head[:n]...)
-	x.active, x.modified = active, info.ModTime()
+	x.active, x.modified, x.size = active, info.ModTime(), info.Size()
 	more := min(info.Size()-seen, indexChunk)
 	old := len(x.buf)
 	x.buf = append(x.buf, make([]byte, more)...)
@@ -133,6 +137,14 @@ func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error)
 			return nil, x.end(step)
 		}
 	}
+}
+
+// progress tells how many bytes of records were used, and how many there are.
+func (x *index) progress() (used, of int64) {
+	if x.size <= headerSize {
+		return 0, 0
+	}
+	return x.pos - headerSize, x.size - headerSize
 }
 
 // use drops the first n bytes, which have been dealt with.

@@ -82,6 +82,8 @@ type engine interface {
 	next() (*Step, error)
 	state() state
 	close()
+	// forget gives back the memory of the last step, which becomes invalid.
+	forget()
 }
 
 // state is what is known of a dataset besides its steps.
@@ -90,6 +92,7 @@ type state struct {
 	version  string
 	active   bool
 	modified time.Time
+	read, of int64 // how far the reader has come, in steps or bytes that tell them
 }
 
 // Reader iterates over the steps of one dataset. It serves one goroutine.
@@ -131,6 +134,15 @@ func (r *Reader) Release() {
 	}
 }
 
+// Forget gives back what can be had again: open files, as Release does, and the
+// memory of the last step, which becomes invalid.
+func (r *Reader) Forget() {
+	if r.engine != nil {
+		r.engine.close()
+		r.engine.forget()
+	}
+}
+
 func (r *Reader) state() state {
 	if r.engine == nil {
 		return state{active: true}
@@ -153,6 +165,14 @@ func (r *Reader) Active() bool { return r.state().active }
 
 // Modified is when the last step was finished, as of the last look.
 func (r *Reader) Modified() time.Time { return r.state().modified }
+
+// Progress tells how far the Reader has come: read of that much, in a unit that is the
+// same for all datasets of a format. What it is of grows with the dataset, and is 0
+// before the first step is read.
+func (r *Reader) Progress() (read, of int64) {
+	s := r.state()
+	return s.read, s.of
+}
 
 // Next returns the next step. Without Follow the steps end, with io.EOF, where
 // the dataset ends at the moment. With Follow it waits for the next step until

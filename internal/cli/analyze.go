@@ -153,18 +153,22 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	cfg.SpoolDir = k.dir.Spool()
-	progress := newAnalysisProgress(env.Stderr, cfg.Passes, sum.TraceBytes)
+	progress := newAnalysisProgress(env.Stderr, cfg.Passes)
 	res, err := analyzer.New(cfg, k.recordSink(), progress.show).Run(ctx, inputs)
+	progress.clear()
 	var known *provenance.Collections
 	if err == nil {
 		known, err = res.Collections()
 	}
 	if err == nil {
+		end := progress.during(fmt.Sprintf("looking for what is behind %s anomalies", grouped(res.Review.Anomalies)))
 		known.Issues, known.Links = k.found.conclude(res.Outcome)
+		end()
 		sum.setIssues(known.Issues)
+		end = progress.during("storing what is known of the whole run")
 		err = k.finish(ctx, known)
+		end()
 	}
-	progress.done()
 	if err != nil {
 		sum.State, sum.Error = provdb.Failed, err.Error()
 		return errors.Join(err, k.end(context.WithoutCancel(ctx), provdb.Failed, sum))
@@ -178,7 +182,10 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	if err := k.end(ctx, provdb.Finished, sum); err != nil {
 		return err
 	}
-	if err := k.close(); err != nil {
+	end := progress.during("closing the store")
+	err = k.close()
+	end()
+	if err != nil {
 		return err
 	}
 	sum.measure(k.size()) // of the database when its log has been merged

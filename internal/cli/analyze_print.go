@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/chimbuko/chimbuko/internal/summary"
 	"github.com/chimbuko/chimbuko/internal/trace"
 )
 
@@ -55,7 +53,7 @@ func (s *runSummary) printTop(w io.Writer) {
 	}
 	for _, f := range s.Top {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t+%.3f s\t+%.3f s\t%s\n", microsText(float64(f.LostUS)), grouped(f.Anomalies), microsText(f.TypicalUS),
-			rankList(f.Ranks), strings.Join(f.Hosts, ","), float64(f.FirstUS-begin)/1e6, float64(f.LastUS-begin)/1e6, oneLine(f.Function))
+			rankList(f.Ranks), hostList(f.Hosts), float64(f.FirstUS-begin)/1e6, float64(f.LastUS-begin)/1e6, oneLine(f.Function))
 	}
 	_ = t.Flush() // errors stick to w
 	fmt.Fprintf(w, "\nTimes count from the first anomaly, at %s.\n", utc(begin))
@@ -110,56 +108,14 @@ func rankList(ranks []trace.Rank) string {
 	return strings.Join(parts, ",")
 }
 
-// analysisProgress tells a person how far the analysis has come: on a terminal
-// a line that changes, else a line now and then.
-type analysisProgress struct {
-	w        io.Writer
-	terminal bool
-	passes   int
-	bytes    float64 // of all traces
-	start    time.Time
-	shown    time.Time
-}
+// hostsShown is how many hosts are named of many.
+const hostsShown = 3
 
-func newAnalysisProgress(w io.Writer, passes int, bytes int64) *analysisProgress {
-	return &analysisProgress{w: w, terminal: isTerminal(w), passes: passes, bytes: float64(bytes), start: time.Now(), shown: time.Now()}
-}
-
-// Intervals between two signs of progress.
-const (
-	lineInterval = 200 * time.Millisecond
-	logInterval  = 5 * time.Second
-)
-
-// bytesPerEvent is about what an event takes in a trace.
-const bytesPerEvent = 48.5
-
-func (p *analysisProgress) show(done summary.Totals) {
-	interval := logInterval
-	if p.terminal {
-		interval = lineInterval
+// hostList names hosts; of many only the first.
+func hostList(hosts []string) string {
+	list := oneLine(strings.Join(hosts[:min(hostsShown, len(hosts))], ","))
+	if len(hosts) > hostsShown {
+		list += fmt.Sprintf(",... (%d)", len(hosts))
 	}
-	if time.Since(p.shown) < interval {
-		return
-	}
-	p.shown = time.Now()
-	elapsed := time.Since(p.start)
-	share := min(0.999, float64(done.Events)*bytesPerEvent/max(p.bytes, 1))
-	share = (share + float64(done.Pass-1)) / float64(p.passes)
-	left := time.Duration(float64(elapsed) * (1 - share) / max(share, 1e-6)).Round(time.Second)
-	line := fmt.Sprintf("%3.0f %%  %s events, %.1f million/s, %s flagged, %v left",
-		100*share, grouped(done.Events), float64(done.Events)/elapsed.Seconds()/1e6, grouped(done.Flagged), left)
-	if p.terminal {
-		const width = 20
-		bar := strings.Repeat("#", int(share*width)) + strings.Repeat(".", width-int(share*width))
-		fmt.Fprintf(p.w, "\r[%s] %s\x1b[K", bar, line)
-		return
-	}
-	fmt.Fprintln(p.w, line)
-}
-
-func (p *analysisProgress) done() {
-	if p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
+	return list
 }

@@ -266,6 +266,20 @@ func TestAnalyzeNeedsLittleMemory(t *testing.T) {
 	}
 }
 
+// TestManyRanksNeedLittleMemoryEach has a thousand ranks with a hundred functions each,
+// and flags so much that all of them keep something.
+func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
+	traces := filepath.Join(t.TempDir(), "traces")
+	if r := run(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	n := peak(t, buildPeak(t), "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out", filepath.Join(t.TempDir(), "run"), traces) >> 20
+	t.Logf("%d MB at most", n)
+	if n > 280 {
+		t.Errorf("%d MB at most, want less than 280", n)
+	}
+}
+
 // TestManyRanksNeedFewOpenFiles has the system allow hardly any.
 func TestManyRanksNeedFewOpenFiles(t *testing.T) {
 	bin := buildPeak(t)

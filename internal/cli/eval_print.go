@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/chimbuko/chimbuko/internal/truth"
@@ -54,12 +53,7 @@ func printTroubles(w io.Writer, troubles []truth.TroubleScore) {
 
 // whereText writes the place of a trouble as node02: 8-11; of many hosts only some.
 func whereText(t *truth.Trouble) string {
-	const most = 3
-	hosts := oneLine(strings.Join(t.Hosts[:min(most, len(t.Hosts))], ","))
-	if len(t.Hosts) > most {
-		hosts += fmt.Sprintf(",... (%d)", len(t.Hosts))
-	}
-	ranks := rankList(t.Ranks)
+	hosts, ranks := hostList(t.Hosts), rankList(t.Ranks)
 	switch {
 	case hosts == "" && ranks == "":
 		return "-"

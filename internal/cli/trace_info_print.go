@@ -32,7 +32,7 @@ func printInfo(w io.Writer, info *traceInfo) {
 
 func printFacts(w io.Writer, info *traceInfo) {
 	if len(info.Totals.Hosts) > 0 {
-		fmt.Fprintf(w, "hosts:   %s\n", strings.Join(info.Totals.Hosts, ", "))
+		fmt.Fprintf(w, "hosts:   %s\n", strings.ReplaceAll(hostList(info.Totals.Hosts), ",", ", "))
 	}
 	var programs []string
 	for _, f := range info.Files {

@@ -20,38 +20,48 @@ type codec struct {
 	last uint64 // the time before: times are stored as differences
 }
 
-func (c *codec) uint(v *uint64) {
+func (c *codec) uint(v *uint64) { *v = c.both(*v) }
+
+// both appends v and returns it, or returns the number that it reads. Most have one
+// byte or two.
+func (c *codec) both(v uint64) uint64 {
 	if !c.read {
-		c.b = binary.AppendUvarint(c.b, *v)
-		return
+		switch {
+		case v < 1<<7:
+			c.b = append(c.b, byte(v))
+		case v < 1<<14:
+			c.b = append(c.b, byte(v)|0x80, byte(v>>7))
+		default:
+			c.b = binary.AppendUvarint(c.b, v)
+		}
+		return v
 	}
-	n := 0
-	if *v, n = binary.Uvarint(c.b); n <= 0 {
-		c.err, c.b, *v = ErrEncoding, nil, 0
-		return
+	if len(c.b) > 0 && c.b[0] < 1<<7 {
+		v, c.b = uint64(c.b[0]), c.b[1:]
+		return v
+	}
+	v, n := binary.Uvarint(c.b)
+	if n <= 0 {
+		c.err, c.b = ErrEncoding, nil
+		return 0
 	}
 	c.b = c.b[n:]
+	return v
 }
 
-func number[T ~int32 | ~uint32 | ~uint8](c *codec, v *T) {
-	u := uint64(uint32(*v))
-	c.uint(&u)
-	*v = T(u)
-}
+func number[T ~int32 | ~uint32 | ~uint8](c *codec, v *T) { *v = T(c.both(uint64(uint32(*v)))) }
 
 func (c *codec) flag(v *bool) {
 	u := uint64(0)
 	if *v {
 		u = 1
 	}
-	c.uint(&u)
-	*v = u != 0
+	*v = c.both(u) != 0
 }
 
 func (c *codec) time(t *trace.Micros) {
 	d := int64(uint64(*t) - c.last)
-	u := uint64(d)<<1 ^ uint64(d>>63)
-	c.uint(&u)
+	u := c.both(uint64(d)<<1 ^ uint64(d>>63))
 	if c.read {
 		*t = trace.Micros(c.last + (u>>1 ^ -(u & 1)))
 	}
@@ -61,9 +71,7 @@ func (c *codec) time(t *trace.Micros) {
 }
 
 func (c *codec) float(v *float64) {
-	u := math.Float64bits(*v)
-	c.uint(&u)
-	*v = math.Float64frombits(u)
+	*v = math.Float64frombits(c.both(math.Float64bits(*v)))
 }
 
 // list walks over a slice. A length that the bytes cannot hold is an error.
@@ -79,9 +87,8 @@ func list[T any](c *codec, s *[]T, each func(*T)) {
 			if c.err != nil {
 				return
 			}
-			var v T
-			each(&v)
-			*s = append(*s, v)
+			*s = append(*s, *new(T))
+			each(&(*s)[len(*s)-1])
 		}
 		return
 	}

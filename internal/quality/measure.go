@@ -167,7 +167,7 @@ func analyse(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 	}
 	f := new(flags)
 	rounds := 0
-	res, err := analyzer.New(cfg, f, func(done summary.Totals) {
+	res, err := analyzer.New(cfg, f, func(done analyzer.Done) {
 		if rounds++; rounds == 1 {
 			f.firstCalls = done.Calls
 		}

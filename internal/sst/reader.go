@@ -163,9 +163,9 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Release gives back the memory of the last step, which becomes invalid, and
+// Forget gives back the memory of the last step, which becomes invalid, and
 // what is kept for the next ones.
-func (r *Reader) Release() {
+func (r *Reader) Forget() {
 	r.mu.Lock()
 	r.current = nil
 	r.mu.Unlock()

@@ -79,13 +79,20 @@ func (h *Histogram) widen(lo, hi int) {
 	if len(h.counts) > 0 {
 		lo, hi = min(lo, h.base), max(hi, h.base+len(h.counts))
 	}
-	if hi-lo <= cap(h.counts) && lo == h.base {
-		h.counts = h.counts[:hi-lo]
-		return
+	have, shift := h.counts, 0
+	if len(have) > 0 {
+		shift = h.base - lo
 	}
-	counts := make([]uint64, hi-lo, hi-lo+(hi-lo)/2)
-	copy(counts[max(0, h.base-lo):], h.counts)
-	h.counts, h.base = counts, lo
+	if hi-lo > cap(have) {
+		h.counts = make([]uint64, hi-lo, hi-lo+(hi-lo)/2)
+	} else {
+		h.counts = have[:hi-lo] // all behind have is 0
+	}
+	if hi-lo > cap(have) || shift > 0 {
+		copy(h.counts[shift:], have)
+		clear(h.counts[:shift])
+	}
+	h.base = lo
 }
 
 // Merge adds all counts of o, which stays unchanged.
@@ -104,7 +111,7 @@ func (h *Histogram) Merge(o *Histogram) {
 // Reset empties the histogram and keeps its memory.
 func (h *Histogram) Reset() {
 	clear(h.counts)
-	h.total = 0
+	h.counts, h.total = h.counts[:0], 0
 }
 
 // Clone returns an independent copy.
@@ -288,7 +295,6 @@ func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
 // b, in the memory that it has, and returns the rest. After an error it is empty.
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
-	h.counts = h.counts[:0]
 	r := reader{b: b}
 	bin := ^uint64(0) // before the first
 	for used := r.uint(NumBins); used > 0; used-- {

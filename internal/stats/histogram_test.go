@@ -534,3 +534,21 @@ func TestDecodeReplacesWhatWasThereAndUsesItsMemory(t *testing.T) {
 		t.Errorf("what is cut off is decoded to %d values, %v", s.Count(), err)
 	}
 }
+
+func TestAHistogramThatIsUsedAgainCountsAsANewOne(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var used stats.Histogram
+	for range 2000 {
+		used.Reset()
+		var values []int64
+		around := int64(1) << rng.IntN(40)
+		for range rng.IntN(30) {
+			v := around + rng.Int64N(around)*rng.Int64N(9)
+			values = append(values, v)
+			used.Add(v)
+		}
+		if got, want := contents(&used), counted(values); !maps.Equal(got, want) {
+			t.Fatalf("of %v there are %v, want %v", values, got, want)
+		}
+	}
+}

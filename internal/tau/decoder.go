@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/chimbuko/chimbuko/internal/bp"
 	"github.com/chimbuko/chimbuko/internal/tally"
@@ -65,13 +66,22 @@ type Decoder struct {
 	oneFile   bool
 	warned    map[trace.Rank]bool // of ambiguous names
 
-	step     Step
-	chunk    []byte
-	funcs    lane
-	comms    lane
-	counters lane
-	sides    lane // of funcs: comms and counters together
+	step Step
+	*room
 }
+
+// room is the memory that decoding a step takes, and in which its events are.
+type room struct {
+	chunk             []byte
+	batches, readings []trace.Batch
+	funcs             lane
+	comms             lane
+	counters          lane
+	sides             lane // of funcs: comms and counters together
+}
+
+// rooms are those that were released, for any Decoder to take.
+var rooms = sync.Pool{New: func() any { return new(room) }}
 
 // NewDecoder returns a Decoder that counts what it drops and repairs in t.
 func NewDecoder(cfg Config, t *tally.Tally) *Decoder {
@@ -110,10 +120,10 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 // could not be read; rows that make no sense are only counted.
 func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	*d.tally = tally.Tally{}
-	d.step = Step{
-		Index: s.Index, Batches: d.step.Batches[:0],
-		Metadata: d.step.Metadata[:0], Readings: d.step.Readings[:0],
+	if d.room == nil {
+		d.room = rooms.Get().(*room)
 	}
+	d.step = Step{Index: s.Index, Metadata: d.step.Metadata[:0]}
 	d.noticeOneFile(s)
 	d.learn(s.Attributes)
 	learned := *d.tally
@@ -133,11 +143,14 @@ func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	return &d.step, nil
 }
 
-// Release gives the memory for the largest step back; the last step becomes
-// invalid. It is for those who read thousands of traces side by side.
+// Release leaves the memory for the largest step to other Decoders; the last step
+// becomes invalid. It is for those who read thousands of traces side by side.
 func (d *Decoder) Release() {
-	d.step.Batches, d.step.Readings = nil, nil
-	d.chunk, d.funcs, d.comms, d.counters, d.sides = nil, lane{}, lane{}, lane{}, lane{}
+	if d.room != nil {
+		d.step.Batches, d.step.Readings = nil, nil
+		rooms.Put(d.room)
+		d.room = nil
+	}
 }
 
 // rejections are the counts of rows that were dropped.
@@ -207,8 +220,9 @@ func (d *Decoder) readTables(s *bp.Step) error {
 func (d *Decoder) assemble() {
 	d.step.Comms, d.step.Counters = len(d.comms.events), len(d.counters.events)
 	d.step.Funcs = len(d.funcs.events) - d.step.Comms - d.step.Counters
-	d.step.Batches = d.funcs.batches(d.step.Batches, d.cfg.Program)
-	d.step.Readings = d.counters.batches(d.step.Readings, d.cfg.Program)
+	d.batches = d.funcs.batches(d.batches[:0], d.cfg.Program)
+	d.readings = d.counters.batches(d.readings[:0], d.cfg.Program)
+	d.step.Batches, d.step.Readings = d.batches, d.readings
 }
 
 // chunkSize is how much of an array is read at once: little enough to stay in

@@ -10,7 +10,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/analyzer"
 	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/summary"
 )
 
 type nowhere struct{}
@@ -29,7 +28,7 @@ func main() {
 		inputs = append(inputs, analyzer.Input{Path: path})
 	}
 	seen := 0
-	look := func(done summary.Totals) {
+	look := func(done analyzer.Done) {
 		if steps := done.Steps / len(inputs); steps != seen && (steps == 200 || steps == 2000) {
 			seen = steps
 			fmt.Println(held())
