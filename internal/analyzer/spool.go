@@ -24,7 +24,9 @@ type spoolFile struct {
 func (s *spoolFile) write(b []byte) (at int64, err error) {
 	s.mu.Lock()
 	if s.f == nil {
-		s.f, err = os.CreateTemp(s.dir, "captures-*") // others may use the directory, too
+		if s.f, err = os.CreateTemp(s.dir, "captures-*"); err == nil { // others may use the directory, too
+			_ = os.Remove(s.f.Name()) // so that none is left of a process that is killed; not all systems can
+		}
 	}
 	f := s.f
 	at = s.size
