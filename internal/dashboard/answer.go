@@ -223,13 +223,38 @@ func (s *server) slotFor(ctx context.Context, timeout time.Duration) (_ context.
 	}
 }
 
+// askerBy finds a run. What is told of one that has ended is read once.
+func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*question.Asker, error) {
+	run, err := question.Find(ctx, r, name)
+	if err != nil {
+		return nil, err
+	}
+	key := runKey(run)
+	if a := s.askers.atHand(key); a != nil {
+		return a.By(r), nil
+	}
+	if run.State.Open() {
+		return question.Of(ctx, r, *run)
+	}
+	a, err := s.askers.get(ctx, key, func(ctx context.Context) (*question.Asker, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+		a, err := question.Of(ctx, r, *run)
+		return a, true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.By(r), nil // which may be changed
+}
+
 // asker finds a run in the store.
 func (s *server) asker(ctx context.Context, run string) (*question.Asker, error) {
 	r := s.Source.Reader()
 	if r == nil {
 		return nil, &problem{http.StatusServiceUnavailable, "this process has no store, so nothing is known of single events and functions", "ask the process that stores the records"}
 	}
-	a, err := question.New(ctx, r, run)
+	a, err := s.askerBy(ctx, r, run)
 	if errors.Is(err, provdb.ErrNotFound) && run == s.Run {
 		return nil, &problem{http.StatusNotFound, fmt.Sprintf("nothing of run %q is stored yet", run), "try again when the first records are written"}
 	}

@@ -103,6 +103,7 @@ type server struct {
 	writing       chan struct{} // one for each export that is being written
 
 	begins       begins
+	askers       memo[*question.Asker]
 	runsKnown    memo[*known]
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
@@ -126,7 +127,7 @@ func New(cfg Config) http.Handler {
 	s := &server{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
-		runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
+		askers: memo[*question.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 		sums:    memo[[]*comparison.Sums]{most: maxCompared, old: true},
 		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},

@@ -275,6 +275,9 @@ func BenchmarkInteractions(b *testing.B) {
 	begin := time.Now()
 	send(http.MethodGet, "/overview", "gzip", nil)
 	fmt.Printf("first overview %.0f ms\n", time.Since(begin).Seconds()*1000)
+	begin = time.Now()
+	send(http.MethodGet, "/explain", "gzip", nil) // which waits until there is an index
+	fmt.Printf("first explanation %.0f ms later\n", time.Since(begin).Seconds()*1000)
 	list := s.interactions(b, func(path string) []byte { return send(http.MethodGet, path, "identity", nil) })
 	tries := 40
 	if n, err := strconv.Atoi(os.Getenv("CHIMBUKO_BENCH_TRIES")); err == nil {

@@ -50,8 +50,7 @@ func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
-		run.Finished, _ = row[4].(time.Time)
+		run := runOf(row)
 		if info, ok := row[5].(string); ok {
 			run.Info = json.RawMessage(info)
 		}
@@ -60,12 +59,34 @@ func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
 	return runs, nil
 }
 
+func runOf(row []any) provdb.Run {
+	run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
+	run.Finished, _ = row[4].(time.Time)
+	return run
+}
+
 // New returns an Asker for the run of that name, or for the latest without a
 // name. provdb.ErrNotFound says which runs there are.
 func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
-	runs, err := Runs(ctx, r)
+	run, err := Find(ctx, r, name)
 	if err != nil {
 		return nil, err
+	}
+	return Of(ctx, r, *run)
+}
+
+// Find returns the run that New is for, without its Info, which may be large.
+func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error) {
+	rows, err := r.Query(ctx, text("run_names"))
+	if err != nil {
+		return nil, err
+	}
+	var runs []provdb.Run
+	for row, err := range rows.All {
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, runOf(row))
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("no run is in the store: %w", provdb.ErrNotFound)
@@ -81,8 +102,28 @@ func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
 		}
 		return nil, fmt.Errorf("run %q: %w; the store holds %s", name, provdb.ErrNotFound, strings.Join(names, ", "))
 	}
-	a := &Asker{Run: runs[i], reader: r}
+	return &runs[i], nil
+}
+
+// Of returns an Asker for a run that was found.
+func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
+	a := &Asker{Run: run, reader: r}
+	err := a.each(ctx, text("run_info"), func(row []any) {
+		if info, ok := row[0].(string); ok {
+			a.Run.Info = json.RawMessage(info)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
 	return a, a.begin(ctx)
+}
+
+// By is an Asker for the same run that asks by another way.
+func (a *Asker) By(r provdb.Reader) *Asker {
+	b := *a
+	b.reader = r
+	return &b
 }
 
 // begin finds out when the run began.

@@ -1,0 +1,3 @@
+SELECT info::VARCHAR AS info
+FROM runs
+WHERE run = $1

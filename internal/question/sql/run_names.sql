@@ -1,0 +1,3 @@
+SELECT run, name, state, started, finished
+FROM runs
+ORDER BY started, run
