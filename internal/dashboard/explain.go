@@ -112,6 +112,10 @@ func (p *params) terms(name string) (terms []question.Term) {
 	return terms
 }
 
+// leastDetailed is of how many executions of a run that has ended details are read. Of fewer
+// than question.LeastDetailed they are of all, and explanations the same as without them.
+const leastDetailed = 2000
+
 // detailed returns what is at hand of executions that are looked at closely. It is read
 // once for all that is asked of a run that has ended. The one who asks has a turn already.
 func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
@@ -119,10 +123,14 @@ func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, err
 		return nil, nil //nolint:nilnil // the store is asked
 	}
 	a := *q.Asker
+	least := question.LeastDetailed
+	if !a.Run.State.Open() {
+		least = leastDetailed
+	}
 	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, knownPatience*s.Timeout)
 		defer cancel()
-		d, err := a.ReadDetails(ctx, question.LeastDetailed, question.MaxDetailed)
+		d, err := a.ReadDetails(ctx, least, question.MaxDetailed)
 		return d, !a.Run.State.Open(), err
 	})
 }
