@@ -131,19 +131,25 @@ type sampled struct {
 	count            int64 // of those that it stands for, where it is a group
 }
 
+// split tells those whose details are at hand from others.
+func (s *sampling) split(list []*sampled) (atHand, others []*sampled) {
+	s.details.mark(list)
+	for _, x := range list {
+		if x.detailed {
+			atHand = append(atHand, x)
+		} else {
+			others = append(others, x)
+		}
+	}
+	return atHand, others
+}
+
 // atHand are those whose details are at hand, where there are such and not too few of them.
 func (s *sampling) atHand(list []*sampled) []*sampled {
 	if s.details == nil {
 		return list
 	}
-	s.details.mark(list)
-	var atHand []*sampled
-	for _, x := range list {
-		if x.detailed {
-			atHand = append(atHand, x)
-		}
-	}
-	if len(atHand) >= leastClosely {
+	if atHand, _ := s.split(list); len(atHand) >= leastClosely {
 		return atHand
 	}
 	return list
@@ -152,20 +158,10 @@ func (s *sampling) atHand(list []*sampled) []*sampled {
 // closely are those of which messages, counters and states are looked at: what is at hand,
 // and as many others as make it leastClosely, since each of them costs a store some time.
 func (s *sampling) closely(list []*sampled) []*sampled {
-	if s.details == nil {
-		return list[:min(len(list), maxClosely)]
+	if s.details != nil {
+		atHand, others := s.split(list)
+		list = append(atHand, others[:min(len(others), max(0, leastClosely-len(atHand)))]...)
 	}
-	s.details.mark(list)
-	var atHand, others []*sampled
-	for _, x := range list {
-		if x.detailed {
-			atHand = append(atHand, x)
-		} else {
-			others = append(others, x)
-		}
-	}
-	wanted := min(len(others), max(0, leastClosely-len(atHand)))
-	list = append(atHand, others[:wanted]...)
 	return list[:min(len(list), maxClosely)]
 }
 

@@ -41,7 +41,12 @@ type Asker struct {
 
 // Runs returns the runs of a store, in the order in which they were started.
 func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
-	rows, err := r.Query(ctx, text("runs"))
+	return runsBy(ctx, r, text("runs"))
+}
+
+// runsBy reads runs; their Info, if the statement asks for it, comes last.
+func runsBy(ctx context.Context, r provdb.Reader, sql string) ([]provdb.Run, error) {
+	rows, err := r.Query(ctx, sql)
 	if err != nil {
 		return nil, err
 	}
@@ -50,19 +55,16 @@ func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		run := runOf(row)
-		if info, ok := row[5].(string); ok {
-			run.Info = json.RawMessage(info)
+		run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
+		run.Finished, _ = row[4].(time.Time)
+		if len(row) > 5 {
+			if info, ok := row[5].(string); ok {
+				run.Info = json.RawMessage(info)
+			}
 		}
 		runs = append(runs, run)
 	}
 	return runs, nil
-}
-
-func runOf(row []any) provdb.Run {
-	run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
-	run.Finished, _ = row[4].(time.Time)
-	return run
 }
 
 // New returns an Asker for the run of that name, or for the latest without a
@@ -77,16 +79,9 @@ func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
 
 // Find returns the run that New is for, without its Info, which may be large.
 func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error) {
-	rows, err := r.Query(ctx, text("run_names"))
+	runs, err := runsBy(ctx, r, text("run_names"))
 	if err != nil {
 		return nil, err
-	}
-	var runs []provdb.Run
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, runOf(row))
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("no run is in the store: %w", provdb.ErrNotFound)
