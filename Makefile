@@ -35,7 +35,7 @@ web-check:
 	scripts/web check
 
 bench-ui: build ## what the page costs: server times with a million anomalies on 10 000 ranks (or of RUN=DIR), first paint, processor and memory while a run goes on
-	CHIMBUKO_BENCH_RUN='$(abspath $(RUN))' go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/dashboard
+	CHIMBUKO_BENCH_RUN='$(abspath $(RUN))' go test -run '^$$' -bench Interactions -benchtime 1x -timeout 30m ./internal/show/dashboard
 	scripts/web build
 	cd web && CHIMBUKO=../bin/chimbuko node scripts/bench.mjs
 
@@ -56,7 +56,7 @@ tidy-check:
 	go -C tools mod tidy -diff
 
 layers:
-	go test -run TestLayers ./internal/layers
+	go test -run TestLayers ./internal/testkit/layers
 
 docs: ## write docs/cli.md from the program's own help
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
@@ -69,13 +69,13 @@ docs-check:
 
 quality: ## docs/quality.md: how well each detector finds what was planted; takes minutes
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
-	go run ./internal/quality/table | tee "$$new"; cat "$$new" > docs/quality.md
+	go run ./internal/lab/quality/table | tee "$$new"; cat "$$new" > docs/quality.md
 
 fuzz: ## every fuzz target for T (make fuzz T=5m)
 	scripts/fuzz $(T)
 
 faults: ## N runs that are disturbed by deaths of their processes, as SEED says and those after it (make faults N=20 SEED=1)
-	go test -run 'TestWhoeverDies' -count=1 -timeout 0 ./internal/e2e -args -faults $(N) -seed $(SEED)
+	go test -run 'TestWhoeverDies' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)
 
 bench: ## N runs of all benchmarks into bench/new.txt (make bench N=10)
 	@mkdir -p bench

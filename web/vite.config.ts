@@ -31,7 +31,7 @@ export default defineConfig({
   base: './', // the page works below the prefix of a proxy
   plugins: [react(), mock],
   build: {
-    outDir: '../internal/dashboard/ui/dist',
+    outDir: '../internal/show/dashboard/ui/dist',
     emptyOutDir: true,
     target: 'es2023',
     assetsInlineLimit: 0, // the policy of the page allows no data: addresses

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/sst"
-	"github.com/chimbuko/chimbuko/internal/tally"
-	"github.com/chimbuko/chimbuko/internal/tau"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // adFlags are the flags of `ad`.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/children"
-	"github.com/chimbuko/chimbuko/internal/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
 // notRepeated are flags of an analyser that another start of it gets anew.

@@ -15,13 +15,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/protocol"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/recordstream"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // adRun is an analyser at work.

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/summary"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // analyzeFlags are the flags of `analyze`, which are also its settings.

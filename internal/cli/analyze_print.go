@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // print writes the summary for people. Errors stick to w.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 )
 
 // analysisProgress tells a person how far the analysis has come, phase by phase: on a

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // analyse runs the command and returns the run directory.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/comparison"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func newBaselineCmd(env *Env) *cobra.Command {

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/cli"
-	"github.com/chimbuko/chimbuko/internal/pgtest"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
-	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
-	"github.com/chimbuko/chimbuko/internal/recordfile"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/record/recordfile"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // bytesBelow is the size of all files below a directory.

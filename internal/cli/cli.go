@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/children"
+	"github.com/chimbuko/chimbuko/internal/online/children"
 )
 
 // Env is the outside world of a command, so that tests can give it another.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/cli"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/bus"
-	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // busFlags say how to reach a message bus that somebody else runs.

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/children"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // crew are the processes that work on a run beside its program: services and

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/children"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // demoFlags are the flags of `demo`.

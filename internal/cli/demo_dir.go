@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/simulate"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 )
 
 // demoDir is the directory of a demo.

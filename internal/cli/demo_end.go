@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/children"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/trace"
-	"github.com/chimbuko/chimbuko/internal/truth"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
 // demoPlace is where the anomalies of a function concentrate.

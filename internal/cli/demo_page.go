@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/children"
+	"github.com/chimbuko/chimbuko/internal/online/children"
 )
 
 // startPage starts the process that shows the run when its services have ended: at

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/simulate"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 )
 
 // demoPlan is what will run.

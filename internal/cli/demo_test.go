@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/children"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/children"
 )
 
 func TestConcentrationIsWhereMostIsLost(t *testing.T) {

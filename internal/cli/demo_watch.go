@@ -11,12 +11,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/trace"
-	"github.com/chimbuko/chimbuko/internal/truth"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // troubles waits until the program has told which troubles are planted.

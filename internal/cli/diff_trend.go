@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/comparison"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
 // gathered are runs that a trend may have, and what it needs of them.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/pgtest"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // sqlPage returns docs/sql.md in two parts: the tables and views, the examples.

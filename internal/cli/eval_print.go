@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/chimbuko/chimbuko/internal/truth"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
 // printEval writes a score for people. Errors stick to w.

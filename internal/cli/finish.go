@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // finishFlags are the flags of `finish`.

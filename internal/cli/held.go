@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/children"
+	"github.com/chimbuko/chimbuko/internal/online/children"
 )
 
 // holdable lets commands be held by the process that starts them.

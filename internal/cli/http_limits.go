@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/throttle"
+	"github.com/chimbuko/chimbuko/internal/base/throttle"
 )
 
 // What HTTP takes of a client.

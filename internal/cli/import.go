@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/recordfile"
+	"github.com/chimbuko/chimbuko/internal/record/recordfile"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 func newImportCmd(env *Env) *cobra.Command {

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
-	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/recordstream"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/summary"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // programEnd is how the program ended that chimbuko run ran.

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/blame"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/summary"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
 // anomalySink gathers what is needed of anomalies to tell culprits from victims.

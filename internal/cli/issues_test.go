@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // burstRun analyses a simulated program in which two bursts make others wait.

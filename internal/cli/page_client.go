@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // pageClient asks what the page of a run shows.

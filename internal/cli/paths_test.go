@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 const pathSums = "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORDER BY pid, call_path"

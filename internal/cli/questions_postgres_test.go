@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {

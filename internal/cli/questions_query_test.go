@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestQueryBindsItsParameters(t *testing.T) {

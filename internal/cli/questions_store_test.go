@@ -13,11 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
-	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // exportedTables are the files of an export.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/comparison"
-	"github.com/chimbuko/chimbuko/internal/pgtest"
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 // nightly simulates five runs of a program and analyses them; the third and all after it

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/report"
+	"github.com/chimbuko/chimbuko/internal/show/report"
 )
 
 func newReportCmd(env *Env) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/pgtest"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 // sharedDir holds the runs that many tests ask; each is analysed once.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
 // salvageAtOnce is how many records of lost analysers are sent in a message.

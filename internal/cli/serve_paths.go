@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/bus"
-	"github.com/chimbuko/chimbuko/internal/provenance"
-	"github.com/chimbuko/chimbuko/internal/recordstream"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // distantReader asks a store that another process owns, or a server. It is opened

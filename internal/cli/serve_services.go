@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // findServices returns what the run directory tells of the services; nil if this

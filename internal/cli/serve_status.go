@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/paramserver"
-	"github.com/chimbuko/chimbuko/internal/protocol"
-	"github.com/chimbuko/chimbuko/internal/tally"
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // rateMeter turns counts that grow into rates.

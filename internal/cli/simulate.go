@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/scenario"
-	"github.com/chimbuko/chimbuko/internal/simulate"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 )
 
 // simulateFlags are what can be changed about a scenario, and how it is written.

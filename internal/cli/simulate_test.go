@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/cli"
-	"github.com/chimbuko/chimbuko/internal/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
 // pair is a scenario of two ranks on two hosts; a step takes about 10 ms.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
-	"github.com/chimbuko/chimbuko/internal/provdb/pgstore"
-	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // storePlace is where the records of a run are.

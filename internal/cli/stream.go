@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/analyzer"
-	"github.com/chimbuko/chimbuko/internal/bp"
-	"github.com/chimbuko/chimbuko/internal/sst"
-	"github.com/chimbuko/chimbuko/internal/tally"
-	"github.com/chimbuko/chimbuko/internal/tau"
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // The ways in which a program hands over its traces.

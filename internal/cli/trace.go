@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/bp"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
 func newTraceCmd(env *Env) *cobra.Command {

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/bp"
-	"github.com/chimbuko/chimbuko/internal/outlier"
-	"github.com/chimbuko/chimbuko/internal/tally"
-	"github.com/chimbuko/chimbuko/internal/tau"
-	"github.com/chimbuko/chimbuko/internal/trace"
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 // dumpConfig is what the flags of `trace dump` say.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/replay"
+	"github.com/chimbuko/chimbuko/internal/source/replay"
 )
 
 func newTraceReplayCmd(env *Env) *cobra.Command {

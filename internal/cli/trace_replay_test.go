@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/cli"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/cli"
-	"github.com/chimbuko/chimbuko/internal/tracetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
 func TestTraceInfoSaysWhatIsInTheTraces(t *testing.T) {

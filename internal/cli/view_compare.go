@@ -7,9 +7,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/question"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
 // references are what the runs of a page can be compared with besides those of its

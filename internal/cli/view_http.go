@@ -16,10 +16,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/dashboard/ui"
-	"github.com/chimbuko/chimbuko/internal/provdb/duckstore"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // configure adds the page to what is served. dir is that of the run, where labels

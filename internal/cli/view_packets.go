@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/summary"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // usualSpeed is how many times as fast packets are shown again.

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/provdb/remotestore"
-	"github.com/chimbuko/chimbuko/internal/question"
-	"github.com/chimbuko/chimbuko/internal/rundir"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // viewRun is a run that is shown. It is a dashboard.Source.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/dashboard"
-	"github.com/chimbuko/chimbuko/internal/provdb"
-	"github.com/chimbuko/chimbuko/internal/rundir"
-	"github.com/chimbuko/chimbuko/internal/summary"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func TestTheWayToThePageFromElsewhereIsTold(t *testing.T) {

@@ -1,0 +1,446 @@
+// Package callstack turns enter and exit events into nested calls, with the
+// messages and counters that belong to them, and joins launches with the GPU
+// kernels they started. It keeps open calls between steps, never reads a clock
+// and starts no goroutines; a Builder serves one rank and must not be shared.
+//
+// Any order of events is accepted. An exit that does not fit closes the nearest
+// open call of its function, and what lay above counts as lost; what fits
+// nowhere is dropped. Everything of that kind is tallied.
+//
+// Calls that ended are counted by their call paths, but for those that are lost.
+package callstack
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+)
+
+// Config says how much to hold and what to join.
+type Config struct {
+	Window    int // calls held of each thread when a step is over
+	MaxDepth  int // open calls of a thread; deeper ones are dropped
+	MaxPinned int // correlation ids that wait for their other half
+	MaxSides  int // messages and counters held of each thread when a step is over
+	MaxPaths  int // call paths that are told apart
+
+	// Role tells what a counter is for; nil: all belong to calls.
+	Role func(trace.CounterID) CounterRole
+	// Uncoupled tells functions whose correlation ids are ignored; nil: none.
+	Uncoupled func(trace.FuncID) bool
+}
+
+// CounterRole says what a counter is for.
+type CounterRole uint8
+
+// The roles.
+const (
+	OfCall      CounterRole = iota // belongs to the call in which it was read
+	Correlation                    // as OfCall, and joins launches with kernels
+	Apart                          // belongs to no call, such as the state of the node
+)
+
+// Default returns the usual bounds.
+func Default() Config {
+	return Config{Window: 10, MaxDepth: 1 << 14, MaxPinned: 1 << 16, MaxSides: 1 << 12, MaxPaths: callpath.MaxPaths}
+}
+
+// Builder builds the calls of one rank.
+type Builder struct {
+	cfg     Config
+	tally   *tally.Tally
+	threads []*Thread // in order of their numbers
+	paths   *callpath.Tree
+	waiting map[uint64]half
+	queue   []ticket // ids as they came, among them some that wait no more
+	seen    uint64   // ids that had to wait
+	apart   []trace.Event
+	step    int32
+}
+
+// half is a call whose correlation id was seen once.
+type half struct {
+	thread *Thread
+	call   int32
+	number uint64 // of its ticket
+}
+
+// ticket is the place of a half in the queue.
+type ticket struct{ value, number uint64 }
+
+// NewBuilder returns a Builder that counts in t.
+func NewBuilder(cfg Config, t *tally.Tally) *Builder {
+	return &Builder{cfg: cfg, tally: t, paths: callpath.New(cfg.MaxPaths), waiting: make(map[uint64]half)}
+}
+
+// Threads returns the threads in order of their numbers.
+func (b *Builder) Threads() []*Thread { return b.threads }
+
+// Paths counts the calls that ended, but for those that are lost, by their call paths:
+// those of all threads, and for as long as the caller does not reset it. Its functions
+// are those of the trace. A path is in it, and counts for where it is folded, when a
+// call with it has begun.
+func (b *Builder) Paths() *callpath.Tree { return b.paths }
+
+// Waiting returns the number of correlation ids without their other half.
+func (b *Builder) Waiting() int { return len(b.waiting) }
+
+// OpenCalls returns the number of calls that have not ended.
+func (b *Builder) OpenCalls() (n int) {
+	for _, t := range b.threads {
+		n += len(t.stack)
+	}
+	return n
+}
+
+// thread returns the thread of that number.
+func (b *Builder) thread(id trace.Thread) *Thread {
+	i, ok := slices.BinarySearchFunc(b.threads, id, func(t *Thread, id trace.Thread) int { return cmp.Compare(t.ID, id) })
+	if !ok {
+		b.threads = slices.Insert(b.threads, i, &Thread{ID: id})
+	}
+	return b.threads[i]
+}
+
+// Begin starts a step; what the one before left behind must have been trimmed.
+func (b *Builder) Begin(step int) {
+	b.step = int32(step)
+	b.apart = b.apart[:0]
+}
+
+// Apart returns the counters of the step that belong to no call by their role,
+// thread by thread.
+func (b *Builder) Apart() []trace.Event { return b.apart }
+
+// Add takes in the events of one thread in the step. It puts times right that
+// run backwards, in events itself.
+func (b *Builder) Add(id trace.Thread, events []trace.Event) {
+	t := b.thread(id)
+	b.advance(t, events)
+	calls, stack, paths := t.Calls, t.stack, b.paths
+	for i := range events {
+		e := &events[i]
+		switch e.Kind {
+		case trace.Enter:
+			if len(stack) >= b.cfg.MaxDepth {
+				b.tally.Add(tally.StackTooDeep, 1)
+				t.drop(e.Func())
+				continue
+			}
+			c := Call{Entry: e.Time, Func: e.Func(), Step: b.step, Row: e.Row, Parent: -1, ParentStep: -1}
+			from := callpath.Root
+			if n := len(stack); n > 0 {
+				p := stack[n-1]
+				from = p.path
+				parent := &calls[p.call]
+				parent.Children++
+				c.Parent, c.ParentStep, c.ParentRow = p.call, parent.Step, parent.Row
+			}
+			path := paths.Find(from, e.ID)
+			if path == callpath.Root {
+				t.stack = stack
+				path = b.newPath(from, e.ID)
+			}
+			stack = append(stack, open{int32(len(calls)), path})
+			calls = append(calls, c)
+		case trace.Exit:
+			n := len(stack)
+			if len(t.dropped) > 0 && t.undrop(e.Func()) {
+				continue
+			}
+			if n == 0 {
+				b.tally.Add(tally.ExitWithoutEnter, 1)
+				continue
+			}
+			top := stack[n-1]
+			if c := &calls[top.call]; c.Func == e.Func() && e.Time >= c.Entry {
+				stack = stack[:n-1]
+				c.Exit = e.Time
+				if n > 1 {
+					calls[stack[n-2].call].children += e.Time - c.Entry
+				}
+				if c.flags&flagLost == 0 {
+					paths.Add(top.path, uint64(max(c.Exclusive(), 0)))
+				}
+				t.Done = append(t.Done, top.call)
+				continue
+			}
+			t.Calls, t.stack = calls, stack
+			b.resynchronise(t, e)
+			stack = t.stack
+		default:
+			t.Calls, t.stack = calls, stack
+			b.addSide(t, e)
+		}
+	}
+	t.Calls, t.stack = calls, stack
+}
+
+// newPath returns a call path that has not been met, or is too deep to be told apart.
+func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
+	path := b.paths.Child(from, fn)
+	if !b.paths.Over() {
+		return path
+	}
+	moved := b.paths.Fold()
+	for _, t := range b.threads {
+		for i := range t.stack {
+			t.stack[i].path = moved[t.stack[i].path]
+		}
+	}
+	return moved[path]
+}
+
+// maxSetback is how far a clock may be set back for the events until then to be
+// moved; further back it is another time altogether.
+const maxSetback trace.Micros = 1e6
+
+// advance sees to it that time does not run backwards between two steps, as it
+// does when the clock is set back: events that are older than the last of the
+// step before get its time. When it is set back far, or the last time was wrong,
+// the thread begins anew at the new time, and how long its open calls take
+// nobody knows.
+func (b *Builder) advance(t *Thread, events []trace.Event) {
+	if len(events) == 0 {
+		return
+	}
+	if events[0].Time < t.last-maxSetback {
+		b.tally.Add(tally.TimeBackwards, 1)
+		for _, o := range t.stack {
+			c := &t.Calls[o.call]
+			c.Entry = min(c.Entry, events[0].Time)
+			c.flags |= flagLost
+		}
+		b.tally.Add(tally.SidesForgotten, int64(len(t.Sides)))
+		t.Sides = t.Sides[:0] // they are found by their times
+	} else {
+		n := 0
+		for ; n < len(events) && events[n].Time < t.last; n++ {
+			events[n].Time = t.last
+		}
+		b.tally.Add(tally.TimeBackwards, int64(n))
+	}
+	t.last = events[len(events)-1].Time
+}
+
+// maxDropped is how many entries that were dropped are remembered.
+const maxDropped = 1 << 12
+
+// drop remembers an entry that was dropped, so that its exit can be, too.
+func (t *Thread) drop(fn trace.FuncID) {
+	if len(t.dropped) == maxDropped {
+		t.dropped = t.dropped[:0]
+	}
+	t.dropped = append(t.dropped, fn)
+}
+
+// undrop reports whether an exit is that of the last entry that was dropped. If
+// not, exits were lost, and the dropped ones are forgotten.
+func (t *Thread) undrop(fn trace.FuncID) bool {
+	n := len(t.dropped) - 1
+	if t.dropped[n] != fn {
+		t.dropped = t.dropped[:0]
+		return false
+	}
+	t.dropped = t.dropped[:n]
+	return true
+}
+
+// resynchronise deals with an exit that does not fit the innermost call: it
+// closes the nearest open call of the same function, and those within, whose
+// exits were lost. All of them count as lost: nobody knows how long those
+// within took, and so not how long the call took without them.
+func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
+	n := len(t.stack) - 1
+	for ; n >= 0; n-- {
+		if c := &t.Calls[t.stack[n].call]; c.Func == e.Func() && e.Time >= c.Entry {
+			break
+		}
+	}
+	if n < 0 {
+		b.tally.Add(tally.ExitWithoutEnter, 1)
+		return
+	}
+	b.tally.Add(tally.ExitLost, int64(len(t.stack)-1-n))
+	for len(t.stack) > n {
+		top := t.stack[len(t.stack)-1].call
+		t.stack = t.stack[:len(t.stack)-1]
+		c := &t.Calls[top]
+		c.Exit = max(e.Time, c.Entry)
+		c.flags |= flagLost
+		if c.Parent >= 0 {
+			t.Calls[c.Parent].children += c.Exit - c.Entry
+		}
+		t.Done = append(t.Done, top)
+	}
+}
+
+// addSide gives a message or counter to the innermost open call.
+func (b *Builder) addSide(t *Thread, e *trace.Event) {
+	role := OfCall
+	if e.Kind == trace.Count && b.cfg.Role != nil {
+		role = b.cfg.Role(e.Counter())
+	}
+	n := len(t.stack)
+	switch {
+	case role == Apart:
+		b.apart = append(b.apart, *e)
+		return
+	case n == 0:
+		b.tally.Add(tally.OutsideAnyCall, 1)
+		return
+	}
+	call := t.stack[n-1].call
+	t.Calls[call].flags |= flagSides
+	t.Sides = append(t.Sides, Side{Event: *e, Call: call})
+	if role == Correlation {
+		b.correlate(t, call, e.Value)
+	}
+}
+
+// correlate joins a call to the one that has the same correlation id on
+// another thread, or pins it until that appears.
+func (b *Builder) correlate(t *Thread, call int32, value uint64) {
+	if b.cfg.Uncoupled != nil && b.cfg.Uncoupled(t.Calls[call].Func) {
+		return
+	}
+	other, ok := b.waiting[value]
+	if ok && other.thread != t {
+		delete(b.waiting, value)
+		o := other.thread
+		o.Links = append(o.Links, Link{Call: other.call, Partner: call, Thread: t})
+		t.Links = append(t.Links, Link{Call: call, Partner: other.call, Thread: o})
+		return
+	}
+	b.seen++
+	b.waiting[value] = half{t, call, b.seen} // the same id again on the same thread: the newer counts
+	b.queue = append(b.queue, ticket{value, b.seen})
+	b.expire()
+}
+
+// expire gives up on the oldest of too many correlation ids.
+func (b *Builder) expire() {
+	n := 0
+	for ; len(b.waiting) > b.cfg.MaxPinned; n++ {
+		if b.waits(b.queue[n]) {
+			delete(b.waiting, b.queue[n].value)
+			b.tally.Add(tally.CorrelationDropped, 1)
+		}
+	}
+	b.queue = b.queue[n:]
+	if len(b.queue) > 2*len(b.waiting)+1024 { // most wait no more
+		b.queue = slices.DeleteFunc(b.queue, func(q ticket) bool { return !b.waits(q) })
+	}
+}
+
+// waits tells a ticket that counts from those whose id was matched, or came
+// again on the same thread.
+func (b *Builder) waits(q ticket) bool { return b.waiting[q.value].number == q.number }
+
+// Trim ends a step: it forgets all calls but the open ones, the last of each
+// thread up to the window, and those that wait for the other half of their
+// correlation id, with all above them. Places of calls change.
+func (b *Builder) Trim() {
+	for _, t := range b.threads {
+		t.kept = t.kept[:0]
+		for _, o := range t.stack {
+			t.kept = append(t.kept, o.call)
+		}
+		for i := max(0, len(t.Calls)-b.cfg.Window); i < len(t.Calls); i++ {
+			t.kept = append(t.kept, int32(i))
+		}
+	}
+	for _, h := range b.waiting {
+		h.thread.keep(h.call)
+	}
+	for _, t := range b.threads {
+		t.Links = slices.DeleteFunc(t.Links, func(l Link) bool {
+			return !t.Calls[l.Call].IsOpen() && !l.Thread.Calls[l.Partner].IsOpen()
+		})
+		for _, l := range t.Links {
+			t.keep(l.Call)
+			l.Thread.keep(l.Partner)
+		}
+	}
+	for _, t := range b.threads {
+		slices.Sort(t.kept)
+		t.kept = slices.Compact(t.kept)
+	}
+	for _, t := range b.threads {
+		for i := range t.Links {
+			l := &t.Links[i]
+			l.Call, l.Partner = t.place(l.Call), l.Thread.place(l.Partner)
+		}
+	}
+	for value, h := range b.waiting {
+		h.call = h.thread.place(h.call)
+		b.waiting[value] = h
+	}
+	for _, t := range b.threads {
+		b.compact(t)
+	}
+}
+
+// Shrink gives memory back that only large steps need. It is for those who build
+// the calls of thousands of ranks side by side.
+func (b *Builder) Shrink() {
+	for _, t := range b.threads {
+		t.Calls, t.Sides = slices.Clip(slices.Clone(t.Calls)), slices.Clip(slices.Clone(t.Sides))
+		t.Done, t.kept = nil, nil
+	}
+}
+
+// keep marks a call and all above it to be kept.
+func (t *Thread) keep(call int32) {
+	for c := range t.Stack(call) {
+		t.kept = append(t.kept, c)
+	}
+}
+
+// place returns where a call will be when all that is not kept is gone.
+func (t *Thread) place(call int32) int32 {
+	if i, ok := slices.BinarySearch(t.kept, call); ok {
+		return int32(i)
+	}
+	return -1
+}
+
+// compact moves what is kept to the front.
+func (b *Builder) compact(t *Thread) {
+	b.compactSides(t)
+	for i, old := range t.kept {
+		c := t.Calls[old]
+		if c.Parent >= 0 {
+			c.Parent = t.place(c.Parent)
+		}
+		t.Calls[i] = c
+	}
+	t.Calls = t.Calls[:len(t.kept)]
+	for i := range t.stack {
+		t.stack[i].call = t.place(t.stack[i].call)
+	}
+	t.Done = t.Done[:0]
+}
+
+// compactSides keeps the messages and counters of calls that are open or in
+// the window; for those of others nobody will ask.
+func (b *Builder) compactSides(t *Thread) {
+	window := int32(len(t.Calls) - b.cfg.Window)
+	n := 0
+	for _, s := range t.Sides {
+		if s.Call < window && !t.Calls[s.Call].IsOpen() {
+			continue
+		}
+		s.Call = t.place(s.Call)
+		t.Sides[n] = s
+		n++
+	}
+	t.Sides = t.Sides[:n]
+	if over := n - b.cfg.MaxSides; over > 0 {
+		b.tally.Add(tally.SidesForgotten, int64(over))
+		t.Sides = t.Sides[:copy(t.Sides, t.Sides[over:])]
+	}
+}

@@ -1,0 +1,64 @@
+package analyzer
+
+import (
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// TestLearningAndJudgingAllocateNothingForACall repeats a recorded step, so
+// that after a while nothing in it is new or odd.
+func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
+	r, err := bp.Open(tracetest.Recorded(t, "gpu-BP5")[0], bp.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	steps := tau.NewReader(r, tau.Config{}, nil)
+	var step *tau.Step
+	for range 3 { // into the middle of the run, where all names are known
+		if step, err = steps.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Default()
+	cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 1e6
+	models := NewModels(outlier.NewRules(cfg.Outlier))
+	var counts tally.Tally
+	one := newRank(&cfg, 0, 0, &steps.Names, &counts, nil)
+	file := &spoolFile{dir: t.TempDir()}
+	t.Cleanup(file.close)
+	one.spool, one.late = &spool{file: file}, &spool{file: file}
+	calls := int64(0)
+	round := func() {
+		one.begin(7)
+		for i := range step.Batches {
+			b := &step.Batches[i]
+			span := b.Events[len(b.Events)-1].Time - b.Events[0].Time + 1
+			for j := range b.Events {
+				b.Events[j].Time += span
+			}
+			one.add(b)
+		}
+		before := one.counts.Calls
+		one.learn(true)
+		calls = one.counts.Calls - before
+		one.merge(models, false, true)
+		if err := one.judge(); err != nil {
+			t.Fatal(err)
+		}
+		one.finishStep(false)
+		one.forget(false)
+	}
+	for range 50 { // learn until everything is known and all memory is there
+		round()
+		models.settle()
+	}
+	if n := testing.AllocsPerRun(20, round); n > 20 || calls < 1000 { // a new span of time now and then
+		t.Errorf("a step of %d calls made %v allocations", calls, n)
+	}
+}

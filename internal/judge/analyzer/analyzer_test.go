@@ -1,0 +1,542 @@
+package analyzer_test
+
+import (
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// analysed is a run and where it was written.
+type analysed struct {
+	*analyzer.Result
+	dir string
+}
+
+// analyse runs the analysis of datasets with the settings that change makes.
+func analyse(t *testing.T, datasets []string, change func(*analyzer.Config)) analysed {
+	t.Helper()
+	cfg := analyzer.Default()
+	if change != nil {
+		change(&cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "run")
+	dir, err := rundir.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.SpoolDir = dir.Spool()
+	var inputs []analyzer.Input
+	for _, d := range datasets {
+		inputs = append(inputs, analyzer.Input{Path: d})
+	}
+	res, err := analyzer.New(cfg, dir, nil).Run(t.Context(), inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := res.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteGlobal(known); err != nil {
+		t.Fatal(err)
+	}
+	return analysed{res, path}
+}
+
+// learned is the model of the function of that number.
+func (a analysed) learned(i int) *outlier.Model { return a.Models.Functions()[i].Learned() }
+
+// records returns all records of a collection.
+func (a analysed) records(t *testing.T, collection string) (all []provenance.Record) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*."+collection+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var part []provenance.Record
+		if err := json.Unmarshal(b, &part); err != nil {
+			t.Fatalf("%s: %v", p, err)
+		}
+		all = append(all, part...)
+	}
+	return all
+}
+
+// ids returns the names of the anomalies that are so in the end.
+func (a analysed) ids(t *testing.T) map[string]bool {
+	t.Helper()
+	ids := make(map[string]bool)
+	for _, r := range a.records(t, "anomalies") {
+		if r.Status != provenance.Withdrawn {
+			ids[r.EventID] = true
+		}
+	}
+	return ids
+}
+
+// hashes returns the hash of each file of a run.
+func (a analysed) hashes(t *testing.T) map[string]string {
+	t.Helper()
+	sums := make(map[string]string)
+	err := fs.WalkDir(os.DirFS(a.dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(a.dir, path))
+		sums[path] = fmt.Sprintf("%x", sha256.Sum256(b))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
+	f := func(name string, datasets func(testing.TB, string) []string) {
+		t.Run(name, func(t *testing.T) {
+			datasets := datasets(t, name)
+			want := analyse(t, datasets, func(c *analyzer.Config) { c.Workers = 1 }).hashes(t)
+			if len(want) < 5 {
+				t.Fatalf("only %d files were written", len(want))
+			}
+			for _, workers := range []int{2, 7} {
+				backwards := slices.Clone(datasets)
+				slices.Reverse(backwards)
+				got := analyse(t, backwards, func(c *analyzer.Config) { c.Workers = workers }).hashes(t)
+				if !maps.Equal(got, want) {
+					t.Errorf("%d workers, traces backwards: files differ", workers)
+				}
+			}
+			if got := analyse(t, datasets, func(c *analyzer.Config) { c.KeepOpen = 0 }).hashes(t); !maps.Equal(got, want) {
+				t.Error("with memory given back after each step files differ")
+			}
+		})
+	}
+	f("ring-monitoring-BP4", tracetest.Recorded)
+	f("gpu-BP5", tracetest.Recorded)
+	f("ring-onefile-BP5", tracetest.Recorded)
+	f("heat2d-BP5", tracetest.Large)
+}
+
+// TestSSTDFlagsTheSameCallsAsTheOriginal holds call by call: with the original's
+// settings nothing but exact call stacks and moments decides.
+func TestSSTDFlagsTheSameCallsAsTheOriginal(t *testing.T) {
+	for _, run := range []string{"heat2d-BP4", "heat2d-BP5"} {
+		for _, sigma := range []float64{6, 12} {
+			t.Run(fmt.Sprintf("%s/sigma %v", run, sigma), func(t *testing.T) {
+				want := expectedIDs(t, fmt.Sprintf("%s-sstd%v.csv", run, sigma))
+				got := analyse(t, tracetest.Large(t, run), func(c *analyzer.Config) {
+					c.Outlier = outlier.Config{Algorithm: outlier.SSTD, Sigma: sigma, MinSamples: 2, IncludeSelf: true}
+					c.RankScope, c.SkipFirst, c.Review = true, true, false
+				}).ids(t)
+				if !maps.Equal(got, want) {
+					t.Errorf("got %d calls, want %d; they differ", len(got), len(want))
+				}
+			})
+		}
+	}
+}
+
+func expectedIDs(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	f, err := os.Open(tracetest.Shared(t, "traces", "expected", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(rows[0], "event_id")
+	ids := make(map[string]bool)
+	for _, row := range rows[1:] {
+		ids[row[at]] = true
+	}
+	return ids
+}
+
+func TestOnePassWithReviewFindsWhatTwoPassesFind(t *testing.T) {
+	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			datasets := tracetest.Large(t, "heat2d-BP5")
+			find := func(passes int) map[string]bool {
+				return analyse(t, datasets, func(c *analyzer.Config) { c.Outlier.Algorithm, c.Passes = algorithm, passes }).ids(t)
+			}
+			one, two := find(1), find(2)
+			common := 0
+			for id := range one {
+				if two[id] {
+					common++
+				}
+			}
+			t.Logf("one pass %d, two passes %d, common %d", len(one), len(two), common)
+			if all := len(one) + len(two) - common; float64(common) < 0.99*float64(all) || common == 0 {
+				t.Errorf("%d of %d are found both ways, want 99 %%", common, all)
+			}
+		})
+	}
+}
+
+// TestEveryAnomalousKernelHasItsLaunch holds for kernels that are recorded right
+// away, and for those that arrive many steps after they were launched.
+func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
+	f := func(run string, datasets func(testing.TB, string) []string) {
+		t.Run(run, func(t *testing.T) {
+			a := analyse(t, datasets(t, run), nil)
+			kernels, late := 0, 0
+			for _, r := range a.records(t, "anomalies") {
+				if r.IsGPUEvent != (r.GPULocation != nil) {
+					t.Errorf("%s: is_gpu_event is %v, gpu_location is %v", r.EventID, r.IsGPUEvent, r.GPULocation)
+				}
+				if !r.IsGPUEvent {
+					continue
+				}
+				kernels++
+				parent, ok := r.GPUParent.(provenance.GPUParent)
+				if !ok {
+					t.Errorf("%s %s: gpu_parent is %v", r.EventID, r.Func, r.GPUParent)
+					continue
+				}
+				stack := parent.CallStack
+				if name := stack[0].Func; !strings.HasPrefix(name, "cuda") || len(stack) < 3 {
+					t.Errorf("%s %s: launched by %s, a stack of %d calls", r.EventID, r.Func, name, len(stack))
+				}
+				var step int
+				if _, err := fmt.Sscanf(parent.EventID, "0:%d:", &step); err == nil && int(r.IOStep) >= step+10 {
+					late++
+				}
+			}
+			t.Logf("%d anomalous kernels, %d of them ten steps after their launch", kernels, late)
+			if n := a.Tally.Count(tally.CorrelationUnmatched); n != 0 {
+				t.Errorf("%d of 1801 correlation ids have no other half", n)
+			}
+			if kernels < 4 || run == "gpu-late-BP4" && late == 0 {
+				t.Errorf("%d anomalous kernels, %d of them late", kernels, late)
+			}
+		})
+	}
+	f("gpu-BP5", tracetest.Recorded)
+	f("gpu-late-BP4", tracetest.Large)
+}
+
+func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil)
+	with := 0
+	for _, r := range a.records(t, "anomalies") {
+		if r.NodeState == nil {
+			continue
+		}
+		with++
+		if r.NodeState.Timestamp > r.Exit || len(r.NodeState.Data) == 0 {
+			t.Errorf("%s ended at %d, but its node state is of %d", r.EventID, r.Exit, r.NodeState.Timestamp)
+		}
+		for _, d := range r.NodeState.Data {
+			if strings.HasPrefix(d.Field, "monitoring: ") {
+				t.Errorf("field %q has its prefix", d.Field)
+			}
+		}
+		for _, c := range r.CounterEvents {
+			if strings.HasPrefix(c.Name, "monitoring: ") {
+				t.Errorf("%s: the state of the node is among its own counters", r.EventID)
+			}
+		}
+	}
+	if with == 0 {
+		t.Error("no record has a node state")
+	}
+}
+
+func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
+	for _, samples := range []int{1, 30, 1 << 30} {
+		a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+			c.Outlier.MinSamples, c.SkipFirst = samples, false
+		})
+		calls, learned := uint64(0), uint64(0)
+		for i, f := range a.Functions {
+			calls += f.Exclusive.Count()
+			learned += a.learned(i).Count()
+		}
+		if int64(calls) != a.Totals.Calls || int64(learned) != a.Totals.Calls || a.Totals.Calls != 65950/2 {
+			t.Errorf("at least %d samples: %d calls, %v in profiles, %d in models, want 32975", samples, a.Totals.Calls, calls, learned)
+		}
+		if samples == 1<<30 && (a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls) {
+			t.Errorf("nothing can be judged, but %d anomalies and %d of %d not judged", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
+		}
+	}
+}
+
+func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
+	ring := analyse(t, tracetest.Recorded(t, "ring-BP4"), nil)
+	before := ring.Models.AppendBinary(nil)
+	loaded, err := analyzer.ReadModels(before, outlier.NewRules(outlier.Default()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze, c.SkipFirst = loaded, true, false })
+	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
+		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
+	}
+	for i, f := range a.Functions {
+		if f.Name == "run_step(int) [{gpuapp.cu} {80,0}]" && a.learned(i).Count() != 0 {
+			t.Error("a frozen model learned")
+		}
+	}
+}
+
+func TestAModelLearnedBeforeJudgesFromTheFirstStep(t *testing.T) {
+	datasets := tracetest.Recorded(t, "gpu-BP5")
+	first := analyse(t, datasets, func(c *analyzer.Config) { c.Passes = 2 })
+	loaded, err := analyzer.ReadModels(first.Models.AppendBinary(nil), outlier.NewRules(outlier.Default()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := analyse(t, datasets, func(c *analyzer.Config) { c.Learned, c.Freeze = loaded, true })
+	if !maps.Equal(first.ids(t), again.ids(t)) {
+		t.Errorf("two passes find %d, the saved model finds %d; they differ", len(first.ids(t)), len(again.ids(t)))
+	}
+}
+
+func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.Ignore = []string{"cuda*", "table_lookup(*"} })
+	for _, r := range a.records(t, "anomalies") {
+		if strings.HasPrefix(r.Func, "cuda") || strings.HasPrefix(r.Func, "table_lookup") {
+			t.Errorf("%s of %s is flagged", r.EventID, r.Func)
+		}
+	}
+	for _, f := range a.Functions {
+		if strings.HasPrefix(f.Name, "table_lookup") && f.Exclusive.Count() != 23936 {
+			t.Errorf("profile of %s has %v calls, want 23936", f.Name, f.Exclusive.Count())
+		}
+	}
+}
+
+func TestAFunctionMayHaveItsOwnThreshold(t *testing.T) {
+	count := func(change func(*analyzer.Config)) (sleepers int) {
+		for _, r := range analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+			c.Outlier.Algorithm = outlier.SSTD
+			change(c)
+		}).records(t, "anomalies") {
+			if strings.HasPrefix(r.Func, "assemble(") && r.Status != provenance.Withdrawn {
+				sleepers++
+			}
+		}
+		return sleepers
+	}
+	usual := count(func(*analyzer.Config) {})
+	lax := count(func(c *analyzer.Config) {
+		c.Outlier.Thresholds = []outlier.Override{{Pattern: "assemble(int) [*", Value: 1e6}}
+	})
+	if usual < 2 || lax != 0 {
+		t.Errorf("assemble is flagged %d times, with a threshold of its own %d times; want at least 2 and none", usual, lax)
+	}
+}
+
+func TestTheReviewUsesTheConfiguredStatistic(t *testing.T) {
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive = true })
+	b := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive, c.Passes = true, 2 })
+	if one, two := a.ids(t), b.ids(t); !maps.Equal(one, two) || len(one) == 0 {
+		t.Errorf("one pass finds %d, two find %d by inclusive time", len(one), len(two))
+	}
+}
+
+func TestTypicalExecutionsAreAtMostOneForAFunctionAndStep(t *testing.T) {
+	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil)
+	seen := make(map[string]bool)
+	typical := a.records(t, "normalexecs")
+	for _, r := range typical {
+		key := fmt.Sprintf("%s %d %d", r.Func, r.TID, r.IOStep)
+		if seen[key] {
+			t.Errorf("two typical executions of %s", key)
+		}
+		seen[key] = true
+	}
+	if len(typical) == 0 || int64(len(typical)) != a.Review.Typical {
+		t.Errorf("%d typical executions, the result says %d", len(typical), a.Review.Typical)
+	}
+}
+
+func TestTimesOfAStepAreItsTrueMinimumAndMaximum(t *testing.T) {
+	for _, r := range analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil).records(t, "anomalies") {
+		if r.IOStepStart > r.Exit || r.IOStepEnd < r.Exit || r.IOStepStart > r.IOStepEnd {
+			t.Errorf("%s [%d, %d] was judged in a step [%d, %d]", r.EventID, r.Entry, r.Exit, r.IOStepStart, r.IOStepEnd)
+		}
+	}
+}
+
+func TestTwoTracesOfTheSameRankAreRefused(t *testing.T) {
+	a := tracetest.Recorded(t, "ring-BP4")[0]
+	b := tracetest.Recorded(t, "ring-BP5")[0]
+	cfg := analyzer.Default()
+	cfg.SpoolDir = t.TempDir()
+	_, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b}})
+	if err == nil || !strings.Contains(err.Error(), "both hold rank 0 of program 0") {
+		t.Errorf("got %v", err)
+	}
+	res, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b, Program: 1}})
+	if err != nil || res.Totals.Ranks != 2 {
+		t.Errorf("as two programs: %v, %v", res, err)
+	}
+}
+
+func TestABrokenTraceIsAnalysedAsFarAsItGoes(t *testing.T) {
+	broken := tracetest.Copy(t, tracetest.Recorded(t, "gpu-BP5")[0])
+	if err := os.Truncate(filepath.Join(broken, "data.0"), 2_000_000); err != nil {
+		t.Fatal(err)
+	}
+	a := analyse(t, []string{broken}, nil)
+	if len(a.Broken) != 1 || !strings.Contains(a.Broken[0].Error(), "data.0 at byte 2000000") || a.Totals.Steps != 8 {
+		t.Errorf("got %d steps and %v", a.Totals.Steps, errors.Join(a.Broken...))
+	}
+	if a.Totals.Calls == 0 || len(a.records(t, "anomalies")) == 0 {
+		t.Error("nothing was analysed")
+	}
+}
+
+func TestSettingsThatMakeNoSenseAreAllNamed(t *testing.T) {
+	cfg := analyzer.Default()
+	cfg.Window, cfg.Passes, cfg.Workers, cfg.Freeze = -1, 3, 0, true
+	cfg.Outlier.Algorithm, cfg.Outlier.MinSamples = "magic", 0
+	err := cfg.Validate()
+	for _, want := range []string{"window -1", "passes 3", "workers 0", "freeze", `"magic"`, "0 samples"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// TestTheProcessDoesNotGrowWithTheRun runs without the race detector and looks
+// at the memory of the whole process. Its steps are large: with small ones the
+// process has some 10 to 20 MB, of which the garbage collector's warming up is
+// more than a tenth.
+func TestTheProcessDoesNotGrowWithTheRun(t *testing.T) {
+	trace := tracetest.Repeat(t, tracetest.Large(t, "heat2d-large-BP4")[0], 2000)
+	// The collector's timing may add a few megabytes to one look; growth is in all.
+	var short, long int64
+	for range 3 {
+		cmd := exec.CommandContext(t.Context(), "go", "run", "./testdata/growth", t.TempDir(), trace)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(string(out), &short, &long); err != nil {
+			t.Fatalf("%v in %q", err, out)
+		}
+		t.Logf("%.1f MB after 200 steps, %.1f MB after 2000", float64(short)/1e6, float64(long)/1e6)
+		if long <= short+short/10 {
+			return
+		}
+	}
+	t.Errorf("%d bytes after 200 steps, %d after 2000, each time", short, long)
+}
+
+// TestMemoryDoesNotGrowWithTheRun looks at what is held after many steps,
+// garbage left out.
+func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
+	f := func(name string, datasets func(testing.TB, string) []string) {
+		t.Run(name, func(t *testing.T) {
+			dataset := datasets(t, name)[0]
+			held := make(map[int]uint64)
+			cfg := analyzer.Default()
+			cfg.SpoolDir = t.TempDir()
+			look := func(done analyzer.Done) {
+				if done.Kept == 0 && (done.Steps == 200 || done.Steps == 2000) {
+					var m runtime.MemStats
+					runtime.GC()
+					runtime.ReadMemStats(&m)
+					held[done.Steps] = m.HeapAlloc
+				}
+			}
+			if _, err := analyzer.New(cfg, nowhere{}, look).Run(t.Context(), []analyzer.Input{{Path: tracetest.Repeat(t, dataset, 2000)}}); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d kB after 200 steps, %d kB after 2000", held[200]>>10, held[2000]>>10)
+			if held[200] == 0 || held[2000] > held[200]+held[200]/10 {
+				t.Errorf("%d bytes are held after 200 steps, %d after 2000", held[200], held[2000])
+			}
+		})
+	}
+	f("ring-BP4", tracetest.Recorded) // in which all calls end; those of other traces would pile up
+	f("heat2d-BP4", tracetest.Large)
+}
+
+// readMetadata returns all metadata records of a run, step by step.
+func readMetadata(t *testing.T, a analysed) (all []provenance.Metadata) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*.metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var part []provenance.Metadata
+		if err := json.Unmarshal(b, &part); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, part...)
+	}
+	return all
+}
+
+func TestProgressGoesFromNothingToAll(t *testing.T) {
+	f := func(passes int, datasets ...string) {
+		t.Helper()
+		var inputs []analyzer.Input
+		for i, d := range datasets {
+			inputs = append(inputs, analyzer.Input{Path: d, Program: trace.Program(i)})
+		}
+		cfg := analyzer.Default()
+		cfg.SpoolDir, cfg.Passes = t.TempDir(), passes
+		cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 2
+		var last analyzer.Done
+		_, err := analyzer.New(cfg, nowhere{}, func(done analyzer.Done) {
+			if done.Pass == last.Pass && done.Read < last.Read || done.Read > 1 || done.Reviewed < last.Reviewed || done.Reviewed > done.Kept {
+				t.Errorf("%q: %+v comes after %+v", datasets, done, last)
+			}
+			if done.Pass > last.Pass && last.Pass > 0 && last.Read != 1 || done.Kept > 0 && done.Read != 1 {
+				t.Errorf("%q: before %+v not all was read: %+v", datasets, done, last)
+			}
+			last = done
+		}).Run(t.Context(), inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Kept == 0 || last.Reviewed != last.Kept || last.Pass != passes {
+			t.Errorf("%q: it ended with %+v", datasets, last)
+		}
+	}
+	f(1, tracetest.Recorded(t, "gpu-BP5")[0])
+	f(2, tracetest.Recorded(t, "ring-BP4")[0], tracetest.Recorded(t, "ring-BP5")[0])
+}

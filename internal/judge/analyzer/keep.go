@@ -1,0 +1,241 @@
+package analyzer
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// pendingCapture waits for the next step, in which its window ends.
+type pendingCapture struct {
+	thread  *callstack.Thread
+	missing int // calls at the end of the window
+	capture provenance.Capture
+}
+
+// complete extends the windows of captures of the step before into this one, and
+// puts them away before those of this step.
+func (r *rank) complete() error {
+	for _, p := range r.pending {
+		p.capture.Extend(p.thread, p.missing)
+		if err := r.put(p); err != nil {
+			return err
+		}
+	}
+	r.pending = r.pending[:0]
+	return nil
+}
+
+// maxHeld is how many captures of a rank wait in memory for their functions to
+// be known; more wait in the spool until the end of the run.
+const maxHeld = 1 << 10
+
+// put puts a complete capture away.
+func (r *rank) put(p *pendingCapture) error {
+	if p.capture.Kind == provenance.Held && len(r.held) < maxHeld {
+		r.held = append(r.held, p)
+		return nil
+	}
+	defer captures.Put(p)
+	r.provisional(&p.capture)
+	return r.spool.add(&p.capture)
+}
+
+// captures are those that have been put away, to be used again.
+var captures = sync.Pool{New: func() any { return new(pendingCapture) }}
+
+// judgeHeld judges what was held as soon as its function is known well enough.
+func (r *rank) judgeHeld() error {
+	left := r.held[:0]
+	for _, p := range r.held {
+		c := &p.capture
+		f := r.slot(c.Call().Func)
+		if f.model == nil || f.model.judge != nil && !f.model.judge.Enough() {
+			left = append(left, p)
+			continue
+		}
+		if f.model.judge == nil { // ignored
+			continue
+		}
+		score, verdict := f.model.judge.Judge(r.timeOf(c))
+		switch {
+		case verdict == outlier.Outlier:
+			c.Kind = provenance.Anomaly
+			c.Mark(true)
+			r.flag(f, c.Thread, score, int32(r.step), c.Call().Entry, c.Call().Exit, c.Exclusive)
+		case r.keepsCandidates(): // so little is known that even what fits may not
+			c.Kind = provenance.Candidate
+		default:
+			continue
+		}
+		c.Score = score
+		r.provisional(c)
+		if err := r.late.add(c); err != nil {
+			return err
+		}
+		captures.Put(p)
+	}
+	clear(r.held[len(left):])
+	r.held = left
+	return nil
+}
+
+// keepsCandidates reports whether what is close to being flagged is kept.
+func (r *rank) keepsCandidates() bool { return r.cfg.Review && r.cfg.Passes == 1 }
+
+// timeOf is what a captured call is judged by.
+func (r *rank) timeOf(c *provenance.Capture) int64 {
+	if r.cfg.Inclusive {
+		return int64(c.Call().Exit - c.Call().Entry)
+	}
+	return int64(c.Exclusive)
+}
+
+// settle puts everything away that still waits for something when the rank's
+// trace has ended.
+func (r *rank) settle() error {
+	if err := r.complete(); err != nil {
+		return err
+	}
+	for _, p := range r.held {
+		if err := r.late.add(&p.capture); err != nil {
+			return err
+		}
+	}
+	r.held = nil
+	return nil
+}
+
+// keep captures what was found in the step, when all labels are known.
+func (r *rank) keep() error {
+	for _, s := range r.flagged {
+		c := &s.thread.Calls[s.call]
+		if c.Exclusive() < r.cfg.MinTime {
+			continue
+		}
+		if s.kind == provenance.Anomaly {
+			r.flag(r.slot(c.Func), s.thread.ID, s.score, int32(r.step), c.Entry, c.Exit, c.Exclusive())
+		}
+		if err := r.spoolCall(s); err != nil {
+			return err
+		}
+	}
+	if r.wanted > 0 {
+		return r.keepTypical()
+	}
+	return nil
+}
+
+// flag counts an anomaly and has a typical execution of its function kept.
+func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Micros) {
+	r.counts.Flagged++
+	r.want(f, thread)
+	if r.online {
+		f.lesson().anomalies.Add(step, entry, exit, score, exclusive)
+		r.note(f)
+	}
+}
+
+// provisional makes the record of a capture that is flagged, or typical, while
+// the trace is being written.
+func (r *rank) provisional(c *provenance.Capture) {
+	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
+		return
+	}
+	f := r.slot(c.Call().Func)
+	if c.Kind == provenance.Typical {
+		r.normal = append(r.normal, r.typical(f, c))
+		return
+	}
+	r.anomalies = append(r.anomalies, r.anomaly(f, c, provenance.Provisional))
+}
+
+// typical makes the record of an execution that is kept to compare with.
+func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
+	return provenance.NewRecord(c, r, f.model.params())
+}
+
+// anomaly makes the record of an anomaly, by the model that it was judged by.
+func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
+	record := provenance.NewRecord(c, r, f.model.params())
+	time := r.timeOf(c)
+	record.LostTime = trace.Micros(max(0, time-int64(f.function.model.model.Hist.Quantile(0.5))))
+	d := f.model.judge.Describe(time)
+	record.Explain(&d, status)
+	return record
+}
+
+// hand gives the sink what was flagged in a step.
+func (r *rank) hand(ctx context.Context, sink RecordSink, step int) error {
+	if len(r.anomalies)+len(r.normal) == 0 {
+		return nil
+	}
+	err := sink.Records(ctx, StepKey{r.program, r.id, step}, r.anomalies, r.normal)
+	r.anomalies, r.normal = nil, nil
+	return err
+}
+
+// want has a typical execution of a function on a thread kept.
+func (r *rank) want(f *localFunc, thread trace.Thread) {
+	if !slices.Contains(f.wanted, thread) {
+		f.wanted = append(f.wanted, thread)
+		r.wanted++
+	}
+}
+
+// keepTypical captures the most typical execution, in this step, of each
+// function that had an anomaly on the same thread, now or before: the first of
+// those with the lowest score.
+func (r *rank) keepTypical() error {
+	for _, t := range r.builder.Threads() {
+		r.found = r.found[:0]
+		for _, i := range t.Done {
+			c := &t.Calls[i]
+			f := r.slot(c.Func)
+			if len(f.wanted) == 0 || c.Label != callstack.Normal || c.Lost() || !slices.Contains(f.wanted, t.ID) {
+				continue
+			}
+			odd := f.model.judge.Oddness(r.time(c))
+			if f.typical < 0 {
+				f.typical, f.oddness = i, odd
+				r.found = append(r.found, f)
+			} else if odd < f.oddness {
+				f.typical, f.oddness = i, odd
+			}
+		}
+		for _, f := range r.found {
+			call := f.typical
+			f.typical = -1
+			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })
+			r.wanted--
+			score, verdict := f.model.judge.Judge(r.time(&t.Calls[call]))
+			if verdict == outlier.NotJudged {
+				continue
+			}
+			if err := r.spoolCall(suspect{t, call, score, provenance.Typical}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rank) spoolCall(s suspect) error {
+	p := captures.Get().(*pendingCapture)
+	c := &p.capture
+	c.Take(s.thread, s.call, r.cfg.Window)
+	c.Kind, c.Score, c.IOStep = s.kind, s.score, int32(r.step)
+	c.StepStart, c.StepEnd = r.start, r.end
+	c.NodeTime, c.NodeState = r.state.at(c.Call().Exit, c.NodeState[:0])
+	p.thread, p.missing = s.thread, int(s.call)+r.cfg.Window+1-len(s.thread.Calls)
+	if p.missing > 0 {
+		r.pending = append(r.pending, p)
+		return nil
+	}
+	return r.put(p)
+}

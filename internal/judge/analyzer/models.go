@@ -1,0 +1,164 @@
+package analyzer
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Function is what is known of a function over all ranks.
+type Function struct {
+	summary.Function // numbered from 0, in the order in which ranks showed them
+
+	model   *scoped // of all ranks
+	ignored bool
+}
+
+// scoped is a model and the judge made from it.
+type scoped struct {
+	function *Function
+	model    outlier.Model
+	judge    *outlier.Judge
+	changed  bool
+	document atomic.Pointer[json.RawMessage] // of judge; nil until it is asked for
+}
+
+// params is the model in the form of the schema; nil if it cannot be written.
+func (s *scoped) params() json.RawMessage {
+	if p := s.document.Load(); p != nil {
+		return *p
+	}
+	b, err := json.Marshal(s.judge)
+	if err != nil {
+		return nil
+	}
+	p := json.RawMessage(b)
+	s.document.Store(&p)
+	return p
+}
+
+// Models are the functions of a run and their models. They change only while
+// no rank judges.
+type Models struct {
+	rules     *outlier.Rules
+	functions []*Function
+	byName    map[functionKey]*Function
+	changed   []*scoped
+}
+
+type functionKey struct {
+	program trace.Program
+	name    string
+}
+
+// NewModels returns models that know nothing.
+func NewModels(rules *outlier.Rules) *Models {
+	return &Models{rules: rules, byName: make(map[functionKey]*Function)}
+}
+
+// Functions returns all functions in order of their numbers.
+func (m *Models) Functions() []*Function { return m.functions }
+
+// Learned returns the model of a function.
+func (f *Function) Learned() *outlier.Model { return &f.model.model }
+
+// function returns the function of that name, made if it is new.
+func (m *Models) function(program trace.Program, name string) *Function {
+	key := functionKey{program, name}
+	f := m.byName[key]
+	if f == nil {
+		f = &Function{Function: summary.Function{ID: len(m.functions), Program: program, Name: name}, ignored: m.rules.Ignored(name)}
+		f.model = &scoped{function: f}
+		m.functions = append(m.functions, f)
+		m.byName[key] = f
+	}
+	return f
+}
+
+// Add adds the model of a function that is not there yet, under its number.
+func (m *Models) Add(f *summary.Function, model outlier.Model) {
+	known := m.function(f.Program, f.Name)
+	known.Function = *f
+	known.model.model = model
+	m.touch(known.model)
+	m.settle()
+}
+
+// learn merges what a rank learned into a model.
+func (m *Models) learn(s *scoped, delta *outlier.Model) {
+	s.model.Merge(delta)
+	m.touch(s)
+}
+
+// touch has the judge of a model made anew.
+func (m *Models) touch(s *scoped) {
+	if !s.changed {
+		s.changed = true
+		m.changed = append(m.changed, s)
+	}
+}
+
+// settle makes the judges of all models that changed.
+func (m *Models) settle() {
+	for _, s := range m.changed {
+		s.changed = false
+		s.document.Store(nil)
+		if !s.function.ignored {
+			s.judge = m.rules.NewJudge(s.function.Name, &s.model)
+		}
+	}
+	m.changed = m.changed[:0]
+}
+
+// Judge returns a judge with all that is known of a function over all ranks.
+func (m *Models) Judge(f *Function) *outlier.Judge {
+	if f.model.judge == nil {
+		return m.rules.NewJudge(f.Name, &f.model.model)
+	}
+	return f.model.judge
+}
+
+// Changes returns the functions whose usual time has changed, by program and name.
+func (m *Models) Changes() []summary.Change {
+	changes := []summary.Change{}
+	for _, f := range m.functions {
+		if c, ok := f.change(); ok && !f.ignored {
+			changes = append(changes, c)
+		}
+	}
+	slices.SortFunc(changes, func(a, b summary.Change) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Function, b.Function))
+	})
+	return changes
+}
+
+func (f *Function) change() (summary.Change, bool) {
+	s, ok := f.model.model.Shift()
+	kind := "shift"
+	if s.Drift {
+		kind = "drift"
+	}
+	return summary.Change{
+		Program: f.Program, Function: f.Name, Kind: kind, Since: trace.Micros(s.Since), Before: s.Before, After: s.After, Calls: s.Calls,
+	}, ok
+}
+
+// ADModels returns the models of all functions, in order of their numbers.
+func (m *Models) ADModels() ([]provenance.ADModel, error) {
+	all := make([]provenance.ADModel, 0, len(m.functions))
+	for _, f := range m.functions {
+		model, err := json.Marshal(m.Judge(f))
+		if err != nil {
+			return nil, fmt.Errorf("model of %q: %w", f.Name, err)
+		}
+		all = append(all, provenance.ADModel{PID: f.Program, FID: f.ID, Name: provenance.Text(f.Name), Model: model})
+	}
+	return all, nil
+}

@@ -1,0 +1,94 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// nodeState follows the counters that tell the state of the node, so that it
+// can be had for any time not too long ago: records of GPUs come late.
+type nodeState struct {
+	log      []trace.Event // in order of time
+	seen     map[trace.CounterID]bool
+	base     []provenance.Field // the state before the log, by counter
+	baseTime trace.Micros
+
+	cache   []provenance.Field // the state after the first cacheAt of the log
+	cacheAt int                // -1: none
+}
+
+// maxStateLog is how many updates are remembered with their times.
+const maxStateLog = 1 << 9
+
+// add takes in the updates of a step.
+func (s *nodeState) add(updates []trace.Event) {
+	if len(updates) == 0 {
+		return
+	}
+	if s.seen == nil {
+		s.seen = make(map[trace.CounterID]bool)
+	}
+	for i := range updates {
+		s.seen[updates[i].Counter()] = true
+	}
+	s.cacheAt = -1
+	s.log = append(s.log, updates...)
+	slices.SortStableFunc(s.log, func(a, b trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	if over := len(s.log) - maxStateLog; over > 0 {
+		over += maxStateLog / 2
+		for i := range over {
+			u := &s.log[i]
+			f := provenance.Field{Counter: u.Counter(), Value: u.Value}
+			if at, ok := find(s.base, f.Counter); ok {
+				s.base[at] = f
+			} else {
+				s.base = slices.Insert(s.base, at, f)
+			}
+			s.baseTime = u.Time
+		}
+		s.log = s.log[:copy(s.log, s.log[over:])]
+	}
+}
+
+// at appends the state at a time to dst, by counter, and returns when it was
+// last updated. It is empty for times that are not known or long ago.
+func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros, []provenance.Field) {
+	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].Time > time })
+	if n == 0 && s.baseTime > time {
+		return 0, dst
+	}
+	updated := s.baseTime
+	if n > 0 {
+		updated = s.log[n-1].Time
+	}
+	if n != s.cacheAt {
+		s.remember(n)
+	}
+	return updated, append(dst, s.cache...)
+}
+
+// remember puts the state after the first n updates of the log into the cache:
+// anomalies come more often than updates.
+func (s *nodeState) remember(n int) {
+	s.cache, s.cacheAt = s.cache[:0], n
+	for i := n - 1; i >= 0 && len(s.cache) < len(s.seen); i-- {
+		u := &s.log[i]
+		if at, ok := find(s.cache, u.Counter()); !ok {
+			s.cache = slices.Insert(s.cache, at, provenance.Field{Counter: u.Counter(), Value: u.Value})
+		}
+	}
+	for _, f := range s.base {
+		if at, ok := find(s.cache, f.Counter); !ok {
+			s.cache = slices.Insert(s.cache, at, f)
+		}
+	}
+}
+
+// find returns where the field of a counter is or belongs.
+func find(fields []provenance.Field, id trace.CounterID) (int, bool) {
+	return slices.BinarySearchFunc(fields, id, func(f provenance.Field, id trace.CounterID) int { return cmp.Compare(f.Counter, id) })
+}

@@ -1,0 +1,281 @@
+package analyzer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// ledger is a ModelSync without others. It adds up what it is given.
+type ledger struct {
+	models    map[string]*outlier.Model
+	exclusive stats.Sums
+	anomalies int64
+	ended     map[int]bool
+	stopAfter int // contributions; 0: never
+	added     int
+	frozen    bool
+	paths     *callpath.Profile
+}
+
+func newLedger() *ledger {
+	return &ledger{models: make(map[string]*outlier.Model), ended: make(map[int]bool), paths: callpath.NewProfile(callpath.MaxPaths)}
+}
+
+func (l *ledger) Add(c *analyzer.Contribution) {
+	l.added++
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		if l.models[f.Name] == nil {
+			l.models[f.Name] = new(outlier.Model)
+		}
+		l.models[f.Name].Merge(f.Model)
+		l.exclusive.Merge(f.Exclusive)
+		l.anomalies += int64(f.Anomalies.Score.N)
+	}
+	l.paths.Merge(c.PathDepth, c.Paths)
+	if c.Ended {
+		l.ended[int(c.Rank)] = true
+	}
+}
+
+func (l *ledger) Merged() iter.Seq2[analyzer.FunctionName, outlier.Model] {
+	return func(func(analyzer.FunctionName, outlier.Model) bool) {}
+}
+func (l *ledger) Frozen() bool                 { return l.frozen }
+func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }
+func (l *ledger) Finish(context.Context) error { return nil }
+
+// recordList is a RecordSink that keeps all it gets.
+type recordList struct {
+	mu          sync.Mutex
+	provisional map[string]bool
+	final       map[string]provenance.Status
+	facts       int
+}
+
+func (r *recordList) Metadata(_ context.Context, _ analyzer.StepKey, found []provenance.Metadata) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.facts += len(found)
+	return nil
+}
+
+func (r *recordList) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range anomalies {
+		if a.Status == provenance.Provisional {
+			r.provisional[a.EventID] = true
+		} else {
+			r.final[a.EventID] = a.Status
+		}
+	}
+	return nil
+}
+
+// follow analyses traces as if they were being written.
+func follow(t *testing.T, l *ledger, o analyzer.Online) (*analyzer.Result, *recordList) {
+	t.Helper()
+	cfg := analyzer.Default()
+	cfg.SpoolDir = t.TempDir()
+	o.Sync, o.Poll = l, time.Millisecond
+	if o.Sleep == nil {
+		o.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	}
+	if o.Report == nil {
+		o.Report = func(*analyzer.Report) {}
+	}
+	list := &recordList{provisional: make(map[string]bool), final: make(map[string]provenance.Status)}
+	res, err := analyzer.New(cfg, list, nil).Follow(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, list
+}
+
+// there finds traces that are all there.
+func there(datasets []string) func() ([]analyzer.Input, bool, error) {
+	return func() (inputs []analyzer.Input, complete bool, err error) {
+		for _, d := range datasets {
+			inputs = append(inputs, analyzer.Input{Path: d})
+		}
+		return inputs, true, nil
+	}
+}
+
+func TestFollowingFindsWhatAnalysingRecordedTracesFinds(t *testing.T) {
+	for _, name := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP4"} {
+		datasets := tracetest.Recorded(t, name)
+		recorded := analyse(t, datasets, nil)
+		l := newLedger()
+		res, list := follow(t, l, analyzer.Online{Find: there(datasets)})
+		if !bytes.Equal(res.Models.AppendBinary(nil), recorded.Models.AppendBinary(nil)) {
+			t.Errorf("%s: the models differ", name)
+		}
+		want := make(map[string]bool)
+		for _, r := range recorded.records(t, "anomalies") {
+			if r.Status != provenance.Withdrawn {
+				want[r.EventID] = true
+			}
+		}
+		for id, status := range list.final {
+			if status != provenance.Withdrawn && !want[id] {
+				t.Errorf("%s: %s is %s, but not found in the recorded trace", name, id, status)
+			}
+			delete(want, id)
+		}
+		if len(want) > 0 || res.Totals != recorded.Totals || len(res.Broken) > 0 {
+			t.Errorf("%s: %d are missing; totals %+v, want %+v; %v", name, len(want), res.Totals, recorded.Totals, res.Broken)
+		}
+		if recorded.Review.Anomalies > 0 && list.facts == 0 {
+			t.Errorf("%s: no metadata", name)
+		}
+		for id := range list.provisional {
+			if _, ok := list.final[id]; !ok {
+				t.Errorf("%s: %s was flagged and never reviewed", name, id)
+			}
+		}
+	}
+}
+
+func TestContributionsAddUpToTheModels(t *testing.T) {
+	l := newLedger()
+	var last *analyzer.Report
+	res, list := follow(t, l, analyzer.Online{
+		Find: there(tracetest.Recorded(t, "gpu-BP5")), Report: func(r *analyzer.Report) { last = r },
+	})
+	if int64(l.exclusive.Count()) != res.Totals.Calls || len(l.models) != len(res.Functions) || !l.ended[0] {
+		t.Errorf("%d calls of %d functions were shared, want %d of %d; ended: %v", l.exclusive.Count(), len(l.models), res.Totals.Calls, len(res.Functions), l.ended)
+	}
+	for _, f := range res.Models.Functions() {
+		if got := l.models[f.Name]; got == nil || !bytes.Equal(got.AppendBinary(nil), f.Learned().AppendBinary(nil)) {
+			t.Errorf("the shares of %s do not add up to its model", f.Name)
+		}
+	}
+	if l.anomalies != res.Totals.Flagged {
+		t.Errorf("%d anomalies were shared, want %d", l.anomalies, res.Totals.Flagged)
+	}
+	// The windows of those at the end of the last step never fill.
+	if n := len(list.provisional); n > int(l.anomalies) || n < int(l.anomalies)-10 {
+		t.Errorf("%d of %d anomalies were handed over while the trace was read", n, l.anomalies)
+	}
+	if !last.Ended || len(last.Ranks) != 1 || !last.Ranks[0].Ended || last.Totals != res.Totals {
+		t.Errorf("the last report is %+v", last)
+	}
+}
+
+func TestTracesThatAppearLaterAreRead(t *testing.T) {
+	datasets := tracetest.Recorded(t, "ring-BP4")
+	looks := 0
+	res, _ := follow(t, newLedger(), analyzer.Online{Find: func() ([]analyzer.Input, bool, error) {
+		looks++
+		inputs, _, err := there(datasets[:min(looks-1, len(datasets))])()
+		return inputs, looks > len(datasets), err
+	}, Sleep: sleepFor})
+	want := analyse(t, datasets, nil).Totals
+	want.Flagged = res.Totals.Flagged // which depends on what is known when
+	if res.Totals != want {
+		t.Errorf("totals %+v, want %+v", res.Totals, want)
+	}
+}
+
+// sleepFor is a real wait, for tests in which time must pass.
+func sleepFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// unfinished copies a dataset and marks it as still being written.
+func unfinished(t *testing.T, dataset string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), filepath.Base(dataset))
+	if err := os.CopyFS(path, os.DirFS(dataset)); err != nil {
+		t.Fatal(err)
+	}
+	index := filepath.Join(path, "md.idx")
+	b, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[38] = 1 // the active flag of BP4
+	if err := os.WriteFile(index, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestATraceWhoseWriterWasKilledIsTakenAsEnded(t *testing.T) {
+	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
+	res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Idle: time.Millisecond, Sleep: sleepFor})
+	if len(res.Broken) != 1 || !errors.Is(res.Broken[0], bp.ErrIdle) || !strings.Contains(res.Broken[0].Error(), dataset) || res.Totals.Steps == 0 {
+		t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)
+	}
+}
+
+func TestARunThatIsStoppedIsReviewedWithWhatIsKnown(t *testing.T) {
+	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
+	l := newLedger()
+	l.stopAfter = 1
+	res, _ := follow(t, l, analyzer.Online{Find: there([]string{dataset})})
+	if len(res.Broken) != 1 || !strings.Contains(res.Broken[0].Error(), "stopped") || res.Totals.Steps != 1 || len(l.ended) != 1 {
+		t.Errorf("%d steps, %v, %v", res.Totals.Steps, res.Broken, l.ended)
+	}
+}
+
+func TestNothingIsLearnedWhenModelsAreFrozen(t *testing.T) {
+	l := newLedger()
+	l.frozen = true
+	res, _ := follow(t, l, analyzer.Online{Find: there(tracetest.Recorded(t, "gpu-BP5"))})
+	if i := slices.IndexFunc(res.Models.Functions(), func(f *analyzer.Function) bool { return f.Learned().Count() > 0 }); i >= 0 {
+		t.Errorf("%s was learned", res.Models.Functions()[i].Name)
+	}
+}
+
+func TestATraceWithoutItsLastBytesIsReadAsFarAsItGoes(t *testing.T) {
+	whole := tracetest.Recorded(t, "gpu-BP5")[0]
+	dataset := filepath.Join(t.TempDir(), filepath.Base(whole))
+	if err := os.CopyFS(dataset, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dataset, "data.0")
+	info, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(data, info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Sleep: sleepFor})
+		var corrupt *bp.CorruptError
+		if len(res.Broken) != 1 || !errors.As(res.Broken[0], &corrupt) || corrupt.Offset == 0 || res.Totals.Steps == 0 || res.Totals.Steps >= 15 {
+			t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)
+		}
+		if waited := time.Since(start); waited < 4*time.Second || waited > 10*time.Second {
+			t.Errorf("waited %v for the missing bytes of a closed trace", waited)
+		}
+	})
+}

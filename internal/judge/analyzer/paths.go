@@ -1,0 +1,65 @@
+package analyzer
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// takePaths appends the calls that ended since it was called last, by call path, and
+// forgets them. Those of functions that have no name yet, and calls in them, wait for
+// it; it returns how many do.
+func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting uint64) {
+	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
+		_, named := r.names.Func(r.id, trace.FuncID(fn))
+		return !named
+	})
+	for i := range r.paths {
+		e := &r.paths[i]
+		name := callpath.OtherName
+		if e.Func != callpath.Other {
+			name, _ = r.names.Func(r.id, trace.FuncID(e.Func))
+		}
+		list = append(list, callpath.Named{Parent: e.Parent, Name: name, Sums: e.Sums})
+	}
+	return list, waiting
+}
+
+// sumPaths adds up the call paths of all ranks, by program. While traces are being
+// written, each step has told its own.
+func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
+	profiles := make(map[trace.Program]*callpath.Profile)
+	var list []callpath.Named
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			var waiting uint64
+			list, waiting = r.takePaths(list[:0])
+			s.tally.Add(tally.PathUnnamed, int64(waiting))
+			if a.online != nil {
+				continue
+			}
+			if profiles[r.program] == nil {
+				profiles[r.program] = callpath.NewProfile(callpath.MaxPaths)
+			}
+			profiles[r.program].Merge(r.builder.Paths().Depth(), list)
+		}
+	}
+	return profiles
+}
+
+// addPaths adds the call paths of programs to what came of the run.
+func (m *Models) addPaths(o *summary.Outcome, profiles map[trace.Program]*callpath.Profile) {
+	for _, program := range slices.Sorted(maps.Keys(profiles)) {
+		p := profiles[program]
+		o.AddPaths(program, p.Append(nil), func(fn uint32) (id int, name string) {
+			if f := m.byName[functionKey{program, p.Name(fn)}]; f != nil {
+				return f.ID, f.Name
+			}
+			return -1, p.Name(fn)
+		})
+	}
+}

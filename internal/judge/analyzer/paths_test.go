@@ -1,0 +1,273 @@
+package analyzer_test
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// paths are the call paths of an outcome that have calls, by their names.
+func paths(t *testing.T, o *summary.Outcome) map[string]callpath.Sums {
+	t.Helper()
+	texts, all := make([]string, len(o.Paths)), make(map[string]callpath.Sums)
+	for i, p := range o.Paths {
+		texts[i] = p.Name
+		if p.Parent >= 0 {
+			texts[i] = texts[p.Parent] + " > " + p.Name
+		}
+		if _, twice := all[texts[i]]; twice {
+			t.Errorf("%s is there twice", texts[i])
+		}
+		if p.Calls > 0 {
+			all[texts[i]] = p.Sums
+		}
+	}
+	return all
+}
+
+// pathsOf are those of a profile.
+func pathsOf(t *testing.T, p *callpath.Profile) map[string]callpath.Sums {
+	t.Helper()
+	o := summary.NewOutcome(nil, nil)
+	o.AddPaths(0, p.Append(nil), func(fn uint32) (int, string) { return 0, p.Name(fn) })
+	return paths(t, o)
+}
+
+func comparePaths(t *testing.T, what string, got, want map[string]callpath.Sums) {
+	t.Helper()
+	for _, path := range slices.Sorted(maps.Keys(want)) {
+		if got[path] != want[path] {
+			t.Errorf("%s: %s: got %v, want %v", what, path, got[path], want[path])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: got %d paths, want %d", what, len(got), len(want))
+	}
+}
+
+// walk adds up the time between two events of a thread to the innermost function.
+func walk(t *testing.T, dataset string, into map[string]callpath.Sums) {
+	t.Helper()
+	r, err := bp.Open(dataset, bp.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	reader := tau.NewReader(r, tau.Config{}, nil)
+	type frame struct {
+		path string
+		time trace.Micros
+	}
+	type key struct {
+		rank   trace.Rank
+		thread trace.Thread
+	}
+	stacks, last := make(map[key][]frame), make(map[key]trace.Micros)
+	for {
+		step, err := reader.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range step.Batches {
+			k := key{b.Rank, b.Thread}
+			for _, e := range b.Events {
+				stack := stacks[k]
+				if n := len(stack); n > 0 {
+					stack[n-1].time += e.Time - last[k]
+				}
+				last[k] = e.Time
+				switch n := len(stack); e.Kind {
+				case trace.Enter:
+					path, ok := reader.Names.Func(b.Rank, e.Func())
+					if !ok {
+						t.Fatalf("function %d has no name", e.Func())
+					}
+					if n > 0 {
+						path = stack[n-1].path + " > " + path
+					}
+					stacks[k] = append(stack, frame{path: path})
+				case trace.Exit:
+					f := stack[n-1]
+					into[f.path] = callpath.Sums{Calls: into[f.path].Calls + 1, Exclusive: into[f.path].Exclusive + uint64(f.time)}
+					stacks[k] = stack[:n-1]
+				}
+			}
+		}
+	}
+}
+
+func TestCallPathsOfRecordedRunsAreThoseOfANaiveWalk(t *testing.T) {
+	for _, run := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP5"} {
+		datasets := tracetest.Recorded(t, run)
+		want := make(map[string]callpath.Sums)
+		for _, d := range datasets {
+			walk(t, d, want)
+		}
+		a := analyse(t, datasets, nil)
+		comparePaths(t, run, paths(t, a.Outcome), want)
+		comparePaths(t, run+" while it is written", pathsWhileWritten(t, datasets), want)
+		slices.Reverse(datasets)
+		b := analyse(t, datasets, nil)
+		if !slices.Equal(a.Paths, b.Paths) {
+			t.Errorf("%s: the order of traces makes a difference", run)
+		}
+	}
+}
+
+func pathsWhileWritten(t *testing.T, datasets []string) map[string]callpath.Sums {
+	t.Helper()
+	l := newLedger()
+	res, _ := follow(t, l, analyzer.Online{Find: there(datasets)})
+	if len(res.Paths) > 0 || res.Tally.Count(tally.PathUnnamed) > 0 {
+		t.Errorf("%d call paths and %d calls were not told step by step", len(res.Paths), res.Tally.Count(tally.PathUnnamed))
+	}
+	return pathsOf(t, l.paths)
+}
+
+func TestCallPathsAddUpToTheProfilesOfFunctions(t *testing.T) {
+	for _, run := range []string{"gpu-BP5", "ring-BP5"} {
+		a := analyse(t, tracetest.Recorded(t, run), nil)
+		type sums struct {
+			calls uint64
+			time  float64
+		}
+		got := make(map[int]sums)
+		for _, p := range a.Paths {
+			s := got[p.ID]
+			got[p.ID] = sums{s.calls + p.Calls, s.time + float64(p.Exclusive)}
+		}
+		for _, f := range a.Functions {
+			if want := (sums{f.Exclusive.Count(), f.Exclusive.Summary().Accumulate}); got[f.ID] != want {
+				t.Errorf("%s: %s: paths have %v, the profile %v", run, f.Name, got[f.ID], want)
+			}
+		}
+	}
+}
+
+// TestCallPathsDoNotDependOnTheSteps writes the same events as one step and as many.
+func TestCallPathsDoNotDependOnTheSteps(t *testing.T) {
+	const calls = 60
+	record := func(every int) []string {
+		p := newProgram()
+		p.enter(1)
+		for i := range calls {
+			p.enter(2)
+			p.call(3, uint64(10+i))
+			if i%every == every-1 {
+				p.step()
+			}
+			p.call(2, uint64(100+i))
+			p.exit(2)
+		}
+		return p.write(t) // main does not end
+	}
+	want := map[string]callpath.Sums{
+		"main > work": {Calls: calls, Exclusive: 2 * calls}, "main > work > other": {Calls: calls, Exclusive: 10*calls + calls*(calls-1)/2},
+		"main > work > work": {Calls: calls, Exclusive: 100*calls + calls*(calls-1)/2},
+	}
+	whole := analyse(t, record(calls+1), nil)
+	comparePaths(t, "one step", paths(t, whole.Outcome), want)
+	for _, every := range []int{1, 7} {
+		datasets := record(every)
+		a := analyse(t, datasets, nil)
+		if !slices.Equal(a.Paths, whole.Paths) {
+			t.Errorf("a step for %d calls: got %v, want %v", every, a.Paths, whole.Paths)
+		}
+		comparePaths(t, "step by step", pathsWhileWritten(t, datasets), want)
+	}
+	if main := whole.Paths[0]; main.Name != "main" || main.ID != -1 || main.Calls != 0 || main.Parent != -1 {
+		t.Errorf("the first path is %+v, want main without calls", main)
+	}
+}
+
+func TestCallPathsWaitForNames(t *testing.T) {
+	p := newProgram()
+	p.enter(1)
+	for range 40 {
+		p.call(9, 100)
+	}
+	p.step()
+	p.at().Attrs = [][2]string{{"timer 9", "late()"}}
+	p.call(9, 100)
+	datasets := p.write(t)
+	want := map[string]callpath.Sums{"main > late()": {Calls: 41, Exclusive: 4100}}
+	a := analyse(t, datasets, nil)
+	comparePaths(t, "a name that is late", paths(t, a.Outcome), want)
+	comparePaths(t, "a name that is late, step by step", pathsWhileWritten(t, datasets), want)
+}
+
+func TestCallPathsWithFunctionsThatHaveNoNameAreTallied(t *testing.T) {
+	p := newProgram()
+	p.enter(1)
+	p.enter(9)
+	p.call(2, 50)
+	p.call(2, 50)
+	p.exit(9)
+	p.call(2, 30)
+	p.exit(1)
+	datasets := p.write(t)
+	want := map[string]callpath.Sums{"main": {Calls: 1, Exclusive: 1}, "main > work": {Calls: 1, Exclusive: 30}}
+	a := analyse(t, datasets, nil)
+	got := paths(t, a.Outcome)
+	want["main"] = callpath.Sums{Calls: 1, Exclusive: got["main"].Exclusive} // gaps between calls
+	comparePaths(t, "no name", got, want)
+	if n := a.Tally.Count(tally.PathUnnamed); n != 3 {
+		t.Errorf("%d calls are tallied, want 3", n)
+	}
+	l := newLedger()
+	res, _ := follow(t, l, analyzer.Online{Find: there(datasets)})
+	comparePaths(t, "no name, step by step", pathsOf(t, l.paths), want)
+	if n := res.Tally.Count(tally.PathUnnamed); n != 3 {
+		t.Errorf("step by step %d calls are tallied, want 3", n)
+	}
+}
+
+// TestManyCallPathsAreFoldedAndTallied has a function that calls itself, or another,
+// in all ways to a depth of 16.
+func TestManyCallPathsAreFoldedAndTallied(t *testing.T) {
+	const depth = 16
+	p := newProgram()
+	var recurse func(n int)
+	recurse = func(n int) {
+		for fn := uint64(2); fn <= 3 && n > 0; fn++ {
+			p.enter(fn)
+			recurse(n - 1)
+			p.exit(fn)
+		}
+		if n == depth/2 {
+			p.step()
+		}
+	}
+	recurse(depth)
+	datasets := p.write(t)
+	a := analyse(t, datasets, nil)
+	deepest, calls, folded := 0, uint64(0), uint64(0)
+	for path, s := range paths(t, a.Outcome) {
+		deepest = max(deepest, strings.Count(path, " > "))
+		calls += s.Calls
+		if strings.HasSuffix(path, " > "+callpath.OtherName) {
+			folded += s.Calls
+		}
+	}
+	const kept = 13 // 2^14 - 2 paths are the most that are no more than callpath.MaxPaths
+	if want := uint64(1<<(depth+1) - 2); calls != want || folded != want-(1<<(kept+1)-2) || deepest != kept || a.Tally.Count(tally.PathFolded) != int64(folded) {
+		t.Errorf("%d calls, %d folded below depth %d, %d tallied; want %d and %d below %d",
+			calls, folded, deepest, a.Tally.Count(tally.PathFolded), want, want-(1<<(kept+1)-2), kept)
+	}
+	comparePaths(t, "step by step", pathsWhileWritten(t, datasets), paths(t, a.Outcome))
+}

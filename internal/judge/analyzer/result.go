@@ -1,0 +1,266 @@
+package analyzer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Result is what came of an analysis.
+type Result struct {
+	*summary.Outcome
+	Ranks  []*summary.RankOutcome // in order; nil unless the traces were being written
+	Models *Models
+}
+
+// Collections returns what is known over all ranks.
+func (res *Result) Collections() (*provenance.Collections, error) {
+	models, err := res.Models.ADModels()
+	if err != nil {
+		return nil, err
+	}
+	return provenance.NewCollections(res.Outcome, models), nil
+}
+
+// finish reviews all that was kept and hands it to the sink.
+func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
+	a.models.settle()
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			s.tally.Add(tally.CorrelationUnmatched, int64(r.builder.Waiting()))
+			s.tally.Add(tally.OpenAtEnd, int64(r.builder.OpenCalls()))
+		}
+	}
+	a.done = Done{Totals: a.totals, Read: 1}
+	for _, s := range a.sources {
+		for _, r := range s.ranks {
+			a.done.Kept += r.spool.count + r.late.count + int64(len(r.pending)+len(r.held))
+		}
+	}
+	profiles := a.sumPaths()
+	res := a.newResult()
+	counters := make(map[functionKey]*summary.Counter)
+	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
+		for _, r := range s.ranks {
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionOutcome)}
+			if err := v.run(ctx); err != nil {
+				return err
+			}
+			s.outcomes = append(s.outcomes, v.outcome())
+			r.finish()
+		}
+		return nil
+	}, func(s *source) { a.addTo(res, counters, s) })
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range counters {
+		res.Counters = append(res.Counters, c)
+	}
+	summary.SortCounters(res.Counters)
+	a.models.addPaths(res.Outcome, profiles)
+	return res, nil
+}
+
+// finish gives back what is not needed of a rank whose review is over.
+func (r *rank) finish() {
+	r.builder, r.funcs, r.others, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil
+	r.touched, r.merged, r.pending, r.flagged, r.found, r.paths = nil, nil, nil, nil, nil, nil
+}
+
+// review judges what a rank kept once more with all that is known now.
+type review struct {
+	rank   *rank
+	cfg    *Config
+	sink   RecordSink
+	tell   func(int64) // how many executions were reviewed
+	counts summary.Review
+	found  map[*Function]*summary.FunctionOutcome
+
+	step      int32
+	visited   int64 // in the step
+	anomalies []*provenance.Record
+	typical   []*provenance.Record
+	inStep    map[*Function]int
+}
+
+func (v *review) run(ctx context.Context) error {
+	v.step, v.inStep = -1, make(map[*Function]int)
+	v.rank.online = false // nothing is provisional any more
+	if err := v.rank.settle(); err != nil {
+		return err
+	}
+	late, err := v.rank.late.all()
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(late, func(a, b *provenance.Capture) int { return cmp.Compare(a.IOStep, b.IOStep) })
+	err = v.rank.spool.each(func(c *provenance.Capture) error {
+		for ; len(late) > 0 && late[0].IOStep <= c.IOStep; late = late[1:] {
+			if err := v.visit(ctx, late[0]); err != nil {
+				return err
+			}
+		}
+		return v.visit(ctx, c)
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range late {
+		if err := v.visit(ctx, c); err != nil {
+			return err
+		}
+	}
+	return v.flush(ctx)
+}
+
+// visit takes the next capture; steps do not go back.
+func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
+	if c.IOStep != v.step {
+		if err := v.flush(ctx); err != nil {
+			return err
+		}
+		v.step = c.IOStep
+	}
+	v.visited++
+	v.judge(c)
+	return nil
+}
+
+// judge decides what becomes of a capture.
+func (v *review) judge(c *provenance.Capture) {
+	f := v.rank.slot(c.Call().Func)
+	if f.model == nil || f.model.judge == nil {
+		v.counts.NotJudged++
+		return
+	}
+	j := f.model.judge
+	time := v.rank.timeOf(c)
+	score, verdict := c.Score, outlier.Outlier
+	if v.cfg.Review || c.Kind == provenance.Held {
+		score, verdict = j.Judge(time)
+	}
+	switch {
+	case verdict == outlier.NotJudged:
+		v.counts.NotJudged++
+		return
+	case c.Kind == provenance.Typical:
+		if verdict == outlier.Outlier && v.cfg.Review {
+			return
+		}
+		c.Score = score
+		v.counts.Typical++
+		v.typical = append(v.typical, v.rank.typical(f, c))
+		return
+	case verdict != outlier.Outlier && c.Kind != provenance.Anomaly:
+		v.counts.Dropped++
+		return
+	}
+	status := provenance.Confirmed
+	switch {
+	case verdict != outlier.Outlier:
+		status = provenance.Withdrawn
+		v.counts.Withdrawn++
+	case c.Kind != provenance.Anomaly:
+		status = provenance.Promoted
+		v.counts.Promoted++
+	default:
+		v.counts.Confirmed++
+	}
+	c.Score = score
+	c.Mark(status != provenance.Withdrawn)
+	r := v.rank.anomaly(f, c, status)
+	v.anomalies = append(v.anomalies, r)
+	if status != provenance.Withdrawn {
+		v.counts.Anomalies++
+		v.measure(f.function, c, r.LostTime)
+	}
+}
+
+// measure adds an anomaly to the metrics of its function.
+func (v *review) measure(f *Function, c *provenance.Capture, lost trace.Micros) {
+	o := v.found[f]
+	if o == nil {
+		o = &summary.FunctionOutcome{Name: f.Name}
+		v.found[f] = o
+	}
+	o.Metrics.Add(c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive)
+	o.LostTime += lost
+	v.inStep[f]++
+}
+
+// flush hands the records of a step to the sink.
+func (v *review) flush(ctx context.Context) error {
+	for f, n := range v.inStep {
+		v.found[f].Metrics.Count.Add(uint64(n))
+	}
+	clear(v.inStep)
+	defer func() {
+		v.tell(v.visited)
+		v.visited = 0
+	}()
+	if len(v.anomalies)+len(v.typical) == 0 {
+		return nil
+	}
+	byEntry := func(a, b *provenance.Record) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.TID, b.TID))
+	}
+	slices.SortStableFunc(v.anomalies, byEntry)
+	slices.SortStableFunc(v.typical, byEntry)
+	key := StepKey{v.rank.program, v.rank.id, int(v.step)}
+	err := v.sink.Records(ctx, key, v.anomalies, v.typical)
+	v.anomalies, v.typical = nil, nil
+	return err
+}
+
+// outcome is what came of the rank.
+func (v *review) outcome() *summary.RankOutcome {
+	o := &summary.RankOutcome{Program: v.rank.program, Rank: v.rank.id, Host: v.rank.host, Review: v.counts}
+	for _, f := range v.found {
+		o.Functions = append(o.Functions, *f)
+	}
+	slices.SortFunc(o.Functions, func(a, b summary.FunctionOutcome) int { return cmp.Compare(a.Name, b.Name) })
+	return o
+}
+
+// newResult is what came of all but the ranks.
+func (a *Analyzer) newResult() *Result {
+	functions := make([]*summary.Function, 0, len(a.models.functions))
+	for _, f := range a.models.functions {
+		functions = append(functions, &f.Function)
+	}
+	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
+		return a.models.functions[i].model.model.Hist.Quantile(0.5)
+	})}
+	res.Totals, res.Changes = a.totals, a.models.Changes()
+	return res
+}
+
+// addTo adds what came of a source and its ranks, which are reviewed.
+func (a *Analyzer) addTo(res *Result, counters map[functionKey]*summary.Counter, s *source) {
+	res.Tally.Merge(&s.tally)
+	if s.err != nil {
+		res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
+	}
+	for i, r := range s.ranks {
+		res.Add(s.outcomes[i])
+		for id, values := range r.counter { // two may have one name
+			key := functionKey{r.program, r.Counter(id)}
+			if counters[key] == nil {
+				counters[key] = &summary.Counter{Program: r.program, Name: key.name}
+			}
+			counters[key].Values.Merge(values)
+		}
+	}
+	if a.online != nil {
+		res.Ranks = append(res.Ranks, s.outcomes...)
+	}
+	s.outcomes = nil
+}

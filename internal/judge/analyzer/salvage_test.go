@@ -1,0 +1,56 @@
+package analyzer_test
+
+import (
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+func TestWhatALostAnalyserFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testing.T) {
+	var learned outlier.Model
+	for i := range int64(1000) {
+		learned.Learn(100+i%10, 0)
+	}
+	models := analyzer.NewModels(outlier.NewRules(outlier.Default()))
+	models.Add(&summary.Function{Program: 0, Name: "solve"}, learned)
+	record := func(rank trace.Rank, step int32, name string, exclusive, total trace.Micros) *provenance.Record {
+		return &provenance.Record{
+			RID: rank, IOStep: step, Func: name, Hostname: "node", Status: provenance.Provisional, Entry: 10, Exit: 10 + total, RuntimeExclusive: exclusive, RuntimeTotal: total,
+		}
+	}
+	s := models.Salvage(false)
+	f := func(r *provenance.Record, want provenance.Status, lost trace.Micros) {
+		t.Helper()
+		s.Add(r)
+		if r.Status != want || r.LostTime != lost {
+			t.Errorf("%s with %d us is %s and lost %d us, want %s and %d", r.Func, r.RuntimeExclusive, r.Status, r.LostTime, want, lost)
+		}
+	}
+	f(record(3, 5, "solve", 5104, 6000), provenance.Confirmed, 5000)
+	f(record(3, 5, "solve", 5104, 6000), provenance.Confirmed, 5000)
+	f(record(3, 7, "solve", 104, 6000), provenance.Withdrawn, 0)
+	f(record(1, 5, "unheard of", 5104, 6000), provenance.Withdrawn, 0)
+	all := s.Outcomes()
+	if len(all) != 2 || all[0].Rank != 1 || all[1].Rank != 3 {
+		t.Fatalf("of ranks there are %v", all)
+	}
+	if r := all[1].Review; r.Confirmed != 2 || r.Withdrawn != 1 || r.Anomalies != 2 {
+		t.Errorf("the review is %+v", r)
+	}
+	solve := all[1].Functions[0]
+	if len(all[1].Functions) != 1 || solve.Name != "solve" || solve.LostTime != 10000 || solve.Metrics.FirstStep != 5 || solve.Metrics.Count.Count() != 1 || solve.Metrics.Count.Summary().Maximum != 2 {
+		t.Errorf("of the function is known %+v", solve)
+	}
+	if r := all[0].Review; r.NotJudged != 1 || len(all[0].Functions) != 0 {
+		t.Errorf("the review of what is not known is %+v", r)
+	}
+	whole := models.Salvage(true)
+	r := record(3, 5, "solve", 104, 6000)
+	if whole.Add(r); r.Status != provenance.Confirmed {
+		t.Errorf("judged by all of its time it is %s", r.Status)
+	}
+}

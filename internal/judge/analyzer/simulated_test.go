@@ -1,0 +1,127 @@
+package analyzer_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+// simulated returns a scenario that is built in, made small.
+func simulated(t *testing.T, name string, ranks, steps int) *scenario.Scenario {
+	t.Helper()
+	text, err := scenario.Builtin(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Resize(ranks), s.Stretch(steps)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// analyseInputs runs the analysis of any inputs and returns the hash of each
+// file, and the result.
+func analyseInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.Config)) (map[string]string, *analyzer.Result) {
+	t.Helper()
+	cfg := analyzer.Default()
+	if change != nil {
+		change(&cfg)
+	}
+	path := filepath.Join(t.TempDir(), "run")
+	dir, err := rundir.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.SpoolDir = dir.Spool()
+	res, err := analyzer.New(cfg, dir, nil).Run(t.Context(), inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := res.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteGlobal(known); err != nil {
+		t.Fatal(err)
+	}
+	return analysed{res, path}.hashes(t), res
+}
+
+// TestStepsAreAnalysedAsDatasetsAre analyses a simulation as it comes, and the
+// datasets that it writes: all that is written of them is the same. Two passes
+// have the steps come twice.
+func TestStepsAreAnalysedAsDatasetsAre(t *testing.T) {
+	for _, name := range []string{"workflow", "gpu-clock-drop", "threads"} {
+		t.Run(name, func(t *testing.T) {
+			s := simulated(t, name, 4, 3)
+			dir := t.TempDir()
+			if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			var datasets, steps []analyzer.Input
+			var run *simulate.Run
+			opened := 0
+			for i, of := range simulate.New(s).Streams() {
+				in := analyzer.Input{
+					Path:    filepath.Join(dir, fmt.Sprintf("tau-metrics-%s-%d.bp", of.ProgramName(), of.Rank())),
+					Program: of.Program(),
+				}
+				datasets = append(datasets, in)
+				in.Rank, in.Ranks = 77, tau.OverrideRank // which say nothing
+				in.Steps = func() (analyzer.Steps, error) {
+					if i == 0 { // a pass begins
+						run = simulate.New(s)
+					}
+					opened++
+					return run.Streams()[i], nil
+				}
+				steps = append(steps, in)
+			}
+			f := func(what string, passes int, change func(*analyzer.Config)) {
+				t.Helper()
+				opened = 0
+				want, read := analyseInputs(t, datasets, change)
+				got, res := analyseInputs(t, steps, change)
+				if !maps.Equal(got, want) || len(want) < 5 {
+					t.Errorf("%s: of %d files some differ", what, len(want))
+					for path, hash := range want {
+						if got[path] != hash {
+							t.Logf("%s differs", path)
+						}
+					}
+				}
+				if opened != passes*len(steps) || res.Totals.Calls != read.Totals.Calls || res.Totals.Calls == 0 {
+					t.Errorf("%s: steps were asked for %d times; %d calls, want %d", what, opened, res.Totals.Calls, read.Totals.Calls)
+				}
+			}
+			f("one pass", 1, nil)
+			f("two passes", 2, func(c *analyzer.Config) { c.Passes = 2 })
+			f("memory given back", 1, func(c *analyzer.Config) { c.KeepOpen = 0 })
+			f("many workers", 1, func(c *analyzer.Config) { c.Workers = 7 })
+		})
+	}
+}
+
+// TestStepsThatCannotBeHadAreAnError asks for steps that are not there.
+func TestStepsThatCannotBeHadAreAnError(t *testing.T) {
+	none := errors.New("none today")
+	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func() (analyzer.Steps, error) { return nil, none }}
+	cfg := analyzer.Default()
+	cfg.SpoolDir = t.TempDir()
+	if _, err := analyzer.New(cfg, nil, nil).Run(t.Context(), []analyzer.Input{in}); !errors.Is(err, none) {
+		t.Errorf("got %v", err)
+	}
+}

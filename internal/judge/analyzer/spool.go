@@ -1,0 +1,130 @@
+package analyzer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// spoolFile is the file that the spools of all ranks share; it is made when one of
+// them first needs it. There may be thousands of ranks.
+type spoolFile struct {
+	dir string
+
+	mu   sync.Mutex
+	f    *os.File
+	size int64
+}
+
+// write appends b and returns where it is.
+func (s *spoolFile) write(b []byte) (at int64, err error) {
+	s.mu.Lock()
+	if s.f == nil {
+		if s.f, err = os.CreateTemp(s.dir, "captures-*"); err == nil { // others may use the directory, too
+			_ = os.Remove(s.f.Name()) // so that none is left of a process that is killed; not all systems can
+		}
+	}
+	f := s.f
+	at = s.size
+	s.size += int64(len(b))
+	s.mu.Unlock()
+	if err == nil {
+		_, err = f.WriteAt(b, at)
+	}
+	return at, err
+}
+
+// close removes the file. Spools that wrote to it are lost.
+func (s *spoolFile) close() {
+	if s.f != nil {
+		_ = s.f.Close() // nobody reads it any more
+		_ = os.Remove(s.f.Name())
+		s.f = nil
+	}
+}
+
+// spool holds the captures of a rank until the end of the run, in the file as soon as
+// they are many.
+type spool struct {
+	file  *spoolFile
+	count int64       // of captures
+	parts []spoolPart // in the file
+	buf   []byte      // those after them
+}
+
+// spoolPart is where in the file captures are.
+type spoolPart struct {
+	at     int64
+	length int
+}
+
+// spoolBuffer is how much a spool holds in memory.
+const spoolBuffer = 4 << 10
+
+func (s *spool) add(c *provenance.Capture) error {
+	s.count++
+	s.buf = c.AppendBinary(s.buf)
+	if len(s.buf) < spoolBuffer {
+		return nil
+	}
+	at, err := s.file.write(s.buf)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	s.parts = append(s.parts, spoolPart{at, len(s.buf)})
+	s.buf = s.buf[:0]
+	return nil
+}
+
+// all returns all captures. There must not be many.
+func (s *spool) all() (all []*provenance.Capture, err error) {
+	err = s.each(func(c *provenance.Capture) error {
+		own := new(provenance.Capture)
+		*own, *c = *c, provenance.Capture{}
+		all = append(all, own)
+		return nil
+	})
+	return all, err
+}
+
+// each calls visit for all captures in the order in which they were added. The
+// capture is valid until visit returns.
+func (s *spool) each(visit func(*provenance.Capture) error) error {
+	c := captures.Get().(*pendingCapture)
+	defer captures.Put(c)
+	var part []byte
+	for _, p := range s.parts {
+		if cap(part) < p.length {
+			part = make([]byte, p.length)
+		}
+		if _, err := s.file.f.ReadAt(part[:p.length], p.at); err != nil {
+			return fmt.Errorf("spool: %w", err)
+		}
+		if err := eachOf(part[:p.length], &c.capture, visit); err != nil {
+			return err
+		}
+	}
+	return eachOf(s.buf, &c.capture, visit)
+}
+
+// eachOf calls visit for the captures in b, each read into c.
+func eachOf(b []byte, c *provenance.Capture, visit func(*provenance.Capture) error) error {
+	for len(b) > 0 {
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			return fmt.Errorf("spool: %w", io.ErrUnexpectedEOF)
+		}
+		n := 4 + int(binary.LittleEndian.Uint32(b))
+		if err := c.ReadCapture(b[4:n]); err != nil {
+			return fmt.Errorf("spool: %w", err)
+		}
+		if err := visit(c); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}

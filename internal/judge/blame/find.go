@@ -1,0 +1,185 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Link says what an anomaly has to do with others.
+type Link struct {
+	Role provenance.Role
+	// Culprit is the place, in Run.Anomalies, of the execution that made a victim
+	// wait; of a culprit, the one that those waited for who would have waited for it
+	// otherwise. -1: none is known.
+	Culprit int
+	// Late is the rank that a victim waited for in the end, if Known.
+	Late  trace.Rank
+	Known bool
+	// Hops is how many waits there are from a victim to its culprit, itself included.
+	Hops int
+}
+
+// Settings that were chosen by looking at simulated runs.
+const (
+	// reach is how long before a wait began, in lengths of the wait, an anomaly may
+	// have ended that it is blamed on.
+	reach = 100
+	// enough is the share of what a wait lost that anomalies on the late rank must
+	// have lost to explain it.
+	enough = 0.25
+	// onTheWay is the share of it that a message must have been on its way during
+	// the wait, for the way to be blamed.
+	onTheWay = 0.5
+)
+
+// Find returns what each anomaly of a run has to do with others, in the order of
+// Run.Anomalies, which it leaves as they are.
+func Find(run *Run) []Link {
+	f := newFinder(run)
+	for _, i := range f.waits {
+		f.resolve(i)
+	}
+	return f.finish()
+}
+
+// process is a rank of a program.
+type process struct {
+	program trace.Program
+	rank    trace.Rank
+}
+
+// finder is the work of Find. Anomalies are numbered in order of their exits.
+type finder struct {
+	all      []Anomaly
+	place    []int32 // of each, in Run.Anomalies
+	ranks    map[process]*timeline
+	programs map[trace.Program]*timeline
+	numbers  []trace.Program // of programs, in order
+	waits    []int32         // that lost time
+	since    []trace.Micros  // of each wait: its reason has not ended before
+	gathered []*gathering    // of each wait for a group
+	sends    map[route][]Send
+
+	links []Link
+	state []state
+}
+
+// state is how far a wait has been looked at.
+type state uint8
+
+const (
+	fresh state = iota
+	busy
+	done
+)
+
+func newFinder(run *Run) *finder {
+	n := len(run.Anomalies)
+	f := &finder{
+		all: make([]Anomaly, n), place: run.order(),
+		ranks: make(map[process]*timeline), programs: make(map[trace.Program]*timeline),
+		since: make([]trace.Micros, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
+		links: make([]Link, n), state: make([]state, n),
+	}
+	ofRank, ofProgram := make(map[process][]int32), make(map[trace.Program][]int32)
+	for i := range f.all {
+		a := &f.all[i]
+		*a = run.Anomalies[f.place[i]]
+		a.Exit = max(a.Exit, a.Entry)
+		f.links[i].Culprit = -1
+		p := process{a.Program, a.Rank}
+		ofRank[p] = append(ofRank[p], int32(i))
+		ofProgram[a.Program] = append(ofProgram[a.Program], int32(i))
+		if a.Wait != Nothing && a.Lost > 0 {
+			f.waits = append(f.waits, int32(i))
+		}
+	}
+	for p, items := range ofRank {
+		f.ranks[p] = newTimeline(f.all, items)
+	}
+	for p, items := range ofProgram {
+		f.programs[p] = newTimeline(f.all, items)
+		f.numbers = append(f.numbers, p)
+	}
+	slices.Sort(f.numbers)
+	f.sequence()
+	f.gather()
+	return f
+}
+
+// order returns the places of anomalies in order of exit; nothing is left to chance.
+func (r *Run) order() []int32 {
+	order := make([]int32, len(r.Anomalies))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(x, y int32) int {
+		a, b := &r.Anomalies[x], &r.Anomalies[y]
+		if c := cmp.Compare(a.Exit, b.Exit); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank),
+			cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Event, b.Event))
+	})
+	return order
+}
+
+// sequence finds for each wait when its rank was last in step with those that it
+// waits for, as far as waits before it tell: for all, or for the same partner.
+func (f *finder) sequence() {
+	type key struct {
+		process
+		wait    Wait
+		partner trace.Rank
+	}
+	exits := make(map[key]trace.Micros)
+	for _, i := range f.waits {
+		w := &f.all[i]
+		since := w.Entry
+		if w.Wait != Threads { // which began with it
+			since -= reach * (w.Exit - w.Entry)
+		}
+		after := func(k key) {
+			if exit, ok := exits[k]; ok && exit <= w.Entry {
+				since = max(since, exit)
+			}
+		}
+		own := key{process: process{w.Program, w.Rank}, wait: w.Wait}
+		if w.Wait == Ranks || w.Wait == Group {
+			since = max(since, min(w.InStep, w.Entry))
+		}
+		if w.Wait == Ranks {
+			after(key{process: own.process, wait: Group})
+			if w.Last != nil {
+				own.partner = w.Last.Partner
+			}
+		}
+		after(own)
+		if w.Wait != Ranks || w.Last != nil {
+			exits[own] = w.Exit
+		}
+		f.since[i] = since
+	}
+}
+
+// finish makes culprits of those that victims point to, and puts all into the order
+// of Run.Anomalies.
+func (f *finder) finish() []Link {
+	for i := range f.links {
+		if l := &f.links[i]; l.Role == provenance.Victim && l.Culprit >= 0 {
+			c := &f.links[l.Culprit]
+			c.Role, c.Culprit, c.Hops = provenance.Culprit, -1, 0
+		}
+	}
+	links := make([]Link, len(f.links))
+	for i, l := range f.links {
+		if l.Culprit >= 0 {
+			l.Culprit = int(f.place[l.Culprit])
+		}
+		links[f.place[i]] = l
+	}
+	return links
+}

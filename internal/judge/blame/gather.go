@@ -1,0 +1,71 @@
+package blame
+
+import (
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// gathering is one collective call, as far as its ranks lost time in it.
+type gathering struct {
+	span
+	program trace.Program
+	since   trace.Micros                // all were in step: the exit of the gathering before, or the earliest reach of any
+	arrival map[trace.Rank]trace.Micros // of its ranks
+	why     []reasons                   // why others came late, the largest first
+	looked  bool                        // for why
+	accused bool                        // all of why
+}
+
+// gather puts waits for a group together that are of one call: when the first of
+// them leaves it, all others are in it, and they do not stay in it for longer than
+// they had been.
+func (f *finder) gather() {
+	type key struct {
+		program trace.Program
+		name    string
+	}
+	type last struct {
+		*gathering
+		leaves trace.Micros // exit of the first
+	}
+	calls := make(map[key]last)
+	for _, i := range f.waits {
+		w := &f.all[i]
+		if w.Wait != Group {
+			continue
+		}
+		k := key{w.Program, w.Func}
+		g := calls[k]
+		if g.gathering == nil || w.Entry >= g.leaves || w.Exit-g.leaves > g.leaves-w.Entry {
+			next := &gathering{span: w.span(), program: w.Program, since: f.since[i], arrival: make(map[trace.Rank]trace.Micros)}
+			if g.gathering != nil && g.exit <= w.Entry {
+				next.since = max(next.since, g.exit)
+			}
+			g = last{next, w.Exit}
+			calls[k] = g
+		}
+		g.entry, g.exit = min(g.entry, w.Entry), max(g.exit, w.Exit)
+		g.arrival[w.Rank] = max(g.arrival[w.Rank], w.Entry)
+		f.gathered[i] = g.gathering
+	}
+}
+
+// reasons returns why ranks came late that came in the second half of the call, or
+// are not known to have waited in it.
+func (g *gathering) reasons(f *finder) []reasons {
+	if !g.looked {
+		g.looked = true
+		g.why = f.explain(g.late(f, f.programs[g.program].during(g.since, g.exit)), g.span, g.since, g.arrival)
+	}
+	return g.why
+}
+
+// late leaves those of anomalies that are on such ranks, by rank and thread.
+func (g *gathering) late(f *finder, all []int32) []int32 {
+	half := g.half()
+	return f.byThread(slices.DeleteFunc(all, func(i int32) bool {
+		at, waited := g.arrival[f.all[i].Rank]
+		return waited && at <= half || f.all[i].Lost <= 0
+	}))
+}

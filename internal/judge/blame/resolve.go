@@ -1,0 +1,257 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// resolve finds out what a wait waited for. A wait that is being looked at already
+// stays as it is.
+func (f *finder) resolve(i int32) {
+	if f.state[i] != fresh {
+		return
+	}
+	f.state[i] = busy
+	defer func() { f.state[i] = done }()
+	w := &f.all[i]
+	switch w.Wait {
+	case Ranks:
+		if w.Last != nil {
+			f.blamePartner(i)
+			return
+		}
+		f.blame(i, f.explain(f.others(i, f.programs[w.Program]), w.span(), f.since[i], nil))
+	case Group:
+		g := f.gathered[i]
+		f.blame(i, g.reasons(f))
+		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // it may be of a smaller group
+			f.blame(i, f.explain(g.late(f, f.programs[w.Program].during(since, w.Exit)), w.span(), since, g.arrival))
+		}
+	case Device, Threads:
+		f.blame(i, f.explain(f.own(i), w.span(), f.since[i], nil))
+	case Program:
+		var why []reasons
+		for _, p := range f.numbers {
+			if p != w.Program {
+				why = append(why, f.explain(f.others(i, f.programs[p]), w.span(), f.since[i], nil)...)
+			}
+		}
+		f.blame(i, largest(why))
+	}
+}
+
+// others are the anomalies during a wait and before it on other ranks.
+func (f *finder) others(i int32, t *timeline) []int32 {
+	w := &f.all[i]
+	return f.byThread(slices.DeleteFunc(t.during(f.since[i], w.Exit), func(j int32) bool {
+		return f.all[j].Rank == w.Rank && f.all[j].Program == w.Program
+	}))
+}
+
+// own are those on other threads of the rank, or on its GPU.
+func (f *finder) own(i int32) []int32 {
+	w := &f.all[i]
+	all := f.ranks[process{w.Program, w.Rank}].during(f.since[i], w.Exit)
+	return f.byThread(slices.DeleteFunc(all, func(j int32) bool {
+		return f.all[j].OnDevice != (w.Wait == Device) || f.all[j].Thread == w.Thread
+	}))
+}
+
+// byThread orders anomalies by rank and thread, and leaves them in order of entry.
+func (f *finder) byThread(all []int32) []int32 {
+	slices.SortStableFunc(all, func(x, y int32) int {
+		return cmp.Or(cmp.Compare(f.all[x].Rank, f.all[y].Rank), cmp.Compare(f.all[x].Thread, f.all[y].Thread))
+	})
+	return all
+}
+
+// blamePartner follows the last message to who sent it, or took it.
+func (f *finder) blamePartner(i int32) {
+	w, l := &f.all[i], &f.links[i]
+	l.Role, l.Late, l.Known, l.Hops = provenance.Victim, w.Last.Partner, true, 1
+	until := w.Last.Time
+	if w.Last.Sent {
+		until = w.Exit
+	} else if at, ok := f.sent(w); ok {
+		if float64(until-max(at, w.Entry)) >= onTheWay*float64(w.Lost) {
+			l.Role, l.Hops = provenance.Culprit, 0
+			return
+		}
+		until = at
+	}
+	if t := f.ranks[process{w.Program, w.Last.Partner}]; t != nil {
+		f.blame(i, largest(f.late(nil, f.byThread(t.during(f.since[i], until)), w.span(), f.since[i], until)))
+	}
+}
+
+// span is a time of waiting.
+type span struct{ entry, exit trace.Micros }
+
+func (a *Anomaly) span() span { return span{a.Entry, a.Exit} }
+
+func (s span) half() trace.Micros   { return s.entry + (s.exit-s.entry)/2 }
+func (s span) length() trace.Micros { return s.exit - s.entry }
+
+// reason is an anomaly that made its rank late, and how much; less for one that
+// ended long before.
+type reason struct {
+	of   int32
+	lost float64
+}
+
+// reasons are those of one thread, the largest first, and what they are together.
+type reasons struct {
+	all   []reason
+	of    span // for this waiting
+	lost  float64
+	whole float64 // however long before they ended
+	until trace.Micros
+}
+
+// explain finds out what made ranks late for a wait, of anomalies by rank and thread
+// after a moment. arrival tells when ranks were there, if they were before its end.
+func (f *finder) explain(of []int32, w span, since trace.Micros, arrival map[trace.Rank]trace.Micros) (why []reasons) {
+	for len(of) > 0 {
+		rank := f.all[of[0]].Rank
+		n := slices.IndexFunc(of, func(j int32) bool { return f.all[j].Rank != rank })
+		if n < 0 {
+			n = len(of)
+		}
+		until, ok := arrival[rank]
+		if !ok {
+			until = w.exit
+		}
+		why = f.late(why, of[:n], w, since, until)
+		of = of[n:]
+	}
+	return largest(why)
+}
+
+// largest puts the largest reasons first.
+func largest(why []reasons) []reasons {
+	slices.SortStableFunc(why, func(a, b reasons) int { return cmp.Compare(b.lost, a.lost) })
+	return why
+}
+
+// late adds what made the threads of a rank late between two moments, of anomalies
+// on it by thread. What came before its last wait for others has been caught up
+// with in that wait.
+func (f *finder) late(why []reasons, of []int32, w span, since, until trace.Micros) []reasons {
+	step := int32(-1)
+	for _, j := range of {
+		if a := &f.all[j]; a.waitsForOthers() && a.Lost > 0 && a.Exit <= until && (step < 0 || a.Exit >= f.all[step].Exit) {
+			step = j
+		}
+	}
+	from := since
+	if step >= 0 {
+		from = max(from, f.all[step].Exit)
+	}
+	for len(of) > 0 {
+		thread := f.all[of[0]].Thread
+		r := reasons{of: w, until: until}
+		for ; len(of) > 0 && f.all[of[0]].Thread == thread; of = of[1:] {
+			j := of[0]
+			switch a := &f.all[j]; {
+			case j == step:
+				r.add(a, j, since)
+			case a.waitsForOthers(), a.Exit > until && (a.Wait != Nothing || !a.Calls):
+			default:
+				r.add(a, j, from)
+			}
+		}
+		if len(r.all) > 0 {
+			slices.SortStableFunc(r.all, func(a, b reason) int { return cmp.Compare(b.lost, a.lost) })
+			why = append(why, r)
+		}
+	}
+	return why
+}
+
+func (a *Anomaly) waitsForOthers() bool {
+	return a.Wait == Ranks || a.Wait == Group || a.Wait == Program
+}
+
+// add adds what an anomaly lost from a moment on.
+func (r *reasons) add(a *Anomaly, i int32, from trace.Micros) {
+	in := min(a.Exit, r.until) - max(a.Entry, from)
+	if in <= 0 || a.Lost <= 0 {
+		return
+	}
+	lost := float64(a.Lost) * float64(in) / float64(a.Exit-a.Entry)
+	r.whole += lost
+	if a.Exit < r.of.entry {
+		lost /= 1 + float64(r.of.entry-a.Exit)/float64(max(1, r.of.length()))
+	}
+	r.lost += lost
+	r.all = append(r.all, reason{i, lost})
+}
+
+// explains reports whether the reasons are enough for a wait, and were not there long
+// before its end.
+func (r *reasons) explains(w *Anomaly) bool {
+	return r.whole >= enough*float64(w.Lost) && (r.until > w.span().half() || w.Wait == Ranks)
+}
+
+// blame blames a wait on the first of reasons, of which the largest come first, that
+// can be followed to where time was lost first.
+func (f *finder) blame(i int32, why []reasons) {
+	w := &f.all[i]
+	for k := range why {
+		if !why[k].explains(w) {
+			continue
+		}
+		culprit, hops := f.follow(why[k].all)
+		if culprit < 0 {
+			continue
+		}
+		f.links[i] = Link{Role: provenance.Victim, Culprit: int(culprit), Late: f.all[culprit].Rank, Known: true, Hops: hops}
+		if g := f.gathered[i]; g != nil && g.accused {
+			return
+		} else if g != nil {
+			g.accused = true
+		}
+		for k := range why {
+			if why[k].explains(w) {
+				f.accuse(&why[k], culprit)
+			}
+		}
+		return
+	}
+}
+
+// follow returns the execution that is behind the largest of reasons of which that
+// is known, or -1, and how many waits lead there.
+func (f *finder) follow(all []reason) (culprit int32, hops int) {
+	for _, r := range all {
+		a := &f.all[r.of]
+		if a.Wait == Nothing {
+			return r.of, 1
+		}
+		if f.state[r.of] == busy {
+			continue
+		}
+		f.resolve(r.of)
+		l := &f.links[r.of]
+		if l.Role == provenance.Victim && l.Culprit >= 0 {
+			return int32(l.Culprit), 1 + l.Hops
+		}
+		if a.Wait == Ranks || l.Role == provenance.Culprit { // a message was late whose sender was not, as far as is known
+			return r.of, 1
+		}
+	}
+	return -1, 0
+}
+
+// accuse makes culprits of the reasons of a wait that ended in it or shortly before.
+func (f *finder) accuse(why *reasons, culprit int32) {
+	for _, r := range why.all {
+		a, l := &f.all[r.of], &f.links[r.of]
+		if a.Wait == Nothing && r.of != culprit && l.Role == "" && a.Exit <= why.of.exit && a.Exit >= why.of.entry-why.of.length() {
+			l.Role, l.Culprit = provenance.Culprit, int(culprit)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package blame
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// timeline finds the anomalies that run at a time.
+type timeline struct {
+	items []int32 // in order of entry
+	all   []Anomaly
+	last  []trace.Micros // tree of the last exits: of node n, those of 2n and 2n+1
+}
+
+func newTimeline(all []Anomaly, items []int32) *timeline {
+	slices.SortFunc(items, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(all[a].Entry, all[b].Entry), cmp.Compare(a, b))
+	})
+	n := 1
+	for n < len(items) {
+		n *= 2
+	}
+	t := &timeline{items: items, all: all, last: make([]trace.Micros, 2*n)}
+	for i := range n {
+		t.last[n+i] = math.MinInt64
+		if i < len(items) {
+			t.last[n+i] = all[items[i]].Exit
+		}
+	}
+	for i := n - 1; i > 0; i-- {
+		t.last[i] = max(t.last[2*i], t.last[2*i+1])
+	}
+	return t
+}
+
+// most is how many anomalies are looked at for a wait: of more, the last.
+const most = 4096
+
+// during returns those that run at any time after since and before until, in order
+// of entry.
+func (t *timeline) during(since, until trace.Micros) (found []int32) {
+	end, _ := slices.BinarySearchFunc(t.items, until, func(i int32, at trace.Micros) int { return cmp.Compare(t.all[i].Entry, at) })
+	var visit func(node, from, size int)
+	visit = func(node, from, size int) { // from the last on
+		switch {
+		case from >= end || t.last[node] <= since || len(found) == most:
+		case size == 1:
+			found = append(found, t.items[from])
+		default:
+			visit(2*node+1, from+size/2, size/2)
+			visit(2*node, from, size/2)
+		}
+	}
+	visit(1, 0, len(t.last)/2)
+	slices.Reverse(found)
+	return found
+}

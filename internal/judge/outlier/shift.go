@@ -1,0 +1,158 @@
+package outlier
+
+import (
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// Shift is a lasting change of the time that a function takes. It is not wrong
+// of any single call; the new time has become the usual one.
+type Shift struct {
+	Drift         bool    // it came little by little
+	Since         int64   // when it began, in microseconds, to the length of a span
+	Before, After float64 // medians, in microseconds
+	Calls         uint64  // since then
+}
+
+// The rules of shifts.
+const (
+	// shiftCalls are needed before and after, and spanCalls in a span that counts.
+	shiftCalls, spanCalls = 50, 10
+	// shiftDistance is the share of calls by which the distributions before and
+	// after must differ, at the time where they differ most.
+	shiftDistance = 0.6
+	// A shift is by this share of the time before at least, and by leastLoss.
+	shiftShare = 0.1
+	// backShare is the share of calls before and after that may lie in spans that
+	// are like those of the other side.
+	backShare = 0.2
+	// A change is a drift if a line leaves no more than lineShare of the squared
+	// deviations of the medians of spans that a jump leaves.
+	lineShare, driftSpans = 0.5, 4
+)
+
+// Shift returns the largest lasting change of a function's time; false: there is
+// none.
+func (m *Model) Shift() (Shift, bool) {
+	var spans []stats.Span
+	for _, s := range m.timeline().Spans() {
+		if s.Total >= spanCalls {
+			spans = append(spans, s)
+		}
+	}
+	var best Shift
+	distance, found := shiftDistance, false
+	for k := 1; k < len(spans); k++ {
+		before, after := stats.Together(spans[:k]), stats.Together(spans[k:])
+		if before.Total < shiftCalls || after.Total < shiftCalls {
+			continue
+		}
+		d := apart(&before, &after)
+		if d < distance || found && d == distance {
+			continue
+		}
+		s := Shift{Since: spans[k].From, Before: before.Quantile(0.5), After: after.Quantile(0.5), Calls: after.Total}
+		if change := math.Abs(s.After - s.Before); change >= max(shiftShare*s.Before, leastLoss) && s.lasts(spans, k) {
+			best, distance, found = s, d, true
+		}
+	}
+	if found {
+		best.drift(spans)
+	}
+	return best, found
+}
+
+// lasts reports whether few spans before the change, which comes with span k, are
+// like those after it, and few after it like those before; and neither the first nor
+// the last.
+func (s *Shift) lasts(spans []stats.Span, k int) bool {
+	var n, other [2]float64
+	last := len(spans) - 1
+	for i := range spans {
+		side, opposite := 0, s.After
+		if i >= k {
+			side, opposite = 1, s.Before
+		}
+		n[side] += float64(spans[i].Total)
+		if math.Abs(spans[i].Quantile(0.5)-opposite) < math.Abs(s.After-s.Before)/2 {
+			if i == 0 || i == last {
+				return false
+			}
+			other[side] += float64(spans[i].Total)
+		}
+	}
+	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1]
+}
+
+// drift finds out whether the change came little by little.
+func (s *Shift) drift(spans []stats.Span) {
+	medians := make([]float64, len(spans))
+	for i := range spans {
+		medians[i] = spans[i].Quantile(0.5)
+	}
+	if len(spans) < driftSpans || offLine(medians) > lineShare*offJump(medians) {
+		return
+	}
+	first, last := medians[0], medians[len(medians)-1]
+	s.Drift, s.Before, s.After, s.Calls = true, first, last, 0
+	begun := false
+	for i := range spans {
+		if !begun && math.Abs(medians[i]-first) > 0.1*math.Abs(last-first) && (medians[i] > first) == (last > first) {
+			begun, s.Since = true, spans[i].From
+		}
+		if begun {
+			s.Calls += spans[i].Total
+		}
+	}
+}
+
+// offLine is the sum of squared deviations from the straight line that is nearest.
+func offLine(y []float64) float64 {
+	mean, middle := average(y), float64(len(y)-1)/2
+	var xx, xy, yy float64
+	for i, v := range y {
+		x, d := float64(i)-middle, v-mean
+		xx, xy, yy = xx+x*x, xy+x*d, yy+d*d
+	}
+	return max(yy-xy*xy/xx, 0)
+}
+
+// offJump is the sum of squared deviations from one level before the best place of a
+// jump, and another after.
+func offJump(y []float64) float64 {
+	least := math.Inf(1)
+	for k := 1; k < len(y); k++ {
+		sum := 0.0
+		for _, part := range [][]float64{y[:k], y[k:]} {
+			mean := average(part)
+			for _, v := range part {
+				sum += (v - mean) * (v - mean)
+			}
+		}
+		least = min(least, sum)
+	}
+	return least
+}
+
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// apart is how much the distributions of two spans differ at most, as a share of
+// calls.
+func apart(x, y *stats.Span) float64 {
+	fromX, toX := x.Range()
+	fromY, toY := y.Range()
+	most, sumX, sumY := 0.0, 0.0, 0.0
+	for bin := min(fromX, fromY); bin < max(toX, toY); bin++ {
+		sumX += float64(x.Count(bin)) / float64(x.Total)
+		sumY += float64(y.Count(bin)) / float64(y.Total)
+		most = max(most, math.Abs(sumX-sumY))
+	}
+	return most
+}

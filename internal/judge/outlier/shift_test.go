@@ -1,0 +1,228 @@
+package outlier_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+const start = 1_700_000_000 * second
+
+// run learns calls of a function, 50 in each of so many seconds; draw gives the time
+// of a call at a moment, in seconds from the start.
+func run(seed uint64, seconds int, draw func(r *rand.Rand, at float64) float64) *outlier.Model {
+	return runOf(seed, seconds, 50, draw)
+}
+
+func runOf(seed uint64, seconds, rate int, draw func(r *rand.Rand, at float64) float64) *outlier.Model {
+	r := rand.New(rand.NewPCG(18, seed))
+	m := new(outlier.Model)
+	for i := range seconds * rate {
+		at := float64(i) / float64(rate)
+		m.Learn(int64(draw(r, at)), start+int64(at*second))
+	}
+	return m
+}
+
+// spread5 is a time with a deviation of 5 %.
+func spread5(r *rand.Rand, level float64) float64 { return level * (1 + 0.05*r.NormFloat64()) }
+
+func expectShift(t *testing.T, what string, m *outlier.Model, since, before, after float64, drift bool) {
+	t.Helper()
+	s, ok := m.Shift()
+	if !ok {
+		t.Errorf("%s: no change was found", what)
+		return
+	}
+	spans := m.Times.Spans()
+	length := float64(spans[0].To-spans[0].From) / second
+	if at := float64(s.Since-start) / second; math.Abs(at-since) > length {
+		t.Errorf("%s: it came after %.1f s instead of %v, and a span is %.1f s", what, at, since, length)
+	}
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 0.08*want }
+	if !near(s.Before, before) || !near(s.After, after) || s.Drift != drift {
+		t.Errorf("%s: from %.0f to %.0f, drift %v; want from %v to %v, drift %v", what, s.Before, s.After, s.Drift, before, after, drift)
+	}
+	calls := uint64(0)
+	for i := range spans {
+		if spans[i].From >= s.Since && spans[i].Total >= 10 {
+			calls += spans[i].Total
+		}
+	}
+	if s.Calls != calls {
+		t.Errorf("%s: %d calls since, of %d there are", what, s.Calls, calls)
+	}
+}
+
+func expectNoShift(t *testing.T, what string, m *outlier.Model) {
+	t.Helper()
+	if s, ok := m.Shift(); ok {
+		t.Errorf("%s: a change was found: %+v, %.1f s after the start", what, s, float64(s.Since-start)/second)
+	}
+}
+
+func TestALevelShiftIsFoundWhenItCame(t *testing.T) {
+	for _, seconds := range []int{10, 60, 1000} {
+		for _, share := range []float64{0.2, 0.3, 0.5, 0.71, 0.8} {
+			for _, levels := range [][2]float64{{500, 1000}, {1000, 500}, {1000, 1200}, {200_000, 230_000}, {60, 90}} {
+				since := share * float64(seconds)
+				m := run(1, seconds, func(r *rand.Rand, at float64) float64 {
+					if at < since {
+						return spread5(r, levels[0])
+					}
+					return spread5(r, levels[1])
+				})
+				expectShift(t, "level shift", m, since, levels[0], levels[1], false)
+			}
+		}
+	}
+}
+
+// Of calls that differ by half their time, half of which are slower, the median lies
+// between.
+func TestAJumpAmidASpanOfTimeIsNoDrift(t *testing.T) {
+	for seed := range uint64(40) {
+		since := 100 + float64(seed)
+		m := run(seed, 250, func(r *rand.Rand, at float64) float64 {
+			if at < since {
+				return 1000 * (1 + 0.3*r.Float64())
+			}
+			return 1300 * (1 + 0.3*r.Float64())
+		})
+		expectShift(t, "jump", m, since, 1150, 1495, false)
+	}
+}
+
+func TestADriftIsFound(t *testing.T) {
+	f := func(first, last, from, to float64) {
+		t.Helper()
+		m := run(2, 200, func(r *rand.Rand, at float64) float64 {
+			return spread5(r, first+(last-first)*min(max((at-from)/(to-from), 0), 1))
+		})
+		// It is seen when a tenth of it has happened.
+		expectShift(t, "drift", m, from+0.1*(to-from), first, last, true)
+	}
+	f(300, 900, 0, 200)
+	f(900, 300, 0, 200)
+	f(1000, 2000, 30, 190)
+	f(1000, 2000, 0, 150)
+}
+
+func TestThereIsNoShiftWhereNothingLasts(t *testing.T) {
+	level := func(slow func(at float64) bool) func(*rand.Rand, float64) float64 {
+		return func(r *rand.Rand, at float64) float64 {
+			if slow(at) {
+				return spread5(r, 3000)
+			}
+			return spread5(r, 1000)
+		}
+	}
+	for seed := range uint64(5) {
+		for _, s := range shapes() {
+			expectNoShift(t, "clean "+s.name, run(seed, 40, func(r *rand.Rand, _ float64) float64 { return s.draw(r) }))
+		}
+		const seconds = 200
+		for _, periods := range []float64{2, 3, 4, 5, 8, 20, 100} {
+			for _, phase := range []float64{0, 0.25, 0.5} {
+				expectNoShift(t, "periodic", run(seed, seconds, level(func(at float64) bool {
+					return math.Mod(at/seconds*periods+phase, 1) >= 0.5
+				})))
+			}
+		}
+		for _, from := range []float64{0.1, 0.3, 0.5, 0.6} {
+			for _, share := range []float64{0.02, 0.1, 0.3, 0.38} {
+				expectNoShift(t, "slow for a while", run(seed, seconds, level(func(at float64) bool {
+					return at >= from*seconds && at < (from+share)*seconds
+				})))
+			}
+		}
+		expectNoShift(t, "slow for most of the run, but not at its end", run(seed, seconds, level(func(at float64) bool {
+			return at >= 0.2*seconds && at < 0.9*seconds
+		})))
+		expectNoShift(t, "a quarter of the calls is slow, those of a rank, from the middle on", run(seed, seconds,
+			func(r *rand.Rand, at float64) float64 {
+				if at > seconds/2 && r.IntN(4) == 0 {
+					return spread5(r, 3000)
+				}
+				return spread5(r, 1000)
+			}))
+	}
+}
+
+func TestSmallChangesAreNone(t *testing.T) {
+	f := func(before, after float64, want bool) {
+		t.Helper()
+		m := run(3, 100, func(_ *rand.Rand, at float64) float64 {
+			if at < 50 {
+				return before
+			}
+			return after
+		})
+		if s, ok := m.Shift(); ok != want {
+			t.Errorf("from %v to %v: %v, %+v", before, after, ok, s)
+		}
+	}
+	f(10, 28, false) // by less than 20 µs
+	f(10, 32, true)
+	f(10_000, 10_200, false) // by less than a tenth, and most of a bin
+	f(10_000, 13_000, true)
+	f(13_000, 10_000, true)
+}
+
+func TestFewCallsAreNotEnoughForAShift(t *testing.T) {
+	for n := 1; n <= 200; n += 7 {
+		m := new(outlier.Model)
+		for i := range n {
+			level := int64(1000)
+			if 2*i >= n {
+				level = 3000
+			}
+			m.Learn(level, start+int64(i)*4*second/int64(n))
+		}
+		_, ok := m.Shift()
+		if n < 100 && ok || n > 150 && !ok {
+			t.Errorf("of %d calls the second half took three times as long: found %v", n, ok)
+		}
+	}
+	expectNoShift(t, "nothing", new(outlier.Model))
+	expectNoShift(t, "one span", run(1, 1, func(*rand.Rand, float64) float64 { return 5 }))
+}
+
+// The calls of the first second are often slow.
+func TestASlowStartDoesNotHideAShift(t *testing.T) {
+	m := runOf(4, 15, 30, func(r *rand.Rand, at float64) float64 {
+		switch {
+		case at < 0.5:
+			return spread5(r, 20_000)
+		case at < 8:
+			return spread5(r, 1000)
+		}
+		return spread5(r, 2000)
+	})
+	expectShift(t, "after a slow start", m, 8, 1000, 2000, false)
+}
+
+func TestAShiftDoesNotDependOnHowTheCallsAreCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 5))
+	all := new(outlier.Model)
+	ranks := make([]outlier.Model, 7)
+	for range 5000 {
+		at := r.Int64N(100 * second)
+		v := int64(spread5(r, 1000))
+		if at > 60*second {
+			v *= 2
+		}
+		all.Learn(v, start+at)
+		ranks[r.IntN(len(ranks))].Learn(v, start+at)
+	}
+	merged := new(outlier.Model)
+	for _, i := range r.Perm(len(ranks)) {
+		merged.Merge(&ranks[i])
+	}
+	want, ok := all.Shift()
+	if got, okToo := merged.Shift(); got != want || !ok || !okToo {
+		t.Errorf("all at once %+v, %v; in parts %+v, %v", want, ok, got, okToo)
+	}
+}

@@ -1,0 +1,170 @@
+package quality
+
+import (
+	"bytes"
+	_ "embed" // floors.csv
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+//go:embed floors.csv
+var floorsText []byte
+
+const floorsComment = `# What we claim of each detector on each data set, and what TestNothingFallsBelowItsFloor
+# holds; an empty cell is not claimed. go run ./internal/lab/quality/table -floors writes this
+# file from what it measures, with a little room: read the difference before you keep it.
+# Shares are of 1, after is in seconds, first_step is a share of the calls of the step,
+# late_other is for one run.
+`
+
+// Claims are bounds of figures, by their names, for detectors on data sets.
+type Claims map[claimKey]map[string]float64
+
+type claimKey struct {
+	data     string
+	detector outlier.Algorithm
+}
+
+// Floors returns what floors.csv claims.
+func Floors() (Claims, error) {
+	r := csv.NewReader(bytes.NewReader(floorsText))
+	r.Comment = '#'
+	lines, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("floors.csv: %w", err)
+	}
+	if len(lines) == 0 || !slices.Equal(lines[0], floorHead()) {
+		return nil, fmt.Errorf("floors.csv: the first line is not %v", floorHead())
+	}
+	var errs []error
+	all := make(Claims)
+	for _, cells := range lines[1:] {
+		key, bounds := claimKey{cells[0], outlier.Algorithm(cells[1])}, make(map[string]float64)
+		for i, cell := range cells[2:] {
+			if cell == "" {
+				continue
+			}
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("floors.csv: %s, %s, %s: %w", key.data, key.detector, figures[i].name, err))
+			}
+			bounds[figures[i].name] = v
+		}
+		all[key] = bounds
+	}
+	return all, errors.Join(errs...)
+}
+
+func floorHead() []string {
+	head := []string{"data", "detector"}
+	for _, f := range figures {
+		if f.most {
+			head = append(head, f.name+"_max")
+		} else {
+			head = append(head, f.name+"_min")
+		}
+	}
+	return head
+}
+
+// Below says of each figure that is claimed and not reached by r; and if nothing is
+// known of its data set.
+func (c Claims) Below(r *Result) error {
+	bounds, ok := c[claimKey{r.Data, r.Detector}]
+	if !ok {
+		return fmt.Errorf("%s, %s: no line in floors.csv; run go run ./internal/lab/quality/table -floors", r.Data, r.Detector)
+	}
+	var errs []error
+	for i := range figures {
+		fig := &figures[i]
+		bound, ok := bounds[fig.name]
+		if !ok {
+			continue
+		}
+		got, ok := fig.of(r)
+		want := "at least"
+		if fig.most {
+			want = "at most"
+		}
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("%s, %s: %s is not known, want %s %v", r.Data, r.Detector, fig.name, want, bound))
+		case fig.worse(got, bound):
+			errs = append(errs, fmt.Errorf("%s, %s: %s is %.4g, want %s %v", r.Data, r.Detector, fig.name, got, want, bound))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// worse reports whether a is worse than b.
+func (f *figure) worse(a, b float64) bool {
+	if f.most {
+		return a > b
+	}
+	return a < b
+}
+
+// bound returns what can be claimed of a figure that was never worse than worst, as
+// text; empty: nothing.
+func (f *figure) bound(worst float64) string {
+	if f.worse(worst, f.claim) {
+		return ""
+	}
+	scale := math.Pow10(f.digits)
+	var v float64
+	if f.most {
+		v = math.Ceil((worst+worst*f.share+f.slack)*scale-1e-6) / scale
+	} else {
+		v = math.Floor((worst-worst*f.share-f.slack)*scale+1e-6) / scale
+	}
+	return strconv.FormatFloat(max(0, v), 'f', -1, 64)
+}
+
+// WriteFloors writes a floors.csv of what can be claimed: of several results of a
+// detector on a data set, what all of them keep to. Lines are in the order in which
+// results come first.
+func WriteFloors(w io.Writer, results []*Result) error {
+	if _, err := io.WriteString(w, floorsComment); err != nil {
+		return err
+	}
+	var order []claimKey
+	groups := make(map[claimKey][]*Result)
+	for _, r := range results {
+		key := claimKey{r.Data, r.Detector}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], r)
+	}
+	lines := [][]string{floorHead()}
+	for _, key := range order {
+		cells := []string{key.data, string(key.detector)}
+		for i := range figures {
+			cells = append(cells, figures[i].boundOf(groups[key]))
+		}
+		lines = append(lines, cells)
+	}
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
+// boundOf returns what can be claimed of all results.
+func (f *figure) boundOf(group []*Result) string {
+	var worst float64
+	for i, r := range group {
+		v, ok := f.of(r)
+		if !ok {
+			return ""
+		}
+		if i == 0 || f.worse(v, worst) {
+			worst = v
+		}
+	}
+	return f.bound(worst)
+}

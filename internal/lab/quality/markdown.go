@@ -1,0 +1,161 @@
+package quality
+
+import (
+	_ "embed" // page.md.tmpl
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+//go:embed page.md.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// unknown stands in a cell that says nothing.
+const unknown = "–"
+
+// WriteMarkdown writes the page with the table of results, in their order. missing are
+// the names of recorded traces that were not there.
+func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
+	cfg := analyzer.Default()
+	var detectors []string
+	for _, d := range Detectors {
+		text := fmt.Sprintf("%s (threshold %g)", d, outlier.DefaultThreshold(d))
+		if d == outlier.SSTD {
+			text = fmt.Sprintf("%s (sigma %g)", d, cfg.Outlier.Sigma)
+		}
+		detectors = append(detectors, text)
+	}
+	var further []string
+	for i := 1; i < seeds; i++ {
+		further = append(further, strconv.Itoa(i*seedStride))
+	}
+	var out strings.Builder
+	err := page.Execute(&out, map[string]any{
+		"Columns": columnTexts(), "Table": table(results), "Missing": strings.Join(missing, ", "),
+		"Detectors": strings.Join(detectors, ", "), "MinSamples": cfg.Outlier.MinSamples,
+		"Seeds": seeds, "Further": strings.Join(further, ", "), "ManyRanks": manyRanks, "Others": otherSettings(results),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, out.String())
+	return err
+}
+
+// columnTexts explains the columns, one in a line.
+func columnTexts() []string {
+	lines := []string{}
+	for _, c := range columns {
+		lines = append(lines, wrap(fmt.Sprintf("- **%s**: %s.", c.head, c.text), "  "))
+	}
+	return lines
+}
+
+// wrap breaks a text into lines of up to 88 characters; further ones begin with indent.
+func wrap(text, indent string) string {
+	const width = 88
+	var b strings.Builder
+	length := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case length+1+n > width:
+			b.WriteString("\n" + indent)
+			length = len(indent)
+		default:
+			b.WriteByte(' ')
+			length++
+		}
+		b.WriteString(word)
+		length += n
+	}
+	return b.String()
+}
+
+// table returns the rows in Markdown, aligned for those who read it as text.
+func table(results []*Result) string {
+	rows := [][]string{{"data set", "detector"}}
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.head)
+	}
+	for _, r := range results {
+		rows = append(rows, row(r))
+	}
+	width := make([]int, len(rows[0]))
+	for _, cells := range rows {
+		for i, c := range cells {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for n, cells := range rows {
+		for i, c := range cells {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+			if i < 2 {
+				fmt.Fprintf(&b, "| %s%s ", c, pad)
+			} else {
+				fmt.Fprintf(&b, "| %s%s ", pad, c)
+			}
+		}
+		b.WriteString("|\n")
+		for i := range width {
+			if n > 0 {
+				break
+			}
+			if i < 2 {
+				fmt.Fprintf(&b, "| %s ", strings.Repeat("-", width[i]))
+			} else {
+				fmt.Fprintf(&b, "| %s: ", strings.Repeat("-", width[i]-1))
+			}
+		}
+		if n == 0 {
+			b.WriteString("|\n")
+		}
+	}
+	return b.String()
+}
+
+// row returns the cells of a result, with the original's figures in brackets.
+func row(r *Result) []string {
+	cells := []string{r.Data, string(r.Detector)}
+	o := originalOf(r)
+	for _, c := range columns {
+		text := c.cell(r)
+		if text == "" {
+			text = unknown
+		}
+		if o != nil {
+			if was := c.cell(&o.Result); was != "" {
+				if o.settings != "" {
+					was += "*"
+				}
+				text += " (" + was + ")"
+			}
+		}
+		cells = append(cells, text)
+	}
+	return cells
+}
+
+// otherSettings tells what the original found with settings that are not its usual
+// ones on data sets that are in the table.
+func otherSettings(results []*Result) []string {
+	var lines []string
+	for _, r := range results {
+		for _, o := range originals {
+			if o.Data == r.Data && o.Detector == r.Detector && o.settings != "" {
+				lines = append(lines, fmt.Sprintf("- %s, %s, %s: %d/%d found, %d wrong", o.Data, o.Detector, o.settings, o.Found, o.Planted, o.Other))
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,261 @@
+package quality
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Scenario simulates a valid scenario and measures a detector on it. In temp, a
+// directory that is there, it makes one of its own and removes it again.
+func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algorithm, temp string) (*Result, error) {
+	res, err := inDir(temp, func(dir string) (*Result, error) {
+		run := simulate.New(s)
+		var (
+			inputs  []analyzer.Input
+			watches []*watch
+		)
+		troubles := run.Troubles()
+		for _, stream := range run.Streams() {
+			w := newWatch(stream, troubles)
+			watches = append(watches, w)
+			inputs = append(inputs, analyzer.Input{
+				Path:    fmt.Sprintf("tau-metrics-%s-%d.bp", stream.ProgramName(), stream.Rank()),
+				Program: stream.Program(),
+				Steps:   func() (analyzer.Steps, error) { return w, nil },
+			})
+		}
+		flags, err := analyse(ctx, settings(detector, dir), inputs)
+		if err != nil {
+			return nil, err
+		}
+		if err := flags.complain(); err != nil {
+			return nil, err
+		}
+		path := filepath.Join(dir, simulate.TruthFile)
+		if err := writeTruth(path, troubles, watches); err != nil {
+			return nil, err
+		}
+		planted, err := truth.Read([]string{path})
+		if err != nil {
+			return nil, err
+		}
+		end := trace.Micros(math.MinInt64)
+		touched, late := int64(0), 0
+		for _, w := range watches {
+			end = max(end, w.End())
+			touched += w.touched()
+			late += w.late
+		}
+		res := flags.score(planted, end)
+		res.Normal = res.Calls - touched
+		res.Late.Missed = late - res.Late.Found
+		return res, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s, seed %d, %s: %w", s.Name, s.Seed, detector, err)
+	}
+	res.Data, res.Detector = s.Name, detector
+	if !hasLate(res.Data) {
+		res.Late = nil
+	}
+	return res, nil
+}
+
+// Trace measures a detector on recorded traces: on all datasets of a directory, which
+// also holds the truth about them. In temp it makes a directory of its own and removes
+// it again.
+func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp string) (*Result, error) {
+	res, err := inDir(temp, func(spool string) (*Result, error) {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) == 0 {
+			return nil, fmt.Errorf("no datasets: %w", fs.ErrNotExist)
+		}
+		planted, err := truth.Read([]string{dir})
+		if err != nil {
+			return nil, err
+		}
+		var inputs []analyzer.Input
+		for _, p := range paths {
+			inputs = append(inputs, analyzer.Input{Path: p})
+		}
+		flags, err := analyse(ctx, settings(detector, spool), inputs)
+		if err != nil {
+			return nil, err
+		}
+		res := flags.score(planted, truth.AtEnd)
+		res.Normal = res.Calls - int64(res.Planted)
+		res.Late = nil
+		return res, nil
+	})
+	name := filepath.Base(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", name, detector, err)
+	}
+	res.Data, res.Detector = name, detector
+	return res, nil
+}
+
+// inDir calls f with a new directory, which is removed afterwards.
+func inDir(temp string, f func(dir string) (*Result, error)) (res *Result, err error) {
+	dir, err := os.MkdirTemp(temp, "quality-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return f(dir)
+}
+
+func writeTruth(path string, troubles []*truth.Trouble, watches []*watch) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := truth.NewWriter(f)
+	for _, t := range troubles {
+		w.Trouble(t)
+	}
+	for _, watch := range watches {
+		for i := range watch.calls {
+			w.Call(&watch.calls[i])
+		}
+	}
+	return w.Flush()
+}
+
+// flag is what is kept of a record.
+type flag struct {
+	truth.Flag
+	step   int32 // in which it ended
+	status provenance.Status
+}
+
+// flags are what an analysis flagged. As a sink it may be used by many goroutines.
+type flags struct {
+	mu         sync.Mutex
+	all        []flag
+	calls      int64
+	firstCalls int64
+	tally      tally.Tally
+	changes    []summary.Change
+}
+
+// analyse runs the analysis. Traces that cannot be read to their end are an error.
+func analyse(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) (*flags, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	f := new(flags)
+	rounds := 0
+	res, err := analyzer.New(cfg, f, func(done analyzer.Done) {
+		if rounds++; rounds == 1 {
+			f.firstCalls = done.Calls
+		}
+	}).Run(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	f.calls, f.tally, f.changes = res.Totals.Calls, res.Tally, res.Changes
+	return f, errors.Join(res.Broken...)
+}
+
+// Metadata keeps nothing.
+func (f *flags) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
+
+// Records keeps what tells anomalies apart.
+func (f *flags) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range anomalies {
+		n := flag{step: r.IOStep, status: r.Status, Flag: truth.Flag{
+			Program: r.PID, Rank: r.RID, Event: r.EventID, Function: r.Func, Entry: r.Entry, Exit: r.Exit, Found: r.Exit,
+		}}
+		if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
+			n.Launched, n.LaunchEntry, n.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit
+		}
+		f.all = append(f.all, n)
+	}
+	return nil
+}
+
+// complain returns an error if anything was repaired or lost on the way, as nothing
+// is in a simulation.
+func (f *flags) complain() error {
+	var errs []error
+	for kind, n := range f.tally.All() {
+		if kind.Severity() != tally.Info {
+			errs = append(errs, fmt.Errorf("%d %s", n, kind.Sentence()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// score compares the flags with what was planted. end is when the run ended.
+func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
+	final, raised, first, late, back := planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher()
+	for i := range f.all {
+		n := &f.all[i]
+		if n.status == provenance.Promoted {
+			n.Found = end
+		}
+		raised.Add(&n.Flag)
+		if n.step == 0 && n.status != provenance.Promoted {
+			first.Add(&n.Flag)
+		}
+		if n.status == provenance.Withdrawn {
+			back.Add(&n.Flag)
+			continue
+		}
+		final.Add(&n.Flag)
+		if n.step >= LateStep {
+			late.Add(&n.Flag)
+		}
+	}
+	for _, c := range f.changes {
+		raised.AddChange(c.Program, c.Function, c.Since, end)
+	}
+	s, l := final.Score(float64(f.calls)), late.Score(0)
+	res := &Result{
+		Runs: 1, Calls: f.calls, Planted: s.Planted, Found: s.Found, Excused: s.Excused, Other: s.Other,
+		Withdrawn: back.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
+		Late: &Late{Found: l.Found, Other: l.Other},
+	}
+	for _, t := range raised.Score(0).Troubles {
+		if t.Each && t.Planted == 0 {
+			continue // by chance it never struck
+		}
+		after := math.Inf(1)
+		if t.Seen {
+			after = float64(t.After) / 1e6
+		}
+		res.After = append(res.After, after)
+	}
+	return res
+}
+
+// median is the median; infinite values are never reached.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

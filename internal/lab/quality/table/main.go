@@ -1,0 +1,181 @@
+// Command table measures the detectors and prints docs/quality.md; see make quality. It
+// is run in the directory of the repository. How far it has come, and which figures are
+// worse than what we claim, it tells on standard error.
+//
+//	go run ./internal/lab/quality/table          print the page
+//	go run ./internal/lab/quality/table -floors  and write the floors
+//	go run ./internal/lab/quality/table -check   print nothing, but fail where one is not held
+//
+// Arguments are directories with recorded traces instead of those that it finds.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/lab/quality"
+)
+
+const floorsFile = "internal/lab/quality/floors.csv"
+
+func main() {
+	floors := flag.Bool("floors", false, "also write "+floorsFile+" from what is measured")
+	check := flag.Bool("check", false, "run what tests have time for, and fail if a figure is below its floor")
+	flag.Parse()
+	t := tool{out: os.Stdout, progress: os.Stderr, recorded: flag.Args()}
+	run := t.page
+	switch {
+	case *check:
+		run = t.check
+	case *floors:
+		run = t.floors
+	}
+	if err := t.inTemp(context.Background(), run); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:forbidigo // this is a main
+	}
+}
+
+// tool is the program at work.
+type tool struct {
+	out, progress io.Writer
+	recorded      []string // directories; none: those that are found
+	temp          string
+	sets          []quality.Set
+	missing       []string // recorded traces
+}
+
+// inTemp finds the data sets and calls run. What is unpacked or spooled meanwhile is
+// in a directory that is removed afterwards.
+func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err error) {
+	if t.temp, err = os.MkdirTemp("", "chimbuko-quality-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(t.temp)) }()
+	if len(t.recorded) > 0 {
+		for _, dir := range t.recorded {
+			t.sets = append(t.sets, quality.TraceSet(dir))
+		}
+	} else if t.sets, t.missing, err = quality.Find(".", func(archive, name string) (string, error) {
+		fmt.Fprintln(t.progress, "unpacking", name)
+		return filepath.Join(t.temp, name), untar(ctx, archive, t.temp)
+	}); err != nil {
+		return err
+	}
+	for _, name := range t.missing {
+		fmt.Fprintf(t.progress, "%s is neither in testdata/traces nor, as an archive, in ../shared/traces: left out\n", name)
+	}
+	scenarios, err := quality.Scenarios()
+	if err != nil {
+		return err
+	}
+	t.sets = append(t.sets, scenarios...)
+	return run(ctx)
+}
+
+// page prints the page.
+func (t *tool) page(ctx context.Context) error {
+	all, err := t.measure(ctx, whole)
+	if err != nil {
+		return err
+	}
+	if err := below(all); err != nil {
+		fmt.Fprintf(t.progress, "below the floor:\n%v\n", err)
+	}
+	return quality.WriteMarkdown(t.out, all, t.missing)
+}
+
+// floors prints the page and writes the floors.
+func (t *tool) floors(ctx context.Context) error {
+	all, err := t.measure(ctx, whole)
+	if err != nil {
+		return err
+	}
+	short, err := t.measure(ctx, quick)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := quality.WriteFloors(&text, slices.Concat(all, short)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(floorsFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // it is read by all
+		return err
+	}
+	return quality.WriteMarkdown(t.out, all, t.missing)
+}
+
+// check fails if a floor is not held.
+func (t *tool) check(ctx context.Context) error {
+	all, err := t.measure(ctx, quick)
+	if err != nil {
+		return err
+	}
+	return below(all)
+}
+
+// below says which floors are not held.
+func below(all []*quality.Result) error {
+	floors, err := quality.Floors()
+	errs := []error{err}
+	for _, r := range all {
+		errs = append(errs, floors.Below(r))
+	}
+	return errors.Join(errs...)
+}
+
+func whole(s quality.Set) []quality.Run { return s.Runs }
+func quick(s quality.Set) []quality.Run { return []quality.Run{s.Quick} }
+
+// untar unpacks an archive. It needs tar and zstd, as the archives' README says.
+func untar(ctx context.Context, archive, dir string) error {
+	out, err := exec.CommandContext(ctx, "tar", "--zstd", "-xf", archive, "-C", dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("tar --zstd: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// measure adds up the runs of each data set with each detector, in their order, and
+// does as much at once as there are processors.
+func (t *tool) measure(ctx context.Context, runs func(quality.Set) []quality.Run) ([]*quality.Result, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var (
+		mu   sync.Mutex
+		done int
+	)
+	all := make([]*quality.Result, len(t.sets)*len(quality.Detectors))
+	for i := range all {
+		set, detector := t.sets[i/len(quality.Detectors)], quality.Detectors[i%len(quality.Detectors)]
+		g.Go(func() error {
+			var results []*quality.Result
+			for _, run := range runs(set) {
+				r, err := run(ctx, detector, t.temp)
+				if err != nil {
+					return err
+				}
+				results = append(results, r)
+			}
+			all[i] = quality.Sum(results)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			fmt.Fprintf(t.progress, "%d of %d: %s, %s\n", done, len(all), all[i].Data, detector)
+			return nil
+		})
+	}
+	return all, g.Wait()
+}

@@ -1,0 +1,315 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+)
+
+// op is one thing that a rank does.
+type op struct {
+	code     opcode
+	fn       trace.FuncID
+	thread   int32 // stream of a launch
+	parts    int64 // into which an enter splits the function's own time
+	time     sampler
+	message  *sampler
+	counters []reading
+	troubles []int32 // those that concern the function
+	every    int     // in one of so many iterations only; 0: in all
+	skip     int     // where to go on otherwise
+	slot     int     // of a send: the neighbour's
+	wait     *wait
+	kernel   *op  // of a launch
+	sub      []op // of threads
+	threads  int
+	usual    *scenario.Distribution // of its own time; nil: none
+	least    int64                  // of its own time
+}
+
+type opcode uint8
+
+const (
+	opOpen       opcode = iota // enter a function that stays open
+	opClose                    // leave it
+	opEnter                    // enter a function that calls others
+	opPart                     // a part of its own time
+	opExit                     // leave it
+	opLeaf                     // a whole call that calls nothing
+	opSend                     // MPI_Isend to a neighbour
+	opExchange                 // MPI_Waitall for the neighbours' messages
+	opCollective               // wait for the group
+	opThreads                  // what threads do
+	opLaunch                   // start a kernel
+	opDeviceSync               // wait for kernels
+	opPublish
+	opAwait
+)
+
+// reading is a counter that is read.
+type reading struct {
+	id    trace.CounterID
+	value sampler
+}
+
+// wait is where ranks wait for each other.
+type wait struct {
+	neighbours []int // of an exchange
+	group      int   // of a collective
+	from       int   // of an await: the program
+}
+
+// program is a program that can be run.
+type program struct {
+	*scenario.Program
+	index                int
+	all                  []string // names of all programs
+	setup, body, finish  []op
+	funcs                []string // names, by number
+	counters             []string
+	ids                  map[string]trace.FuncID // by key
+	bases                map[string]op           // by key
+	state                []stateCounter
+	depth                int // of nested functions
+	threads              int // of the host, at most
+	streams              int
+	correlation          trace.CounterID
+	troubles             []*trouble // all of the scenario; those of other programs are nil
+	noise, links, levels []int32    // those that strike by time, between ranks, and that counters show
+	latency              int64
+}
+
+// stateCounter is a counter about the node.
+type stateCounter struct {
+	reading
+	every    int64
+	troubles []int32
+}
+
+// Names of what surrounds the functions of a scenario.
+const (
+	rootFunction     = ".TAU application"
+	mainFunction     = "main"
+	recvFunction     = "MPI_Irecv()"
+	sendFunction     = "MPI_Isend()"
+	waitFunction     = "MPI_Waitall()"
+	correlationID    = "Correlation ID"
+	statePrefix      = "monitoring: "
+	hostnameKey      = "Hostname"
+	executableKey    = "Executable"
+	deviceKey        = "CUDA Device"
+	contextKey       = "CUDA Context"
+	streamKey        = "CUDA Stream"
+	threadPerStream  = 1 // between the host's threads and the streams
+	launchLag        = 4 // from a launch to the earliest start of its kernel, in us
+	waitOverhead     = 2
+	startSpread      = 2000 // within which ranks start
+	messageCallTime  = 2    // median of MPI_Isend and MPI_Irecv
+	messageCallSigma = 0.2
+)
+
+func compile(s *scenario.Scenario, index int, all []string, troubles []*trouble) *program {
+	src := &s.Programs[index]
+	p := &program{
+		Program: src, index: index, all: all, threads: 1,
+		ids: make(map[string]trace.FuncID), bases: make(map[string]op),
+		latency: int64(src.Latency + 0.5), troubles: troubles,
+	}
+	for i, t := range troubles {
+		switch {
+		case t == nil:
+			continue
+		case t.Kind == scenario.OSNoise:
+			p.noise = append(p.noise, int32(i))
+		case t.Kind == scenario.SlowLink:
+			p.links = append(p.links, int32(i))
+		}
+		if t.Counter != "" {
+			p.levels = append(p.levels, int32(i))
+		}
+	}
+	root, body := p.function(rootFunction, rootFunction), p.function(mainFunction, mainFunction)
+	p.setup = p.list([]op{{code: opOpen, fn: root}, {code: opOpen, fn: body}}, src.Setup, 0)
+	p.body = p.list(nil, src.Body, 0)
+	p.finish = append(p.list(nil, src.Finish, 0), op{code: opClose, fn: body}, op{code: opClose, fn: root})
+	if p.streams > 0 {
+		p.correlation = p.counter(correlationID)
+	}
+	for i := range src.Counters {
+		c := &src.Counters[i]
+		of := stateCounter{every: max(1, int64(c.Seconds*1e6))}
+		of.id, of.value = p.counter(statePrefix+c.Name), newSampler(&c.Value)
+		for _, t := range p.levels {
+			if troubles[t].Counter == c.Name {
+				of.troubles = append(of.troubles, t)
+			}
+		}
+		p.state = append(p.state, of)
+	}
+	return p
+}
+
+// function returns the number of a function.
+func (p *program) function(key, name string) trace.FuncID {
+	if id, ok := p.ids[key]; ok {
+		return id
+	}
+	id := trace.FuncID(len(p.funcs))
+	p.funcs = append(p.funcs, name)
+	p.ids[key] = id
+	return id
+}
+
+func (p *program) counter(name string) trace.CounterID {
+	if i := slices.Index(p.counters, name); i >= 0 {
+		return trace.CounterID(i)
+	}
+	p.counters = append(p.counters, name)
+	return trace.CounterID(len(p.counters) - 1)
+}
+
+// list appends what a list of calls does.
+func (p *program) list(ops []op, calls []string, depth int) []op {
+	for _, call := range calls {
+		key, times, err := scenario.ParseCall(call)
+		if err != nil {
+			panic(err) // scenarios are checked before
+		}
+		for range times {
+			ops = p.call(ops, key, depth)
+		}
+	}
+	return ops
+}
+
+// call appends a call of a function.
+func (p *program) call(ops []op, key string, depth int) []op {
+	f := p.Functions[key]
+	p.depth = max(p.depth, depth+1)
+	o := p.base(key, &f)
+	first := len(ops)
+	switch f.Kind {
+	case scenario.Exchange:
+		ops = p.exchange(ops, o, &f)
+	case scenario.Collective:
+		o.code, o.wait = opCollective, &wait{group: f.Group}
+		if o.wait.group == 0 || o.wait.group > p.Ranks {
+			o.wait.group = p.Ranks
+		}
+		ops = append(ops, o)
+	case scenario.Parallel:
+		p.threads = max(p.threads, f.Threads)
+		o.code, o.parts = opEnter, 2
+		ops = append(ops, o, op{code: opPart})
+		ops = append(ops, op{code: opThreads, sub: p.list(nil, f.Calls, depth+1), threads: f.Threads})
+		ops = append(ops, op{code: opPart}, op{code: opExit, fn: o.fn})
+	case scenario.Launch:
+		p.streams = max(p.streams, f.Stream+1)
+		kernel := p.Functions[f.Kernel]
+		k := p.base(f.Kernel, &kernel)
+		o.code, o.thread, o.kernel = opLaunch, int32(f.Stream), &k
+		o.least, k.least = 1, 1 // so that correlation ids lie inside: see inside
+		ops = append(ops, o)
+	case scenario.DeviceSync:
+		o.code = opDeviceSync
+		ops = append(ops, o)
+	case scenario.Publish:
+		o.code = opPublish
+		ops = append(ops, o)
+	case scenario.Await:
+		o.code, o.wait = opAwait, &wait{from: p.programBefore(f.From)}
+		ops = append(ops, o)
+	default:
+		ops = p.compute(ops, o, &f, depth)
+	}
+	if f.Every > 1 {
+		ops[first].every, ops[first].skip = f.Every, len(ops)-first
+	}
+	return ops
+}
+
+// base returns an op with all that does not depend on the function's kind.
+func (p *program) base(key string, f *scenario.Function) op {
+	if o, ok := p.bases[key]; ok {
+		return o
+	}
+	name := f.Name
+	if name == "" {
+		name = key
+	}
+	o := op{fn: p.function(key, name), time: newSampler(&f.Time), usual: &f.Time}
+	if f.Message != nil {
+		m := newSampler(f.Message)
+		o.message = &m
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Counters)) {
+		d := f.Counters[name]
+		o.counters = append(o.counters, reading{p.counter(name), newSampler(&d)})
+	}
+	for i, t := range p.troubles {
+		if t != nil && t.concerns(key, f) {
+			o.troubles = append(o.troubles, int32(i))
+		}
+	}
+	p.bases[key] = o
+	return o
+}
+
+func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op {
+	if len(f.Calls) == 0 {
+		o.code = opLeaf
+		return append(ops, o)
+	}
+	at := len(ops)
+	o.code = opEnter
+	ops = append(ops, o, op{code: opPart})
+	parts := int64(1)
+	for _, call := range f.Calls {
+		key, times, _ := scenario.ParseCall(call)
+		for range times {
+			ops = p.call(ops, key, depth+1)
+			ops = append(ops, op{code: opPart})
+			parts++
+		}
+	}
+	ops[at].parts = parts
+	return append(ops, op{code: opExit, fn: o.fn})
+}
+
+// exchange appends what an exchange with neighbours does: it announces what it
+// wants to receive, sends, and waits.
+func (p *program) exchange(ops []op, o op, f *scenario.Function) []op {
+	short := &scenario.Distribution{Lognormal: []float64{messageCallTime, messageCallSigma}}
+	irecv := op{code: opLeaf, fn: p.function(recvFunction, recvFunction), time: newSampler(short), usual: short}
+	isend := op{code: opSend, fn: p.function(sendFunction, sendFunction), time: newSampler(short), usual: short}
+	w := &wait{}
+	for _, distance := range f.Neighbours {
+		if distance%p.Ranks != 0 { // not the rank itself
+			w.neighbours = append(w.neighbours, distance)
+		}
+	}
+	isend.wait = w
+	o.code, o.parts = opEnter, 2
+	ops = append(ops, o, op{code: opPart})
+	for range w.neighbours {
+		ops = append(ops, irecv)
+	}
+	for slot := range w.neighbours {
+		isend.slot = slot
+		ops = append(ops, isend)
+	}
+	ops = append(ops, op{code: opExchange, fn: p.function(waitFunction, waitFunction), wait: w})
+	return append(ops, op{code: opPart}, op{code: opExit, fn: o.fn})
+}
+
+func (p *program) programBefore(name string) int {
+	for i, t := range p.all {
+		if t == name {
+			return i
+		}
+	}
+	panic(fmt.Sprintf("no program %q", name)) // scenarios are checked before
+}

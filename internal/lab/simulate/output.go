@@ -1,0 +1,176 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+)
+
+// output is what a rank puts out in a step. It is used again and again.
+type output struct {
+	lanes    []lane // by thread
+	calls    []truth.Call
+	rows     []uint32 // of the entries of calls, on their threads
+	arrivals []arrival
+	counters []*trace.Event // of all threads
+}
+
+// lane is what happens on a thread: events in the order that trace.Batch wants.
+// Rows are those on the thread until the step is complete.
+type lane struct {
+	events                 []trace.Event
+	funcs, comms, counters uint32
+	first                  uint32 // row of its first function in the step
+}
+
+// arrival is a message that is received.
+type arrival struct {
+	at        int64
+	from, tag int
+	bytes     int64
+}
+
+func (o *output) reset() {
+	for i := range o.lanes {
+		o.lanes[i] = lane{events: o.lanes[i].events[:0]}
+	}
+	o.calls, o.rows = o.calls[:0], o.rows[:0]
+}
+
+func (o *output) lane(thread int) *lane {
+	for len(o.lanes) <= thread {
+		o.lanes = append(o.lanes, lane{})
+	}
+	return &o.lanes[thread]
+}
+
+// function puts out an entry or exit and returns its row. What is read at the
+// time of an entry lies inside.
+func (l *lane) function(kind trace.Kind, fn trace.FuncID, at int64) uint32 {
+	row := l.funcs
+	l.funcs++
+	e := trace.Event{Time: trace.Micros(at), Row: row, ID: uint32(fn), Kind: kind}
+	n := len(l.events)
+	for kind == trace.Enter && n > 0 && l.events[n-1].Time == e.Time && l.events[n-1].Kind > trace.Exit {
+		n--
+	}
+	if n == len(l.events) {
+		l.events = append(l.events, e)
+	} else {
+		l.events = slices.Insert(l.events, n, e)
+	}
+	return row
+}
+
+func (l *lane) count(id trace.CounterID, value uint64, at int64) {
+	l.side(trace.Event{Time: trace.Micros(at), Value: value, Row: l.counters, ID: uint32(id), Kind: trace.Count})
+	l.counters++
+}
+
+func (l *lane) message(kind trace.Kind, partner, tag int, bytes uint64, at int64) {
+	l.side(trace.Event{
+		Time: trace.Micros(at), Value: bytes, Row: l.comms, ID: uint32(partner), Tag: int32(tag), Kind: kind,
+	})
+	l.comms++
+}
+
+// side puts out a message or counter: before the first exit at its time, and
+// messages before counters.
+func (l *lane) side(e trace.Event) {
+	at := len(l.events)
+	for i := at - 1; i >= 0 && l.events[i].Time == e.Time; i-- {
+		if k := l.events[i].Kind; k == trace.Exit || k == trace.Count && e.Kind != trace.Count {
+			at = i
+		}
+	}
+	if at == len(l.events) {
+		l.events = append(l.events, e)
+	} else {
+		l.events = slices.Insert(l.events, at, e)
+	}
+}
+
+// received puts out the arrivals.
+func (o *output) received(l *lane) {
+	slices.SortStableFunc(o.arrivals, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	for _, a := range o.arrivals {
+		l.message(trace.Recv, a.from, a.tag, uint64(a.bytes), a.at)
+	}
+}
+
+// number gives all events their rows in the tables of the step, which TAU orders:
+// functions by thread, the others by time.
+func (o *output) number(id trace.EventID) (funcs, comms, counters uint32) {
+	reading := 0 // threads with counters
+	for t := range o.lanes {
+		l := &o.lanes[t]
+		l.first = funcs
+		for i := range l.events {
+			if funcs == 0 {
+				break // they have theirs
+			}
+			if e := &l.events[i]; e.Kind <= trace.Exit {
+				e.Row += l.first
+			}
+		}
+		if l.counters > 0 {
+			reading++
+		}
+		funcs, counters = funcs+l.funcs, counters+l.counters
+		comms += l.comms // of one thread: no other sends and receives
+	}
+	if reading > 1 {
+		o.numberCounters()
+	}
+	for i := range o.calls {
+		c := &o.calls[i]
+		id.Row = o.lanes[c.Thread].first + o.rows[i]
+		c.Event = id.String()
+	}
+	return funcs, comms, counters
+}
+
+// numberCounters numbers the counters of several threads.
+func (o *output) numberCounters() {
+	o.counters = o.counters[:0]
+	for t := range o.lanes {
+		for i := range o.lanes[t].events {
+			if e := &o.lanes[t].events[i]; e.Kind == trace.Count {
+				o.counters = append(o.counters, e)
+			}
+		}
+	}
+	slices.SortStableFunc(o.counters, func(a, b *trace.Event) int { return cmp.Compare(a.Time, b.Time) })
+	for row, e := range o.counters {
+		e.Row = uint32(row)
+	}
+}
+
+// planted notes a call that is the trouble's own; notable: it must be found.
+func (o *output) planted(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, notable bool) {
+	c := o.call(w, fn, row, entry, h)
+	c.Role, c.Minor = truth.Cause, !notable
+}
+
+// suffered notes a call that waited because of a trouble elsewhere.
+func (o *output) suffered(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, by int32) {
+	c := o.call(w, fn, row, entry, h)
+	c.Role = truth.Victim
+	if w.e.p.troubles[h.trouble] != nil { // the culprit is a rank of the same program
+		culprit := trace.Rank(by)
+		c.Culprit = &culprit
+	}
+}
+
+// call notes a call; its event is known when the step is complete.
+func (o *output) call(w *walker, fn trace.FuncID, row uint32, entry int64, h hit) *truth.Call {
+	o.rows = append(o.rows, row)
+	o.calls = append(o.calls, truth.Call{
+		Trouble: w.e.scenario.Troubles[h.trouble].Name, Program: trace.Program(w.e.p.index),
+		Rank: trace.Rank(w.rank), Thread: trace.Thread(w.thread), Function: w.e.p.funcs[fn],
+		Entry: trace.Micros(entry), Exit: trace.Micros(w.st.clock), Injected: trace.Micros(h.added),
+	})
+	return &o.calls[len(o.calls)-1]
+}

@@ -1,0 +1,163 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+)
+
+// trouble is one that can strike.
+type trouble struct {
+	*scenario.Trouble
+	from, to int64 // to: the largest number if it does not end
+	ranks    []bool
+	extra    sampler
+	value    sampler
+	period   int64
+}
+
+const never = 1<<63 - 1
+
+func newTrouble(s *scenario.Scenario, t *scenario.Trouble, start int64) *trouble {
+	p, _ := s.Find(t)
+	out := &trouble{
+		Trouble: t, from: start + int64(t.FromSeconds*1e6), to: never,
+		ranks: make([]bool, p.Ranks), period: int64(t.PeriodSeconds * 1e6),
+	}
+	if t.ToSeconds > 0 {
+		out.to = start + int64(t.ToSeconds*1e6)
+	}
+	for _, r := range p.Concerns(t) {
+		out.ranks[r] = true
+	}
+	if t.Extra != nil {
+		out.extra = newSampler(t.Extra)
+	}
+	if t.Value != nil {
+		out.value = newSampler(t.Value)
+	}
+	return out
+}
+
+// concerns reports whether a function can take longer because of the trouble.
+func (t *trouble) concerns(key string, f *scenario.Function) bool {
+	switch t.Kind {
+	case scenario.OSNoise, scenario.SlowLink:
+		return false // strike otherwise
+	}
+	if len(t.Functions) > 0 {
+		return slices.Contains(t.Functions, key)
+	}
+	return f.Kind == scenario.Compute
+}
+
+// strength tells how much of the trouble there is at a time, from 0 to 1.
+func (t *trouble) strength(now int64) float64 {
+	if now < t.from {
+		return 0
+	}
+	switch t.Kind {
+	case scenario.Drift:
+		return min(1, float64(now-t.from)/float64(t.to-t.from))
+	case scenario.MemoryPressure:
+		if now >= t.to {
+			return 0
+		}
+		x := float64(now-t.from) / float64(t.to-t.from)
+		return min(1, 4*x, 4*(1-x))
+	}
+	if now >= t.to {
+		return 0
+	}
+	return 1
+}
+
+// strikes tells what becomes of an own time at a moment; used counts the calls
+// that it has struck on the rank.
+func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int64, bool) {
+	strength := t.strength(now)
+	if strength == 0 {
+		return own, false
+	}
+	switch t.Kind {
+	case scenario.SlowCall:
+		if r.Float64() >= t.Chance {
+			return own, false
+		}
+	case scenario.IOStall, scenario.HugeValue:
+		if *used > 0 {
+			return own, false
+		}
+	case scenario.Burst:
+		if *used >= int64(t.Count) {
+			return own, false
+		}
+	}
+	*used++
+	switch {
+	case t.Value != nil:
+		return t.value.draw(r, bytes), true
+	case t.Extra != nil:
+		return own + t.extra.draw(r, bytes), true
+	}
+	return bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
+}
+
+// lasting reports whether the trouble becomes what is normal, so that no call
+// is wrong because of it.
+func (t *trouble) lasting() bool { return t.Kind == scenario.LevelShift || t.Kind == scenario.Drift }
+
+// truth is what is known of the trouble.
+func (t *trouble) truth(p *program) *truth.Trouble {
+	out := &truth.Trouble{
+		Name: t.Name, Kind: string(t.Kind), Each: t.Each(), Program: trace.Program(p.index),
+		From: trace.Micros(t.from), Functions: []string{},
+	}
+	if t.to != never && t.Kind != scenario.Drift {
+		out.To = trace.Micros(t.to)
+	}
+	for r, in := range t.ranks {
+		if !in {
+			continue
+		}
+		out.Ranks = append(out.Ranks, trace.Rank(r))
+		if h := p.Host(r); !slices.Contains(out.Hosts, h) {
+			out.Hosts = append(out.Hosts, h)
+		}
+	}
+	for _, key := range t.Functions {
+		if id, ok := p.ids[key]; ok {
+			out.Functions = append(out.Functions, p.funcs[id])
+		}
+	}
+	if t.Kind == scenario.SlowLink {
+		out.Functions = []string{waitFunction}
+	}
+	out.Text = t.text(out)
+	return out
+}
+
+var kindTexts = map[scenario.TroubleKind]string{
+	scenario.SlowCall: "now and then a call is slow", scenario.SlowRank: "computes slowly",
+	scenario.SlowHost: "computes slowly", scenario.SlowLink: "messages between the two ranks are late",
+	scenario.OSNoise: "the system takes the processor away in intervals", scenario.MemoryPressure: "memory runs short",
+	scenario.IOStall: "a write or read hangs", scenario.GPUClockDrop: "the GPU runs at a lower clock",
+	scenario.LevelShift: "takes longer from then on", scenario.Drift: "takes longer and longer",
+	scenario.HugeValue: "one call takes extremely long", scenario.Burst: "several calls in a row are slow",
+}
+
+func (t *trouble) text(of *truth.Trouble) string {
+	what := kindTexts[t.Kind]
+	if len(of.Functions) > 0 && t.Kind != scenario.SlowLink {
+		what = strings.Join(of.Functions, ", ") + ": " + what
+	}
+	if t.Factor > 0 {
+		what += fmt.Sprintf(" (%g times)", t.Factor)
+	}
+	return what
+}

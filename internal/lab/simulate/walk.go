@@ -1,0 +1,399 @@
+package simulate
+
+import (
+	"math/rand/v2"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// rankState is a rank between two of the places where ranks wait for each other.
+type rankState struct {
+	clock int64 // its time
+	clean int64 // what its time would be without any trouble
+	// Random numbers of the program, of its troubles and of the counters of the
+	// node, apart, so that a trouble changes nothing but what it strikes.
+	base, extra, node rand.PCG
+	blame, culprit    int32 // the trouble and the rank that it is late for; blame -1: none
+	bytes             int64 // of the message at hand
+	correlation       uint64
+	pc, depth, waits  int32
+}
+
+// late notes why the rank is late: because of a trouble that it has itself, if
+// that is not -1.
+func (w *walker) late(trouble int32) {
+	if trouble >= 0 {
+		w.st.blame, w.st.culprit = trouble, int32(w.rank)
+	}
+}
+
+// frame is a function that is being executed.
+type frame struct {
+	o          *op
+	own, clean int64 // length of a part of its own time
+	lastOwn    int64 // of the last part
+	lastClean  int64
+	left       int64 // parts that are still to come
+}
+
+// walker has one rank do what its program says. Without an output it only
+// finds out when the rank arrives where others wait for it; with one it does
+// the same once more, knows how long to wait, and puts out events.
+type walker struct {
+	e               *engine
+	rank            int
+	st              rankState
+	vars            []int64
+	frames          []frame
+	notes           []note     // of frames, with an output
+	hits            []hit      // of a call that has no frame, with an output
+	rng, trng, nrng *rand.Rand // of st.base, st.extra and st.node
+	iteration       int
+	resume          bool // the wait at hand is over
+	out             *output
+	lane            *lane
+	thread          int
+}
+
+func newWalker(e *engine) *walker {
+	w := &walker{e: e}
+	w.rng, w.trng, w.nrng = rand.New(&w.st.base), rand.New(&w.st.extra), rand.New(&w.st.node)
+	return w
+}
+
+// run does ops from pc on, until it must wait for others or is through. It
+// returns where it stands.
+func (w *walker) run(ops []op, pc int) int {
+	for ; pc < len(ops); pc++ {
+		o := &ops[pc]
+		if o.every > 1 && (w.iteration < 0 || w.iteration%o.every != 0) {
+			pc += o.skip - 1
+			continue
+		}
+		switch o.code {
+		case opOpen:
+			w.event(trace.Enter, o.fn)
+		case opClose:
+			w.event(trace.Exit, o.fn)
+		case opLeaf:
+			w.leaf(o)
+		case opEnter:
+			w.begin(o)
+		case opPart:
+			w.part()
+		case opExit:
+			w.end()
+		case opSend:
+			w.send(o)
+		case opExchange, opCollective:
+			if w.out == nil && !w.resume {
+				return pc
+			}
+			w.resume = false
+			w.await(o)
+		case opThreads:
+			w.runThreads(o)
+		case opLaunch:
+			w.launch(o)
+		case opDeviceSync:
+			w.deviceSync(o)
+		case opPublish:
+			w.publish(o)
+		case opAwait:
+			w.awaitProgram(o)
+		}
+	}
+	return pc
+}
+
+// event puts out an entry or exit now, and returns its row.
+func (w *walker) event(kind trace.Kind, fn trace.FuncID) uint32 {
+	if w.out == nil {
+		return 0
+	}
+	return w.lane.function(kind, fn, w.st.clock)
+}
+
+// inside is when in a call that begins now something happens that belongs to it:
+// after its entry, at which another call may end, if it takes any time by itself.
+func (w *walker) inside(own int64) int64 { return w.st.clock + min(1, own) }
+
+// enter puts out the entry of a function, and the counters read there. own is
+// how long it takes at least.
+func (w *walker) enter(o *op, own int64) uint32 {
+	row := w.event(trace.Enter, o.fn)
+	for i := range o.counters {
+		c := &o.counters[i]
+		if v := c.value.draw(w.rng, w.st.bytes); w.out != nil {
+			w.lane.count(c.id, uint64(v), w.inside(own))
+		}
+	}
+	return row
+}
+
+// drawn draws a function's own time: as it is, as it would be without trouble,
+// and which trouble to blame if it is longer. hits become what troubles added.
+func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
+	if o.message != nil {
+		w.st.bytes = o.message.draw(w.rng, 0)
+	}
+	clean = max(o.least, o.time.draw(w.rng, w.st.bytes))
+	own, blame = clean, -1
+	*hits = (*hits)[:0]
+	for _, i := range o.troubles {
+		t := w.e.p.troubles[i]
+		if !t.ranks[w.rank] {
+			continue
+		}
+		v, ok := t.strikes(own, w.st.clock, w.st.bytes, &w.vars[i], w.trng)
+		if !ok {
+			continue
+		}
+		if v = max(o.least, v); v > own {
+			blame = i
+		}
+		w.struck(hits, i, v-own)
+		own = v
+	}
+	if own <= clean {
+		blame = -1
+	}
+	return own, clean, blame
+}
+
+// pass lets own time pass, with what the system takes away meanwhile.
+func (w *walker) pass(own, clean int64, hits *[]hit) {
+	now := w.st.clock
+	w.st.clock += own
+	w.st.clean += clean
+	for _, i := range w.e.p.noise {
+		t := w.e.p.troubles[i]
+		if !t.ranks[w.rank] {
+			continue
+		}
+		tick := t.from
+		if now > tick {
+			tick += (now - tick + t.period - 1) / t.period * t.period
+		}
+		for ; tick < now+own && tick < t.to; tick += t.period {
+			injected := t.extra.draw(w.trng, 0)
+			w.st.clock += injected
+			w.struck(hits, i, injected)
+			w.late(i)
+		}
+	}
+}
+
+func (w *walker) leaf(o *op) {
+	own, clean, blame := w.drawn(o, &w.hits)
+	w.late(blame)
+	entry := w.st.clock
+	row := w.enter(o, own)
+	w.pass(own, clean, &w.hits)
+	w.event(trace.Exit, o.fn)
+	w.tell(o, row, entry, w.st.bytes, w.hits)
+}
+
+// hitsAt returns where to note what troubles add to the function at that depth.
+func (w *walker) hitsAt(depth int32) *[]hit {
+	if w.out == nil {
+		return &w.hits
+	}
+	return &w.notes[depth].hits
+}
+
+func (w *walker) begin(o *op) {
+	depth := w.st.depth
+	own, clean, blame := w.drawn(o, w.hitsAt(depth))
+	w.late(blame)
+	w.st.depth++
+	f := &w.frames[depth]
+	*f = frame{o: o, own: own / o.parts, clean: clean / o.parts, left: o.parts}
+	f.lastOwn, f.lastClean = own-f.own*(o.parts-1), clean-f.clean*(o.parts-1)
+	entry, row := w.st.clock, w.enter(o, f.own)
+	if w.out != nil {
+		n := &w.notes[depth]
+		*n = note{entry: entry, bytes: w.st.bytes, row: row, hits: n.hits}
+	}
+}
+
+func (w *walker) part() {
+	f := &w.frames[w.st.depth-1]
+	own, clean := f.own, f.clean
+	if f.left--; f.left == 0 {
+		own, clean = f.lastOwn, f.lastClean
+	}
+	w.pass(own, clean, w.hitsAt(w.st.depth-1))
+}
+
+func (w *walker) end() {
+	w.st.depth--
+	o := w.frames[w.st.depth].o
+	w.event(trace.Exit, o.fn)
+	if w.out == nil {
+		return
+	}
+	n := &w.notes[w.st.depth]
+	w.waited(o, n.row, n.entry, n.excess, n.blame, &n.hits)
+	w.tell(o, n.row, n.entry, n.bytes, n.hits)
+}
+
+// neighbour returns the rank at a distance, around the end.
+func (e *engine) neighbour(rank, distance int) int {
+	n := (rank + distance) % e.p.Ranks
+	if n < 0 {
+		n += e.p.Ranks
+	}
+	return n
+}
+
+func (w *walker) send(o *op) {
+	to := w.e.neighbour(w.rank, o.wait.neighbours[o.slot])
+	own := max(1, o.time.draw(w.rng, 0))
+	entry, row := w.st.clock, w.event(trace.Enter, o.fn)
+	if w.out == nil {
+		*w.e.message(int(w.st.waits), len(o.wait.neighbours), o.slot, w.rank) = message{
+			at: w.inside(own), clean: w.st.clean + 1, bytes: w.st.bytes, blame: w.st.blame, culprit: w.st.culprit,
+		}
+	} else {
+		w.lane.message(trace.Send, to, o.slot, uint64(w.st.bytes), w.inside(own))
+	}
+	w.hits = w.hits[:0]
+	w.pass(own, own, &w.hits)
+	w.event(trace.Exit, o.fn)
+	w.tell(o, row, entry, 0, w.hits)
+}
+
+// await waits for other ranks; it is known for how long.
+func (w *walker) await(o *op) {
+	w.waitUntil(o, w.e.outcomes[int(w.st.waits)*w.e.p.Ranks+w.rank])
+	w.st.waits++
+}
+
+// waitUntil is a call that waits for something that ends as r says, and then
+// takes its own time.
+func (w *walker) waitUntil(o *op, r outcome) {
+	own, clean, blame := int64(waitOverhead), int64(waitOverhead), int32(-1)
+	w.hits = w.hits[:0]
+	if o.code != opExchange {
+		own, clean, blame = w.drawn(o, &w.hits)
+	}
+	entry := w.st.clock
+	row := w.enter(o, r.end+own-entry)
+	if w.out != nil && o.code == opExchange {
+		w.receive(o)
+	}
+	excess := (r.end - w.st.clock) - (r.clean - w.st.clean)
+	if r.end > w.st.clock {
+		w.st.blame, w.st.culprit = r.blame, r.culprit
+	}
+	w.late(blame)
+	w.st.clock, w.st.clean = r.end+own, r.clean+clean
+	if w.st.clock <= w.st.clean {
+		w.st.blame = -1
+	}
+	w.event(trace.Exit, o.fn)
+	w.waited(o, row, entry, excess, r, &w.hits)
+	w.tell(o, row, entry, w.st.bytes, w.hits)
+}
+
+// receive puts out the messages of the neighbours in the order of their
+// arrival.
+func (w *walker) receive(o *op) {
+	n := len(o.wait.neighbours)
+	w.out.arrivals = w.out.arrivals[:0]
+	for slot, distance := range o.wait.neighbours {
+		from := w.e.neighbour(w.rank, -distance)
+		m := w.e.message(int(w.st.waits), n, slot, from)
+		a := arrival{at: max(w.inside(waitOverhead), w.e.arrives(m)), from: from, tag: slot, bytes: m.bytes}
+		w.out.arrivals = append(w.out.arrivals, a)
+	}
+	w.out.received(w.lane)
+}
+
+// runThreads has each thread do the same from now on, and waits for the last.
+func (w *walker) runThreads(o *op) {
+	from, last := w.st, w.st
+	var first rankState // thread 0, when it is done
+	for t := range o.threads {
+		w.st.clock, w.st.clean, w.st.blame, w.st.culprit = from.clock, from.clean, from.blame, from.culprit
+		w.onThread(t)
+		w.run(o.sub, 0)
+		if t == 0 {
+			first = w.st
+		}
+		if w.st.clock > last.clock {
+			last.clock, last.blame, last.culprit = w.st.clock, w.st.blame, w.st.culprit
+		}
+		last.clean = max(last.clean, w.st.clean)
+	}
+	w.onThread(0)
+	w.st.clock, w.st.clean, w.st.blame, w.st.culprit = last.clock, last.clean, last.blame, last.culprit
+	if w.out != nil {
+		n := &w.notes[w.st.depth-1]
+		n.excess = (last.clock - first.clock) - (last.clean - first.clean)
+		n.blame = outcome{blame: last.blame, culprit: last.culprit}
+	}
+}
+
+// onThread makes what follows happen on a thread.
+func (w *walker) onThread(t int) {
+	w.thread = t
+	if w.out != nil {
+		w.lane = w.out.lane(t)
+	}
+}
+
+func (w *walker) publish(o *op) {
+	w.leaf(o)
+	if w.out != nil || w.iteration < 0 {
+		return
+	}
+	i := w.inStep()
+	for len(w.e.published) <= i {
+		w.e.published = append(w.e.published, outcome{blame: -1})
+	}
+	p := &w.e.published[i]
+	if w.st.clock > p.end {
+		p.end, p.blame, p.culprit = w.st.clock, w.st.blame, w.st.culprit
+	}
+	p.clean = max(p.clean, w.st.clean)
+}
+
+// inStep is which iteration of the step it is; negative: none.
+func (w *walker) inStep() int { return w.iteration - w.e.step*w.e.scenario.Iterations }
+
+func (w *walker) awaitProgram(o *op) {
+	r := outcome{end: w.st.clock, clean: w.st.clean, blame: -1}
+	from := w.e.others[o.wait.from]
+	if i := w.inStep(); w.iteration >= 0 && i < len(from.published) {
+		p := from.published[i]
+		if p.end > r.end {
+			r.end, r.blame, r.culprit = p.end, p.blame, p.culprit
+		}
+		r.clean = max(r.clean, p.clean)
+	}
+	w.waitUntil(o, r)
+}
+
+// sample reads the counters of the node that are due.
+func (w *walker) sample() {
+	p := w.e.p
+	next := w.vars[len(p.troubles)+3*p.streams:]
+	for i := range p.state {
+		c := &p.state[i]
+		if w.st.clock < next[i] {
+			continue
+		}
+		next[i] = w.st.clock + c.every
+		v := float64(c.value.draw(w.nrng, 0))
+		for _, t := range c.troubles {
+			if t := p.troubles[t]; t.ranks[w.rank] {
+				v += (t.Reading - v) * t.strength(w.st.clock)
+			}
+		}
+		if w.out != nil {
+			w.lane.count(c.id, uint64(max(v, 0)), w.st.clock)
+		}
+	}
+}

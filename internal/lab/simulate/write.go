@@ -1,0 +1,195 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+)
+
+// TruthFile is the name of the file with the truth about a simulation.
+const TruthFile = "truth.jsonl"
+
+// Target says where and how to write a simulation.
+type Target struct {
+	Dir string
+	// HostDirs puts the datasets of each host into a directory of its own.
+	HostDirs bool
+	// Speed is how many times faster than real the steps appear; 0 means
+	// without any wait.
+	Speed float64
+	// Now tells the time, and Sleep waits for d or until ctx ends and returns
+	// ctx's error then. They are needed if there is a Speed.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Stepped is called after each step of a rank; nil: nobody wants to know.
+	Stepped func(w Written)
+}
+
+// Written is how much has been written.
+type Written struct {
+	Datasets, Steps         int
+	Events, Calls           int64
+	Bytes                   int64
+	Planted, Minor, Victims int64         // calls that troubles touched
+	Late                    time.Duration // by how much the latest step came too late
+}
+
+// Write runs the simulation and writes it: a BP4 dataset for each rank, as TAU
+// names them, and the truth. Datasets are closed at the end; if ctx ends before
+// they stay as a killed program leaves them.
+func (r *Run) Write(ctx context.Context, to Target) (done Written, err error) {
+	w := &writing{run: r, to: to}
+	if err := os.MkdirAll(to.Dir, 0o755); err != nil {
+		return done, err
+	}
+	f, err := os.Create(filepath.Join(to.Dir, TruthFile))
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w.truth = truth.NewWriter(f)
+	for _, t := range r.Troubles() {
+		w.truth.Trouble(t)
+	}
+	if err := w.truth.Flush(); err != nil {
+		return done, err
+	}
+	err = w.all(ctx)
+	return w.done, errors.Join(err, w.truth.Flush())
+}
+
+// writing is a simulation that is being written.
+type writing struct {
+	run     *Run
+	to      Target
+	truth   *truth.Writer
+	writers []*bpwriter.Writer
+	step    bpwriter.Step
+	start   time.Time
+	done    Written
+}
+
+func (w *writing) all(ctx context.Context) error {
+	for _, s := range w.run.streams {
+		dir := w.to.Dir
+		if w.to.HostDirs {
+			dir = filepath.Join(dir, s.Host())
+		}
+		path := filepath.Join(dir, fmt.Sprintf("tau-metrics-%s-%d.bp", s.ProgramName(), s.Rank()))
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		bw, err := bpwriter.Create(path, bpwriter.Options{})
+		if err != nil {
+			return err
+		}
+		bw.Release()
+		w.writers = append(w.writers, bw)
+		w.done.Datasets++
+	}
+	if w.to.Speed > 0 {
+		w.start = w.to.Now()
+	}
+	order := make([]int, len(w.run.streams))
+	for i := range order {
+		order[i] = i
+	}
+	// What was written for one rank is used again for the next, so that memory
+	// does not grow with their number.
+	shared := make(map[*engine]*Stream)
+	for w.run.Advance() {
+		if w.to.Speed > 0 { // as they end; otherwise in the order of ranks
+			slices.SortStableFunc(order, func(a, b int) int {
+				return cmp.Compare(w.run.streams[a].ends(), w.run.streams[b].ends())
+			})
+		}
+		for _, i := range order {
+			s := w.run.streams[i]
+			of := shared[s.e]
+			if of == nil {
+				of = &Stream{run: w.run, e: s.e, names: s.names}
+				shared[s.e] = of
+			}
+			of.rank, of.next = s.rank, w.run.step
+			if err := w.put(ctx, of, w.writers[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, bw := range w.writers {
+		if err := bw.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes the step of a rank, when it is time.
+func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error {
+	if err := w.wait(ctx, s); err != nil {
+		return err
+	}
+	step, err := s.Next(ctx)
+	if err != nil {
+		return err
+	}
+	bw.Begin(&w.step, int64(s.End())/1_000_000)
+	enc := tau.Encoder{Names: s.names, Ranks: s.Ranks()}
+	enc.Encode(&w.step, step, s.Rank())
+	for _, write := range []func(*bpwriter.Step) (int, error){bw.WriteData, bw.WriteMetadata, bw.WriteIndex} {
+		n, err := write(&w.step)
+		if err != nil {
+			return err
+		}
+		w.done.Bytes += int64(n)
+	}
+	bw.Release()
+	for i := range s.out.calls {
+		c := &s.out.calls[i]
+		w.truth.Call(c)
+		switch {
+		case c.Role == truth.Victim:
+			w.done.Victims++
+		case c.Minor:
+			w.done.Minor++
+		default:
+			w.done.Planted++
+		}
+	}
+	if w.to.Speed > 0 && len(s.out.calls) > 0 {
+		if err := w.truth.Flush(); err != nil {
+			return err
+		}
+	}
+	w.done.Steps++
+	w.done.Calls += int64(step.Funcs / 2)
+	w.done.Events += int64(step.Funcs + step.Comms + step.Counters)
+	if w.to.Stepped != nil {
+		w.to.Stepped(w.done)
+	}
+	return nil
+}
+
+// wait waits until a step that has ended for the rank would have been written.
+func (w *writing) wait(ctx context.Context, s *Stream) error {
+	if err := ctx.Err(); err != nil || w.to.Speed == 0 {
+		return err
+	}
+	since := time.Duration(s.ends()-w.run.scenario.Start.UnixMicro()) * time.Microsecond
+	due := time.Duration(float64(since) / w.to.Speed)
+	if passed := w.to.Now().Sub(w.start); passed < due {
+		return w.to.Sleep(ctx, due-passed)
+	} else if late := passed - due; late > w.done.Late {
+		w.done.Late = late
+	}
+	return nil
+}

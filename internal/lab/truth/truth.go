@@ -1,0 +1,122 @@
+// Package truth knows the anomalies that were planted in a program: it writes and
+// reads the files that tell of them, and compares them with the calls that an
+// analysis flagged. docs/formats/truth.md describes the files. It knows nothing of
+// detectors and records, and holds of a run only the flags that lie where something
+// was planted.
+package truth
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Role says whether a call is where a trouble was planted, or suffers from it
+// elsewhere.
+type Role string
+
+// The roles of a call.
+const (
+	Cause  Role = "cause"  // the trouble is in the call itself
+	Victim Role = "victim" // the call waits for one that is troubled
+)
+
+// Trouble is one planted trouble.
+type Trouble struct {
+	// Name tells troubles apart; no two of a run have the same.
+	Name string `json:"trouble"`
+	// Kind is one of slow-call, slow-rank, slow-host, slow-link, os-noise,
+	// memory-pressure, io-stall, gpu-clock-drop, level-shift, drift, huge-value,
+	// burst; readers take any.
+	Kind string `json:"kind"`
+	// Each says that each of its causes is to be found; otherwise it suffices that
+	// the trouble is.
+	Each    bool          `json:"each"`
+	Program trace.Program `json:"program"`
+	Hosts   []string      `json:"hosts"`
+	// Ranks are those in which the trouble is, not those that suffer from it.
+	Ranks []trace.Rank `json:"ranks"`
+	// Functions are full names as in the trace; none means all.
+	Functions []string     `json:"functions"`
+	From      trace.Micros `json:"from_us"`
+	To        trace.Micros `json:"to_us"` // 0: until the end of the run
+	Text      string       `json:"text"`  // a sentence for people
+}
+
+// Call is one execution that a trouble made longer, or other than it would have
+// been. One that several troubles touched has a Call for each of them.
+type Call struct {
+	Event    string        `json:"call"` // id of its entry, as trace.EventID prints it
+	Trouble  string        `json:"trouble"`
+	Role     Role          `json:"role"`
+	Program  trace.Program `json:"program"`
+	Rank     trace.Rank    `json:"rank"` // the same as in Event
+	Thread   trace.Thread  `json:"thread"`
+	Function string        `json:"function"`
+	Entry    trace.Micros  `json:"entry_us"`
+	Exit     trace.Micros  `json:"exit_us"`
+	Injected trace.Micros  `json:"injected_us"`       // may be negative
+	Culprit  *trace.Rank   `json:"culprit,omitempty"` // of a victim: the rank that made it wait
+	Minor    bool          `json:"minor,omitempty"`   // too little to be demanded; a flag on it is not wrong
+}
+
+// Truth is what was planted in a run. It does not change once it is read, so any
+// number of Matchers may use it.
+type Truth struct {
+	Troubles []Trouble // of the exact format, in order of the files
+
+	timed     []timedCall // of the text formats
+	listed    []listedCall
+	byEvent   map[event]int32 // the first of a call in listed
+	functions []string        // of listed calls
+	extent    []extent        // of each trouble
+	regions   map[process][]int32
+}
+
+// event names a call in all programs.
+type event struct {
+	program   trace.Program
+	rank      trace.Rank
+	step, row uint32
+}
+
+// listedCall is a Call without what its event tells and nobody asks for.
+type listedCall struct {
+	entry, injected trace.Micros
+	rank            trace.Rank
+	trouble         int32 // in Troubles
+	function        int32 // in functions
+	next            int32 // of the same call with another trouble; 0: none
+	victim, minor   bool
+	further         bool // it is such a next
+}
+
+// extent is what the calls of a trouble tell of it.
+type extent struct {
+	causes, victims int
+	begin           trace.Micros // From, or the entry of the first cause if that is later
+}
+
+// process is one rank of one program.
+type process struct {
+	program trace.Program
+	rank    trace.Rank
+}
+
+// holds reports whether a flag of the trouble's program and ranks is in its region.
+func (t *Trouble) holds(f *Flag) bool {
+	return t.From <= f.Exit && (t.To == 0 || f.Entry <= t.To) &&
+		(len(t.Functions) == 0 || slices.Contains(t.Functions, f.Function))
+}
+
+// parseEvent reads rank:step:row.
+func parseEvent(program trace.Program, text string) (e event, ok bool) {
+	rank, rest, ok1 := strings.Cut(text, ":")
+	step, row, ok2 := strings.Cut(rest, ":")
+	r, err1 := strconv.ParseInt(rank, 10, 32)
+	s, err2 := strconv.ParseUint(step, 10, 31)
+	n, err3 := strconv.ParseUint(row, 10, 32)
+	return event{program, trace.Rank(r), uint32(s), uint32(n)}, ok1 && ok2 && err1 == nil && err2 == nil && err3 == nil
+}

@@ -1,0 +1,186 @@
+package paramserver
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+// analyser reads traces, learns, and shares what it learns as the real one does.
+// It can be killed, and starts again from the beginning then.
+type analyser struct {
+	tb     testing.TB
+	cfg    ClientConfig
+	bus    Requester
+	traces map[rankKey][]*analyzer.Contribution
+	client *Client
+	read   map[rankKey]int                 // contributions of each rank
+	local  map[FunctionName]*outlier.Model // what it judges by
+	own    map[FunctionName]uint64         // times that it learned itself
+}
+
+func newAnalyser(tb testing.TB, bus Requester, name string, shards int, traces map[rankKey][]*analyzer.Contribution) *analyser {
+	a := &analyser{tb: tb, bus: bus, traces: traces, cfg: ClientConfig{
+		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
+	}}
+	a.start()
+	return a
+}
+
+// start is a new process.
+func (a *analyser) start() {
+	a.cfg.Session++
+	a.client = NewClient(a.cfg, a.bus)
+	a.read = make(map[rankKey]int)
+	a.local = make(map[FunctionName]*outlier.Model)
+	a.own = make(map[FunctionName]uint64)
+}
+
+// readOne reads a step of a rank, and reports whether there was one.
+func (a *analyser) readOne(key rankKey) bool {
+	if a.read[key] == len(a.traces[key]) {
+		return false
+	}
+	c := a.traces[key][a.read[key]]
+	a.read[key]++
+	a.learnFromOthers()
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		name := FunctionName{Program: f.Program, Name: f.Name}
+		at(a.local, name).Merge(f.Model)
+		a.own[name] += f.Model.Count()
+	}
+	a.client.Add(c)
+	return true
+}
+
+// readAll reads what is left of all traces, and ends.
+func (a *analyser) readAll() {
+	for key := range a.traces {
+		for a.readOne(key) {
+		}
+	}
+	a.end()
+}
+
+// end is what Finish does before it waits.
+func (a *analyser) end() {
+	a.client.mu.Lock()
+	defer a.client.mu.Unlock()
+	a.client.ended = true
+}
+
+func (a *analyser) hasReadAll() bool {
+	for key := range a.traces {
+		if a.read[key] < len(a.traces[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// learnFromOthers takes over the merged models, which must hold all that the
+// analyser learned itself.
+func (a *analyser) learnFromOthers() {
+	a.tb.Helper()
+	for name, m := range a.client.Merged() {
+		if m.Count() < a.own[name] {
+			a.tb.Fatalf("analyser %s: the model of %q has %d values, it has learned %d itself", a.cfg.Node, name.Name, m.Count(), a.own[name])
+		}
+		*at(a.local, name) = m
+	}
+}
+
+// talk is one round of exchanges.
+func (a *analyser) talk() error {
+	a.tb.Helper()
+	err := a.client.talk(a.tb.Context())
+	a.client.note(err, nil)
+	a.learnFromOthers()
+	return err
+}
+
+// mustTalk is a talk that succeeds.
+func (a *analyser) mustTalk() {
+	a.tb.Helper()
+	if err := a.talk(); err != nil {
+		a.tb.Fatalf("analyser %s: %v", a.cfg.Node, err)
+	}
+}
+
+// finished reports whether the final models have come.
+func (a *analyser) finished() bool {
+	a.client.mu.Lock()
+	defer a.client.mu.Unlock()
+	return a.client.final
+}
+
+// wantModels fails when what an analyser judges by is not what all have learned.
+func (a *analyser) wantModels(want map[FunctionName]*outlier.Model) {
+	a.tb.Helper()
+	for name := range a.own {
+		wantSameModel(a.tb, a.cfg.Node+" of "+name.Name, a.local[name], want[name])
+	}
+}
+
+// wantSameModel compares to the last bit; nil is a model without values.
+func wantSameModel(tb testing.TB, what string, got, want *outlier.Model) {
+	tb.Helper()
+	var none outlier.Model
+	if got == nil {
+		got = &none
+	}
+	if want == nil {
+		want = &none
+	}
+	if !bytes.Equal(got.AppendBinary(nil), want.AppendBinary(nil)) {
+		tb.Errorf("model at %s: got %d values, want %d, or others", what, got.Count(), want.Count())
+	}
+}
+
+// oneTrace is a rank with one function.
+func oneTrace(key rankKey, steps int) map[rankKey][]*analyzer.Contribution {
+	var all []*analyzer.Contribution
+	for step := range steps {
+		all = append(all, learned(key, step, "solve", int64(100+step), 7))
+	}
+	return map[rankKey][]*analyzer.Contribution{key: append(all, ended(key, steps-1))}
+}
+
+// settle has all analysers read and talk until they have the final models.
+func settle(w *world, all ...*analyser) {
+	w.tb.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		left := 0
+		for _, a := range all {
+			if a.finished() {
+				continue
+			}
+			left++
+			a.readAll()
+			a.mustTalk()
+		}
+		for i, p := range w.shards {
+			p.server.state.Tick(time.Now())
+			w.save(i)
+			for p.deliver(w.tb.Context(), rng) {
+			}
+		}
+		if left == 0 {
+			return
+		}
+	}
+	w.tb.Fatal("the run does not end")
+}
+
+// Ended reports whether all that the analyser learned is known to the server.
+func (c *Client) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled()
+}

@@ -1,0 +1,286 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// longTraces are of some ranks with anomalies and counters.
+func longTraces(steps int) map[rankKey][]*analyzer.Contribution {
+	traces := make(map[rankKey][]*analyzer.Contribution)
+	for _, key := range []rankKey{{0, 0}, {0, 1}, {1, 0}} {
+		traces[key] = randomTrace(5, key, steps)
+	}
+	return traces
+}
+
+func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
+	for _, limit := range []int{maxInbox, 20, 1} {
+		for _, shards := range []int{1, 2, 5} {
+			known := max(1, (shards*3)%7) // which the analyser is wrong about at first
+			s := &schedule{world: newWorld(t, Config{Shards: shards}), traces: longTraces(60)}
+			for i := range s.shards {
+				s.kill(i)
+			}
+			a := newAnalyser(t, s.world, "a", known, s.traces)
+			s.analysers = append(s.analysers, a)
+			a.client.inbox.limit = limit
+			for range 60 {
+				for key := range s.traces {
+					a.readOne(key)
+				}
+				if err := a.talk(); err == nil {
+					t.Fatal("nobody answers, and the talk succeeds")
+				}
+			}
+			if x := &a.client.inbox; x.size > limit {
+				t.Errorf("%d functions are kept apart, more than %d", x.size, limit)
+			}
+			if steps := a.client.Lag(); steps < 3*40 {
+				t.Errorf("%d steps wait, want those of three ranks", steps)
+			}
+			s.finish()
+			s.wantOracle()
+		}
+	}
+}
+
+func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
+	key := rankKey{0, 0}
+	c := NewClient(ClientConfig{Shards: 1}, nil)
+	c.inbox.limit = 30
+	for step := range 5000 {
+		one := contribution(key, step)
+		for _, name := range functionNames {
+			one.Functions = append(one.Functions, found(key, name, int64(step%100)))
+		}
+		one.Counters = append(one.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(1)})
+		c.Add(one)
+	}
+	w := c.inbox.ranks[key]
+	if len(w.apart) != 0 || len(w.joined[0].models) != len(functionNames) || len(w.joined[0].counters) != 1 {
+		t.Errorf("%d steps, %d models, %d counters wait", len(w.apart), len(w.joined[0].models), len(w.joined[0].counters))
+	}
+}
+
+func TestAnAnalyserWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T) {
+	f := func(known int, limit int, want string) {
+		t.Helper()
+		s := &schedule{world: newWorld(t, Config{}), traces: oneTrace(rankKey{0, 3}, 10)}
+		key := rankKey{0, 3}
+		a := newAnalyser(t, s.world, "a", 1, s.traces)
+		s.analysers = append(s.analysers, a)
+		for range known {
+			a.readOne(key)
+		}
+		a.mustTalk()
+		s.save(0)
+		s.kill(0)
+		a.start()
+		a.client.inbox.limit = limit
+		for range 6 {
+			a.readOne(key)
+			if err := a.talk(); err == nil {
+				t.Fatal("nobody answers, and the talk succeeds")
+			}
+		}
+		s.start(0)
+		if want != "" {
+			wantError(t, a.talk(), want, "start this analyser again")
+			wantError(t, a.client.Err(), want)
+			wantError(t, a.client.Finish(t.Context()), want)
+			wantError(t, a.talk(), want) // for ever
+			a.start()
+		}
+		a.mustTalk()
+		s.finish()
+		s.wantOracle()
+	}
+	const joined = "steps of rank 3 were joined, of which it knows some"
+	f(3, 1, joined)
+	f(5, 1, joined)
+	f(6, 1, "") // all of them
+	f(9, 1, "")
+	f(3, 100, "") // they are still apart
+}
+
+func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		w := newWorld(t, Config{})
+		key := rankKey{0, 0}
+		a := newAnalyser(t, w, "a", 1, oneTrace(key, 4))
+		a.readOne(key)
+		a.mustTalk()
+		w.save(0)
+		a.mustTalk() // now it is durable and not kept any more
+		if more {
+			a.readOne(key)
+		}
+		w.kill(0)
+		w.shards[0].disk = nil
+		w.start(0)
+		a.end()
+		var err error
+		for range 4 {
+			err = errors.Join(err, a.talk())
+		}
+		wantError(t, err, "lost what it had stored", "start this analyser again")
+		a.start()
+		settle(w, a)
+		a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
+	}
+}
+
+func TestAnAnalyserHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	a := newAnalyser(t, w, "a", 1, oneTrace(key, 2))
+	a.client.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
+		a.client.Lag()
+		return &protocol.Status{State: protocol.Status_STATE_REVIEWING}
+	}
+	a.readOne(key)
+	a.mustTalk()
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
+		t.Errorf("the server thinks that the analyser is %v", got)
+	}
+	a.readAll()
+	if a.client.Ended() {
+		t.Error("the analyser has ended before the server knows all")
+	}
+	a.mustTalk()
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
+		t.Errorf("with its last steps the analyser says that it is %v", got)
+	}
+	a.mustTalk()
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Ended() {
+		t.Errorf("the server thinks that the analyser is %v", got)
+	}
+	without := newAnalyser(t, w, "b", 1, nil)
+	if without.end(); without.client.Ended() {
+		t.Error("an analyser without traces has ended before it said so")
+	}
+}
+
+// looksBefore does something before each request.
+type looksBefore struct {
+	Requester
+	look func()
+}
+
+func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	l.look()
+	return l.Requester.Request(ctx, subject, data)
+}
+
+func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyser(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	bus := &looksBefore{Requester: w, look: func() {}}
+	a := newAnalyser(t, bus, "a", 1, oneTrace(key, 6))
+	bus.look = func() {
+		a.learnFromOthers()
+		for name, m := range a.local {
+			if m.Count() != a.own[name] {
+				t.Errorf("it judges by %d values, of which it learned all %d itself", m.Count(), a.own[name])
+			}
+		}
+	}
+	for range 5 {
+		a.readOne(key)
+		a.mustTalk()
+		w.kill(0)
+		w.start(0)
+		a.mustTalk()
+		a.mustTalk()
+	}
+}
+
+func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	a := newAnalyser(t, w, "a", 1, oneTrace(key, 3*maxSent))
+	for range 2 * maxSent {
+		a.readOne(key)
+		a.mustTalk()
+	}
+	if n := len(a.client.links[0].sent); n != maxSent {
+		t.Errorf("%d exchanges are kept, want %d", n, maxSent)
+	}
+	w.kill(0)
+	w.start(0)
+	settle(w, a)
+	o := newOracle(a.traces, func(FunctionName) int { return 0 })
+	a.wantModels(o.models)
+	wantSameLive(t, w.state(0), o)
+}
+
+func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.kill(0)
+	a := newAnalyser(t, w, "a", 1, nil)
+	_ = a.talk()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.client.Finish(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that of the context", err)
+	} else {
+		wantError(t, err, "nobody serves this subject")
+	}
+}
+
+func TestAnAnalyserThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T) {
+	s := &schedule{world: newWorld(t, Config{Shards: 2}), traces: longTraces(6)}
+	a := newAnalyser(t, s.world, "a", 2, s.traces)
+	s.analysers = append(s.analysers, a)
+	a.cfg.Session = 1000
+	a.start()
+	a.readOne(rankKey{0, 0})
+	if err := a.talk(); err != nil {
+		t.Fatal(err)
+	}
+	before := a.client
+	a.cfg.Session = 10
+	a.start()
+	a.readOne(rankKey{0, 0})
+	if err := a.talk(); err != nil {
+		t.Fatalf("the later analyser: %v", err)
+	}
+	if err := before.talk(t.Context()); err == nil || before.broken == nil {
+		t.Errorf("the earlier analyser goes on: %v", err)
+	}
+	s.finish()
+	s.wantOracle()
+}
+
+func TestAnAnalyserThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t *testing.T) {
+	s := &schedule{world: newWorld(t, Config{Shards: 1}), traces: longTraces(6)}
+	a := newAnalyser(t, s.world, "a", 1, s.traces)
+	s.analysers = append(s.analysers, a)
+	for range 4 {
+		a.readOne(rankKey{0, 0})
+	}
+	if err := a.talk(); err != nil {
+		t.Fatal(err)
+	}
+	s.shards[0].server.state.Stop(time.Now())
+	a.start()
+	for read := range 5 {
+		if err := a.talk(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := a.client.Stopped(), read >= 4; got != want {
+			t.Errorf("after %d steps it is stopped: %v, want %v", read, got, want)
+		}
+		a.readOne(rankKey{0, 0})
+	}
+}

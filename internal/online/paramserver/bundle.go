@@ -1,0 +1,258 @@
+package paramserver
+
+import (
+	"maps"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// FunctionName names a function of a program.
+type FunctionName = analyzer.FunctionName
+
+// bundle is what was learned of some steps of some ranks, as far as a shard is
+// to know it. Its size depends on the functions, not on the steps. What is empty in
+// it was not learned: only its memory is there.
+type bundle struct {
+	covers   map[rankKey]*protocol.Steps
+	models   map[FunctionName]*outlier.Model
+	profiles map[FunctionName]*profile    // these and the following
+	ranks    map[rankKey]*stats.Sums      // only for
+	counters map[FunctionName]*stats.Sums // the first shard
+	found    []foundStep
+	paths    map[trace.Program]*callpath.Profile
+}
+
+// profile is what was learned of a function but its model.
+type profile struct{ exclusive, inclusive, anomalies stats.Sums }
+
+// foundStep is a summary.StepReport before its functions have numbers.
+type foundStep struct {
+	summary.StepReport
+	names []FunctionName
+}
+
+func newBundle() *bundle {
+	return &bundle{
+		covers: make(map[rankKey]*protocol.Steps), models: make(map[FunctionName]*outlier.Model),
+		profiles: make(map[FunctionName]*profile), ranks: make(map[rankKey]*stats.Sums),
+		counters: make(map[FunctionName]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
+	}
+}
+
+// pathsOf returns the call paths of a program, which are made if they are new.
+func (b *bundle) pathsOf(program trace.Program) *callpath.Profile {
+	p := b.paths[program]
+	if p == nil {
+		p = callpath.NewProfile(callpath.MaxPaths)
+		b.paths[program] = p
+	}
+	return p
+}
+
+// emptied returns a bundle that uses the memory of b, which was sent, again. Its
+// models are kept until they came back; others, that are not needed any more, take
+// their place.
+func (b *bundle) emptied(models map[FunctionName]*outlier.Model) *bundle {
+	for _, m := range models {
+		m.Reset()
+	}
+	for _, p := range b.profiles {
+		*p = profile{}
+	}
+	for _, sums := range b.ranks {
+		*sums = stats.Sums{}
+	}
+	for _, sums := range b.counters {
+		*sums = stats.Sums{}
+	}
+	for _, p := range b.paths {
+		p.Reset()
+	}
+	return &bundle{covers: make(map[rankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths}
+}
+
+// at returns the value of a key, made if it is new.
+func at[K comparable, V any](m map[K]*V, key K) *V {
+	v := m[key]
+	if v == nil {
+		v = new(V)
+		m[key] = v
+	}
+	return v
+}
+
+// maxFound is how many steps with anomalies are told one by one; of more, which
+// come together only when a server was away for long, just the sums are.
+const maxFound = 1 << 14
+
+// cover returns which steps of a rank are covered, at first none from the given
+// one on.
+func (b *bundle) cover(key rankKey, from uint32) *protocol.Steps {
+	steps := b.covers[key]
+	if steps == nil {
+		steps = &protocol.Steps{Program: uint32(key.program), Rank: uint32(key.rank), From: from, To: from}
+		b.covers[key] = steps
+	}
+	return steps
+}
+
+// add adds what a rank learned in a step that is not covered yet. from is the
+// first step of the rank that the shard does not know.
+func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
+	steps := b.cover(rankKey{c.Program, c.Rank}, from)
+	steps.To = uint32(c.Step) + 1
+	steps.Ended = steps.GetEnded() || c.Ended
+	steps.Host = c.Host
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		name := FunctionName{Program: f.Program, Name: f.Name}
+		if f.Model.Count() > 0 && shardOf(name.Program, name.Name, shards) == shard {
+			at(b.models, name).Merge(f.Model)
+		}
+		if shard == 0 {
+			p := at(b.profiles, name)
+			p.exclusive.Merge(f.Exclusive)
+			p.inclusive.Merge(f.Inclusive)
+			p.anomalies.Add(uint64(f.Anomalies.Score.N))
+		}
+	}
+	if shard != 0 {
+		return
+	}
+	for _, counter := range c.Counters {
+		at(b.counters, FunctionName{Program: counter.Program, Name: counter.Name}).Merge(&counter.Values)
+	}
+	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
+	b.addFound(c)
+}
+
+// end adds that a rank has no further steps.
+func (b *bundle) end(key rankKey, from uint32, host string) {
+	steps := b.cover(key, from)
+	steps.Ended, steps.Host = true, host
+}
+
+// merge adds what o holds, which covers other ranks. o must not be used any more.
+func (b *bundle) merge(o *bundle) {
+	maps.Copy(b.covers, o.covers)
+	for name, m := range o.models {
+		at(b.models, name).Merge(m)
+	}
+	for name, p := range o.profiles {
+		own := at(b.profiles, name)
+		own.exclusive.Merge(&p.exclusive)
+		own.inclusive.Merge(&p.inclusive)
+		own.anomalies.Merge(&p.anomalies)
+	}
+	for key, sums := range o.ranks {
+		at(b.ranks, key).Merge(sums)
+	}
+	for name, sums := range o.counters {
+		at(b.counters, name).Merge(sums)
+	}
+	for program, p := range o.paths {
+		b.pathsOf(program).MergeProfile(p)
+	}
+	b.found = append(b.found, o.found[:min(len(o.found), maxFound-len(b.found))]...)
+}
+
+// steps is how many steps are covered.
+func (b *bundle) steps() (n int64) {
+	for _, s := range b.covers {
+		n += int64(s.GetTo() - s.GetFrom())
+	}
+	return n
+}
+
+// addFound adds the anomalies of a step.
+func (b *bundle) addFound(c *analyzer.Contribution) {
+	step := foundStep{StepReport: summary.StepReport{
+		Program: c.Program, Rank: c.Rank, Step: int32(c.Step), First: c.First, Last: c.Last,
+	}}
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		if f.Anomalies.Empty() {
+			continue
+		}
+		m := *f.Anomalies
+		m.Count.Add(uint64(m.Score.N))
+		step.Scores.Merge(m.Score)
+		step.Functions = append(step.Functions, summary.StepFunction{Metrics: m})
+		step.names = append(step.names, FunctionName{Program: f.Program, Name: f.Name})
+	}
+	at(b.ranks, rankKey{c.Program, c.Rank}).Add(uint64(step.Scores.N))
+	if len(step.names) > 0 && len(b.found) < maxFound {
+		b.found = append(b.found, step)
+	}
+}
+
+// empty reports whether nothing was learned, not even that a rank has ended.
+func (b *bundle) empty() bool { return len(b.covers) == 0 }
+
+// arena is memory for many small encodings.
+type arena []byte
+
+// add returns what encode appends.
+func (a *arena) add(encode func([]byte) []byte) []byte {
+	begin := len(*a)
+	*a = encode(*a)
+	return (*a)[begin:len(*a):len(*a)]
+}
+
+// message writes the bundle into an exchange. number returns the numbers of
+// functions, all of which must have one.
+func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(FunctionName) uint32) {
+	for _, steps := range b.covers {
+		req.Steps = append(req.Steps, steps)
+	}
+	parts := make(arena, 0, 256*(len(b.models)+len(b.profiles)+len(b.counters)))
+	for name, m := range b.models {
+		if m.Count() == 0 {
+			continue
+		}
+		req.Models = append(req.Models, &protocol.Model{Id: number(name), Model: parts.add(m.AppendBinary)})
+	}
+	if !first {
+		return
+	}
+	sum := &protocol.Summary{}
+	req.Summary = sum
+	for name, p := range b.profiles {
+		if p.anomalies.Count() == 0 { // they are counted for each step with calls
+			continue
+		}
+		sum.Functions = append(sum.Functions, &protocol.FunctionProfile{
+			Id: number(name), Exclusive: parts.add(p.exclusive.AppendBinary), Inclusive: parts.add(p.inclusive.AppendBinary), Anomalies: parts.add(p.anomalies.AppendBinary),
+		})
+	}
+	for key, sums := range b.ranks {
+		if sums.Count() == 0 {
+			continue
+		}
+		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.program), Rank: uint32(key.rank), Anomalies: parts.add(sums.AppendBinary)})
+	}
+	for name, sums := range b.counters {
+		if sums.Count() == 0 {
+			continue
+		}
+		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: parts.add(sums.AppendBinary)})
+	}
+	for program, p := range b.paths {
+		if m := pathsTo(program, p, number); m != nil {
+			sum.Paths = append(sum.Paths, m)
+		}
+	}
+	for i := range b.found {
+		step := &b.found[i]
+		for j, name := range step.names {
+			step.Functions[j].Function = int(number(name))
+		}
+		sum.Steps = append(sum.Steps, stepReportTo(&step.StepReport))
+	}
+}

@@ -1,0 +1,243 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// Requester sends a request to a service and returns its answer. An error of the
+// service itself is a bus.RemoteError.
+type Requester interface {
+	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
+}
+
+// ClientConfig says who an analyser is.
+type ClientConfig struct {
+	Run      string
+	Node     string            // name of the analyser: another for each of a run, the same when it is started again
+	Session  uint64            // greater each time it is started, unless a clock was put back
+	Shards   int               // of the server
+	Period   time.Duration     // between exchanges
+	Timeout  time.Duration     // for an answer
+	Settings string            // how it judges, as JSON
+	Command  *protocol.Command // how to start it again; nil: it cannot be
+	// Status tells how the analyser fares, in a message that belongs to the client
+	// then; nil tells nothing. It may call the client. That the traces have ended
+	// is told to the server when it knows all that was learned, not before.
+	Status func() *protocol.Status
+	Log    *slog.Logger // nil discards it
+}
+
+// Client is the analyser's end of the parameter server: an analyzer.ModelSync.
+// It talks to the server in the background, in Run; when the server is away it
+// gathers what is learned, which does not grow with time, and goes on. Its
+// methods may be called by several goroutines.
+type Client struct {
+	cfg     ClientConfig
+	bus     Requester
+	session atomic.Uint64
+
+	mu      sync.Mutex
+	known   bool // to the server, by its session
+	ids     map[FunctionName]uint32
+	names   map[uint32]FunctionName
+	unnamed map[FunctionName]bool // without number
+	links   []*link
+	claimed map[rankKey]bool // by all links, so that the inbox has nothing of them
+	inbox   inbox
+	changed map[FunctionName]bool // since Merged
+	frozen  bool
+	stopped bool
+	// Steps that the server knows of the ranks that the analyser of this name has, and
+	// how many have been added.
+	knownSteps, added int64
+	phase             protocol.Phase
+	ended             bool
+	asked             bool          // for the final models
+	final             bool          // which have come
+	broken            error         // why nothing is shared any more
+	trouble           error         // of the last talk
+	wait              time.Duration // between talks while others have not ended
+	exchanged         Exchanges
+	numbered          chan struct{} // closed when there are new numbers
+
+	wake   chan struct{}
+	finish chan struct{} // closed when final or broken
+}
+
+// NewClient returns a client; nothing happens before Run.
+func NewClient(cfg ClientConfig, bus Requester) *Client {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{
+		cfg: cfg, bus: bus, ids: make(map[FunctionName]uint32), names: make(map[uint32]FunctionName),
+		unnamed: make(map[FunctionName]bool), changed: make(map[FunctionName]bool), claimed: make(map[rankKey]bool),
+		inbox: newInbox(cfg.Shards), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
+	}
+	c.session.Store(cfg.Session)
+	c.links = newLinks(cfg.Shards)
+	return c
+}
+
+func newLinks(n int) (links []*link) {
+	for i := range n {
+		links = append(links, newLink(i, n))
+	}
+	return links
+}
+
+// Add takes what a rank learned. Steps of a rank come in order; one that has
+// nothing but its number may come once more to say that it was the last.
+func (c *Client) Add(step *analyzer.Contribution) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return
+	}
+	if !step.Ended {
+		c.added++
+	}
+	for i := range step.Functions {
+		c.want(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+	}
+	for i := range step.Paths {
+		if name := step.Paths[i].Name; name != callpath.OtherName {
+			c.want(FunctionName{Program: step.Program, Name: name})
+		}
+	}
+	key := rankKey{step.Program, step.Rank}
+	if !c.claimed[key] {
+		c.inbox.add(key, step)
+		return
+	}
+	c.share(key, step)
+}
+
+// share hands what a claimed rank learned to the links. Where the server knew it
+// before, it is in the models that came, and the caller has now added it again: so
+// they are yielded once more.
+func (c *Client) share(key rankKey, step *analyzer.Contribution) {
+	known := false
+	for _, l := range c.links {
+		known = l.share(key, step) || known
+	}
+	for i := range step.Functions {
+		if known {
+			c.touch(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+		}
+	}
+}
+
+// touch has the model of a function yielded, as soon as it holds what the server
+// knew before.
+func (c *Client) touch(name FunctionName) {
+	c.changed[name] = true
+	if l := c.linkOf(name); l.behind {
+		l.doubtful[name] = true
+	}
+}
+
+// linkOf is the link to the shard that owns the model of a function.
+func (c *Client) linkOf(name FunctionName) *link {
+	return c.links[shardOf(name.Program, name.Name, len(c.links))]
+}
+
+func (c *Client) want(name FunctionName) {
+	if _, ok := c.ids[name]; !ok {
+		c.unnamed[name] = true
+	}
+}
+
+// Merged yields the functions whose models changed, with all that is known.
+func (c *Client) Merged() iter.Seq2[FunctionName, outlier.Model] {
+	return func(yield func(FunctionName, outlier.Model) bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.broken != nil {
+			return // the caller knows more
+		}
+		for name := range c.changed {
+			l := c.linkOf(name)
+			if _, numbered := c.ids[name]; !numbered || l.doubtful[name] {
+				continue
+			}
+			delete(c.changed, name)
+			m := l.known(name, c.frozen)
+			if waits := c.inbox.models[name]; waits != nil && !c.frozen {
+				m.Merge(waits)
+			}
+			if !yield(name, m) {
+				return
+			}
+		}
+	}
+}
+
+// Frozen reports whether nothing is to be learned.
+func (c *Client) Frozen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frozen
+}
+
+// Stopped reports whether all traces are to be taken as ended. An analyser that was
+// started again reads first what the server knows: it has to review it.
+func (c *Client) Stopped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped && c.added >= c.knownSteps || errors.Is(c.broken, ErrReviewed)
+}
+
+// Number returns the number of a function, which the server gives; it is asked
+// for if it is not known.
+func (c *Client) Number(program trace.Program, name string) (int, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := FunctionName{Program: program, Name: name}
+	id, ok := c.ids[key]
+	if !ok {
+		c.want(key)
+	}
+	return int(id), ok
+}
+
+// Numbered is closed when functions get numbers that had none. Who waits for a
+// number asks for it after Numbered, not before.
+func (c *Client) Numbered() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unnamed) > 0 {
+		c.poke()
+	}
+	return c.numbered
+}
+
+// Finish waits until no analyser has anything to add any more. The error is that
+// of ctx, with what the server last said, ErrReviewed, or why this analyser cannot
+// share any more and must be started again.
+func (c *Client) Finish(ctx context.Context) error {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.poke()
+	select {
+	case <-c.finish:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.broken
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), c.Err())
+	}
+}

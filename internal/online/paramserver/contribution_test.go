@@ -1,0 +1,212 @@
+package paramserver
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// contribution is one that learned nothing yet.
+func contribution(key rankKey, step int) *analyzer.Contribution {
+	return &analyzer.Contribution{
+		StepKey: analyzer.StepKey{Program: key.program, Rank: key.rank, Step: step},
+		Host:    fmt.Sprint("host", key.rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
+		PathDepth: callpath.MaxDepth,
+	}
+}
+
+// randomPaths are calls below a function that has not ended, and is in no profile.
+func randomPaths(rng *rand.Rand) []callpath.Named {
+	list := []callpath.Named{{Parent: -1, Name: "never ends"}}
+	for range rng.IntN(12) {
+		name := functionNames[rng.IntN(len(functionNames))]
+		if rng.IntN(8) == 0 {
+			name = callpath.OtherName
+		}
+		list = append(list, callpath.Named{
+			Parent: int32(rng.IntN(len(list))), Name: name, Sums: callpath.Sums{Calls: 1 + rng.Uint64N(9), Exclusive: rng.Uint64N(5000)},
+		})
+	}
+	return list
+}
+
+// found is what a rank learned of a function that took so long.
+func found(key rankKey, name string, times ...int64) analyzer.Found {
+	f := analyzer.Found{
+		Program: key.program, Name: name, Model: new(outlier.Model), Exclusive: new(stats.Sums), Inclusive: new(stats.Sums), Anomalies: new(summary.Metrics),
+	}
+	for _, v := range times {
+		f.Model.Learn(v, 0)
+		f.Exclusive.Add(uint64(v))
+		f.Inclusive.Add(uint64(v) + 7)
+	}
+	return f
+}
+
+// learned is a contribution of one function.
+func learned(key rankKey, step int, name string, times ...int64) *analyzer.Contribution {
+	c := contribution(key, step)
+	c.Functions = append(c.Functions, found(key, name, times...))
+	return c
+}
+
+// ended says that a step was the last of a rank.
+func ended(key rankKey, step int) *analyzer.Contribution {
+	c := contribution(key, step)
+	c.Ended = true
+	return c
+}
+
+var functionNames = []string{"main()", "MPI_Send()", "solve<double>", "\xff not UTF-8", "write \"all\"\n", "daxpy"}
+
+// randomTrace is all that a rank ever learns, always the same for a seed. Steps in
+// which it does nothing are left out. Its end is told after its last step, or with
+// readings of counters that came later.
+func randomTrace(seed uint64, key rankKey, steps int) []*analyzer.Contribution {
+	rng := rand.New(rand.NewPCG(seed, uint64(key.program)<<32|uint64(key.rank)))
+	var all []*analyzer.Contribution
+	last := 0
+	for step := range steps {
+		if step > 0 && rng.IntN(5) == 0 {
+			continue
+		}
+		last = step
+		all = append(all, randomStep(rng, key, step))
+	}
+	end := ended(key, last)
+	if rng.IntN(2) == 0 {
+		end = ended(key, last+1)
+		end.Counters = append(end.Counters, &summary.Counter{Program: key.program, Name: "late", Values: *sumsOf(3, uint64(key.rank))})
+	}
+	return append(all, end)
+}
+
+func randomStep(rng *rand.Rand, key rankKey, step int) *analyzer.Contribution {
+	c := contribution(key, step)
+	for i, name := range functionNames {
+		if rng.IntN(3) == 0 {
+			continue
+		}
+		f := found(key, name)
+		for range rng.IntN(4) {
+			v := 100*(int64(i)+1) + rng.Int64N(50)
+			f.Model.Learn(v, 0)
+			f.Exclusive.Add(uint64(v))
+			f.Inclusive.Add(uint64(v) + rng.Uint64N(9))
+			if rng.IntN(6) == 0 {
+				f.Anomalies.Add(int32(step), c.First+trace.Micros(rng.IntN(400)), c.First+500, rng.Float64()*20, trace.Micros(v))
+			}
+		}
+		c.Functions = append(c.Functions, f)
+	}
+	c.Paths = randomPaths(rng)
+	for _, name := range []string{"bytes", "pages"} {
+		if rng.IntN(2) == 0 {
+			c.Counters = append(c.Counters, &summary.Counter{Program: key.program, Name: name, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
+		}
+	}
+	return c
+}
+
+func sumsOf(values ...uint64) *stats.Sums {
+	s := new(stats.Sums)
+	for _, v := range values {
+		s.Add(v)
+	}
+	return s
+}
+
+// oracle is what a run knows in the end: each contribution added once, in order of
+// ranks and steps.
+type oracle struct {
+	models map[FunctionName]*outlier.Model
+	live   *summary.Live
+	next   map[rankKey]uint32
+	paths  map[string]callpath.Sums // by program and names
+}
+
+func newOracle(traces map[rankKey][]*analyzer.Contribution, number func(FunctionName) int) *oracle {
+	o := &oracle{models: make(map[FunctionName]*outlier.Model), live: summary.NewLive(), next: make(map[rankKey]uint32), paths: make(map[string]callpath.Sums)}
+	for key, trace := range traces {
+		for i, c := range trace {
+			o.add(key, c, i == len(trace)-1 && c.Step == trace[max(i-1, 0)].Step, number)
+		}
+	}
+	return o
+}
+
+func (o *oracle) add(key rankKey, c *analyzer.Contribution, again bool, number func(FunctionName) int) {
+	o.next[key] = uint32(c.Step) + 1
+	report := &summary.StepReport{Program: key.program, Rank: key.rank, Step: int32(c.Step), First: c.First, Last: c.Last}
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		name := FunctionName{Program: f.Program, Name: f.Name}
+		if f.Model.Count() > 0 {
+			at(o.models, name).Merge(f.Model)
+		}
+		id := number(name)
+		n := uint64(f.Anomalies.Score.N)
+		o.live.AddFunction(&summary.Function{ID: id, Program: f.Program, Name: f.Name, Exclusive: *f.Exclusive, Inclusive: *f.Inclusive}, sumsOf(n))
+		if n > 0 {
+			m := *f.Anomalies
+			m.Count = *sumsOf(n)
+			report.Scores.Merge(m.Score)
+			report.Functions = append(report.Functions, summary.StepFunction{Function: id, Metrics: m})
+		}
+	}
+	for _, counter := range c.Counters {
+		o.live.AddCounter(counter.Program, counter.Name, &counter.Values)
+	}
+	texts := make([]string, len(c.Paths))
+	for i, p := range c.Paths {
+		from := fmt.Sprint(c.Program)
+		if p.Parent >= 0 {
+			from = texts[p.Parent]
+		}
+		if texts[i] = from + "/" + p.Name; strings.HasSuffix(from, callpath.OtherName) {
+			texts[i] = from // what is below it is in it
+		}
+		s := o.paths[texts[i]]
+		if s = (callpath.Sums{Calls: s.Calls + p.Calls, Exclusive: s.Exclusive + p.Exclusive}); s.Calls > 0 {
+			o.paths[texts[i]] = s
+		}
+	}
+	if !again {
+		o.live.AddRank(key.program, key.rank, sumsOf(uint64(report.Scores.N)))
+		o.live.AddStep(report)
+	}
+}
+
+// wantSamePaths fails unless a server has counted all calls by call path, once.
+func wantSamePaths(tb testing.TB, s *State, o *oracle) {
+	tb.Helper()
+	got, list := make(map[string]callpath.Sums), s.Paths()
+	texts := make([]string, len(list))
+	for i, p := range list {
+		from := fmt.Sprint(p.Program)
+		if p.Parent >= 0 {
+			from = texts[p.Parent]
+		}
+		if texts[i] = from + "/" + p.Name; p.Calls > 0 {
+			got[texts[i]] = p.Sums
+		}
+	}
+	if !maps.Equal(got, o.paths) {
+		tb.Errorf("%d call paths, want %d", len(got), len(o.paths))
+		for _, path := range slices.Sorted(maps.Keys(o.paths)) {
+			if got[path] != o.paths[path] {
+				tb.Fatalf("%s: got %v, want %v", path, got[path], o.paths[path])
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package paramserver
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// FuzzExchange holds that no request harms a server: it is answered or not, and
+// changes nothing unless it is taken. What was taken can be stored and restored,
+// and does not count again. The reader by hand sees what the generated one does.
+func FuzzExchange(f *testing.F) {
+	add := func(req *protocol.ExchangeRequest) {
+		b, err := proto.Marshal(req)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Steps: steps(0, 4, 5), Models: modelOf(1, 5, 70), Known: 1, Epoch: 1, Flush: true})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 1, Steps: steps(0, 0, 1)})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 2), Number: 2})
+	add(&protocol.ExchangeRequest{Sender: sender("", 0), Flush: true})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Summary: &protocol.Summary{
+		Functions: []*protocol.FunctionProfile{{Id: 1, Exclusive: sumsOf(3).AppendBinary(nil)}},
+		Ranks:     []*protocol.RankSteps{{Rank: 1 << 31, Anomalies: sumsOf(1).AppendBinary(nil)}},
+		Counters:  []*protocol.Counter{{Name: []byte{0xff}, Values: sumsOf(1 << 63).AppendBinary(nil)}},
+		Steps:     []*protocol.StepReport{{Rank: 1, Step: 1 << 31, Scores: &protocol.Moments{N: 1e300, M4: 1e300}}},
+	}})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Summary: &protocol.Summary{Paths: pathsOf(1,
+		callpath.Entry{Parent: -1, Func: 1, Sums: callpath.Sums{Calls: 1}}, callpath.Entry{Func: 0, Sums: callpath.Sums{Calls: 1 << 63, Exclusive: 1 << 63}},
+		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}}, callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})}})
+	busy := busyState(f)
+	var base []byte
+	if _, err := busy.saveWith(func(b []byte) error { base = b; return nil }); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := successor(busy, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := contentOf(t, s)
+		a, err := s.Exchange(data, start)
+		after := contentOf(t, s)
+		generated := new(protocol.ExchangeRequest)
+		if parsed := proto.Unmarshal(data, generated); err == nil && a.GetLast() == 2 && parsed != nil {
+			t.Errorf("taken, but the generated reader says %v", parsed)
+		}
+		if err != nil || a.GetRefused() != "" || a.GetUnknown() {
+			if before != after {
+				t.Fatalf("error %v, answer %v, but the state has changed", err, a)
+			}
+			return
+		}
+		if (a.GetLast() == 2) != (generated.GetNumber() == 2 && generated.GetSender().GetNode() == "a") {
+			t.Errorf("exchange %d of %v, and the server knows %d", generated.GetNumber(), generated.GetSender(), a.GetLast())
+		}
+		if _, err := a.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Exchange(data, start); err != nil {
+			t.Fatal(err)
+		}
+		if contentOf(t, s) != after {
+			t.Fatal("sent again it counts again")
+		}
+		var stored []byte
+		if _, err := s.saveWith(func(b []byte) error { stored = b; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		next, err := successor(s, stored)
+		if err != nil || contentOf(t, next) != after {
+			t.Fatalf("what was taken cannot be restored: %v", err)
+		}
+	})
+}
+
+// FuzzSnapshot holds that a snapshot is refused or restored, and is the same when
+// it is stored again.
+func FuzzSnapshot(f *testing.F) {
+	f.Add([]byte(contentOf(f, busyState(f))))
+	empty := newState(f, Config{})
+	f.Add([]byte(contentOf(f, empty)))
+	numbersOf(f, empty, "solve", "send")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(protocol.Snapshot)
+		if proto.Unmarshal(data, m) != nil {
+			return
+		}
+		s, err := NewState(empty.cfg, empty.index, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.restore(m) != nil {
+			return
+		}
+		content := contentOf(t, s)
+		next := new(protocol.Snapshot)
+		if err := proto.Unmarshal([]byte(content), next); err != nil {
+			t.Fatal(err)
+		}
+		again, err := NewState(s.cfg, s.index, 2)
+		if err == nil {
+			err = again.restore(next)
+		}
+		if err != nil || contentOf(t, again) != content {
+			t.Fatalf("stored again it is another: %v", err)
+		}
+		s.Tick(start)
+		register(s, "a", 9, 0)  //nolint:errcheck // it may be too late
+		s.Exchange(data, start) //nolint:errcheck // it is hardly a request
+	})
+}
+
+// FuzzIndex holds that an index is refused as a whole, or its whole lines are
+// kept as they are.
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte("0\t\"f\"\n1\t\"\\xff\"\n0\t\"g"))
+	f.Add([]byte("0\t\"f\"\n0\t\"f\"\n"))
+	f.Add([]byte("+1\t'f'\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "index")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x, err := OpenIndex(path)
+		if err != nil {
+			return
+		}
+		defer x.Close() //nolint:errcheck // all is durable
+		var lines []byte
+		for id := range uint32(x.Len()) {
+			name, _ := x.Name(id)
+			lines = appendName(lines, name)
+		}
+		if whole := data[:bytes.LastIndexByte(data, '\n')+1]; !bytes.Equal(lines, whole) {
+			t.Errorf("got %q of %q", lines, data)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, lines) {
+			t.Errorf("the file holds %q, want %q, %v", got, lines, err)
+		}
+	})
+}

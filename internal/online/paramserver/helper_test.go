@@ -1,0 +1,159 @@
+package paramserver
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// start is when the runs of tests begin.
+var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// openIndex opens an index until the test ends.
+func openIndex(tb testing.TB, path string) *Index {
+	tb.Helper()
+	x, err := OpenIndex(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = x.Close() }) // a test may have closed it
+	return x
+}
+
+func newState(tb testing.TB, cfg Config) *State {
+	tb.Helper()
+	cfg.Run = "run"
+	cfg.Shards = max(cfg.Shards, 1)
+	s, err := NewState(cfg, openIndex(tb, filepath.Join(tb.TempDir(), "index")), 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func sender(node string, session uint64) *protocol.Sender {
+	return &protocol.Sender{Version: protocol.Version, Run: "run", Node: node, Session: session}
+}
+
+// register claims ranks of program 0.
+func register(s *State, node string, session uint64, ranks ...uint32) (*protocol.RegisterReply, error) {
+	req := &protocol.RegisterRequest{Sender: sender(node, session), Shards: uint32(s.cfg.Shards)}
+	for _, r := range ranks {
+		req.Ranks = append(req.Ranks, &protocol.Rank{Rank: r})
+	}
+	return s.Register(req, start)
+}
+
+func mustRegister(tb testing.TB, s *State, node string, session uint64, ranks ...uint32) *protocol.RegisterReply {
+	tb.Helper()
+	reply, err := register(s, node, session, ranks...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return reply
+}
+
+// numbersOf gives functions of program 0 their numbers.
+func numbersOf(tb testing.TB, s *State, names ...string) []uint32 {
+	tb.Helper()
+	var all []FunctionName
+	for _, n := range names {
+		all = append(all, FunctionName{Name: n})
+	}
+	ids, err := s.index.Numbers(all)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ids
+}
+
+// exchangeAt has a request answered, as both ends see it.
+func exchangeAt(tb testing.TB, s *State, req *protocol.ExchangeRequest, now time.Time) *protocol.ExchangeReply {
+	tb.Helper()
+	b, err := proto.Marshal(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a, err := s.Exchange(b, now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if b, err = a.Encode(); err != nil {
+		tb.Fatal(err)
+	}
+	reply := new(protocol.ExchangeReply)
+	if err := proto.Unmarshal(b, reply); err != nil {
+		tb.Fatal(err)
+	}
+	return reply
+}
+
+func exchangeOne(tb testing.TB, s *State, req *protocol.ExchangeRequest) *protocol.ExchangeReply {
+	tb.Helper()
+	return exchangeAt(tb, s, req, start)
+}
+
+// steps are those of a rank of program 0.
+func steps(rank, from, to uint32) []*protocol.Steps {
+	return []*protocol.Steps{{Rank: rank, From: from, To: to}}
+}
+
+// modelOf is a message with the model of so many calls that took so long.
+func modelOf(id uint32, times ...int64) []*protocol.Model {
+	var m outlier.Model
+	for _, v := range times {
+		m.Learn(v, 0)
+	}
+	return []*protocol.Model{{Id: id, Model: m.AppendBinary(nil)}}
+}
+
+// idsOf are the functions of the models in a reply.
+func idsOf(reply *protocol.ExchangeReply) map[uint32]bool {
+	ids := make(map[uint32]bool)
+	for _, m := range reply.GetModels() {
+		ids[m.GetId()] = true
+	}
+	return ids
+}
+
+func wantCount(tb testing.TB, s *State, id uint32, want uint64) {
+	tb.Helper()
+	m := s.Models()[id]
+	if m.Count() != want {
+		tb.Errorf("the model of function %d has %d values, want %d", id, m.Count(), want)
+	}
+}
+
+func wantText(tb testing.TB, got string, parts ...string) {
+	tb.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) || got == "" {
+			tb.Errorf("got the text %q, want %q in it", got, p)
+		}
+	}
+}
+
+func wantError(tb testing.TB, err error, parts ...string) {
+	tb.Helper()
+	if err == nil {
+		tb.Errorf("no error, want one with %q", parts)
+		return
+	}
+	wantText(tb, err.Error(), parts...)
+}
+
+// contentOf is all that the state would not lose.
+func contentOf(tb testing.TB, s *State) string {
+	tb.Helper()
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.snapshot().message)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,235 @@
+package paramserver
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// asker exchanges as one analyser that keeps what it was told.
+type asker struct {
+	tb            testing.TB
+	s             *State
+	number, known uint64
+	epoch         uint64
+	step          uint32
+	now           time.Time
+	lastReply     *protocol.ExchangeReply
+}
+
+// learn sends models and wants those of the given functions back.
+func (a *asker) exchange(models []*protocol.Model, flush bool, want ...uint32) {
+	a.tb.Helper()
+	req := &protocol.ExchangeRequest{Sender: sender("a", 1), Epoch: a.epoch, Known: a.known, Flush: flush}
+	if models != nil {
+		a.number++
+		req.Number, req.Steps, req.Models = a.number, steps(0, a.step, a.step+1), models
+		a.step++
+	}
+	reply := exchangeAt(a.tb, a.s, req, a.now)
+	a.epoch, a.known = reply.GetEpoch(), reply.GetVersion()
+	if got := slices.Sorted(maps.Keys(idsOf(reply))); !slices.Equal(got, want) {
+		a.tb.Errorf("after exchange %d: got the models of %d, want %d", a.number, got, want)
+	}
+	a.lastReply = reply
+}
+
+func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
+	s := newState(t, Config{})
+	ids := numbersOf(t, s, "f", "g", "h")
+	mustRegister(t, s, "a", 1, 0)
+	a := &asker{tb: t, s: s, now: start}
+	a.exchange(append(modelOf(ids[0], 1), modelOf(ids[1], 2)...), false, 0, 1)
+	a.exchange(nil, false)
+	a.exchange(modelOf(ids[1], 3), false, 1)
+	a.exchange(modelOf(ids[2], 3), false, 2)
+	a.exchange(nil, true)
+	a.known = 0
+	a.exchange(nil, false, 0, 1, 2)
+	a.epoch = 99 // the models known are those of another process
+	a.exchange(nil, false, 0, 1, 2)
+}
+
+func TestModelsAreRenewedNoMoreOftenThanRefreshSaysOrWhenAskedFor(t *testing.T) {
+	s := newState(t, Config{Refresh: time.Second})
+	ids := numbersOf(t, s, "f", "g", "h")
+	mustRegister(t, s, "a", 1, 0)
+	a := &asker{tb: t, s: s, now: start}
+	a.exchange(modelOf(ids[0], 1), false, 0)
+	a.exchange(modelOf(ids[0], 1), false)
+	a.exchange(modelOf(ids[1], 1), false) // new, in no version yet
+	if a.lastReply.GetIncluded() != 1 || a.lastReply.GetLast() != 3 {
+		t.Errorf("got %v, want the first of three exchanges included", a.lastReply)
+	}
+	a.known = 0
+	a.exchange(nil, false, 0) // a function that is in no version does not hide others
+	a.now = start.Add(time.Second)
+	a.exchange(nil, false, 0, 1)
+	if a.lastReply.GetIncluded() != 3 {
+		t.Errorf("got %v, want three exchanges included", a.lastReply)
+	}
+	a.exchange(modelOf(ids[2], 1), false)
+	a.exchange(nil, true, 2)
+}
+
+func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	traces := oneTrace(key, 3)
+	traces[key][1] = learned(key, 1, "other", 5)
+	a := newAnalyser(t, w, "a", 1, traces)
+	a.readOne(key)
+	a.readOne(key)
+	a.mustTalk()
+	w.save(0)
+	a.mustTalk()
+	w.kill(0)
+	w.start(0)
+	a.mustTalk()
+	if n := len(a.client.links[0].base); n != 2 {
+		t.Errorf("%d models came after the restart, want 2", n)
+	}
+	settle(w, a)
+	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+}
+
+func TestAModelOfAFunctionThatAnAnalyserMeetsLaterIsNotAskedForAgain(t *testing.T) {
+	w := newWorld(t, Config{})
+	one, two := rankKey{0, 1}, rankKey{0, 2}
+	a, b := newAnalyser(t, w, "a", 1, oneTrace(one, 4)), newAnalyser(t, w, "b", 1, oneTrace(two, 4))
+	a.readOne(one)
+	a.mustTalk()
+	b.mustTalk() // it knows no function yet
+	version := b.client.links[0].version
+	b.readOne(two)
+	b.mustTalk()
+	if got := b.local[FunctionName{Name: "solve"}].Count(); got != 4 {
+		t.Errorf("the second analyser judges by %d values, want 4", got)
+	}
+	if version == 0 || b.client.links[0].version <= version {
+		t.Errorf("versions %d and %d: the models were asked for again", version, b.client.links[0].version)
+	}
+}
+
+func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
+	for shards := range 3 {
+		cfg := Config{Shards: shards + 1, Frozen: true}
+		for _, name := range []string{"g", "solve", "f"} {
+			l := Learned{Name: name}
+			for v := range int64(50) {
+				l.Model.Learn(100+v, 0)
+			}
+			cfg.Learned = append(cfg.Learned, l)
+		}
+		w := newWorld(t, cfg)
+		key := rankKey{0, 0}
+		a := newAnalyser(t, w, "a", cfg.Shards, oneTrace(key, 5))
+		a.readOne(key)
+		a.mustTalk()
+		for i := range w.shards {
+			w.kill(i)
+			w.start(i)
+		}
+		for name, m := range a.client.Merged() { // what came before the restart
+			wantSameModel(t, name.Name, &m, &cfg.Learned[1].Model)
+		}
+		a.own = make(map[FunctionName]uint64) // nothing of it is to be in the models
+		a.read[key] = len(a.traces[key])
+		a.client.Add(ended(key, 0))
+		settle(w, a)
+		models := unionOfModels(w)
+		for id, l := range cfg.Learned {
+			got := models[FunctionName{Name: l.Name}]
+			wantSameModel(t, l.Name, &got, &l.Model)
+			if name, _ := w.index.Name(uint32(id)); name.Name != l.Name {
+				t.Errorf("function %d is %q, want %q", id, name.Name, l.Name)
+			}
+		}
+		if !a.client.Frozen() || len(models) != 3 {
+			t.Errorf("frozen: %v, %d models, want true and 3", a.client.Frozen(), len(models))
+		}
+	}
+}
+
+func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
+	l := Learned{Name: "solve"}
+	l.Model.Learn(5, 0)
+	path := filepath.Join(t.TempDir(), "index")
+	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{Name: "f"}, l}}, openIndex(t, path), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRegister(t, s, "a", 1, 0)
+	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Models: modelOf(1, 6)})
+	var want outlier.Model
+	want.Learn(5, 0)
+	want.Learn(6, 0)
+	got := s.Models()[1]
+	wantSameModel(t, "the server", &got, &want)
+	_, err = NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, openIndex(t, path), 2)
+	wantError(t, err, `function "solve" of the loaded model has the number 1 in this run, not 0; begin a new run`)
+}
+
+// oneAfterOther has the second shard answer first, and something happen between.
+type oneAfterOther struct {
+	Requester
+	second  chan struct{}
+	between func()
+}
+
+func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	switch subject {
+	case Subject("run", 1, "exchange"):
+		defer func() { o.second <- struct{}{} }()
+	case Subject("run", 0, "exchange"):
+		<-o.second
+		o.between()
+	}
+	return o.Requester.Request(ctx, subject, data)
+}
+
+func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
+	w := newWorld(t, Config{Shards: 2})
+	name := "g"
+	for shardOf(0, name, 2) != 1 {
+		name += "g"
+	}
+	traces := make(map[rankKey][]*analyzer.Contribution)
+	for rank := range trace.Rank(2) {
+		key := rankKey{0, rank}
+		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), ended(key, 0)}
+	}
+	one, two := rankKey{0, 0}, rankKey{0, 1}
+	b := newAnalyser(t, w, "b", 2, map[rankKey][]*analyzer.Contribution{two: traces[two]})
+	b.mustTalk() // so that the run waits for it
+	rounds := 0
+	slow := &oneAfterOther{Requester: w, second: make(chan struct{}, 1), between: func() {
+		if rounds++; rounds < 3 {
+			return
+		}
+		for range 3 { // now the other one comes, and the run ends
+			b.readAll()
+			b.mustTalk()
+			w.state(0).Tick(start)
+			w.save(0)
+			w.save(1)
+		}
+	}}
+	a := newAnalyser(t, slow, "a", 2, map[rankKey][]*analyzer.Contribution{one: traces[one]})
+	a.readAll()
+	for !a.finished() && rounds < 10 {
+		a.mustTalk()
+	}
+	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+	if !a.finished() {
+		t.Error("the run does not end")
+	}
+}

@@ -1,0 +1,195 @@
+package paramserver
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
+	s := newState(t, Config{})
+	id := numbersOf(t, s, "solve")[0]
+	mustRegister(t, s, "a", 1, 0)
+	first := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Models: modelOf(id, 10, 11)}
+	second := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Models: modelOf(id, 12)}
+	for i, req := range []*protocol.ExchangeRequest{second, first, first, second, second, first} {
+		want := []uint64{0, 1, 1, 2, 2, 2}[i]
+		if got := exchangeOne(t, s, req).GetLast(); got != want {
+			t.Errorf("message %d: the server knows exchange %d, want %d", i, got, want)
+		}
+	}
+	wantCount(t, s, id, 3)
+	if s.counts.Exchanges != 2 || s.counts.Repeated != 3 || s.counts.Steps != 2 {
+		t.Errorf("counts are %+v, want 2 exchanges of 2 steps and 3 repeated", s.counts)
+	}
+}
+
+func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
+	s := newState(t, Config{})
+	id := numbersOf(t, s, "solve")[0]
+	mustRegister(t, s, "a", 1, 0)
+	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 3), Models: modelOf(id, 10)})
+	if next := mustRegister(t, s, "a", 2, 0).GetNext()[0]; next != 3 {
+		t.Errorf("the next session is to go on with step %d, want 3", next)
+	}
+	before := contentOf(t, s)
+	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Models: modelOf(id, 11)})
+	wantText(t, late.GetRefused(), `another analyser of the name "a" was started later`)
+	if reply, err := register(s, "a", 1, 0); err != nil || reply.GetNewer() != 2 || len(reply.GetNext()) > 0 {
+		t.Errorf("the earlier session was registered again: %v, %v", reply, err)
+	}
+	if contentOf(t, s) != before {
+		t.Error("what was refused changed the state")
+	}
+	reply := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 2), Number: 1, Steps: steps(0, 3, 4), Models: modelOf(id, 11)})
+	if reply.GetRefused() != "" || reply.GetLast() != 1 {
+		t.Errorf("the new session got %v", reply)
+	}
+	wantCount(t, s, id, 2)
+}
+
+func TestAServerThatDoesNotKnowASessionAsksForItsRegistration(t *testing.T) {
+	s := newState(t, Config{})
+	mustRegister(t, s, "a", 1, 0)
+	for _, number := range []uint64{0, 1} {
+		reply := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 2), Number: number})
+		if !reply.GetUnknown() || reply.GetLast() != 0 {
+			t.Errorf("exchange %d of an unknown session: got %v", number, reply)
+		}
+	}
+}
+
+func TestOfTwoAnalysersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 4}
+	traces := oneTrace(key, 6)
+	a, b := newAnalyser(t, w, "a", 1, traces), newAnalyser(t, w, "b", 1, traces)
+	a.readOne(key)
+	a.mustTalk()
+	a.readOne(key)
+	b.readOne(key)
+	b.mustTalk()
+	wantError(t, a.talk(), `rank 4 of program 0 is also read by the analyser "b"`)
+	wantError(t, a.client.Finish(t.Context()), "also read by")
+	b.readAll()
+	b.mustTalk()
+	o := newOracle(traces, func(FunctionName) int { return 0 })
+	for name, want := range o.models {
+		got := unionOfModels(w)[name]
+		wantSameModel(t, "the server", &got, want)
+	}
+	wantSameLive(t, w.state(0), o)
+}
+
+func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
+	w := newWorld(t, Config{})
+	key := rankKey{0, 1}
+	end := ended(key, 1)
+	end.Counters = append(end.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(5)})
+	a := newAnalyser(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
+	for range 3 {
+		a.readAll()
+		a.mustTalk()
+		a.mustTalk()
+		a.start()
+	}
+	if got := w.state(0).live.Counters()[0].Values.Count(); got != 1 {
+		t.Errorf("the counter has %d values, want 1", got)
+	}
+}
+
+// addsMeanwhile adds a step while a shard is being asked.
+type addsMeanwhile struct {
+	Requester
+	subject string
+	add     func()
+}
+
+func (m *addsMeanwhile) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	reply, err := m.Requester.Request(ctx, subject, data)
+	if subject == m.subject && m.add != nil {
+		add := m.add
+		m.add = nil
+		add()
+	}
+	return reply, err
+}
+
+func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
+	for shard := range 2 {
+		for _, what := range []string{"register", "exchange"} {
+			w := newWorld(t, Config{Shards: 2})
+			key := rankKey{0, 1}
+			slow := &addsMeanwhile{Requester: w, subject: Subject("run", shard, what)}
+			traces := oneTrace(key, 3)
+			a := newAnalyser(t, slow, "a", 2, traces)
+			slow.add = func() { a.readOne(key) }
+			a.readOne(key)
+			a.mustTalk()
+			settle(w, a)
+			a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+		}
+	}
+}
+
+func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
+	w := newWorld(t, Config{Shards: 2})
+	w.kill(1)
+	key := rankKey{0, 1}
+	traces := oneTrace(key, 4)
+	a := newAnalyser(t, w, "a", 2, traces)
+	for range 3 {
+		a.readOne(key)
+		if err := a.talk(); err == nil {
+			t.Fatal("a talk with a shard that is away succeeds")
+		}
+	}
+	w.start(1)
+	settle(w, a)
+	o := newOracle(traces, func(FunctionName) int { return 0 })
+	a.wantModels(o.models)
+	wantSameLive(t, w.state(0), o)
+}
+
+func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
+	s := newState(t, Config{})
+	id := numbersOf(t, s, "solve")[0]
+	mustRegister(t, s, "a", 1, 0, 1)
+	mustRegister(t, s, "b", 1, 2)
+	before := contentOf(t, s)
+	f := func(req *protocol.ExchangeRequest, why string) {
+		t.Helper()
+		req.Sender, req.Number = sender("a", 1), 1
+		req.Status = &protocol.Status{State: protocol.Status_STATE_ENDED}
+		wantText(t, exchangeOne(t, s, req).GetRefused(), why)
+		if contentOf(t, s) != before {
+			t.Errorf("%s: the state has changed", why)
+		}
+	}
+	f(&protocol.ExchangeRequest{Steps: steps(7, 0, 1)}, "rank 7 of program 0 was not claimed")
+	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by the analyser "b"`)
+	f(&protocol.ExchangeRequest{Steps: steps(0, 1, 2)}, "steps from 1 to 2 do not follow on step 0")
+	f(&protocol.ExchangeRequest{Steps: append(steps(0, 0, 5), steps(0, 0, 2)...)}, "do not follow")
+	f(&protocol.ExchangeRequest{Models: modelOf(id+1, 3)}, "no function has the number 1")
+	f(&protocol.ExchangeRequest{Models: []*protocol.Model{{Id: id, Model: []byte{1, 2}}}}, "malformed statistics: model")
+	profile := func(p *protocol.FunctionProfile) *protocol.Summary {
+		return &protocol.Summary{Functions: []*protocol.FunctionProfile{p}}
+	}
+	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: 9})}, "no function has the number 9")
+	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Inclusive: []byte{9}})}, "malformed statistics: sums")
+	paths := func(all []*protocol.PathProfile) *protocol.Summary { return &protocol.Summary{Paths: all} }
+	f(&protocol.ExchangeRequest{Summary: paths(pathsOf(9, callpath.Entry{Parent: -1, Func: 9}))}, "no function has the number 9")
+	f(&protocol.ExchangeRequest{Summary: paths([]*protocol.PathProfile{{Paths: []byte{1, 1, 1}}})}, "malformed statistics: call paths")
+	huge := bytes.Replace(sumsOf(0).AppendBinary(nil), []byte{1}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, 1)
+	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Exclusive: huge})}, "malformed statistics: sums")
+	nan := []*protocol.StepReport{{Scores: &protocol.Moments{N: -1}}}
+	f(&protocol.ExchangeRequest{Summary: &protocol.Summary{Steps: nan}}, "malformed statistics: moments")
+	if _, err := s.Exchange([]byte{0xff}, start); err == nil {
+		t.Error("what is no message is accepted")
+	}
+}

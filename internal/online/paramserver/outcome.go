@@ -1,0 +1,121 @@
+package paramserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// SetOutcome takes what came of an analyser's ranks. It must be durable, by a
+// snapshot, before it is answered.
+func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protocol.OutcomeReply, error) {
+	if err := s.checkSender(req.GetSender()); err != nil {
+		return nil, err
+	}
+	for _, r := range req.GetRanks() {
+		if _, err := rankOutcomeFrom(r); err != nil {
+			return &protocol.OutcomeReply{Refused: err.Error()}, nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[req.GetSender().GetNode()]
+	if n == nil || n.session != req.GetSender().GetSession() {
+		return &protocol.OutcomeReply{Refused: "another analyser of this name was started later"}, nil
+	}
+	for _, r := range req.GetRanks() {
+		known := s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}]
+		if known != nil && known.node != n.name {
+			return &protocol.OutcomeReply{Refused: alsoRead(known)}, nil
+		}
+	}
+	n.heard = now
+	s.outcomes[n.name] = req
+	s.changes++
+	return &protocol.OutcomeReply{}, nil
+}
+
+// Outcome returns what came of the run. models are those of all shards. What it
+// refers to may change until the run has ended.
+func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	functions := s.live.Functions()
+	o := summary.NewOutcome(functions, func(i int) float64 {
+		m := models[uint32(functions[i].ID)]
+		return m.Hist.Quantile(0.5)
+	})
+	o.Counters = s.live.Counters()
+	s.sumPaths(o)
+	var ranks []*summary.RankOutcome
+	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
+		part := s.outcomes[name]
+		o.Totals.Merge(totalsFrom(part.GetTotals()))
+		addTally(&o.Tally, part.GetTally())
+		for _, b := range part.GetBroken() {
+			o.Broken = append(o.Broken, errors.New(b))
+		}
+		for _, r := range part.GetRanks() {
+			rank, err := rankOutcomeFrom(r)
+			if err != nil {
+				return nil, fmt.Errorf("analyser %s: %w", name, err)
+			}
+			ranks = append(ranks, rank)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b *summary.RankOutcome) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
+	})
+	for _, r := range ranks {
+		o.Add(r)
+	}
+	return o, nil
+}
+
+// Lost are the analysers that did not hand over what came of their ranks, and what
+// they had told before.
+func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), rankKey.compare) {
+		if r := s.ranks[key]; s.outcomes[r.node] == nil {
+			ranks = append(ranks, RankReport{Program: r.program, Rank: r.rank, Host: r.host, Node: r.node, Next: int(r.next)})
+		}
+	}
+	for _, r := range ranks {
+		if slices.Contains(names, r.Node) {
+			continue
+		}
+		names = append(names, r.Node)
+		if n := s.nodes[r.Node]; n != nil {
+			st := n.status
+			totals.Steps += int(st.GetSteps())
+			totals.Events += st.GetEvents()
+			totals.Calls += st.GetCalls()
+			totals.Flagged += st.GetFlagged()
+		}
+	}
+	totals.Ranks = len(ranks)
+	slices.Sort(names)
+	return names, ranks, totals
+}
+
+// Traces returns the traces that were read, and their size.
+func (s *State) Traces() (paths []string, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.outcomes {
+		paths = append(paths, o.GetTraces()...)
+		size += o.GetTraceBytes()
+	}
+	slices.Sort(paths)
+	return paths, size
+}

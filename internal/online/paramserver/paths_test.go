@@ -1,0 +1,90 @@
+package paramserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// called is a contribution of one call of each function in the one before it.
+func called(key rankKey, step, depth int, names ...string) *analyzer.Contribution {
+	c := contribution(key, step)
+	c.PathDepth = depth
+	for i, name := range names {
+		c.Paths = append(c.Paths, callpath.Named{Parent: int32(i) - 1, Name: name, Sums: callpath.Sums{Calls: 1, Exclusive: 10}})
+	}
+	return c
+}
+
+// written is a list of paths: main=1/10 is one call of 10 microseconds.
+func written(list []summary.Path) string {
+	texts, all := make([]string, len(list)), make([]string, len(list))
+	for i, p := range list {
+		if texts[i] = p.Name; p.Parent >= 0 {
+			texts[i] = texts[p.Parent] + "/" + p.Name
+		}
+		all[i] = fmt.Sprintf("%s=%d/%d", texts[i], p.Calls, p.Exclusive)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestCallPathsAreFoldedWhereOneAnalyserFoldsThem has three analysers, of which the
+// second has so many paths that it tells but the outermost apart.
+func TestCallPathsAreFoldedWhereOneAnalyserFoldsThem(t *testing.T) {
+	w := newWorld(t, Config{Ranks: 3})
+	traces := map[rankKey][]*analyzer.Contribution{
+		{0, 0}: {called(rankKey{0, 0}, 0, callpath.MaxDepth, "main", "solve", "send"), called(rankKey{0, 0}, 1, callpath.MaxDepth, "main", "write")},
+		{0, 1}: {called(rankKey{0, 1}, 0, callpath.MaxDepth, "main", "solve"), called(rankKey{0, 1}, 1, 1, "main", callpath.OtherName)},
+		{0, 2}: {called(rankKey{0, 2}, 0, callpath.MaxDepth, "start")},
+	}
+	var analysers []*analyser
+	for key, trace := range traces {
+		traces[key] = append(trace, ended(key, len(trace)-1))
+		analysers = append(analysers, newAnalyser(t, w, fmt.Sprint("analyser", key.rank), 1, map[rankKey][]*analyzer.Contribution{key: traces[key]}))
+	}
+	settle(w, analysers...)
+	const want = "main=4/40 main/(other paths)=5/50 start=1/10"
+	if got := written(w.state(0).Paths()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	w.save(0)
+	w.kill(0)
+	w.start(0)
+	o, err := w.state(0).Outcome(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := written(o.Paths); got != want || o.Tally.Count(tally.PathFolded) != 5 {
+		t.Errorf("in the end %s, %d calls folded; want %s and 5", got, o.Tally.Count(tally.PathFolded), want)
+	}
+}
+
+func TestCallPathsThatWaitForTheServerAreBounded(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.kill(0)
+	key := rankKey{0, 3}
+	var trace []*analyzer.Contribution
+	for step := range 40 {
+		c := called(key, step, callpath.MaxDepth, "main")
+		for i := range 1600 { // which count for 100 functions
+			c.Paths = append(c.Paths, callpath.Named{Name: fmt.Sprint("f", i), Sums: callpath.Sums{Calls: 1, Exclusive: 1}})
+		}
+		trace = append(trace, c)
+	}
+	a := newAnalyser(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: append(trace, ended(key, 39))})
+	a.client.inbox.limit = 1000
+	a.readAll()
+	if held := a.client.inbox.ranks[key]; held.joined == nil || len(held.apart) > 0 {
+		t.Errorf("%d steps wait one by one", len(held.apart))
+	}
+	w.start(0)
+	settle(w, a)
+	if list := w.state(0).Paths(); len(list) != 1601 || list[0].Calls != 40 || list[1600].Calls != 40 {
+		t.Errorf("%d paths, want 1601 with 40 calls each", len(list))
+	}
+}

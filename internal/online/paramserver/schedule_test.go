@@ -1,0 +1,196 @@
+package paramserver
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+// schedule is a run in which all goes wrong that can, at moments that a seed
+// tells.
+type schedule struct {
+	*world
+	rng       *rand.Rand
+	traces    map[rankKey][]*analyzer.Contribution
+	analysers []*analyser
+	kills     int
+}
+
+func newSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[rankKey][]*analyzer.Contribution)}
+	if s.rng.IntN(2) == 0 {
+		cfg.Refresh = time.Hour // only flushes renew the models
+	}
+	var parts []map[rankKey][]*analyzer.Contribution
+	for i := range 1 + s.rng.IntN(3) {
+		part := make(map[rankKey][]*analyzer.Contribution)
+		for r := range 1 + s.rng.IntN(3) {
+			key := rankKey{trace.Program(r / 2), trace.Rank(3*i + r)}
+			part[key] = randomTrace(seed, key, 1+s.rng.IntN(8))
+			s.traces[key] = part[key]
+		}
+		parts = append(parts, part)
+	}
+	cfg.Ranks = len(s.traces)
+	s.world = newWorld(t, cfg)
+	for _, p := range s.shards {
+		p.faults = rand.New(rand.NewPCG(seed, s.rng.Uint64()))
+	}
+	for i, part := range parts {
+		s.analysers = append(s.analysers, newAnalyser(t, s.world, fmt.Sprint("node", i), cfg.Shards, part))
+	}
+	return s
+}
+
+// play does something random.
+func (s *schedule) play() {
+	a := s.analysers[s.rng.IntN(len(s.analysers))]
+	shard := s.rng.IntN(len(s.shards))
+	up := s.shards[shard].server != nil
+	switch n := s.rng.IntN(100); {
+	case n < 35:
+		for key := range a.traces { // any
+			a.readOne(key)
+			break
+		}
+		if a.hasReadAll() {
+			a.end()
+		}
+	case n < 75:
+		if err := a.talk(); err != nil && a.client.broken != nil {
+			s.tb.Fatalf("analyser %s gave up: %v", a.cfg.Node, err)
+		}
+	case n < 82 && up:
+		s.save(shard)
+	case n < 88 && up:
+		s.state(shard).Tick(time.Now())
+	case n < 92:
+		s.shards[shard].deliver(s.tb.Context(), s.rng)
+	case n < 95:
+		s.kills++
+		s.kill(shard)
+	case n < 97 && s.rng.IntN(2) == 0:
+		s.kills++
+		a.start()
+	}
+	if s.shards[shard].server == nil && s.rng.IntN(4) == 0 {
+		s.start(shard)
+	}
+}
+
+// finish has all end well.
+func (s *schedule) finish() {
+	s.tb.Helper()
+	for i, p := range s.shards {
+		if p.faults = nil; p.server == nil {
+			s.start(i)
+		}
+	}
+	settle(s.world, s.analysers...)
+}
+
+// wantOracle fails when server and analysers do not know, to the last bit, what
+// one would that was told everything once.
+func (s *schedule) wantOracle() {
+	s.tb.Helper()
+	ids := make(map[FunctionName]int)
+	for id, name := range s.index.all() {
+		ids[name] = id
+	}
+	o := newOracle(s.traces, func(n FunctionName) int { return ids[n] })
+	models := unionOfModels(s.world)
+	if len(models) != len(o.models) {
+		s.tb.Errorf("%d models, want %d", len(models), len(o.models))
+	}
+	for name, want := range o.models {
+		got := models[name]
+		wantSameModel(s.tb, "the server of "+name.Name, &got, want)
+	}
+	for _, a := range s.analysers {
+		a.wantModels(o.models)
+	}
+	for shard := range s.shards {
+		for key, want := range o.next {
+			if r := s.state(shard).ranks[key]; r == nil || r.next != want || !r.ended {
+				s.tb.Errorf("shard %d knows %+v of rank %v, want %d steps and the end", shard, r, key, want)
+			}
+		}
+	}
+	wantSameLive(s.tb, s.state(0), o)
+}
+
+// unionOfModels returns the models of all shards by name.
+func unionOfModels(w *world) map[FunctionName]outlier.Model {
+	all := make(map[FunctionName]outlier.Model)
+	for shard := range w.shards {
+		for id, m := range w.state(shard).Models() {
+			name, _ := w.index.Name(id)
+			all[name] = m
+		}
+	}
+	return all
+}
+
+// wantSameLive compares the running pictures to the last bit.
+func wantSameLive(tb testing.TB, s *State, o *oracle) {
+	tb.Helper()
+	wantSamePaths(tb, s, o)
+	wantSame(tb, "functions", deref(s.live.Functions()), deref(o.live.Functions()))
+	wantSame(tb, "counters", deref(s.live.Counters()), deref(o.live.Counters()))
+	wantSame(tb, "ranks", s.live.Ranks(), o.live.Ranks())
+	got, _ := s.live.Packet(2, 0)
+	want, _ := o.live.Packet(2, 0)
+	if g, w := withoutIDs.ReplaceAll(got, nil), withoutIDs.ReplaceAll(want, nil); !bytes.Equal(g, w) {
+		tb.Errorf("packet:\n got %s\nwant %s", g, w)
+	}
+}
+
+func wantSame[T comparable](tb testing.TB, what string, got, want []T) {
+	tb.Helper()
+	if !slices.Equal(got, want) {
+		tb.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+func deref[T any](all []*T) (values []T) {
+	for _, v := range all {
+		values = append(values, *v)
+	}
+	return values
+}
+
+// withoutIDs finds in a packet the numbers that tell in which order ranks came.
+var withoutIDs = regexp.MustCompile(`"_id":\d+`)
+
+// runSchedule plays a schedule to its end.
+func runSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
+	t.Helper()
+	s := newSchedule(t, seed, cfg)
+	for range 40 + s.rng.IntN(200) {
+		s.play()
+	}
+	s.finish()
+	s.wantOracle()
+	if t.Failed() {
+		t.Fatalf("seed %d, %+v", seed, cfg)
+	}
+	return s
+}
+
+func TestWhateverIsKilledLostRepeatedOrLateAllCountsOnce(t *testing.T) {
+	kills := 0
+	for seed := range schedules {
+		kills += runSchedule(t, seed, Config{Shards: []int{1, 1, 2, 5}[seed%4]}).kills
+	}
+	if kills < int(schedules) {
+		t.Errorf("only %d kills in %d schedules", kills, schedules)
+	}
+}

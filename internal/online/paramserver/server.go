@@ -1,0 +1,234 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// ServerConfig says how a Server keeps its state.
+type ServerConfig struct {
+	Dir      string        // of snapshots
+	Snapshot time.Duration // between snapshots
+	Workers  int           // exchanges that are worked on at once
+	Log      *slog.Logger
+}
+
+// Server gives analysers access to a State over the bus.
+type Server struct {
+	state    *State
+	cfg      ServerConfig
+	services []*bus.Service
+
+	saving sync.Mutex
+	save   func() (size int, err error) // makes a snapshot; with saving held
+
+	mu      sync.Mutex
+	handled stats.Histogram // microseconds for an exchange
+	in, out int64           // bytes
+	snap    SnapshotReport
+	failed  error // of the last snapshot
+}
+
+// SnapshotReport tells about the last snapshot.
+type SnapshotReport struct {
+	At    time.Time
+	Took  time.Duration
+	Bytes int
+}
+
+// StatePath is the file of the snapshots of a shard.
+func StatePath(dir string, shard int) string {
+	return filepath.Join(dir, fmt.Sprintf("parameters-%d.state", shard))
+}
+
+// NewServer begins to serve the state.
+func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) {
+	s := newServer(state, cfg)
+	serve := func(what string, workers int, h bus.Handler) error {
+		service, err := conn.Serve(Subject(state.cfg.Run, state.cfg.Shard, what), "", workers, h)
+		if err == nil {
+			s.services = append(s.services, service)
+		}
+		return err
+	}
+	err := errors.Join(
+		serve("register", cfg.Workers, s.register),
+		serve("exchange", cfg.Workers, s.exchange),
+		serve("outcome", 1, s.outcome),
+		serve("stop", 1, s.stop),
+	)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// newServer returns a server that nobody can reach.
+func newServer(state *State, cfg ServerConfig) *Server {
+	path := StatePath(cfg.Dir, state.cfg.Shard)
+	return &Server{state: state, cfg: cfg, save: func() (int, error) { return state.Save(path) }}
+}
+
+// Close ends the service. What was learned is in the state.
+func (s *Server) Close() error {
+	for _, service := range s.services {
+		service.Close()
+	}
+	s.services = nil
+	return s.Save()
+}
+
+// Save makes durable what is not yet.
+func (s *Server) Save() error { return s.saveUpTo(s.state.Changes()) }
+
+// saveUpTo makes durable the first changes of the state. Of several who wait for
+// each other one makes the snapshot for all.
+func (s *Server) saveUpTo(changes uint64) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if s.state.savedUpTo(changes) {
+		return nil
+	}
+	start := time.Now()
+	size, err := s.save()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+	if err == nil {
+		s.snap = SnapshotReport{At: start, Took: time.Since(start), Bytes: size}
+	}
+	return err
+}
+
+// tick is how often the state is looked at.
+const tick = 100 * time.Millisecond
+
+// Run makes snapshots and moves the run on until ctx ends, or until all ranks
+// have been reviewed, when it returns nil.
+func (s *Server) Run(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	saved := time.Now()
+	var last error
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case now := <-ticker.C:
+			before := s.state.Phase()
+			if s.state.Tick(now) != before || now.Sub(saved) >= s.cfg.Snapshot {
+				saved = now
+				err := s.Save()
+				if err != nil && last == nil {
+					s.cfg.Log.Error("what was learned cannot be stored; analysers keep it until it can", "error", err)
+				}
+				last = err
+			}
+			if s.state.cfg.Shard == 0 && s.state.Reviewed(now) {
+				return s.Save()
+			}
+		}
+	}
+}
+
+// answer reads a request, has it handled, and writes the reply.
+func answer[Q, R proto.Message](data []byte, req Q, handle func(Q) (R, error)) ([]byte, error) {
+	if err := proto.Unmarshal(data, req); err != nil {
+		return nil, fmt.Errorf("malformed request: %w", err)
+	}
+	reply, err := handle(req)
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(reply)
+}
+
+func (s *Server) register(_ context.Context, data []byte) ([]byte, error) {
+	return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) {
+		reply, err := s.state.Register(req, time.Now())
+		if err == nil && len(req.GetRanks()) > 0 {
+			err = s.Save() // a claim that is forgotten would let steps be lost
+		}
+		return reply, err
+	})
+}
+
+func (s *Server) exchange(_ context.Context, data []byte) ([]byte, error) {
+	start := time.Now()
+	b, err := s.answerExchange(data, start)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handled.Add(time.Since(start).Microseconds())
+	s.in += int64(len(data))
+	s.out += int64(len(b))
+	return b, err
+}
+
+func (s *Server) answerExchange(data []byte, now time.Time) ([]byte, error) {
+	a, err := s.state.Exchange(data, now)
+	if err != nil {
+		return nil, err
+	}
+	if a.Flush && a.GetDurable() < a.GetLast() {
+		if err := s.saveUpTo(a.changes); err != nil {
+			return nil, err
+		}
+		a.Durable = a.Last
+	}
+	return a.Encode()
+}
+
+func (s *Server) outcome(_ context.Context, data []byte) ([]byte, error) {
+	return answer(data, new(protocol.OutcomeRequest), func(req *protocol.OutcomeRequest) (*protocol.OutcomeReply, error) {
+		reply, err := s.state.SetOutcome(req, time.Now())
+		if err == nil {
+			err = s.Save()
+		}
+		return reply, err
+	})
+}
+
+func (s *Server) stop(context.Context, []byte) ([]byte, error) {
+	s.state.Stop(time.Now())
+	return nil, s.Save() // it holds for a server that is started again, too
+}
+
+// CollectModels returns the models of all shards, with those of this one.
+func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]outlier.Model, error) {
+	all := s.state.Models()
+	cfg := s.state.cfg
+	for shard := 1; shard < cfg.Shards; shard++ {
+		req := &protocol.ExchangeRequest{Sender: &protocol.Sender{Version: protocol.Version, Run: cfg.Run}, Flush: true}
+		b, err := proto.Marshal(req)
+		if err != nil {
+			return nil, err
+		}
+		if b, err = conn.Request(ctx, Subject(cfg.Run, shard, "exchange"), b); err != nil {
+			return nil, fmt.Errorf("models of shard %d: %w", shard, err)
+		}
+		reply := new(protocol.ExchangeReply)
+		if err := proto.Unmarshal(b, reply); err != nil {
+			return nil, fmt.Errorf("models of shard %d: %w", shard, err)
+		}
+		for _, m := range reply.GetModels() {
+			model, rest, err := outlier.ReadModel(m.GetModel())
+			if err != nil || len(rest) > 0 {
+				return nil, fmt.Errorf("model of function %d of shard %d: %w", m.GetId(), shard, stats.ErrEncoding)
+			}
+			all[m.GetId()] = model
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,191 @@
+package paramserver
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+// busyState is a state in which all is there that a snapshot can hold.
+func busyState(tb testing.TB) *State {
+	tb.Helper()
+	s := newState(tb, Config{})
+	ids := numbersOf(tb, s, "solve", "send")
+	mustRegister(tb, s, "a", 3, 0, 1)
+	report := stepReportTo(&summary.StepReport{Rank: 1, Step: 0, First: 1, Last: 9})
+	report.Scores = &protocol.Moments{N: 1, Mean: 2, Min: 2, Max: 2}
+	report.Functions = []*protocol.StepFunction{{Id: ids[1], Metrics: &protocol.Metrics{
+		Count: sumsOf(1).AppendBinary(nil), Score: report.Scores, Severity: sumsOf(4).AppendBinary(nil),
+	}}}
+	exchangeOne(tb, s, &protocol.ExchangeRequest{
+		Sender: sender("a", 3), Number: 1, Steps: append(steps(0, 0, 4), &protocol.Steps{Rank: 1, To: 1, Ended: true, Host: "h"}),
+		Models: append(modelOf(ids[0], 4, 5), modelOf(ids[1], 1000)...),
+		Status: &protocol.Status{State: protocol.Status_STATE_READING, Steps: 5},
+		Summary: &protocol.Summary{
+			Functions: []*protocol.FunctionProfile{{Id: ids[0], Exclusive: sumsOf(4, 5).AppendBinary(nil), Anomalies: sumsOf(0).AppendBinary(nil)}},
+			Ranks:     []*protocol.RankSteps{{Rank: 1, Anomalies: sumsOf(1).AppendBinary(nil)}},
+			Counters:  []*protocol.Counter{{Name: []byte("bytes"), Values: sumsOf(77).AppendBinary(nil)}},
+			Steps:     []*protocol.StepReport{report},
+			Paths:     pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]}, callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
+		},
+	})
+	outcome(tb, s, "a", 3, 0)
+	return s
+}
+
+// pathsOf are call paths of program 0.
+func pathsOf(depth int, list ...callpath.Entry) []*protocol.PathProfile {
+	return []*protocol.PathProfile{{Depth: uint32(depth), Paths: callpath.AppendBinary(nil, list)}}
+}
+
+// successor is a state that begins with the snapshot of another.
+func successor(s *State, snapshot []byte) (*State, error) {
+	next, err := NewState(s.cfg, s.index, s.epoch+1)
+	if err == nil {
+		err = next.load(snapshot)
+	}
+	return next, err
+}
+
+func TestASnapshotHoldsEverything(t *testing.T) {
+	s := busyState(t)
+	path := filepath.Join(t.TempDir(), "state")
+	if !s.Changed() {
+		t.Error("nothing is to be stored")
+	}
+	if _, err := s.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	if s.Changed() || s.nodes["a"].durable != 1 {
+		t.Errorf("after a snapshot: changed %v, exchange %d is durable", s.Changed(), s.nodes["a"].durable)
+	}
+	next, err := NewState(s.cfg, s.index, 2)
+	if err == nil {
+		err = next.Load(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentOf(t, next) != contentOf(t, s) || next.Changed() {
+		t.Error("what was restored is not what was stored")
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the snapshot there is more: %v %v", entries, err)
+	}
+	if err := s.Load(filepath.Join(t.TempDir(), "missing")); err != nil {
+		t.Errorf("a run without snapshot: %v", err)
+	}
+}
+
+func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
+	s := busyState(t)
+	if _, err := s.Save(filepath.Join(t.TempDir(), "missing", "state")); err == nil || !s.Changed() || s.nodes["a"].durable != 0 {
+		t.Errorf("error %v, changed %v, durable %d", err, s.Changed(), s.nodes["a"].durable)
+	}
+	w := newWorld(t, Config{})
+	key := rankKey{0, 0}
+	a := newAnalyser(t, w, "a", 1, oneTrace(key, 3))
+	a.readOne(key)
+	a.mustTalk()
+	full := errors.New("no space left")
+	store := w.shards[0].server.save
+	w.shards[0].server.save = func() (int, error) { return 0, full }
+	a.readAll()
+	wantError(t, a.talk(), full.Error())
+	if a.client.Ended() {
+		t.Error("the analyser takes as durable what could not be stored")
+	}
+	w.shards[0].server.save = store
+	settle(w, a)
+	a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
+}
+
+func TestADamagedSnapshotIsRefused(t *testing.T) {
+	s := busyState(t)
+	var good []byte
+	if _, err := s.saveWith(func(b []byte) error { good = b; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		bad := []byte(strings.Clone(string(good)))
+		bad[i] ^= 0x40
+		if _, err := successor(s, bad); err == nil {
+			t.Fatalf("byte %d of %d is damaged and nobody sees it", i, len(good))
+		}
+		if _, err := successor(s, good[:i]); err == nil {
+			t.Fatalf("the snapshot was cut off after %d of %d bytes and nobody sees it", i, len(good))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(path, good[:50], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.Load(path), path, "damaged", "remove the run directory to begin anew")
+}
+
+func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
+	f := func(why string, change func(*protocol.Snapshot)) {
+		t.Helper()
+		s := busyState(t)
+		m := proto.CloneOf(s.snapshot().message)
+		change(m)
+		next, err := NewState(s.cfg, s.index, 2)
+		if err == nil {
+			err = next.restore(m)
+		}
+		wantError(t, err, why)
+	}
+	f(`of the run "other", not of "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
+	f("of version 99; this program knows 3", func(m *protocol.Snapshot) { m.Version = 99 })
+	f("models are frozen: true, not false", func(m *protocol.Snapshot) { m.Frozen = true })
+	f("in phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
+	f("function 5 has a model, but no name in the index", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
+	f("model of function 0 is malformed", func(m *protocol.Snapshot) { m.Models[0].Model = nil })
+	f("malformed statistics", func(m *protocol.Snapshot) { m.Live = nil })
+	f(`function 1, "solve", has another name in the index`, func(m *protocol.Snapshot) {
+		l := summary.NewLive()
+		l.AddFunction(&summary.Function{ID: 1, Name: "solve"}, sumsOf(0))
+		m.Live = l.AppendBinary(nil)
+	})
+}
+
+func TestManyWhoWaitForASnapshotShareIt(t *testing.T) {
+	s := busyState(t)
+	server := newServer(s, ServerConfig{})
+	saves := 0
+	server.save = func() (int, error) {
+		saves++
+		return s.saveWith(func([]byte) error { return nil })
+	}
+	want := s.Changes()
+	for range 5 {
+		if err := server.saveUpTo(want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if saves != 1 {
+		t.Errorf("%d snapshots were made, want 1", saves)
+	}
+	mustRegister(t, s, "b", 1, 9)
+	if err := server.saveUpTo(want); err != nil || saves != 1 {
+		t.Errorf("%d snapshots for changes that are stored, %v", saves, err)
+	}
+	if err := server.Save(); err != nil || saves != 2 {
+		t.Errorf("%d snapshots, want 2, %v", saves, err)
+	}
+}
+
+// Changed reports whether something is not in the last snapshot.
+func (s *State) Changed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes != s.saved
+}

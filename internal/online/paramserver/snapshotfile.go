@@ -1,0 +1,114 @@
+package paramserver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+)
+
+// A file of a snapshot begins with fileMark and the checksum (CRC-32C) of what
+// follows, a protocol.Snapshot.
+const (
+	fileMark = "chimbuko parameters 1\n"
+	headSize = len(fileMark) + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Save writes a snapshot to a file, in whose place nothing incomplete is ever
+// found, and says to analysers that what it holds is durable. Only one goroutine
+// at a time may call it.
+func (s *State) Save(path string) (size int, err error) {
+	return s.saveWith(func(content []byte) error { return writeDurably(path, content) })
+}
+
+// saveWith is Save to wherever write puts it.
+func (s *State) saveWith(write func(content []byte) error) (size int, err error) {
+	snap := s.snapshot()
+	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(make([]byte, headSize), snap.message)
+	if err != nil {
+		return 0, err
+	}
+	copy(b, fileMark)
+	binary.LittleEndian.PutUint32(b[len(fileMark):], crc32.Checksum(b[headSize:], castagnoli))
+	if err := write(b); err != nil {
+		return 0, fmt.Errorf("snapshot: %w", err)
+	}
+	s.durable(snap)
+	return len(b), nil
+}
+
+// readSnapshot decodes the content of a snapshot's file.
+func readSnapshot(b []byte) (*protocol.Snapshot, error) {
+	if len(b) < headSize || string(b[:len(fileMark)]) != fileMark {
+		return nil, fmt.Errorf("no snapshot of a parameter server: it does not begin with %q", fileMark)
+	}
+	if crc32.Checksum(b[headSize:], castagnoli) != binary.LittleEndian.Uint32(b[len(fileMark):]) {
+		return nil, fmt.Errorf("damaged: the checksum does not fit the %d bytes after it", len(b)-headSize)
+	}
+	m := new(protocol.Snapshot)
+	if err := proto.Unmarshal(b[headSize:], m); err != nil {
+		return nil, fmt.Errorf("no snapshot of a parameter server: %w", err)
+	}
+	return m, nil
+}
+
+// Load reads a snapshot that Save wrote, if there is one. The state must be new.
+func (s *State) Load(path string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.load(b); err != nil {
+		return fmt.Errorf("%s: %w; remove the run directory to begin anew", path, err)
+	}
+	return nil
+}
+
+// load is Load of what is in the file.
+func (s *State) load(b []byte) error {
+	m, err := readSnapshot(b)
+	if err != nil {
+		return err
+	}
+	return s.restore(m)
+}
+
+func writeDurably(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is not there any more if all went well
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,303 @@
+package recordstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+const (
+	subject = "chimbuko.test.records"
+	known   = "chimbuko.test.known"
+)
+
+// numbers gives functions numbers from 100 on when it is allowed to.
+type numbers struct {
+	mu      sync.Mutex
+	ids     map[string]int
+	allowed bool
+	more    chan struct{}
+}
+
+func newNumbers(allowed bool) *numbers {
+	return &numbers{ids: make(map[string]int), allowed: allowed, more: make(chan struct{})}
+}
+
+func (n *numbers) Number(_ trace.Program, name string) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.allowed {
+		return 0, false
+	}
+	id, ok := n.ids[name]
+	if !ok {
+		id = 100 + len(n.ids)
+		n.ids[name] = id
+	}
+	return id, true
+}
+
+func (n *numbers) Numbered() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.more
+}
+
+func (n *numbers) allow() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.allowed = true
+	close(n.more)
+}
+
+// memory is a stream that keeps messages in memory, and fails for a while.
+type memory struct {
+	mu       sync.Mutex
+	failures int
+	messages []bus.Message
+	ids      map[string]bool
+}
+
+func (m *memory) Publish(_ context.Context, subject, id string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failures > 0 {
+		m.failures--
+		return bus.ErrAway
+	}
+	if m.ids == nil {
+		m.ids = make(map[string]bool)
+	}
+	if !m.ids[id] {
+		m.ids[id] = true
+		m.messages = append(m.messages, bus.Message{Subject: subject, ID: id, Data: data, Seq: uint64(len(m.messages) + 1)})
+	}
+	return nil
+}
+
+func config(n recordstream.Numbers, reviewing bool) recordstream.PublisherConfig {
+	return recordstream.PublisherConfig{
+		Run: "test", Subject: subject, Sender: "a-1", Numbers: n, Reviewing: func() bool { return reviewing },
+		MaxBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// start runs a publisher until the test ends.
+func start(t *testing.T, p *recordstream.Publisher) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+}
+
+func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
+	t.Parallel()
+	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	conn, err := bus.Connect(bus.Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "records", Subjects: []string{subject, known}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	run, err := store.CreateRun(t.Context(), provdb.Run{Name: "test", State: provdb.Running, Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	names := newNumbers(true)
+	p := recordstream.NewPublisher(config(names, true), stream)
+	start(t, p)
+	all := storetest.Records(40, 1)
+	for i, r := range all {
+		key := analyzer.StepKey{Program: r.PID, Rank: r.RID, Step: i}
+		if err := p.Records(t.Context(), key, []*provenance.Record{r}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Metadata(t.Context(), key, []provenance.Metadata{{Descr: "Hostname", PID: r.PID, RID: r.RID, Value: fmt.Sprint("node", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	summary := &provenance.Collections{
+		FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}, PathStats: []provenance.PathStats{{Node: 1, FID: 100, Func: "f", Calls: 3, Exclusive: 4}},
+	}
+	if err := recordstream.Finish(t.Context(), stream, "test", known, "finish", summary, map[string]int{"answer": 42}); err != nil {
+		t.Fatal(err)
+	}
+
+	consumer, err := stream.Consumer(t.Context(), "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consumer.Close)
+	var info string
+	s := recordstream.NewStorer(consumer, store, run, 10*time.Millisecond, known, func(_ context.Context, text json.RawMessage) error {
+		info = string(text)
+		return nil
+	}, slog.New(slog.DiscardHandler))
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stats(); info != `{"answer":42}` || st.Documents != 2*40+2 || st.Refused != 0 || st.Err != nil {
+		t.Errorf("the run ended with %q, %+v", info, st)
+	}
+	if left, _, err := stream.Pending(t.Context()); left != 0 || err != nil {
+		t.Errorf("%d messages are left: %v", left, err)
+	}
+	f := func(sql, want string) {
+		t.Helper()
+		rows, err := store.Query(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := rows.Collect(); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%s: got %v, %v; want %s", sql, got, err, want)
+		}
+	}
+	f("SELECT count(*), count(DISTINCT event_id), min(fid) FROM anomalies", "[[40 40 100]]") // with the numbers of the server
+	f("SELECT call_path, calls, exclusive_us FROM path_stats", "[[f 3 4]]")
+}
+
+func TestAPublisherTriesUntilTheStreamHasAMessage(t *testing.T) {
+	t.Parallel()
+	m := &memory{failures: 3}
+	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
+	start(t, p)
+	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(2, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Stats(); len(m.messages) != 1 || st.Sent != 2 || st.Messages != 0 || st.Bytes != 0 || st.Err != nil {
+		t.Errorf("%d messages, %+v", len(m.messages), st)
+	}
+}
+
+func TestRecordsWaitForTheNumbersOfTheirFunctions(t *testing.T) {
+	t.Parallel()
+	m, names := new(memory), newNumbers(false)
+	p := recordstream.NewPublisher(config(names, true), m)
+	start(t, p)
+	if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without numbers: %v", err)
+	}
+	names.allow()
+	if err := p.Flush(t.Context()); err != nil || len(m.messages) != 1 {
+		t.Errorf("%d messages, %v", len(m.messages), err)
+	}
+}
+
+func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
+	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close() //nolint:errcheck // nothing is kept
+	conn, err := bus.Connect(bus.Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := conn.Stream(t.Context(), bus.StreamOptions{Name: "S", Subjects: []string{subject}, MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := recordstream.NewPublisher(config(newNumbers(true), true), stream)
+	start(t, p)
+	var records []*provenance.Record
+	for i := range 400 { // of about 10 kB each
+		records = append(records, &provenance.Record{EventID: fmt.Sprintf("0:1:%d", i), Func: strings.Repeat("f", 10_000)})
+	}
+	huge := &provenance.Record{EventID: "0:1:1000", Func: strings.Repeat("h", 2<<20)}
+	key := analyzer.StepKey{Rank: 1}
+	if err := errors.Join(p.Records(t.Context(), key, records, nil), p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := stream.Consumer(t.Context(), "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for p.Stats().Held == 0 { // nobody takes anything before the stream is full
+		<-again.C
+	}
+	for p.Stats().Messages > 0 {
+		messages, err := consumer.Fetch(t.Context(), 100, 10*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(messages); n > 0 {
+			err = consumer.Ack(t.Context(), messages[n-1])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := p.Stats(); st.Sent != 400 || st.TooLarge != 1 || st.Held == 0 || st.Held > 40 {
+		t.Errorf("after all: %+v", st)
+	}
+}
+
+func TestWhatFindsNoRoomIsLeftForTheReview(t *testing.T) {
+	t.Parallel()
+	cfg := config(newNumbers(true), false)
+	cfg.MaxBytes = 10_000
+	p := recordstream.NewPublisher(cfg, new(memory)) // nobody sends
+	for range 100 {
+		if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := p.Stats(); st.Deferred+st.Messages != 100 || st.Deferred == 0 || st.Bytes > 20_000 {
+		t.Errorf("%+v", st)
+	}
+	cfg.Reviewing = func() bool { return true }
+	full := recordstream.NewPublisher(cfg, new(memory))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	var err error
+	for err == nil {
+		err = full.Records(ctx, analyzer.StepKey{}, storetest.Records(1, 1), nil)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || full.Stats().Deferred != 0 {
+		t.Errorf("in the review: %v, %+v", err, full.Stats())
+	}
+}

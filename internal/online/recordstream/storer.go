@@ -1,0 +1,245 @@
+package recordstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/chimbuko/chimbuko/internal/base/throttle"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Source is the stream that a Storer reads.
+type Source interface {
+	Fetch(ctx context.Context, most int, wait time.Duration) ([]bus.Message, error)
+	Ack(ctx context.Context, m bus.Message) error
+}
+
+// Storer writes what comes through a stream into a store. A message leaves the
+// stream when the store has it durably.
+type Storer struct {
+	source Source
+	store  provdb.Writer
+	run    provdb.RunID
+	delay  time.Duration
+	known  string
+	lines  *throttle.Lines
+	finish func(ctx context.Context, info json.RawMessage) error
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	stored StorerStats
+}
+
+// StorerStats tells how a Storer fares.
+type StorerStats struct {
+	Documents int64
+	Records   int64     // documents that are executions
+	Refused   int64     // messages that can never be stored
+	Newest    time.Time // when the last message that was stored had been sent
+	Err       error     // why the last write failed; nil if it did not
+	ErrAt     time.Time // when it failed
+}
+
+// fetchMost is how many messages are stored at once.
+const fetchMost = 512
+
+// refusedEvery is how often it is logged that messages cannot be stored.
+const refusedEvery = 10 * time.Second
+
+// NewStorer returns a storer that gathers messages for at most delay. finish is
+// called with what Finish was given, when all before it is stored. That, and what is
+// known over all ranks, is taken from messages of the subject known alone: analysers
+// may send to another one only.
+func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, known string, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
+	return &Storer{source: source, store: store, run: run, delay: delay, known: known, finish: finish, log: log, lines: throttle.New(refusedEvery)}
+}
+
+// Stats tells how the storer fares.
+func (s *Storer) Stats() StorerStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored
+}
+
+// Run stores until the run has finished, when it returns nil, until ctx ends, until
+// another takes over the stream, or until the store must be opened again: provdb.ErrBroken.
+func (s *Storer) Run(ctx context.Context) error {
+	pause := firstPause
+	for finished := false; !finished; {
+		messages, err := s.source.Fetch(ctx, fetchMost, s.delay)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, bus.ErrTaken), errors.Is(err, bus.ErrClosed):
+			return err
+		case err == nil && len(messages) == 0:
+			continue
+		case err == nil:
+			finished, err = s.commit(ctx, messages)
+		}
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err() // no fault of the store
+		}
+		s.note(err)
+		if errors.Is(err, provdb.ErrBroken) {
+			return err
+		}
+		if err == nil {
+			pause = firstPause
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause = min(2*pause, lastPause)
+		}
+	}
+	return nil
+}
+
+func (s *Storer) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && (s.stored.Err == nil || s.stored.Err.Error() != err.Error()) {
+		s.log.Error("records cannot be stored; they wait in the stream", "error", err)
+	}
+	s.stored.Err, s.stored.ErrAt = err, time.Time{}
+	if err != nil {
+		s.stored.ErrAt = time.Now()
+	}
+}
+
+// commit stores messages, tries for as long as the store fails, and takes them
+// out of the stream. It reports whether the run has finished.
+func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished bool, err error) {
+	var all provdb.Batch
+	var info json.RawMessage
+	for _, m := range messages {
+		batch, end, err := s.decode(m)
+		if err != nil {
+			s.refuse(m, err)
+			continue
+		}
+		all.Merge(batch)
+		if len(end) > 0 {
+			info = end
+		}
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := s.write(ctx, &all, messages)
+		if err == nil && info != nil {
+			err = s.finish(ctx, info)
+		}
+		if err == nil {
+			break
+		}
+		if errors.Is(err, provdb.ErrBroken) {
+			return false, err
+		}
+		s.note(err)
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+	last := messages[len(messages)-1]
+	if err := s.source.Ack(ctx, last); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored.Documents += int64(all.Len())
+	s.stored.Records += int64(len(all.Anomalies) + len(all.Typical))
+	s.stored.Newest = last.Time
+	return info != nil, nil
+}
+
+// write writes a batch. One that is refused is written message by message, and
+// what is to blame is left out.
+func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Message) error {
+	if all.Len() == 0 {
+		return nil
+	}
+	if all.Validate() == nil {
+		return s.store.Write(ctx, s.run, all)
+	}
+	for _, m := range messages {
+		batch, _, err := s.decode(m)
+		if err != nil {
+			continue
+		}
+		if err := batch.Validate(); err != nil {
+			s.refuse(m, err)
+			continue
+		}
+		if err := s.store.Write(ctx, s.run, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse counts a message that can never be stored.
+func (s *Storer) refuse(m bus.Message, err error) {
+	if due, left := s.lines.Say("refused", time.Now()); due {
+		s.log.Error("a message of the record stream cannot be stored and is left out", "message", m.ID, "error", err, "others", left)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored.Refused++
+}
+
+// decode reads a message, and what the run ends with if it is the last.
+func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
+	b, finish, err = decode(m.Data)
+	if err == nil && m.Subject != s.known && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0) {
+		return nil, nil, errors.New("an analyser may not tell what is known over all ranks, nor end the run")
+	}
+	return b, finish, err
+}
+
+func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
+	m := new(protocol.RecordBatch)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, nil, fmt.Errorf("no batch of records: %w", err)
+	}
+	if m.GetVersion() != protocol.Version {
+		return nil, nil, fmt.Errorf("records of version %d; this program knows %d", m.GetVersion(), protocol.Version)
+	}
+	b = new(provdb.Batch)
+	facts := []provenance.Metadata{}
+	err = errors.Join(
+		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
+		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters), readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
+	if len(facts) > 0 {
+		b.Metadata = []provdb.StepMetadata{{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}}
+	}
+	return b, m.GetFinish(), err
+}
+
+// readAll reads documents.
+func readAll[T any](documents [][]byte, all *[]T) error {
+	*all = slices.Grow(*all, len(documents))
+	for i, text := range documents {
+		var v T
+		if err := json.Unmarshal(text, &v); err != nil {
+			return fmt.Errorf("document %d: %w", i, err)
+		}
+		*all = append(*all, v)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package recordstream_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// Fetch and Ack make memory the other end of the stream, too.
+func (m *memory) Fetch(ctx context.Context, most int, _ time.Duration) ([]bus.Message, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return append([]bus.Message(nil), m.messages[:min(most, len(m.messages))]...), nil
+}
+
+func (m *memory) Ack(_ context.Context, last bus.Message) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.messages) > 0 && m.messages[0].Seq <= last.Seq {
+		m.messages = m.messages[1:]
+	}
+	return nil
+}
+
+// flaky is a writer that fails at first.
+type flaky struct {
+	provdb.Writer
+	mu       sync.Mutex
+	failures int
+	failed   func() // nil for nothing
+	err      error  // nil for errFull
+	stored   int
+}
+
+var errFull = errors.New("the disk is full")
+
+func (f *flaky) Write(_ context.Context, _ provdb.RunID, b *provdb.Batch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failures > 0 {
+		f.failures--
+		if f.failed != nil {
+			f.failed()
+		}
+		return cmp.Or(f.err, errFull)
+	}
+	f.stored += b.Len()
+	return nil
+}
+
+// send fills a stream with one message for each of the records.
+func send(t *testing.T, m *memory, records []*provenance.Record) {
+	t.Helper()
+	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
+	start(t, p)
+	for _, r := range records {
+		if err := p.Records(t.Context(), analyzer.StepKey{}, []*provenance.Record{r}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := recordstream.Finish(t.Context(), m, "test", known, "finish", new(provenance.Collections), 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func store(t *testing.T, m *memory, w provdb.Writer) *recordstream.Storer {
+	t.Helper()
+	s := recordstream.NewStorer(m, w, 1, time.Millisecond, known, func(context.Context, json.RawMessage) error { return nil }, slog.New(slog.DiscardHandler))
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAMessageStaysInTheStreamUntilTheStoreHasIt(t *testing.T) {
+	t.Parallel()
+	m, w := new(memory), &flaky{failures: 2}
+	send(t, m, storetest.Records(5, 1))
+	s := store(t, m, w)
+	if st := s.Stats(); w.stored != 5 || st.Documents != 5 || len(m.messages) != 0 {
+		t.Errorf("%d documents stored, %+v, %d messages left", w.stored, st, len(m.messages))
+	}
+}
+
+func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	m := new(memory)
+	send(t, m, storetest.Records(1, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := recordstream.NewStorer(m, &flaky{failures: 1, failed: cancel}, 1, time.Millisecond, known, nil, slog.New(slog.DiscardHandler))
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+	if st := s.Stats(); !errors.Is(st.Err, errFull) || st.ErrAt.Before(begin) || st.ErrAt.After(time.Now()) {
+		t.Errorf("%+v, want %v", st, errFull)
+	}
+}
+
+func TestAStoreThatMustBeOpenedAgainIsLeft(t *testing.T) {
+	t.Parallel()
+	m := new(memory)
+	send(t, m, storetest.Records(1, 1))
+	before := len(m.messages)
+	s := recordstream.NewStorer(m, &flaky{failures: 1, err: provdb.ErrBroken}, 1, time.Millisecond, known, nil, slog.New(slog.DiscardHandler))
+	if err := s.Run(t.Context()); !errors.Is(err, provdb.ErrBroken) {
+		t.Errorf("%v, want %v", err, provdb.ErrBroken)
+	}
+	if len(m.messages) != before {
+		t.Errorf("%d messages wait, want %d", len(m.messages), before)
+	}
+}
+
+func TestAMessageThatCanNeverBeStoredDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	m, w := new(memory), new(flaky)
+	m.messages = []bus.Message{{ID: "rubbish", Data: []byte("rubbish"), Seq: 0}}
+	records := storetest.Records(5, 1)
+	records[3].PID = 1 << 31
+	send(t, m, records)
+	s := store(t, m, w)
+	if st := s.Stats(); st.Refused != 2 || w.stored != 4 {
+		t.Errorf("%d stored, %+v; want 4 and 2 refused", w.stored, st)
+	}
+}
+
+func TestAnAnalyserCanNeitherEndTheRunNorTellWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	m, w := new(memory), new(flaky)
+	summary := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 1, Name: "f"}}}
+	forged := errors.Join(
+		recordstream.Finish(t.Context(), m, "test", subject, "end", new(provenance.Collections), 1),
+		recordstream.Finish(t.Context(), m, "test", subject, "functions", summary, nil),
+		recordstream.SendPaths(t.Context(), m, "test", subject, "paths", []provenance.PathStats{{Node: 1, Func: "f"}}))
+	if forged != nil {
+		t.Fatal(forged)
+	}
+	send(t, m, storetest.Records(5, 1))
+	s := store(t, m, w)
+	if st := s.Stats(); st.Refused != 3 || w.stored != 5 {
+		t.Errorf("%d stored, %+v; want 5 and 3 refused", w.stored, st)
+	}
+}
+
+func FuzzStorer(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{8, 1, 50, 2, '{', '}'})
+	f.Add([]byte{8, 2})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, w := new(memory), new(flaky)
+		m.messages = []bus.Message{{ID: "fuzzed", Data: data, Seq: 1}}
+		if err := recordstream.Finish(t.Context(), m, "test", known, "finish", new(provenance.Collections), 1); err != nil {
+			t.Fatal(err)
+		}
+		store(t, m, w)
+		if len(m.messages) != 0 {
+			t.Error("the message is stuck")
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package summary_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+const (
+	benchFunctions = 200
+	benchRanks     = 2000
+	benchCounters  = 20
+)
+
+// exchange is what a rank adds: some calls of all functions, and a step of which
+// three functions have anomalies.
+type exchange struct {
+	functions []*summary.Function
+	none, one *stats.Sums
+	counters  []string
+	values    *stats.Sums
+	step      summary.StepReport
+}
+
+func newExchange() *exchange {
+	e := &exchange{none: sums(0), one: sums(1), values: sums(1, 20, 300)}
+	for i := range benchFunctions {
+		v := uint64(i*37 + 5)
+		e.functions = append(e.functions, function(i, 0, fmt.Sprintf("void module::function_%d(double *, int)", i), v, v+11, 3*v, 1000*v))
+	}
+	for i := range benchCounters {
+		e.counters = append(e.counters, fmt.Sprintf("counter %d", i))
+	}
+	e.step = summary.StepReport{Scores: scores(1.5, 2.25, 100), First: 1000, Last: 2000}
+	for i := range 3 {
+		e.step.Functions = append(e.step.Functions, summary.StepFunction{Function: i * 11, Metrics: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
+	}
+	return e
+}
+
+func (e *exchange) add(l *summary.Live, rank trace.Rank, step int32) {
+	for i, f := range e.functions {
+		if i%11 == 0 && i < 33 {
+			l.AddFunction(f, e.one)
+		} else {
+			l.AddFunction(f, e.none)
+		}
+	}
+	l.AddRank(0, rank, e.values)
+	e.step.Rank, e.step.Step = rank, step
+	l.AddStep(&e.step)
+	for _, name := range e.counters {
+		l.AddCounter(0, name, e.values)
+	}
+}
+
+// BenchmarkLiveAdd adds one exchange of a rank: 200 functions, 20 counters.
+func BenchmarkLiveAdd(b *testing.B) {
+	l, e := summary.NewLive(), newExchange()
+	for rank := range trace.Rank(benchRanks) {
+		e.add(l, rank, 0)
+	}
+	l.Discard()
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		e.add(l, trace.Rank(n*7%benchRanks), 1)
+		if n++; n%benchRanks == 0 {
+			l.Discard()
+		}
+	}
+}
+
+// BenchmarkPacket makes packets of 200 functions and 2 000 ranks, of which 50
+// have anomalies in three functions each since the last.
+func BenchmarkPacket(b *testing.B) {
+	for schema := 1; schema <= 2; schema++ {
+		b.Run(fmt.Sprintf("schema=%d", schema), func(b *testing.B) {
+			l, e := summary.NewLive(), newExchange()
+			for rank := range trace.Rank(benchRanks) {
+				e.add(l, rank, 0)
+			}
+			l.Discard()
+			b.ReportAllocs()
+			step, size := int32(0), 0
+			for b.Loop() {
+				b.StopTimer()
+				step++
+				for i := range trace.Rank(50) {
+					e.add(l, (i*41+trace.Rank(step))%benchRanks, step)
+				}
+				b.StartTimer()
+				p, _ := l.Packet(schema, 1)
+				size = len(p)
+			}
+			b.ReportMetric(float64(size), "bytes/packet")
+		})
+	}
+}
+
+func BenchmarkLiveAppendBinary(b *testing.B) {
+	l, e := summary.NewLive(), newExchange()
+	for rank := range trace.Rank(benchRanks) {
+		e.add(l, rank, 0)
+	}
+	b.ReportAllocs()
+	var buf []byte
+	for b.Loop() {
+		buf = l.AppendBinary(buf[:0])
+	}
+	b.ReportMetric(float64(len(buf)), "bytes")
+}

@@ -1,0 +1,163 @@
+package summary_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+func sums(values ...uint64) *stats.Sums {
+	s := new(stats.Sums)
+	for _, v := range values {
+		s.Add(v)
+	}
+	return s
+}
+
+func scores(values ...float64) (s stats.RunStats) {
+	for _, v := range values {
+		s.Add(v)
+	}
+	return s
+}
+
+// anomaly returns the metrics of one anomaly in a step.
+func anomaly(step int32, entry, exit trace.Micros, score float64) summary.Metrics {
+	m := summary.Metrics{Count: *sums(1)}
+	m.Add(step, entry, exit, score, exit-entry)
+	return m
+}
+
+func function(id int, program trace.Program, name string, times ...uint64) *summary.Function {
+	f := &summary.Function{ID: id, Program: program, Name: name, Exclusive: *sums(times...)}
+	for _, v := range times {
+		f.Inclusive.Add(v + 10)
+	}
+	return f
+}
+
+// smallRun is a run of two programs and three ranks, of which two have anomalies:
+// some that a packet told already, some not.
+func smallRun() *summary.Live {
+	l := summary.NewLive()
+	l.AddFunction(function(4, 0, "solve<double>", 100, 110, 90), sums(0, 1))
+	l.AddFunction(function(0, 0, `MPI_Send() [{a "quoted" name}]`, 7, 7), sums(1, 0))
+	l.AddFunction(function(9, 1, "write", 3_000_000), sums(0))
+	l.AddRank(0, 3, sums(0, 2))
+	l.AddRank(0, 12, sums(0, 0))
+	l.AddRank(1, 0, sums(0))
+	l.AddCounter(0, "Bytes Sent", sums(8, 16, 4096))
+	l.AddStep(&summary.StepReport{
+		Program: 0, Rank: 3, Step: 1, First: 1000, Last: 2000, Scores: scores(2.5, 12),
+		Functions: []summary.StepFunction{
+			{Function: 4, Metrics: anomaly(1, 1100, 1210, 12)},
+			{Function: 0, Metrics: anomaly(1, 1300, 1310, 2.5)},
+		},
+	})
+	l.Packet(1, 1)
+
+	l.AddFunction(function(4, 0, "solve<double>", 5000), sums(1))
+	l.AddRank(0, 3, sums(1))
+	l.AddRank(0, 12, sums(1, 0))
+	l.AddCounter(1, "pages swapped", sums(0, 0))
+	l.AddStep(&summary.StepReport{
+		Program: 0, Rank: 12, Step: 2, First: 2000, Last: 3000, Scores: scores(7),
+		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(2, 2100, 2900, 7)}},
+	})
+	l.AddStep(&summary.StepReport{
+		Program: 0, Rank: 3, Step: 4, First: 4000, Last: 9500, Scores: scores(0.125),
+		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(4, 4100, 9400, 0.125)}},
+	})
+	return l
+}
+
+func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
+	l := smallRun()
+	l.AddFunction(function(4, 7, "another name", 1), sums())
+	var ids []int
+	for _, f := range l.Functions() {
+		ids = append(ids, f.ID)
+	}
+	if !slices.Equal(ids, []int{0, 4, 9}) {
+		t.Errorf("got functions %v, want 0, 4, 9", ids)
+	}
+	f := l.Functions()[1]
+	if f.Program != 0 || f.Name != "solve<double>" || f.Exclusive != *sums(100, 110, 90, 5000, 1) || f.Inclusive != *sums(110, 120, 100, 5010, 11) {
+		t.Errorf("got %+v, want all calls under the first name", f)
+	}
+}
+
+func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
+	l := smallRun()
+	l.AddCounter(0, "A", sums(1))
+	l.AddCounter(0, "Bytes Sent", sums(2))
+	want := []summary.Counter{{0, "A", *sums(1)}, {0, "Bytes Sent", *sums(8, 16, 4096, 2)}, {1, "pages swapped", *sums(0, 0)}}
+	got := l.Counters()
+	if !slices.EqualFunc(got, want, func(a *summary.Counter, b summary.Counter) bool { return *a == b }) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRanksAreListedWithTheirAnomaliesAndLastStep(t *testing.T) {
+	want := []summary.RankStatus{
+		{Program: 0, Rank: 3, Steps: 3, Anomalies: 3, LastStep: 4, LastTime: 9400},
+		{Program: 0, Rank: 12, Steps: 4, Anomalies: 1, LastStep: 2, LastTime: 2900},
+		{Program: 1, Rank: 0, Steps: 1, LastStep: -1},
+	}
+	if got := smallRun().Ranks(); !slices.Equal(got, want) {
+		t.Errorf("got %+v,\nwant %+v", got, want)
+	}
+}
+
+func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
+	l := smallRun()
+	f := func(what string, want bool, add func()) {
+		t.Helper()
+		l.Discard()
+		add()
+		if _, news := l.Packet(1, 5); news != want {
+			t.Errorf("%s: news %v, want %v", what, news, want)
+		}
+		if p, news := l.Packet(1, 6); news {
+			t.Errorf("%s: the second packet has news, too: %s", what, p)
+		}
+	}
+	f("nothing", false, func() {})
+	f("no calls of a known function", false, func() { l.AddFunction(function(4, 0, ""), sums()) })
+	f("no calls of a new function", true, func() { l.AddFunction(function(5, 0, "new"), sums()) })
+	f("calls", true, func() { l.AddFunction(function(4, 0, "", 5), sums()) })
+	f("a step without anomalies of a function", true, func() { l.AddFunction(function(4, 0, ""), sums(0)) })
+	f("no steps", false, func() { l.AddRank(0, 3, sums()) })
+	f("a step without anomalies", true, func() { l.AddRank(0, 3, sums(0)) })
+	f("a report of a step without anomalies", false, func() { l.AddStep(&summary.StepReport{Rank: 3}) })
+	f("a report whose count is no number", false, func() { l.AddStep(&summary.StepReport{Scores: stats.RunStats{N: math.NaN()}}) })
+	f("a report of anomalies", true, func() { l.AddStep(&summary.StepReport{Rank: 3, Scores: scores(1)}) })
+	f("no values of a counter", false, func() { l.AddCounter(0, "Bytes Sent", sums()) })
+	f("values of a counter", true, func() { l.AddCounter(0, "Bytes Sent", sums(0)) })
+}
+
+func TestAddingToWhatIsKnownDoesNotAllocate(t *testing.T) {
+	l := smallRun()
+	f, anomalies, values := function(4, 0, "solve<double>", 7, 8), sums(0, 1), sums(3)
+	r := &summary.StepReport{
+		Rank: 3, Step: 5, Scores: scores(1),
+		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(5, 1, 2, 1)}},
+	}
+	add := func() {
+		l.AddFunction(f, anomalies)
+		l.AddRank(0, 3, anomalies)
+		l.AddStep(r)
+		l.AddCounter(0, "Bytes Sent", values)
+	}
+	for range 2000 {
+		add() // makes room for the news of the runs below
+	}
+	l.Discard()
+	if n := testing.AllocsPerRun(1000, add); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

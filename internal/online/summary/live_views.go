@@ -1,0 +1,107 @@
+package summary
+
+import (
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// Functions returns all functions of the run in order of their ids. They are
+// those of the picture: later additions change them, the caller must not.
+func (l *Live) Functions() []*Function {
+	all := make([]*Function, 0, len(l.functions.list))
+	for _, f := range l.functions.inOrder() {
+		all = append(all, &f.Function)
+	}
+	return all
+}
+
+// Counters returns all counters of the run by program and name. They are those
+// of the picture: later additions change them, the caller must not.
+func (l *Live) Counters() []*Counter {
+	all := make([]*Counter, 0, len(l.counters.list))
+	for _, c := range l.counters.inOrder() {
+		all = append(all, &c.Counter)
+	}
+	return all
+}
+
+// RankStatus is what is known of a rank at a glance.
+type RankStatus struct {
+	Program   trace.Program
+	Rank      trace.Rank
+	Steps     uint64       // added so far
+	Anomalies uint64       // as labelled then
+	LastStep  int32        // the last with anomalies; -1 without
+	LastTime  trace.Micros // of the last anomaly; 0 without
+}
+
+// Ranks returns what is known of all ranks, by program and rank.
+func (l *Live) Ranks() []RankStatus {
+	all := make([]RankStatus, 0, len(l.ranks.list))
+	for _, r := range l.ranks.inOrder() {
+		all = append(all, RankStatus{
+			Program: r.program, Rank: r.rank, Steps: r.steps.Count(),
+			Anomalies: r.anomalies, LastStep: r.lastStep, LastTime: r.lastTime,
+		})
+	}
+	return all
+}
+
+// Discard takes the news as a packet does, and writes nothing. Who sends no
+// packets must call it now and then, or the news fill the memory.
+func (l *Live) Discard() {
+	l.news = false
+	l.steps = l.steps[:0]
+	for i, m := range l.fresh {
+		*m.fresh = Metrics{}
+		l.spare = append(l.spare, m.fresh)
+		m.fresh, l.fresh[i] = nil, nil
+	}
+	l.fresh = l.fresh[:0]
+}
+
+// table finds values by their keys and lists them in order. It sorts when it is
+// asked for the list, not when something is added.
+type table[K comparable, V any] struct {
+	byKey    map[K]*V
+	list     []*V
+	unsorted bool
+	compare  func(a, b *V) int
+}
+
+func newTable[K comparable, V any](compare func(a, b *V) int) table[K, V] {
+	return table[K, V]{byKey: make(map[K]*V), compare: compare}
+}
+
+// get returns the value of a key, or nil.
+func (t *table[K, V]) get(k K) *V { return t.byKey[k] }
+
+// add adds a value under a key that has none yet.
+func (t *table[K, V]) add(k K, v *V) *V {
+	t.byKey[k] = v
+	n := len(t.list)
+	t.unsorted = t.unsorted || n > 0 && t.compare(t.list[n-1], v) > 0
+	t.list = append(t.list, v)
+	return v
+}
+
+func (t *table[K, V]) inOrder() []*V {
+	if t.unsorted {
+		slices.SortFunc(t.list, t.compare)
+		t.unsorted = false
+	}
+	return t.list
+}
+
+// wholeNumber returns v as a count; what is none becomes the nearest.
+func wholeNumber(v float64) uint64 {
+	switch {
+	case !(v > 0):
+		return 0
+	case v >= 1<<63:
+		return math.MaxInt64
+	}
+	return uint64(v)
+}

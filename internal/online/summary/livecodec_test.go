@@ -1,0 +1,128 @@
+package summary_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+func reread(t *testing.T, l *summary.Live) *summary.Live {
+	t.Helper()
+	r, err := summary.ReadLive(l.AppendBinary(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAPictureThatWasReadGoesOnAsTheOneThatWasWritten(t *testing.T) {
+	later := func(l *summary.Live) {
+		l.AddFunction(function(4, 0, "solve<double>", 77), sums(2))
+		l.AddRank(0, 3, sums(2))
+		l.AddStep(&summary.StepReport{
+			Rank: 3, Step: 6, First: 9500, Last: 9900, Scores: scores(3, 4),
+			Functions: []summary.StepFunction{{Function: 9, Metrics: anomaly(6, 9600, 9700, 3)}, {Function: 4, Metrics: anomaly(6, 9800, 9890, 4)}},
+		})
+	}
+	for _, schema := range []int{1, 2} {
+		a := smallRun()
+		b := reread(t, a)
+		for i := range 3 {
+			want, news := a.Packet(schema, 1)
+			got, newsToo := b.Packet(schema, 1)
+			if !bytes.Equal(got, want) || news != newsToo {
+				t.Errorf("packet %d of schema %d: got %s (%v),\nwant %s (%v)", i, schema, got, newsToo, want, news)
+			}
+			later(a)
+			b = reread(t, b)
+			later(b)
+		}
+	}
+}
+
+func TestAnEmptyPictureIsReadAgain(t *testing.T) {
+	l := reread(t, summary.NewLive())
+	if p, news := l.Packet(1, 1); news || string(p) != "{}" {
+		t.Errorf("got %s, news %v", p, news)
+	}
+}
+
+func TestEveryCutOffPictureIsRefused(t *testing.T) {
+	b := smallRun().AppendBinary(nil)
+	for n := range b {
+		if l, err := summary.ReadLive(b[:n]); l != nil || !errors.Is(err, stats.ErrEncoding) {
+			t.Errorf("%d of %d bytes: got %v, %v", n, len(b), l, err)
+		}
+	}
+	if _, err := summary.ReadLive(append(b, 0)); !errors.Is(err, stats.ErrEncoding) {
+		t.Errorf("one byte too many: got %v", err)
+	}
+}
+
+func TestAnotherVersionIsRefusedWithTheOneThatIsRead(t *testing.T) {
+	_, err := summary.ReadLive([]byte("chimbuko live 2\n\x00"))
+	if !errors.Is(err, stats.ErrEncoding) || !strings.Contains(err.Error(), "live 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadingTakesMemoryInProportionToTheBytes(t *testing.T) {
+	b := []byte("chimbuko live 1\n\x00")
+	b = binary.AppendUvarint(b, 1<<62) // functions
+	b = append(b, 0, 0)
+	b = binary.AppendUvarint(b, 1<<61) // length of a name
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := summary.ReadLive(b)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; err == nil || got > 1<<16 {
+		t.Errorf("%d bytes took %d bytes of memory, %v", len(b), got, err)
+	}
+}
+
+// FuzzReadLive reads a picture from any bytes. One that can be read can be
+// written and read again, and its packets are JSON.
+func FuzzReadLive(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(summary.NewLive().AppendBinary(nil))
+	f.Add(smallRun().AppendBinary(nil))
+	told := smallRun()
+	told.Discard()
+	f.Add(told.AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := summary.ReadLive(b)
+		if err != nil {
+			if l != nil || !errors.Is(err, stats.ErrEncoding) {
+				t.Fatalf("refused with %v and %v", err, l)
+			}
+			return
+		}
+		written := l.AppendBinary(nil)
+		again, err := summary.ReadLive(written)
+		if err != nil {
+			t.Fatalf("%x was written and is not read: %v", written, err)
+		}
+		if twice := again.AppendBinary(nil); !bytes.Equal(twice, written) {
+			t.Fatalf("written %x, read and written %x", written, twice)
+		}
+		l.Functions()
+		l.Counters()
+		l.Ranks()
+		want, news := l.Packet(1, 1)
+		got, newsToo := again.Packet(1, 1)
+		if !bytes.Equal(got, want) || news != newsToo || !json.Valid(got) {
+			t.Fatalf("packets %s (%v)\nand %s (%v)", want, news, got, newsToo)
+		}
+		again.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.StepFunction{{Metrics: anomaly(1, 2, 3, 4)}}})
+		if p, news := again.Packet(2, 1); !news || !json.Valid(p) {
+			t.Fatalf("after an addition: news %v in %s", news, p)
+		}
+	})
+}

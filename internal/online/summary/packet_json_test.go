@@ -1,0 +1,57 @@
+package summary_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+)
+
+func TestNamesAndNumbersThatJSONCannotHoldAreReplaced(t *testing.T) {
+	l := summary.NewLive()
+	l.AddFunction(function(0, 0, "a\xffb\x00\"\\\u2028", 1), sums(0))
+	odd := scores(1)
+	odd.Mean, odd.M2, odd.Max, odd.Min = math.NaN(), 1, math.Inf(1), math.Inf(-1)
+	l.AddStep(&summary.StepReport{Scores: odd})
+	b, _ := l.Packet(1, 1)
+	var p packet
+	if err := json.Unmarshal(b, &p); err != nil || p.Stats.Func[0].Name != "a\ufffdb\x00\"\\\u2028" {
+		t.Fatalf("%v in %s", err, b)
+	}
+	if !strings.Contains(string(b), `"maximum":1.7976931348623157e+308,"mean":0.0,"minimum":-1.7976931348623157e+308`) {
+		t.Errorf("got %s", b)
+	}
+}
+
+func TestThePacketHasTheStatisticsOfSumsAsTheyAre(t *testing.T) {
+	for _, values := range [][]uint64{
+		nil,
+		{0},
+		{0, 0, 0},
+		{7},
+		{7, 7},
+		{1, 2, 3},
+		{math.MaxUint64},
+		{math.MaxUint64, math.MaxUint64, math.MaxUint64},
+		{1 << 40, 1<<40 + 1},
+		{0, 0, 0, 9},
+		{1e15, 3},
+	} {
+		l := summary.NewLive()
+		l.AddCounter(0, "c", sums(values...))
+		if got, want := next(t, l).Counters[0].Stats, sums(values...).Summary(); got != want {
+			t.Errorf("%v: got %+v, want %+v", values, got, want)
+		}
+	}
+}
+
+func TestAnUnknownSchemaPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a packet of schema 3 was made")
+		}
+	}()
+	summary.NewLive().Packet(3, 1)
+}

@@ -1,0 +1,223 @@
+// Package summary is the picture of a run that does not grow with it: what is
+// known of functions, counters and anomalies, over all ranks. Its parts merge;
+// those of whole numbers exactly and in any order, those of scores in the order
+// of ranks and steps. It is pure.
+package summary
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// Totals are the sums over everything read.
+type Totals struct {
+	Pass    int   `json:"-"`
+	Steps   int   `json:"steps"` // of all ranks together
+	Events  int64 `json:"events"`
+	Calls   int64 `json:"calls"`
+	Flagged int64 `json:"flagged"`
+	Ranks   int   `json:"ranks"`
+	// Begin is the time of the first event of all.
+	Begin trace.Micros `json:"begin_us"`
+}
+
+// Merge adds the totals of other ranks.
+func (t *Totals) Merge(o Totals) {
+	t.Steps += o.Steps
+	t.Events += o.Events
+	t.Calls += o.Calls
+	t.Flagged += o.Flagged
+	t.Ranks += o.Ranks
+	t.Started(o.Begin)
+}
+
+// Started says that something began at a time; 0 says nothing.
+func (t *Totals) Started(at trace.Micros) {
+	if t.Begin == 0 || at != 0 && at < t.Begin {
+		t.Begin = at
+	}
+}
+
+// Function is the profile of a function over all ranks.
+type Function struct {
+	ID      int // global: the same for all ranks
+	Program trace.Program
+	Name    string
+
+	Exclusive stats.Sums // times of all its calls, in microseconds
+	Inclusive stats.Sums
+}
+
+// Counter is what is known of a counter over all ranks.
+type Counter struct {
+	Program trace.Program
+	Name    string
+	Values  stats.Sums
+}
+
+// SortCounters orders counters by program and name.
+func SortCounters(counters []*Counter) {
+	slices.SortFunc(counters, func(a, b *Counter) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Metrics sum up anomalies of a function.
+type Metrics struct {
+	Count     stats.Sums // for each rank and step with anomalies
+	FirstStep int32
+	LastStep  int32
+	First     trace.Micros // entry of the first
+	Last      trace.Micros // exit of the last
+	Score     stats.RunStats
+	Severity  stats.Sums // exclusive times
+}
+
+// Empty reports whether there are no anomalies.
+func (m *Metrics) Empty() bool { return m.Score.N == 0 }
+
+// Add adds an anomaly, which the caller counts for its step.
+func (m *Metrics) Add(step int32, entry, exit trace.Micros, score float64, severity trace.Micros) {
+	if m.Empty() {
+		m.FirstStep, m.LastStep, m.First, m.Last = step, step, entry, exit
+	}
+	m.FirstStep, m.LastStep = min(m.FirstStep, step), max(m.LastStep, step)
+	m.First, m.Last = min(m.First, entry), max(m.Last, exit)
+	m.Score.Add(score)
+	m.Severity.Add(uint64(max(severity, 0)))
+}
+
+// Merge adds the anomalies of o.
+func (m *Metrics) Merge(o *Metrics) {
+	if o.Empty() {
+		return
+	}
+	if m.Empty() {
+		m.FirstStep, m.LastStep, m.First, m.Last = o.FirstStep, o.LastStep, o.First, o.Last
+	}
+	m.FirstStep, m.LastStep = min(m.FirstStep, o.FirstStep), max(m.LastStep, o.LastStep)
+	m.First, m.Last = min(m.First, o.First), max(m.Last, o.Last)
+	m.Count.Merge(&o.Count)
+	m.Score.Merge(o.Score)
+	m.Severity.Merge(&o.Severity)
+}
+
+// Review says what became of what was kept, when it was judged once more with
+// all that is known.
+type Review struct {
+	Anomalies int64 `json:"anomalies"` // confirmed and promoted
+	Confirmed int64 `json:"confirmed"`
+	Withdrawn int64 `json:"withdrawn"`
+	Promoted  int64 `json:"promoted"`
+	Dropped   int64 `json:"candidates_dropped"`
+	NotJudged int64 `json:"not_judged"`
+	Typical   int64 `json:"normal_executions"`
+}
+
+// Merge adds the counts of o.
+func (r *Review) Merge(o Review) {
+	r.Anomalies += o.Anomalies
+	r.Confirmed += o.Confirmed
+	r.Withdrawn += o.Withdrawn
+	r.Promoted += o.Promoted
+	r.Dropped += o.Dropped
+	r.NotJudged += o.NotJudged
+	r.Typical += o.Typical
+}
+
+// RankOutcome is what came of a rank.
+type RankOutcome struct {
+	Program   trace.Program
+	Rank      trace.Rank
+	Host      string
+	Review    Review
+	Functions []FunctionOutcome // with anomalies, by name
+}
+
+// FunctionOutcome is what came of a function on a rank.
+type FunctionOutcome struct {
+	Name     string
+	Metrics  Metrics
+	LostTime trace.Micros // how much longer than is typical its anomalies took
+}
+
+// Outcome is what came of a run.
+type Outcome struct {
+	Totals    Totals
+	Review    Review
+	Functions []*FunctionResult // in order of their numbers
+	Counters  []*Counter        // by program and name
+	Paths     []Path            // by program and names, each after the one that it continues
+	Changes   []Change          // by program and name
+	Tally     tally.Tally
+	Broken    []error // traces that ended early
+
+	byName map[functionKey]*FunctionResult
+}
+
+type functionKey struct {
+	program trace.Program
+	name    string
+}
+
+// FunctionResult is what came of a function.
+type FunctionResult struct {
+	*Function
+	Metrics  *Metrics // nil without anomalies
+	LostTime trace.Micros
+	Typical  float64 // median of the judged time
+	Ranks    []trace.Rank
+	Hosts    []string
+}
+
+// Change is a lasting change of the time that a function takes. No single call is
+// wrong because of it: what is usual has changed.
+type Change struct {
+	Program  trace.Program `json:"program"`
+	Function string        `json:"function"`
+	Kind     string        `json:"kind"`  // shift: at once; drift: little by little
+	Since    trace.Micros  `json:"since"` // to the length of a span of time, which grows with the run
+	Before   float64       `json:"before_us"`
+	After    float64       `json:"after_us"`
+	Calls    uint64        `json:"calls"` // since then
+}
+
+// NewOutcome returns the outcome of a run before any rank was added. typical is
+// the median of a function's judged time.
+func NewOutcome(functions []*Function, typical func(i int) float64) *Outcome {
+	o := &Outcome{byName: make(map[functionKey]*FunctionResult)}
+	for i, f := range functions {
+		r := &FunctionResult{Function: f, Typical: typical(i)}
+		o.byName[functionKey{f.Program, f.Name}] = r
+		o.Functions = append(o.Functions, r)
+	}
+	return o
+}
+
+// Add adds what came of a rank. For the same scores to the last bit, ranks must
+// be added in the same order.
+func (o *Outcome) Add(r *RankOutcome) {
+	o.Review.Merge(r.Review)
+	for i := range r.Functions {
+		f := &r.Functions[i]
+		res := o.byName[functionKey{r.Program, f.Name}]
+		if res == nil {
+			continue // of a run whose profile was lost
+		}
+		if res.Metrics == nil {
+			res.Metrics = new(Metrics)
+		}
+		res.Metrics.Merge(&f.Metrics)
+		res.LostTime += f.LostTime
+		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // they mostly come in order
+			res.Ranks = append(res.Ranks, r.Rank)
+		}
+		if !slices.Contains(res.Hosts, r.Host) {
+			res.Hosts = append(res.Hosts, r.Host)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Package provenance keeps an execution with everything around it: its call
+// stack, its counters, what ran before and after on the same thread, messages,
+// the GPU and the call that launched it, the state of the node. A Capture is
+// taken while the step is at hand and holds numbers only; a Record is made from
+// it when it is written, in the schema of the provenance database.
+package provenance
+
+import (
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callstack"
+)
+
+// Kind says why an execution is kept.
+type Kind uint8
+
+// The kinds.
+const (
+	Anomaly   Kind = iota // it was flagged
+	Candidate             // it was close to being flagged
+	Held                  // too little was known of its function to judge it
+	Typical               // the most typical execution of a function with an anomaly
+)
+
+// Frame is a call as stacks and windows show it.
+type Frame struct {
+	Func       trace.FuncID
+	Step       int32
+	Row        uint32
+	Entry      trace.Micros
+	Exit       trace.Micros // 0: open
+	ParentStep int32        // -1: no parent
+	ParentRow  uint32
+	Anomalous  bool
+}
+
+// Comm is a message and the call it belongs to.
+type Comm struct {
+	trace.Event
+	Step int32
+	Row  uint32
+}
+
+// Partner is a call that is joined by a correlation id: the launch of a kernel,
+// or a kernel of a launch.
+type Partner struct {
+	Thread trace.Thread
+	Stack  []Frame // the call first
+}
+
+// Field is one value of the state of the node.
+type Field struct {
+	Counter trace.CounterID
+	Value   uint64
+}
+
+// Capture is an execution and all around it. Functions and counters are those
+// of the trace that it comes from.
+type Capture struct {
+	Kind      Kind
+	Thread    trace.Thread
+	IOStep    int32 // in which it ended
+	StepStart trace.Micros
+	StepEnd   trace.Micros
+	Exclusive trace.Micros
+	Score     float64
+
+	Stack     []Frame // the execution first
+	Counters  []trace.Event
+	Window    []Frame
+	Comms     []Comm
+	Partners  []Partner // of a GPU kernel: usually one
+	NodeTime  trace.Micros
+	NodeState []Field
+}
+
+// Call is the execution itself.
+func (c *Capture) Call() *Frame { return &c.Stack[0] }
+
+// ID names the execution.
+func (c *Capture) ID(rank trace.Rank) trace.EventID {
+	return trace.EventID{Rank: rank, Step: int(c.Stack[0].Step), Row: c.Stack[0].Row}
+}
+
+// Mark says of the execution, wherever the capture shows it, whether it is
+// anomalous.
+func (c *Capture) Mark(anomalous bool) {
+	call := c.Call()
+	call.Anomalous = anomalous
+	for i := range c.Window {
+		if f := &c.Window[i]; f.Step == call.Step && f.Row == call.Row {
+			f.Anomalous = anomalous
+		}
+	}
+}
+
+// Take fills c with the call number call of a thread and up to window calls
+// before and after it. What is not of the thread, such as Kind, Score, the
+// step and the state of the node, is left to the caller. It reuses most of c's
+// memory.
+func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
+	c.Thread = t.ID
+	c.Exclusive = t.Calls[call].Exclusive()
+	c.Stack = stackOf(c.Stack[:0], t, call)
+	c.Counters = c.Counters[:0]
+	c.Window, c.Comms, c.Partners = c.Window[:0], c.Comms[:0], c.Partners[:0]
+	var sides []trace.Event
+	for _, e := range t.SidesOf(sides, call) {
+		if e.Kind == trace.Count {
+			c.Counters = append(c.Counters, e)
+		}
+	}
+	c.addWindow(t, max(0, int(call)-window), min(len(t.Calls), int(call)+window+1))
+	for thread, partner := range t.Partners(call) {
+		c.Partners = append(c.Partners, Partner{Thread: thread.ID, Stack: stackOf(nil, thread, partner)})
+	}
+}
+
+// addWindow adds the calls of a thread from one place to before another, and
+// their messages, to the window.
+func (c *Capture) addWindow(t *callstack.Thread, from, to int) {
+	var sides []trace.Event
+	for i := from; i < to; i++ {
+		f := frameOf(&t.Calls[i])
+		c.Window = append(c.Window, f)
+		for _, e := range t.SidesOf(sides, int32(i)) {
+			if e.Kind == trace.Send || e.Kind == trace.Recv {
+				c.Comms = append(c.Comms, Comm{Event: e, Step: f.Step, Row: f.Row})
+			}
+		}
+	}
+}
+
+// Extend adds up to n calls to the end of the window that came in a later step.
+func (c *Capture) Extend(t *callstack.Thread, n int) {
+	last := &c.Window[len(c.Window)-1]
+	at := slices.IndexFunc(t.Calls, func(call callstack.Call) bool { return call.Step == last.Step && call.Row == last.Row })
+	if at >= 0 {
+		c.addWindow(t, at+1, min(len(t.Calls), at+1+n))
+	}
+}
+
+func stackOf(dst []Frame, t *callstack.Thread, call int32) []Frame {
+	for i := range t.Stack(call) {
+		dst = append(dst, frameOf(&t.Calls[i]))
+	}
+	return dst
+}
+
+func frameOf(c *callstack.Call) Frame {
+	return Frame{
+		Func: c.Func, Step: c.Step, Row: c.Row, Entry: c.Entry, Exit: c.Exit,
+		ParentStep: c.ParentStep, ParentRow: c.ParentRow, Anomalous: c.Label == callstack.Anomalous,
+	}
+}

@@ -1,0 +1,319 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// SchemaVersion is the version of the schema of records.
+const SchemaVersion = 2
+
+// Status is what the review at the end of a run says of an anomaly.
+type Status string
+
+// The states of an anomaly.
+const (
+	Confirmed Status = "confirmed" // flagged during the run, and still
+	Withdrawn Status = "withdrawn" // flagged during the run, but not with all that is known
+	Promoted  Status = "promoted"  // not flagged during the run, but with all that is known
+
+	// Provisional: flagged, and the run goes on.
+	Provisional Status = "provisional"
+)
+
+// Source tells what the numbers of one rank's captures stand for.
+type Source interface {
+	Program() trace.Program
+	Rank() trace.Rank
+	Host() string // "Unknown" where it is not known
+	// Func returns the global number of a function, which is the same for
+	// all ranks, and its name.
+	Func(id trace.FuncID) (fid int, name string)
+	Counter(id trace.CounterID) string
+	// StateField returns the name of a field of the state of the node.
+	StateField(id trace.CounterID) string
+	GPU(thread trace.Thread) (trace.GPU, bool)
+}
+
+// Record is an execution in the schema of the provenance database. Its keys
+// are in alphabetical order.
+type Record struct {
+	AlgoParams       json.RawMessage `json:"algo_params"`
+	CallStack        []StackEntry    `json:"call_stack"`
+	CounterEvents    []CounterEntry  `json:"counter_events"`
+	Entry            trace.Micros    `json:"entry"`
+	EventID          string          `json:"event_id"`
+	EventWindow      EventWindow     `json:"event_window"`
+	Exit             trace.Micros    `json:"exit"`
+	FID              int             `json:"fid"`
+	Func             string          `json:"func"`
+	GPULocation      *GPULocation    `json:"gpu_location"`
+	GPUParent        any             `json:"gpu_parent"` // null, GPUParent, or a text that says why there is none
+	Hostname         string          `json:"hostname"`
+	IOStep           int32           `json:"io_step"`
+	IOStepEnd        trace.Micros    `json:"io_step_tend"`
+	IOStepStart      trace.Micros    `json:"io_step_tstart"`
+	IsGPUEvent       bool            `json:"is_gpu_event"`
+	Kind             AnomalyKind     `json:"kind,omitempty"`     // of an anomaly; empty in records of before
+	LostTime         trace.Micros    `json:"lost_time,omitzero"` // how much longer than is typical an anomaly took
+	NodeState        *NodeState      `json:"node_state"`
+	OutlierScore     float64         `json:"outlier_score"`
+	OutlierSeverity  float64         `json:"outlier_severity"`
+	PID              trace.Program   `json:"pid"`
+	RID              trace.Rank      `json:"rid"`
+	RuntimeExclusive trace.Micros    `json:"runtime_exclusive"`
+	RuntimeTotal     trace.Micros    `json:"runtime_total"`
+	Status           Status          `json:"status,omitempty"`
+	TID              trace.Thread    `json:"tid"`
+	Version          int             `json:"version"`
+	Why              string          `json:"why,omitempty"` // an anomaly is one: a sentence without subject and full stop
+}
+
+// StackEntry is a call of a stack.
+type StackEntry struct {
+	Entry     trace.Micros `json:"entry"`
+	EventID   string       `json:"event_id"`
+	Exit      trace.Micros `json:"exit"`
+	FID       int          `json:"fid"`
+	Func      string       `json:"func"`
+	IsAnomaly bool         `json:"is_anomaly"`
+}
+
+// CounterEntry is a counter that was read during the execution.
+type CounterEntry struct {
+	Index     trace.CounterID `json:"counter_idx"`
+	Name      string          `json:"counter_name"`
+	Value     uint64          `json:"counter_value"`
+	PID       trace.Program   `json:"pid"`
+	RID       trace.Rank      `json:"rid"`
+	TID       trace.Thread    `json:"tid"`
+	Timestamp trace.Micros    `json:"ts"`
+}
+
+// EventWindow is what happened around the execution on its thread.
+type EventWindow struct {
+	Comms []CommEntry   `json:"comm_window"`
+	Execs []WindowEntry `json:"exec_window"`
+}
+
+// WindowEntry is a call of the window, in order of entry.
+type WindowEntry struct {
+	Entry     trace.Micros `json:"entry"`
+	EventID   string       `json:"event_id"`
+	Exit      trace.Micros `json:"exit"`
+	FID       int          `json:"fid"`
+	Func      string       `json:"func"`
+	IsAnomaly bool         `json:"is_anomaly"`
+	ParentID  string       `json:"parent_event_id"`
+}
+
+// CommEntry is a message of the window.
+type CommEntry struct {
+	Bytes     uint64        `json:"bytes"`
+	Exec      string        `json:"execdata_key"`
+	PID       trace.Program `json:"pid"`
+	RID       trace.Rank    `json:"rid"`
+	Source    trace.Rank    `json:"src"`
+	Tag       int32         `json:"tag"`
+	Target    trace.Rank    `json:"tar"`
+	TID       trace.Thread  `json:"tid"`
+	Timestamp trace.Micros  `json:"timestamp"`
+	Type      string        `json:"type"`
+}
+
+// GPULocation tells where on a GPU the execution ran.
+type GPULocation struct {
+	Context uint64       `json:"context"`
+	Device  uint64       `json:"device"`
+	Stream  uint64       `json:"stream"`
+	Thread  trace.Thread `json:"thread"`
+}
+
+// GPUParent is the call that launched a kernel.
+type GPUParent struct {
+	CallStack []StackEntry `json:"call_stack"`
+	EventID   string       `json:"event_id"`
+	TID       trace.Thread `json:"tid"`
+}
+
+// NodeState is the state of the node at the time of the execution.
+type NodeState struct {
+	Data      []StateEntry `json:"data"`
+	Timestamp trace.Micros `json:"timestamp"`
+}
+
+// StateEntry is one value of it.
+type StateEntry struct {
+	Field string `json:"field"`
+	Value uint64 `json:"value"`
+}
+
+// Metadata is one fact about a rank in the schema of the provenance database.
+type Metadata struct {
+	Descr string        `json:"descr"`
+	PID   trace.Program `json:"pid"`
+	RID   trace.Rank    `json:"rid"`
+	TID   trace.Thread  `json:"tid"`
+	Value string        `json:"value"`
+}
+
+// WriteJSON writes the record to w. It does what json.Encoder would, but for
+// the model, which is the same in many records and is written as it is.
+func (r *Record) WriteJSON(w *bytes.Buffer) error {
+	params := r.AlgoParams
+	if params == nil {
+		params = json.RawMessage("null")
+	}
+	w.WriteString(`{"algo_params":`)
+	w.Write(params)
+	at := w.Len()
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		*Record
+		AlgoParams struct{} `json:"algo_params,omitzero"`
+	}{Record: r})
+	if err != nil {
+		return err
+	}
+	w.Bytes()[at] = ',' // instead of the second opening brace
+	return nil
+}
+
+// noParent is what records of kernels say whose launch is not known.
+const noParent = "Chimbuko error: no launch with the kernel's correlation id was recorded"
+
+// NewRecord makes the record of a capture. params is the model that it was
+// judged by, as the schema wants it.
+func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
+	call := c.Call()
+	r := &Record{
+		Version: SchemaVersion, AlgoParams: params,
+		PID: src.Program(), RID: src.Rank(), TID: c.Thread, Hostname: Text(src.Host()),
+		EventID: c.ID(src.Rank()).String(), Entry: call.Entry, Exit: call.Exit,
+		RuntimeTotal: call.Exit - call.Entry, RuntimeExclusive: c.Exclusive,
+		IOStep: c.IOStep, IOStepStart: c.StepStart, IOStepEnd: c.StepEnd,
+		OutlierScore: c.Score, OutlierSeverity: float64(c.Exclusive),
+		CallStack: stackEntries(c.Stack, src), CounterEvents: make([]CounterEntry, 0, len(c.Counters)),
+		EventWindow: EventWindow{Comms: make([]CommEntry, 0, len(c.Comms)), Execs: make([]WindowEntry, 0, len(c.Window))},
+	}
+	r.FID, r.Func = function(src, call.Func)
+	for i := range c.Counters {
+		e := &c.Counters[i]
+		r.CounterEvents = append(r.CounterEvents, CounterEntry{
+			Index: e.Counter(), Name: Text(src.Counter(e.Counter())), Value: e.Value,
+			PID: r.PID, RID: r.RID, TID: r.TID, Timestamp: e.Time,
+		})
+	}
+	for i := range c.Window {
+		r.EventWindow.Execs = append(r.EventWindow.Execs, windowEntry(&c.Window[i], src))
+	}
+	for i := range c.Comms {
+		r.EventWindow.Comms = append(r.EventWindow.Comms, commEntry(&c.Comms[i], r))
+	}
+	r.addGPU(c, src)
+	if len(c.NodeState) > 0 {
+		r.NodeState = &NodeState{Timestamp: c.NodeTime}
+		for _, f := range c.NodeState {
+			r.NodeState.Data = append(r.NodeState.Data, StateEntry{Text(src.StateField(f.Counter)), f.Value})
+		}
+	}
+	return r
+}
+
+func (r *Record) addGPU(c *Capture, src Source) {
+	gpu, ok := src.GPU(c.Thread)
+	if !ok {
+		return
+	}
+	r.IsGPUEvent = true
+	r.GPULocation = &GPULocation{
+		Context: part(gpu.Context, math.MaxUint64), Device: part(gpu.Device, math.MaxUint64), Stream: part(gpu.Stream, 0), Thread: c.Thread,
+	}
+	r.GPUParent = noParent
+	if len(c.Partners) > 0 {
+		l := &c.Partners[0]
+		stack := stackEntries(l.Stack, src)
+		r.GPUParent = GPUParent{CallStack: stack, EventID: stack[0].EventID, TID: l.Thread}
+	}
+}
+
+// part is a number of a location; unknown where it is none.
+func part(text string, unknown uint64) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return unknown
+	}
+	return n
+}
+
+// function is a function as documents name it.
+func function(src Source, id trace.FuncID) (fid int, name string) {
+	fid, name = src.Func(id)
+	return fid, Text(name)
+}
+
+func id(rank trace.Rank, step int32, row uint32) string {
+	return trace.EventID{Rank: rank, Step: int(step), Row: row}.String()
+}
+
+func stackEntries(frames []Frame, src Source) []StackEntry {
+	entries := make([]StackEntry, len(frames))
+	for i := range frames {
+		f := &frames[i]
+		fid, name := function(src, f.Func)
+		entries[i] = StackEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous}
+	}
+	return entries
+}
+
+func windowEntry(f *Frame, src Source) WindowEntry {
+	fid, name := function(src, f.Func)
+	parent := "root"
+	if f.ParentStep >= 0 {
+		parent = id(src.Rank(), f.ParentStep, f.ParentRow)
+	}
+	return WindowEntry{f.Entry, id(src.Rank(), f.Step, f.Row), f.Exit, fid, name, f.Anomalous, parent}
+}
+
+func commEntry(m *Comm, r *Record) CommEntry {
+	e := CommEntry{
+		Bytes: m.Value, Exec: id(r.RID, m.Step, m.Row), PID: r.PID, RID: r.RID, TID: r.TID,
+		Tag: m.Tag, Timestamp: m.Time, Type: "SEND", Source: r.RID, Target: m.Partner(),
+	}
+	if m.Kind == trace.Recv {
+		e.Type, e.Source, e.Target = "RECV", m.Partner(), r.RID
+	}
+	return e
+}
+
+// UnmarshalJSON reads a record; gpu_parent becomes nil, a GPUParent or a text.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	type plain Record // without this method
+	v := struct {
+		*plain
+		GPUParent gpuParent `json:"gpu_parent"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	r.GPUParent = v.GPUParent.value
+	return nil
+}
+
+type gpuParent struct{ value any }
+
+// UnmarshalJSON tells the forms apart.
+func (p *gpuParent) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return json.Unmarshal(text, &p.value)
+	}
+	var parent GPUParent
+	err := json.Unmarshal(text, &parent)
+	p.value = parent
+	return err
+}

@@ -1,0 +1,122 @@
+package provenance
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+)
+
+// AnomalyKind says in a word what an anomaly is like.
+type AnomalyKind string
+
+// The kinds of anomalies.
+const (
+	Slow     AnomalyKind = "slow"      // it took longer than is typical
+	Fast     AnomalyKind = "fast"      // it took less time than is typical
+	CommWait AnomalyKind = "comm-wait" // of a function that waits for other ranks or for a GPU
+	OnGPU    AnomalyKind = "gpu"       // it ran on a GPU
+)
+
+// AnomalyKinds returns all kinds of anomalies.
+func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, OnGPU} }
+
+// statusWords end the sentence of an anomaly.
+var statusWords = map[Status]string{
+	Provisional: "flagged so far, the run goes on",
+	Confirmed:   "flagged at the time and confirmed at the end",
+	Promoted:    "found only at the end, with all that was learned",
+	Withdrawn:   "flagged at the time, but withdrawn at the end with all that was learned",
+}
+
+// Words are those with which Why tells the status; none for an unknown one.
+func (s Status) Words() string { return statusWords[s] }
+
+// Explain makes the record one of an anomaly: it sets status, kind and why. d
+// describes the time that it was judged by.
+func (r *Record) Explain(d *outlier.Description, s Status) {
+	r.Status = s
+	switch {
+	case r.IsGPUEvent:
+		r.Kind = OnGPU
+	case WaitOf(r.Func) != NoWait:
+		r.Kind = CommWait
+	case d.Time < d.Median:
+		r.Kind = Fast
+	default:
+		r.Kind = Slow
+	}
+	parts := []string{r.tookWords(d) + ", usually " + usualWords(d), rareWords(d), s.Words()}
+	if parts[2] == "" {
+		parts = parts[:2]
+	}
+	r.Why = strings.Join(parts, "; ")
+}
+
+// tookWords tells the time, and which it is where there are two.
+func (r *Record) tookWords(d *outlier.Description) string {
+	text := "took " + Duration(float64(d.Time))
+	switch {
+	case r.RuntimeExclusive == r.RuntimeTotal:
+		return text
+	case trace.Micros(d.Time) == r.RuntimeExclusive:
+		return text + " of its own"
+	}
+	return text + " with the calls inside it"
+}
+
+func usualWords(d *outlier.Description) string {
+	words := make([]string, 0, len(d.Usual)+1)
+	for _, r := range d.Usual {
+		low, high := Duration(float64(r.Low)), Duration(float64(r.High))
+		if low != high {
+			low += " to " + high
+		}
+		words = append(words, low)
+	}
+	if d.Others > 0 {
+		words = append(words, fmt.Sprintf("in %d other ranges", d.Others))
+	}
+	calls := Grouped(float64(d.Count)) + " calls"
+	if d.Count == 1 {
+		calls = "1 call"
+	}
+	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), Duration(float64(d.Median)), calls)
+}
+
+// likeWords say what those have in common that are counted as alike.
+var likeWords = map[outlier.Side]string{
+	outlier.Amid: " took about as long", outlier.Above: " took as long or longer", outlier.Below: " took as short or shorter",
+}
+
+// rareWords tells how many calls there were like it, and how many were to be
+// expected where those are fewer.
+func rareWords(d *outlier.Description) string {
+	text := "none" + likeWords[d.Side]
+	if d.Alike > 0 {
+		text = oneIn(d.Count, d.Alike) + likeWords[d.Side]
+	}
+	expected := math.Pow10(d.Decades)
+	if d.Decades > 0 && float64(d.Alike)*expected > float64(d.Count) {
+		text += " (expected: rarer than 1 in " + Grouped(expected) + ")"
+	}
+	return text
+}
+
+// oneIn writes a share, with two digits where it does not come out even.
+func oneIn(all, some uint64) string {
+	n := all / some
+	if n < 2 {
+		return "most"
+	}
+	if all%some != 0 {
+		unit := uint64(1)
+		for n/unit >= 100 {
+			unit *= 10
+		}
+		n = (all + some*unit/2) / (some * unit) * unit
+	}
+	return "1 in " + Grouped(float64(n))
+}

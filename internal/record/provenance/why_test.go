@@ -1,0 +1,156 @@
+package provenance_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
+	f := func(d outlier.Description, s provenance.Status, total trace.Micros, want string) {
+		t.Helper()
+		r := &provenance.Record{RuntimeExclusive: trace.Micros(d.Time), RuntimeTotal: total}
+		if r.Explain(&d, s); r.Why != want || r.Status != s {
+			t.Errorf("%+v, %s:\n got %s (%s)\nwant %s", d, s, r.Why, r.Status, want)
+		}
+	}
+	usual := func(ranges ...outlier.Range) []outlier.Range { return ranges }
+	slow := outlier.Description{
+		Time: 4063, Count: 3_072_000, Median: 2, Usual: usual(outlier.Range{Low: 2, High: 31}), Side: outlier.Above, Alike: 1, Decades: 5,
+	}
+	const begin = "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 3,072,000 took as long or longer"
+	f(slow, provenance.Confirmed, 4063, begin+"; flagged at the time and confirmed at the end")
+	f(slow, provenance.Promoted, 4063, begin+"; found only at the end, with all that was learned")
+	f(slow, provenance.Withdrawn, 4063, begin+"; flagged at the time, but withdrawn at the end with all that was learned")
+	f(slow, provenance.Provisional, 4063, begin+"; flagged so far, the run goes on")
+	f(slow, "", 4063, begin)
+	f(slow, "", 5000, "took 4.06 ms of its own"+begin[len("took 4.06 ms"):])
+
+	// What is expected is told where it is rarer than what was seen.
+	again := slow
+	again.Alike = 20_000
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 150 took as long or longer (expected: rarer than 1 in 100,000)")
+	again.Alike, again.Decades = 30, 5
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 102,400 took as long or longer")
+	again.Alike, again.Decades = 31, 9
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 99,000 took as long or longer (expected: rarer than 1 in 1,000,000,000)")
+	again.Alike = 0
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); none took as long or longer")
+
+	fast := outlier.Description{Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below, Alike: 3}
+	f(fast, "", 5, "took 5 us, usually 115 us (median 115 us over 1,000 calls); 1 in 330 took as short or shorter")
+	between := outlier.Description{
+		Time: 1_250_000, Count: 20_000, Median: 511_300, Alike: 2,
+		Usual: usual(outlier.Range{Low: 420_000, High: 575_000}, outlier.Range{Low: 1_790_000, High: 2_170_000}),
+	}
+	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s (median 511 ms over 20,000 calls); 1 in 10,000 took about as long")
+	between.Others, between.Count, between.Alike = 4, 1, 1
+	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s or in 4 other ranges (median 511 ms over 1 call); most took about as long")
+
+	r := &provenance.Record{RuntimeExclusive: 12, RuntimeTotal: 4063} // judged by inclusive time
+	r.Explain(&slow, "")
+	if want := "took 4.06 ms with the calls inside it" + begin[len("took 4.06 ms"):]; r.Why != want {
+		t.Errorf("got  %s\nwant %s", r.Why, want)
+	}
+}
+
+func TestTheKindIsWhereItRanThenWhatItWaitsForThenWhetherItWasSlow(t *testing.T) {
+	f := func(name string, gpu bool, v int64, want provenance.AnomalyKind) {
+		t.Helper()
+		r := &provenance.Record{Func: name, IsGPUEvent: gpu}
+		d := outlier.Description{Time: v, Count: 1000, Median: 115, Usual: []outlier.Range{{Low: 100, High: 130}}}
+		if r.Explain(&d, provenance.Confirmed); r.Kind != want {
+			t.Errorf("%s on a GPU %t, %d us: got %q, want %q", name, gpu, v, r.Kind, want)
+		}
+	}
+	f("compute()", false, 5000, provenance.Slow)
+	f("compute()", false, 1, provenance.Fast)
+	f("MPI_Waitall()", false, 5000, provenance.CommWait)
+	f("MPI_Waitall()", false, 1, provenance.CommWait)
+	f("cudaDeviceSynchronize", false, 5000, provenance.CommWait)
+	f("compute_kernel(float*)", true, 5000, provenance.OnGPU)
+	f("ncclDevKernel_AllReduce", true, 1, provenance.OnGPU)
+	f("MPI_Send()", false, 5000, provenance.Slow)
+}
+
+// spread is n times from low to high, evenly.
+func spread(n int, low, high int64) []int64 {
+	all := make([]int64, n)
+	for i := range all {
+		all[i] = low + (high-low)*int64(i)/int64(n-1)
+	}
+	return all
+}
+
+func TestADescriptionCountsWhatWasLearned(t *testing.T) {
+	main, second := spread(15_000, 450, 550), spread(5000, 1900, 2100)
+	few := []int64{7, 1001, 1001, 1001, 40_000, 50_000}
+	m := new(outlier.Model)
+	for _, v := range slices.Concat(main, second, few) {
+		m.Stats.Add(uint64(v))
+		m.Hist.Add(v)
+	}
+	for _, a := range outlier.Algorithms() {
+		cfg := outlier.Default()
+		cfg.Algorithm = a
+		j := outlier.NewRules(cfg).NewJudge("f", m)
+		f := func(v int64, side outlier.Side, alike uint64) {
+			t.Helper()
+			d := j.Describe(v)
+			if d.Time != max(v, 0) || d.Count != uint64(len(main)+len(second)+len(few)) || d.Median < 510 || d.Median > 520 {
+				t.Errorf("%s: %d: %+v", a, v, d)
+			}
+			if d.Side != side || d.Alike != alike {
+				t.Errorf("%s: %d: side %d with %d alike, want side %d with %d", a, v, d.Side, d.Alike, side, alike)
+			}
+			if (d.Decades > 0) != (a == outlier.Modal) || d.Decades > 9 {
+				t.Errorf("%s: %d: %d decades", a, v, d.Decades)
+			}
+		}
+		f(40_000, outlier.Above, 2)
+		f(50_000, outlier.Above, 1)
+		f(60_000, outlier.Above, 0)
+		f(1001, outlier.Amid, 3)
+		f(7, outlier.Below, 1)
+		f(-3, outlier.Below, 0)
+
+		var ranges int
+		for i, r := range j.Describe(0).Usual {
+			if r.Low > r.High || r.Low < 440 || r.High > 2200 || i > 0 && r.Low <= j.Describe(0).Usual[i-1].High {
+				t.Errorf("%s: usual are %v", a, j.Describe(0).Usual)
+			}
+			ranges++
+		}
+		want := 1
+		if a == outlier.Modal {
+			want = 2
+		}
+		if ranges != want {
+			t.Errorf("%s: %d usual ranges, want %d", a, ranges, want)
+		}
+	}
+}
+
+func TestOfManyUsualRangesThoseWithMostTimesAreNamed(t *testing.T) {
+	m := new(outlier.Model)
+	for _, v := range slices.Concat(
+		spread(1000, 1000, 1004), spread(6000, 4000, 4060), spread(800, 16_000, 16_100), spread(1200, 64_000, 64_300), spread(900, 256_000, 257_000),
+	) {
+		m.Stats.Add(uint64(v))
+		m.Hist.Add(v)
+	}
+	cfg := outlier.Default()
+	cfg.Algorithm = outlier.Modal
+	d := outlier.NewRules(cfg).NewJudge("f", m).Describe(5_000_000)
+	if len(d.Usual) != 3 || d.Others != 2 {
+		t.Fatalf("got %+v, want three ranges and two others", d)
+	}
+	for i, v := range []int64{1002, 4030, 64_100} {
+		if r := d.Usual[i]; v < r.Low || v > r.High {
+			t.Errorf("range %d is %v, without %d", i, r, v)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package recordfile
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// collection is a kind of records. Each has a file of its own in each step.
+type collection int
+
+const (
+	anomalies collection = iota
+	normalexecs
+	metadata
+	numCollections
+)
+
+var collectionNames = [numCollections]string{"anomalies", "normalexecs", "metadata"}
+
+// rankDir is a directory with the files of a rank.
+type rankDir struct {
+	path    string
+	program trace.Program // a guess until it is known
+	known   bool
+	told    bool // by the directory, not by records
+	rank    trace.Rank
+}
+
+// stepFiles are the files of a step; a path is empty where there is none.
+type stepFiles struct {
+	step  int
+	paths [numCollections]string
+}
+
+// rankDirs yields the directories of ranks in dir, in order of program and rank,
+// and an error for each directory that cannot be read.
+func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
+	return func(yield func(rankDir, error) bool) {
+		if sub := filepath.Join(dir, "records"); isDir(sub) {
+			dir = sub
+		}
+		numbers, _, err := numbered(dir, math.MaxUint32)
+		if err != nil {
+			yield(rankDir{}, err)
+			return
+		}
+		of, err := levelOf(dir, numbers)
+		if err == nil && of == levelUnknown && base(dir) != "records" {
+			err = fmt.Errorf("%s: no files named PROGRAM/RANK/STEP.anomalies.json, .normalexecs.json or .metadata.json", dir)
+		}
+		if err != nil {
+			yield(rankDir{}, err)
+			return
+		}
+		if of == levelRank {
+			program, ok := number(base(dir), math.MaxUint32)
+			if !ok {
+				program = 0
+			}
+			yieldRanks(dir, numbers, rankDir{program: trace.Program(program)}, yield)
+			return
+		}
+		for _, n := range numbers {
+			path := filepath.Join(dir, strconv.FormatInt(n, 10))
+			ranks, others, err := numbered(path, math.MaxInt32)
+			if err != nil {
+				if !yield(rankDir{}, err) {
+					return
+				}
+				continue
+			}
+			notes.Add(noteNames, int64(others))
+			if !yieldRanks(path, ranks, rankDir{program: trace.Program(n), known: true, told: true}, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldRanks yields the directories of ranks in dir, which are like the model but
+// for path and rank.
+func yieldRanks(dir string, ranks []int64, model rankDir, yield func(rankDir, error) bool) bool {
+	for _, n := range ranks {
+		if n > math.MaxInt32 {
+			break
+		}
+		model.path, model.rank = filepath.Join(dir, strconv.FormatInt(n, 10)), trace.Rank(n)
+		if !yield(model, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// level says what the numbers of directories are.
+type level int
+
+const (
+	levelUnknown level = iota
+	levelProgram
+	levelRank
+)
+
+// levelOf finds out what the numbered directories in dir are. Where none of them
+// tells and one could not be read it returns why.
+func levelOf(dir string, numbers []int64) (level, error) {
+	var unreadable error
+	for _, n := range numbers {
+		path := filepath.Join(dir, strconv.FormatInt(n, 10))
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			unreadable = err
+			continue
+		}
+		for _, e := range entries {
+			if _, _, ok := parseName(e.Name()); ok {
+				return levelRank, nil
+			}
+			if _, ok := number(e.Name(), math.MaxInt32); ok && isDir(filepath.Join(path, e.Name())) {
+				return levelProgram, nil
+			}
+		}
+	}
+	return levelUnknown, unreadable
+}
+
+// base is the last part of a path, even if that is a dot.
+func base(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return filepath.Base(path)
+}
+
+// numbered returns the names of directories in dir that are numbers, in order,
+// and how many other names there are.
+func numbered(dir string, most int64) (numbers []int64, others int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		if n, ok := number(e.Name(), most); ok && isDir(filepath.Join(dir, e.Name())) {
+			numbers = append(numbers, n)
+		} else {
+			others++
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, others, nil
+}
+
+// list finds the files of the rank, in order of steps.
+func (d *rankReader) list() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	byStep := make(map[int]int) // place in steps
+	for _, e := range entries {
+		step, c, ok := parseName(e.Name())
+		path := filepath.Join(d.path, e.Name())
+		if !ok || !isFile(path, e) {
+			d.notes.Add(noteNames, 1)
+			continue
+		}
+		i, ok := byStep[step]
+		if !ok {
+			i = len(d.steps)
+			byStep[step] = i
+			d.steps = append(d.steps, stepFiles{step: step})
+		}
+		d.steps[i].paths[c] = path
+	}
+	slices.SortFunc(d.steps, func(a, b stepFiles) int { return cmp.Compare(a.step, b.step) })
+	return nil
+}
+
+// parseName takes names such as 12.anomalies.json apart.
+func parseName(name string) (step int, c collection, ok bool) {
+	first, rest, _ := strings.Cut(name, ".")
+	n, ok := number(first, math.MaxInt32)
+	if !ok {
+		return 0, 0, false
+	}
+	rest, ok = strings.CutSuffix(rest, ".json")
+	i := slices.Index(collectionNames[:], rest)
+	return int(n), collection(i), ok && i >= 0
+}
+
+// number reads a name that is a number, without sign or zeros before it.
+func number(name string, most int64) (int64, bool) {
+	n, err := strconv.ParseInt(name, 10, 64)
+	return n, err == nil && n >= 0 && n <= most && strconv.FormatInt(n, 10) == name
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// isFile reports whether an entry is a file, or a link to one: to open a pipe
+// might take for ever.
+func isFile(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type().IsRegular()
+	}
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular() // an error is told when the file is opened
+}

@@ -1,0 +1,118 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// pairNode is a node of a tree of two runs in the making.
+type pairNode struct {
+	FlamePairNode
+	children map[string]*pairNode
+}
+
+// compareFlame is the call paths of two runs in one tree, by time or by lost time.
+func (s *server) compareFlame(_ context.Context, p *params, two *pair) (any, error) {
+	metric, program := p.word("metric", "time"), p.program()
+	if metric != "time" && metric != metricLost {
+		p.fail("metric", "%.40q is none of lost, time", metric)
+	}
+	if err := p.done(); err != nil {
+		return nil, err
+	}
+	root := &pairNode{FlamePairNode: FlamePairNode{Function: "all", Group: groupUser}}
+	several := program == nil && len(two.programs()) > 1
+	var unknown []string
+	for i := range two.runs {
+		if !root.add(two, i, metric == metricLost, program, several) && metric != metricLost {
+			unknown = append(unknown, "AB"[i:i+1])
+		}
+	}
+	root.sum()
+	answer := FlamePair{Metric: metric}
+	if len(unknown) > 0 {
+		answer.Partial = "The times of call paths are not known of " + strings.Join(unknown, " and ") + "."
+	}
+	if n := prune(root, maxFlame); n > 0 {
+		answer.Partial = strings.TrimSpace(answer.Partial + fmt.Sprintf(" %s with the least time are left out.", counted(int64(n), "call path")))
+	}
+	answer.Root = root.page()
+	return answer, nil
+}
+
+// add adds the paths of one of the runs; false if there is no time in any of them.
+func (n *pairNode) add(two *pair, at int, lost bool, only *trace.Program, several bool) (found bool) {
+	r := two.runs[at]
+	device := make(map[functionKey]bool)
+	for i := range r.Functions {
+		if f := &r.Functions[i]; f.OnGPU {
+			device[functionKey{f.Program, f.Name}] = true
+		}
+	}
+	nodes := make([]*pairNode, len(r.Paths))
+	for i := range r.Paths {
+		p := &r.Paths[i]
+		if only != nil && p.Program != *only {
+			continue
+		}
+		parent := n
+		if p.Parent >= 0 {
+			parent = nodes[p.Parent]
+		} else if several {
+			parent = n.child(fmt.Sprintf("program %d", p.Program), false)
+		}
+		nodes[i] = parent.child(p.Function, device[functionKey{p.Program, p.Function}])
+		self, calls := p.Exclusive, p.Calls
+		if lost {
+			self, calls = p.Lost, p.Anomalies
+		}
+		nodes[i].Self[at] += float64(self)
+		nodes[i].Calls[at] += calls
+		found = found || self > 0
+	}
+	return found
+}
+
+func (n *pairNode) child(name string, onGPU bool) *pairNode {
+	if n.children == nil {
+		n.children = make(map[string]*pairNode)
+	}
+	if n.children[name] == nil {
+		n.children[name] = &pairNode{FlamePairNode: FlamePairNode{Function: name, Group: groupOf(name, onGPU)}}
+	}
+	return n.children[name]
+}
+
+// sum adds up what is below, and leaves out what has no time in either run.
+func (n *pairNode) sum() {
+	n.Total = n.Self
+	for name, c := range n.children {
+		c.sum()
+		if c.weight() == 0 {
+			delete(n.children, name)
+		}
+		n.Total[0] += c.Total[0]
+		n.Total[1] += c.Total[1]
+	}
+}
+
+func (n *pairNode) below() map[string]*pairNode { return n.children }
+func (n *pairNode) weight() float64             { return max(n.Total[0], n.Total[1]) }
+
+// page is the tree in the order in which it is drawn.
+func (n *pairNode) page() FlamePairNode {
+	out := n.FlamePairNode
+	out.Children = []FlamePairNode{}
+	for _, c := range n.children {
+		out.Children = append(out.Children, c.page())
+	}
+	slices.SortFunc(out.Children, func(a, b FlamePairNode) int {
+		return cmp.Or(cmp.Compare(max(b.Total[0], b.Total[1]), max(a.Total[0], a.Total[1])), strings.Compare(a.Function, b.Function))
+	})
+	return out
+}

@@ -1,0 +1,38 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// Many ask everything at once while the state changes.
+func TestManyAskAtOnce(t *testing.T) {
+	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) {
+		c.Token, c.Asks = "secret", dashboard.Rate{PerMinute: 60_000, AtOnce: 1000}
+	})
+	paths := []string{
+		"/healthz", "/metrics", "/api/v1/status", "/api/v1/runs", monday, monday + "/snapshot", monday + "/pipeline", monday + "/top?by=host",
+		monday + "/events?limit=3&order=time", monday + "/functions?limit=5", monday + "/functions/0:9", monday + "/counters", monday + "/metadata",
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			s := openStream(t, at+monday+"/stream", "Authorization: Bearer secret", "Last-Event-ID: 1")
+			for j := range 2 * len(paths) {
+				path := paths[(i+j)%len(paths)]
+				if a := do(t, at+path, "", "Authorization: Bearer secret"); a.code != 200 {
+					t.Errorf("%s: %d %s", path, a.code, a.body)
+				}
+				if a := do(t, at+monday+"/sql", `{"sql": "SELECT count(*) FROM anomalies"}`, "Authorization: Bearer secret"); a.code != 200 {
+					t.Errorf("%d %s", a.code, a.body)
+				}
+				p.set(func(p *pipeline) { p.status.Run.State = dashboard.States[j%5]; p.status.Run.Name = fmt.Sprint(i, j) })
+				s.next(t)
+			}
+		})
+	}
+	wg.Wait()
+}

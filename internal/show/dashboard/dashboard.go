@@ -1,0 +1,254 @@
+// Package dashboard is the HTTP side of a running chimbuko: whether it is well
+// (/healthz), numbers for Prometheus (/metrics) and answers in JSON (/api/v1/).
+// docs/api.md lists all of it. It shows what a Source tells and what the store
+// answers; it changes nothing but what people say of issues, and knows neither how
+// the parts of the pipeline talk to each other nor which store there is.
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// Source is where the dashboard gets what it shows. Several goroutines call it.
+type Source interface {
+	// Status is the state of the pipeline now. It should answer within a second:
+	// every page, scrape and stream waits for it. The caller does not change it,
+	// and the source must not once it is handed over.
+	Status(ctx context.Context) (*Status, error)
+	// Reader is the store, asked for anew for each question; nil while this
+	// process has none.
+	Reader() provdb.Reader
+}
+
+// Config says what is served and to whom. Zero values of limits mean the default
+// in brackets.
+type Config struct {
+	Source     Source
+	Run        string      // name of the run that Status is about
+	Version    string      // of this program
+	Place      string      // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
+	Labels     Labels      // what people say of issues; nil: nobody can say anything here
+	Page       Page        // what a browser shows; nil: there is no page
+	References []Reference // what runs can be compared with besides those of the store
+	// ReadOnly shows labels, but lets nobody set any.
+	ReadOnly bool
+	// Packets is the run where there is no more of it than packets of statistics; nil: it
+	// is that of the store.
+	Packets *Packets
+
+	// Token is what a client must show; without one everybody is answered.
+	Token string
+	// MetricsOpen lets /metrics be read without the token.
+	MetricsOpen bool
+	// AllowedHosts are names, without port, that the Host header may have on a
+	// connection over the loopback interface besides localhost and loopback
+	// addresses: those of proxies on this machine. "*" allows all.
+	AllowedHosts []string
+	// Log gets who was refused, the same of an address once in a while, and never
+	// what was shown for a token; nil discards it.
+	Log *slog.Logger
+
+	Tick      time.Duration // between two ticks of a stream [1 s]
+	Timeout   time.Duration // of one question to the store [30 s]
+	Questions int           // asked of the store at once; others wait [4]
+	Streams   int           // open at once; others are refused [256]
+
+	// How often one client may ask in SQL [120 a minute, 60 at once], and export
+	// [12 a minute, 6 at once].
+	Asks, Exports Rate
+	// Parquet writes an answer to a file; nil: there are no exports of that format.
+	Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Source == nil {
+		errs = append(errs, errors.New("the dashboard has no source"))
+	}
+	if c.Run == "" {
+		errs = append(errs, errors.New("the dashboard needs the name of the run"))
+	}
+	if c.Tick < 0 || c.Timeout < 0 || c.Questions < 0 || c.Streams < 0 {
+		errs = append(errs, fmt.Errorf("limits of the dashboard cannot be negative: tick %v, timeout %v, questions %d, streams %d",
+			c.Tick, c.Timeout, c.Questions, c.Streams))
+	}
+	return errors.Join(errs...)
+}
+
+// server is what the handlers share.
+type server struct {
+	Config
+	slots chan struct{} // one for each question that is being asked
+	hub   *hub
+	board *board
+	guard *guard
+
+	asks, exports *limiter
+	writing       chan struct{} // one for each export that is being written
+
+	begins       begins
+	askers       memo[*question.Asker]
+	runsKnown    memo[*known]
+	found        memo[*findings]
+	comparedRuns memo[*comparison.Run]
+	differences  memo[*comparison.Difference]
+	sums         memo[[]*comparison.Sums]
+	indexes      memo[*question.Index]
+	details      memo[*question.Details]
+	tops         memo[[]json.RawMessage]
+	answers      lasting
+	process      *prometheus.Registry // of this process, not of the pipeline
+}
+
+// New returns the handler of all that docs/api.md lists. The configuration must
+// be valid. Streams end with the context of their request, so a server that is
+// to shut down in time gives its connections a context that it cancels.
+func New(cfg Config) http.Handler {
+	cfg.Tick = cmp.Or(cfg.Tick, time.Second)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	cfg.Questions = cmp.Or(cfg.Questions, 4)
+	cfg.Streams = cmp.Or(cfg.Streams, 256)
+	s := &server{
+		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
+		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
+		askers: memo[*question.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
+		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
+		sums:    memo[[]*comparison.Sums]{most: maxCompared, old: true},
+		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},
+		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
+	}
+	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
+	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
+	s.writing = make(chan struct{}, maxWriting)
+	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
+	if s.Packets != nil {
+		s.board.make = s.packetsJSON
+	}
+	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return s.guard.protect(s.routes())
+}
+
+// routes are all paths. None of them is absolute for a client: they work below
+// the prefix of a proxy as well.
+func (s *server) routes() http.Handler {
+	if s.Packets != nil {
+		return s.packetRoutes()
+	}
+	mux := http.NewServeMux()
+	get := func(pattern string, h http.Handler) { mux.Handle(pattern, only(http.MethodGet, h)) }
+	get("/healthz", http.HandlerFunc(s.healthz))
+	get("/metrics", http.HandlerFunc(s.metrics))
+	const api = "/api/v1/"
+	get(api+"status", s.answer(s.status))
+	get(api+"runs", s.answer(s.runs))
+	get(api+"comparable", s.answer(s.comparables))
+	get(api+"compare", s.comparing(s.compare))
+	get(api+"compare/flame", s.comparing(s.compareFlame))
+	get(api+"compare/histograms", s.comparing(s.compareHistograms))
+	get(api+"compare/trend", s.answer(s.trend))
+	const run = api + "runs/{run}"
+	get(run, s.question(s.keep(s.oneRun)))
+	get(run+"/snapshot", s.answer(s.snapshotAnswer))
+	get(run+"/pipeline", s.answer(s.pipeline))
+	get(run+"/stream", http.HandlerFunc(s.stream))
+	get(run+"/top", s.question(s.top))
+	get(run+"/events", s.question(s.keep(s.events)))
+	get(run+"/events/{id}", s.question(s.event))
+	get(run+"/events/{id}/evidence", s.informed(s.evidence))
+	get(run+"/events/{id}/window", s.question(s.window))
+	get(run+"/functions", s.informed(s.keep(s.functions)))
+	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
+	get(run+"/overview", s.answer(s.overviewAnswer))
+	get(run+"/heatmap", s.informed(s.heatmap))
+	get(run+"/issues", s.informed(s.issueList))
+	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
+	get(run+"/explain", s.indexed(s.explain))
+	get(run+"/explain/groups", s.indexed(s.keep(s.groups)))
+	get(run+"/flame", s.question(s.keep(s.flame)))
+	get(run+"/search", s.informed(s.search))
+	get(run+"/labels/ignore", s.informed(s.ignoreFile))
+	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
+	get(run+"/counters", s.question(s.keep(s.counters)))
+	get(run+"/metadata", s.question(s.keep(s.metadata)))
+	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.question(s.sql))))
+	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(s.answer(s.export))))
+	get("/events/query_executions_pdb", s.answer(s.executionsPDB))
+	mux.Handle("/", s.pageOr(nothingThere))
+	return mux
+}
+
+func nothingThere(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, r, &problem{http.StatusNotFound, "nothing is at " + r.URL.Path, "docs/api.md lists the paths; begin with api/v1/runs"})
+}
+
+// only answers one method, and HEAD where that is GET.
+func only(method string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
+			w.Header().Set("Allow", method)
+			writeProblem(w, r, &problem{http.StatusMethodNotAllowed, r.Method + " is not answered here", "use " + method})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// healthz tells whether the pipeline is well. It needs no token, so it says
+// nothing but which parts are not, and why.
+func (s *server) healthz(w http.ResponseWriter, r *http.Request) {
+	var wrong []Health
+	status, err := s.Source.Status(r.Context())
+	if err != nil {
+		wrong = []Health{{Part: "status", Severity: SeverityError, Sentence: err.Error()}}
+	} else {
+		wrong = status.Wrong()
+	}
+	if len(wrong) == 0 {
+		writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
+		return
+	}
+	writeJSON(w, r, http.StatusServiceUnavailable, map[string]any{"status": "failing", "wrong": wrong})
+}
+
+// status is the state of the run that this process watches, whatever its name.
+func (s *server) status(r *http.Request) (any, error) {
+	if err := newParams(r).done(); err != nil {
+		return nil, err
+	}
+	return s.Source.Status(r.Context())
+}
+
+// pipeline is the state of the pipeline of a run.
+func (s *server) pipeline(r *http.Request) (any, error) {
+	if err := s.watched(r.PathValue("run")); err != nil {
+		return nil, err
+	}
+	return s.status(r)
+}
+
+// watched says whether a run is the one that Status is about.
+func (s *server) watched(run string) error {
+	if run == s.Run {
+		return nil
+	}
+	return &problem{
+		http.StatusNotFound, fmt.Sprintf("run %q is not the one that this process watches", run),
+		"the state of the pipeline is known of runs/" + url.PathEscape(s.Run) + " only",
+	}
+}

@@ -1,0 +1,154 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// walk follows a list to its end and returns the ids of its events.
+func walk(t *testing.T, at, query string, between func()) (ids []string) {
+	t.Helper()
+	cursor := ""
+	for {
+		got := want[page](t, do(t, at+monday+"/events?"+query+"&cursor="+url.QueryEscape(cursor), ""), 200)
+		for _, row := range got.Rows {
+			ids = append(ids, fmt.Sprint(row["program"], " ", row["event_id"]))
+		}
+		if cursor = got.Next; cursor == "" {
+			return ids
+		}
+		if between != nil {
+			between()
+		}
+	}
+}
+
+func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
+	at, _ := serve(t, nil)
+	a, err := question.New(t.Context(), filled(t), "monday")
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := 500 * trace.Micros(1000)
+	for query, f := range map[string]question.Filter{
+		"limit=313":                     {Order: "severity"},
+		"limit=313&order=lost":          {Order: "lost"},
+		"limit=833&order=score":         {Order: "score"},
+		"limit=500&order=time":          {Order: "time"},
+		"limit=100&normal=true":         {Order: "severity", Normal: true},
+		"limit=1250&withdrawn=1":        {Order: "severity", Withdrawn: true},
+		"limit=5000":                    {Order: "severity"},
+		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
+		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []question.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
+		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
+			Order: "severity", Host: "node001?", Steps: &question.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
+		},
+	} {
+		f.Limit = 10_000
+		rows, err := a.Executions(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := rows.Collect()
+		if err != nil || len(all) == 0 {
+			t.Fatal(len(all), err)
+		}
+		var want []string
+		for _, row := range all {
+			want = append(want, fmt.Sprint(row[10], " ", row[0]))
+		}
+		if got := walk(t, at, query, nil); !slices.Equal(got, want) {
+			t.Errorf("%s: got %d events, want %d, in this order", query, len(got), len(want))
+		}
+	}
+}
+
+func TestACursorIsOfOneList(t *testing.T) {
+	at, _ := serve(t, nil)
+	next := want[page](t, do(t, at+monday+"/events?limit=5&rank=0-99", ""), 200).Next
+	want[page](t, do(t, at+monday+"/events?limit=50&rank=0-99&cursor="+next, ""), 200)
+	for _, query := range []string{"rank=0-98", "rank=0-99&order=time", ""} {
+		fails(t, do(t, at+monday+"/events?"+query+"&cursor="+next, ""), 400, "it is of another list")
+	}
+	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/events?rank=0-99&cursor="+next, ""), 400, "it is of another list")
+}
+
+// While pages are read, records come anywhere in the order, and others are
+// withdrawn. What stays is listed once.
+func TestPagesAreStableWhileRecordsComeAndGo(t *testing.T) {
+	for _, order := range []string{"severity", "lost", "score", "time"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			testStable(t, order)
+		})
+	}
+}
+
+func testStable(t *testing.T, order string) {
+	ctx := context.WithoutCancel(t.Context())
+	s, err := duckstore.Open(ctx, filepath.Join(t.TempDir(), "store.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.CreateRun(ctx, provdb.Run{Name: "monday", State: provdb.Running})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	records := storetest.Records(400, 3)
+	for i, r := range records {
+		// Few values, so that many events have the same.
+		r.Status = ""
+		r.OutlierSeverity, r.OutlierScore, r.LostTime = float64(rng.IntN(5)), float64(rng.IntN(5)), trace.Micros(rng.IntN(5))
+		r.Entry = 1_700_000_000_000_000 + trace.Micros(rng.IntN(5))
+		if i%3 == 0 {
+			r.RID = trace.Rank(i % 2) // several of a rank, which are ordered by their text
+			r.EventID = fmt.Sprintf("%c odd %d", 'Z'-rune(i%30), i)
+		}
+	}
+	write := func(some ...*provenance.Record) {
+		if err := s.Write(ctx, id, &provdb.Batch{Anomalies: some}); err != nil {
+			t.Error(err)
+		}
+	}
+	write(records[:200]...)
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = s })
+	// Every second record of the first stays, the others go by and by; new ones come.
+	gone, come := 0, 200
+	got := walk(t, at, "limit=17&order="+order, func() {
+		var some []*provenance.Record
+		for range 5 {
+			records[gone].Status = provenance.Withdrawn
+			some = append(some, records[gone])
+			gone = min(gone+2, 198)
+		}
+		n := min(come+rng.IntN(30), 400)
+		write(append(some, records[come:n]...)...)
+		come = n
+	})
+	count := make(map[string]int)
+	for _, id := range got {
+		if count[id]++; count[id] > 1 {
+			t.Errorf("%s is listed %d times", id, count[id])
+		}
+	}
+	for i := 1; i < 200; i += 2 {
+		if id := fmt.Sprint(records[i].PID, " ", records[i].EventID); count[id] != 1 {
+			t.Errorf("%s is listed %d times", id, count[id])
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/record/tracefile"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// Bounds of what is told with an execution.
+const (
+	maxVictims  = 20
+	maxMetadata = 1000
+)
+
+// record reads the record that the path of a request names.
+func (q *asked) record(ctx context.Context, program *trace.Program) (*question.Event, error) {
+	e, err := q.Event(ctx, q.r.PathValue("id"), program)
+	if err != nil {
+		return nil, choosing(err)
+	}
+	return e, tooLarge(e)
+}
+
+func tooLarge(e *question.Event) error {
+	if len(e.Document) > maxAnswer {
+		return &problem{http.StatusRequestEntityTooLarge, "the record is too large", "ask for its parts with sql"}
+	}
+	return nil
+}
+
+// evidence is all there is to say of one execution.
+func (s *server) evidence(ctx context.Context, q *asked) (any, error) {
+	program := q.p.program()
+	if err := q.p.done(); err != nil {
+		return nil, err
+	}
+	e, twin, place, samePath, err := q.EventWithTwin(ctx, q.r.PathValue("id"), program)
+	if err == nil {
+		err = tooLarge(e)
+	}
+	if err != nil {
+		return nil, choosing(err)
+	}
+	v := q.known.newEvidence(e)
+	if place != nil {
+		v.FunctionID = place.Function.ID()
+	}
+	if twin != nil {
+		v.Twin = q.known.pageTwin(twin.Record, samePath)
+	}
+	// Each part fills in fields of its own.
+	g, ctx := errgroup.WithContext(ctx)
+	for _, add := range []func(context.Context, *question.Event, *question.Place, *Evidence) error{q.addRoles, q.addContext} {
+		g.Go(func() error { return add(ctx, e, place, v) })
+	}
+	return v, g.Wait()
+}
+
+// newEvidence is what the record itself tells.
+func (k *known) newEvidence(e *question.Event) *Evidence {
+	r := e.Record
+	v := &Evidence{
+		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
+		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: k.sentence(r), Why: r.Why,
+		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive), Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
+		Lost: int64(r.LostTime), Severity: finite(r.OutlierSeverity), Score: finite(r.OutlierScore), Step: int64(r.IOStep), Path: pathOf(r.CallStack),
+		Model: k.pageModel(r.AlgoParams), Roles: Roles{Victims: []Other{}}, GPU: gpuOf(r),
+		Counters: []Counter{}, State: []Field{}, Metadata: []Field{}, Record: e.Document,
+	}
+	if len(v.Path) == 0 {
+		v.Path = []string{r.Func}
+	}
+	v.Lanes, v.Arrows = lanesOf(r)
+	for i := range r.CounterEvents {
+		c := &r.CounterEvents[i]
+		v.Counters = append(v.Counters, Counter{Name: c.Name, Value: float64(c.Value), At: float64(c.Timestamp) - float64(r.Entry)})
+	}
+	if r.NodeState != nil {
+		for _, f := range r.NodeState.Data {
+			v.State = append(v.State, Field{f.Field, fmt.Sprint(f.Value)})
+		}
+	}
+	return v
+}
+
+// finite is a number that JSON knows.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}
+
+// pathOf are the functions of a stack from the outermost on.
+func pathOf(stack []provenance.StackEntry) []string {
+	path := make([]string, 0, len(stack))
+	for _, f := range slices.Backward(stack) {
+		path = append(path, f.Func)
+	}
+	return path
+}
+
+// gpuOf tells where on a GPU an execution ran; nil: on none.
+func gpuOf(r *provenance.Record) *GPU {
+	if !r.IsGPUEvent {
+		return nil
+	}
+	g := &GPU{Device: -1, Context: -1, Stream: -1, Stack: []string{}}
+	if l := r.GPULocation; l != nil {
+		g.Device, g.Context, g.Stream = partOf(l.Device), partOf(l.Context), partOf(l.Stream)
+	}
+	switch p := r.GPUParent.(type) {
+	case provenance.GPUParent:
+		g.Parent, g.Stack = p.EventID, pathOf(p.CallStack)
+	case string:
+		g.Problem = p
+	default:
+		g.Problem = "the record does not say what launched it"
+	}
+	return g
+}
+
+// partOf is a number of a location; -1 where it is not known.
+func partOf(n uint64) int64 {
+	if n > math.MaxInt64 {
+		return -1
+	}
+	return int64(n)
+}
+
+// pageTwin is a typical execution beside an anomaly.
+func (k *known) pageTwin(t *provenance.Record, samePath bool) *Twin {
+	twin := &Twin{
+		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive), Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
+	}
+	twin.Lanes, twin.Arrows = lanesOf(t)
+	return twin
+}
+
+// addContext adds what is usual of counters, and what is known of the rank.
+func (q *asked) addContext(ctx context.Context, e *question.Event, _ *question.Place, v *Evidence) error {
+	if len(v.Counters) > 0 {
+		usual, err := q.usualCounters(ctx, e.Record.PID)
+		if err != nil {
+			return err
+		}
+		for i := range v.Counters {
+			if u, ok := usual[v.Counters[i].Name]; ok {
+				v.Counters[i].Mean, v.Counters[i].Stddev = &u[0], &u[1]
+			}
+		}
+	}
+	rows, err := q.Metadata(ctx, question.Metadata{Program: &e.Record.PID, Rank: &e.Record.RID, Limit: maxMetadata})
+	if err != nil {
+		return err
+	}
+	seen := make(map[Field]bool)
+	for row, err := range rows.All {
+		if err != nil {
+			return err
+		}
+		name, _ := row[4].(string)
+		value, _ := row[5].(string)
+		if f := (Field{name, value}); !seen[f] {
+			seen[f] = true
+			v.Metadata = append(v.Metadata, f)
+		}
+	}
+	return nil
+}
+
+// usualCounters are mean and deviation of the counters of a program.
+func (q *asked) usualCounters(ctx context.Context, program trace.Program) (map[string][2]float64, error) {
+	rows, err := q.Counters(ctx, "", &program, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[string]int)
+	for i, c := range rows.Columns {
+		at[c.Name] = i
+	}
+	usual := make(map[string][2]float64)
+	for row, err := range rows.All {
+		if err != nil {
+			return nil, err
+		}
+		name, _ := row[at["counter"]].(string)
+		mean, ok := row[at["mean"]].(float64)
+		stddev, _ := row[at["stddev"]].(float64)
+		if ok {
+			usual[name] = [2]float64{finite(mean), finite(stddev)}
+		}
+	}
+	return usual, nil
+}
+
+// windowForms are the forms in which a window can be had.
+var windowForms = map[string]struct {
+	suffix, kind string
+	write        func(b *bytes.Buffer, e *question.Event) error
+}{
+	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer, e *question.Event) error { return tracefile.WritePerfetto(b, e.Record) }},
+	"chrome":   {".trace.json", "application/json", func(b *bytes.Buffer, e *question.Event) error { return tracefile.WriteChrome(b, e.Record) }},
+	"json": {".json", "application/json", func(b *bytes.Buffer, e *question.Event) error {
+		return json.Indent(b, e.Document, "", "  ")
+	}},
+}
+
+// window is what happened around an execution, as a file.
+func (s *server) window(ctx context.Context, q *asked) (any, error) {
+	program, format := q.p.program(), q.p.word("format", "perfetto")
+	form, ok := windowForms[format]
+	if !ok {
+		q.p.fail("format", "%.40q is none of chrome, json, perfetto", format)
+	}
+	if err := q.p.done(); err != nil {
+		return nil, err
+	}
+	e, err := q.record(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := form.write(&b, e); err != nil {
+		return nil, &problem{http.StatusUnprocessableEntity, err.Error(), "the record is odd; format=json gives it as it is"}
+	}
+	return &file{form.kind, fileName(e.Record) + form.suffix, b.Bytes()}, nil
+}
+
+// fileName names files after an execution, whatever its id is made of.
+func fileName(r *provenance.Record) string {
+	id := strings.Map(func(c rune) rune {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
+			return c
+		}
+		return '-'
+	}, r.EventID)
+	return fmt.Sprintf("chimbuko-%d-%s", r.PID, id[:min(len(id), 80)])
+}

@@ -1,0 +1,268 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// explain tells what is different about some anomalies.
+func (s *server) explain(ctx context.Context, q *asked) (any, error) {
+	selection, err := s.selection(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	e, err := q.Explain(ctx, *selection)
+	if err != nil {
+		return nil, err
+	}
+	page := pageExplanation(e)
+	page.Command = s.explainCommand(q, selection)
+	return page, nil
+}
+
+// usualGroups is how many values of a field are listed.
+const usualGroups = 12
+
+// groups breaks some anomalies down by a field.
+func (s *server) groups(ctx context.Context, q *asked) (any, error) {
+	by, err := question.ParseField(q.p.text("by"))
+	if err != nil {
+		q.p.fail("by", "%w", err)
+	}
+	limit := q.p.limit(usualGroups, question.MaxGroups)
+	selection, err := s.selection(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	g, err := q.Group(ctx, *selection, by, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := &ExplainGroups{
+		Field: by.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked, Rows: []ExplainGroup{}, Ranges: g.Ranges,
+		Values: g.Values, Rest: ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)}, None: ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
+		Command: s.explainCommand(q, selection) + " --group-by " + quoted(by.String()),
+	}
+	for _, r := range g.Rows {
+		page.Rows = append(page.Rows, ExplainGroup{r.Label, r.Term.String(), r.Executions, int64(r.Lost)})
+	}
+	return page, nil
+}
+
+// selection reads which anomalies are meant, and has what is at hand of them looked at.
+func (s *server) selection(ctx context.Context, q *asked) (*question.Selection, error) {
+	key := q.p.text("issue")
+	f := question.Filter{
+		Function: q.p.text("func"), Kinds: q.p.words("kind"), Host: q.p.text("host"), Ranks: q.p.ranks("rank"), Program: q.p.program(),
+		Since: q.p.duration("from", time.Second), Until: q.p.duration("to", time.Second), Took: q.p.took(),
+	}
+	if f.Since != nil && f.Until != nil && *f.Until < *f.Since {
+		q.p.fail("to", "it is before from")
+	}
+	selection := question.Selection{Filter: f, Only: q.p.terms("only"), Without: q.p.terms("without"), Ranks: q.known.ranks, Extent: q.known.extent}
+	if text := q.p.text("lasso"); text != "" {
+		var err error
+		if selection.Lasso, err = question.ParseLasso(text); err != nil {
+			q.p.fail("lasso", "%w", err)
+		}
+	}
+	if err := q.p.done(); err != nil {
+		return nil, err
+	}
+	if key != "" {
+		if q.known.wrong != nil {
+			return nil, q.known.wrong
+		}
+		x, ok := q.known.issue(key)
+		if !ok {
+			return nil, noIssue(key)
+		}
+		if err := q.ofIssue(ctx, &selection, x); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	q.Details, err = s.detailed(ctx, q)
+	return &selection, err
+}
+
+// terms reads conditions on fields; the parameter may be given several times.
+func (p *params) terms(name string) (terms []question.Term) {
+	p.known[name] = true
+	for _, text := range p.values[name] {
+		t, err := question.ParseTerm(text)
+		if err != nil {
+			p.fail(name, "%w", err)
+		}
+		terms = append(terms, t)
+	}
+	if len(terms) > question.MaxTerms {
+		p.fail(name, "%d are more than %d", len(terms), question.MaxTerms)
+	}
+	return terms
+}
+
+// leastDetailed is of how many executions of a run that has ended details are read. Of fewer
+// than question.LeastDetailed they are of all, and explanations the same as without them.
+const leastDetailed = 2000
+
+// detailed returns what is at hand of executions that are looked at closely. It is read
+// once for all that is asked of a run that has ended. The one who asks has a turn already.
+func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
+	if q.InMemory == nil {
+		return nil, nil //nolint:nilnil // the store is asked
+	}
+	a := *q.Asker
+	least := question.LeastDetailed
+	if !a.Run.State.Open() {
+		least = leastDetailed
+	}
+	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, knownPatience*s.Timeout)
+		defer cancel()
+		d, err := a.ReadDetails(ctx, least, question.MaxDetailed)
+		return d, !a.Run.State.Open(), err
+	})
+}
+
+// took reads the exclusive time in microseconds; nil if neither end is given.
+func (p *params) took() *question.Range {
+	least, most := p.integer("min_us", 0, 0, maxMicros), p.integer("max_us", math.MaxInt64, 0, math.MaxInt64)
+	if least == 0 && most == math.MaxInt64 {
+		return nil
+	}
+	return &question.Range{First: least, Last: most}
+}
+
+// ofIssue chooses the anomalies of an issue. Where it is not known which they are, as
+// there are too many in a run that goes on, it is all of its function and kind.
+func (q *asked) ofIssue(ctx context.Context, s *question.Selection, x *provenance.Issue) error {
+	s.Issue = x
+	switch {
+	case q.known.stored || x.IsChange():
+	case q.known.linkOf != nil:
+		s.Member = func(program trace.Program, event string) bool {
+			i, ok := q.known.linkOf[eventKey{program, event}]
+			return ok && q.known.links[i].Issue == x.Number
+		}
+	default:
+		f, err := q.functionOfIssue(ctx, x)
+		if err != nil {
+			return err
+		}
+		s.Issue, s.Filter.One = nil, f
+		if x.Kind != provenance.Burst {
+			s.Filter.Kinds = []string{string(x.Kind)}
+		}
+	}
+	return nil
+}
+
+var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.When: "when", contrast.Chosen: "chosen"}
+
+// maxExplainFunctions is how many functions of a selection are named.
+const maxExplainFunctions = 10
+
+func pageExplanation(e *question.Explanation) *Explained {
+	p := &Explained{
+		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
+		Functions: []ExplainFunction{}, Fields: []ExplainField{},
+	}
+	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
+		term := ""
+		if c.Name != "" {
+			term = question.Term{Field: question.FieldKey{Kind: question.FieldFunction}, Label: c.Name}.String()
+		}
+		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, term, c.Executions})
+	}
+	for i := range e.Fields {
+		c := &e.Fields[i]
+		f := ExplainField{
+			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
+			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []ExplainBar{},
+		}
+		if c.Range || c.Least {
+			f.From = &c.From
+		}
+		if c.Range || c.Most {
+			f.To = &c.To
+		}
+		for _, t := range c.Terms {
+			f.Terms = append(f.Terms, t.String())
+		}
+		for _, b := range c.Bars {
+			f.Bars = append(f.Bars, ExplainBar(b))
+		}
+		p.Fields = append(p.Fields, f)
+	}
+	return p
+}
+
+// explainCommand is what gives the same in a terminal.
+func (s *server) explainCommand(q *asked, selection *question.Selection) string {
+	parts := []string{"chimbuko explain", quoted(cmp.Or(s.Place, "RUN")), "--run", quoted(q.Run.Name)}
+	x, f := selection.Issue, &selection.Filter
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, "--"+name, quoted(value))
+		}
+	}
+	if x != nil {
+		add("issue", strconv.Itoa(x.Number))
+	}
+	add("func", f.Function)
+	add("kind", strings.Join(f.Kinds, ","))
+	add("host", f.Host)
+	var ranks []string
+	for _, r := range f.Ranks {
+		text := strconv.FormatInt(r.First, 10)
+		if r.Last != r.First {
+			text += fmt.Sprintf("-%d", r.Last)
+		}
+		ranks = append(ranks, text)
+	}
+	add("rank", strings.Join(ranks, ","))
+	if f.Program != nil {
+		add("program", strconv.Itoa(int(*f.Program)))
+	}
+	for _, t := range []struct {
+		name string
+		at   *trace.Micros
+	}{{"from", f.Since}, {"to", f.Until}} {
+		if t.at != nil {
+			add(t.name, strconv.FormatFloat(float64(*t.at)/1e6, 'f', -1, 64))
+		}
+	}
+	if f.Took != nil {
+		add("min-us", strconv.FormatInt(f.Took.First, 10))
+		if f.Took.Last != math.MaxInt64 {
+			add("max-us", strconv.FormatInt(f.Took.Last, 10))
+		}
+	}
+	add("lasso", question.LassoText(selection.Lasso))
+	for _, t := range selection.Only {
+		add("only", t.String())
+	}
+	for _, t := range selection.Without {
+		add("without", t.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// quoted is a word of a command line.
+func quoted(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,165 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Bounds of exports.
+const (
+	maxExport      = 1_000_000 // rows
+	maxExportBytes = 512 << 20 // of a file
+	exportPatience = 5         // times the time that a question may take
+	maxWriting     = 2         // at once: others may ask meanwhile
+)
+
+// spooled is an answer that is in a file, which is removed when it has been sent.
+type spooled struct {
+	kind, name string // of content; of the file that a browser keeps
+	dir        string // of the file
+	file       *os.File
+	size       int64
+	rows       int64
+	cut        bool
+}
+
+func (s *spooled) write(w http.ResponseWriter) {
+	defer func() { _ = errors.Join(s.file.Close(), os.RemoveAll(s.dir)) }() // a temporary file that was read
+	h := w.Header()
+	h.Set("Content-Type", s.kind)
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": s.name}))
+	h.Set("Content-Length", strconv.FormatInt(s.size, 10))
+	h.Set("Chimbuko-Rows", strconv.FormatInt(s.rows, 10))
+	h.Set("Chimbuko-Cut", strconv.FormatBool(s.cut))
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.Copy(w, s.file) // nobody is left to tell
+}
+
+// export answers a question in SQL with a file. It is written to disk before it is
+// sent, so that errors can be told and no answer is held in memory.
+func (s *server) export(r *http.Request) (any, error) {
+	if err := newParams(r).done(); err != nil {
+		return nil, err
+	}
+	q, limit, err := readQuestion(r, maxExport, maxExport)
+	if err != nil {
+		return nil, err
+	}
+	form, ok := map[string]struct{ kind, name string }{
+		"csv": {"text/csv; charset=utf-8", "answer.csv"}, "parquet": {"application/vnd.apache.parquet", "answer.parquet"},
+	}[q.Format]
+	switch {
+	case !ok:
+		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("format %.40q is none of csv, parquet", q.Format), `send {"sql": "SELECT …", "format": "csv"}`}
+	case q.Format == "parquet" && s.Parquet == nil:
+		return nil, &problem{http.StatusNotImplemented, "this server writes no parquet", "take csv, or chimbuko query --format parquet"}
+	}
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	default:
+		return nil, &detailed{after: 2 * time.Second, problem: &problem{http.StatusTooManyRequests, fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment"}}
+	}
+	patience := exportPatience * s.Timeout
+	ctx, done, err := s.slotFor(r.Context(), patience)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	a, err := s.asker(ctx, r.PathValue("run"))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.Query(ctx, q.SQL, q.Args...)
+	if err != nil {
+		return nil, badSQL(q.SQL, err)
+	}
+	f := &spooled{kind: form.kind, name: form.name}
+	err = errors.Join(s.spool(ctx, f, q.Format, rows, int64(limit)), rows.Close())
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		err = fmt.Errorf("no answer within %v: %w", patience, context.DeadlineExceeded)
+	}
+	if err != nil {
+		return nil, badSQL(q.SQL, err)
+	}
+	return f, nil
+}
+
+// spool writes an answer to a file of its own, which is left open.
+func (s *server) spool(ctx context.Context, f *spooled, format string, rows *provdb.Rows, limit int64) (err error) {
+	if f.dir, err = os.MkdirTemp("", "chimbuko-export-"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(f.dir) // the first error is the one to tell
+		}
+	}()
+	path := filepath.Join(f.dir, f.name)
+	f.limit(rows, limit)
+	if format == "parquet" {
+		err = s.Parquet(ctx, path, rows)
+	} else {
+		err = writeFile(path, rows)
+	}
+	if err != nil {
+		return err
+	}
+	if f.file, err = os.Open(path); err != nil {
+		return err
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return errors.Join(err, f.file.Close())
+	}
+	f.size = info.Size()
+	_ = os.RemoveAll(f.dir) // it stays while it is open; where it cannot be removed yet, that is done when it has been sent
+	return nil
+}
+
+// limit has an answer end after so many rows or bytes.
+func (f *spooled) limit(rows *provdb.Rows, limit int64) {
+	all, size := rows.All, int64(0)
+	rows.All = func(yield func([]any, error) bool) {
+		for row, err := range all {
+			for i := range row {
+				switch v := row[i].(type) {
+				case string:
+					size += int64(len(v))
+				case json.RawMessage:
+					size += int64(len(v))
+				}
+				size += 8
+			}
+			if err == nil && (f.rows == limit || size > maxExportBytes) {
+				f.cut = true
+				return
+			}
+			f.rows++
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+func writeFile(path string, rows *provdb.Rows) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a directory of our own
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	return errors.Join(provdb.WriteCSV(w, rows), w.Flush(), f.Close())
+}

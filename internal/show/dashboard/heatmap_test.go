@@ -1,0 +1,201 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// beginOf is when the runs of these tests begin.
+const beginOf = trace.Micros(1_700_000_000_000_000)
+
+// someRun stores anomalies that are long and short, all from the begin on, and says when
+// the run began.
+func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provenance.Record) {
+	t.Helper()
+	run := provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1, 0), Info: fmt.Appendf(nil, `{"totals":{"begin_us":%d}}`, beginOf)}
+	id, err := store.CreateRun(t.Context(), run)
+	if err == nil {
+		err = store.Write(t.Context(), id, &provdb.Batch{Anomalies: anomalies})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anomaly is one of a rank, with a place in time.
+func anomaly(i int, rank trace.Rank, entry, length, lost trace.Micros) *provenance.Record {
+	r := storetest.Records(1, 1)[0]
+	r.RID, r.EventID, r.Status = rank, fmt.Sprintf("%d:0:%d", rank, i), provenance.Confirmed
+	r.Entry, r.Exit, r.RuntimeTotal, r.LostTime = beginOf+entry, beginOf+entry+length, length, lost
+	r.Hostname = fmt.Sprintf("node%d", rank/2)
+	r.CallStack, r.CounterEvents, r.EventWindow, r.NodeState = r.CallStack[:1], nil, provenance.EventWindow{}, nil
+	r.CallStack[0].EventID, r.CallStack[0].Entry, r.CallStack[0].Exit = r.EventID, r.Entry, r.Exit
+	return r
+}
+
+// spread is what a heatmap should show, found by looking at every microsecond.
+func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros, columns int) (lost []float64, n []int64) {
+	lost, n = make([]float64, columns), make([]int64, columns)
+	for _, r := range all {
+		if r.RID != rank || r.Status == provenance.Withdrawn {
+			continue
+		}
+		last := max(r.Exit, r.Entry+1)
+		for us := r.Entry; us < last; us++ {
+			if at := us - beginOf - from; at >= 0 && int(at/width) < columns {
+				lost[at/width] += float64(r.LostTime) / float64(last-r.Entry)
+				if us == r.Entry {
+					n[at/width]++
+				}
+			}
+		}
+	}
+	return lost, n
+}
+
+func TestAHeatmapWithoutWaitsShowsOnlyWhereTimeWasLostOtherwise(t *testing.T) {
+	at, store := scene(t, nil)+"burst/", openScenes(t)
+	total := func(metric string) (lost int64) {
+		for _, r := range want[dashboard.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
+			lost += r.Lost
+		}
+		return lost
+	}
+	const ofWaits = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON r.run = a.run
+		WHERE r.name = $1 AND kind = 'comm-wait' AND status IS DISTINCT FROM 'withdrawn'`
+	waits := count(t, store, ofWaits, "burst")
+	if all, own := total("lost"), total("own"); waits == 0 || own == 0 || own != all-waits {
+		t.Errorf("%d us in all, %d of waits, %d without", all, waits, own)
+	}
+}
+
+func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
+	store := emptyStore(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var all []*provenance.Record
+	for i := range 120 {
+		length := trace.Micros(rng.IntN(1 << rng.IntN(12)))
+		r := anomaly(i, trace.Rank(rng.IntN(4)), trace.Micros(rng.IntN(5000)), length, length*trace.Micros(rng.IntN(3)))
+		if i%10 == 9 {
+			r.Status = provenance.Withdrawn
+		}
+		all = append(all, r)
+	}
+	someRun(t, store, "spread", all)
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	f := func(query string, from trace.Micros, columns int) {
+		t.Helper()
+		h := want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?"+query, ""), 200)
+		width := trace.Micros((h.To-h.From)*1e6/float64(columns) + 0.5)
+		if len(h.Rows) != 4 || h.Columns != columns || trace.Micros(h.From*1e6+0.5) != from {
+			t.Fatalf("%s: %d rows, %d columns from %v", query, len(h.Rows), h.Columns, h.From)
+		}
+		cells := make(map[[2]int]float64)
+		for _, c := range h.Cells {
+			if cells[[2]int{c.Row, c.Column}] = c.Value; c.Value <= 0 || c.Value > h.Max {
+				t.Errorf("%s: %+v", query, c)
+			}
+		}
+		for row := range h.Rows {
+			lost, n := spread(all, trace.Rank(h.Rows[row].FirstRank), from, width, columns)
+			sum, anomalies := 0.0, int64(0)
+			for c := range columns {
+				sum, anomalies = sum+lost[c], anomalies+n[c]
+				got, wanted := cells[[2]int{row, c}], lost[c]
+				if h.Metric == "anomalies" {
+					wanted = float64(n[c])
+				}
+				// Each anomaly may be rounded by a microsecond in each column.
+				if d := got - wanted; d > 120 || d < -120 || h.Metric == "anomalies" && d != 0 {
+					t.Errorf("%s: row %d column %d is %v, want %v", query, row, c, got, wanted)
+				}
+			}
+			if h.Rows[row].Anomalies != anomalies || float64(h.Rows[row].Lost) > sum+120 || float64(h.Rows[row].Lost) < sum-120 {
+				t.Errorf("%s: row %d lost %d by %d, want %v by %d", query, row, h.Rows[row].Lost, h.Rows[row].Anomalies, sum, anomalies)
+			}
+		}
+	}
+	f("columns=7", 0, 7)
+	f("columns=1", 0, 1)
+	f("columns=2000", 0, 2000)
+	f("columns=13&metric=anomalies", 0, 13)
+	f("columns=9&from=0.001&to=0.0025", 1000, 9)
+	f("columns=50&from=0.002&to=0.0021", 2000, 50)
+	f("columns=3&from=2ms&to=9s&metric=anomalies", 2000, 3)
+	total := int64(0)
+	for _, r := range want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?columns=11", ""), 200).Rows {
+		total += r.Lost
+	}
+	if lost := count(t, store, countLost, "spread"); total != lost {
+		t.Errorf("all rows lost %d, want exactly %d", total, lost)
+	}
+}
+
+func TestRanksAreGroupedWithTheirNeighbours(t *testing.T) {
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store tells of ranks
+	f := func(query string, rows int, first dashboard.HeatRow) {
+		t.Helper()
+		h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap?"+query, ""), 200)
+		ranks := int64(0)
+		for i, r := range h.Rows {
+			ranks += r.Ranks
+			if i > 0 && r.FirstRank != h.Rows[i-1].LastRank+1 {
+				t.Errorf("%s: %+v after %+v", query, r, h.Rows[i-1])
+			}
+		}
+		h.Rows[0].Lost, h.Rows[0].Anomalies = 0, 0
+		if len(h.Rows) != rows || !reflect.DeepEqual(h.Rows[0], first) {
+			t.Errorf("%s: %d rows, the first is %+v; want %d, %+v", query, len(h.Rows), h.Rows[0], rows, first)
+		}
+		for _, c := range h.Cells {
+			if c.Row < 0 || c.Row >= rows || c.Column < 0 || c.Column >= h.Columns {
+				t.Errorf("%s: %+v", query, c)
+			}
+		}
+	}
+	// There are 1000 ranks, 8 on each host.
+	f("rows=300", 250, dashboard.HeatRow{FirstRank: 0, LastRank: 3, Ranks: 4, Host: "node0000"})
+	f("rows=125", 125, dashboard.HeatRow{FirstRank: 0, LastRank: 7, Ranks: 8, Host: "node0000"})
+	f("", 63, dashboard.HeatRow{FirstRank: 0, LastRank: 15, Ranks: 16, Host: "node0000"})
+	f("rows=1&columns=2000", 1, dashboard.HeatRow{FirstRank: 0, LastRank: 999, Ranks: 1000, Host: "node0000"})
+	f("host=node012?", 40, dashboard.HeatRow{FirstRank: 960, LastRank: 960, Ranks: 1, Host: "node0120"})
+	if h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap?program=7", ""), 200); len(h.Rows) != 0 || len(h.Cells) != 0 {
+		t.Errorf("a program that is not there: %+v", h)
+	}
+	for query, part := range map[string]string{
+		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=colour": "none of anomalies, lost", "from=3&to=3": "not after from", "from=NaN": "too large", "to=1e300": "too large",
+	} {
+		fails(t, do(t, at+monday+"/heatmap?"+query, ""), 400, part)
+	}
+}
+
+// Ranks that the pipeline has seen are there before anything of them is stored, and those
+// whose analyser is silent are marked.
+func TestAHeatmapShowsRanksThatHaveNoAnomalies(t *testing.T) {
+	store := emptyStore(t)
+	someRun(t, store, "monday", []*provenance.Record{anomaly(1, 5, 10, 10, 5)})
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
+		p.reader = store
+		p.status.Nodes = append(p.status.Nodes, dashboard.Node{Name: "quiet", State: dashboard.NodeSilent})
+		p.status.Ranks = []dashboard.Rank{{Rank: 5, Host: "a"}, {Rank: 3, Host: "b", Node: "quiet"}, {Program: 1, Rank: 0, Host: "a"}, {Rank: 1, Host: "node9"}}
+	})
+	h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap", ""), 200)
+	want1 := []dashboard.HeatRow{
+		{FirstRank: 3, LastRank: 3, Ranks: 1, Host: "b", Silent: true},
+		{FirstRank: 5, LastRank: 5, Ranks: 1, Host: "node2", Lost: 5, Anomalies: 1},
+		{FirstRank: 1, LastRank: 1, Ranks: 1, Host: "node9"},
+		{Program: 1, Ranks: 1, Host: "a"},
+	}
+	if !reflect.DeepEqual(h.Rows, want1) {
+		t.Errorf("got  %+v\nwant %+v", h.Rows, want1)
+	}
+}

@@ -1,0 +1,358 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// known is what the store tells of a run as a whole. It is found out at most every few
+// seconds, once for all clients, and for good when the run has ended. Nobody changes it.
+type known struct {
+	run       provdb.Run
+	begin     trace.Micros
+	extent    trace.Micros // from the begin to the newest time that is known
+	info      storedInfo
+	kept      question.Kept
+	ranks     []question.Placed // in order of program, host and rank
+	names     map[trace.Program]string
+	slowest   []question.Slow
+	strip     Strip // in usualColumns columns
+	functions map[functionKey]string
+	index     *question.Index // nil: there are too many, or it is being read
+	*findings
+}
+
+// findings are what is wrong with a run. To find them out takes longer than all else,
+// so they may be a little older. Nobody changes them.
+type findings struct {
+	stored bool // issues are as they were found when the run ended
+	issues []provenance.Issue
+	keys   []string       // of issues, by which they are known for longer than by their numbers
+	byKey  map[string]int // index of issues
+	thin   map[functionKey]bool
+	wrong  error // why there are no issues
+
+	// Of a run whose links are not stored, unless there are too many.
+	found  *blame.Run
+	links  []provenance.Link
+	linkOf map[eventKey]int
+}
+
+type functionKey struct {
+	program trace.Program
+	name    string
+}
+
+type eventKey struct {
+	program trace.Program
+	event   string
+}
+
+// storedInfo is what is needed of the settings and totals of a run.
+type storedInfo struct {
+	Error      string            `json:"error"`
+	Incomplete []string          `json:"incomplete"`
+	Version    string            `json:"version"`
+	Settings   map[string]string `json:"settings"`
+	Totals     struct {
+		Events    int64        `json:"events"`
+		Calls     int64        `json:"calls"`
+		Flagged   int64        `json:"flagged"`
+		Ranks     int64        `json:"ranks"`
+		Functions int64        `json:"functions"`
+		Begin     trace.Micros `json:"begin_us"`
+	} `json:"totals"`
+	Review *struct {
+		Confirmed int64 `json:"confirmed"`
+		Withdrawn int64 `json:"withdrawn"`
+		Promoted  int64 `json:"promoted"`
+		NotJudged int64 `json:"not_judged"`
+	} `json:"review"`
+	TraceBytes int64 `json:"trace_bytes"`
+	Notes      []struct {
+		Name     string `json:"name"`
+		Severity string `json:"severity"`
+		Count    int64  `json:"count"`
+		Sentence string `json:"sentence"`
+	} `json:"notes"`
+	Broken []string `json:"broken"`
+}
+
+// minSamples is how many calls of a function must be known before any is judged.
+func (i *storedInfo) minSamples() int {
+	if n, err := strconv.Atoi(i.Settings["min-samples"]); err == nil && n > 0 {
+		return n
+	}
+	return outlier.Default().MinSamples
+}
+
+// Bounds of what is known.
+const (
+	maxKnown      = 16 // runs
+	maxRanksKnown = 1_000_000
+	maxLinksKnown = 100_000 // anomalies of a run whose links are not stored
+	maxIndexes    = 4       // runs whose executions are in memory
+	knownPatience = 10      // times as long as one question may take
+	usualColumns  = 120
+	maxColumns    = 2000
+	maxSlowest    = 5
+)
+
+// informed turns a function that asks the store, and needs to know of the run as a
+// whole, into a handler.
+func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.knowing(s.known, f)
+}
+
+// indexed is informed for what tells the same only if the index was read. It is waited for
+// before it is the question's turn, since it needs one as well.
+func (s *server) indexed(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.knowing(func(ctx context.Context, run string) (*known, error) { return s.knownWith(ctx, run, s.indexes.get) }, f)
+}
+
+func (s *server) knowing(known func(ctx context.Context, run string) (*known, error), f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.answer(func(r *http.Request) (any, error) {
+		k, err := known(r.Context(), r.PathValue("run"))
+		if err != nil {
+			return nil, err
+		}
+		return s.ask(r, func(ctx context.Context, q *asked) (any, error) {
+			q.known, q.Begin, q.InMemory = k, k.begin, k.index
+			return f(ctx, q)
+		})
+	})
+}
+
+// known finds out what the store tells of a run. While an index of very many executions is
+// read there is none, and the store answers.
+func (s *server) known(ctx context.Context, run string) (*known, error) {
+	return s.knownWith(ctx, run, s.indexes.soon)
+}
+
+// knownWith is known with an index that get returns.
+func (s *server) knownWith(ctx context.Context, run string, get func(ctx context.Context, key string, find func(ctx context.Context) (*question.Index, bool, error)) (*question.Index, error)) (*known, error) {
+	a, err := s.brief(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	ended := a.Run.State != provdb.Running
+	key := runKey(&a.Run)
+	found, err := s.found.get(ctx, key, func(ctx context.Context) (*findings, bool, error) {
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
+		if err != nil {
+			return nil, false, err
+		}
+		defer done()
+		f := findOut(ctx, a)
+		return f, ended && f.wrong == nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	index, err := get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
+		if err != nil {
+			return nil, false, err
+		}
+		defer done()
+		x, err := a.Index(ctx, question.MaxIndexed)
+		return x, ended, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.runsKnown.get(ctx, key, func(ctx context.Context) (*known, bool, error) {
+		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
+		if err != nil {
+			return nil, false, err
+		}
+		defer done()
+		a.InMemory = index
+		k, err := newKnown(ctx, a, s.traceTime(ctx, a))
+		return k, ended, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := *k
+	all.findings, all.index = found, index
+	return &all, nil
+}
+
+// runKey names a run as long as nothing but what is written to it changes.
+func runKey(r *provdb.Run) string {
+	return fmt.Sprintf("%d %s %d %s", r.ID, r.State, r.Finished.UnixNano(), r.Name)
+}
+
+// maxAhead is how long before the services a program may have been started.
+const maxAhead = 24 * time.Hour
+
+// traceTime is how far the traces of a run that goes on have been read, as far as the
+// clock tells: 0 if it is not the one that is watched, or if its traces have another
+// clock, as those that are replayed may.
+func (s *server) traceTime(ctx context.Context, a *question.Asker) trace.Micros {
+	if a.Run.Name != s.Run || a.Run.State != provdb.Running || a.Begin == 0 {
+		return 0
+	}
+	status, err := s.Source.Status(ctx)
+	if err != nil || status.Run.State != Running {
+		return 0
+	}
+	now, behind := status.Run.Now.UnixMicro(), math.Inf(1)
+	for i := range status.Nodes {
+		if n := &status.Nodes[i]; n.State == NodeReading {
+			behind = min(behind, n.Behind)
+		}
+	}
+	begun := time.UnixMicro(int64(a.Begin))
+	if math.IsInf(behind, 1) || begun.After(status.Run.Now) || begun.Before(status.Run.Started.Add(-maxAhead)) {
+		return 0
+	}
+	return trace.Micros(now - int64(behind*1e6))
+}
+
+// brief finds a run, in its turn among other questions.
+func (s *server) brief(ctx context.Context, run string) (*question.Asker, error) {
+	ctx, done, err := s.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return s.asker(ctx, run)
+}
+
+// newKnown asks for all of it but the findings. now is the time of the trace of a run that goes on, 0 if
+// only the store tells.
+func newKnown(ctx context.Context, a *question.Asker, now trace.Micros) (*known, error) {
+	k := &known{run: a.Run, begin: a.Begin, info: infoOf(a), functions: make(map[functionKey]string)}
+	kept, err := a.Kept(ctx, k.info.minSamples())
+	if err != nil {
+		return nil, err
+	}
+	k.kept = *kept
+	if k.ranks, err = a.Ranks(ctx, maxRanksKnown); err != nil {
+		return nil, err
+	}
+	sortPlaced(k.ranks)
+	if k.names, err = a.Executables(ctx); err != nil {
+		return nil, err
+	}
+	if k.slowest, err = a.Slowest(ctx, maxSlowest); err != nil {
+		return nil, err
+	}
+	k.extent = max(k.length(), now-k.begin)
+	if k.strip, err = stripOf(ctx, a, question.Timeline{To: k.extent, Columns: usualColumns}); err != nil {
+		return nil, err
+	}
+	all, err := a.Functions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		key := functionKey{all[i].Program, all[i].Name}
+		if _, ok := k.functions[key]; !ok {
+			k.functions[key] = all[i].ID()
+		}
+	}
+	return k, nil
+}
+
+// infoOf reads the settings and totals of a run.
+func infoOf(a *question.Asker) (info storedInfo) {
+	if a.Run.Info != nil {
+		_ = json.Unmarshal(a.Run.Info, &info) // others' info may be anything
+	}
+	return info
+}
+
+// findOut reads the issues of a run, or finds them out.
+func findOut(ctx context.Context, a *question.Asker) *findings {
+	f := &findings{byKey: make(map[string]int), thin: make(map[functionKey]bool)}
+	if f.issues, f.wrong = a.StoredIssues(ctx); f.wrong != nil {
+		return f
+	}
+	if f.stored = len(f.issues) > 0; !f.stored {
+		run, found, err := a.FindOut(ctx, true)
+		if err != nil {
+			f.wrong = err
+			return f
+		}
+		f.issues = found.Issues
+		if len(found.Links) <= maxLinksKnown {
+			f.keepLinks(run, found)
+		}
+	}
+	f.keys = issueKeys(f.issues)
+	for i, key := range slices.Backward(f.keys) {
+		f.byKey[key] = i
+	}
+	if a.Run.State == provdb.Running {
+		info := infoOf(a)
+		f.wrong = f.findThin(ctx, a, info.minSamples())
+	}
+	return f
+}
+
+func (f *findings) keepLinks(run *blame.Run, found *blame.Findings) {
+	f.found, f.links, f.linkOf = run, found.Links, make(map[eventKey]int, len(found.Links))
+	for i := range found.Links {
+		f.linkOf[eventKey{found.Links[i].PID, found.Links[i].EventID}] = i
+	}
+}
+
+// sureTimes is how many times as many calls as are needed for a judgement make it a
+// sure one. The detector takes for usual what one call in a hundred does: of ten times
+// thirty calls these are three, of fewer there may be none yet.
+const sureTimes = 10
+
+// findThin finds the functions whose models know too few calls for a sure judgement.
+func (f *findings) findThin(ctx context.Context, a *question.Asker, minSamples int) error {
+	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
+		m := provenance.ReadModel(model)
+		if _, n, ok := m.Typical(); ok && n < float64(sureTimes*minSamples) {
+			f.thin[functionKey{p, name}] = true
+		}
+	})
+}
+
+// length is from the begin of the run to the newest time that is known.
+func (k *known) length() trace.Micros {
+	length := trace.Micros(k.kept.Longest)
+	if k.begin != 0 {
+		length = max(length, k.kept.End-k.begin)
+	}
+	return max(length, 1)
+}
+
+// sortPlaced sorts ranks by program, host and rank.
+func sortPlaced(ranks []question.Placed) {
+	slices.SortFunc(ranks, func(a, b question.Placed) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+// seconds is a time since the begin of the run.
+func (k *known) seconds(t trace.Micros) float64 { return float64(t-k.begin) / 1e6 }
+
+// issue finds an issue by its key.
+func (f *findings) issue(key string) (*provenance.Issue, bool) {
+	i, ok := f.byKey[key]
+	if !ok {
+		return nil, false
+	}
+	return &f.issues[i], true
+}

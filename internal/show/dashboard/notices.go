@@ -1,0 +1,241 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// What is behind by less is only on its way.
+const maxBehind = 10 * time.Second
+
+// notices are what limits how far the rest can be trusted.
+func (v *view) notices(o *Overview) (list []Notice) {
+	add := func(level Level, topic, format string, args ...any) {
+		list = append(list, Notice{level, topic, fmt.Sprintf(format, args...)})
+	}
+	ended := o.State == Finished || o.State == Incomplete || o.State == Failed
+	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0 && !ended) {
+		add(LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
+	}
+	if s := v.status; s != nil {
+		for _, h := range s.Health {
+			if !h.OK {
+				add(map[string]Level{SeverityError: LevelBad, SeverityWarning: LevelWatch}[h.Severity].orUnknown(), "health", "%s: %s", h.Part, h.Sentence)
+			}
+		}
+		if o.Live {
+			list = append(list, v.silent()...)
+			list = append(list, s.behind()...)
+		}
+		list = append(list, s.drops()...)
+	}
+	if v.known != nil {
+		list = append(list, v.known.warming(o)...)
+		list = append(list, v.known.salvaged(o)...)
+	}
+	if r := o.Review; r != nil {
+		text := fmt.Sprintf("Final: %s of %s provisional anomalies kept", grouped(r.Confirmed), grouped(r.Flagged))
+		if r.Promoted > 0 {
+			text += fmt.Sprintf(", %s found only at the end", grouped(r.Promoted))
+		}
+		add(LevelGood, "review", "%s", text)
+	}
+	return list
+}
+
+// orUnknown is the level, or unknown where there is none.
+func (l Level) orUnknown() Level {
+	if l == "" {
+		return LevelUnknown
+	}
+	return l
+}
+
+// silentRanks are those that should report but do not: those whose analyser is silent,
+// and where it is known how many there should be, those that never came.
+func (v *view) silentRanks() (silent map[question.Process]string, never []question.Process) {
+	silent = make(map[question.Process]string)
+	s := v.status
+	if s == nil {
+		return silent, nil
+	}
+	quiet := make(map[string]bool)
+	for i := range s.Nodes {
+		quiet[s.Nodes[i].Name] = s.Nodes[i].State == NodeSilent
+	}
+	seen := make(map[question.Process]bool)
+	programs := make(map[trace.Program]bool)
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		p := question.Process{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
+		seen[p], programs[p.Program] = true, true
+		if quiet[r.Node] && !r.Ended {
+			silent[p] = r.Host
+		}
+	}
+	// Of several programs it is not known which has how many.
+	if program := slices.Collect(maps.Keys(programs)); len(program) == 1 {
+		for rank := int64(0); rank < s.Totals.RanksExpected && int64(len(never)) < s.Totals.RanksExpected-int64(len(seen)); rank++ {
+			if p := (question.Process{Program: program[0], Rank: trace.Rank(rank)}); !seen[p] {
+				never = append(never, p)
+			}
+		}
+	}
+	return silent, never
+}
+
+// silent tells which ranks say nothing.
+func (v *view) silent() []Notice {
+	t := &v.status.Totals
+	hosts, never := v.silentRanks()
+	all := max(t.Ranks, t.RanksExpected)
+	missing := int64(len(hosts)) + max(0, t.RanksExpected-t.Ranks)
+	if missing == 0 || t.Ranks == 0 {
+		return nil
+	}
+	quiet := slices.SortedFunc(maps.Keys(hosts), func(a, b question.Process) int {
+		if a.Program != b.Program {
+			return int(a.Program) - int(b.Program)
+		}
+		return int(a.Rank) - int(b.Rank)
+	})
+	text := fmt.Sprintf("%s of %s ranks reporting", grouped(all-missing), grouped(all))
+	if ranks := append(slices.Clone(quiet), never...); len(ranks) > 0 {
+		programs := slices.ContainsFunc(ranks, func(p question.Process) bool { return p.Program != ranks[0].Program })
+		text += "; missing: " + rankText(ranks, programs)
+	}
+	if where := hostText(slices.Compact(slices.Sorted(maps.Values(hosts)))); where != "" {
+		text += " (host " + where + ")"
+	}
+	if len(quiet) > 0 {
+		text += ". Start their analysers again with the same command"
+	}
+	return []Notice{{LevelWatch, "silent-ranks", text}}
+}
+
+// behind tells which stage does not keep up.
+func (s *Status) behind() (list []Notice) {
+	worst, slow := 0, 0
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.State == NodeReading && n.Behind > maxBehind.Seconds() {
+			if slow++; slow == 1 || n.Behind > s.Nodes[worst].Behind {
+				worst = i
+			}
+		}
+	}
+	if slow > 0 {
+		n := &s.Nodes[worst]
+		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
+			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analysers with fewer ranks each",
+			isAre(int64(slow), "analyser"), oneLine(n.Name), oneLine(n.Host), n.Behind)})
+	}
+	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
+		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
+			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait",
+			counted(st.PendingMessages, "message"), st.Lag)})
+	}
+	return list
+}
+
+func isAre(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return counted(n, what) + " are"
+}
+
+// drops tells what found no room, and what of traces was lost.
+func (s *Status) drops() (list []Notice) {
+	var drops int64
+	nodes := 0
+	lost := make(map[string]Tally)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if drops += n.Drops; n.Drops > 0 {
+			nodes++
+		}
+		for _, t := range n.Tallies {
+			if t.Severity == "data loss" {
+				t.Count += lost[t.Name].Count
+				lost[t.Name] = t
+			}
+		}
+	}
+	if drops > 0 {
+		list = append(list, Notice{LevelWatch, "drops", fmt.Sprintf(
+			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", counted(drops, "record"), counted(int64(nodes), "analyser"))})
+	}
+	for _, name := range slices.Sorted(maps.Keys(lost)) {
+		list = append(list, Notice{LevelWatch, "drops", grouped(lost[name].Count) + " " + lost[name].Sentence})
+	}
+	return list
+}
+
+// warming tells of models that know too little.
+func (k *known) warming(o *Overview) []Notice {
+	f := &o.Figures
+	cold := int64(0)
+	if f.FunctionsWarm != nil {
+		cold = f.Functions - *f.FunctionsWarm
+	}
+	min := k.info.minSamples()
+	switch {
+	case o.State == Finished && cold > 0:
+		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+			"%s called fewer than %d times: their calls are not judged", wasWere(cold, "function"), min)}}
+	case o.State == Finished:
+		return nil
+	case cold > 0:
+		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+			"Models have < %d samples for %s; anomalies are provisional", min, counted(cold, "function"))}}
+	case len(k.thin) > 0:
+		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+			"Models have < %d samples for %s with anomalies; these are provisional", sureTimes*min, counted(int64(len(k.thin)), "function"))}}
+	}
+	return nil
+}
+
+func wasWere(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what + " was"
+	}
+	return counted(n, what) + " were"
+}
+
+// salvaged tells what is missing of a run that has ended: what of its traces could not
+// be read, that it failed, or that it is from before issues were stored.
+func (k *known) salvaged(o *Overview) (list []Notice) {
+	add := func(level Level, topic, text string) { list = append(list, Notice{level, topic, text}) }
+	if k.run.State == provdb.Failed && k.kept.Executions > 0 { // else the verdict says it
+		text := "The analysis failed, and the run holds what was stored until then"
+		if k.info.Error != "" {
+			text += ": " + reason(k.info.Error)
+		}
+		add(LevelBad, "health", text)
+	}
+	for _, why := range k.info.Incomplete {
+		add(LevelBad, "health", "The run is incomplete: "+oneLine(why))
+	}
+	for i, broken := range k.info.Broken {
+		if i == maxListed {
+			add(LevelWatch, "store", fmt.Sprintf("%d more traces are damaged", len(k.info.Broken)-i))
+			break
+		}
+		add(LevelWatch, "store", "A trace is damaged and was read as far as it goes: "+broken)
+	}
+	for _, n := range k.info.Notes {
+		if n.Severity == "data loss" {
+			add(LevelWatch, "drops", grouped(n.Count)+" "+n.Sentence)
+		}
+	}
+	if o.State == Finished && !k.stored && k.kept.Anomalies > 0 && k.wrong == nil {
+		add(LevelUnknown, "store", "The run is of an older chimbuko that did not store issues: they were found out now")
+	}
+	return list
+}

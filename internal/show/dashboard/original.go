@@ -1,0 +1,97 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// What the dashboard of the original does to each question.
+const (
+	leastShown       = trace.Micros(1000) // what took less, with what it called, is left out
+	severityUnit     = 1000               // severities are asked for in milliseconds
+	nothingAsked     = "-1"
+	maxExecutionsPDB = 100_000
+)
+
+// executionsPDB answers as events/query_executions_pdb of the original does, about the run
+// that is shown. Where that failed for want of a parameter, this one says which.
+func (s *server) executionsPDB(r *http.Request) (any, error) {
+	p := newParams(r)
+	number := func(name string) *float64 {
+		text := p.text(name)
+		if text == "" || text == nothingAsked {
+			return nil
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			p.fail(name, "%.40q is no number", text)
+			return nil
+		}
+		return &n
+	}
+	whole := func(name string) *int64 {
+		n := number(name)
+		if n == nil {
+			return nil
+		}
+		if *n != math.Trunc(*n) || math.Abs(*n) > math.MaxInt32 {
+			p.fail(name, "%g is no number of one", *n)
+			return nil
+		}
+		i := int64(*n)
+		return &i
+	}
+	pid, rid, fid, first, last := whole("pid"), whole("rid"), whole("fid"), whole("step1"), whole("step2")
+	severity, score, order := number("severity"), number("score"), p.text("order")
+	if err := p.done(); err != nil {
+		return nil, err
+	}
+	answer := executionList{Rows: []json.RawMessage{}}
+	if pid == nil && rid == nil && fid == nil && first == nil && last == nil && severity == nil && score == nil {
+		return nil, &problem{http.StatusBadRequest, "nothing is asked for", "give pid, step1, step2, and rid or fid"}
+	}
+	if rid == nil && fid == nil {
+		return answer, nil
+	}
+	if pid == nil || first == nil || last == nil {
+		return nil, &problem{http.StatusBadRequest, "pid, step1 and step2 are needed", "-1 stands for none of the others"}
+	}
+	q := question.ExecutionsPDB{
+		Program: trace.Program(*pid), Steps: question.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64, Score: -math.MaxFloat64,
+		Least: leastShown, Descending: order == "desc", Limit: maxExecutionsPDB,
+	}
+	if rid != nil {
+		rank := trace.Rank(*rid)
+		q.Rank = &rank
+	}
+	if severity != nil {
+		q.Severity = *severity * severityUnit
+	}
+	if score != nil {
+		q.Score = *score
+	}
+	return s.askOf(r, s.Run, func(ctx context.Context, a *asked) (any, error) {
+		size := 0
+		for doc, err := range a.ExecutionsPDB(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			if size += len(doc); size > maxAnswer {
+				return nil, &problem{http.StatusRequestEntityTooLarge, errTooLarge.Message, "ask for fewer steps, or one rank"}
+			}
+			answer.Rows = append(answer.Rows, doc)
+		}
+		return answer, nil
+	})
+}
+
+// executionList is an answer of the original.
+type executionList struct {
+	Rows []json.RawMessage `json:"exec"`
+}

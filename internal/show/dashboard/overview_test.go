@@ -1,0 +1,363 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+const countLost = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`
+
+func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
+	at, store := scene(t, nil), openScenes(t)
+	for run, want1 := range map[string]struct{ live, stored bool }{"burst": {false, true}, "burst-live": {true, false}} {
+		o := want[dashboard.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
+		lost := count(t, store, countLost, run)
+		f := &o.Figures
+		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 || f.Anomalies != count(t, store, `SELECT count(*) FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`, run) {
+			t.Errorf("%s: lost %d by %d anomalies, want %d", run, f.Lost, f.Anomalies, lost)
+		}
+		if percent := 100 * float64(lost) / 1e6 / o.Length / float64(f.Ranks); f.LostPercent == nil || math.Abs(*f.LostPercent-percent) > 1e-9 {
+			t.Errorf("%s: %v %% lost, want %v", run, f.LostPercent, percent)
+		}
+		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Issues) != 1 || o.Length < 6 || o.Began.IsZero() || len(o.Programs) != 1 || f.Hosts < 1 || f.Victims == 0 {
+			t.Errorf("%s: %+v", run, o)
+		}
+		worst := o.Issues[0]
+		if !strings.Contains(o.Verdict.Sentence, " issues cost ") || !strings.Contains(o.Verdict.Sentence, " of core time (") || o.Verdict.Issue != worst.Number ||
+			!strings.Contains(o.Verdict.Sentence, ". Worst: "+strings.TrimSuffix(worst.Function, "()")) || !strings.Contains(o.Verdict.Sentence, " on "+worst.Hosts[0]) || strings.Contains(o.Verdict.Sentence, "[{") {
+			t.Errorf("%s: %q of %+v", run, o.Verdict.Sentence, worst)
+		}
+		if wantLevel := map[bool]dashboard.Level{true: dashboard.LevelBad, false: dashboard.LevelWatch}[*f.LostPercent >= 1]; o.Verdict.Level != wantLevel {
+			t.Errorf("%s: level %s", run, o.Verdict.Level)
+		}
+		if (o.Review != nil) != want1.stored || want1.stored && (o.Review.Confirmed+o.Review.Promoted != f.Anomalies || topics(o)["review"] == "") {
+			t.Errorf("%s: review %+v, notices %+v", run, o.Review, o.Notices)
+		}
+		for _, i := range o.Issues {
+			if confidence := map[bool]bool{true: i.Confidence == "confirmed", false: i.Confidence == "provisional" || i.Confidence == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
+				t.Errorf("%s: %+v", run, i)
+			}
+		}
+		strip := int64(0)
+		for _, l := range o.Strip.Series {
+			if len(l.Lost) != 120 || len(l.N) != 120 {
+				t.Errorf("%s: %d columns", run, len(l.Lost))
+			}
+			for _, v := range l.Lost {
+				strip += v
+			}
+		}
+		if strip != lost || o.Strip.To < o.Length {
+			t.Errorf("%s: the strip shows %d until %v, want %d until %v", run, strip, o.Strip.To, lost, o.Length)
+		}
+	}
+}
+
+// topics are the sentences of notices by topic.
+func topics(o dashboard.Overview) map[string]string {
+	all := make(map[string]string)
+	for _, n := range o.Notices {
+		all[n.Topic] += n.Sentence
+	}
+	return all
+}
+
+// Waits are told with their causes, and all issues without a cause are all there is.
+func TestEachAnomalyIsCountedOnce(t *testing.T) {
+	at, store := scene(t, nil), openScenes(t)
+	for _, run := range []string{"burst", "burst-live"} {
+		list := want[dashboard.IssueList](t, do(t, at+run+"/issues", ""), 200)
+		var all, causes, waits, anomalies int64
+		for _, i := range list.Rows {
+			all, anomalies = all+i.Lost, anomalies+i.Anomalies
+			if i.Cause == 0 {
+				causes += i.Lost + i.WaitLost
+			} else {
+				waits++
+			}
+		}
+		if lost := count(t, store, countLost, run); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") || list.Total != int64(len(list.Rows)) {
+			t.Errorf("%s: issues lost %d, causes %d, all %d; %d issues are waits", run, all, causes, lost, waits)
+		}
+	}
+}
+
+func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
+	labels := new(memory)
+	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
+	before := want[dashboard.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
+	worst := before.Issues[0]
+	labels.all = map[string]dashboard.Label{worst.Key: {Key: worst.Key, State: dashboard.LabelMuted}, before.Issues[1].Key: {State: dashboard.LabelOpen, Note: "look here"}}
+	after := want[dashboard.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
+	f := &after.Figures
+	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost || len(after.Issues) != len(before.Issues)-1 ||
+		after.Issues[0].Label == nil || after.Issues[0].Label.Note != "look here" || after.Verdict.Issue != after.Issues[0].Number || !strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {
+		t.Errorf("%+v, %+v", after.Verdict, f)
+	}
+	for _, i := range before.Issues {
+		labels.all[i.Key] = dashboard.Label{State: dashboard.LabelExpected}
+	}
+	after = want[dashboard.Overview](t, do(t, at+"/overview", ""), 200)
+	if after.Verdict.Level != dashboard.LevelGood || !strings.HasPrefix(after.Verdict.Sentence, fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
+		t.Errorf("%+v", after.Verdict)
+	}
+	labels.err = errors.New("the disk is gone")
+	if o := want[dashboard.Overview](t, do(t, at+"/overview", ""), 200); !strings.Contains(topics(o)["health"], "the disk is gone") {
+		t.Errorf("%+v", o.Notices)
+	}
+}
+
+func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
+	store := emptyStore(t)
+	ctx := t.Context()
+	id, err := store.CreateRun(ctx, provdb.Run{Name: "calm", State: provdb.Running, Started: time.Unix(1, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := provenance.FuncStats{FID: 1, Name: "solve(int) [{solve.c} {7,0}]"}
+	slow.RuntimeProfile.Exclusive.Count, slow.RuntimeProfile.Exclusive.Mean, slow.RuntimeProfile.Exclusive.Maximum = 41_200_000, 1200, 12_300
+	run := provdb.Run{ID: id, Name: "calm", State: provdb.Finished, Started: time.Unix(1, 0), Finished: time.Unix(9, 0)}
+	if err := errors.Join(store.Write(ctx, id, &provdb.Batch{Functions: []provenance.FuncStats{slow}}), store.UpdateRun(ctx, run)); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/calm/overview", ""), 200)
+	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want || o.Verdict.Level != dashboard.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
+		t.Errorf("%+v, want %q", o, want)
+	}
+}
+
+func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
+	at, p := serve(t, func(c *dashboard.Config, p *pipeline) {
+		c.Run = "new"
+		p.status = dashboard.Status{Run: dashboard.RunStatus{Name: "new", State: dashboard.Waiting}, Totals: dashboard.Totals{RanksExpected: 4000}}
+	})
+	for _, reader := range []provdb.Reader{filled(t), nil} {
+		p.set(func(p *pipeline) { p.reader = reader })
+		o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/new/overview", ""), 200)
+		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analysers with chimbuko ad") ||
+			o.State != dashboard.Waiting || !o.Live || topics(o)["no-data"] == "" || (reader == nil) != (topics(o)["store"] != "") {
+			t.Errorf("%+v", o)
+		}
+	}
+	fails(t, do(t, at+"/api/v1/runs/other/overview", ""), 503, "no store")
+	p.set(func(p *pipeline) { p.reader, p.err = filled(t), errors.New("timeout") })
+	fails(t, do(t, at+"/api/v1/runs/new/overview", ""), 404, "nothing of run")
+	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is no number from 1 to 2000`)
+}
+
+// obstructed is a store some of whose answers are a matter of chance.
+type obstructed struct {
+	provdb.Reader
+	before func(ctx context.Context, sql string) error
+}
+
+func (o *obstructed) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
+	if err := o.before(ctx, sql); err != nil {
+		return nil, err
+	}
+	return o.Reader.Query(ctx, sql, args...)
+}
+
+func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
+	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) {
+		p.reader = &obstructed{p.reader, func(context.Context, string) error { return errors.New("the disk is gone") }}
+	})
+	for _, state := range []dashboard.State{dashboard.Running, dashboard.Finished} {
+		p.set(func(p *pipeline) { p.status.Run.State = state })
+		o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
+		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") || !strings.Contains(topics(o)["store"], "the disk is gone") {
+			t.Errorf("%s: %+v, notices %+v", state, o.Verdict, o.Notices)
+		}
+	}
+}
+
+func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
+	read := make(chan struct{})
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
+		p.reader = &obstructed{p.reader, func(ctx context.Context, sql string) error {
+			if !strings.Contains(sql, "AS culprit_event_id") {
+				return nil
+			}
+			select {
+			case <-read:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+	})
+	paths := []string{"/overview?columns=7", "/heatmap?columns=20&rows=5", "/issues", "/functions", "/events?order=lost&limit=9"}
+	answers := func() (all []string) {
+		t.Helper()
+		for _, path := range paths {
+			r := do(t, at+monday+path, "")
+			if r.code != 200 {
+				t.Fatalf("%s: %d %s", path, r.code, r.body)
+			}
+			all = append(all, r.body)
+		}
+		return all
+	}
+	before := answers()
+	explained := make(chan int)
+	go func() { explained <- do(t, at+monday+"/explain", "").code }()
+	select {
+	case status := <-explained:
+		t.Errorf("an explanation did not wait for the index: %d", status)
+	case <-time.After(300 * time.Millisecond): // as long as an answer would take
+	}
+	close(read)
+	if status := <-explained; status != 200 {
+		t.Errorf("the explanation ended with %d", status)
+	}
+	for i, after := range answers() {
+		if after != before[i] {
+			t.Errorf("%s: with the index\n%.300s, without it\n%.300s", paths[i], after, before[i])
+		}
+	}
+}
+
+func TestNoticesSayWhatLimitsTrust(t *testing.T) {
+	at, p := serve(t, nil)
+	f := func(change func(s *dashboard.Status), level dashboard.Level, topic, want1 string) {
+		t.Helper()
+		p.set(func(p *pipeline) {
+			p.status = someStatus()
+			p.status.Totals.RanksExpected, p.status.Nodes[0].Drops = 0, 0
+			change(&p.status)
+		})
+		o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
+		for i, n := range o.Notices {
+			if i > 0 && n.Level == dashboard.LevelBad && o.Notices[i-1].Level != dashboard.LevelBad {
+				t.Errorf("the worst is not the first: %+v", o.Notices)
+			}
+			if n.Topic == topic && n.Sentence == want1 && n.Level == level {
+				return
+			}
+		}
+		t.Errorf("%s %s %q is not in %+v", level, topic, want1, o.Notices)
+	}
+	f(func(s *dashboard.Status) {
+		s.Totals = dashboard.Totals{Ranks: 3, RanksExpected: 5}
+		s.Ranks = []dashboard.Rank{{Rank: 0, Node: "a", Host: "nid001"}, {Rank: 2, Node: "b", Host: "nid077"}, {Rank: 4, Node: "b", Host: "nid077", Ended: true}}
+		s.Nodes = []dashboard.Node{{Name: "a"}, {Name: "b", State: dashboard.NodeSilent}}
+	}, dashboard.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analysers again with the same command")
+	f(func(s *dashboard.Status) { s.Totals.RanksExpected = 4 }, dashboard.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
+	f(func(s *dashboard.Status) { s.Nodes[0].Drops = 1200 }, dashboard.LevelWatch, "drops",
+		"1,200 records found no room at 1 analyser and are sent when the run ends: give chimbuko ad a larger --outbox")
+	f(func(s *dashboard.Status) {
+		s.Nodes[0].Tallies = []dashboard.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
+	}, dashboard.LevelWatch, "drops", "3 steps were lost")
+	f(func(s *dashboard.Status) { s.Nodes[0].Behind = 45 }, dashboard.LevelWatch, "backlog",
+		"1 analyser is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more analysers with fewer ranks each")
+	f(func(s *dashboard.Status) { s.Store.Lag, s.Store.PendingMessages = 34, 1234 }, dashboard.LevelWatch, "backlog",
+		"1,234 messages wait for the store, the oldest for 34 s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait")
+	f(func(s *dashboard.Status) {
+		s.Health = []dashboard.Health{{Part: "store", Severity: dashboard.SeverityError, Sentence: "the disk is full: make room"}}
+	}, dashboard.LevelBad, "health", "store: the disk is full: make room")
+	f(func(s *dashboard.Status) {
+		warm := int64(28)
+		s.Totals.Functions, s.Totals.FunctionsWarm = 240, &warm
+	}, dashboard.LevelUnknown, "warming", "Models have < 30 samples for 212 functions; anomalies are provisional")
+}
+
+func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
+	store := emptyStore(t)
+	id, err := fill(t.Context(), store, "odd", 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := provdb.Run{ID: id, Name: "odd", Started: time.Unix(1, 0), Finished: time.Unix(9, 0)}
+	f := func(state provdb.State, info, topic, part string) {
+		t.Helper()
+		run.State, run.Info, run.Finished = state, []byte(info), run.Finished.Add(time.Second)
+		if err := store.UpdateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+		if o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); !strings.Contains(topics(o)[topic], part) {
+			t.Errorf("%s %s: %+v", state, info, o.Notices)
+		}
+	}
+	f(provdb.Failed, `{"error":"the disk\nis full"}`, "health", "The analysis failed, and the run holds what was stored until then: the disk is full")
+	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store", "A trace is damaged and was read as far as it goes: a.bp: step 3 at byte 99: cut off")
+	f(provdb.Finished, `{"notes":[{"severity":"data loss","count":12,"sentence":"calls were lost"}]}`, "drops", "12 calls were lost")
+	f(provdb.Finished, `[1]`, "store", "older chimbuko that did not store issues")
+	f(provdb.Finished, `{}`, "review", "Final: ")
+}
+
+// Nobody should start analysers for a run that has ended.
+func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
+	store := emptyStore(t)
+	run := provdb.Run{Name: "odd", State: provdb.Running, Started: time.Unix(1, 0)}
+	var err error
+	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	for state, says := range map[provdb.State]string{
+		provdb.Failed: "The analysis failed, and nothing was kept: a.bp and b.bp both hold rank 0", provdb.Finished: "The run has ended and holds nothing: no call was read",
+	} {
+		run.State, run.Info, run.Finished = state, []byte(`{"error":"a.bp and b.bp\nboth hold rank 0"}`), time.Unix(2, 0)
+		if err := store.UpdateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+		if o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != says {
+			t.Errorf("%s: %+v", state, o.Verdict)
+		}
+	}
+}
+
+// A store that does not answer is told in a notice, and what the pipeline knows is shown.
+func TestAStoreThatFailsIsANotice(t *testing.T) {
+	store := emptyStore(t)
+	if _, err := fill(t.Context(), store, "monday", 20); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
+	if n := o.Notices[0]; n.Topic != "store" || n.Level != dashboard.LevelBad || !strings.Contains(n.Sentence, "closed") || *o.Figures.Calls != 1900 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestListsOfAnswersAreNeverNull(t *testing.T) {
+	store := emptyStore(t)
+	if _, err := store.CreateRun(t.Context(), provdb.Run{Name: "bare", State: provdb.Running, Started: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	for _, path := range []string{"overview", "heatmap", "issues", "functions", "flame", "flame?metric=lost", "search?q=x"} {
+		a := do(t, at+"/api/v1/runs/bare/"+path, "")
+		if want[object](t, a, 200); strings.Contains(a.body, ":null") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	if got := want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/bare/heatmap", ""), 200); !reflect.DeepEqual(got.Cells, []dashboard.HeatCell{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
+	store := emptyStore(t)
+	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
+	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
+	o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
+	if o.Verdict.Level != dashboard.LevelGood || !strings.HasPrefix(o.Verdict.Sentence, "Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
+		t.Errorf("%+v", o.Verdict)
+	}
+}

@@ -1,0 +1,239 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// params reads the parameters of an address. Each is asked for by name; done
+// then says what was wrong, and which parameters nobody asked for.
+type params struct {
+	values url.Values
+	known  map[string]bool
+	errs   []error
+}
+
+func newParams(r *http.Request) *params {
+	p := &params{known: map[string]bool{"token": true}}
+	var err error
+	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		p.errs = append(p.errs, err)
+	}
+	return p
+}
+
+// done returns the first problems, all as one.
+func (p *params) done() error {
+	for _, name := range slices.Sorted(maps.Keys(p.values)) {
+		if !p.known[name] {
+			delete(p.known, "token")
+			p.errs = append(p.errs, fmt.Errorf("no parameter %q is known here, only: %s", name, strings.Join(slices.Sorted(maps.Keys(p.known)), ", ")))
+			break
+		}
+	}
+	if len(p.errs) == 0 {
+		return nil
+	}
+	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), "docs/api.md lists the parameters"}
+}
+
+func (p *params) fail(name, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("parameter %s: "+format, append([]any{name}, args...)...))
+}
+
+// text is a parameter, or empty.
+func (p *params) text(name string) string {
+	p.known[name] = true
+	switch all := p.values[name]; len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0]
+	}
+	p.fail(name, "is given more than once")
+	return ""
+}
+
+// word is a parameter, or what stands for one that is not given.
+func (p *params) word(name, usual string) string {
+	if text := p.text(name); text != "" {
+		return text
+	}
+	return usual
+}
+
+// integer is a number from least to most.
+func (p *params) integer(name string, usual, least, most int64) int64 {
+	text := p.text(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		p.fail(name, "%.40q is no number from %d to %d", text, least, most)
+		return usual
+	}
+	return n
+}
+
+// limit is how many rows are wanted.
+func (p *params) limit(usual, most int) int {
+	return int(p.integer("limit", int64(usual), 0, int64(most)))
+}
+
+// program is the program of a workflow, nil for all.
+func (p *params) program() *trace.Program {
+	n := p.integer("program", -1, -1, math.MaxInt32)
+	if n < 0 {
+		return nil
+	}
+	program := trace.Program(n)
+	return &program
+}
+
+func (p *params) boolean(name string) bool {
+	text := p.text(name)
+	if text == "" {
+		return false
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		p.fail(name, "%.40q is neither true nor false", text)
+	}
+	return b
+}
+
+func (p *params) number(name string) float64 {
+	text := p.text(name)
+	if text == "" {
+		return 0
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		p.fail(name, "%.40q is no number", text)
+		return 0
+	}
+	return x
+}
+
+// maxMicros is about three hundred years, so that sums of two times do not overflow.
+const maxMicros = 1e16
+
+// duration is a time with its unit, or a number of units; nil if not given.
+func (p *params) duration(name string, unit time.Duration) *trace.Micros {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	var t trace.Micros
+	if x, err := strconv.ParseFloat(text, 64); err == nil {
+		x = math.Round(x * float64(unit/time.Microsecond))
+		if !(math.Abs(x) <= maxMicros) { // so that NaN fails
+			p.fail(name, "%.40q is too large", text)
+			return nil
+		}
+		t = trace.Micros(x)
+	} else if d, err := time.ParseDuration(text); err == nil {
+		t = trace.Micros(d.Microseconds())
+	} else {
+		p.fail(name, "%.40q is no time such as 90s, 20ms or a number", text)
+		return nil
+	}
+	return &t
+}
+
+// integers reads first and last of a range of numbers that are not negative.
+func integers(first, last string) (r question.Range, ok bool) {
+	var err1, err2 error
+	r.First, err1 = strconv.ParseInt(first, 10, 32)
+	r.Last, err2 = strconv.ParseInt(last, 10, 32)
+	return r, err1 == nil && err2 == nil && 0 <= r.First && r.First <= r.Last
+}
+
+// maxRanges bounds the statement that is made of a list of ranks.
+const maxRanges = 1000
+
+// ranks reads 0,4-7.
+func (p *params) ranks(name string) (ranges []question.Range) {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		r, ok := integers(first, last)
+		if !ok {
+			p.fail(name, "%.40q is no rank and no range such as 4-7", part)
+			return nil
+		}
+		ranges = append(ranges, r)
+	}
+	if len(ranges) > maxRanges {
+		p.fail(name, "%d ranges are more than %d", len(ranges), maxRanges)
+		return nil
+	}
+	return ranges
+}
+
+// steps reads from:to, of which one side may be left out; nil if not given.
+func (p *params) steps(name string) *question.Range {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	first, last, isRange := strings.Cut(text, ":")
+	if !isRange {
+		last = first
+	}
+	if isRange && first == "" {
+		first = "0"
+	}
+	if isRange && last == "" {
+		last = strconv.Itoa(math.MaxInt32)
+	}
+	r, ok := integers(first, last)
+	if !ok {
+		p.fail(name, "%.40q is no step and no range such as 10:20", text)
+		return nil
+	}
+	return &r
+}
+
+// words reads words with commas between them; nil if not given.
+func (p *params) words(name string) []string {
+	text := p.text(name)
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// filter reads what chooses events; its names are those of chimbuko anomalies.
+func (p *params) filter() question.Filter {
+	f := question.Filter{
+		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
+		Ranks: p.ranks("rank"), Steps: p.steps("step"), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
+		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
+	}
+	if t := p.duration("min_severity", time.Microsecond); t != nil {
+		f.Severity = float64(*t)
+	}
+	if t := p.duration("min_lost", time.Microsecond); t != nil {
+		f.Lost = *t
+	}
+	return f
+}

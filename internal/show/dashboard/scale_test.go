@@ -1,0 +1,241 @@
+//go:build unix
+
+package dashboard_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// The run of BenchmarkInteractions.
+const (
+	scaleAnomalies = 1_000_000
+	scaleBase      = 20_000 // anomalies that it begins with
+	scaleRanks     = 10_000
+	scaleTypical   = 4 // anomalies for each typical execution
+	scaleTarget    = 100 * time.Millisecond
+)
+
+// openScale opens the run that is asked about: that of the directory CHIMBUKO_BENCH_RUN,
+// or one of 10 000 ranks that has ended with a million anomalies, which is made.
+// CHIMBUKO_BENCH_STORE names a directory in which that is kept for the next time.
+func openScale(b *testing.B) *scale {
+	b.Helper()
+	if dir := os.Getenv("CHIMBUKO_BENCH_RUN"); dir != "" {
+		return newScale(b, filepath.Join(dir, duckstore.FileName), duckstore.Options{ReadOnly: true})
+	}
+	dir, keep := os.Getenv("CHIMBUKO_BENCH_STORE"), true
+	if dir == "" {
+		dir, keep = b.TempDir(), false
+	}
+	file := filepath.Join(dir, "scale.duckdb")
+	if _, err := os.Stat(file); err != nil {
+		begin := time.Now()
+		if err := errors.Join(makeBase(b.Context(), file), multiply(b.Context(), file)); err != nil {
+			if keep {
+				_ = os.Remove(file) // half of it is of no use
+			}
+			b.Fatal(err)
+		}
+		size, _ := os.Stat(file)
+		fmt.Printf("made a run of %d ranks with %d anomalies in %.0f s, %d MB\n", scaleRanks, scaleAnomalies, time.Since(begin).Seconds(), size.Size()>>20)
+	}
+	return newScale(b, file, duckstore.Options{})
+}
+
+// scale is a run that is asked about.
+type scale struct {
+	store  provdb.Store
+	name   string
+	before string  // a run to compare it with; itself if there is no other
+	length float64 // seconds
+	ranks  []question.Placed
+	hosts  []string
+}
+
+// newScale opens a store and looks at its last run.
+func newScale(b *testing.B, file string, o duckstore.Options) *scale {
+	b.Helper()
+	ctx := context.WithoutCancel(b.Context())
+	store, err := duckstore.Open(ctx, file, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	runs, err := question.Runs(ctx, store)
+	if err != nil || len(runs) == 0 {
+		b.Fatalf("runs %v: %v", runs, err)
+	}
+	s := &scale{store: store, name: runs[len(runs)-1].Name, before: runs[0].Name}
+	a, err := question.New(ctx, store, s.name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kept, err := a.Kept(ctx, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.length = float64(kept.End-a.Begin) / 1e6
+	if s.ranks, err = a.Ranks(ctx, scaleAnomalies); err != nil || len(s.ranks) == 0 {
+		b.Fatalf("%d ranks: %v", len(s.ranks), err)
+	}
+	for i := range s.ranks {
+		s.hosts = append(s.hosts, s.ranks[i].Host)
+	}
+	slices.Sort(s.hosts)
+	s.hosts = slices.Compact(s.hosts)
+	fmt.Printf("run %s: %d ranks on %d hosts, %.0f s, %d anomalies among %d executions that are kept\n", s.name, len(s.ranks), len(s.hosts), s.length, kept.Anomalies, kept.Executions)
+	return s
+}
+
+// makeBase stores the begin of the run, as chimbuko does, and ends it.
+func makeBase(ctx context.Context, file string) (err error) {
+	s, err := duckstore.Open(ctx, file, duckstore.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	id, err := s.CreateRun(ctx, provdb.Run{Name: "scale", State: provdb.Running, Started: time.Unix(1_700_000_000, 0)})
+	if err != nil {
+		return err
+	}
+	if err := s.Write(ctx, id, scaleSurroundings()); err != nil {
+		return err
+	}
+	b, n := new(provdb.Batch), 0
+	for r := range storetest.StreamOf(scaleBase+scaleBase/scaleTypical, scaleRanks, 1) {
+		if n++; n%(scaleTypical+1) == 0 {
+			r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
+			b.Typical = append(b.Typical, r)
+		} else {
+			b.Anomalies = append(b.Anomalies, r)
+		}
+	}
+	if err := s.Write(ctx, id, b); err != nil {
+		return err
+	}
+	return finish(ctx, s, id, "scale")
+}
+
+// multiply lets the run go on by repeating what it begins with, later and on other ranks,
+// and adds a run "before" to compare it with. It is done within the database: to make a
+// million records and write them takes as long as all else.
+func multiply(ctx context.Context, file string) (err error) {
+	db, err := sql.Open("duckdb", file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	const moved = "(rid + 1237 * $1::INTEGER) % 10000"
+	const copies = scaleAnomalies / scaleBase
+	do := func(statement string, args ...any) {
+		if err != nil {
+			return
+		}
+		if _, err = db.ExecContext(ctx, statement, args...); err != nil {
+			err = fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	entangle(do)
+	do("CREATE TEMP TABLE base AS SELECT * FROM executions")
+	do("CREATE TEMP TABLE base_links AS SELECT * FROM links")
+	for n := int64(1); n < copies; n++ {
+		do(`INSERT INTO executions SELECT * REPLACE (`+moved+` AS rid, 'node' || lpad((`+moved+` // 8)::VARCHAR, 4, '0') AS hostname,
+			ev_step + 3 * $1::INTEGER AS ev_step, io_step + 3 * $1::INTEGER AS io_step, entry + 3000000 * $1::INTEGER AS entry, "exit" + 3000000 * $1::INTEGER AS "exit",
+			io_step_tstart + 3000000 * $1::INTEGER AS io_step_tstart, io_step_tend + 3000000 * $1::INTEGER AS io_step_tend) FROM base`, n)
+		do(`INSERT INTO links SELECT * REPLACE (`+moved+` AS rid, (late_rid + 1237 * $1::INTEGER) % 10000 AS late_rid,
+			`+movedEvent("event_id")+` AS event_id, `+movedEvent("culprit_event_id")+` AS culprit_event_id) FROM base_links`, n)
+	}
+	do("DELETE FROM rollups")
+	do("INSERT INTO rollups SELECT * FROM live_rollups")
+	do(`UPDATE issues SET anomalies = anomalies * $1::BIGINT, lost_us = lost_us * $1::BIGINT, waits = waits * $1::BIGINT, waits_lost_us = waits_lost_us * $1::BIGINT,
+		last_us = last_us + 3000000 * $1::BIGINT,
+		rank_list = (SELECT to_json(list(DISTINCT rid ORDER BY rid)) FROM links l WHERE l.issue = issues.issue),
+		host_list = (SELECT to_json(list(DISTINCT 'node' || lpad((rid // 8)::VARCHAR, 4, '0'))) FROM links l WHERE l.issue = issues.issue)`, int64(copies))
+	for _, table := range []string{"functions", "paths", "models", "final_models", "metadata", "profiles", "counter_stats", "path_profiles"} {
+		do("INSERT INTO " + table + " SELECT * REPLACE (2 AS run) FROM " + table + " WHERE run = 1")
+	}
+	do("INSERT INTO runs SELECT * REPLACE (2 AS run, 'before' AS name, started - INTERVAL 1 DAY AS started, finished - INTERVAL 1 DAY AS finished) FROM runs")
+	do("INSERT INTO executions SELECT * REPLACE (2 AS run) FROM base")
+	do("INSERT INTO rollups SELECT * REPLACE (2 AS run, lost_us * (50 + rid % 100) // 100 AS lost_us) FROM rollups")
+	do("CHECKPOINT")
+	return err
+}
+
+// entangle has anomalies wait for others: in half of them one of twenty is the culprit of
+// the other nineteen, and there is one for which a quarter of all waited.
+func entangle(do func(statement string, args ...any)) {
+	do(`CREATE TEMP TABLE chained AS SELECT pid, rid, event_id, CASE WHEN n < $1::INTEGER THEN 0 ELSE n // 20 END AS chain
+		FROM (SELECT pid, rid, event_id, row_number() OVER (ORDER BY rid, event_id) - 1 AS n FROM links) l`, int64(scaleBase/4))
+	do(`CREATE TEMP TABLE chains AS SELECT chain, min_by(pid, rid) AS pid, min_by(event_id, rid) AS event_id, min(rid) AS rid, count(*) AS n
+		FROM chained WHERE chain % 2 = 0 GROUP BY chain`)
+	do(`UPDATE links SET "role" = CASE WHEN links.event_id = h.event_id THEN 'culprit' ELSE 'victim' END, hops = CASE WHEN links.event_id = h.event_id THEN 0 ELSE 1 END,
+		culprit_pid = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.pid END, culprit_event_id = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.event_id END,
+		late_rid = CASE WHEN links.event_id = h.event_id THEN NULL ELSE h.rid END, waits = CASE WHEN links.event_id = h.event_id THEN h.n - 1 ELSE 0 END,
+		wait_ranks = CASE WHEN links.event_id = h.event_id THEN h.n - 1 ELSE 0 END, waits_lost_us = CASE WHEN links.event_id = h.event_id THEN h.n * 1000 ELSE 0 END
+		FROM chained c JOIN chains h ON h.chain = c.chain WHERE c.pid = links.pid AND c.rid = links.rid AND c.event_id = links.event_id`)
+}
+
+// movedEvent is the id of an event in a copy.
+func movedEvent(column string) string {
+	part := func(n int) string { return fmt.Sprintf("split_part(%s, ':', %d)::INTEGER", column, n) }
+	return "((" + part(1) + " + 1237 * $1::INTEGER) % 10000) || ':' || (" + part(2) + " + 3 * $1::INTEGER) || ':' || " + part(3)
+}
+
+// scaleSurroundings is what is stored besides executions: of each rank where it ran, of
+// each function its calls and model, counters, and all calls by call path.
+func scaleSurroundings() *provdb.Batch {
+	b := new(provdb.Batch)
+	for rank := range trace.Rank(scaleRanks) {
+		facts := []provenance.Metadata{{RID: rank, Descr: "Hostname", Value: fmt.Sprintf("node%04d", rank/8)}}
+		for i := range 20 {
+			facts = append(facts, provenance.Metadata{RID: rank, Descr: fmt.Sprintf("fact %d", i), Value: fmt.Sprintf("value %d", rank)})
+		}
+		b.Metadata = append(b.Metadata, provdb.StepMetadata{Rank: rank, Facts: facts})
+	}
+	summary := stats.Summary{Accumulate: 5000, Count: 100_000, Mean: 50, Minimum: 1, Maximum: 99}
+	seen := make(map[int]bool)
+	for r := range storetest.Stream(2000, 1) {
+		if !seen[r.FID] {
+			seen[r.FID] = true
+			b.Functions = append(b.Functions, provenance.FuncStats{FID: r.FID, Name: r.Func, RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+			b.Models = append(b.Models, provenance.ADModel{FID: r.FID, Name: r.Func, Model: r.AlgoParams})
+		}
+	}
+	call := func(f *provenance.FuncStats, parent int) {
+		b.Paths = append(b.Paths, provenance.PathStats{Node: len(b.Paths) + 1, Parent: parent, FID: f.FID, Func: f.Name, Calls: 1000, Exclusive: trace.Micros(1000 * (1 + f.FID%97))})
+	}
+	for i := range b.Functions {
+		call(&b.Functions[i], min(i, 1))
+	}
+	odd := len(b.Functions)
+	for i := range 2000 { // functions that are never odd
+		b.Functions = append(b.Functions, provenance.FuncStats{FID: 1000 + i, Name: fmt.Sprintf("void app::Quiet<%d>::run(int)", i), RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+	}
+	for i := range 3 * 2000 {
+		call(&b.Functions[odd+i%2000], 1+i%odd)
+	}
+	for i := range 200 {
+		b.Counters = append(b.Counters, provenance.CounterStats{Name: fmt.Sprintf("counter %d", i), Stats: summary})
+	}
+	return b
+}

@@ -1,0 +1,125 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// asked is a question as JSON.
+func asked(t testing.TB, q dashboard.SQLQuestion) string {
+	t.Helper()
+	text, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestErrorsOfSQLSayWhereTheyAre(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	s, err := pgstore.Open(ctx, pgtest.Shared(t).Database(t), pgstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if _, err := fill(ctx, s, "monday", 10); err != nil {
+		t.Fatal(err)
+	}
+	duck, _ := serve(t, nil)
+	postgres, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = s })
+	for _, at := range []string{duck, postgres} {
+		f := func(sql string, line, column int) {
+			t.Helper()
+			got := want[dashboard.SQLProblem](t, do(t, at+monday+"/sql", asked(t, dashboard.SQLQuestion{SQL: sql})), 400)
+			if got.Line != line || got.Column != column {
+				t.Errorf("%.60q: %d:%d, want %d:%d (%s)", sql, got.Line, got.Column, line, column, got.Message)
+			}
+		}
+		f("SELECT nosuch FROM anomalies", 1, 8)
+		f("SELECT func,\n  nosuch\nFROM anomalies", 2, 3)
+		f("SELECT *\nFROM nosuch", 2, 6)
+		f("SELECT 'é', nosuch FROM anomalies", 1, 13)
+		f("SELECT "+strings.Repeat("func, ", 50)+"nosuch FROM anomalies", 1, 308)
+	}
+}
+
+func TestAnExportIsAFileWithAllRows(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Parquet = duckstore.WriteParquet })
+	const sql = "SELECT event_id, func, rid, runtime_exclusive FROM anomalies WHERE run = 1 ORDER BY event_id"
+	a := do(t, at+monday+"/sql/export", asked(t, dashboard.SQLQuestion{SQL: sql, Format: "csv"}))
+	if a.code != 200 || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("Chimbuko-Cut") != "false" {
+		t.Fatalf("%d %v %.200s", a.code, a.header, a.body)
+	}
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil || len(rows) != numRecords+1 || strings.Join(rows[0], " ") != "event_id func rid runtime_exclusive" {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if got := a.header.Get("Chimbuko-Rows"); got != strconv.Itoa(numRecords) {
+		t.Errorf("it says %s rows", got)
+	}
+	few := int64(7)
+	a = do(t, at+monday+"/sql/export", asked(t, dashboard.SQLQuestion{SQL: "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id", Args: []any{0}, Format: "parquet", Limit: &few}))
+	if a.code != 200 || a.header.Get("Chimbuko-Cut") != "true" || a.header.Get("Chimbuko-Rows") != "7" || !strings.HasPrefix(a.body, "PAR1") || !strings.HasSuffix(a.body, "PAR1") {
+		t.Errorf("%d %v %.40q", a.code, a.header, a.body)
+	}
+	if got := a.header.Get("Content-Disposition"); got != "attachment; filename=answer.parquet" {
+		t.Errorf("the file is %s", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(temporary, "chimbuko-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+func TestExportsRefuseWhatTheyCannotDo(t *testing.T) {
+	at, _ := serve(t, nil)
+	f := func(q dashboard.SQLQuestion, code int, part string) {
+		t.Helper()
+		fails(t, do(t, at+monday+"/sql/export", asked(t, q)), code, part)
+	}
+	f(dashboard.SQLQuestion{SQL: "SELECT 1"}, 400, "none of csv, parquet")
+	f(dashboard.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "writes no parquet")
+	f(dashboard.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
+	f(dashboard.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
+	tooMany := int64(1_000_001)
+	f(dashboard.SQLQuestion{SQL: "SELECT 1", Format: "csv", Limit: &tooMany}, 400, "0 to 1000000")
+	fails(t, do(t, at+monday+"/sql", asked(t, dashboard.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
+	fails(t, do(t, at+monday+"/sql/export", ""), 405, "use POST")
+}
+
+func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
+	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
+		c.Asks, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
+	})
+	for path, n := range map[string]int{"/sql": 3, "/sql/export": 2} {
+		q := dashboard.SQLQuestion{SQL: "SELECT 1"}
+		if path == "/sql/export" {
+			q.Format = "csv"
+		}
+		for range n {
+			if a := do(t, at+monday+path, asked(t, q)); a.code != 200 {
+				t.Errorf("%s: %d %s", path, a.code, a.body)
+			}
+		}
+		a := do(t, at+monday+path, asked(t, q))
+		fails(t, a, 429, "1 a minute are answered; try again in ")
+		if wait, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 {
+			t.Errorf("%s: Retry-After is %q", path, a.header.Get("Retry-After"))
+		}
+	}
+	// Other questions do not count.
+	if a := do(t, at+monday+"/top", ""); a.code != 200 {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+}

@@ -1,0 +1,125 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/question"
+)
+
+// Bounds of trends.
+const (
+	trendFunctions = 12
+	maxTrend       = 1000
+)
+
+// trend is how functions went over all runs that can be compared, or over those whose
+// names have a part.
+func (s *server) trend(r *http.Request) (any, error) {
+	p := newParams(r)
+	part, program, limit := p.text("name"), p.program(), p.limit(trendFunctions, maxTrend)
+	if err := p.done(); err != nil {
+		return nil, err
+	}
+	all, err := s.allListed(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	var named []*listedRun
+	var candidates []comparison.Candidate
+	for i := range all {
+		if c := &all[i].shown; strings.Contains(c.Name, part) {
+			named = append(named, &all[i])
+			candidates = append(candidates, comparison.Candidate{Name: c.Name, State: c.State, Started: c.Started, Baseline: c.Baseline})
+		}
+	}
+	chosen, left := comparison.Choose(candidates)
+	var members []*listedRun
+	for _, at := range chosen {
+		members = append(members, named[at])
+	}
+	sums, err := s.sumsOf(r.Context(), members)
+	if err != nil {
+		return nil, err
+	}
+	t := comparison.Over(sums, program, limit)
+	answer := Trend{Verdict: Verdict{Level: Level(t.Verdict.Level), Sentence: t.Verdict.Sentence}, Notices: []Notice{}, Runs: []TrendRun{}, Time: series(t.Time), Lost: series(t.Lost)}
+	for _, text := range left.Sentences() {
+		answer.Notices = append(answer.Notices, Notice{LevelUnknown, "left-out", text})
+	}
+	for i, m := range members {
+		x := &t.Runs[i]
+		answer.Runs = append(answer.Runs, TrendRun{m.shown, x.Calls, x.Exclusive, x.Lost, x.LostPercent, x.Anomalies})
+	}
+	return answer, nil
+}
+
+// allListed are all runs that can be compared.
+func (s *server) allListed(ctx context.Context) ([]listedRun, error) {
+	ctx, done, err := s.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	all, _, err := s.listed(ctx)
+	return all, err
+}
+
+// sumsOf finds out what a trend needs of runs, which is asked of each store at once. It is
+// remembered, as only runs that are finished are in a trend.
+func (s *server) sumsOf(ctx context.Context, members []*listedRun) ([]*comparison.Sums, error) {
+	sums, byStore := make([]*comparison.Sums, len(members)), make(map[int][]int)
+	for i, m := range members {
+		if m.baseline == nil {
+			byStore[m.store] = append(byStore[m.store], i)
+			continue
+		}
+		sums[i] = m.baseline.Sums()
+		sums[i].Where = m.shown.Where
+	}
+	for _, places := range byStore {
+		var runs []provdb.Run
+		var key strings.Builder
+		for _, i := range places {
+			runs = append(runs, members[i].run)
+			key.WriteString(compareKey(members[i].shown.ID, &members[i].run) + "\n")
+		}
+		first := members[places[0]]
+		found, err := s.sums.get(ctx, key.String(), func(ctx context.Context) ([]*comparison.Sums, bool, error) {
+			ctx, done, err := s.slot(ctx)
+			if err != nil {
+				return nil, false, err
+			}
+			defer done()
+			found, err := question.Sums(ctx, first.reader, runs, nil)
+			for _, one := range found {
+				one.Where = first.shown.Where
+			}
+			return found, true, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range places {
+			sums[i] = found[k]
+		}
+	}
+	return sums, nil
+}
+
+func series(list []comparison.Series) []TrendSeries {
+	all := []TrendSeries{}
+	for i := range list {
+		x := &list[i]
+		one := TrendSeries{Program: x.Program, Function: x.Function, Values: x.Values, Counts: x.Counts}
+		if x.Since != nil {
+			since := TrendSince(*x.Since)
+			one.Since = &since
+		}
+		all = append(all, one)
+	}
+	return all
+}

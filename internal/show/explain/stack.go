@@ -1,0 +1,141 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Of a stack or list that is longer than maxLines, shown are so many of its
+// beginning, and of its end what is left.
+const maxLines, firstLines = 50, 15
+
+// stack draws calls as a tree. The record has the innermost first, the tree last.
+func (p *page) stack(title string, calls []provenance.StackEntry) {
+	if len(calls) == 0 {
+		p.none = append(p.none, "call stack")
+		return
+	}
+	p.heading("%s", title)
+	p.tree(calls)
+}
+
+func (p *page) tree(calls []provenance.StackEntry) {
+	calls = slices.Clone(calls)
+	slices.Reverse(calls)
+	start := func(c *provenance.StackEntry) string {
+		if c.Entry == 0 && p.Entry != 0 {
+			return "?"
+		}
+		return offset(p.after(c.Entry))
+	}
+	took := func(c *provenance.StackEntry) string { return lasted(c.Entry, c.Exit) }
+	starts, times := max(5, widest(calls, start)), max(4, widest(calls, took))
+	p.line("  %s  %s", right("START", starts), right("TIME", times))
+	for i := range elided(len(calls), p.skip) {
+		c := &calls[i]
+		mark := ""
+		if c.IsAnomaly {
+			mark = "!"
+		}
+		line := fmt.Sprintf("  %s  %s %s ", right(start(c), starts), right(took(c), times), left(mark, 1))
+		room := p.Width - width(line)
+		branch := ""
+		if i > 0 {
+			branch = blank(3*min(i-1, room/6)) + "└─ "
+		}
+		p.line("%s%s%s", line, branch, short(c.Func, room-width(branch)))
+	}
+}
+
+// skip says that n lines are left out.
+func (p *page) skip(n int) { p.line("  … %s more …", grouped(float64(n))) }
+
+// elided yields the numbers of the lines to show of n, and calls skip in between.
+func elided(n int, skip func(int)) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := 0; i < n; i++ {
+			if n > maxLines && i == firstLines {
+				skip(n - maxLines)
+				i += n - maxLines
+			}
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// lasted is the time that a call took.
+func lasted(entry, exit trace.Micros) string {
+	if open(entry, exit) {
+		return "still open"
+	}
+	return span(between(entry, exit))
+}
+
+// open reports whether a call had not ended when the record was written.
+func open(entry, exit trace.Micros) bool { return exit == 0 || exit < entry }
+
+// gpu tells where a kernel ran, and which call launched it.
+func (p *page) gpu() {
+	if !p.IsGPUEvent && p.GPULocation == nil && p.GPUParent == nil {
+		return
+	}
+	p.heading("GPU")
+	where := "Where on the GPU it ran is not known."
+	if l := p.GPULocation; l != nil {
+		where = fmt.Sprintf("It ran on device %s, context %s, stream %s; the trace calls that thread %d.", part(l.Device), part(l.Context), part(l.Stream), l.Thread)
+	}
+	parent, why := launch(p.GPUParent)
+	switch {
+	case parent == nil:
+		p.text("  ", where)
+		p.text("  ", "The call that launched it is not known: "+why)
+		return
+	case len(parent.CallStack) == 0:
+		p.text("  ", where)
+		p.text("  ", fmt.Sprintf("It was launched by event %s on thread %d, of which no call stack is kept.", cut(escaped(parent.EventID), minWidth/2), parent.TID))
+		return
+	}
+	p.text("  ", where)
+	p.text("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry), cut(escaped(parent.EventID), minWidth/2)))
+	p.line("")
+	p.tree(parent.CallStack)
+}
+
+// part writes a number of a location, of which the highest stands for unknown.
+func part(n uint64) string {
+	if n == math.MaxUint64 {
+		return "unknown"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// launch reads the gpu_parent of a record: what it is made of where it was made
+// here, and what JSON makes of it where it was read. Without one it says why.
+func launch(v any) (parent *provenance.GPUParent, why string) {
+	switch v := v.(type) {
+	case nil:
+		return nil, "the record does not say more."
+	case string:
+		return nil, strings.TrimRight(escaped(v), ".") + "."
+	case provenance.GPUParent:
+		return &v, ""
+	}
+	const odd = "what the record says of it cannot be read."
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, odd
+	}
+	if json.Unmarshal(text, &parent) != nil || parent == nil {
+		return nil, odd
+	}
+	return parent, ""
+}

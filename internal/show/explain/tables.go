@@ -1,0 +1,56 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// counters lists what was counted during the execution.
+func (p *page) counters() {
+	list := p.CounterEvents
+	if len(list) == 0 {
+		p.none = append(p.none, "counters")
+		return
+	}
+	p.heading("Counters")
+	time := func(c *provenance.CounterEntry) string { return offset(p.after(c.Timestamp)) }
+	value := func(c *provenance.CounterEntry) string { return whole(c.Value) }
+	times, values := max(2, widest(list, time)), max(5, widest(list, value))
+	p.line("  %s  %s  COUNTER", right("AT", times), right("VALUE", values))
+	for i := range elided(len(list), p.skip) {
+		c := &list[i]
+		p.line("  %s  %s  %s", right(time(c), times), right(value(c), values), cut(escaped(c.Name), p.Width-times-values-6))
+	}
+}
+
+// nodeState lists the state of the node in as many columns as fit.
+func (p *page) nodeState() {
+	if p.NodeState == nil || len(p.NodeState.Data) == 0 {
+		p.none = append(p.none, "state of the node")
+		return
+	}
+	list := p.NodeState.Data
+	p.heading("State of the node, %s", p.whenText(p.NodeState.Timestamp))
+	value := func(e *provenance.StateEntry) string { return whole(e.Value) }
+	values := widest(list, value)
+	fields := widest(list, func(e *provenance.StateEntry) string { return escaped(e.Field) })
+	columns := max(1, p.Width/(values+min(fields, enoughForField)+4))
+	fields = min(fields, p.Width/columns-values-4)
+	rows := (len(list) + columns - 1) / columns
+	for i := range rows {
+		var line strings.Builder
+		for k := i; k < len(list); k += rows {
+			fmt.Fprintf(&line, "  %s  %s", right(value(&list[k]), values), left(cut(escaped(list[k].Field), fields), fields))
+		}
+		p.line("%s", line.String())
+	}
+}
+
+// enoughForField is how many characters of a field's name tell enough, where
+// whole names would take a column of the table.
+const enoughForField = 28
+
+func whole(n uint64) string { return provenance.Commas(strconv.FormatUint(n, 10), false) }

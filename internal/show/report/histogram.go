@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// histogram is the model of a function with the time of one execution marked. Both
+// axes are logarithmic, as on the page: one call must be seen beside a million.
+type histogram struct {
+	Bars   string // path
+	Usual  []box
+	Limits []float64
+	Value  float64
+	Anchor string // of the label of the value
+	LabelX float64
+	This   string
+	Ticks  []tick
+	Most   string
+	Label  string
+	Words  string
+}
+
+// Sizes of histograms.
+const (
+	histHeight = 130
+	histLeft   = 50
+	histTop    = 18
+	smallest   = 0.5 // microseconds; less is drawn there
+)
+
+// newHistogram lays a model out; nil if there is none.
+func newHistogram(m *dashboard.Model, value float64) *histogram {
+	if m == nil || len(m.Edges) < 2 || len(m.Counts) == 0 {
+		return nil
+	}
+	from, to := domain(m, value)
+	x := func(t float64) float64 {
+		return histLeft + min(1, max(0, (logOf(t)-from)/(to-from)))*(width-histLeft-10)
+	}
+	var most int64 = 1
+	for _, n := range m.Counts {
+		most = max(most, n)
+	}
+	const floor = 0.35 // where one call is on the axis, so that it can be seen
+	tall := func(n int64) float64 {
+		return (math.Log10(float64(n)) + floor) / (math.Log10(float64(most)) + floor) * histHeight
+	}
+	v := &histogram{Value: round(x(value)), This: duration(value), Most: dashboard.About(most), Anchor: "start", LabelX: round(x(value) + 6)}
+	if v.Value > width/2 {
+		v.Anchor, v.LabelX = "end", round(x(value)-6)
+	}
+	v.Bars = bars(m, x, tall)
+	for _, r := range usual(m) {
+		left, right := float64(histLeft), float64(width-10)
+		if r.Low != nil {
+			left = x(*r.Low)
+		}
+		if r.High != nil {
+			right = x(*r.High)
+		}
+		v.Usual = append(v.Usual, box{X: round(left), Y: histTop, W: round(max(2, right-left)), H: histHeight})
+	}
+	if t := m.Threshold; t != nil {
+		for _, side := range []*float64{t.Low, t.High} {
+			if side != nil {
+				v.Limits = append(v.Limits, round(x(*side)))
+			}
+		}
+	}
+	for p := math.Floor(from); p <= to; p++ {
+		for _, s := range steps(to - from) {
+			if t := s * math.Pow(10, p); math.Log10(t) >= from && math.Log10(t) <= to {
+				v.Ticks = append(v.Ticks, tick{round(x(t)), histTop + histHeight + 16, tickText(t)})
+			}
+		}
+	}
+	v.Ticks = apart(v.Ticks, 62)
+	v.Words = modelWords(m)
+	v.Label = fmt.Sprintf("Histogram of %s; this one took %s. Both axes are logarithmic.", v.Words, duration(value))
+	return v
+}
+
+func logOf(t float64) float64 { return math.Log10(max(t, smallest)) }
+
+// domain are the logarithms of all times that must be seen.
+func domain(m *dashboard.Model, value float64) (from, to float64) {
+	from, to = logOf(value), logOf(value)
+	see := func(t float64) {
+		if !math.IsInf(t, 0) && !math.IsNaN(t) {
+			from, to = min(from, logOf(t)), max(to, logOf(t))
+		}
+	}
+	for _, e := range m.Edges {
+		see(e)
+	}
+	for _, r := range []*dashboard.Range{m.Typical, m.Threshold} {
+		if r != nil && r.Low != nil {
+			see(*r.Low)
+		}
+		if r != nil && r.High != nil {
+			see(*r.High)
+		}
+	}
+	room := max((to-from)*0.04, 0.05)
+	return from - room, to + room
+}
+
+// bars draws the counts. Bins that share a pixel are drawn as the tallest of them.
+func bars(m *dashboard.Model, x func(float64) float64, tall func(int64) float64) string {
+	var p path
+	column := -1
+	var left, right, height float64
+	flush := func() {
+		if column >= 0 {
+			p.box(left, histTop+histHeight-height, max(1.5, right-left-0.6), height)
+		}
+	}
+	for i, n := range m.Counts {
+		if n <= 0 || i+1 >= len(m.Edges) {
+			continue
+		}
+		l, r := x(m.Edges[i]), x(m.Edges[i+1])
+		if c := int(l / 2); c != column {
+			flush()
+			column, left, right, height = c, l, r, tall(n)
+			continue
+		}
+		right, height = max(right, r), max(height, tall(n))
+	}
+	flush()
+	return p.b.String()
+}
+
+// usual are the ranges that are usual, one for each mode.
+func usual(m *dashboard.Model) []dashboard.Range {
+	if len(m.Normal) > 0 {
+		return m.Normal
+	}
+	if m.Typical != nil {
+		return []dashboard.Range{*m.Typical}
+	}
+	return nil
+}
+
+// steps are the multiples of powers of ten that an axis over so many powers has.
+func steps(decades float64) []float64 {
+	switch {
+	case decades > 2.2:
+		return []float64{1}
+	case decades > 0.9:
+		return []float64{1, 2, 5}
+	}
+	return []float64{1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9}
+}
+
+// tickText is a time without digits that are nought.
+func tickText(t float64) string {
+	number, unit, _ := strings.Cut(duration(t), " ")
+	if strings.Contains(number, ".") {
+		number = strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
+	}
+	return number + " " + unit
+}
+
+// apart leaves ticks out that are too near to the one before.
+func apart(list []tick, least float64) (kept []tick) {
+	for _, t := range list {
+		if len(kept) == 0 || t.X-kept[len(kept)-1].X >= least {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// modelWords tells a model in words.
+func modelWords(m *dashboard.Model) string {
+	text := fmt.Sprintf("%s calls (%s)", grouped(m.Samples), m.Algorithm)
+	if m.Typical != nil {
+		text += "; usual are " + rangeWords(m.Typical)
+	}
+	if n := len(m.Normal); n > 1 {
+		text += fmt.Sprintf(", and %d other usual times", n-1)
+	}
+	if t := m.Threshold; t != nil {
+		var sides []string
+		if t.Low != nil {
+			sides = append(sides, "below "+duration(*t.Low))
+		}
+		if t.High != nil {
+			sides = append(sides, "above "+duration(*t.High))
+		}
+		if len(sides) > 0 {
+			text += "; flagged is what is " + strings.Join(sides, " or ")
+		}
+	}
+	if m.Warming {
+		text += "; few calls were known"
+	}
+	return text
+}
+
+func rangeWords(r *dashboard.Range) string {
+	switch {
+	case r.Low == nil && r.High == nil:
+		return "all times"
+	case r.Low == nil:
+		return "up to " + duration(*r.High)
+	case r.High == nil:
+		return "at least " + duration(*r.Low)
+	}
+	return duration(*r.Low) + " to " + duration(*r.High)
+}

@@ -1,0 +1,111 @@
+// Package report writes what the page shows of a run into one file of HTML for a
+// ticket or a paper: verdict, issues, the evidence of the worst, charts. The file holds
+// everything that it needs, no script is in it, and all that comes from traces is text.
+// What it shows are the answers of the dashboard; it computes nothing but where things
+// are drawn.
+package report
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// Bounds of a report, so that its size is bounded whatever the run is.
+const (
+	worst       = 10 // issues with evidence
+	maxIssues   = 50
+	maxFuncs    = 30
+	heatColumns = 160
+	heatRows    = 64
+)
+
+// Asker answers as a dashboard does: a dashboard.Client.
+type Asker interface {
+	Overview(ctx context.Context, run string, issues int) (*dashboard.Overview, error)
+	Issues(ctx context.Context, run string) (*dashboard.IssueList, error)
+	Heatmap(ctx context.Context, run, metric string, columns, rows int) (*dashboard.Heatmap, error)
+	Functions(ctx context.Context, run string, limit int) (*dashboard.FunctionTable, error)
+	Evidence(ctx context.Context, run string, program int64, event string) (*dashboard.Evidence, error)
+}
+
+// Report is what is written of a run.
+type Report struct {
+	Made     time.Time
+	Version  string // of this program
+	Overview *dashboard.Overview
+	Issues   *dashboard.IssueList
+	Own      *dashboard.Heatmap // without waits
+	Lost     *dashboard.Heatmap // with them; nil if nobody waited
+	Funcs    *dashboard.FunctionTable
+	Evidence []*dashboard.Evidence // of the worst issues, in their order
+	Missing  []string              // what could not be had, and why
+}
+
+// Gather asks for all that a report shows. It fails if nothing is known of the run;
+// what else cannot be had is said in the report.
+func Gather(ctx context.Context, from Asker, run string) (*Report, error) {
+	var err error
+	r := &Report{Issues: new(dashboard.IssueList), Funcs: new(dashboard.FunctionTable)}
+	if r.Overview, err = from.Overview(ctx, run, worst); err != nil {
+		return nil, err
+	}
+	ask := func(what string, f func() error) {
+		if err := f(); err != nil {
+			r.Missing = append(r.Missing, fmt.Sprintf("%s could not be had: %v", what, err))
+		}
+	}
+	ask("The issues", func() error { return keep(&r.Issues)(from.Issues(ctx, run)) })
+	ask("The heatmap", func() error { return keep(&r.Own)(from.Heatmap(ctx, run, "own", heatColumns, heatRows)) })
+	if r.Overview.Figures.Victims > 0 {
+		ask("The heatmap with waits", func() error { return keep(&r.Lost)(from.Heatmap(ctx, run, "lost", heatColumns, heatRows)) })
+	}
+	ask("The functions", func() error { return keep(&r.Funcs)(from.Functions(ctx, run, maxFuncs)) })
+	for i := range r.Overview.Issues {
+		issue := &r.Overview.Issues[i]
+		if issue.Example == "" {
+			continue
+		}
+		ask(fmt.Sprintf("The evidence of issue %d", issue.Number), func() error {
+			e, err := from.Evidence(ctx, run, issue.Program, issue.Example)
+			if err == nil {
+				e.Issue = issue.Number
+				r.Evidence = append(r.Evidence, e)
+			}
+			return err
+		})
+	}
+	return r, ctx.Err()
+}
+
+// keep takes an answer if there is one.
+func keep[T any](to **T) func(*T, error) error {
+	return func(v *T, err error) error {
+		if err == nil {
+			*to = v
+		}
+		return err
+	}
+}
+
+//go:embed report.html
+var pageText string
+
+//go:embed report.css
+var style string
+
+var page = template.Must(template.New("report").Funcs(template.FuncMap{
+	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own file
+	"short": dashboard.ShortName, "line": dashboard.OneLine, "percent": dashboard.Percent, "about": dashboard.About,
+	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
+	"state": stateWords, "optional": optional, "plain": plain, "value": value, "micros": func(us int64) string { return duration(float64(us)) },
+	"len64": func(rows []dashboard.FunctionRow) int64 { return int64(len(rows)) },
+}).Parse(pageText))
+
+// Write writes the report as a file of HTML.
+func (r *Report) Write(w io.Writer) error { return page.Execute(w, newSheet(r)) }

@@ -1,0 +1,259 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/report"
+)
+
+// hostile are names that somebody may give to break a page.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style></svg><script>`, `{{.Run}}`, `' onload='alert(1)`, "javascript:alert(1)",
+	"]]>&amp;<!--", "\u202e\u2028", "a\nb\tc", strings.Repeat("λ", 3000),
+}
+
+// asker answers with what a test gives it.
+type asker struct {
+	overview dashboard.Overview
+	issues   dashboard.IssueList
+	heat     dashboard.Heatmap
+	funcs    dashboard.FunctionTable
+	evidence dashboard.Evidence
+	fail     error // of all but the overview
+}
+
+func (a *asker) Overview(context.Context, string, int) (*dashboard.Overview, error) {
+	return &a.overview, nil
+}
+
+func (a *asker) Issues(context.Context, string) (*dashboard.IssueList, error) {
+	return &a.issues, a.fail
+}
+
+func (a *asker) Heatmap(context.Context, string, string, int, int) (*dashboard.Heatmap, error) {
+	return &a.heat, a.fail
+}
+
+func (a *asker) Functions(context.Context, string, int) (*dashboard.FunctionTable, error) {
+	return &a.funcs, a.fail
+}
+
+func (a *asker) Evidence(context.Context, string, int64, string) (*dashboard.Evidence, error) {
+	e := a.evidence
+	return &e, a.fail
+}
+
+// written is the report of what an asker answers.
+func written(t *testing.T, a *asker) string {
+	t.Helper()
+	r, err := report.Gather(t.Context(), a, "monday")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Made, r.Version = time.Unix(1_700_000_000, 0), "test"
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// full has a name everywhere.
+func full(name string) *asker {
+	rank, mean, calls := int64(1), 7.5, int64(100)
+	low, high := 10.0, 20.0
+	issue := dashboard.Issue{
+		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5}, Hosts: []string{name}, RankCount: 4, HostCount: 9,
+		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed", Sentence: name + " is slow",
+		Label: &dashboard.Label{State: "open", Note: name},
+	}
+	other := issue
+	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""
+	lanes := []dashboard.Lane{{Name: name, Calls: []dashboard.LaneCall{
+		{Function: name, Depth: 0, Enter: -1e6, Exit: 1e6, Open: true, Group: "user"},
+		{Event: "0:1:2", Function: name, Depth: 1, Exit: 500, Self: true, Anomaly: true, Group: "mpi"},
+		{Function: name, Depth: 1, Enter: 500, Exit: 600, Group: name},
+	}}, {Name: name, Calls: []dashboard.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
+	arrows := []dashboard.Arrow{{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99}, {Kind: "receive", FromLane: -1, To: 40, Partner: 4}, {Kind: "launch", ToLane: 1, From: 20, To: 100}}
+	return &asker{
+		overview: dashboard.Overview{
+			Run: name, State: dashboard.Finished, Length: 10, Verdict: dashboard.Verdict{Level: dashboard.LevelBad, Sentence: name + " cost much"},
+			Notices: []dashboard.Notice{{Level: dashboard.LevelWatch, Sentence: name}}, Figures: dashboard.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
+			Issues: []dashboard.Issue{issue},
+			Strip:  dashboard.Strip{To: 10, Series: []dashboard.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
+		},
+		issues: dashboard.IssueList{Rows: []dashboard.Issue{issue, other}, Total: 70},
+		heat: dashboard.Heatmap{
+			To: 10, Columns: 3, Metric: "own", Rows: []dashboard.HeatRow{{Host: name, Lost: 5, Anomalies: 1, Ranks: 1}, {Host: "b", FirstRank: 1, LastRank: 2, Ranks: 2, Silent: true}},
+			Cells: []dashboard.HeatCell{{Row: 0, Column: 1, Value: 5}, {Row: 7, Column: 1, Value: 5}}, Max: 5,
+		},
+		funcs: dashboard.FunctionTable{Rows: []dashboard.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},
+		evidence: dashboard.Evidence{
+			Event: name, Function: name, Host: name, Kind: "slow", Status: name, Sentence: name, Why: name, Exclusive: 500, Inclusive: 500, Judged: 500, Lost: 480,
+			Path: []string{name, name}, Lanes: lanes, Arrows: arrows, Roles: dashboard.Roles{Sentence: name}, GPU: &dashboard.GPU{Parent: name, Problem: name},
+			Model:    &dashboard.Model{Algorithm: name, Edges: []float64{0, 10, 20}, Counts: []int64{5, 90}, Samples: 95, Typical: &dashboard.Range{Low: &low, High: &high}, Threshold: &dashboard.Range{High: &high}},
+			Twin:     &dashboard.Twin{Event: name, Exclusive: 15, Lanes: lanes, Arrows: arrows},
+			Counters: []dashboard.Counter{{Name: name, Value: 3, Mean: &mean}}, State: []dashboard.Field{{Name: name, Value: name}}, Metadata: []dashboard.Field{{Name: name, Value: name}},
+		},
+	}
+}
+
+func TestAReportHasAllThatATicketNeeds(t *testing.T) {
+	text := written(t, full("solve"))
+	for _, part := range []string{
+		"solve cost much", `class="level bad">Bad<`, "What ranks lost, without waits", "What ranks lost, with waits", "Lost time over the run", "1. solve is slow<",
+		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages", "State of the node", "Counters",
+		"The worst 2 of 70 issues", "because of 1", "0–2, 5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`, "this one 500 µs",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the report has no %q", part)
+		}
+	}
+	if strings.Contains(text, "so far") {
+		t.Error("the run has ended")
+	}
+}
+
+func TestAReportOfARunThatGoesOnSaysSoFar(t *testing.T) {
+	a := full("solve")
+	a.overview.Live, a.overview.State = true, dashboard.Running
+	if text := written(t, a); !strings.Contains(text, "what is known so far") || !strings.Contains(text, "goes on") {
+		t.Errorf("it does not say that the run goes on:\n%.2000s", text)
+	}
+}
+
+func TestAReportOfARunWithoutTroubleSaysSo(t *testing.T) {
+	a := &asker{overview: dashboard.Overview{Run: "monday", State: dashboard.Finished, Verdict: dashboard.Verdict{Level: dashboard.LevelGood, Sentence: "0 anomalies in 5 calls"}}}
+	text := written(t, a)
+	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "There are none.", "Nothing is known of functions yet."} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the report has no %q", part)
+		}
+	}
+	if strings.Contains(text, `id="evidence"`) {
+		t.Error("there is no evidence")
+	}
+}
+
+func TestWhatCannotBeHadIsSaidInTheReport(t *testing.T) {
+	a := full("solve")
+	a.fail = errors.New("the disk is full")
+	text := written(t, a)
+	for _, part := range []string{"The issues", "The heatmap", "The functions", "The evidence of issue 1"} {
+		if !strings.Contains(text, part+" could not be had: the disk is full") {
+			t.Errorf("the report does not say that %q is missing", part)
+		}
+	}
+}
+
+func TestNamesInAReportAreText(t *testing.T) {
+	for _, name := range hostile {
+		text := written(t, full(name))
+		wellFormed(t, text)
+		for _, bad := range []string{"<script", "<img", " onerror=", " onload=", `href="javascript`} {
+			if strings.Contains(unquoted(text), bad) {
+				t.Errorf("%.40q: %s is in the report", name, bad)
+			}
+		}
+	}
+}
+
+// unquoted is a document without texts and values of attributes.
+func unquoted(text string) string {
+	tags := regexp.MustCompile(`<[^>]*>`).FindAllString(text, -1)
+	return regexp.MustCompile(`"[^"]*"`).ReplaceAllString(strings.Join(tags, "\n"), `""`)
+}
+
+func TestAReportNeedsNothingFromElsewhere(t *testing.T) {
+	text := written(t, full("solve"))
+	for _, m := range regexp.MustCompile(`(?:href|src|url)\s*[=(]\s*"?([^")\s>]*)`).FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
+			t.Errorf("%s leads elsewhere", m[0])
+		}
+	}
+	ids := make(map[string]bool)
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		if ids[m[1]] {
+			t.Errorf("id %s is there twice", m[1])
+		}
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		if !ids[m[1]] {
+			t.Errorf("#%s leads nowhere", m[1])
+		}
+	}
+}
+
+func TestTheSizeOfAReportIsBounded(t *testing.T) {
+	a := full("solve")
+	lane := &a.evidence.Lanes[0]
+	for i := range 200_000 {
+		lane.Calls = append(lane.Calls, dashboard.LaneCall{Function: "solve_many_things", Depth: 1 + i%40, Enter: float64(i % 700), Exit: float64(i%700) + 3, Group: "io"})
+	}
+	for i := range 50_000 {
+		a.evidence.Arrows = append(a.evidence.Arrows, dashboard.Arrow{Kind: "send", ToLane: -1, From: float64(i), Partner: 1})
+		a.evidence.Counters = append(a.evidence.Counters, dashboard.Counter{Name: "x"})
+		a.evidence.State = append(a.evidence.State, dashboard.Field{Name: "x"})
+		a.issues.Rows = append(a.issues.Rows, a.issues.Rows[0])
+	}
+	a.evidence.Twin.Lanes = a.evidence.Lanes
+	for len(a.overview.Issues) < 10 {
+		a.overview.Issues = append(a.overview.Issues, a.overview.Issues[0])
+	}
+	a.heat.Rows, a.heat.Columns = nil, 160
+	for r := range 64 {
+		a.heat.Rows = append(a.heat.Rows, dashboard.HeatRow{Host: fmt.Sprint(r)})
+		for c := range 160 {
+			a.heat.Cells = append(a.heat.Cells, dashboard.HeatCell{Row: r, Column: c, Value: float64(1 + r*c)})
+		}
+	}
+	if n := len(written(t, a)); n > 4<<20 {
+		t.Errorf("the report has %d bytes", n)
+	}
+}
+
+// wellFormed reads the document as XML, with the elements that HTML does not close.
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	text = regexp.MustCompile(`<(meta|link)([^>]*)>`).ReplaceAllString(strings.TrimPrefix(text, "<!doctype html>"), "<$1$2/>")
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Entity = xml.HTMLEntity
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			line, column := d.InputPos()
+			t.Fatalf("not well-formed at line %d, column %d: %v", line, column, err)
+		}
+	}
+}
+
+func TestAReportIsWellFormed(t *testing.T) { wellFormed(t, written(t, full("solve<int>(a && b)"))) }
+
+func FuzzNamesInReports(f *testing.F) {
+	for _, name := range hostile {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		// HTML takes control characters, the decoder of XML does not.
+		name = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(name, "�"))
+		wellFormed(t, written(t, full(name)))
+	})
+}

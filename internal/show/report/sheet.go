@@ -1,0 +1,185 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// sheet is a report as the template wants it.
+type sheet struct {
+	*Report
+
+	SoFar   bool // the run goes on
+	Figures []figure
+	Strip   *strip
+	Heats   []heat
+	Rows    []issueRow
+	More    int64 // issues that are not listed
+	Events  []event
+}
+
+// figure is a key figure with what it means.
+type figure struct{ Name, Value, Explain string }
+
+// issueRow is a row of the table of issues.
+type issueRow struct {
+	dashboard.Issue
+
+	Since, Until string
+	Spark        string // points of a line, 100 wide and 20 tall
+	HasEvidence  bool
+}
+
+// event is an execution with its pictures.
+type event struct {
+	*dashboard.Evidence
+
+	Issue    *dashboard.Issue
+	At       string
+	Timeline *timeline
+	Twin     *timeline
+	TwinAt   string
+	Model    *histogram
+	Messages []message
+	MoreMsgs int
+	Counters []dashboard.Counter
+	State    []dashboard.Field
+}
+
+// message is one that the execution or its surroundings sent or received.
+type message struct {
+	Kind    string
+	Partner int64
+	Bytes   uint64
+	Tag     int64
+	At      string
+}
+
+// Bounds of lists of an execution.
+const (
+	maxMessages = 12
+	maxCounters = 20
+	maxState    = 40
+)
+
+func newSheet(r *Report) *sheet {
+	o := r.Overview
+	s := &sheet{Report: r, SoFar: o.Live, Figures: figuresOf(o), Strip: newStrip(&o.Strip, o.Length)}
+	for _, h := range []struct {
+		heat         *dashboard.Heatmap
+		title, about string
+	}{
+		{r.Own, "What ranks lost, without waits", "Where the causes are: time lost otherwise than by waiting for others."},
+		{r.Lost, "What ranks lost, with waits", "What ranks lost by waiting for others is added."},
+	} {
+		if h.heat != nil && len(h.heat.Rows) > 0 {
+			s.Heats = append(s.Heats, newHeat(h.heat, h.title, h.about, o.Length))
+		}
+	}
+	shown := make(map[int]bool)
+	byNumber := make(map[int]*dashboard.Issue)
+	for i := range o.Issues {
+		byNumber[o.Issues[i].Number] = &o.Issues[i]
+	}
+	for _, e := range r.Evidence {
+		shown[e.Issue] = true
+		s.Events = append(s.Events, newEvent(e, byNumber[e.Issue], o.Length))
+	}
+	for i := range r.Issues.Rows[:min(len(r.Issues.Rows), maxIssues)] {
+		x := r.Issues.Rows[i]
+		s.Rows = append(s.Rows, issueRow{
+			Issue: x, Since: dashboard.Clock(x.First, o.Length), Until: dashboard.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime), HasEvidence: shown[x.Number],
+		})
+	}
+	s.More = r.Issues.Total - int64(len(s.Rows))
+	return s
+}
+
+func figuresOf(o *dashboard.Overview) []figure {
+	f := &o.Figures
+	var list []figure
+	add := func(name, value, explain string) { list = append(list, figure{name, value, explain}) }
+	lost := duration(float64(f.Lost))
+	if f.LostPercent != nil {
+		lost = dashboard.Percent(*f.LostPercent)
+	}
+	add("lost", lost, fmt.Sprintf("of core time: %s, or %.3g core-hours", duration(float64(f.Lost)), f.CoreHoursLost))
+	provisional := ""
+	if f.Provisional {
+		provisional = "; provisional until the review at the end of the run"
+	}
+	add("anomalies", grouped(f.Anomalies), "executions that are not as usual"+provisional)
+	add("issues", grouped(f.Issues), fmt.Sprintf("with causes of their own; %s muted or expected", grouped(f.IssuesMuted)))
+	add("ranks", grouped(f.Ranks), fmt.Sprintf("on %s hosts", grouped(f.Hosts)))
+	add("length", dashboard.Clock(o.Length, o.Length), "what is known of the run")
+	if f.Calls != nil {
+		add("calls judged", dashboard.About(*f.Calls), grouped(*f.Calls)+" calls of "+grouped(f.Functions)+" functions")
+	}
+	if f.Events != nil {
+		add("events read", dashboard.About(*f.Events), grouped(*f.Events)+" events of the traces")
+	}
+	if f.Reduction != nil {
+		add("reduction", grouped(int64(*f.Reduction))+" ×", fmt.Sprintf("calls for each of %s executions that are kept", grouped(f.Kept)))
+	}
+	if f.Dropped != nil {
+		add("dropped", grouped(*f.Dropped), "messages that were given up")
+	}
+	return list
+}
+
+func newEvent(e *dashboard.Evidence, issue *dashboard.Issue, length float64) event {
+	v := event{Evidence: e, Issue: issue, At: dashboard.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
+	span := spanOf(e.Lanes)
+	if e.Twin != nil { // on the same scale
+		span = span.and(spanOf(e.Twin.Lanes))
+		v.Twin = newTimeline(e.Twin.Lanes, e.Twin.Arrows, span, "A typical execution of the same function")
+		v.TwinAt = dashboard.Clock(e.Twin.At, length)
+	}
+	v.Timeline = newTimeline(e.Lanes, e.Arrows, span, "The execution and what was around it")
+	for _, a := range e.Arrows {
+		if a.Kind == "launch" {
+			continue
+		}
+		if len(v.Messages) == maxMessages {
+			v.MoreMsgs++
+			continue
+		}
+		at := a.From
+		if a.Kind == "receive" {
+			at = a.To
+		}
+		v.Messages = append(v.Messages, message{a.Kind, a.Partner, a.Bytes, a.Tag, signed(at)})
+	}
+	v.Counters = e.Counters[:min(len(e.Counters), maxCounters)]
+	v.State = e.State[:min(len(e.State), maxState)]
+	return v
+}
+
+// Title is the title of the file.
+func (s *sheet) Title() string { return "Chimbuko: " + dashboard.OneLine(s.Overview.Run) }
+
+// When is when the report was made.
+func (s *sheet) When() string { return s.Made.UTC().Format("2 January 2006, 15:04 UTC") }
+
+// Began is when the run began; "" if that is not known.
+func (s *sheet) Began() string {
+	if s.Overview.Began.IsZero() {
+		return ""
+	}
+	return s.Overview.Began.UTC().Format(time.DateTime + " UTC")
+}
+
+// Ordered are the functions of the call path with how deep they are.
+func (v *event) Ordered() []string {
+	names := make([]string, 0, len(v.Path))
+	for _, f := range v.Path {
+		names = append(names, strings.ToValidUTF8(f, "�"))
+	}
+	return names
+}
+
+// AllMessages is how many messages there are.
+func (v *event) AllMessages() int { return len(v.Messages) + v.MoreMsgs }

@@ -1,0 +1,245 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// span is a part of the time, in microseconds since the entry of the execution.
+type span struct{ from, to float64 }
+
+func (s span) and(o span) span { return span{min(s.from, o.from), max(s.to, o.to)} }
+
+// spanOf is what is to be seen of an execution: itself, and what is around it within
+// its own length. Callers that were open all the time would make it too small to see.
+func spanOf(lanes []dashboard.Lane) span {
+	s := span{0, 1}
+	for _, l := range lanes {
+		for i := range l.Calls {
+			if c := &l.Calls[i]; c.Self {
+				s = s.and(span{c.Enter, c.Exit})
+			}
+		}
+	}
+	room := (s.to - s.from) * 0.6
+	return span{s.from - room, s.to + room}
+}
+
+// timeline is calls over time by depth.
+type timeline struct {
+	Lanes  []lane
+	Arrows []line
+	Ticks  []tick
+	Height float64
+	Label  string
+	Left   float64 // where the picture begins, after the names of lanes
+	Begin  float64 // where the execution enters
+}
+
+// lane is a thread with its calls.
+type lane struct {
+	Name   string
+	Y      float64
+	Boxes  []box
+	Folded string // what is not drawn
+}
+
+// box is a call in its place.
+type box struct {
+	X, Y, W, H  float64
+	Class, Text string
+	Title       string
+}
+
+// line is a message or a launch.
+type line struct {
+	X1, Y1, X2, Y2 float64
+	Kind, Title    string
+}
+
+// Sizes and bounds of timelines.
+const (
+	timelineLeft = 150
+	rowTall      = 18
+	maxDepths    = 12
+	maxBoxes     = 250
+	maxLanes     = 6
+	maxArrows    = 60
+)
+
+// newTimeline lays lanes out; nil if there is nothing to see.
+func newTimeline(lanes []dashboard.Lane, arrows []dashboard.Arrow, s span, what string) *timeline {
+	if len(lanes) == 0 || !(s.to > s.from) {
+		return nil
+	}
+	v := &timeline{Left: timelineLeft}
+	x := func(t float64) float64 {
+		return timelineLeft + (min(max(t, s.from), s.to)-s.from)/(s.to-s.from)*(width-timelineLeft)
+	}
+	v.Begin = round(x(0))
+	tops, deepest := make([]float64, len(lanes)), make([]float64, len(lanes))
+	drawn := 0
+	for i := range lanes[:min(len(lanes), maxLanes)] {
+		l, rows, n := newLane(&lanes[i], s, x, v.Height)
+		v.Lanes, tops[i] = append(v.Lanes, l), v.Height
+		deepest[i] = v.Height + rows*rowTall
+		v.Height = deepest[i] + 10
+		drawn += n
+	}
+	for _, a := range arrows {
+		if len(v.Arrows) == maxArrows {
+			break
+		}
+		v.addArrow(a, s, x, tops, deepest)
+	}
+	v.Ticks = v.timeTicks(s, x)
+	v.Label = fmt.Sprintf("%s: %d calls on %d threads from %s to %s after its entry.", what, drawn, len(v.Lanes), signed(s.from), signed(s.to))
+	return v
+}
+
+// newLane lays the calls of a lane out that are in the span.
+func newLane(from *dashboard.Lane, s span, x func(float64) float64, top float64) (l lane, rows float64, drawn int) {
+	l = lane{Name: clip(dashboard.OneLine(from.Name), 24), Y: top}
+	var seen []*dashboard.LaneCall
+	deepest := 0
+	for i := range from.Calls {
+		if c := &from.Calls[i]; c.Exit >= s.from && c.Enter <= s.to {
+			seen = append(seen, c)
+			deepest = max(deepest, c.Depth)
+		}
+	}
+	hidden := max(0, selfDepth(seen, deepest)-(maxDepths-4))
+	// What is long is drawn where not all can be.
+	slices.SortStableFunc(seen, func(a, b *dashboard.LaneCall) int {
+		return cmp.Or(-compareBools(a.Self, b.Self), -compareBools(a.Anomaly, b.Anomaly), cmp.Compare(b.Exit-b.Enter, a.Exit-a.Enter))
+	})
+	for _, c := range seen {
+		row := c.Depth - hidden
+		if row < 0 || row >= maxDepths {
+			continue
+		}
+		left, right := x(c.Enter), x(c.Exit)
+		if len(l.Boxes) == maxBoxes || right-left < 0.4 && !c.Self && !c.Anomaly {
+			continue
+		}
+		l.Boxes = append(l.Boxes, newBox(c, left, right, top+float64(row)*rowTall))
+		rows = max(rows, float64(row+1))
+	}
+	slices.SortStableFunc(l.Boxes, func(a, b box) int { return cmp.Or(cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X)) })
+	if hidden > 0 {
+		l.Folded = fmt.Sprintf("%d callers above", hidden)
+	}
+	return l, max(rows, 1), len(l.Boxes)
+}
+
+func selfDepth(calls []*dashboard.LaneCall, otherwise int) int {
+	for _, c := range calls {
+		if c.Self {
+			return c.Depth
+		}
+	}
+	return otherwise
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func newBox(c *dashboard.LaneCall, left, right, y float64) box {
+	class := "g-" + c.Group
+	if !slices.Contains([]string{"mpi", "gpu", "io", "user"}, c.Group) {
+		class = "g-user"
+	}
+	if c.Anomaly {
+		class += " odd"
+	}
+	if c.Self {
+		class += " self"
+	}
+	took := duration(c.Exit - c.Enter)
+	if c.Open {
+		class += " torn"
+		took = "had not ended"
+	}
+	b := box{X: round(left), Y: y, W: round(max(right-left, 0.8)), H: rowTall - 2, Class: class}
+	name := dashboard.ShortName(c.Function)
+	b.Title = fmt.Sprintf("%s, %s, entered %s", name, took, signed(c.Enter))
+	if letters := int((right - left - 6) / 6.6); letters >= 4 {
+		b.Text = clip(name, letters)
+	}
+	return b
+}
+
+// addArrow draws a message or launch.
+func (v *timeline) addArrow(a dashboard.Arrow, s span, x func(float64) float64, tops, deepest []float64) {
+	at := func(i int) bool { return i >= 0 && i < len(v.Lanes) }
+	in := func(t float64) bool { return t >= s.from && t <= s.to }
+	l := line{Kind: a.Kind}
+	switch {
+	case at(a.FromLane) && at(a.ToLane) && (in(a.From) || in(a.To)):
+		l.X1, l.X2, l.Y1, l.Y2 = x(a.From), x(a.To), deepest[a.FromLane]-2, tops[a.ToLane]
+		if a.FromLane > a.ToLane {
+			l.Y1, l.Y2 = tops[a.FromLane], deepest[a.ToLane]-2
+		}
+		l.Title = "launch"
+	case at(a.FromLane) && in(a.From): // to another rank
+		l.X1, l.X2, l.Y1, l.Y2 = x(a.From), x(a.From), deepest[a.FromLane]-2, deepest[a.FromLane]+7
+		l.Title = fmt.Sprintf("sent %s bytes to rank %d", grouped(int64(min(a.Bytes, math.MaxInt64))), a.Partner)
+	case at(a.ToLane) && in(a.To):
+		l.X1, l.X2, l.Y1, l.Y2 = x(a.To), x(a.To), deepest[a.ToLane]+7, deepest[a.ToLane]-2
+		l.Title = fmt.Sprintf("received %s bytes from rank %d", grouped(int64(min(a.Bytes, math.MaxInt64))), a.Partner)
+	default:
+		return
+	}
+	l.X1, l.X2, l.Y1, l.Y2 = round(l.X1), round(l.X2), round(l.Y1), round(l.Y2)
+	v.Arrows = append(v.Arrows, l)
+}
+
+// timeTicks are round times since the entry.
+func (v *timeline) timeTicks(s span, x func(float64) float64) (list []tick) {
+	step := max(1, niceStep((s.to-s.from)/6, false))
+	for t := math.Ceil(s.from/step-1e-9) * step; t <= s.to; t += step {
+		text := signed(t)
+		if t == 0 {
+			text = "0"
+		}
+		list = append(list, tick{round(x(t)), v.Height + 8, strings.Replace(text, ".00 ", " ", 1)})
+	}
+	return list
+}
+
+// sortRows puts the rows that lost most first.
+func sortRows(rows []*dashboard.HeatRow) {
+	slices.SortStableFunc(rows, func(a, b *dashboard.HeatRow) int { return cmp.Compare(b.Lost, a.Lost) })
+}
+
+// Tall is the height with the axis.
+func (v *timeline) Tall() float64 { return v.Height + 14 }
+
+// TextY is where the name of a lane stands.
+func (l lane) TextY() float64 { return l.Y + 12 }
+
+// FoldedY is where it is said what is not drawn.
+func (l lane) FoldedY() float64 { return l.Y + 26 }
+
+// TextX is where the name of a call begins.
+func (b box) TextX() float64 { return b.X + 4 }
+
+// TextY is its line.
+func (b box) TextY() float64 { return b.Y + 12 }
+
+// Self reports whether it is the execution itself.
+func (b box) Self() bool {
+	return strings.HasSuffix(b.Class, " self") || strings.Contains(b.Class, " self ")
+}

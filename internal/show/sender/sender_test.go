@@ -1,0 +1,169 @@
+package sender_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/sender"
+)
+
+func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newReceiver(t, nil), t.TempDir()
+		s := r.sender(sender.Options{Dir: dir})
+		send(s, 0, 20)
+		closeSoon(t, s)
+		r.expect(0, 20)
+		expectFiles(t, dir, 0, 20)
+		st := s.Stats()
+		if p := st.Receiver; p.Sent != 20 || p.Pending != 0 || p.PendingBytes != 0 || p.Retries != 0 || p.Status != 200 || p.Error != "" || p.LastSent.IsZero() {
+			t.Errorf("receiver: got %+v", p)
+		}
+		if p := st.Files; p.Sent != 20 || p.Pending != 0 || p.Status != 0 || p.Error != "" {
+			t.Errorf("files: got %+v", p)
+		}
+	})
+}
+
+func TestTheNumberOfTheFirstFileCanBeChosen(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sender.New(sender.Options{Dir: dir, First: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(s, 30, 33)
+	closeSoon(t, s)
+	expectFiles(t, dir, 30, 33)
+}
+
+// failures reports each request that got no answer.
+type failures chan error
+
+func (f failures) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		select {
+		case f <- err:
+		default:
+		}
+	}
+	return answer, err
+}
+
+func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(failures, 1)
+	s, err := sender.New(sender.Options{URL: "http://" + addr, Client: &http.Client{Transport: failed}, Spill: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(s, 0, 10)
+	<-failed
+	if l, err = net.Listen("tcp", addr); err != nil {
+		t.Skip("the port was taken by another process: ", err)
+	}
+	r := &receiver{t: t}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: r}}
+	server.Start()
+	defer server.Close()
+	closeSoon(t, s)
+	r.expect(0, 10)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd, pauses := rand.New(rand.NewPCG(7, 1)), rand.New(rand.NewPCG(7, 2))
+		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) bool {
+			switch rnd.IntN(12) {
+			case 0:
+				w.WriteHeader(500)
+			case 1:
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(429)
+			case 2:
+				w.WriteHeader(404)
+			case 3:
+				panic(http.ErrAbortHandler) // the connection breaks
+			case 4:
+				<-req.Context().Done()
+			case 5:
+				w.Header().Set("Location", "/packets/new")
+				w.WriteHeader(307)
+			default:
+				return true
+			}
+			return false
+		})
+		dir, spill := t.TempDir(), t.TempDir()
+		s := r.sender(sender.Options{Dir: dir, Spill: spill, Queue: 1000, Timeout: time.Second})
+		for n := range 1000 {
+			send(s, n, n+1)
+			pass(time.Duration(pauses.IntN(400)) * time.Millisecond)
+		}
+		if len(names(t, spill)) == 0 {
+			t.Error("no packet waits in a file; the test tests too little")
+		}
+		closeSoon(t, s)
+		r.expect(0, 1000)
+		expectFiles(t, dir, 0, 1000)
+		if left := names(t, spill); len(left) > 0 {
+			t.Errorf("still waiting: %q", left)
+		}
+	})
+}
+
+func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := func(opt sender.Options, want string) {
+		t.Helper()
+		if s, err := sender.New(opt); err == nil || s != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", opt, err, want)
+		}
+	}
+	f(sender.Options{}, "give a URL or a directory")
+	for _, url := range []string{"localhost:8080", "ftp://host/x", "http:///path", "http://a b/", "/path"} {
+		f(sender.Options{URL: url, Spill: dir}, "give a URL such as http://host:port/path")
+	}
+	f(sender.Options{URL: "http://host/"}, "need a directory to wait in")
+	f(sender.Options{Dir: file}, "cannot be written to "+file)
+	f(sender.Options{Dir: filepath.Join(file, "below")}, "give a directory that can be written to")
+	f(sender.Options{URL: "http://host/", Spill: file}, "cannot wait in "+file)
+	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
+		t.Errorf("the directory has %q", got)
+	}
+}
+
+func TestClosingTwiceIsHarmless(t *testing.T) {
+	s, err := sender.New(sender.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	closeSoon(t, s)
+	cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+}

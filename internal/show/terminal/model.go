@@ -1,0 +1,220 @@
+package terminal
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// What is shown below the head.
+type mode int
+
+const (
+	showOverview mode = iota
+	showIssue
+	showHelp
+)
+
+// model is the state of the screen.
+type model struct {
+	ctx   context.Context //nolint:containedctx // Bubble Tea calls without one
+	from  Source
+	every time.Duration
+
+	width, height int
+	picture       *Picture
+	failed        error     // of the last look
+	seen          time.Time // when the picture was taken
+	now           time.Time
+	paused        bool
+	asking        bool
+	mode          mode
+	chosen        string // key of the issue under the cursor
+	cursor, top   int    // of the list of issues
+	scroll        int    // of what is told of an issue
+	evidence      map[string]*dashboard.Evidence
+	missing       map[string]error // why there is none
+}
+
+// looked is the answer of a look.
+type looked struct {
+	picture *Picture
+	err     error
+	at      time.Time
+}
+
+// told is the evidence of an execution.
+type told struct {
+	key string
+	e   *dashboard.Evidence
+	err error
+}
+
+// tick is that time has passed.
+type tick time.Time
+
+func newModel(ctx context.Context, from Source, every time.Duration) *model {
+	return &model{
+		ctx: ctx, from: from, every: every, width: 80, height: 24, asking: true,
+		evidence: make(map[string]*dashboard.Evidence), missing: make(map[string]error),
+	}
+}
+
+// Init looks for the first time.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.look(), m.wait()) }
+
+// look asks how the run is.
+func (m *model) look() tea.Cmd {
+	columns, rows := heatColumns(m.width), maxHeatRows
+	return func() tea.Msg {
+		p, err := m.from.Look(m.ctx, columns, rows)
+		return looked{p, err, time.Now()}
+	}
+}
+
+// wait waits for the next look.
+func (m *model) wait() tea.Cmd {
+	return tea.Tick(m.every, func(t time.Time) tea.Msg { return tick(t) })
+}
+
+// Update takes what has happened.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tick:
+		m.now = time.Time(msg)
+		if m.paused || m.asking || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
+			return m, m.wait()
+		}
+		m.asking = true
+		return m, tea.Batch(m.look(), m.wait())
+	case looked:
+		m.take(msg)
+	case told:
+		m.evidence[msg.key], m.missing[msg.key] = msg.e, msg.err
+	case tea.KeyPressMsg:
+		return m.key(msg.String())
+	}
+	return m, nil
+}
+
+// take takes a new picture. What was chosen stays chosen, wherever it is now.
+func (m *model) take(l looked) {
+	m.asking, m.failed, m.now = false, l.err, l.at
+	if l.err != nil || m.paused && m.picture != nil {
+		return
+	}
+	m.picture, m.seen = l.picture, l.at
+	for i := range m.rows() {
+		if m.rows()[i].Key == m.chosen {
+			m.cursor = i
+		}
+	}
+	m.move(0)
+}
+
+// rows are the issues.
+func (m *model) rows() []dashboard.Issue {
+	if m.picture == nil {
+		return nil
+	}
+	return m.picture.Overview.Issues
+}
+
+// issue is the one under the cursor; nil if there is none.
+func (m *model) issue() *dashboard.Issue {
+	if m.cursor < 0 || m.cursor >= len(m.rows()) {
+		return nil
+	}
+	return &m.rows()[m.cursor]
+}
+
+// move moves the cursor.
+func (m *model) move(by int) {
+	m.cursor = max(0, min(m.cursor+by, len(m.rows())-1))
+	if i := m.issue(); i != nil {
+		m.chosen = i.Key
+	}
+}
+
+// key does what a key says.
+func (m *model) key(name string) (tea.Model, tea.Cmd) {
+	switch name {
+	case "q", "ctrl+c":
+		return m, tea.Quit
+	case "?", "h":
+		m.mode = map[bool]mode{true: showOverview, false: showHelp}[m.mode == showHelp]
+	case "esc", "backspace", "left":
+		m.mode = showOverview
+	case "j", "down":
+		return m, m.step(1)
+	case "k", "up":
+		return m, m.step(-1)
+	case "pgdown", "space", " ":
+		m.scroll += m.height / 2
+	case "pgup":
+		m.scroll = max(0, m.scroll-m.height/2)
+	case "g", "home":
+		return m, m.step(-len(m.rows()))
+	case "G", "end":
+		return m, m.step(len(m.rows()))
+	case "enter", "right", "l":
+		if m.issue() != nil {
+			m.mode, m.scroll = showIssue, 0
+			return m, m.tell()
+		}
+	case "p":
+		if m.paused = !m.paused; !m.paused && !m.asking {
+			m.asking = true
+			return m, m.look()
+		}
+	case "r":
+		if !m.asking {
+			m.asking = true
+			return m, m.look()
+		}
+	}
+	return m, nil
+}
+
+// step moves to another issue.
+func (m *model) step(by int) tea.Cmd {
+	if m.mode == showHelp {
+		m.mode = showOverview
+	}
+	m.move(by)
+	if m.mode == showIssue {
+		m.scroll = 0
+		return m.tell()
+	}
+	return nil
+}
+
+// tell asks for the evidence of the issue under the cursor.
+func (m *model) tell() tea.Cmd {
+	i := m.issue()
+	if i == nil || i.Example == "" {
+		return nil
+	}
+	key, program, event := evidenceKey(i), i.Program, i.Example
+	if m.evidence[key] != nil {
+		return nil
+	}
+	return func() tea.Msg {
+		e, err := m.from.Evidence(m.ctx, program, event)
+		return told{key, e, err}
+	}
+}
+
+func evidenceKey(i *dashboard.Issue) string { return i.Key + " " + i.Example }
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(m.draw())
+	v.AltScreen = true
+	return v
+}

@@ -1,0 +1,312 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// screen is lines that are not wider than it.
+type screen struct {
+	width  int
+	styled bool
+	lines  []string
+}
+
+// Styles that every terminal has, in its own colours.
+var (
+	bold    = ansi.NewStyle().Bold()
+	faint   = ansi.NewStyle().Faint()
+	reverse = ansi.NewStyle().Reverse(true)
+	levels  = map[dashboard.Level]ansi.Style{
+		dashboard.LevelGood: ansi.NewStyle().ForegroundColor(ansi.Green), dashboard.LevelWatch: ansi.NewStyle().ForegroundColor(ansi.Yellow),
+		dashboard.LevelBad: ansi.NewStyle().ForegroundColor(ansi.Red), dashboard.LevelUnknown: faint,
+	}
+)
+
+func (s *screen) style(st ansi.Style, text string) string {
+	if !s.styled || text == "" {
+		return text
+	}
+	return st.Styled(text)
+}
+
+// line adds a line, cut where it is too long.
+func (s *screen) line(text string) { s.lines = append(s.lines, ansi.Truncate(text, s.width, "…")) }
+
+// wrapped adds a text in at most so many lines.
+func (s *screen) wrapped(text string, most int, st ansi.Style) {
+	lines := strings.Split(ansi.Wrap(clean(text), s.width, ""), "\n")
+	for i, l := range lines {
+		if i == most-1 && len(lines) > most {
+			l = strings.Join(lines[i:], " ")
+		}
+		s.line(s.style(st, ansi.Truncate(strings.TrimSpace(l), s.width, "…")))
+		if i == most-1 {
+			return
+		}
+	}
+}
+
+// text is all lines.
+func (s *screen) text() string {
+	var b strings.Builder
+	for _, l := range s.lines {
+		b.WriteString(strings.TrimRight(l, " ") + "\n")
+	}
+	return b.String()
+}
+
+// clean is a text that does nothing to a terminal: names come from traces.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+			return ' '
+		case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+func duration(us float64) string { return provenance.Duration(us) }
+
+func grouped(n int64) string { return provenance.Grouped(float64(n)) }
+
+// head is what the run is, how it is, and its figures.
+func (s *screen) head(p *Picture, note string) {
+	o := p.Overview
+	state := strings.ToUpper(string(o.State))
+	if o.Live {
+		state = "LIVE, " + string(o.State)
+	}
+	left := "chimbuko " + clean(dashboard.OneLine(o.Run)) + "  " + state + "  " + dashboard.Clock(o.Length, o.Length)
+	gap := max(1, s.width-ansi.StringWidth(left)-ansi.StringWidth(note))
+	s.line(s.style(bold, ansi.Truncate(left, max(10, s.width-ansi.StringWidth(note)-1), "…")) + strings.Repeat(" ", gap) + note)
+	verdict := strings.ToUpper(string(o.Verdict.Level)) + ": " + o.Verdict.Sentence
+	s.wrapped(verdict, 2, levels[o.Verdict.Level])
+	s.line(strings.Join(figures(o), "  "))
+	if n := len(o.Notices); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" (+%d more)", n-1)
+		}
+		text := ansi.Truncate(clean(o.Notices[0].Sentence), s.width-len(more), "…")
+		s.line(s.style(levels[o.Notices[0].Level], text) + more)
+	}
+}
+
+// figures are the key figures, those that matter most first.
+func figures(o *dashboard.Overview) []string {
+	f := &o.Figures
+	lost := "lost " + duration(float64(f.Lost))
+	if f.LostPercent != nil {
+		lost = "lost " + dashboard.Percent(*f.LostPercent)
+	}
+	list := []string{lost, grouped(f.Anomalies) + " anomalies"}
+	ranks := grouped(f.Ranks)
+	if f.RanksExpected != nil {
+		ranks += "/" + grouped(*f.RanksExpected)
+	}
+	list = append(list, ranks+" ranks")
+	if f.EventsPerSecond != nil {
+		list = append(list, dashboard.About(int64(*f.EventsPerSecond))+" ev/s")
+	} else if f.Events != nil {
+		list = append(list, dashboard.About(*f.Events)+" events")
+	}
+	if f.Dropped != nil {
+		list = append(list, grouped(*f.Dropped)+" dropped")
+	}
+	if f.Reduction != nil {
+		list = append(list, "1 of "+grouped(int64(*f.Reduction))+" kept")
+	}
+	return list
+}
+
+// issues lists issues from one on.
+func (s *screen) issues(o *dashboard.Overview, cursor, from, most int) {
+	title := "Issues"
+	if n := len(o.Issues); n > most {
+		title = fmt.Sprintf("Issues %d–%d of %s", from+1, min(n, from+most), grouped(o.Figures.Issues-o.Figures.IssuesMuted))
+	}
+	s.line(s.style(bold, title))
+	if len(o.Issues) == 0 {
+		s.line("  none" + map[bool]string{true: " so far", false: ""}[o.Live])
+		return
+	}
+	// number, lost, count, kind, since: the rest is for function and host
+	for i := from; i < min(len(o.Issues), from+most); i++ {
+		x := &o.Issues[i]
+		mark := "  "
+		if i == cursor {
+			mark = "> "
+		}
+		host := ""
+		if len(x.Hosts) > 0 {
+			host = clean(dashboard.OneLine(x.Hosts[0]))
+			if x.HostCount > 1 {
+				host += fmt.Sprintf("+%d", x.HostCount-1)
+			}
+		}
+		host = pad(host, 14)
+		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, duration(float64(x.Lost)), grouped(x.Anomalies), x.Kind)
+		since := dashboard.Clock(x.First, o.Length)
+		name := pad(clean(dashboard.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
+		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
+		if i == cursor {
+			text = s.style(reverse, text)
+		}
+		s.line(text)
+	}
+}
+
+// pad is a text of exactly so many columns.
+func pad(text string, columns int) string {
+	text = ansi.Truncate(text, columns, "…")
+	return text + strings.Repeat(" ", max(0, columns-ansi.StringWidth(text)))
+}
+
+// Sizes of the heatmap.
+const (
+	heatLabel   = 20
+	maxHeatRows = 40
+)
+
+// heatColumns is how many columns a heatmap has on a screen of some width.
+func heatColumns(width int) int { return max(10, width-heatLabel-11) }
+
+// shades are what was lost in a cell, from nothing to the most. They are ASCII: fonts of
+// terminals and programs that read the screen aloud have them all.
+const shades = " .:-=+*#%@"
+
+// heat draws what ranks lost over time, in at most so many rows: those that lost most
+// where there are more.
+func (s *screen) heat(h *dashboard.Heatmap, most int) {
+	if h == nil || len(h.Rows) == 0 {
+		s.line(s.style(bold, "Ranks"))
+		s.line("  nothing is known of what they lost yet")
+		return
+	}
+	rows := worstRows(h, most)
+	title := "Ranks, time lost without waits"
+	if len(rows) < len(h.Rows) {
+		title = fmt.Sprintf("The %d of %d rows of ranks that lost most, without waits", len(rows), len(h.Rows))
+	}
+	title += fmt.Sprintf(" (%s to %s)", dashboard.Clock(h.From, h.To), dashboard.Clock(h.To, h.To))
+	s.line(s.style(bold, title))
+	cells := make(map[int][]byte)
+	for _, r := range rows {
+		cells[r] = []byte(strings.Repeat(shades[:1], h.Columns))
+	}
+	for _, c := range h.Cells {
+		if line, ok := cells[c.Row]; ok && c.Column < len(line) {
+			line[c.Column] = shades[shade(c.Value, h.Max)]
+		}
+	}
+	for _, r := range rows {
+		row := &h.Rows[r]
+		lost := ""
+		if row.Lost > 0 {
+			lost = duration(float64(row.Lost))
+		}
+		if row.Silent {
+			lost = "silent"
+		}
+		s.line(pad(rowName(row), heatLabel) + "|" + s.coloured(string(cells[r])) + "|" + fmt.Sprintf("%9s", lost))
+	}
+}
+
+// coloured is a row of a heatmap with its strong cells marked.
+func (s *screen) coloured(cells string) string {
+	if !s.styled {
+		return cells
+	}
+	var b strings.Builder
+	for i := 0; i < len(cells); {
+		j := i
+		strong := func(k int) bool { return strings.IndexByte(shades, cells[k]) > len(shades)/2 }
+		for j < len(cells) && strong(j) == strong(i) {
+			j++
+		}
+		if part := cells[i:j]; strong(i) {
+			b.WriteString(s.style(levels[dashboard.LevelBad], part))
+		} else {
+			b.WriteString(part)
+		}
+		i = j
+	}
+	return b.String()
+}
+
+// rowName names the ranks of a row.
+func rowName(row *dashboard.HeatRow) string {
+	ranks := fmt.Sprint(row.FirstRank)
+	if row.Ranks > 1 {
+		ranks = fmt.Sprintf("%d-%d", row.FirstRank, row.LastRank)
+	}
+	if row.Program > 0 {
+		ranks = fmt.Sprintf("%d:%s", row.Program, ranks)
+	}
+	return pad(clean(dashboard.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
+}
+
+// pipeline is how analysers, parameter server and store fare.
+func (s *screen) pipeline(p *Picture, most int) {
+	st := p.Status
+	if st == nil {
+		s.line(s.style(bold, "Pipeline") + "  not known")
+		return
+	}
+	var behind float64
+	var outbox int64
+	states := make(map[dashboard.NodeState]int)
+	for i := range st.Nodes {
+		n := &st.Nodes[i]
+		behind, outbox = max(behind, n.Behind), outbox+n.OutboxMessages
+		states[n.State]++
+	}
+	var parts []string
+	if len(st.Nodes) > 0 {
+		var text []string
+		for _, state := range []dashboard.NodeState{
+			dashboard.NodeSilent, dashboard.NodeWaiting, dashboard.NodeReading, dashboard.NodeWaitingForReview, dashboard.NodeReviewing, dashboard.NodeDone,
+		} {
+			if n := states[state]; n > 0 {
+				text = append(text, fmt.Sprintf("%d %s", n, state))
+			}
+		}
+		parts = append(parts, "analysers: "+strings.Join(text, ", "))
+	}
+	if p.Overview.Live {
+		parts = append(parts, fmt.Sprintf("behind %.1f s", behind))
+		if st.Store != nil {
+			parts = append(parts, fmt.Sprintf("store %d waiting", st.Store.PendingMessages))
+		}
+		if outbox > 0 {
+			parts = append(parts, fmt.Sprintf("outbox %d", outbox))
+		}
+	}
+	s.line(s.style(bold, "Pipeline") + "  " + strings.Join(parts, "; "))
+	wrong := 0
+	for _, h := range st.Health {
+		if h.OK {
+			continue
+		}
+		if wrong++; wrong < most {
+			s.line(s.style(levels[dashboard.LevelBad], "  "+clean(h.Part+": "+h.Sentence)))
+		}
+	}
+	if wrong == 0 && len(st.Health) > 0 {
+		s.line("  all parts are well")
+	}
+}
+
+// ago is how old something is.
+func ago(d time.Duration) string { return fmt.Sprintf("%d s ago", int(d.Round(time.Second).Seconds())) }

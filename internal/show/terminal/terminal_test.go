@@ -1,0 +1,258 @@
+package terminal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// source answers with what a test gives it.
+type source struct {
+	picture *Picture
+	err     error
+	looks   int
+	asked   []string // evidence
+}
+
+func (s *source) Look(context.Context, int, int) (*Picture, error) {
+	s.looks++
+	return s.picture, s.err
+}
+
+func (s *source) Evidence(_ context.Context, program int64, event string) (*dashboard.Evidence, error) {
+	s.asked = append(s.asked, fmt.Sprintf("%d:%s", program, event))
+	if event == "gone" {
+		return nil, errors.New("no such event")
+	}
+	return &dashboard.Evidence{Event: event, Sentence: "sentence of " + event, Why: "why of " + event, Path: []string{"main", "solve"}}, nil
+}
+
+// running is a picture of a run that goes on, with a name everywhere.
+func running(name string, issues int) *Picture {
+	percent, rate, expected := 2.5, 98_000.0, int64(16)
+	p := &Picture{
+		Overview: &dashboard.Overview{
+			Run: name, Live: true, State: dashboard.Running, Length: 75, Verdict: dashboard.Verdict{Level: dashboard.LevelBad, Sentence: "3 issues cost 2.5 %. Worst: " + name},
+			Notices: []dashboard.Notice{{Level: dashboard.LevelWatch, Sentence: name}, {}}, Figures: dashboard.Figures{LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected, Issues: int64(issues)},
+		},
+		Heatmap: &dashboard.Heatmap{To: 75, Columns: heatColumns(80), Max: 100},
+		Status: &dashboard.Status{
+			Nodes:  []dashboard.Node{{State: dashboard.NodeReading, Behind: 0.4}, {State: dashboard.NodeSilent}},
+			Health: []dashboard.Health{{Part: "store", Sentence: name}, {Part: "bus", OK: true}}, Store: &dashboard.StoreStatus{PendingMessages: 14, Lag: 0.8},
+		},
+	}
+	for i := range issues {
+		p.Overview.Issues = append(p.Overview.Issues, dashboard.Issue{
+			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5, Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of issue " + fmt.Sprint(i+1),
+		})
+	}
+	for i := range 30 {
+		p.Heatmap.Rows = append(p.Heatmap.Rows, dashboard.HeatRow{Host: name, FirstRank: int64(i), LastRank: int64(i), Ranks: 1, Lost: int64(i * 10)})
+		p.Heatmap.Cells = append(p.Heatmap.Cells, dashboard.HeatCell{Row: i, Column: i % 10, Value: 100})
+	}
+	return p
+}
+
+// started is a model that has looked once.
+func started(t *testing.T, s *source) *model {
+	t.Helper()
+	m := newModel(t.Context(), s, time.Second)
+	m.Update(m.look()())
+	return m
+}
+
+// press presses keys, and does what they bring about.
+func press(m *model, keys ...string) {
+	for _, k := range keys {
+		msg := tea.KeyPressMsg{Text: k, Code: []rune(k)[0]}
+		switch k {
+		case "enter":
+			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
+		case "esc":
+			msg = tea.KeyPressMsg{Code: tea.KeyEscape}
+		case "space":
+			msg = tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
+		}
+		if _, cmd := m.Update(msg); cmd != nil {
+			if msg := cmd(); msg != nil {
+				m.Update(msg)
+			}
+		}
+	}
+}
+
+// shown is the screen as text.
+func shown(m *model) string { return ansi.Strip(m.draw()) }
+
+// shows fails unless the screen has all parts.
+func shows(t *testing.T, m *model, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(shown(m), p) {
+			t.Errorf("the screen has no %q:\n%s", p, shown(m))
+		}
+	}
+}
+
+func TestTheOverviewFitsInto80Times24(t *testing.T) {
+	m := started(t, &source{picture: running("node", 9)})
+	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks", "98,000 ev/s", "> ", "f0node", "node+2",
+		"analysers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move", "q quit")
+}
+
+func TestNoLineIsWiderThanTheScreenAndNoneIsTooMany(t *testing.T) {
+	for _, name := range []string{"n", strings.Repeat("long name ", 40), strings.Repeat("漢字", 40), "a\x1b[31mb\x07\nc\u202e\u200b", "🙂👩‍👩‍👧"} {
+		for _, size := range [][2]int{{80, 24}, {40, 12}, {132, 50}, {20, 5}, {81, 7}} {
+			for _, issues := range []int{0, 1, 9, 100} {
+				m := started(t, &source{picture: running(name, issues)})
+				m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+				for _, keys := range [][]string{nil, {"G"}, {"enter"}, {"space", "space"}, {"esc", "?"}} {
+					press(m, keys...)
+					lines := strings.Split(m.draw(), "\n")
+					if len(lines) != size[1] {
+						t.Fatalf("%q at %v after %v: %d lines\n%s", name, size, keys, len(lines), shown(m))
+					}
+					for _, l := range lines {
+						if ansi.StringWidth(l) > size[0] {
+							t.Errorf("%q at %v after %v: %d columns: %q", name, size, keys, ansi.StringWidth(l), ansi.Strip(l))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNamesDoNothingToTheTerminal(t *testing.T) {
+	m := started(t, &source{picture: running("a\x1b[31mb\x07\x9bc\u202ed", 3)})
+	for _, keys := range [][]string{nil, {"enter"}} {
+		press(m, keys...)
+		if text := shown(m); strings.ContainsAny(text, "\x1b\x07\u009b\u202e") {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+func TestTheEvidenceOfAnIssueIsShownAndAskedForOnce(t *testing.T) {
+	s := &source{picture: running("node", 9)}
+	m := started(t, s)
+	press(m, "j", "j", "enter")
+	shows(t, m, "Issue 3", "sentence of issue 3", "sentence of 0:1:2", "why of 0:1:2", "solve", "Esc back")
+	press(m, "k", "j", "esc", "enter")
+	if want := "0:0:1:2 0:0:1:1"; strings.Join(s.asked, " ") != want {
+		t.Errorf("asked for %v, want %v", s.asked, want)
+	}
+	press(m, "esc")
+	shows(t, m, ">   3 ")
+}
+
+func TestEvidenceThatCannotBeHadIsSaid(t *testing.T) {
+	p := running("node", 2)
+	p.Overview.Issues[0].Example = "gone"
+	p.Overview.Issues[1].Example = ""
+	m := started(t, &source{picture: p})
+	press(m, "enter")
+	shows(t, m, "There is no evidence", "no such event")
+	press(m, "j")
+	shows(t, m, "it has no anomalies of its own")
+}
+
+func TestTheCursorStaysOnItsIssueWhenOthersComeBefore(t *testing.T) {
+	s := &source{picture: running("node", 3)}
+	m := started(t, s)
+	press(m, "j")
+	next := running("node", 3)
+	next.Overview.Issues = append([]dashboard.Issue{{Key: "new", Number: 1, Function: "worse"}}, next.Overview.Issues...)
+	s.picture = next
+	m.Update(m.look()())
+	if i := m.issue(); i == nil || i.Key != "key1" {
+		t.Errorf("the cursor is on %+v", i)
+	}
+	press(m, "G")
+	if i := m.issue(); i.Key != "key2" {
+		t.Errorf("G leads to %s", i.Key)
+	}
+	press(m, "g")
+	if i := m.issue(); i.Key != "new" {
+		t.Errorf("g leads to %s", i.Key)
+	}
+}
+
+func TestPauseKeepsThePicture(t *testing.T) {
+	s := &source{picture: running("before", 3)}
+	m := started(t, s)
+	press(m, "p")
+	s.picture = running("after", 3)
+	m.Update(m.look()())
+	shows(t, m, "PAUSED", "before")
+	if _, cmd := m.Update(tick(time.Now())); cmd == nil {
+		t.Error("nothing waits for the end of the pause")
+	}
+	if m.asking {
+		t.Error("it asks while it is paused")
+	}
+	press(m, "p")
+	shows(t, m, "chimbuko after")
+}
+
+func TestAFailedLookKeepsThePictureAndSaysWhy(t *testing.T) {
+	s := &source{err: errors.New("connection refused")}
+	m := started(t, s)
+	shows(t, m, "connection refused", "q quit")
+	s.picture, s.err = running("node", 3), nil
+	m.Update(m.look()())
+	s.err = errors.New("connection refused")
+	m.Update(m.look()())
+	shows(t, m, "f0node", "data as of 0 s ago: connection refused")
+}
+
+func TestARunThatHasEndedIsNotAskedAgain(t *testing.T) {
+	p := running("node", 3)
+	p.Overview.Live, p.Overview.State = false, dashboard.Finished
+	m := started(t, &source{picture: p})
+	m.Update(tick(time.Now()))
+	if m.asking {
+		t.Error("it asks")
+	}
+	shows(t, m, "FINISHED")
+}
+
+func TestQuitQuits(t *testing.T) {
+	for _, key := range []tea.KeyPressMsg{{Code: 'q', Text: "q"}, {Code: 'c', Mod: tea.ModCtrl}} {
+		_, cmd := started(t, &source{picture: running("node", 3)}).Update(key)
+		if cmd == nil {
+			t.Fatalf("%s does nothing", key)
+		}
+		if _, ok := cmd().(tea.QuitMsg); !ok {
+			t.Errorf("%s does not quit", key)
+		}
+	}
+}
+
+func TestWhatIsPrintedIsPlain(t *testing.T) {
+	var b bytes.Buffer
+	live, err := Print(t.Context(), &b, &source{picture: running("node\x1b[31m", 30)}, 100)
+	if err != nil || !live {
+		t.Fatal(live, err)
+	}
+	if strings.ContainsAny(b.String(), "\x1b\r") {
+		t.Errorf("%q", b.String())
+	}
+	for l := range strings.Lines(b.String()) {
+		if ansi.StringWidth(strings.TrimSuffix(l, "\n")) > 100 {
+			t.Errorf("too wide: %s", l)
+		}
+	}
+	if !strings.Contains(b.String(), "Issues 1–20 of 30") {
+		t.Errorf("%s", b.String())
+	}
+}

@@ -1,0 +1,189 @@
+package bp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/source/ffs"
+)
+
+// Stream decodes steps of BP5 that do not lie in a dataset but come by another
+// way, as SST sends them: the metadata are the same. It serves one goroutine.
+type Stream struct {
+	name    string
+	formats map[ffs.ID]*ffs.Format
+	bad     map[ffs.ID]error
+	lists   []ffs.ID // formats of attributes, in the order in which they came
+	decoder bp5Decoder
+	data    *memory
+	step    Step
+	carried []Attribute // of steps without data, for the next that has some
+	skipped Step
+}
+
+// Part is what one writer contributes to a step of a Stream.
+type Part struct {
+	Metadata   []byte // an FFS record; empty: the writer put out nothing
+	Attributes []byte // the same; empty: there are no new ones
+	Data       []byte // what the arrays in the metadata lie in
+}
+
+// NewStream returns a Stream; name stands in its errors.
+func NewStream(name string) *Stream {
+	return &Stream{name: name, formats: make(map[ffs.ID]*ffs.Format), bad: make(map[ffs.ID]error), data: &memory{name: name}}
+}
+
+// AddFormat takes the description of a format, of which it keeps nothing. One
+// that is not understood is an error of the first step that needs it.
+func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
+	f, err := ffs.ParseFormat(id, rep)
+	if err != nil {
+		s.bad[id] = ffsError(err, s.name+": format "+id.String(), -1, 0)
+		return
+	}
+	if f.Name == attributesFormat && s.formats[id] == nil {
+		s.lists = append(s.lists, id)
+	}
+	s.formats[id] = f
+}
+
+// attributesFormat is the name of the formats in which each attribute is a
+// field.
+const attributesFormat = "Attributes"
+
+func (s *Stream) lookup(id ffs.ID) (*ffs.Format, error) {
+	if f := s.formats[id]; f != nil {
+		return f, nil
+	}
+	if err := s.bad[id]; err != nil {
+		return nil, err
+	}
+	return nil, &CorruptError{Step: -1, Reason: fmt.Sprintf("the format %v was never sent", id)}
+}
+
+// DataSize returns how many bytes of data belong to metadata.
+func (s *Stream) DataSize(metadata []byte) (uint64, error) {
+	r, err := record(cursor{buf: metadata}, s.lookup)
+	if err != nil {
+		return 0, place(err, s.name, -1, 0)
+	}
+	fd := r.Format.Field("DataBlockSize")
+	if fd == nil {
+		return 0, &CorruptError{File: s.name, Step: -1, Reason: fmt.Sprintf("metadata in the format %q, which has no DataBlockSize", r.Format.Name)}
+	}
+	n, err := r.Uint(fd)
+	return n, ffsError(err, s.name, -1, 0)
+}
+
+// Decode returns the step that parts make up, one for each writer. It is valid
+// until the next call, as long as the bytes of the parts are.
+func (s *Stream) Decode(index int, parts []Part) (*Step, error) {
+	s.data.blocks = s.data.blocks[:0]
+	for i := range parts {
+		s.data.blocks = append(s.data.blocks, parts[i].Data)
+	}
+	s.step.reset(index, 0, s.data)
+	s.step.Attributes = append(s.step.Attributes, s.carried...)
+	s.carried = s.carried[:0]
+	s.decoder.tries++
+	for w := range parts {
+		if len(parts[w].Metadata) == 0 {
+			continue
+		}
+		if err := s.decoder.variables(&s.step, cursor{buf: parts[w].Metadata}, w, s.data, s.lookup); err != nil {
+			return nil, place(err, s.name, index, 0)
+		}
+	}
+	if err := s.attributes(&s.step, parts); err != nil {
+		return nil, err
+	}
+	if err := s.data.check(&s.step); err != nil {
+		return nil, err
+	}
+	return &s.step, nil
+}
+
+// Skip takes the attributes of a step whose data are lost. They appear in the
+// next step.
+func (s *Stream) Skip(index int, parts []Part) error {
+	s.skipped.reset(index, 0, s.data)
+	s.decoder.tries++
+	err := s.attributes(&s.skipped, parts)
+	s.carried = append(s.carried, s.skipped.Attributes...)
+	return err
+}
+
+func (s *Stream) attributes(step *Step, parts []Part) error {
+	for w := range parts {
+		if len(parts[w].Attributes) == 0 {
+			continue
+		}
+		if err := s.decoder.attributes(step, cursor{buf: parts[w].Attributes}, w, s.lookup); err != nil {
+			return place(err, s.name, step.Index, 0)
+		}
+	}
+	if len(parts) == 1 && len(parts[0].Attributes) > 0 {
+		s.forget(ffs.ID(parts[0].Attributes))
+	}
+	return nil
+}
+
+// forget drops the formats of attributes that came before id. Each time an
+// attribute is added, its writer sends a format with all of them, and never goes
+// back to an older one. Where there are several writers, one may still need what
+// another has done with.
+func (s *Stream) forget(id ffs.ID) {
+	i := slices.Index(s.lists, id)
+	if i <= 0 {
+		return
+	}
+	for _, old := range s.lists[:i] {
+		delete(s.formats, old)
+	}
+	s.lists = slices.Delete(s.lists, 0, i)
+}
+
+// memory holds the arrays of a step, one place for each writer.
+type memory struct {
+	name   string
+	blocks [][]byte
+}
+
+func (m *memory) path(int) string { return m.name }
+func (m *memory) reopen() bool    { return false }
+
+func (m *memory) locate(w int, at uint64) (file int, pos int64, ok bool) {
+	return w, int64(at), at <= math.MaxInt64
+}
+
+func (m *memory) readAt(k int, p []byte, off int64, step int) error {
+	if off < 0 || off > int64(len(m.blocks[k])) || len(p) > len(m.blocks[k])-int(off) {
+		return &CorruptError{File: m.name, Step: step, Offset: off, Reason: "the data end before"}
+	}
+	copy(p, m.blocks[k][off:])
+	return nil
+}
+
+// check makes sure that the arrays of all blocks are there.
+func (m *memory) check(s *Step) error {
+	for i := range s.Variables {
+		v := &s.Variables[i]
+		if v.refused != "" {
+			continue
+		}
+		for j := range v.Blocks {
+			b := &v.Blocks[j]
+			if b.size == 0 {
+				continue
+			}
+			if have := int64(len(m.blocks[b.file])); b.pos > have || b.size > have-b.pos {
+				return &CorruptError{
+					File: m.name, Step: s.Index, Offset: b.pos,
+					Reason: fmt.Sprintf("variable %q has %d bytes here, but the data of writer %d end after %d", v.Name, b.size, b.file, have),
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+)
+
+// table is one of the arrays that TAU writes; docs/formats/tau.md has them all.
+// Columns are numbered from 0 and hold 8 bytes each.
+type table struct {
+	name    string
+	columns int
+	rank    int
+	partner int // -1: there is none
+	time    int
+}
+
+var tables = []table{
+	{name: "event_timestamps", columns: 6, rank: 1, partner: -1, time: 5},
+	{name: "comm_timestamps", columns: 8, rank: 1, partner: 5, time: 7},
+	{name: "counter_values", columns: 6, rank: 1, partner: -1, time: 5},
+}
+
+// tableOf returns the table that a variable holds, or nil.
+func tableOf(v *bp.Variable) *table {
+	for i := range tables {
+		t := &tables[i]
+		if t.name != v.Name || v.Type != bp.Uint64 {
+			continue
+		}
+		for j := range v.Blocks {
+			if c := v.Blocks[j].Count; len(c) != 2 || c[1] != uint64(t.columns) {
+				return nil
+			}
+		}
+		return t
+	}
+	return nil
+}
+
+// implausible is how far from its neighbours a row's time must be to be taken
+// for damaged: a replay does not wait for years.
+const implausible = trace.Micros(365 * 24 * 3600 * 1e6)
+
+// clock tells when the steps of a dataset were written. TAU writes a step
+// right after its last event, so that event's time is the step's. A step
+// without events has the time that BP4 notes, in seconds, or that of the step
+// before.
+type clock struct {
+	first   trace.Micros // of the first step that has events; 0: none had
+	last    trace.Micros // of the steps looked at so far, never going back
+	ranks   map[trace.Rank]bool
+	typical uint64 // a time that is surely right; 0: not known yet
+}
+
+// chunkSize is how many bytes of rows are looked at in one go: a multiple of
+// the rows of all tables.
+const chunkSize = 192 * 1024
+
+// look takes the times of one more step, read by way of buf, whose length is
+// chunkSize.
+func (c *clock) look(s *bp.Step, buf []byte) error {
+	least, most := uint64(math.MaxUint64), uint64(0)
+	for i := range s.Variables {
+		v := &s.Variables[i]
+		t := tableOf(v)
+		if t == nil {
+			continue
+		}
+		err := eachChunk(s, v, buf, func(rows []byte) {
+			c.notice(rows, t)
+			for at := t.time * 8; at < len(rows); at += t.columns * 8 {
+				x := binary.LittleEndian.Uint64(rows[at:])
+				if x-c.typical+uint64(implausible) > 2*uint64(implausible) {
+					continue
+				}
+				least, most = min(least, x), max(most, x)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case most > 0 && most <= math.MaxInt64:
+		if c.first == 0 {
+			c.first = trace.Micros(least)
+		}
+		c.last = max(c.last, trace.Micros(most))
+	case s.Time > 0 && s.Time < math.MaxInt64/1_000_000:
+		c.last = max(c.last, trace.Micros(s.Time*1_000_000))
+	}
+	return nil
+}
+
+// notice takes the rank of the first row, which all rows of a block have, and
+// the typical time: of three rows the one in the middle, so that one damaged
+// row does not matter.
+func (c *clock) notice(rows []byte, t *table) {
+	size := t.columns * 8
+	n := len(rows) / size
+	if n == 0 {
+		return
+	}
+	if r := binary.LittleEndian.Uint64(rows[t.rank*8:]); c.ranks != nil && r <= math.MaxInt32 {
+		c.ranks[trace.Rank(r)] = true
+	}
+	if c.typical == 0 {
+		var x [3]uint64
+		for i, row := range [...]int{0, n / 2, n - 1} {
+			x[i] = binary.LittleEndian.Uint64(rows[row*size+t.time*8:])
+		}
+		slices.Sort(x[:])
+		c.typical = x[1]
+	}
+}
+
+// eachChunk reads all blocks of a table, some whole rows at a time.
+func eachChunk(s *bp.Step, v *bp.Variable, buf []byte, do func(rows []byte)) error {
+	for j := range v.Blocks {
+		b := &v.Blocks[j]
+		for off := int64(0); off < b.Size(); {
+			rows := buf[:min(b.Size()-off, int64(len(buf)))]
+			if err := s.ReadAt(v, b, rows, off); err != nil {
+				return err
+			}
+			do(rows)
+			off += int64(len(rows))
+		}
+	}
+	return nil
+}

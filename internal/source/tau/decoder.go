@@ -1,0 +1,343 @@
+// Package tau turns the steps of a trace that TAU wrote into events, in order
+// of time on each thread, with the names and metadata that belong to them. It
+// owns all knowledge of TAU: arrays and their columns, attribute names, event
+// types. Rows that cannot be are dropped one by one and counted; nothing else
+// is lost.
+package tau
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+)
+
+// RankRule says what to do with the rank that each row carries.
+type RankRule uint8
+
+// The rules.
+const (
+	// TraceRank takes the rank from the trace. A file of one rank keeps the
+	// rank it begins with.
+	TraceRank RankRule = iota
+	// VerifyRank drops rows of any rank but Config.Rank.
+	VerifyRank
+	// OverrideRank gives all rows the rank Config.Rank.
+	OverrideRank
+)
+
+// Config says how to decode a trace. The zero value is program 0 and the
+// trace's own ranks.
+type Config struct {
+	Program trace.Program // given to all events; TAU's own number means nothing
+	Rank    trace.Rank
+	Ranks   RankRule
+}
+
+// Step holds what one step of the trace held. It is valid until the next is
+// decoded; strings may be kept.
+type Step struct {
+	Index    int
+	Batches  []trace.Batch    // by rank, then by thread; no two for the same thread
+	Metadata []trace.Metadata // that appeared in this step
+	Readings []trace.Batch    // the counter events among Batches once more, by themselves
+
+	Funcs, Comms, Counters int // events of each kind
+}
+
+// Decoder decodes the steps of one trace, in their order. It allocates nothing
+// for an event, and holds memory for the largest step.
+type Decoder struct {
+	Names Names
+
+	cfg       Config
+	tally     *tally.Tally // of the step at work
+	total     *tally.Tally
+	typeNames map[uint32]string
+	kinds     [256]trace.Kind // by the number of the event type
+	rank      trace.Rank      // of a file of one rank
+	rankKnown bool
+	oneFile   bool
+	warned    map[trace.Rank]bool // of ambiguous names
+
+	step Step
+	*room
+}
+
+// room is the memory that decoding a step takes, and in which its events are.
+type room struct {
+	chunk             []byte
+	batches, readings []trace.Batch
+	funcs             lane
+	comms             lane
+	counters          lane
+	sides             lane // of funcs: comms and counters together
+}
+
+// rooms are those that were released, for any Decoder to take.
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// NewDecoder returns a Decoder that counts what it drops and repairs in t.
+func NewDecoder(cfg Config, t *tally.Tally) *Decoder {
+	return &Decoder{
+		Names: newNames(), cfg: cfg, tally: new(tally.Tally), total: t,
+		typeNames: make(map[uint32]string), warned: make(map[trace.Rank]bool),
+	}
+}
+
+// Reader decodes the steps of a source one by one.
+type Reader struct {
+	*Decoder
+	src Source
+}
+
+// Source gives steps until io.EOF; bp.Reader is one.
+type Source interface {
+	Next(ctx context.Context) (*bp.Step, error)
+}
+
+// NewReader returns a Reader of src.
+func NewReader(src Source, cfg Config, t *tally.Tally) *Reader {
+	return &Reader{Decoder: NewDecoder(cfg, t), src: src}
+}
+
+// Next returns the next step, or the error with which the source ended.
+func (r *Reader) Next(ctx context.Context) (*Step, error) {
+	s, err := r.src.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Decode(s)
+}
+
+// Decode returns the events and metadata of s. An error means that the arrays
+// could not be read; rows that make no sense are only counted.
+func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
+	*d.tally = tally.Tally{}
+	if d.room == nil {
+		d.room = rooms.Get().(*room)
+	}
+	d.step = Step{Index: s.Index, Metadata: d.step.Metadata[:0]}
+	d.noticeOneFile(s)
+	d.learn(s.Attributes)
+	learned := *d.tally
+	if err := d.readTables(s); err != nil {
+		return nil, fmt.Errorf("step %d: %w", s.Index, err)
+	}
+	if d.rejected() && s.Reread() {
+		*d.tally = learned
+		d.tally.Add(tally.StepReread, 1)
+		if err := d.readTables(s); err != nil {
+			return nil, fmt.Errorf("step %d: %w", s.Index, err)
+		}
+	}
+	d.assemble()
+	d.warnAboutNames()
+	d.total.Merge(d.tally)
+	return &d.step, nil
+}
+
+// Release leaves the memory for the largest step to other Decoders; the last step
+// becomes invalid. It is for those who read thousands of traces side by side.
+func (d *Decoder) Release() {
+	if d.room != nil {
+		d.step.Batches, d.step.Readings = nil, nil
+		rooms.Put(d.room)
+		d.room = nil
+	}
+}
+
+// rejections are the counts of rows that were dropped.
+var rejections = []tally.Kind{
+	tally.ProgramImplausible, tally.RankMismatch, tally.ThreadImplausible,
+	tally.TypeUnknown, tally.IDImplausible, tally.TimeImplausible,
+}
+
+func (d *Decoder) rejected() bool {
+	return slices.ContainsFunc(rejections, func(k tally.Kind) bool { return d.tally.Count(k) > 0 })
+}
+
+// noticeOneFile finds out whether several ranks write into this file.
+func (d *Decoder) noticeOneFile(s *bp.Step) {
+	for _, t := range []*table{&funcTable, &commTable, &counterTable} {
+		for _, name := range []string{t.count, t.variable} {
+			if v := s.Variable(name); v != nil && len(v.Blocks) > 1 {
+				d.oneFile = true
+			}
+		}
+	}
+}
+
+// warnAboutNames counts, once for each, the ranks of a common file whose names
+// may be those of another rank.
+func (d *Decoder) warnAboutNames() {
+	if !d.oneFile {
+		return
+	}
+	for i := range d.step.Batches {
+		if r := d.step.Batches[i].Rank; !d.warned[r] {
+			d.warned[r] = true
+			d.tally.Add(tally.NamesAmbiguous, 1)
+		}
+	}
+}
+
+// OneFile reports whether several ranks write into this file.
+func (d *Decoder) OneFile() bool { return d.oneFile }
+
+// readTables reads the three tables. Messages and counters, of which there are
+// few, come first, so that functions can be put around them as they are read.
+func (d *Decoder) readTables(s *bp.Step) error {
+	d.comms.reset(nil)
+	if err := d.readTable(s, &commTable, &d.comms, d.decodeComms); err != nil {
+		return err
+	}
+	d.counters.reset(nil)
+	if err := d.readTable(s, &counterTable, &d.counters, d.decodeCounters); err != nil {
+		return err
+	}
+	d.comms.order(d.tally)
+	d.counters.order(d.tally)
+	d.sides.join(&d.comms, &d.counters)
+	d.funcs.reset(&d.sides)
+	if err := d.readTable(s, &funcTable, &d.funcs, d.decodeFuncs); err != nil {
+		return err
+	}
+	if d.funcs.order(d.tally) {
+		d.tally.Add(tally.ThreadsInterleaved, 1)
+	}
+	d.funcs.adopt()
+	return nil
+}
+
+// assemble makes the batches of the step.
+func (d *Decoder) assemble() {
+	d.step.Comms, d.step.Counters = len(d.comms.events), len(d.counters.events)
+	d.step.Funcs = len(d.funcs.events) - d.step.Comms - d.step.Counters
+	d.batches = d.funcs.batches(d.batches[:0], d.cfg.Program)
+	d.readings = d.counters.batches(d.readings[:0], d.cfg.Program)
+	d.step.Batches, d.step.Readings = d.batches, d.readings
+}
+
+// chunkSize is how much of an array is read at once: little enough to stay in
+// the cache until it is decoded.
+const chunkSize = 4096 * 48
+
+// readTable reads all blocks of one table, row by row.
+func (d *Decoder) readTable(s *bp.Step, t *table, l *lane, decode func([]byte, uint32, rankCheck)) error {
+	v := s.Variable(t.variable)
+	if v == nil {
+		d.checkCount(s, t, 0)
+		return nil
+	}
+	total := uint64(0)
+	for i := range v.Blocks {
+		c := v.Blocks[i].Count
+		if v.Type != bp.Uint64 || len(c) != 2 || c[1] != uint64(len(t.columns)) {
+			d.tally.Add(tally.TableMisshapen, 1)
+			return nil
+		}
+		if err := s.ReadAt(v, &v.Blocks[i], nil, 0); err != nil {
+			return err // of no bytes, so refused: its size may be anything
+		}
+		if total += c[0]; total > math.MaxUint32 {
+			return fmt.Errorf("variable %q has more than %d rows in one step", t.variable, uint32(math.MaxUint32))
+		}
+	}
+	d.checkCount(s, t, total)
+	room := int(total)
+	if l.sides != nil {
+		room += len(l.sides.events)
+	}
+	l.events = slices.Grow(l.events, room)
+	for i := range v.Blocks {
+		if err := d.readBlock(s, v, &v.Blocks[i], t, l, decode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Decoder) readBlock(s *bp.Step, v *bp.Variable, b *bp.Block, t *table, l *lane, decode func([]byte, uint32, rankCheck)) error {
+	if d.chunk == nil {
+		d.chunk = make([]byte, chunkSize)
+	}
+	var want rankCheck
+	first := uint32(0)
+	for off := int64(0); off < b.Size(); {
+		chunk := d.chunk[:min(b.Size()-off, int64(chunkSize/t.rowSize()*t.rowSize()))]
+		chunk, err := s.Bytes(v, b, chunk, off)
+		if err != nil {
+			return err
+		}
+		if off == 0 {
+			want = d.expect(chunk, t.rowSize())
+			first = l.rows[want.rank]
+		}
+		decode(chunk, first, want)
+		off += int64(len(chunk))
+		first += uint32(len(chunk) / t.rowSize())
+	}
+	if d.oneFile {
+		l.rows[want.rank] = first
+	}
+	return nil
+}
+
+// checkCount compares the number of rows with the number announced.
+func (d *Decoder) checkCount(s *bp.Step, t *table, rows uint64) {
+	v := s.Variable(t.count)
+	if v == nil {
+		return
+	}
+	announced := uint64(0)
+	for i := range v.Blocks {
+		n, _ := v.Uint64(i)
+		announced += n
+	}
+	if announced != rows {
+		d.tally.Add(tally.CountMismatch, 1)
+	}
+}
+
+// rankCheck is the rank that rows must have and get.
+type rankCheck struct {
+	rank trace.Rank
+	want uint64
+	mask uint64 // 0: any will do
+}
+
+// expect decides which rank the rows of a block must have.
+func (d *Decoder) expect(rows []byte, size int) rankCheck {
+	switch d.cfg.Ranks {
+	case OverrideRank:
+		return rankCheck{rank: d.cfg.Rank}
+	case VerifyRank:
+		return rankCheck{d.cfg.Rank, uint64(d.cfg.Rank), math.MaxUint64}
+	}
+	if d.rankKnown && !d.oneFile {
+		return rankCheck{d.rank, uint64(d.rank), math.MaxUint64}
+	}
+	// Two of the first three rows decide, so that one damaged row does not.
+	var r [3]uint64
+	for i := range r {
+		at := min(i, len(rows)/size-1) * size
+		r[i] = binary.LittleEndian.Uint64(rows[at+colRank:])
+	}
+	want := r[0]
+	if r[0] != r[1] && r[0] != r[2] && r[1] == r[2] {
+		want = r[1]
+	}
+	if want > math.MaxInt32 {
+		want = 0 // no rank; the rows will be counted
+	} else if !d.oneFile {
+		d.rank, d.rankKnown = trace.Rank(want), true
+	}
+	return rankCheck{trace.Rank(want), want, math.MaxUint64}
+}

@@ -1,0 +1,320 @@
+// Package catalog numbers what many records of a run share: functions, call
+// paths, models and states of nodes. A store keeps each once and refers to it by number. The
+// package is pure; a Catalog serves one run and must not be shared.
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Function is a function of a program. Its number N counts from 1 without gaps
+// within the program, for the schema's numbers need not be unique.
+type Function struct {
+	Program trace.Program
+	N       int32
+	FID     int
+	Name    string
+}
+
+// Path is the functions of a stack, from the outermost to the execution itself.
+type Path struct {
+	Program trace.Program
+	N       int32
+	Funcs   []int32 // numbers of Functions
+}
+
+// Model is a version of a function's model.
+type Model struct {
+	Program trace.Program
+	Func    int32 // number of the Function
+	N       int32 // version, from 1
+	Params  json.RawMessage
+}
+
+// Sample is a state of a node that several records saw.
+type Sample struct {
+	Program trace.Program
+	N       int32
+	State   provenance.NodeState
+}
+
+// Entries are parts of a catalog.
+type Entries struct {
+	Functions []Function
+	Paths     []Path
+	Models    []Model
+	Samples   []Sample
+}
+
+// Len is the number of entries.
+func (e *Entries) Len() int { return len(e.Functions) + len(e.Paths) + len(e.Models) + len(e.Samples) }
+
+type funcKey struct {
+	program trace.Program
+	fid     int
+	name    string
+}
+
+type pathKey struct {
+	program trace.Program
+	funcs   string // numbers, four bytes each
+}
+
+type sampleKey struct {
+	program trace.Program
+	state   [sha256.Size]byte // hash of time, fields and values
+}
+
+type modelKey struct {
+	program trace.Program
+	fn      int32
+	hash    [sha256.Size]byte
+}
+
+type version struct {
+	program trace.Program
+	fn      int32
+}
+
+// Catalog knows the entries of a run.
+type Catalog struct {
+	funcs      map[funcKey]int32
+	paths      map[pathKey]int32
+	models     map[modelKey]int32
+	numFuncs   map[trace.Program]int32
+	numPaths   map[trace.Program]int32
+	versions   map[version]int32
+	samples    [2]map[sampleKey]int32 // the newer half of those that are known, and the older
+	numSamples map[trace.Program]int32
+	fresh      Entries
+
+	key  []byte
+	last map[version]lastModel
+
+	recent [256]recentFunc // by number and program
+}
+
+// recentFunc saves hashing the name of a function that comes again and again.
+type recentFunc struct {
+	funcKey
+	n int32
+}
+
+// lastModel saves hashing a model again that many records share.
+type lastModel struct {
+	params []byte
+	n      int32
+}
+
+// New returns a catalog of these entries.
+func New(known Entries) *Catalog {
+	c := &Catalog{
+		funcs: make(map[funcKey]int32), paths: make(map[pathKey]int32), models: make(map[modelKey]int32),
+		numFuncs: make(map[trace.Program]int32), numPaths: make(map[trace.Program]int32), versions: make(map[version]int32),
+		samples: [2]map[sampleKey]int32{{}, {}}, numSamples: make(map[trace.Program]int32), last: make(map[version]lastModel),
+	}
+	c.Load(known)
+	return c
+}
+
+// Load adds entries that were numbered elsewhere. They are not Fresh.
+func (c *Catalog) Load(known Entries) {
+	for _, f := range known.Functions {
+		c.funcs[funcKey{f.Program, f.FID, f.Name}] = f.N
+		c.numFuncs[f.Program] = max(c.numFuncs[f.Program], f.N)
+	}
+	for _, p := range known.Paths {
+		c.paths[pathKey{p.Program, string(c.pathBytes(p.Funcs))}] = p.N
+		c.numPaths[p.Program] = max(c.numPaths[p.Program], p.N)
+	}
+	for _, m := range known.Models {
+		v := version{m.Program, m.Func}
+		c.models[modelKey{m.Program, m.Func, hash(m.Params)}] = m.N
+		c.versions[v] = max(c.versions[v], m.N)
+	}
+	for _, x := range known.Samples {
+		c.keepSample(c.sampleKey(x.Program, &x.State), x.N)
+		c.numSamples[x.Program] = max(c.numSamples[x.Program], x.N)
+	}
+}
+
+// Fresh returns the entries that were numbered since New or the last call.
+func (c *Catalog) Fresh() Entries {
+	fresh := c.fresh
+	c.fresh = Entries{}
+	return fresh
+}
+
+// Func returns the number of a function.
+func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
+	at := (uint(fid) ^ uint(program)<<4) % uint(len(c.recent))
+	if r := &c.recent[at]; r.n != 0 && r.funcKey == (funcKey{program, fid, name}) { // quick where names are the same memory
+		return r.n
+	}
+	key := funcKey{program, fid, name}
+	n, ok := c.funcs[key]
+	if !ok {
+		c.numFuncs[program]++
+		n = c.numFuncs[program]
+		c.funcs[key] = n
+		c.fresh.Functions = append(c.fresh.Functions, Function{program, n, fid, name})
+	}
+	c.recent[at] = recentFunc{key, n}
+	return n
+}
+
+// Path returns the number of the path of a stack, which begins with the
+// execution itself.
+func (c *Catalog) Path(program trace.Program, stack []provenance.StackEntry) int32 {
+	c.key = c.key[:0]
+	for _, f := range slices.Backward(stack) {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(c.Func(program, f.FID, f.Func)))
+	}
+	return c.path(program)
+}
+
+// path returns the number of the path whose functions are in key.
+func (c *Catalog) path(program trace.Program) int32 {
+	if n, ok := c.paths[pathKey{program, string(c.key)}]; ok {
+		return n
+	}
+	c.numPaths[program]++
+	n := c.numPaths[program]
+	c.paths[pathKey{program, string(c.key)}] = n
+	p := Path{Program: program, N: n}
+	for b := c.key; len(b) > 0; b = b[4:] {
+		p.Funcs = append(p.Funcs, int32(binary.LittleEndian.Uint32(b)))
+	}
+	c.fresh.Paths = append(c.fresh.Paths, p)
+	return n
+}
+
+// Paths returns the numbers of all paths of a tree of them, and of their last
+// functions.
+func (c *Catalog) Paths(all []provenance.PathStats) (paths, functions []int32) {
+	paths, functions = make([]int32, len(all)), make([]int32, len(all))
+	keys := make([]string, len(all)+1)
+	for i := range all {
+		p := &all[i]
+		functions[i] = c.Func(p.PID, p.FID, p.Func)
+		c.key = binary.LittleEndian.AppendUint32(append(c.key[:0], keys[p.Parent]...), uint32(functions[i]))
+		paths[i] = c.path(p.PID)
+		keys[i+1] = string(c.key)
+	}
+	return paths, functions
+}
+
+// Model returns the version of a function's model, 0 where there is none.
+func (c *Catalog) Model(program trace.Program, fn int32, params json.RawMessage) int32 {
+	if len(params) == 0 || bytes.Equal(params, []byte("null")) {
+		return 0
+	}
+	v := version{program, fn}
+	if l := c.last[v]; bytes.Equal(l.params, params) {
+		return l.n
+	}
+	key := modelKey{program, fn, hash(params)}
+	n, ok := c.models[key]
+	if !ok {
+		c.versions[v]++
+		n = c.versions[v]
+		c.models[key] = n
+		c.fresh.Models = append(c.fresh.Models, Model{program, fn, n, params})
+	}
+	c.last[v] = lastModel{bytes.Clone(params), n} // the caller may write over his own
+	return n
+}
+
+// Sample returns the number of a state, 0 for nil.
+func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int32 {
+	if state == nil {
+		return 0
+	}
+	key := c.sampleKey(program, state)
+	for _, half := range c.samples {
+		if n, ok := half[key]; ok {
+			return n
+		}
+	}
+	c.numSamples[program]++
+	n := c.numSamples[program]
+	c.keepSample(key, n)
+	c.fresh.Samples = append(c.fresh.Samples, Sample{program, n, *state})
+	return n
+}
+
+// MaxSamples is about how many states are known at a time: there is a new one for
+// each node and step, and only neighbouring records share it. One that was forgotten
+// gets another number.
+const MaxSamples = 1 << 16
+
+func (c *Catalog) keepSample(key sampleKey, n int32) {
+	if len(c.samples[0]) >= MaxSamples/2 {
+		c.samples = [2]map[sampleKey]int32{{}, c.samples[0]}
+	}
+	c.samples[0][key] = n
+}
+
+func (c *Catalog) sampleKey(program trace.Program, state *provenance.NodeState) sampleKey {
+	c.key = binary.LittleEndian.AppendUint64(c.key[:0], uint64(state.Timestamp))
+	for _, s := range state.Data {
+		c.key = binary.LittleEndian.AppendUint64(append(append(c.key, s.Field...), 0), s.Value)
+	}
+	return sampleKey{program, sha256.Sum256(c.key)}
+}
+
+// Add numbers all that the batch refers to.
+func (c *Catalog) Add(b *provdb.Batch) {
+	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {
+		for _, r := range records {
+			c.addRecord(r)
+		}
+	}
+	for i := range b.Functions {
+		c.Func(b.Functions[i].App, b.Functions[i].FID, b.Functions[i].Name)
+	}
+	c.Paths(b.Paths)
+	for i := range b.Models {
+		m := &b.Models[i]
+		c.Model(m.PID, c.Func(m.PID, m.FID, m.Name), m.Model)
+	}
+}
+
+func (c *Catalog) addRecord(r *provenance.Record) {
+	c.Model(r.PID, c.Func(r.PID, r.FID, r.Func), r.AlgoParams)
+	c.Path(r.PID, r.CallStack)
+	c.Sample(r.PID, r.NodeState)
+	for i := range r.EventWindow.Execs {
+		c.Func(r.PID, r.EventWindow.Execs[i].FID, r.EventWindow.Execs[i].Func)
+	}
+	if p, ok := r.GPUParent.(provenance.GPUParent); ok {
+		for i := range p.CallStack {
+			c.Func(r.PID, p.CallStack[i].FID, p.CallStack[i].Func)
+		}
+	}
+}
+
+func (c *Catalog) pathBytes(funcs []int32) []byte {
+	c.key = c.key[:0]
+	for _, f := range funcs {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(f))
+	}
+	return c.key
+}
+
+// hash names a model by its content, whatever the spaces in it.
+func hash(params json.RawMessage) [sha256.Size]byte {
+	var b bytes.Buffer
+	if json.Compact(&b, params) != nil {
+		return sha256.Sum256(params)
+	}
+	return sha256.Sum256(b.Bytes())
+}

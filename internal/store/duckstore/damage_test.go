@@ -1,0 +1,300 @@
+package duckstore_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// sample returns a file of 15 records in the database and 15 more in the log, its
+// documents, and a file with all of them in the database.
+func sample(t *testing.T) (database, log []byte, docs []string, closed []byte) {
+	t.Helper()
+	path := file(t)
+	s := open(t, path, false)
+	id := createRun(t, s, "run")
+	all := storetest.Records(30, 1)
+	write(t, s, id, all[:15]...)
+	shut(t, s)
+	s = open(t, path, false)
+	write(t, s, id, all[15:]...)
+	docs = documents(t, s)
+	database, log = content(t, path), content(t, path+".wal")
+	shut(t, s)
+	return database, log, docs, content(t, path)
+}
+
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// spoiled puts a file and its log there.
+func spoiled(t *testing.T, database, log []byte) string {
+	t.Helper()
+	path := file(t)
+	if err := os.WriteFile(path, database, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if log != nil {
+		if err := os.WriteFile(path+".wal", log, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// readable opens the file and reads all documents.
+func readable(t *testing.T, path string, readOnly bool) (docs []string, err error) {
+	t.Helper()
+	s, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }() // of a damaged file
+	rows, err := ask(s, t, "SELECT doc::VARCHAR FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
+	for _, row := range rows {
+		docs = append(docs, row[0].(string))
+	}
+	return docs, err
+}
+
+// wantDamage tells whether the error names the file and what is wrong.
+func wantDamage(t *testing.T, what, path string, err error) {
+	t.Helper()
+	said := errors.Is(err, provdb.ErrForeign) || strings.Contains(err.Error(), "the file is damaged; restore it from a copy")
+	if !said || !strings.Contains(err.Error(), path) {
+		t.Errorf("%s: got error %v", what, err)
+	}
+}
+
+func TestAFileThatWasCutIsReadOrSaidToBeDamaged(t *testing.T) {
+	t.Parallel()
+	_, _, docs, closed := sample(t)
+	n := len(closed)
+	failed := 0
+	for _, length := range []int{0, 1, 100, 4095, 4096, 8192, 12287, 12288, 12289, 70_000, n / 4, n / 2, 3 * n / 4, n - 65536, n - 1, n} {
+		for _, readOnly := range []bool{false, true} {
+			path := spoiled(t, closed[:length], nil)
+			got, err := readable(t, path, readOnly)
+			what := fmt.Sprintf("%d of %d bytes, read only %v", length, n, readOnly)
+			if err != nil {
+				wantDamage(t, what, path, err)
+				failed++
+			} else if !slices.Equal(got, docs) {
+				t.Errorf("%s: got %d documents, not the %d that were stored, and no error", what, len(got), len(docs))
+			}
+			if length == n && err != nil || length < n/2 && err == nil {
+				t.Errorf("%s: error %v", what, err)
+			}
+		}
+	}
+	t.Logf("%d of 32 could not be read", failed)
+}
+
+func TestAFileWithOtherBytesIsReadOrSaidToBeDamaged(t *testing.T) {
+	t.Parallel()
+	_, _, docs, closed := sample(t)
+	failed := 0
+	for i := range 24 {
+		at := i * (len(closed) - 64) / 23
+		bad := slices.Clone(closed)
+		for j := range 64 {
+			bad[at+j] ^= 0xa5
+		}
+		path := spoiled(t, bad, nil)
+		got, err := readable(t, path, i%2 == 0)
+		if err != nil {
+			wantDamage(t, fmt.Sprintf("bytes %d to %d", at, at+64), path, err)
+			failed++
+		} else if !slices.Equal(got, docs) {
+			t.Errorf("bytes %d to %d: got %d documents that are not those that were stored, and no error", at, at+64, len(got))
+		}
+	}
+	t.Logf("%d of 24 could not be read", failed)
+}
+
+func TestALogThatWasCutGivesWhatIsWhole(t *testing.T) {
+	t.Parallel()
+	database, log, docs, _ := sample(t)
+	for _, length := range []int{0, 1, 100, len(log) / 2, len(log) - 1, len(log)} {
+		for _, readOnly := range []bool{true, false} {
+			path := spoiled(t, database, log[:length])
+			want := docs[:15]
+			if length == len(log) {
+				want = docs
+			}
+			got, err := readable(t, path, readOnly)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%d of %d bytes, read only %v: got %d documents, want %d; error %v", length, len(log), readOnly, len(got), len(want), err)
+			}
+		}
+	}
+}
+
+func TestForeignFilesAreRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := func(what, path string) {
+		t.Helper()
+		before := content(t, path)
+		for _, readOnly := range []bool{false, true} {
+			_, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
+			if !errors.Is(err, provdb.ErrForeign) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s, read only %v: got error %v", what, readOnly, err)
+			}
+		}
+		if !slices.Equal(content(t, path), before) {
+			t.Errorf("%s was changed", what)
+		}
+	}
+	f("a text", spoiled(t, []byte(strings.Repeat("This is no database.\n", 1000)), nil))
+	f("SQLite", spoiled(t, append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...), nil))
+	f("an empty file", spoiled(t, nil, nil))
+	f("a database with a table", raw(t, "CREATE TABLE mine (i INTEGER)"))
+	f("a database with tables of these names", raw(t, "CREATE TABLE schema_version (version INTEGER)", "INSERT INTO schema_version VALUES (1)", "CREATE TABLE runs (i INTEGER)"))
+	f("a database with another schema_version", raw(t, "CREATE TABLE schema_version (text VARCHAR)", "CREATE TABLE runs (i INTEGER)", "CREATE TABLE executions (i INTEGER)"))
+}
+
+// raw makes a database, or changes one, with DuckDB alone.
+func raw(t *testing.T, statements ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "raw.duckdb")
+	rawAt(t, path, statements...)
+	return path
+}
+
+func rawAt(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("duckdb", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range statements {
+		if _, err := db.ExecContext(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// schemaOne makes a file of the first schema with a record, as that program left
+// it.
+func schemaOne(t *testing.T, path string) {
+	t.Helper()
+	rawAt(
+		t, path, string(content(t, "sql/001_schema.sql")), string(content(t, "sql/001_views.sql")),
+		"CREATE TABLE schema_version AS SELECT 1 AS version",
+		"INSERT INTO runs VALUES (1, 'old', 'finished', '2026-01-01', NULL, NULL)",
+		"INSERT INTO functions VALUES (1, 0, 1, 7, 'main')",
+		"INSERT INTO paths VALUES (1, 0, 1, [1])",
+		`INSERT INTO executions (run, pid, rid, ev_step, ev_row, anomalous, fn, path, tid, hostname, entry, "exit", runtime_exclusive, runtime_total,
+			lost_time, io_step, io_step_tstart, io_step_tend, outlier_score, outlier_severity, status, is_gpu_event, version, call_stack, exec_window, comm_window, counter_events)
+		VALUES (1, 0, 3, 4, 8, true, 1, 1, 0, 'node', 1000, 1090, 90, 90, 40, 5, 900, 1100, 9.5, 90, 'confirmed', false, 2, [], [], [], [])`,
+		"INSERT INTO rollups SELECT * FROM live_rollups",
+	)
+}
+
+// wantOld tells whether the record of schemaOne is there, without what is new.
+func wantOld(t *testing.T, s *duckstore.Store) {
+	t.Helper()
+	for question, want := range map[string]string{
+		"SELECT event_id, func, lost_time, kind, why FROM anomalies WHERE run = 1":                               "[[3:4:8 main 40 <nil> <nil>]]",
+		"SELECT kind, anomalies, lost_us FROM rollups WHERE run = 1":                                             "[[ 1 40]]",
+		"SELECT kind, anomalies, lost_us FROM live_rollups WHERE run = 1 AND kind = ''":                          "[[ 1 40]]",
+		"SELECT doc ->> 'func', doc ->> 'status', doc -> 'kind', doc -> 'why' FROM anomalies_json WHERE run = 1": "[[main confirmed <nil> <nil>]]",
+		"SELECT call_path FROM call_paths":                                                                       "[[main]]",
+		"SELECT name, state FROM runs":                                                                           "[[old finished]]",
+		"SELECT status FROM executions WHERE kind IS NULL":                                                       "[[confirmed]]",
+		"SELECT (SELECT count(issue) FROM issues), (SELECT count(event_id) FROM links)":                          "[[0 0]]",
+		"SELECT count(calls), count(call_path), count(exclusive_us) FROM path_stats":                             "[[0 0 0]]",
+	} {
+		rows, err := ask(s, t, question)
+		if got := fmt.Sprint(rows); got != want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", question, got, err, want)
+		}
+	}
+}
+
+func TestAnOlderFileIsReadAsItIs(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	schemaOne(t, path)
+	before := content(t, path)
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, true)
+	wantOld(t, s)
+	if _, err := ask(s, t, "CREATE VIEW v AS SELECT 1 AS x"); !errors.Is(err, provdb.ErrReadOnly) {
+		t.Errorf("making a view: got %v, want %v", err, provdb.ErrReadOnly)
+	}
+	if _, err := ask(s, t, "SELECT * FROM no_such_table"); err == nil || !strings.Contains(err.Error(), "no_such_table") {
+		t.Errorf("got %v", err)
+	}
+	shut(t, s)
+	if !slices.Equal(content(t, path), before) {
+		t.Error("reading changed the file")
+	}
+}
+
+func TestAnOlderFileIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	schemaOne(t, path)
+	s := open(t, path, false)
+	wantOld(t, s)
+	want := storetest.Records(1, 1)[0]
+	write(t, s, 1, want)
+	shut(t, s)
+	for _, readOnly := range []bool{false, true} {
+		s := open(t, path, readOnly)
+		rows, err := ask(s, t, "SELECT event_id, kind, why FROM anomalies ORDER BY kind NULLS LAST")
+		if got, wanted := fmt.Sprint(rows), fmt.Sprintf("[[%s %s %s] [3:4:8 <nil> <nil>]]", want.EventID, want.Kind, want.Why); got != wanted || err != nil {
+			t.Errorf("read only %t: got %s, %v, want %s", readOnly, got, err, wanted)
+		}
+		shut(t, s)
+	}
+}
+
+func TestANewerSchemaIsNotTouched(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new.duckdb")
+	shut(t, open(t, path, false))
+	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema+1))
+	for _, readOnly := range []bool{false, true} {
+		_, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
+		want := fmt.Sprintf("its schema is %d, this program knows up to %d", provdb.Schema+1, provdb.Schema)
+		if !errors.Is(err, provdb.ErrNewer) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v", err)
+		}
+	}
+	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // nothing holds the file
+	open(t, path, false)
+}
+
+func TestPathsThatCannotBeOpenedAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none", "x.duckdb")} {
+		for _, readOnly := range []bool{false, true} {
+			_, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
+			if err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: got error %v", path, err)
+			}
+		}
+	}
+}

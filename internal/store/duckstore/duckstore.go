@@ -1,0 +1,288 @@
+// Package duckstore keeps provenance in one DuckDB file, which can be copied
+// and opened by DuckDB's own tools. One process owns the file while it is
+// written. It is the only package that knows DuckDB.
+package duckstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/chimbuko/chimbuko/internal/store/catalog"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// FileName is that of the database in a run directory.
+const FileName = "provenance.duckdb"
+
+// A new file has blocks as small as DuckDB still compresses wide integers in, for
+// most runs keep little, and a format that DuckDB 1.2 and newer read. Its groups of
+// rows are a quarter as large as usual: DuckDB holds one in memory that it writes to
+// the file, and our rows are large.
+const (
+	blockSize     = 64 << 10
+	groupSize     = 30 << 10 // rows
+	storageFormat = "v1.2.0"
+)
+
+// checkpointSize is how long the log may grow before it is merged into the file.
+const checkpointSize = "64MB"
+
+//go:embed sql/*.sql
+var migrations embed.FS
+
+// Options say how to open a store.
+type Options struct {
+	// ReadOnly opens a file that exists. Any number of processes can, while no
+	// other writes it.
+	ReadOnly bool
+}
+
+// Store is a provdb.Store in a file.
+type Store struct {
+	path      string
+	readOnly  bool
+	claim     string // in inUse
+	place     string // of the tables that questions see: prov, or memory for an older file that is only read
+	db        *sql.DB
+	questions questions
+	seen      seenStatements
+
+	mu       sync.Mutex // one writer at a time
+	conn     *sql.Conn  // of the writer; nil when closed
+	enc      encoder
+	catalogs map[provdb.RunID]*catalog.Catalog
+}
+
+var _ provdb.Store = (*Store)(nil)
+
+// Open opens the database at path, which is made if it is not there.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	_, err := os.Stat(path)
+	if o.ReadOnly && err != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	made := err != nil
+	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), place: "prov", catalogs: make(map[provdb.RunID]*catalog.Catalog)}
+	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
+		return nil, s.explain("open", fmt.Errorf("%w: this process has it open already", provdb.ErrInUse))
+	}
+	connector, err := duckdb.NewConnector("", nil)
+	if err != nil {
+		inUse.Delete(s.claim)
+		return nil, fmt.Errorf("duckdb: %w", err)
+	}
+	s.db = sql.OpenDB(connector)
+	s.db.SetMaxIdleConns(-1) // each question has its own, which ends with it
+	if err := s.prepare(ctx, made); err != nil {
+		_ = s.release() // err says more
+		return nil, s.explain("open", err)
+	}
+	return s, nil
+}
+
+// inUse has the files that this process has open. Locks of files are those of
+// processes: they keep others out, but not a second DuckDB in this one, which
+// would spoil the file.
+var inUse sync.Map
+
+// resolved is the path without symbolic links, as far as it is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
+// prepare attaches the file, brings its tables up to date, and closes all ways
+// to other files.
+func (s *Store) prepare(ctx context.Context, made bool) (err error) {
+	s.conn, err = s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	attach := "ATTACH '" + strings.ReplaceAll(s.path, "'", "''") + "' AS prov (TYPE duckdb"
+	switch {
+	case s.readOnly:
+		attach += ", READ_ONLY"
+	case made:
+		attach += fmt.Sprintf(", BLOCK_SIZE %d, ROW_GROUP_SIZE %d, STORAGE_VERSION '%s'", blockSize, groupSize, storageFormat)
+	}
+	for _, statement := range []string{
+		"SET checkpoint_threshold = '" + checkpointSize + "'",
+		attach + ")", "USE prov",
+		"SET temp_directory = ''", "SET enable_external_access = false", "SET lock_configuration = true",
+	} {
+		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return s.migrate(ctx)
+}
+
+// version returns the schema of the tables, 0 where there are none.
+func (s *Store) version(ctx context.Context) (version int, err error) {
+	var tables, ours int
+	count := `SELECT count(*), count(*) FILTER (table_name IN ('schema_version', 'runs', 'executions'))
+		FROM duckdb_tables() WHERE database_name = 'prov'`
+	if err := s.conn.QueryRowContext(ctx, count).Scan(&tables, &ours); err != nil {
+		return 0, err
+	}
+	switch {
+	case tables == 0 && !s.readOnly:
+		return 0, nil
+	case ours != 3:
+		return 0, provdb.ErrForeign
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT version FROM schema_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("%w: %w", provdb.ErrForeign, err)
+	}
+	return version, nil
+}
+
+// migrate brings the tables to this program's schema.
+func (s *Store) migrate(ctx context.Context) error {
+	version, err := s.version(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version == provdb.Schema:
+		return nil
+	case version > provdb.Schema:
+		return provdb.NewerError(s.path, version)
+	}
+	if s.readOnly {
+		return s.imitate(ctx, version)
+	}
+	return s.transaction(ctx, func(conn *sql.Conn) error {
+		for version++; version <= provdb.Schema; version++ {
+			if err := run(ctx, conn, fmt.Sprintf("sql/%03d_*.sql", version)); err != nil {
+				return err
+			}
+		}
+		_, err := conn.ExecContext(ctx, "CREATE OR REPLACE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
+		return err
+	})
+}
+
+// run runs the files whose names match, in their order.
+func run(ctx context.Context, conn *sql.Conn, pattern string) error {
+	files, err := fs.Glob(migrations, pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if _, err := conn.ExecContext(ctx, string(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// imitate shows an older file, which is not to be changed, as if it had this
+// program's schema: by views in memory, in which nothing is known of what is new.
+func (s *Store) imitate(ctx context.Context, version int) error {
+	s.place = "memory"
+	if _, err := s.conn.ExecContext(ctx, "USE memory"); err != nil {
+		return err
+	}
+	for ; version < provdb.Schema; version++ {
+		if err := run(ctx, s.conn, fmt.Sprintf("sql/old_%03d.sql", version)); err != nil {
+			return err
+		}
+	}
+	rows, err := s.conn.QueryContext(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = 'prov'")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err tells
+	var copies strings.Builder
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		fmt.Fprintf(&copies, "CREATE VIEW IF NOT EXISTS %[1]s AS SELECT * FROM prov.main.%[1]s;\n", name)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if _, err := s.conn.ExecContext(ctx, copies.String()); err != nil {
+		return err
+	}
+	return run(ctx, s.conn, "sql/*_views.sql")
+}
+
+// transaction does all of f, or nothing. The caller holds mu, or nobody else
+// knows the store yet.
+func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) error {
+	if s.conn == nil {
+		return provdb.ErrClosed
+	}
+	if _, err := s.conn.ExecContext(ctx, "BEGIN TRANSACTION"); err != nil {
+		return err
+	}
+	err := f(s.conn)
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		// An error of COMMIT has rolled back already.
+		_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	}
+	return err
+}
+
+// Close waits for a write that is under way, ends all questions, merges the log
+// into the file and gives the file up.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return nil
+	}
+	return errors.Join(s.questions.end(), s.release())
+}
+
+// release gives the file up: DuckDB does so when no connection is left.
+func (s *Store) release() error {
+	defer inUse.Delete(s.claim)
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+		s.conn = nil
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+// Size returns the bytes of the database in a directory or file, with its log.
+func Size(path string) (bytes int64) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, FileName)
+	}
+	for _, p := range []string{path, path + ".wal"} {
+		if info, err := os.Stat(p); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}

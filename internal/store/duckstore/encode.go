@@ -1,0 +1,242 @@
+package duckstore
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/catalog"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// encoder turns records into rows of the table executions. It uses its memory
+// again for each row.
+type encoder struct {
+	cat *catalog.Catalog
+	run provdb.RunID
+
+	r         *provenance.Record
+	step, row int64  // of the record's id
+	prefix    string // of the record's id: all but the row
+	exact     bool   // the columns can give the record back
+
+	args                                   []driver.Value
+	stack, window, comms, counters, parent list
+	location                               map[string]any
+	text                                   bytes.Buffer
+}
+
+// list is the value of a nested column; its maps are used again.
+type list struct {
+	all  []any
+	used int
+}
+
+func (l *list) reset() { l.used = 0 }
+
+func (l *list) next() map[string]any {
+	if l.used == len(l.all) {
+		l.all = append(l.all, make(map[string]any))
+	}
+	l.used++
+	return l.all[l.used-1].(map[string]any)
+}
+
+func (l *list) value() []any { return l.all[:l.used:l.used] }
+
+// record returns the row of a record, valid until the next call.
+func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, error) {
+	e.r, e.exact, e.prefix = r, true, ""
+	var evText driver.Value
+	var ok bool
+	if e.step, e.row, ok = e.parseID(r.EventID); !ok {
+		evText, e.step, e.row, e.exact = r.EventID, -1, -1, false
+	} else {
+		e.prefix = r.EventID[:strings.LastIndexByte(r.EventID, ':')+1]
+	}
+	e.exact = e.exact && r.Version == int(int32(r.Version))
+	fn := e.cat.Func(r.PID, r.FID, r.Func)
+	e.frames(&e.stack, r.CallStack)
+	e.execs()
+	e.messages()
+	e.readings()
+	location := e.gpuLocation()
+	parentTID, parentStack, parentError := e.gpuParent()
+	var doc driver.Value
+	if !e.exact {
+		e.text.Reset()
+		if err := r.WriteJSON(&e.text); err != nil {
+			return nil, err
+		}
+		doc = json.RawMessage(e.text.Bytes())
+	}
+	e.args = append(e.args[:0],
+		int32(e.run), int32(r.PID), int32(r.RID), int32(e.step), e.row, evText, anomalous, fn, e.cat.Path(r.PID, r.CallStack),
+		zeroNull(e.cat.Model(r.PID, fn, r.AlgoParams)), int64(r.TID), r.Hostname, int64(r.Entry), int64(r.Exit),
+		int64(r.RuntimeExclusive), int64(r.RuntimeTotal), int64(r.LostTime), r.IOStep, int64(r.IOStepStart), int64(r.IOStepEnd),
+		r.OutlierScore, r.OutlierSeverity, emptyNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
+		e.stack.value(), e.window.value(), e.comms.value(), e.counters.value(), zeroNull(e.cat.Sample(r.PID, r.NodeState)), location,
+		parentTID, parentStack, parentError, doc, emptyNull(string(r.Kind)), emptyNull(r.Why))
+	return e.args, nil
+}
+
+// parseID reads an id of the record's rank. Most differ from the record's own in
+// the row alone.
+func (e *encoder) parseID(id string) (step, row int64, ok bool) {
+	digits, same := strings.CutPrefix(id, e.prefix)
+	if !same || e.prefix == "" || digits == "" || len(digits) > 9 || digits[0] == '0' && digits != "0" {
+		return parseID(id, e.r.RID)
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return parseID(id, e.r.RID)
+		}
+		row = 10*row + int64(digits[i]-'0')
+	}
+	return e.step, row, true
+}
+
+// parseID reads an id of a rank as trace.EventID writes it: rank:step:row.
+func parseID(id string, rank trace.Rank) (step, row int64, ok bool) {
+	s, r, ok := catalog.ParseID(id, rank)
+	return int64(s), int64(r), ok
+}
+
+// place sets step and row of an id, relative to the record's.
+func (e *encoder) place(m map[string]any, step, row, id string) {
+	s, r, ok := e.parseID(id)
+	e.exact = e.exact && ok
+	if !ok {
+		m[step], m[row] = nil, nil
+		return
+	}
+	m[step], m[row] = boxed(s-e.step), boxed(r-e.row)
+}
+
+// span sets the time of a call, relative to the record's.
+func (e *encoder) span(m map[string]any, entry, exit trace.Micros) {
+	m["at"] = boxed(int64(entry - e.r.Entry))
+	if exit == 0 {
+		m["duration"] = nil
+		return
+	}
+	m["duration"] = boxed(int64(exit - entry))
+}
+
+func (e *encoder) frames(l *list, frames []provenance.StackEntry) {
+	l.reset()
+	for i := range frames {
+		f, m := &frames[i], l.next()
+		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
+		e.place(m, "step", "row", f.EventID)
+		e.span(m, f.Entry, f.Exit)
+		m["anomalous"] = f.IsAnomaly
+	}
+}
+
+func (e *encoder) execs() {
+	e.window.reset()
+	for i := range e.r.EventWindow.Execs {
+		f, m := &e.r.EventWindow.Execs[i], e.window.next()
+		m["fn"] = boxed(int64(e.cat.Func(e.r.PID, f.FID, f.Func)))
+		e.place(m, "step", "row", f.EventID)
+		if f.ParentID == "root" {
+			m["parent_step"], m["parent_row"] = nil, nil
+		} else {
+			e.place(m, "parent_step", "parent_row", f.ParentID)
+		}
+		e.span(m, f.Entry, f.Exit)
+		m["anomalous"] = f.IsAnomaly
+	}
+}
+
+func (e *encoder) messages() {
+	e.comms.reset()
+	for i := range e.r.EventWindow.Comms {
+		c, m := &e.r.EventWindow.Comms[i], e.comms.next()
+		received := c.Type == "RECV"
+		own, partner := c.Source, c.Target
+		if received {
+			own, partner = partner, own
+		}
+		e.exact = e.exact && (received || c.Type == "SEND") && own == e.r.RID && c.PID == e.r.PID && c.RID == e.r.RID && c.TID == e.r.TID
+		m["received"], m["partner"], m["bytes"], m["tag"] = received, boxed(int64(partner)), c.Bytes, boxed(int64(c.Tag))
+		m["at"] = int64(c.Timestamp - e.r.Entry)
+		e.place(m, "step", "row", c.Exec)
+	}
+}
+
+func (e *encoder) readings() {
+	e.counters.reset()
+	for i := range e.r.CounterEvents {
+		c, m := &e.r.CounterEvents[i], e.counters.next()
+		e.exact = e.exact && c.PID == e.r.PID && c.RID == e.r.RID && c.TID == e.r.TID
+		m["idx"], m["name"], m["value"] = int64(c.Index), c.Name, c.Value
+		m["at"] = int64(c.Timestamp - e.r.Entry)
+	}
+}
+
+func (e *encoder) gpuLocation() driver.Value {
+	g := e.r.GPULocation
+	if g == nil {
+		return nil
+	}
+	if e.location == nil {
+		e.location = make(map[string]any)
+	}
+	e.location["context"], e.location["device"], e.location["stream"], e.location["thread"] = g.Context, g.Device, g.Stream, int64(g.Thread)
+	return e.location
+}
+
+func (e *encoder) gpuParent() (tid, stack, problem driver.Value) {
+	switch p := e.r.GPUParent.(type) {
+	case nil:
+		return nil, nil, nil
+	case string:
+		return nil, nil, p
+	case provenance.GPUParent:
+		e.frames(&e.parent, p.CallStack)
+		e.exact = e.exact && len(p.CallStack) > 0 && p.EventID == p.CallStack[0].EventID
+		return int64(p.TID), e.parent.value(), nil
+	}
+	e.exact = false
+	return nil, nil, nil
+}
+
+func zeroNull(n int32) driver.Value {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+func emptyNull(s string) driver.Value {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// boxes hold small numbers, so that they need no memory of their own as values of
+// a map.
+var boxes = sync.OnceValue(func() *[1 << 14]any {
+	all := new([1 << 14]any)
+	for i := range all {
+		all[i] = int64(i - lowestBox)
+	}
+	return all
+})
+
+const lowestBox = 1 << 11
+
+// boxed is n as a value of any.
+func boxed(n int64) any {
+	if all := boxes(); n >= -lowestBox && n < int64(len(all))-lowestBox {
+		return all[n+lowestBox]
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package duckstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// columnTypes are the types of DuckDB for those of the contract. Whole numbers
+// may be larger than a BIGINT.
+var columnTypes = map[provdb.Type]string{
+	provdb.Bool: "BOOLEAN", provdb.Int: "HUGEINT", provdb.Float: "DOUBLE", provdb.Text: "VARCHAR", provdb.JSON: "VARCHAR", provdb.Time: "TIMESTAMP",
+}
+
+// WriteParquet writes an answer of any store to a Parquet file, which is
+// replaced. Whole numbers are 64 bits wide, unsigned if one needs that; JSON is
+// text.
+func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	dir, err := os.MkdirTemp("", "chimbuko-parquet-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	connector, err := duckdb.NewConnector(dir+"/rows.duckdb", nil) // a file, for the answer may be larger than memory
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := fill(ctx, conn, rows); err != nil {
+		return err
+	}
+	columns, err := narrow(ctx, conn, rows.Columns)
+	if err != nil {
+		return err
+	}
+	copyOut := fmt.Sprintf("COPY (SELECT %s FROM answer ORDER BY rowid) TO '%s' (FORMAT parquet, COMPRESSION zstd)", columns, strings.ReplaceAll(path, "'", "''"))
+	if _, err := conn.ExecContext(ctx, copyOut); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// fill stores the answer in the table answer, whose columns are c0, c1 ….
+func fill(ctx context.Context, conn *sql.Conn, rows *provdb.Rows) error {
+	var columns []string
+	for i, c := range rows.Columns {
+		columns = append(columns, fmt.Sprintf("c%d %s", i, columnTypes[c.Type]))
+	}
+	if _, err := conn.ExecContext(ctx, "CREATE TABLE answer ("+strings.Join(columns, ", ")+")"); err != nil {
+		return err
+	}
+	return conn.Raw(func(raw any) error {
+		a, err := duckdb.NewAppender(raw.(driver.Conn), "", "", "answer")
+		if err != nil {
+			return err
+		}
+		values := make([]driver.Value, len(rows.Columns))
+		for row, err := range rows.All {
+			if err == nil {
+				for i, v := range row {
+					values[i] = parquetValue(v)
+				}
+				err = a.AppendRow(values...)
+			}
+			if err != nil {
+				return errors.Join(err, a.Clear(), a.Close())
+			}
+		}
+		return a.Close()
+	})
+}
+
+func parquetValue(v any) driver.Value {
+	switch v := v.(type) {
+	case int64:
+		return big.NewInt(v)
+	case json.Number:
+		n, _ := new(big.Int).SetString(string(v), 10) // nil for what is no whole number
+		return n
+	case json.RawMessage:
+		return string(v)
+	}
+	return v
+}
+
+// narrow returns the columns of answer under their names, whole numbers as
+// narrow as their values allow.
+func narrow(ctx context.Context, conn *sql.Conn, columns []provdb.Column) (string, error) {
+	var all []string
+	for i, c := range columns {
+		value := fmt.Sprintf("c%d", i)
+		if c.Type == provdb.Int {
+			var signed, unsigned bool
+			fits := fmt.Sprintf("SELECT coalesce(bool_and(TRY_CAST(c%[1]d AS BIGINT) IS NOT NULL), true), coalesce(bool_and(TRY_CAST(c%[1]d AS UBIGINT) IS NOT NULL), true) FROM answer WHERE c%[1]d IS NOT NULL", i)
+			if err := conn.QueryRowContext(ctx, fits).Scan(&signed, &unsigned); err != nil {
+				return "", err
+			}
+			switch {
+			case signed:
+				value += "::BIGINT"
+			case unsigned:
+				value += "::UBIGINT"
+			default:
+				value += "::DOUBLE"
+			}
+		}
+		all = append(all, value+` AS "`+strings.ReplaceAll(c.Name, `"`, `""`)+`"`)
+	}
+	return strings.Join(all, ", "), nil
+}

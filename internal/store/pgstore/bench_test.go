@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// BenchmarkWrite writes new records to a server that waits for its disk, in
+// batches as a Buffer makes them, and compares with what PostgreSQL can do: COPY of
+// the finished rows into the same table.
+func BenchmarkWrite(b *testing.B) {
+	const records = 5 * provdb.DefaultSize
+	all := storetest.Records(records, 1)
+	server := pgtest.Start(b, pgtest.Options{})
+	s := open(b, server.Database(b), Options{})
+	prepared := preparedRows(b, all)
+
+	var ours, bare time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		id := newRun(b, s, fmt.Sprint("run ", n))
+		start := time.Now()
+		for batch := range slices.Chunk(all, provdb.DefaultSize) {
+			write(b, s, id, &provdb.Batch{Anomalies: batch})
+		}
+		ours += time.Since(start)
+
+		start = time.Now()
+		for batch := range slices.Chunk(prepared, provdb.DefaultSize) {
+			for _, row := range batch {
+				row[0] = int32(1_000_000 + n)
+			}
+			err := s.transaction(b.Context(), func(tx pgx.Tx) error {
+				_, err := tx.CopyFrom(b.Context(), pgx.Identifier{"executions"}, executionColumns, pgx.CopyFromRows(batch))
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		bare += time.Since(start)
+	}
+	b.ReportMetric(float64(n*records)/ours.Seconds(), "records/s")
+	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio-to-bare-COPY")
+}
+
+// BenchmarkDisk tells how much smaller the tables and indexes are than the records
+// as JSON.
+func BenchmarkDisk(b *testing.B) {
+	all := storetest.Records(5*provdb.DefaultSize, 1)
+	var text bytes.Buffer
+	asJSON := 0
+	for _, r := range all {
+		text.Reset()
+		if err := r.WriteJSON(&text); err != nil {
+			b.Fatal(err)
+		}
+		asJSON += text.Len()
+	}
+	for b.Loop() {
+		s := open(b, pgtest.Shared(b).Database(b), Options{})
+		id := newRun(b, s, "run")
+		for batch := range slices.Chunk(all, provdb.DefaultSize) {
+			write(b, s, id, &provdb.Batch{Anomalies: batch})
+		}
+		var size int64
+		err := s.pool.QueryRow(b.Context(), `SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+			WHERE relnamespace = 'chimbuko'::regnamespace AND relkind = 'r'`).Scan(&size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(asJSON)/float64(size), "json-bytes/db-byte")
+		b.ReportMetric(float64(size)/float64(len(all)), "db-bytes/record")
+	}
+}
+
+func preparedRows(b *testing.B, records []*provenance.Record) [][]any {
+	b.Helper()
+	var rows [][]any
+	for i, r := range records {
+		e := new(encoder) // each row keeps its memory
+		row, err := e.row(r, true, refs{fn: int32(1 + i%40), path: 1, model: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,222 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Questions are asked in a transaction that only reads and, where that can be had,
+// as a role that sees nothing but our views. What follows refuses what would get
+// around either, for those who cannot have the role. It is no parser: it only
+// tells text and comments from names, as PostgreSQL's lexer does with
+// standard_conforming_strings.
+
+// questions are what one begins with.
+var questions = map[string]bool{"select": true, "with": true, "values": true, "table": true, "explain": true}
+
+// refused are functions that run SQL from text, change settings, or reach files,
+// the network or other sessions; with * all that begin so.
+var refused = []string{
+	"set_config", "query_to_xml*", "table_to_xml*", "schema_to_xml*", "database_to_xml*", "cursor_to_xml*", "ts_stat", "ts_rewrite",
+	"crosstab*", "connectby*", "xpath_table", "dblink*", "lo_*", "loread", "lowrite", "pg_read_*", "pg_ls_*", "pg_stat_file", "pg_file_*",
+	"pg_logdir_ls", "pg_current_logfile", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_show_all_file_settings", "pg_config",
+	"pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf", "pg_rotate_logfile*", "pg_log_*", "pg_advisory_*", "pg_try_advisory_*", "pg_notify",
+	"pg_create_*", "pg_drop_*", "pg_copy_*", "pg_replication_*", "pg_logical_*", "pg_stat_reset*", "pg_switch_wal", "pg_promote",
+	"pg_wal_*", "pg_backup_*", "pg_start_backup", "pg_stop_backup", "pg_export_snapshot", "pg_import_*", "pg_prewarm", "nextval", "setval",
+}
+
+func isRefused(name string) bool {
+	name = strings.ToLower(name)
+	for _, r := range refused {
+		if prefix, more := strings.CutSuffix(r, "*"); name == r || more && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// question returns a statement without what ends it, and whether it begins as a
+// question does. What is no single statement, or calls a function that is refused,
+// is an error.
+func question(sql string) (text string, asks bool, err error) {
+	if strings.IndexByte(sql, 0) >= 0 { // would end it for the server
+		return "", false, errors.New("there is a zero byte in the statement")
+	}
+	l := lexer{sql: sql}
+	var first, last token
+	end := -1
+	for {
+		t := l.next()
+		switch {
+		case t.kind == endToken && first.kind == endToken:
+			return "", false, errors.New("there is no statement")
+		case t.kind == endToken && end < 0:
+			return sql, questions[strings.ToLower(first.text)], nil
+		case t.kind == endToken:
+			return sql[:end], questions[strings.ToLower(first.text)], nil
+		case t.kind == badToken:
+			return "", false, refuse("names and text in U&\"…\" are not allowed")
+		case t.kind == signToken && t.text == ";":
+			if end < 0 {
+				end = t.at
+			}
+			continue
+		case end >= 0 && first.kind != endToken:
+			return "", false, refuse("write one statement")
+		case t.kind == signToken && t.text == "(" && last.kind == nameToken && isRefused(last.text):
+			return "", false, refuse("the function " + last.text + " is not allowed")
+		case first.kind == endToken && t.text != "(":
+			first, end = t, -1
+		}
+		last = t
+	}
+}
+
+func refuse(why string) error { return fmt.Errorf("%w: %s", provdb.ErrReadOnly, why) }
+
+type tokenKind uint8
+
+const (
+	endToken  tokenKind = iota
+	nameToken           // also a quoted one and a key word
+	signToken           // one byte that is neither name nor space
+	textToken           // a literal, whatever it holds
+	badToken
+)
+
+type token struct {
+	kind tokenKind
+	text string // of names, without quotes; of signs
+	at   int
+}
+
+// lexer splits SQL as far as question needs it.
+type lexer struct {
+	sql string
+	at  int
+}
+
+func (l *lexer) rest() string { return l.sql[l.at:] }
+
+func (l *lexer) next() token {
+	l.space()
+	start, rest := l.at, l.rest()
+	if rest == "" {
+		return token{kind: endToken, at: start}
+	}
+	switch c := rest[0]; {
+	case c == '\'':
+		l.quoted('\'', false)
+		return token{textToken, "", start}
+	case c == '"':
+		return token{nameToken, l.quoted('"', false), start}
+	case c == '$':
+		return l.dollar()
+	case isLetter(c):
+		return l.name()
+	}
+	l.at++
+	return token{signToken, rest[:1], start}
+}
+
+// space skips spaces and comments, which may be nested.
+func (l *lexer) space() {
+	for {
+		l.at += len(l.rest()) - len(strings.TrimLeft(l.rest(), " \t\r\n\f\v"))
+		switch rest := l.rest(); {
+		case strings.HasPrefix(rest, "--"):
+			if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
+				l.at += i
+			} else {
+				l.at = len(l.sql)
+			}
+		case strings.HasPrefix(rest, "/*"):
+			l.comment()
+		default:
+			return
+		}
+	}
+}
+
+func (l *lexer) comment() {
+	for depth := 0; l.at < len(l.sql); l.at++ {
+		switch rest := l.rest(); {
+		case strings.HasPrefix(rest, "/*"):
+			depth++
+			l.at++
+		case strings.HasPrefix(rest, "*/"):
+			l.at++
+			if depth--; depth == 0 {
+				l.at++
+				return
+			}
+		}
+	}
+}
+
+// quoted skips what is between two quotes and returns it, doubled quotes as they
+// are. With escapes a backslash takes the next byte along.
+func (l *lexer) quoted(quote byte, escapes bool) string {
+	start := l.at + 1
+	for l.at = start; l.at < len(l.sql); l.at++ {
+		switch c := l.sql[l.at]; {
+		case escapes && c == '\\':
+			l.at++
+		case c == quote && strings.HasPrefix(l.sql[l.at+1:], string(quote)):
+			l.at++
+		case c == quote:
+			l.at++
+			return l.sql[start : l.at-1]
+		}
+	}
+	l.at = len(l.sql)
+	return l.sql[min(start, l.at):]
+}
+
+// dollar reads $1, or text between two $tag$.
+func (l *lexer) dollar() token {
+	start, rest := l.at, l.rest()
+	n := 1
+	for n < len(rest) && (isLetter(rest[n]) || n > 1 && isDigit(rest[n])) {
+		n++
+	}
+	if n == len(rest) || rest[n] != '$' {
+		l.at++
+		return token{signToken, "$", start}
+	}
+	tag := rest[:n+1]
+	end := strings.Index(rest[n+1:], tag)
+	if end < 0 {
+		l.at = len(l.sql)
+	} else {
+		l.at += n + 1 + end + len(tag)
+	}
+	return token{textToken, "", start}
+}
+
+// name reads a name, or the text that a name of one letter is put before.
+func (l *lexer) name() token {
+	start := l.at
+	for l.at < len(l.sql) && (isLetter(l.sql[l.at]) || isDigit(l.sql[l.at]) || l.sql[l.at] == '$') {
+		l.at++
+	}
+	name, rest := l.sql[start:l.at], l.rest()
+	switch {
+	case strings.EqualFold(name, "u") && strings.HasPrefix(rest, "&") && len(rest) > 1 && (rest[1] == '"' || rest[1] == '\''):
+		return token{badToken, name, start}
+	case strings.EqualFold(name, "e") && strings.HasPrefix(rest, "'"):
+		l.quoted('\'', true)
+		return token{textToken, "", start}
+	}
+	return token{nameToken, name, start}
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isLetter tells whether a name can begin with a byte.
+func isLetter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
+}

@@ -1,0 +1,198 @@
+package pgstore
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+const (
+	oldestServer = 140000     // as PostgreSQL numbers versions
+	migrateLock  = 0x43686d62 // name of the lock that who migrates holds
+	readerRole   = "chimbuko_reader"
+)
+
+// prepare looks at the server, brings the tables up to date and finds out whether
+// questions can be asked as readerRole.
+func (s *Store) prepare(ctx context.Context) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var server int
+	var version, encoding string
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), current_setting('server_encoding')").
+		Scan(&server, &version, &encoding)
+	switch {
+	case err != nil:
+		return err
+	case server < oldestServer:
+		return fmt.Errorf("the server is PostgreSQL %s: 14 or a later one is needed", version)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database holds text as %s: make one with encoding UTF8", encoding)
+	}
+	current, err := s.current(ctx, conn)
+	if err == nil && !current {
+		if s.readOnly {
+			return fmt.Errorf("its schema is of an older chimbuko, and it is opened only for questions: open it once for writing with this program")
+		}
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.migrate(ctx, tx) })
+	}
+	if err != nil {
+		return err
+	}
+	s.reader = canRead(ctx, conn)
+	return nil
+}
+
+// querier is a connection or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// version returns that of the schema, 0 where there is none.
+func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
+	var relations, versions int
+	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
+		FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('chimbuko') AND relkind IN ('r', 'p', 'v', 'm', 'f')`).Scan(&relations, &versions)
+	switch {
+	case err != nil || relations == 0:
+		return 0, err
+	case versions == 0:
+		return 0, fmt.Errorf("its schema chimbuko holds other tables: %w; choose another database, or rename that schema", provdb.ErrForeign)
+	}
+	err = q.QueryRow(ctx, "SELECT version FROM schema_version").Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) || state(err) == undefinedColumn {
+		err = fmt.Errorf("its schema chimbuko holds another schema_version: %w; choose another database, or rename that schema", provdb.ErrForeign)
+	}
+	return version, err
+}
+
+// current tells whether the tables are those of this program.
+func (s *Store) current(ctx context.Context, q querier) (bool, error) {
+	version, err := s.version(ctx, q)
+	switch {
+	case err != nil:
+		return false, err
+	case version > provdb.Schema:
+		return false, provdb.NewerError(s.name, version)
+	case version == 0 && s.readOnly:
+		return false, fmt.Errorf("it has no tables of chimbuko: %w; check the name of the database", provdb.ErrForeign)
+	}
+	return version == provdb.Schema, nil
+}
+
+// migrate brings the tables to this program's schema, unless another process has
+// just done so.
+func (s *Store) migrate(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrateLock)); err != nil {
+		return err
+	}
+	current, err := s.current(ctx, tx)
+	if err != nil || current {
+		return err
+	}
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
+		return err
+	}
+	if !exists { // IF NOT EXISTS needs the right to make schemas also where there is one
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
+			return err
+		}
+	}
+	version, err := s.version(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for version++; version <= provdb.Schema; version++ {
+		names, err := fs.Glob(files, fmt.Sprintf("sql/%03d_*.sql", version))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := run(ctx, tx, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, statement := range []string{
+		"CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)",
+		"DELETE FROM schema_version",
+		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	makeReader(ctx, tx)
+	return nil
+}
+
+// run runs the statements of a file.
+func run(ctx context.Context, tx pgx.Tx, name string) error {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, string(text)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// makeReader makes the role of questions, as far as the user may: roles are not
+// of the database but of the server, and often not ours to make. canRead sees
+// what came of it.
+func makeReader(ctx context.Context, tx pgx.Tx) {
+	steps := []struct {
+		needed string
+		do     func(tx pgx.Tx) error
+	}{
+		{"SELECT to_regrole('" + readerRole + "') IS NULL", func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "CREATE ROLE "+readerRole+" NOLOGIN")
+			return err
+		}},
+		{"SELECT true", func(tx pgx.Tx) error { return run(ctx, tx, "sql/reader.sql") }},
+		{"SELECT NOT pg_has_role('" + readerRole + "', 'MEMBER')", func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "GRANT "+readerRole+" TO CURRENT_USER")
+			return err
+		}},
+	}
+	for _, step := range steps {
+		_ = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
+			var needed bool
+			if err := tx.QueryRow(ctx, step.needed).Scan(&needed); err != nil || !needed {
+				return err
+			}
+			return step.do(tx)
+		})
+	}
+}
+
+// canRead tells whether this user can take the role of questions, and can see all
+// with it but not more than others.
+func canRead(ctx context.Context, conn *pgxpool.Conn) (reads bool) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // it changed nothing
+	if _, err := tx.Exec(ctx, "SET LOCAL ROLE "+readerRole); err != nil {
+		return false
+	}
+	err = tx.QueryRow(ctx, `SELECT NOT rolsuper AND has_schema_privilege('chimbuko', 'USAGE') AND has_table_privilege('chimbuko.executions', 'SELECT')
+		AND has_table_privilege('chimbuko.execution_documents', 'SELECT') FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&reads)
+	return err == nil && reads
+}

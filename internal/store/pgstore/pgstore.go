@@ -1,0 +1,175 @@
+// Package pgstore keeps provenance in a PostgreSQL server, version 14 or later,
+// where several processes can write one run at once. All is in the schema
+// chimbuko, which it makes and migrates. It is the only package that knows
+// PostgreSQL.
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Options say how to open a store.
+type Options struct {
+	// ReadOnly opens a store that exists, and only for questions.
+	ReadOnly bool
+	// Patience is how long a write waits for a server that has gone away; 0 is
+	// DefaultPatience, less is not at all.
+	Patience time.Duration
+}
+
+// DefaultPatience outlasts the restart of a server.
+const DefaultPatience = 30 * time.Second
+
+const (
+	connectTimeout = 10 * time.Second // unless the URL says another
+	leastConns     = 8                // may be open at once, unless the URL says another
+	endTimeout     = 5 * time.Second  // to end a transaction that is given up
+)
+
+// Store is a provdb.Store on a server.
+type Store struct {
+	name     string // of server and database, for errors
+	pool     *pgxpool.Pool
+	readOnly bool
+	patience time.Duration
+	reader   bool // questions are asked as readerRole
+
+	life   sync.RWMutex // held for reading by writes that are under way
+	closed bool
+
+	mu      sync.Mutex
+	runs    map[provdb.RunID]*numbers
+	answers map[*answer]bool // that have not ended; nil when closed
+}
+
+var _ provdb.Store = (*Store)(nil)
+
+// Open connects to the database of a URL (postgres://user@host:port/database) and
+// brings its tables up to date. Everything libpq knows may be left out and comes
+// from its environment variables and files then.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read this address: %s; write postgres://USER@HOST:PORT/DATABASE", redact(url), redact(err.Error()))
+	}
+	s := &Store{
+		name: serverName(config.ConnConfig), readOnly: o.ReadOnly, patience: o.Patience,
+		runs: make(map[provdb.RunID]*numbers), answers: make(map[*answer]bool),
+	}
+	if s.patience == 0 {
+		s.patience = DefaultPatience
+	}
+	configure(config, url)
+	s.pool, err = pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, s.explain(ctx, "open", err)
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.pool.Close()
+		return nil, s.explain(ctx, "open", err)
+	}
+	return s, nil
+}
+
+// settings are those of every connection. Answers are read as text, so its form
+// is fixed. Compiling questions costs more than it gains. Groups of a large run
+// should not need files.
+const settings = `SELECT set_config('search_path', 'chimbuko', false), set_config('timezone', 'UTC', false),
+	set_config('datestyle', 'ISO', false), set_config('bytea_output', 'hex', false), set_config('extra_float_digits', '1', false),
+	set_config('standard_conforming_strings', 'on', false), set_config('jit', 'off', false),
+	set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 16384) || 'kB', false)`
+
+func configure(config *pgxpool.Config, url string) {
+	c := config.ConnConfig
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "chimbuko"
+	}
+	// A server that vanished without a word is noticed within half a minute.
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	c.DialFunc = dialer.DialContext
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = max(config.MaxConns, leastConns)
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, settings)
+		return err
+	}
+}
+
+// transaction does all of f, or nothing.
+func (s *Store) transaction(ctx context.Context, f func(tx pgx.Tx) error) error {
+	conn, tx, err := s.beginTx(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err = f(tx); err == nil {
+		err = tx.Commit(ctx)
+	} else {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		defer cancel()
+		_ = tx.Rollback(end) // err says more
+	}
+	return lostIf(ctx, conn, err)
+}
+
+// beginTx begins a transaction. A connection that was lost since it was used last
+// is replaced.
+func (s *Store) beginTx(ctx context.Context) (*pgxpool.Conn, pgx.Tx, error) {
+	for again := true; ; again = false {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		if err == nil {
+			return conn, tx, nil
+		}
+		err = lostIf(ctx, conn, err)
+		conn.Release()
+		if !again || !isLost(err) {
+			return nil, nil, err
+		}
+		s.pool.Reset()
+	}
+}
+
+// lostIf marks an error with which the connection ended.
+func lostIf(ctx context.Context, conn *pgxpool.Conn, err error) error {
+	if err != nil && ctx.Err() == nil && conn.Conn().IsClosed() {
+		return &lostError{err}
+	}
+	return err
+}
+
+// Close waits for writes that are under way. Answers that are not read to their
+// end are given up.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	answers := s.answers
+	s.answers = nil
+	s.mu.Unlock()
+	for a := range answers {
+		a.stop(provdb.ErrClosed)
+	}
+	s.life.Lock()
+	defer s.life.Unlock()
+	if !s.closed {
+		s.closed = true
+		s.pool.Close()
+	}
+	return nil
+}

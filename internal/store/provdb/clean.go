@@ -1,0 +1,247 @@
+package provdb
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Clean returns the batch as every store can hold it: its text is text, no list is
+// null, and of all that has the same key only the last is left; anomalies replace
+// typical executions. It shares with b what was fit already, which is nearly
+// always everything, and leaves b as it is.
+func (b *Batch) Clean() *Batch {
+	type event struct {
+		program trace.Program
+		id      string
+	}
+	type step struct {
+		program trace.Program
+		rank    trace.Rank
+		step    int
+	}
+	type named struct {
+		program trace.Program
+		fid     int
+		name    string
+	}
+	seen := make(map[event]bool, len(b.Anomalies)+len(b.Typical))
+	ofRecord := func(r **provenance.Record) event { return event{(*r).PID, (*r).EventID} }
+	var c cleaner
+	return &Batch{
+		Anomalies: latest(cleaned(b.Anomalies, c.record), seen, ofRecord),
+		Typical:   latest(cleaned(b.Typical, c.record), seen, ofRecord),
+		Metadata: latest(cleaned(b.Metadata, c.metadata), map[step]bool{}, func(m *StepMetadata) step {
+			return step{m.Program, m.Rank, m.Step}
+		}),
+		Functions: latest(cleaned(b.Functions, c.function), map[named]bool{}, func(f *provenance.FuncStats) named {
+			return named{f.App, f.FID, f.Name}
+		}),
+		Counters: latest(cleaned(b.Counters, c.counter), map[named]bool{}, func(f *provenance.CounterStats) named {
+			return named{f.App, 0, f.Name}
+		}),
+		Models: latest(cleaned(b.Models, c.model), map[named]bool{}, func(m *provenance.ADModel) named {
+			return named{m.PID, m.FID, m.Name}
+		}),
+		Paths:  c.paths(b.Paths),
+		Issues: latest(cleaned(b.Issues, c.issue), map[int]bool{}, func(i *provenance.Issue) int { return i.Number }),
+		Links:  latest(cleaned(b.Links, c.link), map[event]bool{}, func(l *provenance.Link) event { return event{l.PID, l.EventID} }),
+	}
+}
+
+// latest keeps the last item of each key that is not seen yet.
+func latest[T any, K comparable](items []T, seen map[K]bool, key func(*T) K) []T {
+	kept := make([]T, 0, len(items))
+	for i := len(items) - 1; i >= 0; i-- {
+		if k := key(&items[i]); !seen[k] {
+			seen[k] = true
+			kept = append(kept, items[i])
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+func cleaned[T any](items []T, f func(T) T) []T {
+	c := make([]T, len(items))
+	for i := range items {
+		c[i] = f(items[i])
+	}
+	return c
+}
+
+// cleaner remembers the last model that was fit, which many records share.
+type cleaner struct{ fit json.RawMessage }
+
+func (c *cleaner) metadata(m StepMetadata) StepMetadata {
+	m.Facts = cleaned(m.Facts, func(f provenance.Metadata) provenance.Metadata {
+		f.Descr, f.Value = provenance.Text(f.Descr), provenance.Text(f.Value)
+		return f
+	})
+	return m
+}
+
+func (c *cleaner) function(f provenance.FuncStats) provenance.FuncStats {
+	f.Name = provenance.Text(f.Name)
+	return f
+}
+
+func (c *cleaner) counter(s provenance.CounterStats) provenance.CounterStats {
+	s.Name = provenance.Text(s.Name)
+	return s
+}
+
+func (c *cleaner) model(m provenance.ADModel) provenance.ADModel {
+	m.Name, m.Model = provenance.Text(m.Name), CleanJSON(m.Model)
+	return m
+}
+
+// fits reports whether a model can be held as it is.
+func (c *cleaner) fits(params json.RawMessage) bool {
+	if len(params) > 0 && len(params) == len(c.fit) && &params[0] == &c.fit[0] {
+		return true
+	}
+	if !fitJSON(params) {
+		return false
+	}
+	c.fit = params
+	return true
+}
+
+// record returns the record itself, or a copy that is fit.
+func (c *cleaner) record(r *provenance.Record) *provenance.Record {
+	fit := c.fits(r.AlgoParams) && r.CallStack != nil && r.CounterEvents != nil && r.EventWindow.Comms != nil && r.EventWindow.Execs != nil
+	if r.NodeState != nil {
+		fit = fit && r.NodeState.Data != nil
+	}
+	texts(r, func(s *string) { fit = fit && provenance.Text(*s) == *s })
+	if fit {
+		return r
+	}
+	n := *r
+	n.AlgoParams = CleanJSON(r.AlgoParams)
+	n.CallStack, n.CounterEvents = copied(r.CallStack), copied(r.CounterEvents)
+	n.EventWindow.Comms, n.EventWindow.Execs = copied(r.EventWindow.Comms), copied(r.EventWindow.Execs)
+	if r.NodeState != nil {
+		n.NodeState = &provenance.NodeState{Data: copied(r.NodeState.Data), Timestamp: r.NodeState.Timestamp}
+	}
+	if p, ok := r.GPUParent.(provenance.GPUParent); ok {
+		p.CallStack = copied(p.CallStack)
+		n.GPUParent = p
+	}
+	texts(&n, func(s *string) { *s = provenance.Text(*s) })
+	return &n
+}
+
+func copied[T any](list []T) []T { return append(make([]T, 0, len(list)), list...) }
+
+// texts calls f with all texts of a record.
+func texts(r *provenance.Record, f func(*string)) {
+	f(&r.EventID)
+	f(&r.Func)
+	f(&r.Hostname)
+	f((*string)(&r.Kind))
+	f((*string)(&r.Status))
+	f(&r.Why)
+	stackTexts(r.CallStack, f)
+	for i := range r.CounterEvents {
+		f(&r.CounterEvents[i].Name)
+	}
+	for i := range r.EventWindow.Comms {
+		f(&r.EventWindow.Comms[i].Exec)
+		f(&r.EventWindow.Comms[i].Type)
+	}
+	for i := range r.EventWindow.Execs {
+		e := &r.EventWindow.Execs[i]
+		f(&e.EventID)
+		f(&e.Func)
+		f(&e.ParentID)
+	}
+	if r.NodeState != nil {
+		for i := range r.NodeState.Data {
+			f(&r.NodeState.Data[i].Field)
+		}
+	}
+	switch p := r.GPUParent.(type) {
+	case string:
+		if f(&p); p != r.GPUParent {
+			r.GPUParent = p
+		}
+	case provenance.GPUParent:
+		stackTexts(p.CallStack, f)
+		id := p.EventID
+		if f(&p.EventID); p.EventID != id {
+			r.GPUParent = p
+		}
+	}
+}
+
+func stackTexts(stack []provenance.StackEntry, f func(*string)) {
+	for i := range stack {
+		f(&stack[i].EventID)
+		f(&stack[i].Func)
+	}
+}
+
+// fitJSON reports whether a text of JSON is UTF-8 and surely has no escapes that
+// databases refuse: those of zero bytes and of halves of characters.
+func fitJSON(text json.RawMessage) bool {
+	if !utf8.Valid(text) {
+		return false
+	}
+	for {
+		i := bytes.Index(text, []byte(`\u`))
+		if i < 0 {
+			return true
+		}
+		text = text[i+2:]
+		if bytes.HasPrefix(text, []byte("0000")) || len(text) > 0 && (text[0] == 'd' || text[0] == 'D') {
+			return false
+		}
+	}
+}
+
+// CleanJSON returns JSON that every store can hold. What is no JSON only becomes
+// text.
+func CleanJSON(text json.RawMessage) json.RawMessage {
+	if fitJSON(text) {
+		return text
+	}
+	text = bytes.ToValidUTF8(text, []byte("\ufffd"))
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text)) // makes characters of halves
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(cleanValue(v)) != nil {
+		return text
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func cleanValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return provenance.Text(v)
+	case []any:
+		for i := range v {
+			v[i] = cleanValue(v[i])
+		}
+		return v
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for key, x := range v {
+			c[provenance.Text(key)] = cleanValue(x)
+		}
+		return c
+	}
+	return v
+}

@@ -1,0 +1,378 @@
+package remotestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+func TestTheAnnouncementIsForThisUserAlone(t *testing.T) {
+	s, announce := start(t, readerFunc(echo), usual)
+	info, err := os.Stat(announce)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("got mode %v, %v", info.Mode(), err)
+	}
+	text, err := os.ReadFile(announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a map[string]any
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a["protocol"] != 1.0 || a["pid"] != float64(os.Getpid()) || a["host"] != host || len(a["token"].(string)) != 2*tokenSize ||
+		!strings.HasPrefix(a["address"].(string), "127.0.0.1:") {
+		t.Errorf("got %s", text)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(filepath.Dir(announce))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	_, other := start(t, readerFunc(echo), usual)
+	if b, err := readAnnouncement(other); err != nil || b.Token == a["token"] {
+		t.Errorf("two owners have the token %v (%v)", b.Token, err)
+	}
+}
+
+func TestTheAnnouncementOfALaterOwnerStays(t *testing.T) {
+	first, announce := start(t, readerFunc(hang), usual)
+	c, err := Open(t.Context(), announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Serve(t.Context(), readerFunc(echo), announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(t, c); !errors.Is(err, ErrGone) {
+		t.Errorf("the first owner: got %v, want ErrGone", err)
+	}
+	d, err := Open(t.Context(), announce)
+	if err != nil {
+		t.Fatal("the second owner:", err)
+	}
+	if got, err := ask(t, d, "x"); err != nil || got[0][0] != "x" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if err := errors.Join(second.Close(), second.Close(), c.Close(), d.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(t, d); !errors.Is(err, provdb.ErrClosed) {
+		t.Errorf("a closed client: got %v", err)
+	}
+}
+
+func TestOpenTellsWhyNobodyAnswers(t *testing.T) {
+	f := func(path string, sentinel error, words ...string) {
+		t.Helper()
+		c, err := Open(t.Context(), path)
+		if err == nil {
+			_ = c.Close()
+		}
+		if sentinel != nil && !errors.Is(err, sentinel) {
+			t.Errorf("got %v, want %v", err, sentinel)
+		}
+		wantText(t, err, append(words, filepath.Base(path))...)
+	}
+	announced := func(change func(a *announcement)) string {
+		_, path := start(t, readerFunc(echo), usual)
+		edit(t, path, change)
+		t.Cleanup(func() { _ = os.Remove(path) })
+		return path
+	}
+	dead := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+
+	f(filepath.Join(t.TempDir(), "none.json"), provdb.ErrNotFound)
+	f(writeFile(t, ""), nil, "not the announcement")
+	f(writeFile(t, "{}"), nil, "not the announcement")
+	f(writeFile(t, strings.Repeat("[", 1<<20)), nil, "not the announcement")
+	f(writeFile(t, `{"protocol":1,"address":"127.0.0.1:9","host":"x","pid":1}`), nil, "not the announcement", "missing")
+	f(writeFile(t, `{"protocol":1,"address":"192.0.2.1:9","token":"x","host":"x","pid":1}`), nil, "not the announcement", "192.0.2.1")
+	f(writeFile(t, `{"protocol":2}`), provdb.ErrNewer, "protocol is 2")
+	f(announced(func(a *announcement) { a.Host = "elsewhere" }), provdb.ErrInUse, "on host elsewhere", "ask there")
+	f(announced(func(a *announcement) { a.Token = "wrong" }), os.ErrPermission, "token is refused", "remove this file")
+	f(announced(func(a *announcement) { a.Token, a.PID = "of another", dead.Process.Pid }), ErrGone)
+	f(announced(func(a *announcement) { a.Address = unused(t) }), ErrGone)
+}
+
+// unused is an address at which nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+func TestOpenRefusesOtherPrograms(t *testing.T) {
+	f := func(says string, words ...string) {
+		t.Helper()
+		announce := impostor(t, func(conn net.Conn) {
+			if req, err := http.ReadRequest(newDecoder(conn).in); err == nil {
+				_, _ = io.Copy(io.Discard, req.Body)
+			}
+			_, _ = io.WriteString(conn, says)
+		})
+		_, err := Open(t.Context(), announce)
+		wantText(t, err, words...)
+		if errors.Is(err, ErrGone) {
+			t.Errorf("%q: %v, but the process is there", says, err)
+		}
+	}
+	f("", "EOF")
+	f("220 mail.example.org\r\n", "malformed HTTP")
+	f("HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<html>hello", "200 OK", "hello")
+	f("HTTP/1.0 307 Moved\r\nLocation: http://127.0.0.1:1/query\r\n\r\n", "307")
+	f("HTTP/1.0 200 OK\r\nContent-Type: application/jsonl\r\n\r\n{\"end\":true}\n", "columns are missing")
+}
+
+func TestOnlyQuestionsAreAnswered(t *testing.T) {
+	s, announce := start(t, readerFunc(echo), usual)
+	a, err := readAnnouncement(announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	f := func(method, path, token, body string, want int) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.Address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", token)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Errorf("%s %s: %v", method, path, err)
+			return
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != want {
+			t.Errorf("%s %s with %q: got %s %q (%v), want %d", method, path, token, resp.Status, text, err, want)
+		}
+	}
+	right := "Bearer " + s.own.Token
+	f("POST", "/query", right, `{"sql":"","args":[1]}`, http.StatusOK)
+	f("POST", "/query", right, `{}`, http.StatusOK)
+	f("POST", "/query", "", `{}`, http.StatusUnauthorized)
+	f("POST", "/query", "Bearer ", `{}`, http.StatusUnauthorized)
+	f("POST", "/query", right+"0", `{}`, http.StatusUnauthorized)
+	f("POST", "/query", s.own.Token, `{}`, http.StatusUnauthorized)
+	f("GET", "/", "", "", http.StatusUnauthorized)
+	f("GET", "/query", right, "", http.StatusMethodNotAllowed)
+	f("PUT", "/query", right, `{}`, http.StatusMethodNotAllowed)
+	f("POST", "/", right, `{}`, http.StatusNotFound)
+	f("POST", "/query/", right, `{}`, http.StatusNotFound)
+	f("POST", "/query", right, "", http.StatusBadRequest)
+	f("POST", "/query", right, `{"sql":1}`, http.StatusBadRequest)
+	f("POST", "/query", right, `{"sql":""}{}`, http.StatusBadRequest)
+	f("POST", "/query", right, `{"sql":"","args":[[]]}`, http.StatusBadRequest)
+	f("POST", "/query", right, `{"sql":"`+strings.Repeat("x", maxQuestion), http.StatusRequestEntityTooLarge)
+}
+
+func TestAQuestionMayTakeLongerThanItsArrival(t *testing.T) {
+	l := usual
+	l.receive = 20 * time.Millisecond
+	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * l.receive):
+			return echo(ctx, sql, args)
+		}
+	}), l)
+	if got, err := ask(t, c, "x"); err != nil || got[0][0] != "x" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestAClientThatDoesNotReadIsGivenUp(t *testing.T) {
+	ended, row := make(chan struct{}), []any{strings.Repeat("x", 100<<10)}
+	l := usual
+	l.stall = 20 * time.Millisecond
+	_, c := open(t, readerFunc(func(context.Context, string, []any) (*provdb.Rows, error) {
+		return rowsOf(make([]provdb.Column, 1), func(yield func([]any, error) bool) {
+			defer close(ended)
+			for yield(row, nil) {
+			}
+		}), nil
+	}), l)
+	rows, err := c.Query(t.Context(), "SELECT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, ended, "the owner gives up")
+	if _, err := rows.Collect(); err == nil {
+		t.Error("the answer was cut without an error")
+	}
+}
+
+func TestCloseLetsAnswersEnd(t *testing.T) {
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	l := usual
+	l.grace = patience
+	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		close(begun)
+		<-proceed
+		return echo(ctx, sql, args)
+	}), l)
+	answered, closed := make(chan error), make(chan error)
+	go func() {
+		_, err := ask(t, c)
+		answered <- err
+	}()
+	wait(t, begun, "the question runs")
+	go func() { closed <- s.Close() }()
+	wait(t, s.closing, "the server closes")
+	close(proceed)
+	if err := errors.Join(wait(t, answered, "it is answered"), wait(t, closed, "the server is closed")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsQuestions(t *testing.T) {
+	l := usual
+	l.questions, l.grace = 1, time.Millisecond
+	begun := make(chan struct{})
+	s, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		begun <- struct{}{}
+		return hang(ctx, sql, args)
+	}), l)
+	answered := make(chan error)
+	for range 2 { // the other waits for the one
+		go func() {
+			_, err := ask(t, c)
+			answered <- err
+		}()
+	}
+	wait(t, begun, "a question runs")
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		// The one that waits may not have been accepted yet.
+		if err := wait(t, answered, "questions end"); !errors.Is(err, provdb.ErrClosed) && !errors.Is(err, ErrGone) {
+			t.Errorf("got %v, want provdb.ErrClosed or ErrGone", err)
+		}
+	}
+	if _, err := ask(t, c); !errors.Is(err, ErrGone) {
+		t.Errorf("afterwards: got %v, want ErrGone", err)
+	}
+}
+
+func TestCloseDoesNotWaitForOthers(t *testing.T) {
+	l := usual
+	l.grace = time.Millisecond
+	ended := make(chan struct{})
+	s, c := open(t, counting(1<<40, ended), l)
+	rows, err := c.Query(t.Context(), "SELECT") // and nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.own.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wait(t, ended, "the owner's question ends")
+	if err := errors.Join(rows.Close(), idle.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseTellsOfAStoreThatDoesNotListen(t *testing.T) {
+	l := usual
+	l.grace, l.abort = time.Millisecond, time.Millisecond
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	noLeaks(t)
+	s, err := serve(t.Context(), readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		close(begun)
+		<-proceed
+		return echo(ctx, sql, args)
+	}), filepath.Join(t.TempDir(), "owner.json"), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(t.Context(), s.announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error)
+	go func() {
+		_, err := ask(t, c)
+		answered <- err
+	}()
+	wait(t, begun, "the question runs")
+	wantText(t, s.Close(), "1 questions of other processes do not end")
+	if err := wait(t, answered, "the client is told"); err == nil {
+		t.Error("the question was answered")
+	}
+	close(proceed)
+}
+
+func TestQuestionsEndWithTheContextOfTheServer(t *testing.T) {
+	noLeaks(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := make(chan struct{}, 2)
+	s, err := Serve(ctx, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+		begun <- struct{}{}
+		return hang(ctx, sql, args)
+	}), filepath.Join(t.TempDir(), "owner.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(t.Context(), s.announce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error)
+	go func() {
+		_, err := ask(t, c)
+		answered <- err
+	}()
+	wait(t, begun, "the question runs")
+	cancel()
+	if err := wait(t, answered, "the question ends"); !errors.Is(err, provdb.ErrClosed) {
+		t.Errorf("got %v, want provdb.ErrClosed", err)
+	}
+	if _, err := ask(t, c); !errors.Is(err, provdb.ErrClosed) {
+		t.Errorf("afterwards: got %v, want provdb.ErrClosed", err)
+	}
+	if err := errors.Join(c.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := Serve(t.Context(), readerFunc(echo), filepath.Join(t.TempDir(), "no", "such", "directory")); err == nil {
+		t.Error("an announcement was written to nowhere")
+	}
+}

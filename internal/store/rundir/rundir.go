@@ -1,0 +1,214 @@
+// Package rundir writes the directory that holds everything of a run: settings
+// and totals in run.json, what was kept in a database, or as JSON in records/
+// and global/. It can be copied and read elsewhere.
+package rundir
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+)
+
+// Dir is a run directory that is being written. It is an analyzer.RecordSink,
+// which writes JSON files.
+type Dir struct {
+	path string
+
+	mu   sync.Mutex
+	made map[string]bool
+	size int64
+
+	buffers sync.Pool // of *bytes.Buffer, for a record
+	writers sync.Pool // of *bufio.Writer, for a file
+}
+
+// spoolDir holds what is needed only while the run goes on.
+const spoolDir = "spool"
+
+// infoFile holds settings, state and totals.
+const infoFile = "run.json"
+
+// old is what an earlier run may have left in the directory.
+var old = []string{infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, busDir, parametersDir, waitingDir, tracesDir, logsDir}
+
+// Create makes a run directory at path, which must not exist or be empty,
+// unless it is a run that may be overwritten.
+func Create(path string, overwrite bool) (*Dir, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
+			return nil, fmt.Errorf("%s: the directory is not empty and holds no run; choose another with --out", path)
+		}
+		if !overwrite {
+			return nil, fmt.Errorf("%s: a run is there already; choose another directory with --out, or give --force to replace it", path)
+		}
+		for _, name := range old {
+			if err := os.RemoveAll(filepath.Join(path, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
+		return nil, err
+	}
+	return newDir(path), nil
+}
+
+func newDir(path string) *Dir {
+	d := &Dir{path: path, made: make(map[string]bool)}
+	d.buffers.New = func() any { return new(bytes.Buffer) }
+	d.writers.New = func() any { return bufio.NewWriterSize(nil, 1<<16) }
+	return d
+}
+
+// Database is the path of the database in the run directory.
+func (d *Dir) Database() string { return filepath.Join(d.path, duckstore.FileName) }
+
+// ownerFile tells how to ask the process that owns the database.
+const ownerFile = "owner.json"
+
+// Owner is the path of the file that tells how to ask the process that writes
+// the run at path.
+func Owner(path string) string { return filepath.Join(path, ownerFile) }
+
+// Spool is a directory for what is needed only while the run goes on.
+func (d *Dir) Spool() string { return filepath.Join(d.path, spoolDir) }
+
+// Size returns the bytes of records written.
+func (d *Dir) Size() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.size
+}
+
+// Metadata stores the facts that appeared in a step.
+func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
+	return d.writeFile(key, "metadata", func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(found)
+	})
+}
+
+// Records stores the anomalies and typical executions of a step.
+func (d *Dir) Records(_ context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
+	return errors.Join(d.writeRecords(key, "anomalies", anomalies), d.writeRecords(key, "normalexecs", typical))
+}
+
+// writeRecords writes the records of a step as an array.
+func (d *Dir) writeRecords(key analyzer.StepKey, collection string, records []*provenance.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	return d.writeFile(key, collection, func(w io.Writer) error {
+		b := d.buffers.Get().(*bytes.Buffer)
+		defer d.buffers.Put(b)
+		for i, r := range records {
+			b.Reset()
+			b.WriteByte("[,"[min(i, 1)])
+			if err := r.WriteJSON(b); err != nil {
+				return fmt.Errorf("record %s: %w", r.EventID, err)
+			}
+			if _, err := w.Write(b.Bytes()); err != nil {
+				return err
+			}
+		}
+		_, err := io.WriteString(w, "]\n")
+		return err
+	})
+}
+
+// writeFile writes one collection of a step.
+func (d *Dir) writeFile(key analyzer.StepKey, collection string, content func(io.Writer) error) error {
+	dir := filepath.Join(d.path, "records", strconv.Itoa(int(key.Program)), strconv.Itoa(int(key.Rank)))
+	if err := d.mkdir(dir); err != nil {
+		return err
+	}
+	// A second file for the same step would replace the first: that is an error.
+	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // meant to be read by all
+	if err != nil {
+		return err
+	}
+	w := d.writers.Get().(*bufio.Writer)
+	defer d.writers.Put(w)
+	w.Reset(f)
+	err = errors.Join(content(w), w.Flush())
+	if info, statErr := f.Stat(); statErr == nil {
+		d.mu.Lock()
+		d.size += info.Size()
+		d.mu.Unlock()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (d *Dir) mkdir(dir string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.made[dir] {
+		return nil
+	}
+	d.made[dir] = true
+	return os.MkdirAll(dir, 0o755)
+}
+
+// writeGlobal writes what is known over all ranks.
+func (d *Dir) writeGlobal(collection string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: %w", collection, err)
+	}
+	if err := d.mkdir(filepath.Join(d.path, "global")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.path, "global", collection+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
+}
+
+// WriteInfo writes run.json. It is written anew when the run ends.
+func (d *Dir) WriteInfo(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.path, infoFile)
+	if err := os.WriteFile(path+".new", append(b, '\n'), 0o644); err != nil { //nolint:gosec // meant to be read by all
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// WriteGlobal writes what is known over all ranks.
+func (d *Dir) WriteGlobal(c *provenance.Collections) error {
+	all := map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats, "issues": c.Issues, "links": c.Links}
+	for name, v := range all {
+		if err := d.writeGlobal(name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard removes what Create and WriteInfo made, for a run that could not begin.
+func (d *Dir) Discard() error {
+	err := errors.Join(d.RemoveSpool(), os.Remove(filepath.Join(d.path, infoFile)))
+	_ = os.Remove(d.path) // only if nothing else is in it
+	return err
+}
+
+// RemoveSpool removes what was needed only while the run went on.
+func (d *Dir) RemoveSpool() error { return os.RemoveAll(d.Spool()) }

@@ -1,0 +1,44 @@
+package rundir_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+func TestTokensAreForTheirOwnerOnly(t *testing.T) {
+	dir := t.TempDir()
+	s := &rundir.Services{Run: "r", Bus: "nats://127.0.0.1:1", Token: "of services", Analyser: "of analysers", Secret: "of the page"}
+	for range 2 { // made, and replaced
+		if err := rundir.WriteServices(dir, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{filepath.Join(dir, "services.json"), rundir.AnalyserToken(dir)} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if text, err := os.ReadFile(rundir.AnalyserToken(dir)); err != nil || strings.TrimSpace(string(text)) != s.Analyser {
+		t.Errorf("the file for other nodes holds %q, %v", text, err)
+	}
+	if got, err := rundir.ReadServices(dir); err != nil || *got != *s {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if !rundir.OnlyServices(dir) {
+		t.Error("a run could not be made here any more")
+	}
+}
+
+func TestAServerOfSomebodyElseHasNoTokenForAnalysers(t *testing.T) {
+	dir := t.TempDir()
+	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://elsewhere:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(rundir.AnalyserToken(dir)); err == nil {
+		t.Error("there is a file for a token")
+	}
+}

@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// issues are of all sorts.
+func issues() []provenance.Issue {
+	return []provenance.Issue{
+		{
+			Number: 1, PID: 0, Func: "write()", Path: "main > checkpoint > write()", Kind: provenance.Burst, Role: provenance.Culprit, Anomalies: 4,
+			LostTime: 2_742_053, Longest: 892_578, Ranks: []trace.Rank{3, 5}, Hosts: []string{"node01", "it's \"2\""}, WorstRank: 5, WorstTime: 2_000_000,
+			First: 1 << 50, Last: 1<<50 + 9, Trend: provenance.More, OverTime: []int64{0, 3, 1}, Example: "5:41:210", Waits: 57, WaitRanks: 15, WaitTime: 4_200_000,
+		},
+		{
+			Number: 2, PID: math.MaxInt32, Func: "solve", Kind: provenance.Shift, Anomalies: 1000, LostTime: 20_000, First: 5, Last: 90,
+			Before: 10.5, After: 1e300,
+		},
+		{
+			Number: 3, PID: 1, Func: "MPI_Barrier()", Path: "MPI_Barrier()", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1, Anomalies: 57,
+			LostTime: 4_200_000, Longest: 100, Ranks: []trace.Rank{-1, 0, 1}, Hosts: []string{}, WorstRank: -1, WorstTime: 9, First: 7, Last: 8,
+			OverTime: []int64{57}, Example: "-1:0:3",
+		},
+	}
+}
+
+// links are those of records: of all sorts, in turn.
+func links(of []*provenance.Record) []provenance.Link {
+	var all []provenance.Link
+	late := trace.Rank(-1)
+	for i, r := range of {
+		l := provenance.Link{PID: r.PID, RID: r.RID, EventID: r.EventID, Issue: 1 + i%3}
+		switch i % 4 {
+		case 1:
+			l.Role, l.Culprit, l.CulpritPID, l.LateRank, l.Hops = provenance.Victim, of[i-1].EventID, of[i-1].PID, &late, 3
+		case 2:
+			l.Role, l.Waits, l.WaitRanks, l.WaitTime = provenance.Culprit, 57, 15, 1<<40
+		case 3:
+			l.Role, l.LateRank, l.Hops = provenance.Victim, &late, 1
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+const (
+	issueSQL = `SELECT issue, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank, worst_rank_lost_us,
+		first_us, last_us, trend, example, waits, wait_ranks, waits_lost_us, before_us, after_us FROM issues WHERE run = $1 ORDER BY issue`
+	listSQL = "SELECT rank_list, host_list, over_time FROM issues WHERE run = $1 ORDER BY issue"
+	linkSQL = `SELECT issue, "role", culprit_pid, culprit_event_id, late_rid, hops, waits, wait_ranks, waits_lost_us
+		FROM links WHERE run = $1 AND pid = $2 AND rid = $3 AND event_id = $4`
+)
+
+var findingTests = []test{
+	{"issues are rows", func(f *fixture) {
+		f.write(&provdb.Batch{Issues: issues()})
+		f.want([][]any{
+			{
+				int64(1), int64(0), "write()", "main > checkpoint > write()", "burst", "culprit", nil, int64(4), int64(2_742_053), int64(892_578), int64(2), int64(2),
+				int64(5), int64(2_000_000), int64(1 << 50), int64(1<<50 + 9), "more", "5:41:210", int64(57), int64(15), int64(4_200_000), nil, nil,
+			},
+			{
+				int64(2), int64(math.MaxInt32), "solve", "", "shift", nil, nil, int64(1000), int64(20_000), int64(0), int64(0), int64(0),
+				nil, nil, int64(5), int64(90), nil, nil, int64(0), int64(0), int64(0), 10.5, 1e300,
+			},
+			{
+				int64(3), int64(1), "MPI_Barrier()", "MPI_Barrier()", "comm-wait", "victim", int64(1), int64(57), int64(4_200_000), int64(100), int64(3), int64(0),
+				int64(-1), int64(9), int64(7), int64(8), nil, "-1:0:3", int64(0), int64(0), int64(0), nil, nil,
+			},
+		}, issueSQL, int64(f.run))
+		var got [][]any
+		for _, row := range f.query(listSQL, int64(f.run)) {
+			var lists []any
+			for _, v := range row {
+				lists = append(lists, decode(f, v.(json.RawMessage)))
+			}
+			got = append(got, lists)
+		}
+		want := `[[[3,5],["node01","it's \"2\""],[0,3,1]],[[],[],[]],[[-1,0,1],[],[57]]]`
+		if d := difference("", decode(f, marshal(f, got)), decode(f, json.RawMessage(want))); d != "" {
+			f.Errorf("lists%s", d)
+		}
+	}},
+	{"links are rows", func(f *fixture) {
+		of := Records(5, 1)
+		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
+		row := func(i int, want ...any) {
+			f.want([][]any{want}, linkSQL, int64(f.run), int64(of[i].PID), int64(of[i].RID), of[i].EventID)
+		}
+		row(0, int64(1), nil, nil, nil, nil, int64(0), int64(0), int64(0), int64(0))
+		row(1, int64(2), "victim", int64(of[0].PID), of[0].EventID, int64(-1), int64(3), int64(0), int64(0), int64(0))
+		row(2, int64(3), "culprit", nil, nil, nil, int64(0), int64(57), int64(15), int64(1<<40))
+		row(3, int64(1), "victim", nil, nil, int64(-1), int64(1), int64(0), int64(0), int64(0))
+	}},
+	{"what is found anew replaces all that was found", func(f *fixture) {
+		of := Records(5, 1)
+		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
+		f.write(&provdb.Batch{Issues: issues()[:1], Links: links(of[:2])})
+		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM issues), (SELECT count(*) FROM links), (SELECT count(*) FROM anomalies)")
+	}},
+	{"records void what was found, other documents do not", func(f *fixture) {
+		other := f.createRun("other")
+		of := Records(6, 1)
+		for _, run := range []provdb.RunID{f.run, other} {
+			f.writeTo(run, &provdb.Batch{Anomalies: of[:5], Issues: issues(), Links: links(of[:5])})
+		}
+		const counts = "SELECT (SELECT count(*) FROM issues WHERE run = $1), (SELECT count(*) FROM links WHERE run = $1)"
+		f.write(&provdb.Batch{Functions: funcStats(), Counters: counterStats(), Models: adModels(), Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")}})
+		f.update(provdb.Run{ID: f.run, State: provdb.Finished, Started: started})
+		f.want([][]any{{int64(3), int64(5)}}, counts, int64(f.run))
+		f.write(records(of[5]))
+		f.want([][]any{{int64(0), int64(0)}}, counts, int64(f.run))
+		f.want([][]any{{int64(3), int64(5)}}, counts, int64(other))
+	}},
+	{"odd text and numbers of issues are stored or refused", func(f *fixture) {
+		odd := issues()[:1]
+		odd[0].Func, odd[0].Hosts, odd[0].Path = "a\x00b\xff", []string{"\x00"}, "x\ty"
+		f.write(&provdb.Batch{Issues: append(odd, issues()[0])}) // the last of a number counts
+		f.want([][]any{{"write()"}}, "SELECT func FROM issues")
+		f.write(&provdb.Batch{Issues: odd})
+		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM issues")
+		for _, bad := range []provenance.Issue{{Number: 1, Before: math.NaN()}, {Number: 1, After: math.Inf(1)}, {Number: 1, PID: math.MaxUint32}} {
+			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Issues: []provenance.Issue{bad}}); err == nil {
+				f.Errorf("%+v was stored", bad)
+			}
+		}
+		if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Links: []provenance.Link{{EventID: "1:2:3", CulpritPID: math.MaxUint32}}}); err == nil {
+			f.Error("a link to a program that cannot be was stored")
+		}
+	}},
+}
+
+func marshal(f *fixture, v any) json.RawMessage {
+	f.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return text
+}

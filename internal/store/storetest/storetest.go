@@ -1,0 +1,187 @@
+// Package storetest is the conformance suite of provdb.Store, and the records
+// that it and the benchmarks of stores write. A store passes all of it.
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Run tests a store. open gives one that is fresh and empty each time; the suite
+// closes it.
+func Run(t *testing.T, open func(t *testing.T) provdb.Store) {
+	t.Helper()
+	for _, part := range []struct {
+		name  string
+		tests []test
+	}{
+		{"documents", documentTests},
+		{"replacing", replaceTests},
+		{"sharing", sharingTests},
+		{"runs", runTests},
+		{"views", viewTests},
+		{"findings", findingTests},
+		{"call paths", pathTests},
+		{"questions", queryTests},
+		{"closing", closeTests},
+		{"buffer", bufferTests},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			for _, test := range part.tests {
+				t.Run(test.sentence, func(t *testing.T) {
+					t.Parallel()
+					test.run(start(t, open))
+				})
+			}
+		})
+	}
+}
+
+// test is one of the suite; its name is a sentence.
+type test struct {
+	sentence string
+	run      func(f *fixture)
+}
+
+// fixture is an open store with one run.
+type fixture struct {
+	*testing.T
+	store provdb.Store
+	run   provdb.RunID
+}
+
+var started = time.Date(2026, 3, 4, 5, 6, 7, 891_000, time.UTC)
+
+func start(t *testing.T, open func(t *testing.T) provdb.Store) *fixture {
+	t.Helper()
+	f := &fixture{T: t, store: open(t)}
+	t.Cleanup(func() { _ = f.store.Close() }) // again, after the tests of closing
+	f.run = f.createRun("run")
+	return f
+}
+
+func (f *fixture) createRun(name string) provdb.RunID {
+	f.Helper()
+	id, err := f.store.CreateRun(f.Context(), provdb.Run{Name: name, State: provdb.Running, Started: started})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return id
+}
+
+func (f *fixture) write(batch *provdb.Batch) {
+	f.Helper()
+	f.writeTo(f.run, batch)
+}
+
+func (f *fixture) writeTo(run provdb.RunID, batch *provdb.Batch) {
+	f.Helper()
+	if err := f.store.Write(f.Context(), run, batch); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// query returns all rows of an answer.
+func (f *fixture) query(sql string, args ...any) [][]any {
+	f.Helper()
+	rows, err := f.store.Query(f.Context(), sql, args...)
+	if err != nil {
+		f.Fatalf("%s: %v", sql, err)
+	}
+	all, err := rows.Collect()
+	if err != nil {
+		f.Fatalf("%s: %v", sql, err)
+	}
+	return all
+}
+
+// want compares all rows of an answer.
+func (f *fixture) want(want [][]any, sql string, args ...any) {
+	f.Helper()
+	got := f.query(sql, args...)
+	if len(got) != len(want) {
+		f.Errorf("%s %v: got %d rows, want %d", sql, args, len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if g, w := fmt.Sprintf("%#v", got[i]), fmt.Sprintf("%#v", want[i]); g != w {
+			f.Errorf("%s %v: row %d:\n got %s\nwant %s", sql, args, i, g, w)
+		}
+	}
+}
+
+// tables are all that hold what belongs to runs.
+var tables = []string{
+	"runs", "functions", "paths", "models", "final_models", "samples", "executions", "metadata", "profiles", "counter_stats",
+	"path_profiles", "issues", "links",
+}
+
+// counts are the rows of a run in each table.
+func (f *fixture) counts(run provdb.RunID) map[string]int64 {
+	f.Helper()
+	selects := make([]string, len(tables))
+	for i, table := range tables {
+		selects[i] = fmt.Sprintf("SELECT '%s' AS name, count(*) AS n FROM %[1]s WHERE run = $1", table)
+	}
+	counts := make(map[string]int64)
+	for _, row := range f.query(strings.Join(selects, " UNION ALL "), int64(run)) {
+		counts[row[0].(string)] = row[1].(int64)
+	}
+	return counts
+}
+
+// full is a batch with something of everything, of n anomalies.
+func full(n int, seed uint64) *provdb.Batch {
+	records := Records(n+n/4, seed)
+	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(), Paths: pathStats(), Issues: issues()}
+	b.Links = links(b.Anomalies)
+	for _, r := range b.Typical {
+		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
+	}
+	for rank := range 3 {
+		b.Metadata = append(b.Metadata, stepMetadata(rank, 0, "Hostname", "CPU Type"), stepMetadata(rank, 2, "CUDA Device"))
+	}
+	return b
+}
+
+// documents are those of a batch, by collection.
+func documents(b *provdb.Batch) map[string][]any {
+	docs := make(map[string][]any)
+	add := func(collection string, doc any) { docs[collection] = append(docs[collection], doc) }
+	for _, r := range b.Anomalies {
+		add("anomalies", r)
+	}
+	for _, r := range b.Typical {
+		add("normalexecs", r)
+	}
+	for _, m := range b.Metadata {
+		for _, fact := range m.Facts {
+			add("metadata", fact)
+		}
+	}
+	for _, x := range b.Functions {
+		add("func_stats", x)
+	}
+	for _, x := range b.Counters {
+		add("counter_stats", x)
+	}
+	for _, x := range b.Models {
+		add("ad_model", x)
+	}
+	return docs
+}
+
+// wantBatch tells whether all of the batch, and nothing else, comes back.
+func (f *fixture) wantBatch(run provdb.RunID, b *provdb.Batch) {
+	f.Helper()
+	docs := documents(b)
+	for _, c := range collections {
+		f.wantDocs(run, c.name, docs[c.name]...)
+	}
+}
+
+func records(b ...*provenance.Record) *provdb.Batch { return &provdb.Batch{Anomalies: b} }

@@ -1,0 +1,520 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// runInfo is what the tests look at in run.json.
+type runInfo struct {
+	State      string   `json:"state"`
+	Incomplete []string `json:"incomplete"`
+	Program    *struct {
+		Command []string `json:"command"`
+		Code    int      `json:"exit_code"`
+		Signal  string   `json:"signal"`
+	} `json:"program"`
+	Totals struct {
+		Ranks int   `json:"ranks"`
+		Calls int64 `json:"calls"`
+	} `json:"totals"`
+}
+
+// info reads what the run directory says of the run.
+func (s *scene) info() *runInfo {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.run, "run.json"))
+	info := new(runInfo)
+	if err == nil {
+		err = json.Unmarshal(b, info)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return info
+}
+
+// ended fails unless the run has ended as it should, and is incomplete for a reason
+// that has all parts; none says that nothing is missing.
+func (s *scene) ended(reasons ...string) *runInfo {
+	s.t.Helper()
+	info := s.info()
+	if info.State != "finished" {
+		s.t.Errorf("the run is %s, want finished", info.State)
+	}
+	s.because(info, reasons...)
+	return info
+}
+
+// because fails unless a run is incomplete for a reason that has all parts.
+func (s *scene) because(info *runInfo, reasons ...string) {
+	s.t.Helper()
+	if len(reasons) == 0 && len(info.Incomplete) > 0 {
+		s.t.Errorf("the run is incomplete: %q", info.Incomplete)
+	}
+	says(s.t, strings.Join(info.Incomplete, "\n"), reasons...)
+}
+
+// replaying is a line of shell that writes the traces of a recording where TAU would.
+func replaying(r recording, speed string) string {
+	return fmt.Sprintf(`"%s" trace replay "%s" "$(dirname "$TAU_ADIOS2_FILENAME")" --speed %s`, program, r.dir(), speed)
+}
+
+// runs starts a program in chimbuko run, as a line of shell.
+func (s *scene) runs(script string, args ...string) *process {
+	s.t.Helper()
+	return start(s.t, slices.Concat([]string{"run", "--out", s.run, "--save-model", s.path("model")}, args, []string{"--", "sh", "-c", script})...)
+}
+
+// member waits for the process of a run that has a role.
+func (p *process) member(role string) (pid int) {
+	p.t.Helper()
+	eventually(p.t, "there is a process of the role "+role, func() error {
+		for child, command := range descendants(p.t, p.cmd.Process.Pid) {
+			if fields := strings.Split(command, "\x00"); len(fields) > 1 && filepath.Base(fields[0]) == "chimbuko" && fields[1] == role {
+				pid = child
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return pid
+}
+
+func TestRunPassesOnInputOutputAndExitCodeAndFindsWhatAnalyzeFinds(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	input := s.write("input", "what the program reads\n")
+	p := start(t, "run", "--out", s.run, "--save-model", s.path("model"), "--", "sh", "-c",
+		`cat <"`+input+`"; echo "$TAU_ADIOS2_ENGINE $TAU_ADIOS2_PERIODIC $TAU_ADIOS2_PERIOD"; echo oops >&2; `+replaying(r, "4")+` >&2; exit 3`)
+	if code := p.wait(); code != 3 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	if got := p.stdout.String(); got != "what the program reads\nBP5 1 1000000\n" {
+		t.Errorf("standard output is %q, want only what the program said", got)
+	}
+	says(t, p.stderr.String(), "oops", "anomalies kept with all around them", "issue", "The run is in "+s.run)
+	info := s.ended()
+	if info.Program == nil || info.Program.Code != 3 {
+		t.Errorf("of the program is known: %+v", info.Program)
+	}
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+	if left, err := filepath.Glob(filepath.Join(s.run, "tau-traces", "*")); err != nil || len(left) > 0 {
+		t.Errorf("traces are left: %v, %v", left, err)
+	}
+}
+
+func TestRunGivesTheProgramItsOwnStandardInput(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := startWith(t, strings.NewReader("one\ntwo\n"), "run", "--quiet", "--out", s.run, "--", "sh", "-c", "read line; echo got $line")
+	p.succeed()
+	if got := p.stdout.String(); got != "got one\n" {
+		t.Errorf("the program said %q", got)
+	}
+}
+
+func TestRunOfAProgramThatWritesNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.runs("exit 0")
+	p.succeed()
+	says(t, p.stderr.String(), "no trace was written", "tau_exec -adios2_trace")
+	s.ended()
+}
+
+func TestRunOfAProgramThatIsNotThereEndsAsAShellDoes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	_, stderr, code := run(t, "run", "--out", s.run, "--", "no-such-program-at-all")
+	if code != 127 {
+		t.Errorf("exit code %d, want 127", code)
+	}
+	says(t, stderr, "no-such-program-at-all")
+	_, _, code = run(t, "run", "--out", s.run, "--", s.write("text", "#!/bin/sh\n"))
+	if code != 126 {
+		t.Errorf("exit code %d of a file that is no program, want 126", code)
+	}
+	if _, err := os.Stat(s.run); err == nil {
+		t.Error("a run directory was made")
+	}
+	_, stderr, code = run(t, "run", "--out", s.run)
+	if code != 2 {
+		t.Errorf("exit code %d without a command, want 2", code)
+	}
+	says(t, stderr, "no command is given")
+}
+
+func TestRunWaitsForAProgramThatWritesLate(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	s.runs("sleep 7; " + replaying(r, "max")).succeed() // longer than anything lingers
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestRunWaitsForProcessesThatTheProgramLeftBehind(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs("(" + replaying(r, "0.8") + " &) ; sleep 1")
+	p.succeed()
+	says(t, p.stderr.String(), "processes that it left behind")
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestRunStartsServicesAndAnalysersAgainThatAreKilled(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs(replaying(r, "1"))
+	s.steps(6)
+	kill(t, p.member("serve"))
+	kill(t, p.member("ad"))
+	p.says("the process of the services")
+	s.steps(24)
+	kill(t, p.member("ad"))
+	p.succeed()
+	says(t, p.stderr.String(), "is started again, and nothing is lost")
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs("exec " + replaying(r, "0.5"))
+	s.steps(24)
+	p.signal(syscall.SIGINT)
+	if code := p.wait(); code != 1 { // that of an interrupted replay
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	says(t, p.stderr.String(), "anomalies kept with all around them", "incomplete: 3 of 3 traces could be read only in part")
+	s.ended("its writer ended without ending it")
+	s.stored()
+	if left := descendants(t, p.cmd.Process.Pid); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+func TestCtrlCAtATerminalReachesTheProgramOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	command := fmt.Sprintf(`exec %s run --quiet --out %s -- sh -c 'trap "echo interrupted; told=1" INT; echo waiting; while [ -z "$told" ]; do sleep 0.1; done; echo over; exit 9'`, program, s.run)
+	terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
+	keys, err := terminal.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown output
+	terminal.Stdout = shown.create(t)
+	if err := terminal.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program runs", func() error {
+		if !strings.Contains(shown.String(), "waiting") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if _, err := keys.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Wait() // the state tells
+	if code := terminal.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	if text := shown.String(); strings.Count(text, "interrupted") != 1 || !strings.Contains(text, "over") {
+		t.Errorf("the terminal shows %q", text)
+	}
+	s.ended()
+}
+
+func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs("exec " + replaying(r, "0.5"))
+	s.steps(24)
+	all := []int{p.cmd.Process.Pid}
+	for pid := range descendants(t, p.cmd.Process.Pid) {
+		all = append(all, pid)
+	}
+	if len(all) < 4 {
+		t.Fatalf("only the processes %v are there", all)
+	}
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGTERM) // one may end before its turn
+	}
+	p.wait()
+	s.ended("its writer ended without ending it")
+	s.stored()
+}
+
+func TestAProgramThatIsKilledLeavesAnIncompleteRunThatCanBeRead(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs("exec " + replaying(r, "0.5"))
+	s.steps(24)
+	eventually(t, "the program is there", func() error {
+		for pid, command := range descendants(t, p.cmd.Process.Pid) {
+			if strings.Contains(command, "replay") {
+				return syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		return errors.New("not yet")
+	})
+	if code := p.wait(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d, want 137", code)
+	}
+	s.ended("the program was ended by a signal (killed)", "3 of 3 traces")
+	s.stored()
+}
+
+func TestAProgramThatDoesNotHeedSIGTERMIsNotWaitedForWithWhatWasFound(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs("trap '' TERM; "+replaying(r, "max")+"; while [ ! -e "+s.path("go")+" ]; do sleep 0.1; done; exit 5", "--grace", "500ms")
+	s.steps(3)
+	p.signal(syscall.SIGTERM)
+	p.says("The run is in")
+	s.ended("the program was asked to end and had not ended yet")
+	s.write("go", "")
+	if code := p.wait(); code != 5 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+}
+
+func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	// The program goes on, as it does on other nodes.
+	p := s.runs("setsid " + replaying(r, "1") + "; touch " + s.path("over"))
+	s.steps(12)
+	p.signal(syscall.SIGKILL)
+	p.wait()
+	eventually(t, "services and analysers end with the process that started them", func() error {
+		if s.info().State != "incomplete" {
+			return errors.New(s.info().State)
+		}
+		return nil
+	})
+	s.because(s.info(), "the services ended before the run had")
+	says(t, must(t, "runs", s.run), "incomplete")
+	must(t, "issues", s.run)
+	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
+	f := start(t, "finish", s.run)
+	f.succeed()
+	says(t, f.stderr.String(), "anomalies kept with all around them")
+	s.ended()
+	agree(t, outcomeOf(t, "", s.run), withoutModel(offlineOf(t, r)))
+	says(t, must(t, "runs", s.run), "finished")
+	again := start(t, "finish", s.run)
+	again.succeed()
+	says(t, again.stderr.String(), "has finished already")
+}
+
+func TestAnotherCtrlCLeavesTheReviewForLater(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := s.runs(replaying(r, "max") + "; while [ ! -e " + s.path("go") + " ]; do sleep 0.1; done")
+	s.steps(3)
+	if err := syscall.Kill(p.member("ad"), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.write("go", "")
+	p.says("Ctrl-C leaves that for later")
+	p.signal(syscall.SIGINT)
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	says(t, p.stderr.String(), "ending without the review", "the run is incomplete; chimbuko finish")
+	if state := s.info().State; state != "incomplete" {
+		t.Errorf("the run is %s", state)
+	}
+	must(t, "finish", s.run)
+	s.ended()
+	agree(t, outcomeOf(t, "", s.run), withoutModel(offlineOf(t, r)))
+}
+
+func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3")
+	s.services()
+	ads := s.ads(r)
+	replay := s.replay(r, "1")
+	s.steps(30)
+	for _, p := range append(ads, serve) {
+		p.signal(syscall.SIGKILL)
+	}
+	replay.wait()
+	if err := os.RemoveAll(s.live(r.traces[1])); err != nil { // with the disk of its node
+		t.Fatal(err)
+	}
+	f := start(t, "finish", s.run)
+	f.succeed()
+	says(t, f.stderr.String(), "the traces of n1 (ranks 1, on ", "are not here")
+	info := s.ended("the analysers of rank 1 (n1) were lost")
+	if info.Totals.Ranks != 3 {
+		t.Errorf("the run has %d ranks, want 3", info.Totals.Ranks)
+	}
+	o := outcomeOf(t, "", s.run)
+	if o.statuses["provisional"] > 0 {
+		t.Errorf("anomalies are %v", o.statuses)
+	}
+	count := must(t, "query", s.run, "SELECT count(*) AS n FROM executions WHERE anomalous AND rid = 1 AND status = 'confirmed'", "--format", "csv")
+	if strings.TrimSpace(count) == "n\n0" {
+		t.Error("nothing of the lost rank is confirmed")
+	}
+}
+
+func TestAttachAnalysesAProgramThatIsStartedByHand(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	p := start(t, "run", "--attach", "--out", s.run, "--save-model", s.path("model"))
+	s.services()
+	variables := filepath.Join(s.run, "tau.env")
+	eventually(t, "the variables are there", func() error { _, err := os.Stat(variables); return err })
+	shell(t, ". "+variables+"; "+replaying(r, "4"))
+	p.succeed()
+	says(t, p.stdout.String(), "export TAU_ADIOS2_FILENAME='"+s.run)
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestFinishLeavesARunAloneThatGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.serve()
+	s.services()
+	_, stderr, code := run(t, "finish", s.run)
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	says(t, stderr, "goes on", "chimbuko stop")
+	_, stderr, code = run(t, "finish", s.path("nothing"))
+	if code != 1 {
+		t.Errorf("exit code %d of no run", code)
+	}
+	says(t, stderr, "holds no run")
+}
+
+// withoutModel is an outcome as if its model had not been saved.
+func withoutModel(o *outcome) *outcome {
+	other := *o
+	other.model = nil
+	return &other
+}
+
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shell runs a line of shell, which must succeed.
+func shell(t testing.TB, script string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// descendants are the processes that descend from a process, with their command lines.
+func descendants(t testing.TB, ancestor int) map[int]string {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := make(map[int]int)
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		fields := strings.Fields(rest) // state, parent
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || len(fields) < 2 || fields[0] == "Z" {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+	}
+	found := make(map[int]string)
+	for pid := range parents {
+		for at := parents[pid]; at != 0; at = parents[at] {
+			if at == ancestor {
+				if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
+					found[pid] = string(command)
+				}
+				break
+			}
+		}
+	}
+	return found
+}
+
+func TestARunInPostgreSQLIsFinishedLaterToo(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	server := pgtest.Shared(t).Database(t)
+	serve := s.serve("--ranks", "3", "--store", server, "--save-model", s.path("model"))
+	s.services()
+	ads := s.ads(r)
+	replay := s.replay(r, "1")
+	s.steps(12)
+	serve.signal(syscall.SIGTERM)
+	if code := serve.wait(); code != 1 {
+		t.Errorf("services that are ended have exit code %d", code)
+	}
+	for _, ad := range ads {
+		ad.kill()
+	}
+	replay.succeed()
+	if state := s.info().State; state != "incomplete" {
+		t.Errorf("the run is %s", state)
+	}
+	says(t, must(t, "runs", server), "incomplete")
+	must(t, "finish", s.run, "--store", server)
+	s.ended()
+	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
+}
+
+func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, "gpu-BP5")
+	s := newScene(t)
+	// Two executables without ranks are both rank 0.
+	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") + ` ]; do sleep 0.1; done; exit 4`)
+	p.says("is given up, which does not touch the program")
+	s.write("go", "")
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d, want that of the program", code)
+	}
+	says(t, p.stderr.String(), "the analyser died 6 times", "both hold rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
+}

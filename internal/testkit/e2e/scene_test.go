@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
+)
+
+// recording is traces to replay, one dataset for each rank.
+type recording struct {
+	name   string
+	traces []string
+}
+
+// recorded are traces of the repository.
+func recorded(t testing.TB, name string) recording {
+	t.Helper()
+	return recording{name, tracetest.Recorded(t, name)}
+}
+
+// large are traces beside the repository; without them the test is skipped.
+func large(t testing.TB, name string) recording {
+	t.Helper()
+	return recording{name, tracetest.Large(t, name)}
+}
+
+// threeRanks are three ranks of the program with a GPU, as BP4.
+func threeRanks(t testing.TB) recording {
+	t.Helper()
+	one := tracetest.Recorded(t, "gpu-BP5")[0]
+	dir := filepath.Join(filepath.Dir(program), "three")
+	makeThree.Do(func() { must(t, "trace", "replay", one, dir, "--speed", "max", "--ranks", "3") })
+	traces, err := filepath.Glob(filepath.Join(dir, "*.bp"))
+	if err != nil || len(traces) != 3 {
+		t.Fatalf("%d traces in %s: %v", len(traces), dir, err)
+	}
+	return recording{"gpu-BP4 three times", traces}
+}
+
+var makeThree sync.Once
+
+// dir is where the traces are.
+func (r recording) dir() string { return filepath.Dir(r.traces[0]) }
+
+// scene is a run with its services, analysers and traces, in a directory of its
+// own.
+type scene struct {
+	t   testing.TB
+	run string // directory of the run
+	dir string
+}
+
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	return &scene{t: t, dir: dir, run: filepath.Join(dir, "run")}
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.dir, name) }
+
+// live is where the traces are while they are written.
+func (s *scene) live(trace string) string { return filepath.Join(s.dir, "live", filepath.Base(trace)) }
+
+// serve starts services of the run, all of them unless args say otherwise.
+func (s *scene) serve(args ...string) *process {
+	s.t.Helper()
+	return start(s.t, append([]string{"serve", "--out", s.run, "--snapshot", "200ms", "--store-delay", "100ms"}, args...)...)
+}
+
+// ad starts an analyser.
+func (s *scene) ad(node, trace string, args ...string) *process {
+	s.t.Helper()
+	return start(s.t, append([]string{"ad", "--run-dir", s.run, trace, "--node", node, "--exchange", "100ms"}, args...)...)
+}
+
+// ads starts an analyser for each trace of a recording.
+func (s *scene) ads(r recording, args ...string) (all []*process) {
+	s.t.Helper()
+	for i, trace := range r.traces {
+		all = append(all, s.ad(fmt.Sprintf("n%d", i), s.live(trace), args...))
+	}
+	return all
+}
+
+// replay starts to write the traces of a recording.
+func (s *scene) replay(r recording, speed string) *process {
+	s.t.Helper()
+	return start(s.t, "trace", "replay", r.dir(), s.path("live"), "--speed", speed)
+}
+
+// services waits until the run directory tells where the services are.
+func (s *scene) services() *rundir.Services {
+	s.t.Helper()
+	var found *rundir.Services
+	eventually(s.t, "services are announced", func() (err error) {
+		found, err = rundir.ReadServices(s.run)
+		return err
+	})
+	return found
+}
+
+// succeed waits until all processes have ended well.
+func succeed(all ...*process) {
+	for _, p := range all {
+		p.t.Helper()
+		p.succeed()
+	}
+}
+
+// says fails unless text has all parts.
+func says(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not said in:\n%s", part, tail(text))
+		}
+	}
+}

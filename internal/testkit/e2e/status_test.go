@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+)
+
+// joined waits until so many analysers are known.
+func (s *scene) joined(n int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%d analysers are known", n), func() error {
+		st, err := s.status()
+		if err == nil && len(st.Nodes) < n {
+			err = fmt.Errorf("only %d", len(st.Nodes))
+		}
+		return err
+	})
+}
+
+// served waits until analysers have had an answer of the parameter server, with models.
+func (s *scene) served(n int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%d analysers have had an answer", n), func() error {
+		st, err := s.status()
+		if err != nil {
+			return err
+		}
+		had := 0
+		for i := range st.Nodes {
+			if st.Nodes[i].ExchangeGot > 0 {
+				had++
+			}
+		}
+		if had < n {
+			return fmt.Errorf("only %d", had)
+		}
+		return nil
+	})
+}
+
+// get asks for a page.
+func (s *scene) get(path, token string) (code int, body string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.services().Web+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
+	t.Parallel()
+	r := threeRanks(t)
+	s := newScene(t)
+	serve := s.serve("--ranks", "3", "--stats-dir", s.path("stats"))
+	s.services()
+	watch := start(t, "status", s.run, "--watch", "--every", "100ms")
+	ads := s.ads(r)
+	replay := s.replay(r, "0.7")
+	s.steps(15)
+
+	var st dashboard.Status
+	if err := json.Unmarshal([]byte(must(t, "status", s.run, "--json")), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Run.State != dashboard.Running || len(st.Ranks) != 3 || len(st.Nodes) != 3 || len(st.Shards) != 1 || st.Store == nil || st.Sender == nil || len(st.Wrong()) > 0 {
+		t.Errorf("status is %+v", st)
+	}
+	text := must(t, "status", s.run)
+	says(t, text, "run: running", "3 of 3 ranks, 0 ended", "ANALYSER", "n0", "reading", "BEHIND", "EVENTS/S", "0:2", "vm-copy2", "parameters 0:", "store (DuckDB):", "statistics:")
+	services := s.services()
+	says(t, must(t, "status", services.Web+"/?token="+services.Secret), "run: running")
+
+	if code, body := s.get("/healthz", ""); code != http.StatusOK || !strings.Contains(body, `"ok"`) {
+		t.Errorf("healthz: %d %s", code, body)
+	}
+	for _, path := range []string{"/metrics", "/api/v1/status"} {
+		if code, _ := s.get(path, "wrong"); code != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong token: %d", path, code)
+		}
+	}
+	code, metrics := s.get("/metrics", services.Secret)
+	if code != http.StatusOK {
+		t.Errorf("metrics: %d %s", code, metrics)
+	}
+	series := regexp.MustCompile(`^([a-z_]+)(\{[^}]*\})? [-+0-9.eEInfNa]+$`)
+	found := map[string]bool{}
+	for line := range strings.Lines(metrics) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		m := series.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("no series: %s", line)
+			continue
+		}
+		found[m[1]] = true
+	}
+	for _, name := range []string{"chimbuko_node_lag_seconds", "chimbuko_rank_lag_max_seconds", "chimbuko_node_drops_total", "chimbuko_node_exchange_last_seconds", "chimbuko_shard_exchange_seconds", "chimbuko_store_lag_seconds"} {
+		if !found[name] {
+			t.Errorf("metrics lack %s", name)
+		}
+	}
+
+	replay.succeed()
+	succeed(append(ads, serve)...)
+	watch.succeed()
+	says(t, watch.stdout.String(), "run: running", "run: finished")
+	_, stderr, code := run(t, "status", s.run)
+	if code != 1 {
+		t.Errorf("status of a run that has ended: exit code %d", code)
+	}
+	says(t, stderr, "chimbuko top")
+}
+
+func TestHealthSaysWhichPartIsAway(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.serve("--roles", "nats,params,web")
+	store := s.serve("--roles", "store")
+	healthy := func(want int, part string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("health is %d", want), func() error {
+			code, body := s.get("/healthz", "")
+			if code != want || !strings.Contains(body, part) {
+				return fmt.Errorf("%d %s", code, body)
+			}
+			return nil
+		})
+	}
+	healthy(http.StatusOK, "ok")
+	store.kill()
+	healthy(http.StatusServiceUnavailable, `"part":"store"`)
+	says(t, must(t, "status", s.run), "error: store: it does not answer")
+	s.serve("--roles", "store")
+	healthy(http.StatusOK, "ok")
+}

@@ -1,0 +1,193 @@
+// Package tracetest gives tests the recorded traces: small ones from the
+// repository's testdata, large ones from the archives beside the repository.
+package tracetest
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// root is the directory of the repository.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Root returns the path of a file in the repository.
+func Root(name ...string) string { return filepath.Join(append([]string{root()}, name...)...) }
+
+// Recorded returns the datasets of a run in testdata/traces.
+func Recorded(tb testing.TB, run string) []string {
+	tb.Helper()
+	return datasets(tb, Root("testdata", "traces", run))
+}
+
+// Shared returns the path of a file beside the repository, in ../shared. Where
+// there is none the test is skipped.
+func Shared(tb testing.TB, name ...string) string {
+	tb.Helper()
+	path := filepath.Join(append([]string{root(), "..", "shared"}, name...)...)
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("SKIP: ../shared/%s is not there", filepath.Join(name...))
+	}
+	return path
+}
+
+// Large returns the datasets of a run whose archive is in ../shared/traces.
+// Where there is none the test is skipped.
+func Large(tb testing.TB, run string) []string {
+	tb.Helper()
+	return datasets(tb, Unpack(tb, Shared(tb, "traces", run+".tar.zst"), run))
+}
+
+// Capture returns a packet capture of a stream in testdata/sst.
+func Capture(tb testing.TB, name string) []byte {
+	tb.Helper()
+	f, err := os.Open(Root("testdata", "sst", name+".pcap.zst"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read from: nothing can be lost
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer z.Close()
+	b, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func datasets(tb testing.TB, dir string) []string {
+	tb.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
+	if err != nil || len(paths) == 0 {
+		tb.Fatalf("no datasets in %s", dir)
+	}
+	return paths
+}
+
+// Unpack unpacks an archive into a directory that is kept for later tests and
+// returns the path of what is called name in it.
+func Unpack(tb testing.TB, archive, name string) string {
+	tb.Helper()
+	info, err := os.Stat(archive)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	id := fmt.Sprintf("chimbuko-%s-%d-%d", filepath.Base(archive), info.Size(), info.ModTime().Unix())
+	dir := filepath.Join(os.TempDir(), id) //nolint:usetesting // kept for later tests on purpose
+	if _, err := os.Stat(dir); err == nil {
+		return filepath.Join(dir, name)
+	}
+	// Tests of several packages run at once: unpack aside, then rename.
+	aside, err := os.MkdirTemp("", id+"-") //nolint:usetesting // kept for later tests on purpose
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := untar(archive, aside); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Rename(aside, dir); err != nil {
+		if !errors.Is(err, fs.ErrExist) {
+			tb.Fatal(err)
+		}
+		_ = os.RemoveAll(aside) // another test was faster
+	}
+	return filepath.Join(dir, name)
+}
+
+func untar(archive, dir string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read from: nothing can be lost
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(h.Name) {
+			return fmt.Errorf("%s: %q lies outside", archive, h.Name)
+		}
+		path := filepath.Join(dir, h.Name)
+		if h.Typeflag == tar.TypeDir {
+			if err := os.MkdirAll(path, 0o755); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := write(path, r); err != nil {
+			return err
+		}
+	}
+}
+
+func write(path string, r io.Reader) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close())
+}
+
+// Copy copies a dataset into a directory of the test's own, where it may be
+// damaged, and returns its path.
+func Copy(tb testing.TB, dataset string) string {
+	tb.Helper()
+	to := filepath.Join(tb.TempDir(), filepath.Base(dataset))
+	if err := os.CopyFS(to, os.DirFS(dataset)); err != nil {
+		tb.Fatal(err)
+	}
+	return to
+}
+
+// Repeat makes a BP4 dataset that has the steps of another over and over: its
+// index may name the same metadata and data again and again.
+func Repeat(tb testing.TB, dataset string, steps int) string {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), filepath.Base(dataset))
+	idx, err := os.ReadFile(filepath.Join(dataset, "md.idx"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const header, record = 64, 64
+	records := idx[header:]
+	out := idx[:header:header]
+	for i := range steps {
+		at := i * record % len(records)
+		out = append(out, records[at:at+record]...)
+	}
+	err = errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "md.idx"), out, 0o600))
+	for _, name := range []string{"md.0", "data.0"} {
+		err = errors.Join(err, os.Symlink(filepath.Join(dataset, name), filepath.Join(dir, name)))
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
