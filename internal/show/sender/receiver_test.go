@@ -31,12 +31,17 @@ type receiver struct {
 	down bool
 	got  []string
 	at   []time.Time // of requests
-	// answer answers a request whose body was read; nil accepts it.
-	answer func(w http.ResponseWriter, r *http.Request) (accepted bool)
+	// answer replies to the nth request, from 0, after its body was read; nil accepts it.
+	answer replier
 }
 
+// replier replies to the nth request, from 0, and reports whether it accepts the packet.
+// Requests may overlap: the server still handles one whose sender timed out when the
+// next arrives. A replier therefore decides by n and keeps no state of its own.
+type replier func(w http.ResponseWriter, r *http.Request, n int) (accepted bool)
+
 // newReceiver starts a receiver; answer may be nil.
-func newReceiver(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) bool) *receiver {
+func newReceiver(t *testing.T, answer replier) *receiver {
 	r := &receiver{t: t, conns: make(chan net.Conn), closed: make(chan struct{}), answer: answer}
 	s := &httptest.Server{Listener: r, Config: &http.Server{Handler: r}}
 	s.Start()
@@ -46,6 +51,7 @@ func newReceiver(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
+	n := len(r.at)
 	r.at = append(r.at, time.Now())
 	r.mu.Unlock()
 	body, err := io.ReadAll(req.Body)
@@ -55,7 +61,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method == http.MethodPost && req.Header.Get("Content-Type") != "application/json" {
 		r.t.Errorf("the content type is %q", req.Header.Get("Content-Type"))
 	}
-	if r.answer == nil || r.answer(w, req) {
+	if r.answer == nil || r.answer(w, req, n) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.got = append(r.got, string(body))

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,19 +14,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/sender"
 )
 
-// answers answers requests one by one with the given statuses, then with 200.
-func answers(statuses ...int) func(http.ResponseWriter, *http.Request) bool {
-	var mu sync.Mutex
-	return func(w http.ResponseWriter, _ *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(statuses) == 0 {
+// answers replies to requests one by one with the given statuses, then with 200.
+func answers(statuses ...int) replier {
+	return func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		if n >= len(statuses) {
 			return true
 		}
-		status := statuses[0]
-		statuses = statuses[1:]
-		w.WriteHeader(status)
-		return status/100 == 2
+		w.WriteHeader(statuses[n])
+		return statuses[n]/100 == 2
 	}
 }
 
@@ -98,14 +92,12 @@ func TestTheReceiverMaySayHowLongToWait(t *testing.T) {
 		start := time.Now()
 		headers := []string{"7", start.Add(60 * time.Second).UTC().Format(http.TimeFormat), "soon", "-3", "99999999"}
 		pauses := []time.Duration{7 * time.Second, 53 * time.Second, 0, 0, 10 * time.Minute}
-		n := 0
-		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) bool {
-			if n == len(headers) {
+		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n >= len(headers) {
 				return true
 			}
 			w.Header().Set("Retry-After", headers[n])
 			w.WriteHeader([]int{429, 503}[n%2])
-			n++
 			return false
 		})
 		s := r.sender(sender.Options{})
@@ -126,12 +118,11 @@ const maxUsual = 2 * time.Second
 
 func TestASlowReceiverIsGivenUpAndTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := 2
-		r := newReceiver(t, func(_ http.ResponseWriter, req *http.Request) bool {
-			if slow == 0 {
+		const slow = 2
+		r := newReceiver(t, func(_ http.ResponseWriter, req *http.Request, n int) bool {
+			if n >= slow {
 				return true
 			}
-			slow--
 			<-req.Context().Done() // until the sender goes away
 			return false
 		})
@@ -149,7 +140,7 @@ func TestASlowReceiverIsGivenUpAndTriedAgain(t *testing.T) {
 func TestRedirectsAreFollowedWithTheBody(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) bool {
+			r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, _ int) bool {
 				if req.URL.Path == "/packets" {
 					w.Header().Set("Location", "elsewhere?x=1")
 					w.WriteHeader(status)
@@ -170,9 +161,8 @@ func TestRedirectsAreFollowedWithTheBody(t *testing.T) {
 
 func TestEndlessRedirectsAreAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) bool {
-			if n++; n > 10 {
+		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n >= 10 {
 				return true
 			}
 			w.Header().Set("Location", "/packets")

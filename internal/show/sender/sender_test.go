@@ -90,9 +90,9 @@ func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
 
 func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rnd, pauses := rand.New(rand.NewPCG(7, 1)), rand.New(rand.NewPCG(7, 2))
-		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request) bool {
-			switch rnd.IntN(12) {
+		pauses := rand.New(rand.NewPCG(7, 2))
+		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, n int) bool {
+			switch rand.New(rand.NewPCG(7, uint64(n))).IntN(12) {
 			case 0:
 				w.WriteHeader(500)
 			case 1:
