@@ -21,7 +21,7 @@ help: ## list the targets
 build: ## bin/chimbuko, with version and commit
 	go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/chimbuko ./cmd/chimbuko
 
-demo: build ## a minute with a simulated program: it is analysed while it runs, and its troubles are found
+demo: build ## a minute with a simulated program: it is analyzed while it runs, and its troubles are found
 	bin/chimbuko demo
 
 test: ## all tests with the race detector; the last line counts them

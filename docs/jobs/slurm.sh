@@ -8,7 +8,7 @@
 #
 #     sbatch slurm.sh ./program argument...
 #
-# The services run on the first node, where this script does, and an analyser on
+# The services run on the first node, where this script does, and an analyzer on
 # each node beside the ranks whose traces it reads. The script ends with the exit
 # code of the program, and leaves nothing running. Two minutes before the time is
 # over Slurm sends it SIGTERM (--signal above): the program gets it, too, and what
@@ -22,7 +22,7 @@
 #               disk, or shared
 #   KEEP        yes keeps the traces of a run that ended well
 #   LISTEN      where NATS listens on the first node; 10.0.0.7:0 keeps it to one network
-#   PATIENCE    seconds that analysers have to end after the program
+#   PATIENCE    seconds that analyzers have to end after the program
 #   INSTRUMENT  what runs the program under TAU; empty if it is linked into it
 set -uo pipefail
 
@@ -113,7 +113,7 @@ done
 if ((code != 0)); then
 	stop_run # some traces will never be ended
 elif ! within "$PATIENCE" "$serve"; then
-	echo "slurm.sh: analysers still wait $PATIENCE s after the end of the program: the run is ended" >&2
+	echo "slurm.sh: analyzers still wait $PATIENCE s after the end of the program: the run is ended" >&2
 	stop_run
 fi
 if within "$PATIENCE" "$serve" && wait "$serve" && ((code == 0)) && [[ ${KEEP:-} != yes ]]; then

@@ -52,7 +52,7 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	a.busFlags.register(f)
 	f.StringVar(&a.dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
 	f.StringVar(&a.run, "name", "", "name of the run, as given to chimbuko serve; by default what the run directory tells, else its name")
-	f.StringVar(&a.node, "node", "", "name of this analyser, another for each; by default made of the host and the traces")
+	f.StringVar(&a.node, "node", "", "name of this analyzer, another for each; by default made of the host and the traces")
 	f.IntVar(&a.rank, "rank", -1, "leave out what is not of this rank")
 	f.IntVar(&a.override, "override-rank", -1, "take all as of this rank, whatever the trace says")
 	f.IntVar(&a.traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for --linger")
@@ -97,7 +97,7 @@ func (a *adFlags) check(patterns []string) error {
 	return errors.Join(errs...)
 }
 
-// defaultNode names the analyser by its host and its traces, so that it is the
+// defaultNode names the analyzer by its host and its traces, so that it is the
 // same when it is started again.
 func (a *adFlags) defaultNode(patterns []string) string {
 	host, err := os.Hostname()
@@ -119,20 +119,20 @@ func newADCmd(env *Env) *cobra.Command {
 	var flags adFlags
 	cmd := &cobra.Command{
 		Use:   "ad TRACE...",
-		Short: "analyse traces while they are written, together with other analysers",
-		Long: `Analyse the traces of one or many ranks while the program writes them. A TRACE is
+		Short: "analyze traces while they are written, together with other analyzers",
+		Long: `Analyze the traces of one or many ranks while the program writes them. A TRACE is
 a dataset, a directory (all .bp that appear in it are read) or a pattern; none of
-them need be there yet. What is learned is shared with all other analysers through
+them need be there yet. What is learned is shared with all other analyzers through
 the parameter server of chimbuko serve, and what is flagged goes to its database.
 
 Where TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file
 of the stream, X.bp.sst, or a directory or pattern of such; with --engine sst also
-X.bp. Start the analyser before the program, which waits for it.
+X.bp. Start the analyzer before the program, which waits for it.
 
-The analyser never waits for the services: while they are away it judges by what
+The analyzer never waits for the services: while they are away it judges by what
 it knows, gathers what it learns, and says so. When all traces have ended, and
-those of all other analysers, everything kept is judged once more with all that is
-known. An analyser that was killed is started again with the same command: it
+those of all other analyzers, everything kept is judged once more with all that is
+known. An analyzer that was killed is started again with the same command: it
 reads its traces from the beginning, and nothing is counted or stored twice. A live
 stream cannot be read again: what the program sent is gone, and it goes on with the
 steps that are still to come.`,
@@ -156,7 +156,7 @@ steps that are still to come.`,
 	return cmd
 }
 
-// traceFinder finds the traces of an analyser, which may appear at any time.
+// traceFinder finds the traces of an analyzer, which may appear at any time.
 type traceFinder struct {
 	flags    *adFlags
 	patterns []string

@@ -12,13 +12,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// notRepeated are flags of an analyser that another start of it gets anew.
+// notRepeated are flags of an analyzer that another start of it gets anew.
 var notRepeated = []string{
 	children.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 
-// commandOf is how to start an analyser again, at another time: its settings, wherever
+// commandOf is how to start an analyzer again, at another time: its settings, wherever
 // they came from, and its traces.
 func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	c := new(protocol.Command)

@@ -24,7 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// adRun is an analyser at work.
+// adRun is an analyzer at work.
 type adRun struct {
 	flags     *adFlags
 	env       *Env
@@ -58,7 +58,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	r.streams.flags, r.streams.log = &flags.streamFlags, r.log
 	r.report.Store(&analyzer.Report{})
 	r.traces.Store(new([]string))
-	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyser " + flags.node, log: r.log, run: flags.run}
+	r.conn = &connector{flags: &flags.busFlags, dir: flags.dir, name: "analyzer " + flags.node, log: r.log, run: flags.run}
 	session := uint64(r.start.UnixNano())
 	r.client = paramserver.NewClient(paramserver.ClientConfig{
 		Run: flags.run, Node: flags.node, Session: session, Shards: 1, Period: flags.exchange,
@@ -76,7 +76,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	wg.Go(func() { r.publisher.Run(background) })
 	defer wg.Wait()
 	defer stop()
-	err = r.analyse(ctx, cfg, patterns)
+	err = r.analyze(ctx, cfg, patterns)
 	if ctx.Err() != nil {
 		r.progress.clear()
 		if _, live := r.streams.received(); live {
@@ -90,15 +90,15 @@ func runAD(ctx context.Context, env *Env, flags *adFlags, cfg analyzer.Config, p
 	return err
 }
 
-// analyse reads, waits for the others, reviews and hands over.
-func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []string) error {
+// analyze reads, waits for the others, reviews and hands over.
+func (r *adRun) analyze(ctx context.Context, cfg analyzer.Config, patterns []string) error {
 	finder := &traceFinder{flags: r.flags, patterns: patterns, now: time.Now, over: r.heedLeash(), told: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(cfg, r.publisher, nil).Follow(ctx, analyzer.Online{
 		Sync: adSync{r.client, r}, Find: finder.find, Poll: r.flags.poll, Idle: r.flags.idle, Over: finder.over, Sleep: sleep, Report: r.note,
 	})
 	r.progress.clear()
 	if errors.Is(err, paramserver.ErrReviewed) {
-		fmt.Fprintln(r.env.Stderr, "chimbuko: what this analyser had found before it was started again is stored; nothing is left to do")
+		fmt.Fprintln(r.env.Stderr, "chimbuko: what this analyzer had found before it was started again is stored; nothing is left to do")
 		return nil
 	}
 	if err != nil {
@@ -111,10 +111,10 @@ func (r *adRun) analyse(ctx context.Context, cfg analyzer.Config, patterns []str
 	if err := r.hand(ctx, res); err != nil {
 		return err
 	}
-	return r.summarise(res)
+	return r.summarize(res)
 }
 
-// over is what the process that holds an analyser says when the program has ended: no
+// over is what the process that holds an analyzer says when the program has ended: no
 // more traces will come, and those that are there will not grow.
 const over = "over"
 
@@ -168,7 +168,7 @@ func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 	}
 }
 
-func (r *adRun) summarise(res *analyzer.Result) error {
+func (r *adRun) summarize(res *analyzer.Result) error {
 	st := r.publisher.Stats()
 	sum := &adSummary{
 		Node: r.flags.node, Reading: r.reading.Seconds(), Seconds: time.Since(r.start).Seconds(),
@@ -189,18 +189,18 @@ func (r *adRun) summarise(res *analyzer.Result) error {
 	return err
 }
 
-// adSync is the client with what the analyser does around the end of reading.
+// adSync is the client with what the analyzer does around the end of reading.
 type adSync struct {
 	*paramserver.Client
 	run *adRun
 }
 
-// Finish waits until all analysers have ended, for as long as the flags say.
+// Finish waits until all analyzers have ended, for as long as the flags say.
 func (s adSync) Finish(ctx context.Context) error {
 	r := s.run
 	r.reading = time.Since(r.start)
 	r.progress.clear()
-	r.log.Info("all traces have ended; waiting for the other analysers", "seconds", r.reading.Seconds())
+	r.log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.reading.Seconds())
 	bounded, cancel := orForever(ctx, r.flags.giveUp)
 	defer cancel()
 	bounded, over := context.WithCancelCause(bounded)
@@ -220,15 +220,15 @@ func (s adSync) Finish(ctx context.Context) error {
 	return nil
 }
 
-// runEnded says that the run has ended without its analyser, and what that means.
+// runEnded says that the run has ended without its analyzer, and what that means.
 type runEnded struct{ error }
 
 // endedAway is how long the services of a run that has ended must be away before an
-// analyser believes it: they may be about to replace the run by another.
+// analyzer believes it: they may be about to replace the run by another.
 const endedAway = 5 * time.Second
 
 // watchEnd ends the wait for the services when the run directory says that the run has
-// ended: they will not come again. The analyser was killed when it had told what came of
+// ended: they will not come again. The analyzer was killed when it had told what came of
 // its ranks, or had not, when the run was stopped.
 func (r *adRun) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 	for away := time.Now(); sleep(ctx, watchEvery) == nil; {
@@ -241,7 +241,7 @@ func (r *adRun) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 		}
 		for _, path := range *r.traces.Load() {
 			if !slices.Contains(info.Traces, path) {
-				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyse it with chimbuko analyze, or begin another run", r.flags.dir, path)})
+				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyze it with chimbuko analyze, or begin another run", r.flags.dir, path)})
 				return
 			}
 		}
@@ -255,7 +255,7 @@ func (r *adRun) note(rep *analyzer.Report) {
 	r.progress.show(rep, r.client.Lag(), r.client.Err() != nil)
 }
 
-// status tells the server how this analyser fares.
+// status tells the server how this analyzer fares.
 func (r *adRun) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
 	ex := r.client.Exchanges()
@@ -305,7 +305,7 @@ func usage() (rss int64, seconds float64) {
 	return rss, processorSeconds()
 }
 
-// adProgress shows a person how far an analyser has come.
+// adProgress shows a person how far an analyzer has come.
 type adProgress struct {
 	w        io.Writer
 	terminal bool

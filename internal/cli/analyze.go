@@ -61,7 +61,7 @@ func newAnalyzeCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze TRACE...",
 		Short: "find the anomalies in recorded traces and keep them with all around them",
-		Long: `Analyse recorded traces, all ranks of a run at once: rebuild the calls, learn how
+		Long: `Analyze recorded traces, all ranks of a run at once: rebuild the calls, learn how
 long each function takes, keep the executions that do not fit with everything
 around them, and throw the rest away. A TRACE is a dataset, a directory (all .bp
 inside it are read) or a pattern.

@@ -13,15 +13,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// analyse runs the command and returns the run directory.
-func analyse(t *testing.T, args ...string) (string, result) {
+// analyze runs the command and returns the run directory.
+func analyze(t *testing.T, args ...string) (string, result) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	return dir, run(t, append([]string{"analyze", "--out", dir}, args...)...)
 }
 
 func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
-	dir, r := analyse(t, "--records", "both", "testdata/traces/gpu-BP5")
+	dir, r := analyze(t, "--records", "both", "testdata/traces/gpu-BP5")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
 	}
@@ -88,7 +88,7 @@ func readJSON(t *testing.T, path string, v any) {
 func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
 	f := func(traces, truth string, args []string, atLeast, others int) {
 		t.Helper()
-		dir, r := analyse(t, append(args, traces)...)
+		dir, r := analyze(t, append(args, traces)...)
 		if r.code != 0 {
 			t.Fatalf("%q: exit code %d, %s", args, r.code, r.stderr)
 		}
@@ -128,7 +128,7 @@ func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
 func TestTheOriginalsWayOfJudgingHasNoReviewUnlessAskedFor(t *testing.T) {
 	f := func(reviewed bool, args ...string) {
 		t.Helper()
-		_, r := analyse(t, append(args, "--json", "testdata/traces/gpu-BP5")...)
+		_, r := analyze(t, append(args, "--json", "testdata/traces/gpu-BP5")...)
 		var sum struct {
 			Review struct{ Withdrawn int }
 		}
@@ -146,7 +146,7 @@ func TestTheOriginalsWayOfJudgingHasNoReviewUnlessAskedFor(t *testing.T) {
 }
 
 func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
-	dir, r := analyse(t, "testdata/traces/ring-BP4")
+	dir, r := analyze(t, "testdata/traces/ring-BP4")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -166,7 +166,7 @@ func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
 }
 
 func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
-	_, r := analyse(t, "--algorithm", "magic", "--window", "-3", "--scope", "world", "--statistic", "mean", "--passes", "4", "--function-threshold", "x", "testdata/traces/ring-BP4")
+	_, r := analyze(t, "--algorithm", "magic", "--window", "-3", "--scope", "world", "--statistic", "mean", "--passes", "4", "--function-threshold", "x", "testdata/traces/ring-BP4")
 	for _, want := range []string{"magic", "window -3", `scope "world"`, `statistic "mean"`, "passes 4", `threshold "x"`} {
 		if r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("exit code %d, %q does not name %s", r.code, r.stderr, want)
@@ -175,7 +175,7 @@ func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
 }
 
 func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
-	dir, r := analyse(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5")
+	dir, r := analyze(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -184,17 +184,17 @@ func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, r := analyse(t, "--program", "3=nothing*", "testdata/traces/ring-BP4"); r.code != 2 || !strings.Contains(r.stderr, "matches none") {
+	if _, r := analyze(t, "--program", "3=nothing*", "testdata/traces/ring-BP4"); r.code != 2 || !strings.Contains(r.stderr, "matches none") {
 		t.Errorf("a pattern that matches nothing: exit code %d, %q", r.code, r.stderr)
 	}
 }
 
 func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model")
-	if _, r := analyse(t, "--save-model", model, "--passes", "2", "testdata/traces/gpu-BP5"); r.code != 0 {
+	if _, r := analyze(t, "--save-model", model, "--passes", "2", "testdata/traces/gpu-BP5"); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	_, r := analyse(t, "--load-model", model, "--freeze-model", "--json", "testdata/traces/gpu-BP5")
+	_, r := analyze(t, "--load-model", model, "--freeze-model", "--json", "testdata/traces/gpu-BP5")
 	var sum struct {
 		Review struct{ Anomalies, Promoted, Withdrawn int }
 	}
@@ -204,7 +204,7 @@ func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
 	if err := os.WriteFile(model, []byte("no model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, r := analyse(t, "--load-model", model, "testdata/traces/gpu-BP5"); r.code != 2 || !strings.Contains(r.stderr, "no models of chimbuko") {
+	if _, r := analyze(t, "--load-model", model, "testdata/traces/gpu-BP5"); r.code != 2 || !strings.Contains(r.stderr, "no models of chimbuko") {
 		t.Errorf("a broken model: exit code %d, %q", r.code, r.stderr)
 	}
 }

@@ -37,7 +37,7 @@ func bytesBelow(b *testing.B, dir string) (n int64) {
 	return n
 }
 
-func analyze(b *testing.B, run, records string) (dir string, traceBytes int64) {
+func analyzeRun(b *testing.B, run, records string) (dir string, traceBytes int64) {
 	b.Helper()
 	traces := tracetest.Large(b, run)
 	for _, t := range traces {
@@ -57,8 +57,8 @@ func BenchmarkReduction(b *testing.B) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		b.Run(run, func(b *testing.B) {
 			for b.Loop() {
-				dir, traceBytes := analyze(b, run, "db")
-				files, _ := analyze(b, run, "json")
+				dir, traceBytes := analyzeRun(b, run, "db")
+				files, _ := analyzeRun(b, run, "json")
 				size := bytesBelow(b, dir)
 				b.ReportMetric(float64(traceBytes)/float64(size), "trace-bytes/byte")
 				b.ReportMetric(float64(bytesBelow(b, files))/float64(size), "json-bytes/byte")
@@ -69,7 +69,7 @@ func BenchmarkReduction(b *testing.B) {
 
 // BenchmarkWriteHeat2d prints how fast the records of a real run are stored.
 func BenchmarkWriteHeat2d(b *testing.B) {
-	files, _ := analyze(b, "heat2d-large-BP5", "json")
+	files, _ := analyzeRun(b, "heat2d-large-BP5", "json")
 	batch := new(provdb.Batch)
 	for step, err := range recordfile.Steps(b.Context(), files, nil) {
 		if err != nil {

@@ -104,9 +104,9 @@ func (c *connector) look() error {
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
 		}
-		s.Token = s.Analyser // who analyses needs no more
+		s.Token = s.Analyzer // who analyses needs no more
 		if s.Run != c.run {
-			return fmt.Errorf("%s is the directory of the run %q, but this analyser was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
+			return fmt.Errorf("%s is the directory of the run %q, but this analyzer was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
 		}
 	}
 	opt, err := c.flags.options(s, c.name, c.log)
@@ -169,15 +169,15 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 
 func streamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
 
-// recordSubject is where analysers send what they keep, and knownSubject where services
+// recordSubject is where analyzers send what they keep, and knownSubject where services
 // send what is known over all ranks, and that the run has ended.
 func recordSubject(run string) string { return "chimbuko." + paramserver.Token(run) + ".records" }
 func knownSubject(run string) string  { return "chimbuko." + paramserver.Token(run) + ".known" }
 
-// analyserAccess is what the token of analysers is good for.
-func analyserAccess(run, token string) bus.Access {
-	a := bus.Access{Name: "analyser", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
-	for _, what := range paramserver.AnalysersAsk {
+// analyzerAccess is what the token of analyzers is good for.
+func analyzerAccess(run, token string) bus.Access {
+	a := bus.Access{Name: "analyzer", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
+	for _, what := range paramserver.AnalyzersAsk {
 		a.Subjects = append(a.Subjects, paramserver.AnyShard(run, what))
 	}
 	return a

@@ -16,7 +16,7 @@ import (
 )
 
 // crew are the processes that work on a run beside its program: services and
-// analysers. Those that die are started again.
+// analyzers. Those that die are started again.
 type crew struct {
 	env   *Env
 	dir   string // of the run, absolute
@@ -29,7 +29,7 @@ type crew struct {
 	failed chan struct{} // gets something when a member has ended for good, and not well
 
 	services *member
-	others   []*member // the analysers
+	others   []*member // the analyzers
 }
 
 // member is one of a crew, by whatever process it is done.
@@ -221,13 +221,13 @@ func (c *crew) awaitServices(ctx context.Context, child *children.Child) (*rundi
 	}
 }
 
-// startAnalyser starts an analyser; node is its name, "" for the usual one.
-func (c *crew) startAnalyser(name, node string, args ...string) {
+// startAnalyzer starts an analyzer; node is its name, "" for the usual one.
+func (c *crew) startAnalyzer(name, node string, args ...string) {
 	own := []string{"ad", "--run-dir=" + c.dir, "--spool=" + filepath.Join(c.dir, "spool", name)}
 	if node != "" {
 		own = append(own, "--node="+node)
 	}
-	m := &member{name: name, what: "the analyser", args: append(own, args...)}
+	m := &member{name: name, what: "the analyzer", args: append(own, args...)}
 	if node != "" {
 		m.what += " " + node
 	}
@@ -333,7 +333,7 @@ func (c *crew) report(keepTraces bool) {
 	if info.Totals.Ranks == 0 {
 		c.warn("no trace was written. Is TAU in the program? If not: chimbuko run -- tau_exec -adios2_trace COMMAND")
 	} else if !c.quiet {
-		c.summarise(info)
+		c.summarize(info)
 	}
 	if keepTraces || len(info.Incomplete) > 0 {
 		return
@@ -345,8 +345,8 @@ func (c *crew) report(keepTraces bool) {
 	}
 }
 
-// summarise prints the summary beside the output of the program.
-func (c *crew) summarise(info *runSummary) {
+// summarize prints the summary beside the output of the program.
+func (c *crew) summarize(info *runSummary) {
 	fmt.Fprintln(c.env.Stderr)
 	info.print(c.env.Stderr, c.shown)
 }

@@ -54,7 +54,7 @@ func newDemoCmd(env *Env) *cobra.Command {
 		Use:   "demo",
 		Short: "see it all work in one minute, with a simulated program",
 		Long: `Show the whole of Chimbuko at work, without a program, MPI or TAU: a simulated
-program writes the traces of all its ranks while you watch, an analyser for each of
+program writes the traces of all its ranks while you watch, an analyzer for each of
 its hosts follows them, and the services merge what all of them learn and store what
 is anomalous. All of them are processes of this program, as they are in earnest.
 
@@ -106,7 +106,7 @@ type demo struct {
 	began    time.Time // when the program was started
 
 	server    *children.Child
-	analysers []*children.Child
+	analyzers []*children.Child
 	program   *children.Child
 	page      *children.Child // of the finished run; nil: there is none
 	address   string          // of the page
@@ -188,7 +188,7 @@ func (d *demo) show(ctx context.Context) error {
 	return err
 }
 
-// start starts the services, the analysers and then the program.
+// start starts the services, the analyzers and then the program.
 func (d *demo) start(ctx context.Context) (err error) {
 	d.server, err = d.children.Start(ctx, "serve", "the process of the services", "serve", "--out", d.dir.run(), "--name", "demo",
 		"--ranks", strconv.Itoa(d.plan.ranks), "--http", d.flags.web, "--store-delay", "200ms")
@@ -201,11 +201,11 @@ func (d *demo) start(ctx context.Context) (err error) {
 	d.view.point(d.services, d.dir.run())
 	for _, h := range d.plan.hosts {
 		args := []string{"ad", "--run-dir", d.dir.run(), "--node", h.name, "--traces", strconv.Itoa(h.traces), "--spool", d.dir.spool(h.name)}
-		ad, err := d.children.Start(ctx, "ad-"+h.name, "the analyser of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)
+		ad, err := d.children.Start(ctx, "ad-"+h.name, "the analyzer of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)
 		if err != nil {
 			return err
 		}
-		d.analysers = append(d.analysers, ad)
+		d.analyzers = append(d.analyzers, ad)
 	}
 	args := []string{"simulate", "--scenario", d.flags.scenario, "--out", d.dir.traces(), "--live", "--host-dirs", "--duration", d.flags.duration.String()}
 	if d.flags.ranks > 0 {

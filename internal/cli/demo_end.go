@@ -46,7 +46,7 @@ func (d *demo) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.view.print(func(w io.Writer) { d.summarise(w, r) })
+	d.view.print(func(w io.Writer) { d.summarize(w, r) })
 	var missed []string
 	for i := range r.score.Troubles {
 		if t := &r.score.Troubles[i]; !t.Seen {
@@ -164,8 +164,8 @@ func concentration(function demoFunction, anomalies []demoAnomaly) demoPlace {
 // placesShown is how many places are listed.
 const placesShown = 8
 
-// summarise writes the end of the demo.
-func (d *demo) summarise(w io.Writer, r *demoResult) {
+// summarize writes the end of the demo.
+func (d *demo) summarize(w io.Writer, r *demoResult) {
 	if !d.view.picture {
 		fmt.Fprintln(w) // there are lines before
 	}
@@ -192,13 +192,13 @@ func (d *demo) summarise(w io.Writer, r *demoResult) {
 	if len(shown) > 0 && others > 0 {
 		fmt.Fprintf(w, "and %s elsewhere\n", grouped(others))
 	}
-	d.summariseTroubles(w, r.score.Troubles)
+	d.summarizeTroubles(w, r.score.Troubles)
 	d.tellUsage(w)
 	d.suggest(w, r)
 }
 
-// summariseTroubles tells which of the planted troubles were found.
-func (d *demo) summariseTroubles(w io.Writer, troubles []truth.TroubleScore) {
+// summarizeTroubles tells which of the planted troubles were found.
+func (d *demo) summarizeTroubles(w io.Writer, troubles []truth.TroubleScore) {
 	if len(troubles) == 0 {
 		return
 	}
@@ -229,8 +229,8 @@ func (d *demo) tellUsage(w io.Writer) {
 		}
 		return sum.Seconds()
 	}
-	fmt.Fprintf(w, "\nProcessor time: analysers %.1f s, services %.1f s, the simulation itself %.1f s.\n",
-		used(d.analysers...), used(d.server), used(d.program))
+	fmt.Fprintf(w, "\nProcessor time: analyzers %.1f s, services %.1f s, the simulation itself %.1f s.\n",
+		used(d.analyzers...), used(d.server), used(d.program))
 }
 
 // suggest says what to do next.

@@ -14,7 +14,7 @@ type demoPlan struct {
 	hosts    []demoHost
 	steps    int64 // of all ranks together
 	troubles int
-	programs []string // flags that tell an analyser the programs of a workflow apart
+	programs []string // flags that tell an analyzer the programs of a workflow apart
 }
 
 // demoHost is a host that the program runs on.

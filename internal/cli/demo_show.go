@@ -106,7 +106,7 @@ func (v *demoView) introduce(p *demoPlan, duration time.Duration) {
 	v.print(func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", v.title("Chimbuko at work, on a simulated program"))
 		fmt.Fprint(w, wrapped(fmt.Sprintf("%s. It runs on %s of %s for %g s and writes traces as TAU does. "+
-			"On each host an analyser reads them while they grow, shares what it learns with the others through the services "+
+			"On each host an analyzer reads them while they grow, shares what it learns with the others through the services "+
 			"(message bus, parameter server, database, HTTP), and keeps what does not fit. All are processes of this program, as they are in earnest.",
 			capital(strings.TrimSuffix(p.text, ".")), counted(p.ranks, "rank"), counted(len(p.hosts), "host"), duration.Seconds())))
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// detectFlags say how traces are analysed, recorded or being written.
+// detectFlags say how traces are analyzed, recorded or being written.
 type detectFlags struct {
 	config    string
 	programs  []string

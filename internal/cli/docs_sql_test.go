@@ -79,7 +79,7 @@ func exampleAnswer(t *testing.T, run string, e example) string {
 	t.Helper()
 	key := [2]string{run, e.question}
 	if _, known := exampleAnswers[key]; !known {
-		exampleAnswers[key] = must(t, "query", analysed(t, run, exampleRuns[run]), e.sql, "--format", "csv")
+		exampleAnswers[key] = must(t, "query", analyzed(t, run, exampleRuns[run]), e.sql, "--format", "csv")
 	}
 	return exampleAnswers[key]
 }
@@ -147,7 +147,7 @@ func TestTheSQLPageNamesEveryColumnOfEveryTable(t *testing.T) {
 			t.Errorf("%s is not named", name)
 		}
 	}
-	compareSchema(t, analysed(t, "ring", ringRun), "main", "DuckDB")
+	compareSchema(t, analyzed(t, "ring", ringRun), "main", "DuckDB")
 }
 
 // compareSchema compares the tables and columns of docs/sql.md with those of a
@@ -231,7 +231,7 @@ func TestThePythonOfTheSQLPageRuns(t *testing.T) {
 	if script == nil {
 		t.Fatal("docs/sql.md has no Python")
 	}
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	cmd := exec.CommandContext(t.Context(), python, "-c", script[1])
 	cmd.Dir = t.TempDir()
 	if err := os.Symlink(dir, filepath.Join(cmd.Dir, "run")); err != nil {

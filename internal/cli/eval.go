@@ -23,8 +23,8 @@ func newEvalCmd(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval RUN TRUTH...",
-		Short: "compare the anomalies of an analysed run with planted ones",
-		Long: `Compare the anomalies of an analysed run with those that were planted in the
+		Short: "compare the anomalies of an analyzed run with planted ones",
+		Long: `Compare the anomalies of an analyzed run with those that were planted in the
 program, and count how many were found, and how many other calls were flagged.
 RUN is a run directory or a store. A TRUTH is a file, a directory (all files named
 truth.* in it are read) or a pattern. Such a file tells of anomalies either by place
@@ -88,12 +88,12 @@ func runEval(ctx context.Context, env *Env, run string, paths []string, asJSON b
 }
 
 // readRun adds what was flagged in a run to flags, and returns how many of its calls
-// were analysed.
+// were analyzed.
 func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float64, err error) {
 	if onlyFiles(run) {
 		info, err := os.ReadFile(filepath.Join(run, "run.json"))
 		if err != nil {
-			return 0, fmt.Errorf("%s is not the directory of an analysed run: %w", run, err)
+			return 0, fmt.Errorf("%s is not the directory of an analyzed run: %w", run, err)
 		}
 		if calls, err = addChanges(flags, info); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
@@ -149,7 +149,7 @@ func onlyFiles(run string) bool {
 }
 
 // addChanges adds the lasting changes that the text of run.json tells of, and
-// returns how many calls were analysed.
+// returns how many calls were analyzed.
 func addChanges(flags *truth.Matcher, text []byte) (calls float64, err error) {
 	var info struct {
 		Changes []summary.Change `json:"changes"`
@@ -164,7 +164,7 @@ func addChanges(flags *truth.Matcher, text []byte) (calls float64, err error) {
 	}
 	switch {
 	case info.Totals.Calls == nil:
-		return 0, errors.New("no totals.calls, the number of calls that were analysed")
+		return 0, errors.New("no totals.calls, the number of calls that were analyzed")
 	case *info.Totals.Calls < 0:
 		return 0, fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
 	}

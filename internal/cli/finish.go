@@ -30,9 +30,9 @@ func newFinishCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "finish RUN [TRACE...]",
 		Short: "complete a run that was cut: read what is left, review, store what is known over all ranks",
-		Long: `Complete a run whose services or analysers were ended before it was: by a crash, a
+		Long: `Complete a run whose services or analyzers were ended before it was: by a crash, a
 batch system, a full disk or a second Ctrl-C. Traces that are still there are read once
-more, from where they were, by the analysers that had them and with their settings;
+more, from where they were, by the analyzers that had them and with their settings;
 everything that was kept is judged once more with all that is known, and what is known
 over all ranks is stored. Nothing counts twice. Of ranks whose traces are gone, what had
 been sent before is judged.
@@ -69,7 +69,7 @@ func runFinish(ctx context.Context, env *Env, flags *finishFlags, dir string, tr
 		}
 		return nil
 	case !info.Online:
-		return fmt.Errorf("%s is of recorded traces and cannot be gone on with; analyse them again, with chimbuko analyze --out %s --force", dir, dir)
+		return fmt.Errorf("%s is of recorded traces and cannot be gone on with; analyze them again, with chimbuko analyze --out %s --force", dir, dir)
 	}
 	if err := checkIdle(ctx, dir, info, flags.force); err != nil {
 		return err
@@ -91,7 +91,7 @@ func runFinish(ctx context.Context, env *Env, flags *finishFlags, dir string, tr
 	}
 	crew.greet(services)
 	for i, a := range plan.again {
-		crew.startAnalyser(fmt.Sprintf("ad-%d", i+1), a.Name, a.args...)
+		crew.startAnalyzer(fmt.Sprintf("ad-%d", i+1), a.Name, a.args...)
 	}
 	if len(plan.again) == 0 {
 		if err := stopRun(ctx, &busFlags{}, services); err != nil {
@@ -146,16 +146,16 @@ type finishPlan struct {
 	lost  []string
 }
 
-// finisher is an analyser to start.
+// finisher is an analyzer to start.
 type finisher struct {
 	Name string
 	args []string
 }
 
-// planFinish finds the analysers of a run that have not handed over all, and their
+// planFinish finds the analyzers of a run that have not handed over all, and their
 // traces.
 func planFinish(c *crew, traces []string) (*finishPlan, error) {
-	known, err := paramserver.Analysers(rundir.Parameters(c.dir))
+	known, err := paramserver.Analyzers(rundir.Parameters(c.dir))
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func planFinish(c *crew, traces []string) (*finishPlan, error) {
 		}
 		plan.again = append(plan.again, finisher{a.Name, args})
 	}
-	if paths, _, err := tracesOf(c.traces(), engineBP); len(known) == 0 && err == nil && len(paths) > 0 { // no analyser had come so far
+	if paths, _, err := tracesOf(c.traces(), engineBP); len(known) == 0 && err == nil && len(paths) > 0 { // no analyzer had come so far
 		plan.again = []finisher{{args: []string{c.traces()}}}
 	}
 	return plan, nil

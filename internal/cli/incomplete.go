@@ -104,7 +104,7 @@ func (s *serveRun) ask(ctx context.Context, f func(a *question.Asker) error) err
 	}
 }
 
-// salvage reviews what nobody did: what analysers that are lost had flagged, and what
+// salvage reviews what nobody did: what analyzers that are lost had flagged, and what
 // others had before they were started again and could not read once more, as of live
 // streams. It is in the store.
 func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
@@ -115,7 +115,7 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 			numbers = append(numbers, r.Rank)
 		}
 		s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
-			"the analysers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
+			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
 	}
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
@@ -131,7 +131,7 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 	}
 	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	v := newSalvager(models.Salvage(s.judging().Inclusive), ranks, func(n int, batch []*provenance.Record) error {
-		return s.insist(ctx, "what lost analysers had sent", func(ctx context.Context) error {
+		return s.insist(ctx, "what lost analyzers had sent", func(ctx context.Context) error {
 			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(n), batch)
 		})
 	})

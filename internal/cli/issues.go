@@ -38,7 +38,7 @@ lost time because another execution made somebody late are told with that execut
 their culprit, and listed by themselves only with --all. docs/culprits.md tells how
 culprits are found.
 
-Issues are stored when a run ends. Those of a run that goes on, or was analysed by an
+Issues are stored when a run ends. Those of a run that goes on, or was analyzed by an
 older chimbuko, are found out now.` + whereHelp,
 		Example: `  chimbuko issues run
   chimbuko issues run --all --format csv

@@ -12,7 +12,7 @@ const pathSums = "SELECT pid, call_path, calls, exclusive_us FROM path_stats ORD
 
 func TestCallPathsAreInFilesAndTheDatabase(t *testing.T) {
 	for name, args := range map[string][]string{"workflow": workflowRun, "gpu": gpuRun} {
-		dir := analysed(t, name, args)
+		dir := analyzed(t, name, args)
 		var list []provenance.PathStats
 		readJSON(t, filepath.Join(dir, "global", "path_stats.json"), &list)
 		texts, want := make([]string, len(list)), make(map[string]string)
@@ -38,7 +38,7 @@ func TestCallPathsAreInFilesAndTheDatabase(t *testing.T) {
 }
 
 func TestCallPathsAddUpToFunctions(t *testing.T) {
-	dir := analysed(t, "gpu", gpuRun)
+	dir := analyzed(t, "gpu", gpuRun)
 	rows := ask(t, "query", dir, `SELECT s.fname FROM func_stats s
 		LEFT JOIN (SELECT run, pid, fn, sum(calls) AS calls, sum(exclusive_us) AS time FROM path_stats GROUP BY run, pid, fn) p
 			ON p.run = s.run AND p.pid = s.app AND p.fn = s.fn

@@ -46,7 +46,7 @@ func rowOf(k *kept, begin int64) object {
 }
 
 func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	all, begin := recordsOf(t, dir), beginOf(t, dir)
 	// f compares with the records that are chosen, which must be some but not all.
 	f := func(chosen func(k *kept) bool, args ...string) {
@@ -110,7 +110,7 @@ func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
 }
 
 func TestPagesOfAnomaliesDoNotOverlap(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	for _, order := range []string{"severity", "score"} { // which are the same for many
 		all := ask(t, "anomalies", dir, "--order", order, "--limit", "100000")
 		var pages []object
@@ -130,7 +130,7 @@ func TestPagesOfAnomaliesDoNotOverlap(t *testing.T) {
 }
 
 func TestFiltersThatMakeNoSenseAreExplained(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	f := func(want string, args ...string) {
 		t.Helper()
 		fails(t, 2, append([]string{"anomalies", dir}, args...), want, "--help")
@@ -162,7 +162,7 @@ func eventsToLookAt(all []kept) []kept {
 }
 
 func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	some := eventsToLookAt(recordsOf(t, dir))
 	sorts := make(map[string]bool)
 	for _, k := range some {
@@ -187,7 +187,7 @@ func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
 }
 
 func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	ends := map[string]string{
 		"confirmed": "; flagged at the time and confirmed at the end", "promoted": "; found only at the end, with all that was learned",
 		"withdrawn": "; flagged at the time, but withdrawn at the end with all that was learned",
@@ -231,7 +231,7 @@ func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
 }
 
 func TestExportsHaveKindAndWhy(t *testing.T) {
-	dir, out := analysed(t, "workflow", workflowRun), t.TempDir()
+	dir, out := analyzed(t, "workflow", workflowRun), t.TempDir()
 	want := make(map[string][2]string)
 	for _, k := range recordsOf(t, dir) {
 		if !k.Normal {
@@ -290,7 +290,7 @@ func TestExportsHaveKindAndWhy(t *testing.T) {
 }
 
 func TestEventExplainsAnExecutionAndListsTheCallsAroundIt(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	all := recordsOf(t, dir)
 	for _, k := range all[:3] {
 		args := []string{"event", dir, k.ID, "--program", fmt.Sprint(k.PID)}
@@ -328,7 +328,7 @@ func TestEventExplainsAnExecutionAndListsTheCallsAroundIt(t *testing.T) {
 }
 
 func TestEventsAreToldApartByTheirProgram(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	programs := make(map[string][]kept)
 	var twice string
 	for _, k := range recordsOf(t, dir) {

@@ -15,14 +15,14 @@ import (
 // times of the same functions, and functions that the other does not have.
 func oneRank(t *testing.T, rank int) string {
 	t.Helper()
-	return analysed(t, fmt.Sprint("rank", rank), []string{
+	return analyzed(t, fmt.Sprint("rank", rank), []string{
 		fmt.Sprintf("testdata/traces/ring-monitoring-BP4/tau-metrics-ring-%d.bp", rank),
 		"--algorithm", "copod", "--threshold", "0.3", "--min-samples", "3", "--skip-first=false",
 	})
 }
 
 func TestARunDiffersNotFromItself(t *testing.T) {
-	for name, dir := range map[string]string{"workflow": analysed(t, "workflow", workflowRun), "gpu": analysed(t, "gpu", gpuRun)} {
+	for name, dir := range map[string]string{"workflow": analyzed(t, "workflow", workflowRun), "gpu": analyzed(t, "gpu", gpuRun)} {
 		rows := ask(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")
 		r := run(t, "diff", dir, dir, "--all", "--limit", "1000", "--format", "csv", "--fail-if", "lost>0", "--fail-if", "new>0", "--fail-if", "worse>0", "--fail-if", "anomalies>0%")
 		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")

@@ -10,7 +10,7 @@ import (
 
 func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
-	workflow, ring := analysed(t, "workflow", workflowRun), analysed(t, "ring", ringRun)
+	workflow, ring := analyzed(t, "workflow", workflowRun), analyzed(t, "ring", ringRun)
 	first := filepath.Join(t.TempDir(), "first")
 	must(t, "import", workflow, "--out", first, "--store", url)
 	sameAnswers(t, workflow, first)
@@ -29,9 +29,9 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	same(t, "diff", askCSV(t, "diff", url, url, "--run", "first", "--run-b", "monday"), askCSV(t, "diff", workflow, ring))
 	third := filepath.Join(t.TempDir(), "third")
 	must(t, append([]string{"analyze", "--out", third, "--store", url}, ringRun...)...)
-	same(t, "analysed", ask(t, "top", third), ask(t, "top", ring))
+	same(t, "analyzed", ask(t, "top", third), ask(t, "top", ring))
 	must(t, append([]string{"analyze", "--out", third, "--store", url, "--force"}, ringRun...)...)
-	same(t, "analysed again", ask(t, "anomalies", third), ask(t, "anomalies", ring))
+	same(t, "analyzed again", ask(t, "anomalies", third), ask(t, "anomalies", ring))
 	fails(t, 1, []string{"top", url, "--run", "tuesday"}, `run "tuesday": not found; the store holds first, monday, third`)
 	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "there already", "--name", "--force")
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first", "--force")
@@ -41,7 +41,7 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 func TestPostgreSQLRefusesAndExplainsAsTheFileDoes(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	fails(t, 1, []string{"top", url}, "no tables of chimbuko")
-	ring := analysed(t, "ring", ringRun)
+	ring := analyzed(t, "ring", ringRun)
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "run"), "--store", url)
 	for _, sql := range []string{"DELETE FROM runs", "SELECT 1; SELECT 2", "COPY runs TO '/tmp/x'", "CREATE TABLE mine (x INTEGER)", "SELECT pg_read_file('/etc/passwd')"} {
 		fails(t, 1, []string{"query", url, sql}, "only questions are allowed")

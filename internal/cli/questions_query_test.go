@@ -13,7 +13,7 @@ import (
 )
 
 func TestQueryBindsItsParameters(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	same(t, "all sorts", ask(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
 		"--param", "-3", "--param", "2.5", "--param", "true", "--param", "null", "--param", "it's; --", "--param", "0x10"),
 		[]object{{"a": -3, "b": 2.5, "c": true, "d": nil, "e": "it's; --", "f": "0x10"}})
@@ -23,7 +23,7 @@ func TestQueryBindsItsParameters(t *testing.T) {
 }
 
 func TestQueryTakesAStatementFromAFileOrStandardInput(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	file := filepath.Join(t.TempDir(), "question.sql")
 	const sql = "-- a comment first\nSELECT 1 AS one;\n-- and one last\n"
 	if err := os.WriteFile(file, []byte(sql), 0o600); err != nil {
@@ -39,7 +39,7 @@ func TestQueryTakesAStatementFromAFileOrStandardInput(t *testing.T) {
 }
 
 func TestQueryCutsAnswersThatAreTooLongAndSaysSo(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	f := func(rows int, cut bool, limit string) {
 		t.Helper()
 		r := run(t, "query", dir, "SELECT i FROM generate_series(1, 7) AS g(i)", "--max-rows", limit, "--format", "csv")
@@ -54,7 +54,7 @@ func TestQueryCutsAnswersThatAreTooLongAndSaysSo(t *testing.T) {
 }
 
 func TestQueryOnlyReads(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	before := ask(t, "query", dir, "SELECT run, name, state FROM runs")
 	file := filepath.Join(t.TempDir(), "written")
 	for _, sql := range []string{
@@ -79,7 +79,7 @@ func TestQueryOnlyReads(t *testing.T) {
 }
 
 func TestQueryShowsWhatTheDatabaseSaysOfAMistake(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	fails(t, 1, []string{"query", dir, "SELECT nothing FROM runs"}, `"nothing" not found`, "LINE 1: SELECT nothing FROM runs")
 	fails(t, 1, []string{"query", dir, "SELECT * FROM anomalie"}, "anomalie does not exist", "Did you mean")
 	fails(t, 1, []string{"query", dir, "SELEKT 1"}, `syntax error at or near "SELEKT"`)
@@ -87,13 +87,13 @@ func TestQueryShowsWhatTheDatabaseSaysOfAMistake(t *testing.T) {
 }
 
 func TestAQuestionThatTakesTooLongIsGivenUp(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	endless := "SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c WHERE a.range + b.range + c.range = 7"
 	fails(t, 1, []string{"query", dir, endless, "--timeout", "50ms"}, "no answer within 50ms", "--timeout")
 }
 
 func TestAnswersHaveTheFormThatIsAskedFor(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	const sql = `SELECT 3::BIGINT AS zeta, '<a|b>' || chr(10) || '"c",*' AS alpha, NULL::VARCHAR AS "none", true AS "Yes", 2.5::DOUBLE AS half, 'nan'::DOUBLE AS nan,
 		1500 AS took_us, 0.25::DOUBLE AS at_s, -1::DOUBLE AS before_s, 12.5::DOUBLE AS share_percent, TIMESTAMP '2026-01-02 03:04:05.5' AS t,
 		'{"b": 1, "a": [2]}'::JSON AS j, 18446744073709551615::UBIGINT AS large`
@@ -147,7 +147,7 @@ func readParquet(t *testing.T, paths ...string) (files [][]object) {
 }
 
 func TestParquetIsReadByOthers(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	first, second := filepath.Join(t.TempDir(), "1.parquet"), filepath.Join(t.TempDir(), "2.parquet")
 	f := func(path string, args ...string) []object {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestParquetIsReadByOthers(t *testing.T) {
 var shown = regexp.MustCompile(`(?m)^-- \$\d+ = (.*)$`)
 
 func TestTheSQLThatIsShownGivesTheSameAnswer(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	f := func(args ...string) {
 		t.Helper()
 		args = append(args, "--format", "csv")

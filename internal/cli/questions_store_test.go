@@ -41,7 +41,7 @@ func countsOf(t *testing.T, dir string) map[string]int {
 }
 
 func TestExportWritesAllTablesInFull(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	want := countsOf(t, dir)
 	f := func(form string, count func(paths []string) map[string]int) {
 		t.Helper()
@@ -84,7 +84,7 @@ func TestExportWritesAllTablesInFull(t *testing.T) {
 }
 
 func TestExportsThatCannotBeAreExplained(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "perfetto"}, "need --event")
 	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "hdf5"}, `not "hdf5"`)
 	file := filepath.Join(t.TempDir(), "file")
@@ -95,7 +95,7 @@ func TestExportsThatCannotBeAreExplained(t *testing.T) {
 }
 
 func TestExportedDocumentsAreThoseOfTheFiles(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	out := t.TempDir()
 	must(t, "export", dir, out, "--to", "json")
 	// sorted makes lists of documents comparable.
@@ -133,7 +133,7 @@ func TestExportedDocumentsAreThoseOfTheFiles(t *testing.T) {
 }
 
 func TestAnEventIsExportedAsATrace(t *testing.T) {
-	dir := analysed(t, "ring", ringRun)
+	dir := analyzed(t, "ring", ringRun)
 	path := filepath.Join(t.TempDir(), "anomaly.trace")
 	if text := must(t, "export", dir, path, "--event", "0:0:32", "--to", "perfetto"); !strings.Contains(text, path+": event 0:0:32") {
 		t.Errorf("it says %q", text)
@@ -184,7 +184,7 @@ func sameAnswers(t *testing.T, a, b string) {
 }
 
 func TestImportedRecordsGiveTheAnswersOfTheOriginal(t *testing.T) {
-	original := analysed(t, "workflow", workflowRun)
+	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "imported")
 	text := must(t, "import", original, "--out", dir)
 	want := countsOf(t, original)
@@ -198,7 +198,7 @@ func TestImportedRecordsGiveTheAnswersOfTheOriginal(t *testing.T) {
 	}
 	same(t, "rows", countsOf(t, dir), want)
 	fails(t, 1, []string{"import", original, "--out", dir}, "--force")
-	ring := analysed(t, "ring", ringRun)
+	ring := analyzed(t, "ring", ringRun)
 	must(t, "import", ring, "--out", dir, "--force")
 	same(t, "rows of another", countsOf(t, dir), countsOf(t, ring))
 	fails(t, 1, []string{"import", filepath.Join(dir, "nothing"), "--out", dir + "2"}, "no such file")
@@ -206,7 +206,7 @@ func TestImportedRecordsGiveTheAnswersOfTheOriginal(t *testing.T) {
 }
 
 func TestBrokenRecordsAreImportedAsFarAsTheyGo(t *testing.T) {
-	original := analysed(t, "ring", ringRun)
+	original := analyzed(t, "ring", ringRun)
 	records := filepath.Join(t.TempDir(), "records")
 	if err := os.CopyFS(records, os.DirFS(filepath.Join(original, "records"))); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestBrokenRecordsAreImportedAsFarAsTheyGo(t *testing.T) {
 func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 	f := func(records string, database, files bool) {
 		t.Helper()
-		dir, r := analyse(t, "--records", records, "testdata/traces/ring-BP4")
+		dir, r := analyze(t, "--records", records, "testdata/traces/ring-BP4")
 		if r.code != 0 {
 			t.Fatal(r.stderr)
 		}
@@ -273,8 +273,8 @@ func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
 			fails(t, 1, args, append(want, "chimbuko: ")...)
 		}
 	}
-	ring := analysed(t, "ring", ringRun)
-	files, r := analyse(t, "--records", "json", "testdata/traces/ring-BP4")
+	ring := analyzed(t, "ring", ringRun)
+	files, r := analyze(t, "--records", "json", "testdata/traces/ring-BP4")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -313,7 +313,7 @@ func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
 }
 
 func TestEvalSaysTheSameOfAStoreAndOfFiles(t *testing.T) {
-	dir := analysed(t, "gpu", gpuRun)
+	dir := analyzed(t, "gpu", gpuRun)
 	truth := "testdata/traces/gpu-BP5/truth.txt"
 	want := must(t, "eval", "--json", dir, truth)
 	if !strings.Contains(want, `"planted": 6`) || !strings.Contains(want, `"found": 6`) {
@@ -334,7 +334,7 @@ func TestEvalSaysTheSameOfAStoreAndOfFiles(t *testing.T) {
 }
 
 func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
-	original := analysed(t, "workflow", workflowRun)
+	original := analyzed(t, "workflow", workflowRun)
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func profilesOf(t *testing.T, dir string) map[string]profileOf {
 }
 
 func TestTopListsWhatLostMostBySumsOfTheRecords(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	records, begin, profiles := counting(recordsOf(t, dir)), beginOf(t, dir), profilesOf(t, dir)
 	for _, top := range []struct {
 		by   string
@@ -160,7 +160,7 @@ func TestTopListsWhatLostMostBySumsOfTheRecords(t *testing.T) {
 }
 
 func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	all := ask(t, "top", dir, "--limit", "1000")
 	same(t, "the first three", ask(t, "top", dir, "--limit", "3"), all[:3])
 	same(t, "the default of ten", ask(t, "top", dir), all[:10])
@@ -174,13 +174,13 @@ func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
 	if text := must(t, "top", dir, "--program", "7"); !strings.Contains(text, "(none)") {
 		t.Errorf("a program that is not there: %s", text)
 	}
-	fails(t, 2, []string{"top", dir, "--by", "colour"}, `by "colour" is none of function, host, kind, path, rank`)
+	fails(t, 2, []string{"top", dir, "--by", "color"}, `by "color" is none of function, host, kind, path, rank`)
 	fails(t, 2, []string{"top", dir, "--order", "time"}, `order "time" is none of anomalies, lost, score, severity`)
 	fails(t, 2, []string{"top", dir, "--limit", "-1"}, "negative")
 }
 
 func TestFuncTellsAllThatIsKnownOfAFunction(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	all, begin, profiles := recordsOf(t, dir), beginOf(t, dir), profilesOf(t, dir)
 	f := func(name, given string, program int64) {
 		t.Helper()
@@ -277,7 +277,7 @@ func pathRows(own []kept) (rows []object) {
 }
 
 func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(must(t, "func", dir, "MPI_Waitall()", "--format", "json")), &all); err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
 }
 
 func TestCountersAreThoseOfTheFile(t *testing.T) {
-	dir := analysed(t, "workflow", workflowRun)
+	dir := analyzed(t, "workflow", workflowRun)
 	var want []struct {
 		App     int64
 		Counter string

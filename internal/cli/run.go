@@ -42,7 +42,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine that TAU hands over traces with: BP5 or BP4 (files), or SST (live streams, no files)")
 	f.DurationVar(&r.period, "period", time.Second, "how often TAU writes a step")
 	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces when the run has ended well; they are large")
-	f.BoolVar(&r.attach, "attach", false, "start services and analyser only; the program is started by somebody else")
+	f.BoolVar(&r.attach, "attach", false, "start services and analyzer only; the program is started by somebody else")
 	f.BoolVar(&r.quiet, "quiet", false, "say nothing but what went wrong")
 	f.DurationVar(&r.grace, "grace", 10*time.Second, "how long the program may take to end after SIGTERM, before what was found is stored without waiting for it")
 }
@@ -81,15 +81,15 @@ func newRunCmd(env *Env) *cobra.Command {
 	flags := runFlags{keeperFlags: keeperFlags{records: "db"}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
-		Short: "run a program on this machine and analyse it while it runs",
-		Long: `Run a program that is instrumented with TAU, and analyse it while it runs: services and
-an analyser are started beside it, TAU is told by its environment (TAU_ADIOS2_*) to
+		Short: "run a program on this machine and analyze it while it runs",
+		Long: `Run a program that is instrumented with TAU, and analyze it while it runs: services and
+an analyzer are started beside it, TAU is told by its environment (TAU_ADIOS2_*) to
 write traces in the run directory, and when the program has ended everything that was
 kept is judged once more, and the summary is printed to standard error.
 
 The program has the standard input and output of this command, and this command ends
 with its exit code (128 and the number of the signal that ended it). It is never
-slowed or ended because something is wrong with the analysis. Services or analysers that
+slowed or ended because something is wrong with the analysis. Services or analyzers that
 die are started again, and nothing is lost.
 
 Ctrl-C goes to the program as usual; when it has ended, what was found so far is
@@ -167,10 +167,10 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 		return err
 	}
 	pattern, engine := "*.bp", engineBP
-	if flags.engine == engines[engineSST] { // whose writer waits for the analyser
+	if flags.engine == engines[engineSST] { // whose writer waits for the analyzer
 		pattern, engine = "*.sst", engineSST
 	}
-	crew.startAnalyser("ad", "", append(ad, "--engine="+engine, filepath.Join(escapeGlob(crew.traces()), pattern))...)
+	crew.startAnalyzer("ad", "", append(ad, "--engine="+engine, filepath.Join(escapeGlob(crew.traces()), pattern))...)
 	crew.greet(services)
 	tau := tauEnviron(env, crew, flags)
 	if flags.attach {

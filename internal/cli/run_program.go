@@ -23,7 +23,7 @@ func catchSignals() *signalCatcher {
 
 func (s *signalCatcher) stop() { signal.Stop(s.c) }
 
-// programRun is the program that is analysed, while it runs.
+// programRun is the program that is analyzed, while it runs.
 type programRun struct {
 	crew    *crew
 	path    string

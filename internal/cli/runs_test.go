@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// sharedDir holds the runs that many tests ask; each is analysed once.
+// sharedDir holds the runs that many tests ask; each is analyzed once.
 var sharedDir string
 
 func TestMain(m *testing.M) {
@@ -41,9 +41,9 @@ var (
 	}
 )
 
-// analysed returns the directory of a run with these settings. Nobody may change
+// analyzed returns the directory of a run with these settings. Nobody may change
 // what is in it.
-func analysed(t *testing.T, name string, settings []string) string {
+func analyzed(t *testing.T, name string, settings []string) string {
 	t.Helper()
 	dir := filepath.Join(sharedDir, name)
 	if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/question"
 )
 
-// salvageAtOnce is how many records of lost analysers are sent in a message.
+// salvageAtOnce is how many records of lost analyzers are sent in a message.
 const salvageAtOnce = 100
 
-// salvager reviews anomalies in a store that no analyser has, each once, and sends them
+// salvager reviews anomalies in a store that no analyzer has, each once, and sends them
 // on in batches.
 type salvager struct {
 	review *analyzer.Salvage

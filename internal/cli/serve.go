@@ -63,7 +63,7 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringSliceVar(&s.roles, "roles", allRoles, "parts to run in this process: nats, params (parameter server), store, web")
-	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analysers on other nodes come")
+	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other nodes come")
 	f.StringVar(&s.tlsCert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
 	f.StringVar(&s.tlsKey, "tls-key", "", "file with its key")
 	f.StringVar(&s.tlsCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
@@ -71,8 +71,8 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&s.replicas, "stream-replicas", 1, "servers of a NATS cluster that keep records which wait")
 	f.IntVar(&s.shards, "shards", 1, "processes that share the models of the parameter server")
 	f.IntVar(&s.shard, "shard", 0, "which of them this one is; the first starts the others")
-	f.IntVar(&s.ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyser came for --linger")
-	f.DurationVar(&s.linger, "linger", 5*time.Second, "how long to wait for further analysers when all ranks have ended")
+	f.IntVar(&s.ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyzer came for --linger")
+	f.DurationVar(&s.linger, "linger", 5*time.Second, "how long to wait for further analyzers when all ranks have ended")
 	f.DurationVar(&s.snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
 	f.StringVar(&s.web, "http", "127.0.0.1:0", "where HTTP listens")
 	f.BoolVar(&s.webOpen, "metrics-open", false, "let /metrics be read without the token")
@@ -83,8 +83,8 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.period, "stats-period", time.Second, "time between packets of statistics")
 	f.IntVar(&s.schema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
 	f.DurationVar(&s.flush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does not answer")
-	f.BoolVar(&s.reopen, "reopen", false, "have a run that was cut end: analysers that have not handed over all come again")
-	f.StringSliceVar(&s.lost, "lost", nil, "analysers that do not")
+	f.BoolVar(&s.reopen, "reopen", false, "have a run that was cut end: analyzers that have not handed over all come again")
+	f.StringSliceVar(&s.lost, "lost", nil, "analyzers that do not")
 	for _, own := range []string{"shard", "reopen", "lost"} {
 		_ = f.MarkHidden(own) // only for processes that this program starts
 	}
@@ -149,13 +149,13 @@ func newServeCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "run the services of a run: message bus, parameter server, database, HTTP",
-		Long: `Run the services that analysers (chimbuko ad) share: a NATS message bus, the
+		Long: `Run the services that analyzers (chimbuko ad) share: a NATS message bus, the
 parameter server that merges what all of them learn, the provenance database, and
 HTTP with the page that shows the run in a browser, a JSON API, /healthz and /metrics.
 One process does all; --roles spreads the parts over several, and --nats uses a server
 or cluster that is there already.
 
-The run is in the directory --out, which also tells analysers how to reach the
+The run is in the directory --out, which also tells analyzers how to reach the
 services. It ends by itself when all ranks have ended: all that was kept is judged
 once more, and what is known over all ranks is stored. A service that was killed is
 started again with the same command and goes on; nothing is lost or counted twice.

@@ -167,7 +167,7 @@ func (s *serveRun) waitForStore(ctx context.Context) error {
 }
 
 // models are those of the functions that were called, which are judged as the
-// analysers judge.
+// analyzers judge.
 func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
 	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
@@ -176,13 +176,13 @@ func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) 
 	return models
 }
 
-// judging is how analysers judge.
+// judging is how analyzers judge.
 type judging struct {
 	outlier.Config
 	Inclusive bool `json:"inclusive"`
 }
 
-// judging is how the analysers of the run judge.
+// judging is how the analyzers of the run judge.
 func (s *serveRun) judging() judging {
 	for _, n := range s.params.Report().Nodes {
 		how := judging{Config: analyzer.Default().Outlier}

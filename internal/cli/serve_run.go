@@ -146,11 +146,11 @@ func (s *serveRun) openBus(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only shown
 	s.services = &rundir.Services{
-		Run: s.run, Bus: s.flags.url, Shards: s.flags.shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyser: rand.Text(),
+		Run: s.run, Bus: s.flags.url, Shards: s.flags.shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
 	}
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
-		s.services.Analyser = cmp.Or(before.Analyser, s.services.Analyser)
+		s.services.Analyzer = cmp.Or(before.Analyzer, s.services.Analyzer)
 		s.webBefore = before.Web
 	}
 	if ca := cmp.Or(s.flags.ca, s.flags.tlsCert); ca != "" { // a certificate vouches for itself
@@ -164,9 +164,9 @@ func (s *serveRun) openBus(ctx context.Context) error {
 			return err
 		}
 	case s.flags.url == "":
-		s.services.Bus, s.services.CA, s.services.Analyser = before.Bus, before.CA, before.Analyser
+		s.services.Bus, s.services.CA, s.services.Analyzer = before.Bus, before.CA, before.Analyzer
 	default:
-		s.services.Token, s.services.Analyser = "", "" // who uses the server has a token for it
+		s.services.Token, s.services.Analyzer = "", "" // who uses the server has a token for it
 	}
 	opt, err := s.flags.options(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error {
 	opt := bus.ServerOptions{
 		Dir: rundir.Bus(s.flags.out), Listen: s.flags.listen, Token: s.services.Token,
-		Access: []bus.Access{analyserAccess(s.run, s.services.Analyser)},
+		Access: []bus.Access{analyzerAccess(s.run, s.services.Analyzer)},
 		Cert:   s.flags.tlsCert, Key: s.flags.tlsKey, CA: s.flags.tlsCA, Log: s.log,
 	}
 	listen, port, _ := net.SplitHostPort(s.flags.listen) // checked before

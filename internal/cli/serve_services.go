@@ -42,7 +42,7 @@ func (s *serveRun) announce() error {
 			all.Host, all.PID, all.Started = own.Host, own.PID, own.Started
 		}
 		if s.flags.has(roleBus) || s.flags.url != "" {
-			all.Bus, all.Token, all.Analyser, all.CA = own.Bus, own.Token, own.Analyser, own.CA
+			all.Bus, all.Token, all.Analyzer, all.CA = own.Bus, own.Token, own.Analyzer, own.CA
 		}
 		if s.flags.has(roleWeb) {
 			all.Web, all.Secret = own.Web, own.Secret
@@ -65,7 +65,7 @@ func (s *serveRun) announce() error {
 func (s *serveRun) keepAnnounced(ctx context.Context) {
 	for sleep(ctx, watchEvery) == nil {
 		if err := s.announce(); err != nil {
-			s.log.Warn("analysers cannot be told where the services are", "error", err)
+			s.log.Warn("analyzers cannot be told where the services are", "error", err)
 		}
 	}
 }

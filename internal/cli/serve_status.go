@@ -44,7 +44,7 @@ func (m *rateMeter) rate(name string, count int64, now time.Time) float64 {
 	return old.rate
 }
 
-// silentAfter is how long an analyser may say nothing before it is called silent.
+// silentAfter is how long an analyzer may say nothing before it is called silent.
 const silentAfter = 10 * time.Second
 
 var phases = map[protocol.Phase]dashboard.State{
@@ -75,7 +75,7 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 	health := dashboard.Health{Part: "parameter server, shard " + name, OK: true, Severity: dashboard.SeverityInfo, Sentence: "it answers"}
 	if rep.Failed != nil {
 		health.OK, health.Severity = false, dashboard.SeverityError
-		health.Sentence = "what was learned cannot be stored, analysers keep it: " + rep.Failed.Error()
+		health.Sentence = "what was learned cannot be stored, analyzers keep it: " + rep.Failed.Error()
 	}
 	st.Health = append(st.Health, health)
 	if rep.Shard != 0 {
@@ -102,7 +102,7 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 	}
 	if silent > 0 {
 		st.Health = append(st.Health, dashboard.Health{
-			Part: "analysers", Severity: dashboard.SeverityWarning,
+			Part: "analyzers", Severity: dashboard.SeverityWarning,
 			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop", silent, len(st.Nodes)),
 		})
 	}
@@ -123,7 +123,7 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 	return st
 }
 
-// nodeStatus is how an analyser fares.
+// nodeStatus is how an analyzer fares.
 func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dashboard.Node {
 	p := n.Status
 	node := dashboard.Node{

@@ -95,7 +95,7 @@ func (s *serveRun) greet() {
 			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
 		}
 	}
-	fmt.Fprintf(w, "chimbuko: analysers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
+	fmt.Fprintf(w, "chimbuko: analyzers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
 }
 
 // Reader is the store, in this process or another.

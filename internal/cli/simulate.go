@@ -36,7 +36,7 @@ func newSimulateCmd(env *Env) *cobra.Command {
 		Long: `Run a made-up parallel program and write what TAU would have traced of it: a BP4
 dataset for each rank, and truth.jsonl, which says of each planted trouble what it
 is, where and when, and of each call that it touched whether it is a cause or a
-victim that had to wait. The datasets can be analysed like any other, and
+victim that had to wait. The datasets can be analyzed like any other, and
 chimbuko eval compares what was found with the truth.
 
 The program is a scenario: the name of one that is built in (see --list), or a TOML

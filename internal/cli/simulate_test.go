@@ -31,7 +31,7 @@ hosts = ["left", "right"]
 body = ["work", "swap"]
 [program.functions]
 work = { time = { normal = [1000, 20] } }
-swap = { kind = "exchange", neighbours = [1] }
+swap = { kind = "exchange", neighbors = [1] }
 [[trouble]]
 name = "it hangs"
 kind = "io-stall"
@@ -181,10 +181,10 @@ func TestSimulatePutsHostsIntoDirectories(t *testing.T) {
 	}
 }
 
-// TestASimulationIsAnalysedAndEvaluated goes the whole way.
-func TestASimulationIsAnalysedAndEvaluated(t *testing.T) {
+// TestASimulationIsAnalyzedAndEvaluated goes the whole way.
+func TestASimulationIsAnalyzedAndEvaluated(t *testing.T) {
 	dir, _ := simulated(t, "--steps", "40")
-	out, r := analyse(t, dir)
+	out, r := analyze(t, dir)
 	if r.code != 0 {
 		t.Fatalf("exit code %d, %s", r.code, r.stderr)
 	}

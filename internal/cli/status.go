@@ -30,8 +30,8 @@ func newStatusCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status RUN",
 		Short: "show how a run that goes on fares: ranks, lag, rates, health",
-		Long: `Show how the services and analysers of a run fare: how far each rank is read, how
-far behind an analyser is, rates, what waits to be sent or stored, what was
+		Long: `Show how the services and analyzers of a run fare: how far each rank is read, how
+far behind an analyzer is, rates, what waits to be sent or stored, what was
 repaired or lost, what is wrong, and where the page of the run is. RUN is the directory
 of chimbuko serve, or the address that it printed.`,
 		Example: `  chimbuko status run
@@ -169,7 +169,7 @@ func printStatus(w io.Writer, st *dashboard.Status, all bool) {
 		grouped(t.Steps), grouped(t.Events), grouped(t.Calls), t.Functions, grouped(t.Anomalies), grouped(t.RecordsStored))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(st.Nodes) > 0 {
-		fmt.Fprintln(tw, "ANALYSER\tSTATE\tRANKS\tSTEPS\tBEHIND\tEVENTS/S\tOUTBOX\tDEFERRED\tEXCHANGE\tMEMORY\tHEARD")
+		fmt.Fprintln(tw, "ANALYZER\tSTATE\tRANKS\tSTEPS\tBEHIND\tEVENTS/S\tOUTBOX\tDEFERRED\tEXCHANGE\tMEMORY\tHEARD")
 	}
 	for i := range st.Nodes {
 		n := &st.Nodes[i]
@@ -248,10 +248,10 @@ func newStopCmd(env *Env) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "stop RUN",
-		Short: "end a run that goes on with what is known: analysers review, all is stored",
-		Long: `End a run before its traces end: analysers take their traces as ended, everything
+		Short: "end a run that goes on with what is known: analyzers review, all is stored",
+		Long: `End a run before its traces end: analyzers take their traces as ended, everything
 that was kept is judged once more, and what is known over all ranks is stored.
-Analysers that say nothing are not waited for longer than 15 seconds. RUN is the
+Analyzers that say nothing are not waited for longer than 15 seconds. RUN is the
 directory of chimbuko serve. CHIMBUKO_* variables, and the file that CHIMBUKO_CONFIG
 names, say how to reach a NATS of others, as for serve.`,
 		Example: `  chimbuko stop run

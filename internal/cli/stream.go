@@ -54,7 +54,7 @@ func (s *streamFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// streams are the live streams of an analyser.
+// streams are the live streams of an analyzer.
 type streams struct {
 	flags *streamFlags
 	log   *slog.Logger
@@ -62,7 +62,7 @@ type streams struct {
 	open  []*sst.Reader
 }
 
-// opener returns what opens the stream at path, for an analyser that does not
+// opener returns what opens the stream at path, for an analyzer that does not
 // wait for steps.
 func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error) {
 	return func(t *tally.Tally) (analyzer.Reader, error) {

@@ -22,7 +22,7 @@ Times count from the begin of the run.
 
 With --live it is the overview of the page in the terminal, as for ssh: the verdict, key
 figures, issues with their evidence, what ranks lost over time, and how the pipeline
-fares. 80 columns and 24 lines are enough, and colours are not needed. RUN may be the
+fares. 80 columns and 24 lines are enough, and colors are not needed. RUN may be the
 address of a page then.` + whereHelp,
 		Example: `  chimbuko top run
   chimbuko top run --live

@@ -132,7 +132,7 @@ func (v *viewRun) outcome(info *runSummary) *dashboard.Status {
 	}
 	switch {
 	case info.State == provdb.Finished:
-		n := analysers(info)
+		n := analyzers(info)
 		st.Totals.RanksEnded, st.Totals.RecordsSent, st.Totals.RecordsStored = int64(t.Ranks), n.RecordsSent, n.RecordsSent
 		st.Nodes = []dashboard.Node{n}
 	case v.cut && info.State.Open(): // what else is wrong the store knows
@@ -156,14 +156,14 @@ func (v *viewRun) goOn(info *runSummary) string {
 	if info.Online {
 		return "chimbuko finish " + v.dir + " completes it"
 	}
-	return "analyse its traces again, with chimbuko analyze --out " + v.dir + " --force"
+	return "analyze its traces again, with chimbuko analyze --out " + v.dir + " --force"
 }
 
-// analysers are all who analysed a run that has ended, as one.
-func analysers(info *runSummary) dashboard.Node {
+// analyzers are all who analyzed a run that has ended, as one.
+func analyzers(info *runSummary) dashboard.Node {
 	t := &info.Totals
 	n := dashboard.Node{
-		Name: "all analysers", State: dashboard.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
+		Name: "all analyzers", State: dashboard.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
 		Events: t.Events, Calls: t.Calls, Anomalies: t.Flagged, BytesRead: info.TraceBytes,
 		RecordsSent: t.Anomalies + info.Review.Withdrawn + info.Review.Typical,
 	}

@@ -25,7 +25,7 @@ const stage = new Stage((s) => {
   ] as const) {
     const toml = `${s.dir}/${name}.toml`;
     writeFileSync(toml, text);
-    s.analyse(toml, name);
+    s.analyze(toml, name);
   }
   run('baseline', `${s.dir}/good`, `${s.dir}/good.baseline`);
   difference = JSON.parse(

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Stage } from './stage.ts';
 
 const stage = new Stage((s) => {
-  s.analyse('demo');
+  s.analyze('demo');
   return s.start('view', `${s.dir}/run`);
 });
 

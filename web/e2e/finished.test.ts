@@ -6,7 +6,7 @@ import { Stage } from './stage.ts';
 let example: string; // an execution of the worst issue
 
 const stage = new Stage((s) => {
-  s.analyse('demo');
+  s.analyze('demo');
   const issues = run('issues', `${s.dir}/run`, '--limit', '1', '--format', 'json');
   const [worst] = JSON.parse(issues) as { program: number; example: string }[];
   example = `e/${worst?.program}:${worst?.example}`;

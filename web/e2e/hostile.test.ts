@@ -38,7 +38,7 @@ value = { uniform = [50_000, 90_000] }
 
 const stage = new Stage((s) => {
   writeFileSync(`${s.dir}/hostile.toml`, scenario);
-  s.analyse(`${s.dir}/hostile.toml`, 'run', '--name', evil);
+  s.analyze(`${s.dir}/hostile.toml`, 'run', '--name', evil);
   return s.start('view', `${s.dir}/run`, '--read-only');
 });
 
@@ -74,7 +74,7 @@ describe('names that are markup', () => {
     await v.leave();
   });
 
-  test('cannot be labelled where the page is read-only', async () => {
+  test('cannot be labeled where the page is read-only', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.go('issues');
     await v.page

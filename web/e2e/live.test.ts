@@ -1,4 +1,4 @@
-// A run that goes on: services, an analyser and a program that is simulated as it runs.
+// A run that goes on: services, an analyzer and a program that is simulated as it runs.
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';

@@ -6,7 +6,7 @@ import { Stage } from './stage.ts';
 
 let service: Service;
 const stage = new Stage((s) => {
-  s.analyse('clean', 'run', '--threshold', '12');
+  s.analyze('clean', 'run', '--threshold', '12');
   return (service = s.start('view', `${s.dir}/run`));
 });
 

@@ -8,7 +8,7 @@ import { run } from './program.ts';
 import { Stage } from './stage.ts';
 
 const stage = new Stage((s) => {
-  s.analyse('slow-rank');
+  s.analyze('slow-rank');
   run('report', `${s.dir}/run`, '-o', `${s.dir}/report.html`);
   return undefined;
 });

@@ -8,7 +8,7 @@ const byFunction =
   'SELECT func, count(*) AS n, sum(lost_time)::BIGINT AS lost_us FROM anomalies GROUP BY func ORDER BY lost_us DESC';
 
 const stage = new Stage((s) => {
-  s.analyse('slow-rank');
+  s.analyze('slow-rank');
   return s.start('view', `${s.dir}/run`);
 });
 

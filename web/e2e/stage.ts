@@ -46,7 +46,7 @@ export class Stage {
   }
 
   /** Simulates a scenario, by its name or file, and analyses it in the directory of that name. */
-  analyse(scenario: string, name = 'run', ...settings: string[]): void {
+  analyze(scenario: string, name = 'run', ...settings: string[]): void {
     const traces = `${this.dir}/traces-${name}`;
     run('simulate', '--scenario', scenario, '--out', traces);
     run('analyze', traces, '--out', `${this.dir}/${name}`, ...settings);

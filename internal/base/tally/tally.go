@@ -98,8 +98,8 @@ var table = [NumKinds]entry{
 	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
 	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than can be told apart"},
 	PathUnnamed:          {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a function that the trace never named"},
-	RecordDeferred:       {"record-deferred", Info, "records that found no room in the outbox of their analyser while the run went on, and were sent with the review: the services were away or slow (see --outbox)"},
-	StreamFull:           {"stream-full", Info, "messages with records that waited in their analyser because the stream was full: the store is slow or was away (see --stream-size)"},
+	RecordDeferred:       {"record-deferred", Info, "records that found no room in the outbox of their analyzer while the run went on, and were sent with the review: the services were away or slow (see --outbox)"},
+	StreamFull:           {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the store is slow or was away (see --stream-size)"},
 	RecordTooLarge:       {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko serve a larger --stream-size"},
 	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because nobody took them in time (QueueFullPolicy=Discard)"},
 }

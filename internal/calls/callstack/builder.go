@@ -169,7 +169,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 				continue
 			}
 			t.Calls, t.stack = calls, stack
-			b.resynchronise(t, e)
+			b.resynchronize(t, e)
 			stack = t.stack
 		default:
 			t.Calls, t.stack = calls, stack
@@ -249,11 +249,11 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 	return true
 }
 
-// resynchronise deals with an exit that does not fit the innermost call: it
+// resynchronize deals with an exit that does not fit the innermost call: it
 // closes the nearest open call of the same function, and those within, whose
 // exits were lost. All of them count as lost: nobody knows how long those
 // within took, and so not how long the call took without them.
-func (b *Builder) resynchronise(t *Thread, e *trace.Event) {
+func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
 	for ; n >= 0; n-- {
 		if c := &t.Calls[t.stack[n].call]; c.Func == e.Func() && e.Time >= c.Entry {

@@ -28,7 +28,7 @@ type Call struct {
 	flags    uint8
 }
 
-// Label is what is known of a call's judgement. The caller sets it.
+// Label is what is known of a call's judgment. The caller sets it.
 type Label int8
 
 // The labels.

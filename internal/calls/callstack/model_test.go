@@ -48,7 +48,7 @@ type modelCall struct {
 	parent      *modelCall
 	children    []*modelCall
 	held        bool
-	labelled    bool
+	labeled     bool
 }
 
 type modelSide struct {
@@ -180,7 +180,7 @@ func (m *model) trim() {
 			c.held = held[c]
 		}
 		for _, c := range t.done {
-			c.labelled = true
+			c.labeled = true
 		}
 		t.done = nil
 		t.sides = slices.DeleteFunc(t.sides, func(s modelSide) bool { return !inWindow[s.call] })
@@ -302,7 +302,7 @@ func (c *modelCall) facts() facts {
 	if c.parent != nil {
 		f.parent, f.hasParent = c.parent.id, true
 	}
-	if c.labelled {
+	if c.labeled {
 		f.label = labelOf(c.id.Row)
 	}
 	if !c.open {

@@ -85,7 +85,7 @@ func (a *Analyzer) isUncoupled(name string) bool {
 }
 
 // Run analyses the traces and returns what came of it. Traces that are broken
-// are analysed as far as they go; the result names them.
+// are analyzed as far as they go; the result names them.
 func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 	a.models = a.cfg.Learned
 	if a.models == nil {

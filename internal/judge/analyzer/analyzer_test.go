@@ -25,14 +25,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// analysed is a run and where it was written.
-type analysed struct {
+// analyzed is a run and where it was written.
+type analyzed struct {
 	*analyzer.Result
 	dir string
 }
 
-// analyse runs the analysis of datasets with the settings that change makes.
-func analyse(t *testing.T, datasets []string, change func(*analyzer.Config)) analysed {
+// analyze runs the analysis of datasets with the settings that change makes.
+func analyze(t *testing.T, datasets []string, change func(*analyzer.Config)) analyzed {
 	t.Helper()
 	cfg := analyzer.Default()
 	if change != nil {
@@ -62,14 +62,14 @@ func analyse(t *testing.T, datasets []string, change func(*analyzer.Config)) ana
 	if err := dir.WriteGlobal(known); err != nil {
 		t.Fatal(err)
 	}
-	return analysed{res, path}
+	return analyzed{res, path}
 }
 
 // learned is the model of the function of that number.
-func (a analysed) learned(i int) *outlier.Model { return a.Models.Functions()[i].Learned() }
+func (a analyzed) learned(i int) *outlier.Model { return a.Models.Functions()[i].Learned() }
 
 // records returns all records of a collection.
-func (a analysed) records(t *testing.T, collection string) (all []provenance.Record) {
+func (a analyzed) records(t *testing.T, collection string) (all []provenance.Record) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*."+collection+".json"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (a analysed) records(t *testing.T, collection string) (all []provenance.Rec
 }
 
 // ids returns the names of the anomalies that are so in the end.
-func (a analysed) ids(t *testing.T) map[string]bool {
+func (a analyzed) ids(t *testing.T) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
 	for _, r := range a.records(t, "anomalies") {
@@ -102,7 +102,7 @@ func (a analysed) ids(t *testing.T) map[string]bool {
 }
 
 // hashes returns the hash of each file of a run.
-func (a analysed) hashes(t *testing.T) map[string]string {
+func (a analyzed) hashes(t *testing.T) map[string]string {
 	t.Helper()
 	sums := make(map[string]string)
 	err := fs.WalkDir(os.DirFS(a.dir), ".", func(path string, d fs.DirEntry, err error) error {
@@ -123,19 +123,19 @@ func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
 	f := func(name string, datasets func(testing.TB, string) []string) {
 		t.Run(name, func(t *testing.T) {
 			datasets := datasets(t, name)
-			want := analyse(t, datasets, func(c *analyzer.Config) { c.Workers = 1 }).hashes(t)
+			want := analyze(t, datasets, func(c *analyzer.Config) { c.Workers = 1 }).hashes(t)
 			if len(want) < 5 {
 				t.Fatalf("only %d files were written", len(want))
 			}
 			for _, workers := range []int{2, 7} {
 				backwards := slices.Clone(datasets)
 				slices.Reverse(backwards)
-				got := analyse(t, backwards, func(c *analyzer.Config) { c.Workers = workers }).hashes(t)
+				got := analyze(t, backwards, func(c *analyzer.Config) { c.Workers = workers }).hashes(t)
 				if !maps.Equal(got, want) {
 					t.Errorf("%d workers, traces backwards: files differ", workers)
 				}
 			}
-			if got := analyse(t, datasets, func(c *analyzer.Config) { c.KeepOpen = 0 }).hashes(t); !maps.Equal(got, want) {
+			if got := analyze(t, datasets, func(c *analyzer.Config) { c.KeepOpen = 0 }).hashes(t); !maps.Equal(got, want) {
 				t.Error("with memory given back after each step files differ")
 			}
 		})
@@ -153,7 +153,7 @@ func TestSSTDFlagsTheSameCallsAsTheOriginal(t *testing.T) {
 		for _, sigma := range []float64{6, 12} {
 			t.Run(fmt.Sprintf("%s/sigma %v", run, sigma), func(t *testing.T) {
 				want := expectedIDs(t, fmt.Sprintf("%s-sstd%v.csv", run, sigma))
-				got := analyse(t, tracetest.Large(t, run), func(c *analyzer.Config) {
+				got := analyze(t, tracetest.Large(t, run), func(c *analyzer.Config) {
 					c.Outlier = outlier.Config{Algorithm: outlier.SSTD, Sigma: sigma, MinSamples: 2, IncludeSelf: true}
 					c.RankScope, c.SkipFirst, c.Review = true, true, false
 				}).ids(t)
@@ -189,7 +189,7 @@ func TestOnePassWithReviewFindsWhatTwoPassesFind(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			datasets := tracetest.Large(t, "heat2d-BP5")
 			find := func(passes int) map[string]bool {
-				return analyse(t, datasets, func(c *analyzer.Config) { c.Outlier.Algorithm, c.Passes = algorithm, passes }).ids(t)
+				return analyze(t, datasets, func(c *analyzer.Config) { c.Outlier.Algorithm, c.Passes = algorithm, passes }).ids(t)
 			}
 			one, two := find(1), find(2)
 			common := 0
@@ -211,7 +211,7 @@ func TestOnePassWithReviewFindsWhatTwoPassesFind(t *testing.T) {
 func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
 	f := func(run string, datasets func(testing.TB, string) []string) {
 		t.Run(run, func(t *testing.T) {
-			a := analyse(t, datasets(t, run), nil)
+			a := analyze(t, datasets(t, run), nil)
 			kernels, late := 0, 0
 			for _, r := range a.records(t, "anomalies") {
 				if r.IsGPUEvent != (r.GPULocation != nil) {
@@ -249,7 +249,7 @@ func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
 }
 
 func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil)
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil)
 	with := 0
 	for _, r := range a.records(t, "anomalies") {
 		if r.NodeState == nil {
@@ -277,7 +277,7 @@ func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
 
 func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
 	for _, samples := range []int{1, 30, 1 << 30} {
-		a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+		a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.MinSamples, c.SkipFirst = samples, false
 		})
 		calls, learned := uint64(0), uint64(0)
@@ -295,13 +295,13 @@ func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
 }
 
 func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
-	ring := analyse(t, tracetest.Recorded(t, "ring-BP4"), nil)
+	ring := analyze(t, tracetest.Recorded(t, "ring-BP4"), nil)
 	before := ring.Models.AppendBinary(nil)
 	loaded, err := analyzer.ReadModels(before, outlier.NewRules(outlier.Default()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze, c.SkipFirst = loaded, true, false })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Learned, c.Freeze, c.SkipFirst = loaded, true, false })
 	if a.Review.Anomalies != 0 || a.Review.NotJudged != a.Totals.Calls {
 		t.Errorf("%d anomalies, %d of %d calls not judged, want none and all", a.Review.Anomalies, a.Review.NotJudged, a.Totals.Calls)
 	}
@@ -314,19 +314,19 @@ func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
 
 func TestAModelLearnedBeforeJudgesFromTheFirstStep(t *testing.T) {
 	datasets := tracetest.Recorded(t, "gpu-BP5")
-	first := analyse(t, datasets, func(c *analyzer.Config) { c.Passes = 2 })
+	first := analyze(t, datasets, func(c *analyzer.Config) { c.Passes = 2 })
 	loaded, err := analyzer.ReadModels(first.Models.AppendBinary(nil), outlier.NewRules(outlier.Default()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := analyse(t, datasets, func(c *analyzer.Config) { c.Learned, c.Freeze = loaded, true })
+	again := analyze(t, datasets, func(c *analyzer.Config) { c.Learned, c.Freeze = loaded, true })
 	if !maps.Equal(first.ids(t), again.ids(t)) {
 		t.Errorf("two passes find %d, the saved model finds %d; they differ", len(first.ids(t)), len(again.ids(t)))
 	}
 }
 
 func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.Ignore = []string{"cuda*", "table_lookup(*"} })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.Ignore = []string{"cuda*", "table_lookup(*"} })
 	for _, r := range a.records(t, "anomalies") {
 		if strings.HasPrefix(r.Func, "cuda") || strings.HasPrefix(r.Func, "table_lookup") {
 			t.Errorf("%s of %s is flagged", r.EventID, r.Func)
@@ -341,7 +341,7 @@ func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
 
 func TestAFunctionMayHaveItsOwnThreshold(t *testing.T) {
 	count := func(change func(*analyzer.Config)) (sleepers int) {
-		for _, r := range analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
+		for _, r := range analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.Algorithm = outlier.SSTD
 			change(c)
 		}).records(t, "anomalies") {
@@ -361,15 +361,15 @@ func TestAFunctionMayHaveItsOwnThreshold(t *testing.T) {
 }
 
 func TestTheReviewUsesTheConfiguredStatistic(t *testing.T) {
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive = true })
-	b := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive, c.Passes = true, 2 })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive = true })
+	b := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive, c.Passes = true, 2 })
 	if one, two := a.ids(t), b.ids(t); !maps.Equal(one, two) || len(one) == 0 {
 		t.Errorf("one pass finds %d, two find %d by inclusive time", len(one), len(two))
 	}
 }
 
 func TestTypicalExecutionsAreAtMostOneForAFunctionAndStep(t *testing.T) {
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil)
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil)
 	seen := make(map[string]bool)
 	typical := a.records(t, "normalexecs")
 	for _, r := range typical {
@@ -385,7 +385,7 @@ func TestTypicalExecutionsAreAtMostOneForAFunctionAndStep(t *testing.T) {
 }
 
 func TestTimesOfAStepAreItsTrueMinimumAndMaximum(t *testing.T) {
-	for _, r := range analyse(t, tracetest.Recorded(t, "gpu-BP5"), nil).records(t, "anomalies") {
+	for _, r := range analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil).records(t, "anomalies") {
 		if r.IOStepStart > r.Exit || r.IOStepEnd < r.Exit || r.IOStepStart > r.IOStepEnd {
 			t.Errorf("%s [%d, %d] was judged in a step [%d, %d]", r.EventID, r.Entry, r.Exit, r.IOStepStart, r.IOStepEnd)
 		}
@@ -407,17 +407,17 @@ func TestTwoTracesOfTheSameRankAreRefused(t *testing.T) {
 	}
 }
 
-func TestABrokenTraceIsAnalysedAsFarAsItGoes(t *testing.T) {
+func TestABrokenTraceIsAnalyzedAsFarAsItGoes(t *testing.T) {
 	broken := tracetest.Copy(t, tracetest.Recorded(t, "gpu-BP5")[0])
 	if err := os.Truncate(filepath.Join(broken, "data.0"), 2_000_000); err != nil {
 		t.Fatal(err)
 	}
-	a := analyse(t, []string{broken}, nil)
+	a := analyze(t, []string{broken}, nil)
 	if len(a.Broken) != 1 || !strings.Contains(a.Broken[0].Error(), "data.0 at byte 2000000") || a.Totals.Steps != 8 {
 		t.Errorf("got %d steps and %v", a.Totals.Steps, errors.Join(a.Broken...))
 	}
 	if a.Totals.Calls == 0 || len(a.records(t, "anomalies")) == 0 {
-		t.Error("nothing was analysed")
+		t.Error("nothing was analyzed")
 	}
 }
 
@@ -490,7 +490,7 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 }
 
 // readMetadata returns all metadata records of a run, step by step.
-func readMetadata(t *testing.T, a analysed) (all []provenance.Metadata) {
+func readMetadata(t *testing.T, a analyzed) (all []provenance.Metadata) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.dir, "records", "*", "*", "*.metadata.json"))
 	if err != nil {

@@ -35,7 +35,7 @@ func BenchmarkAnalyze(b *testing.B) {
 				inputs = append(inputs, analyzer.Input{Path: path})
 			}
 			events := int64(0)
-			var analysing, decoding time.Duration
+			var analyzing, decoding time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
@@ -60,10 +60,10 @@ func BenchmarkAnalyze(b *testing.B) {
 					b.Fatal(err)
 				}
 				events += res.Totals.Events
-				analysing += time.Since(start)
+				analyzing += time.Since(start)
 			}
-			b.ReportMetric(float64(events)/analysing.Seconds()/1e6, "Mevents/s")
-			b.ReportMetric(100*decoding.Seconds()/analysing.Seconds(), "%ofdecode")
+			b.ReportMetric(float64(events)/analyzing.Seconds()/1e6, "Mevents/s")
+			b.ReportMetric(100*decoding.Seconds()/analyzing.Seconds(), "%ofdecode")
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Config says how to analyse.
+// Config says how to analyze.
 type Config struct {
 	Outlier outlier.Config
 	// Inclusive judges by inclusive instead of exclusive time.

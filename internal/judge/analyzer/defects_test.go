@@ -81,7 +81,7 @@ func TestAStepInWhichNothingEndsDoesNotEndTheAnalysis(t *testing.T) {
 		p.call(2, 100)
 	}
 	p.exit(1)
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	if a.Totals.Steps != 5 || a.Totals.Calls != 82 {
 		t.Errorf("%d steps and %d calls, want 5 and 82", a.Totals.Steps, a.Totals.Calls)
 	}
@@ -96,7 +96,7 @@ func TestRowsOutOfOrderAndMisleadingAttributesDoNotStopTheAnalysis(t *testing.T)
 	s.Counters = [][6]uint64{{0, 0, 0, 1, 5, p.now - 10}, {0, 0, 0, 1, 6, p.now - 20}}
 	s.Comms = [][8]uint64{{0, 0, 0, 2, 1, 1, 8, p.now - 10}, {0, 0, 0, 3, 1, 1, 8, p.now - 20}}
 	s.Attrs = append(s.Attrs, [2]string{"timer without a number", "x"})
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	if a.Totals.Calls != 50 || a.Tally.Count(tally.OutOfOrder) != 2 || a.Tally.Count(tally.AttributeMalformed) != 1 {
 		t.Errorf("%d calls, %d out of order, %d malformed", a.Totals.Calls, a.Tally.Count(tally.OutOfOrder), a.Tally.Count(tally.AttributeMalformed))
 	}
@@ -110,7 +110,7 @@ func TestALostExitDoesNotPoisonTheThread(t *testing.T) {
 	for range 100 {
 		p.call(2, 100)
 	}
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	if a.Totals.Calls != 100 || a.Tally.Count(tally.ExitLost) != 1 || a.Tally.Count(tally.OpenAtEnd) != 0 {
 		t.Errorf("%d calls, %d exits lost, %d open", a.Totals.Calls, a.Tally.Count(tally.ExitLost), a.Tally.Count(tally.OpenAtEnd))
 	}
@@ -122,7 +122,7 @@ func TestNearlyEqualLongTimesAreJudged(t *testing.T) {
 		for i := range 100 {
 			p.call(2, 100_000_000+uint64(i%2))
 		}
-		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		a := analyze(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
 		if a.Review.Anomalies != 0 || a.Review.NotJudged != 0 {
 			t.Errorf("%s: %d anomalies, %d not judged, want none", algorithm, a.Review.Anomalies, a.Review.NotJudged)
 		}
@@ -141,7 +141,7 @@ func TestAFirstStepOfDistinctTimesFlagsNextToNothing(t *testing.T) {
 		for range 40 {
 			p.call(2, uint64(1000+50*r.NormFloat64()))
 		}
-		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm, c.Review = algorithm, false })
+		a := analyze(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm, c.Review = algorithm, false })
 		if a.Totals.Flagged > most {
 			t.Errorf("%s flags %d of 60 sound calls, the original's hbos all of the first 20", algorithm, a.Totals.Flagged)
 		}
@@ -164,7 +164,7 @@ func TestOneExtremeTimeDoesNotBlindTheDetectors(t *testing.T) {
 			}
 			p.step()
 		}
-		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		a := analyze(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
 		found := 0
 		for _, rec := range a.records(t, "anomalies") {
 			if rec.Status != provenance.Withdrawn && rec.RuntimeExclusive > 2900 {
@@ -191,7 +191,7 @@ func TestResultsDoNotDependOnHowTheRunIsCutIntoSteps(t *testing.T) {
 			}
 			p.call(2, micros)
 		}
-		a := analyse(t, p.write(t), nil)
+		a := analyze(t, p.write(t), nil)
 		ids := make(map[string]bool) // by time: steps differ
 		for _, rec := range a.records(t, "anomalies") {
 			if rec.Status != provenance.Withdrawn {
@@ -226,7 +226,7 @@ func TestMetadataAreStoredOnceAndWhole(t *testing.T) {
 	p.at().Attrs = [][2]string{{"MetaData:0:0:late", "fact"}}
 	p.step() // nothing completes here
 	p.enter(1)
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	var got []string
 	for _, r := range readMetadata(t, a) {
 		got = append(got, r.Descr+"="+r.Value)
@@ -247,7 +247,7 @@ func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
 		p.call(9, 100)
 	}
 	p.call(9, 9000)
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	names := make(map[string]uint64)
 	for _, f := range a.Functions {
 		names[f.Name] = f.Exclusive.Count()
@@ -269,7 +269,7 @@ func TestTheWindowReachesIntoTheStepsBeforeAndAfter(t *testing.T) {
 	for range 60 {
 		p.call(2, 100)
 	}
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	all := a.records(t, "anomalies")
 	if len(all) != 1 || uint64(all[0].Exit) != odd || all[0].IOStep != 1 {
 		t.Fatalf("%d anomalies", len(all))
@@ -300,7 +300,7 @@ func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
 	}
 	p.step()
 	p.call(2, 100)
-	a := analyse(t, p.write(t), nil)
+	a := analyze(t, p.write(t), nil)
 	all := a.records(t, "anomalies")
 	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 0 || all[0].Status != provenance.Confirmed || !all[0].CallStack[0].IsAnomaly {
 		t.Fatalf("%d anomalies: %+v", len(all), all)
@@ -324,7 +324,7 @@ func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
 			}
 			p.step()
 		}
-		a := analyse(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
+		a := analyze(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm = algorithm })
 		found := 0
 		for _, rec := range a.records(t, "anomalies") {
 			if rec.Status != provenance.Withdrawn && rec.RuntimeExclusive == 3000 {
@@ -338,7 +338,7 @@ func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
 }
 
 func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
-	a := analyse(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Uncoupled = []string{"cudaLaunch*"} })
+	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Uncoupled = []string{"cudaLaunch*"} })
 	orphans := 0
 	for _, r := range a.records(t, "anomalies") {
 		if why, ok := r.GPUParent.(string); ok && strings.HasPrefix(why, "Chimbuko error: ") && strings.Contains(r.Func, "_kernel(") {
@@ -353,7 +353,7 @@ func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
 // In a file that ranks share, their metadata come in any order.
 func TestMetadataOfRanksThatShareAFileAreAllStored(t *testing.T) {
 	for run, want := range map[string]int{"ring-onefile-BP4": 158, "ring-onefile-BP5": 158} {
-		if got := len(readMetadata(t, analyse(t, tracetest.Recorded(t, run), nil))); got != want {
+		if got := len(readMetadata(t, analyze(t, tracetest.Recorded(t, run), nil))); got != want {
 			t.Errorf("%s: %d metadata are stored, want %d", run, got, want)
 		}
 	}
@@ -381,7 +381,7 @@ func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
 		long.step()
 	}
 	long.setRank(1)
-	a := analyse(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples, c.SkipFirst = 150, false })
+	a := analyze(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples, c.SkipFirst = 150, false })
 	var got []string
 	for _, r := range a.records(t, "anomalies") {
 		got = append(got, fmt.Sprintf("%s %s %d", r.Func, r.Status, r.RuntimeExclusive))
@@ -409,7 +409,7 @@ func TestWaitsBeforeRanksHaveMetAreLeftOut(t *testing.T) {
 				p.step()
 			}
 		}
-		a := analyse(t, p.write(t), change)
+		a := analyze(t, p.write(t), change)
 		i := slices.IndexFunc(a.Functions, func(f *summary.FunctionResult) bool { return f.Name == "MPI_Waitall()" })
 		if got := a.learned(i).Count(); got != want {
 			t.Errorf("all ranks met before wait %d, steps of %d waits: %d of %d waits count, want %d", met, cut, got, waits, want)
@@ -452,8 +452,8 @@ func (p *program) writeAs(t *testing.T, name string) string {
 // With models for each rank, what is known over all ranks is still that of all.
 func TestModelsOfRanksAddUpToThatOfTheProgram(t *testing.T) {
 	datasets := tracetest.Recorded(t, "gpu-BP5")
-	common := analyse(t, datasets, nil)
-	own := analyse(t, datasets, func(c *analyzer.Config) { c.RankScope = true })
+	common := analyze(t, datasets, nil)
+	own := analyze(t, datasets, func(c *analyzer.Config) { c.RankScope = true })
 	for i, f := range own.Functions {
 		want := common.Functions[i]
 		if own.learned(i).Count() != common.learned(i).Count() || f.Typical != want.Typical {

@@ -37,10 +37,10 @@ type Found struct {
 	Model     *outlier.Model
 	Exclusive *stats.Sums
 	Inclusive *stats.Sums
-	Anomalies *summary.Metrics // as labelled now; not counted for the step
+	Anomalies *summary.Metrics // as labeled now; not counted for the step
 }
 
-// ModelSync shares what is learned with other analysers. It never waits but in
+// ModelSync shares what is learned with other analyzers. It never waits but in
 // Finish.
 type ModelSync interface {
 	// Add takes what a rank learned. It keeps nothing of its argument.
@@ -53,7 +53,7 @@ type ModelSync interface {
 	Frozen() bool
 	// Stopped reports whether all traces are to be taken as ended.
 	Stopped() bool
-	// Finish waits until no analyser has anything to add any more. Merged yields
+	// Finish waits until no analyzer has anything to add any more. Merged yields
 	// the final models after it.
 	Finish(ctx context.Context) error
 }
@@ -64,7 +64,7 @@ type FunctionName struct {
 	Name    string
 }
 
-// Online says how to analyse traces while they are written.
+// Online says how to analyze traces while they are written.
 type Online struct {
 	Sync ModelSync
 	// Find returns the traces that are there, and whether no others will come.
@@ -139,7 +139,7 @@ const findEvery = 500 * time.Millisecond
 
 // Follow analyses traces while they are written. A step is judged as soon as it
 // is there, by all that is known at that moment, and what is flagged goes to the
-// sink. When all traces have ended, and all those of other analysers, everything
+// sink. When all traces have ended, and all those of other analyzers, everything
 // that was kept is judged once more with all that is known, and goes to the sink
 // again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {

@@ -121,10 +121,10 @@ func there(datasets []string) func() ([]analyzer.Input, bool, error) {
 	}
 }
 
-func TestFollowingFindsWhatAnalysingRecordedTracesFinds(t *testing.T) {
+func TestFollowingFindsWhatAnalyzingRecordedTracesFinds(t *testing.T) {
 	for _, name := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP4"} {
 		datasets := tracetest.Recorded(t, name)
-		recorded := analyse(t, datasets, nil)
+		recorded := analyze(t, datasets, nil)
 		l := newLedger()
 		res, list := follow(t, l, analyzer.Online{Find: there(datasets)})
 		if !bytes.Equal(res.Models.AppendBinary(nil), recorded.Models.AppendBinary(nil)) {
@@ -190,7 +190,7 @@ func TestTracesThatAppearLaterAreRead(t *testing.T) {
 		inputs, _, err := there(datasets[:min(looks-1, len(datasets))])()
 		return inputs, looks > len(datasets), err
 	}, Sleep: sleepFor})
-	want := analyse(t, datasets, nil).Totals
+	want := analyze(t, datasets, nil).Totals
 	want.Flagged = res.Totals.Flagged // which depends on what is known when
 	if res.Totals != want {
 		t.Errorf("totals %+v, want %+v", res.Totals, want)

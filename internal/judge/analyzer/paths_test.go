@@ -118,11 +118,11 @@ func TestCallPathsOfRecordedRunsAreThoseOfANaiveWalk(t *testing.T) {
 		for _, d := range datasets {
 			walk(t, d, want)
 		}
-		a := analyse(t, datasets, nil)
+		a := analyze(t, datasets, nil)
 		comparePaths(t, run, paths(t, a.Outcome), want)
 		comparePaths(t, run+" while it is written", pathsWhileWritten(t, datasets), want)
 		slices.Reverse(datasets)
-		b := analyse(t, datasets, nil)
+		b := analyze(t, datasets, nil)
 		if !slices.Equal(a.Paths, b.Paths) {
 			t.Errorf("%s: the order of traces makes a difference", run)
 		}
@@ -141,7 +141,7 @@ func pathsWhileWritten(t *testing.T, datasets []string) map[string]callpath.Sums
 
 func TestCallPathsAddUpToTheProfilesOfFunctions(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-BP5"} {
-		a := analyse(t, tracetest.Recorded(t, run), nil)
+		a := analyze(t, tracetest.Recorded(t, run), nil)
 		type sums struct {
 			calls uint64
 			time  float64
@@ -180,11 +180,11 @@ func TestCallPathsDoNotDependOnTheSteps(t *testing.T) {
 		"main > work": {Calls: calls, Exclusive: 2 * calls}, "main > work > other": {Calls: calls, Exclusive: 10*calls + calls*(calls-1)/2},
 		"main > work > work": {Calls: calls, Exclusive: 100*calls + calls*(calls-1)/2},
 	}
-	whole := analyse(t, record(calls+1), nil)
+	whole := analyze(t, record(calls+1), nil)
 	comparePaths(t, "one step", paths(t, whole.Outcome), want)
 	for _, every := range []int{1, 7} {
 		datasets := record(every)
-		a := analyse(t, datasets, nil)
+		a := analyze(t, datasets, nil)
 		if !slices.Equal(a.Paths, whole.Paths) {
 			t.Errorf("a step for %d calls: got %v, want %v", every, a.Paths, whole.Paths)
 		}
@@ -206,7 +206,7 @@ func TestCallPathsWaitForNames(t *testing.T) {
 	p.call(9, 100)
 	datasets := p.write(t)
 	want := map[string]callpath.Sums{"main > late()": {Calls: 41, Exclusive: 4100}}
-	a := analyse(t, datasets, nil)
+	a := analyze(t, datasets, nil)
 	comparePaths(t, "a name that is late", paths(t, a.Outcome), want)
 	comparePaths(t, "a name that is late, step by step", pathsWhileWritten(t, datasets), want)
 }
@@ -222,7 +222,7 @@ func TestCallPathsWithFunctionsThatHaveNoNameAreTallied(t *testing.T) {
 	p.exit(1)
 	datasets := p.write(t)
 	want := map[string]callpath.Sums{"main": {Calls: 1, Exclusive: 1}, "main > work": {Calls: 1, Exclusive: 30}}
-	a := analyse(t, datasets, nil)
+	a := analyze(t, datasets, nil)
 	got := paths(t, a.Outcome)
 	want["main"] = callpath.Sums{Calls: 1, Exclusive: got["main"].Exclusive} // gaps between calls
 	comparePaths(t, "no name", got, want)
@@ -255,7 +255,7 @@ func TestManyCallPathsAreFoldedAndTallied(t *testing.T) {
 	}
 	recurse(depth)
 	datasets := p.write(t)
-	a := analyse(t, datasets, nil)
+	a := analyze(t, datasets, nil)
 	deepest, calls, folded := 0, uint64(0), uint64(0)
 	for path, s := range paths(t, a.Outcome) {
 		deepest = max(deepest, strings.Count(path, " > "))

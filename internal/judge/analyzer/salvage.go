@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Salvage reviews ranks whose analyser is lost: of them there is only what was flagged
+// Salvage reviews ranks whose analyzer is lost: of them there is only what was flagged
 // while their traces were written.
 type Salvage struct {
 	models    *Models

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestWhatALostAnalyserFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testing.T) {
+func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testing.T) {
 	var learned outlier.Model
 	for i := range int64(1000) {
 		learned.Learn(100+i%10, 0)

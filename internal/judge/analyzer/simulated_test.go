@@ -32,9 +32,9 @@ func simulated(t *testing.T, name string, ranks, steps int) *scenario.Scenario {
 	return s
 }
 
-// analyseInputs runs the analysis of any inputs and returns the hash of each
+// analyzeInputs runs the analysis of any inputs and returns the hash of each
 // file, and the result.
-func analyseInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.Config)) (map[string]string, *analyzer.Result) {
+func analyzeInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.Config)) (map[string]string, *analyzer.Result) {
 	t.Helper()
 	cfg := analyzer.Default()
 	if change != nil {
@@ -57,13 +57,13 @@ func analyseInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.
 	if err := dir.WriteGlobal(known); err != nil {
 		t.Fatal(err)
 	}
-	return analysed{res, path}.hashes(t), res
+	return analyzed{res, path}.hashes(t), res
 }
 
-// TestStepsAreAnalysedAsDatasetsAre analyses a simulation as it comes, and the
+// TestStepsAreAnalyzedAsDatasetsAre analyses a simulation as it comes, and the
 // datasets that it writes: all that is written of them is the same. Two passes
 // have the steps come twice.
-func TestStepsAreAnalysedAsDatasetsAre(t *testing.T) {
+func TestStepsAreAnalyzedAsDatasetsAre(t *testing.T) {
 	for _, name := range []string{"workflow", "gpu-clock-drop", "threads"} {
 		t.Run(name, func(t *testing.T) {
 			s := simulated(t, name, 4, 3)
@@ -93,8 +93,8 @@ func TestStepsAreAnalysedAsDatasetsAre(t *testing.T) {
 			f := func(what string, passes int, change func(*analyzer.Config)) {
 				t.Helper()
 				opened = 0
-				want, read := analyseInputs(t, datasets, change)
-				got, res := analyseInputs(t, steps, change)
+				want, read := analyzeInputs(t, datasets, change)
+				got, res := analyzeInputs(t, steps, change)
 				if !maps.Equal(got, want) || len(want) < 5 {
 					t.Errorf("%s: of %d files some differ", what, len(want))
 					for path, hash := range want {

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// Input is a trace to analyse.
+// Input is a trace to analyze.
 type Input struct {
 	Path    string
 	Program trace.Program

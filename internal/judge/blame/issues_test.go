@@ -149,7 +149,7 @@ func TestFiftyThousandAnomaliesAreAFewIssues(t *testing.T) {
 
 // many returns the anomalies of a program in which rank 500 is slow: of so many ranks
 // all others wait for it in each of so many iterations, in which it makes so many
-// slow calls; its neighbours also wait for its messages.
+// slow calls; its neighbors also wait for its messages.
 func many(ranks, iterations, slow int) *blame.Run {
 	r := new(blame.Run)
 	const late = 500

@@ -38,7 +38,7 @@ func TestCulpritsOfScenarios(t *testing.T) {
 	for _, name := range measured {
 		s := load(t, name)
 		told := measure(plant(t, s))
-		judged := measure(analyse(t, s))
+		judged := measure(analyze(t, s))
 		fmt.Fprintf(&table, "%-16s %-10s %s\n%-16s %-10s %s\n", name, "all", told, "", "by default", judged)
 		if told.points < 0.9*told.reachable || told.right < 0.9*told.reachable || told.named < 0.9*told.causes || told.reachable == 0 || told.causes == 0 {
 			t.Errorf("%s: less than nine of ten: %s", name, told)
@@ -226,8 +226,8 @@ func (w *watched) Next(ctx context.Context) (*tau.Step, error) {
 	return step, err
 }
 
-// analyse runs a scenario through the analysis as it is by default.
-func analyse(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
+// analyze runs a scenario through the analysis as it is by default.
+func analyze(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 	t.Helper()
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()

@@ -30,7 +30,7 @@ type Run struct {
 	Name      string            `json:"name"`
 	State     string            `json:"state"`
 	Started   time.Time         `json:"started"`
-	Version   string            `json:"version,omitempty"` // of the program that analysed it
+	Version   string            `json:"version,omitempty"` // of the program that analyzed it
 	Ranks     int64             `json:"ranks"`
 	Hosts     []Host            `json:"hosts"`
 	Settings  map[string]string `json:"settings,omitempty"`

@@ -380,9 +380,9 @@ func TestLongWaitsOfAPhaseAreNotTheTailOfUsualOnes(t *testing.T) {
 	}
 }
 
-// What the judgement depends on.
+// What the judgment depends on.
 
-func TestTheJudgementDependsOnTheTimesAndNotOnHowTheyAreCut(t *testing.T) {
+func TestTheJudgmentDependsOnTheTimesAndNotOnHowTheyAreCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 1))
 	type call struct{ time, at int64 }
 	for _, s := range shapes() {
@@ -450,7 +450,7 @@ func TestTheJudgementDependsOnTheTimesAndNotOnHowTheyAreCut(t *testing.T) {
 // changes; three times as long they are in other bins together.
 func TestLongerTimesInProportionAreJudgedAlike(t *testing.T) {
 	for _, s := range shapes() {
-		if s.name == "0 or 1" || s.name == "constant" || s.name == "quantised" {
+		if s.name == "0 or 1" || s.name == "constant" || s.name == "quantized" {
 			continue // of so few times the loss in microseconds matters
 		}
 		values := s.times(rand.New(rand.NewPCG(12, 1)), 5000)

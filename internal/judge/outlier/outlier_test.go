@@ -400,9 +400,9 @@ func TestHBOSScoresATimeByHowManyOthersShareItsBin(t *testing.T) {
 // small draws numbers that have a bin each, in some lumps.
 func small(r *rand.Rand, n int) []int64 {
 	values := make([]int64, n)
-	centre, width := 10+r.IntN(60), 1+r.Float64()*8
+	center, width := 10+r.IntN(60), 1+r.Float64()*8
 	for i := range values {
-		values[i] = min(127, max(0, int64(float64(centre)+width*math.Exp(r.NormFloat64())*r.NormFloat64())))
+		values[i] = min(127, max(0, int64(float64(center)+width*math.Exp(r.NormFloat64())*r.NormFloat64())))
 	}
 	return values
 }
@@ -503,28 +503,28 @@ func TestOneHugeTimeDoesNotBlind(t *testing.T) {
 func models(r *rand.Rand, n int) (all []*outlier.Model, values [][]int64) {
 	for i := range n {
 		v := make([]int64, 30+r.IntN(300))
-		centre, width := math.Exp(3+9*r.Float64()), math.Exp(-5*r.Float64())
+		center, width := math.Exp(3+9*r.Float64()), math.Exp(-5*r.Float64())
 		for k := range v {
 			switch i % 4 {
 			case 0:
-				v[k] = int64(centre * (1 + width*r.NormFloat64()))
+				v[k] = int64(center * (1 + width*r.NormFloat64()))
 			case 1:
-				v[k] = int64(centre * math.Exp(2*width*r.NormFloat64()))
+				v[k] = int64(center * math.Exp(2*width*r.NormFloat64()))
 			case 2:
-				v[k] = int64(centre * (1 + float64(r.IntN(2)) + 0.1*width*r.NormFloat64()))
+				v[k] = int64(center * (1 + float64(r.IntN(2)) + 0.1*width*r.NormFloat64()))
 			default:
-				v[k] = int64(centre) + int64(r.IntN(3))
+				v[k] = int64(center) + int64(r.IntN(3))
 			}
 		}
 		for range r.IntN(4) {
-			v[r.IntN(len(v))] = int64(centre * math.Exp(4*r.Float64()))
+			v[r.IntN(len(v))] = int64(center * math.Exp(4*r.Float64()))
 		}
 		all = append(all, learned(v...))
 		for _, x := range v {
 			low, next := stats.BinLow(stats.BinOf(x)), stats.BinLow(stats.BinOf(x)+1)
 			v = append(v, x-1, x+1, low, next-1, next)
 		}
-		values = append(values, append(v, 0, 1, r.Int64(), r.Int64N(1+2*int64(centre)), math.MaxInt64))
+		values = append(values, append(v, 0, 1, r.Int64(), r.Int64N(1+2*int64(center)), math.MaxInt64))
 	}
 	return all, values
 }
@@ -563,13 +563,13 @@ func TestTheLargestTimeIsSuspectUnlessItIsNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 10))
 	candidates := 0
 	for range 4000 {
-		centre := math.Exp(7 + 9*r.Float64())
-		width := centre * math.Exp(-6*r.Float64())
+		center := math.Exp(7 + 9*r.Float64())
+		width := center * math.Exp(-6*r.Float64())
 		m := new(outlier.Model)
 		for range 30 + r.IntN(300) {
-			m.Learn(int64(centre+width*(2*r.Float64()-1)), 0)
+			m.Learn(int64(center+width*(2*r.Float64()-1)), 0)
 		}
-		top := int64(centre + width*(1.5+0.8*r.Float64()))
+		top := int64(center + width*(1.5+0.8*r.Float64()))
 		m.Learn(top, 0)
 		cfg := settings(outlier.SSTD)
 		cfg.Sigma = 1 + 6*r.Float64()
@@ -579,7 +579,7 @@ func TestTheLargestTimeIsSuspectUnlessItIsNormal(t *testing.T) {
 			candidates++
 		}
 		if !j.Suspect(top) && verdict != outlier.Normal {
-			t.Fatalf("%d above %v±%v is not suspect, but has score %v of %v, verdict %d", top, centre, width, score, cfg.Sigma, verdict)
+			t.Fatalf("%d above %v±%v is not suspect, but has score %v of %v, verdict %d", top, center, width, score, cfg.Sigma, verdict)
 		}
 	}
 	if candidates < 400 {
@@ -792,7 +792,7 @@ var workloads = []workload{
 		return 2000 + 50*r.NormFloat64()
 	}, 900, 1500},
 	{"lognormal", func(r *rand.Rand) float64 { return math.Exp(6.9 + 0.4*r.NormFloat64()) }, 6000, 20_000},
-	{"quantised", func(r *rand.Rand) float64 { return float64(10 + r.IntN(5)) }, 40, 90},
+	{"quantized", func(r *rand.Rand) float64 { return float64(10 + r.IntN(5)) }, 40, 90},
 }
 
 type call struct {
@@ -855,15 +855,15 @@ func TestQualityOfDetection(t *testing.T) {
 		"sstd normal 20": {0.8, 0.9, 0.01, 0.005}, "sstd normal 200": {0.75, 0.7, 0.001, 0.001},
 		"sstd bimodal 20": {0, 0, 0.01, 0.005}, "sstd bimodal 200": {0, 0, 0.001, 0.001},
 		"sstd lognormal 20": {0.8, 0.9, 0.01, 0.005}, "sstd lognormal 200": {0.85, 0.83, 0.001, 0.001},
-		"sstd quantised 20": {0.8, 0.9, 0.01, 0.001}, "sstd quantised 200": {0.9, 0.95, 0.001, 0.001},
+		"sstd quantized 20": {0.8, 0.9, 0.01, 0.001}, "sstd quantized 200": {0.9, 0.95, 0.001, 0.001},
 		"hbos normal 20": {0.8, 0.9, 0.04, 0.01}, "hbos normal 200": {0.8, 0.58, 0.004, 0.002},
 		"hbos bimodal 20": {0.8, 0.6, 0.05, 0.015}, "hbos bimodal 200": {0.55, 0.2, 0.005, 0.002},
 		"hbos lognormal 20": {0.3, 0.65, 0.05, 0.06}, "hbos lognormal 200": {0.78, 0.55, 0.03, 0.005},
-		"hbos quantised 20": {0.8, 0.6, 0.15, 0.001}, "hbos quantised 200": {0.58, 0.2, 0.02, 0.001},
+		"hbos quantized 20": {0.8, 0.6, 0.15, 0.001}, "hbos quantized 200": {0.58, 0.2, 0.02, 0.001},
 		"copod normal 20": {0.8, 0.7, 0.03, 0.005}, "copod normal 200": {0.33, 0.13, 0.003, 0.001},
 		"copod bimodal 20": {0, 0, 0.03, 0.02}, "copod bimodal 200": {0, 0, 0.01, 0.004},
 		"copod lognormal 20": {0.8, 0.7, 0.03, 0.006}, "copod lognormal 200": {0.33, 0.13, 0.003, 0.001},
-		"copod quantised 20": {0.8, 0.65, 0.25, 0.001}, "copod quantised 200": {0.35, 0.1, 0.03, 0.001},
+		"copod quantized 20": {0.8, 0.65, 0.25, 0.001}, "copod quantized 200": {0.35, 0.1, 0.03, 0.001},
 	}
 	table := "                        each step         steps ≥ 50        in the end\n" +
 		"                        TP   FN   FP      TP   FN   FP      TP   FN   FP\n"

@@ -13,7 +13,7 @@ import (
 )
 
 // rounding is the error that moments may have, as a share of the sum that they
-// would be if no terms cancelled.
+// would be if no terms canceled.
 const rounding = 1e-12
 
 // exact is what RunStats should hold, to 150 digits.

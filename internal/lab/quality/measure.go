@@ -41,7 +41,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 				Steps:   func() (analyzer.Steps, error) { return w, nil },
 			})
 		}
-		flags, err := analyse(ctx, settings(detector, dir), inputs)
+		flags, err := analyze(ctx, settings(detector, dir), inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp str
 		for _, p := range paths {
 			inputs = append(inputs, analyzer.Input{Path: p})
 		}
-		flags, err := analyse(ctx, settings(detector, spool), inputs)
+		flags, err := analyze(ctx, settings(detector, spool), inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -160,8 +160,8 @@ type flags struct {
 	changes    []summary.Change
 }
 
-// analyse runs the analysis. Traces that cannot be read to their end are an error.
-func analyse(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) (*flags, error) {
+// analyze runs the analysis. Traces that cannot be read to their end are an error.
+func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) (*flags, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 var Detectors = outlier.Algorithms()
 
 // settings are those of `chimbuko analyze` with a detector. Several data sets are
-// analysed at once, so each is by one worker; that changes nothing but the time.
+// analyzed at once, so each is by one worker; that changes nothing but the time.
 func settings(detector outlier.Algorithm, spool string) analyzer.Config {
 	cfg := analyzer.Default()
 	cfg.Outlier.Algorithm = detector

@@ -107,7 +107,7 @@ func TestThePageHasTheFiguresOfNow(t *testing.T) {
 	}
 }
 
-// A simulation that is analysed in memory gives the counts of one that is written to
+// A simulation that is analyzed in memory gives the counts of one that is written to
 // files, read again and compared with the truth in its file.
 func TestSimulationsInMemoryAndInFilesGiveTheSame(t *testing.T) {
 	for _, name := range []string{"gpu-clock-drop", "huge-value", "message-size", "slow-rank"} {

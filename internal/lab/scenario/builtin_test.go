@@ -38,8 +38,8 @@ func TestBuiltInScenariosSayWhatTheyAre(t *testing.T) {
 
 func TestBuiltInScenariosAreSmall(t *testing.T) {
 	others := map[string]int{ // that are not from 100 000 to 1 000 000 calls
-		"normal": 20_002, "bimodal": 20_002, "lognormal": 20_002, "quantised": 20_002,
-		"normal-few": 2_002, "bimodal-few": 2_002, "lognormal-few": 2_002, "quantised-few": 2_002,
+		"normal": 20_002, "bimodal": 20_002, "lognormal": 20_002, "quantized": 20_002,
+		"normal-few": 2_002, "bimodal-few": 2_002, "lognormal-few": 2_002, "quantized-few": 2_002,
 		"repeated": 10_002, "huge-value": 12_002, "scale": 14_520_000,
 	}
 	for _, name := range scenario.Names() {
@@ -151,7 +151,7 @@ func countList(t *testing.T, p *scenario.Program, list []string, iteration int, 
 		inside := countList(t, p, f.Calls, iteration, used)
 		switch f.Kind {
 		case scenario.Exchange:
-			inside = 2*len(f.Neighbours) + 1
+			inside = 2*len(f.Neighbors) + 1
 		case scenario.Launch:
 			inside = 1
 		case scenario.Parallel:

@@ -22,14 +22,14 @@ func ParseCall(call string) (key string, times int, err error) {
 
 // Limits that keep a scenario from asking for more than a machine has.
 const (
-	maxOps        = 1_000_000 // calls in one iteration
-	maxDepth      = 64
-	maxRanks      = 1_000_000
-	maxRounds     = 1_000_000_000 // steps, and iterations of a step
-	maxThreads    = 1024
-	maxStreams    = 64
-	maxNeighbours = 64
-	shortest      = 1e-3 // of what happens in intervals, in seconds
+	maxOps       = 1_000_000 // calls in one iteration
+	maxDepth     = 64
+	maxRanks     = 1_000_000
+	maxRounds    = 1_000_000_000 // steps, and iterations of a step
+	maxThreads   = 1024
+	maxStreams   = 64
+	maxNeighbors = 64
+	shortest     = 1e-3 // of what happens in intervals, in seconds
 )
 
 // extent is how much a call makes of itself: calls, itself included, and how
@@ -88,7 +88,7 @@ func (s *size) function(where, key string) (extent, error) {
 	case Parallel:
 		e.calls *= f.Threads
 	case Exchange:
-		e = extent{2*len(f.Neighbours) + 1, 1} // MPI_Irecv and MPI_Isend, and MPI_Waitall
+		e = extent{2*len(f.Neighbors) + 1, 1} // MPI_Irecv and MPI_Isend, and MPI_Waitall
 	case Launch:
 		e.calls = 1 // the kernel
 	}

@@ -25,7 +25,7 @@ finish = ["final"]
 init = { time = { normal = [100, 5] } }
 final = { kind = "collective", group = 4 }
 step = { calls = ["halo", "loop", "start", "wait", "put"] }
-halo = { kind = "exchange", neighbours = [-1, 1] }
+halo = { kind = "exchange", neighbors = [-1, 1] }
 loop = { kind = "parallel", threads = 4, calls = ["3 work"] }
 work = { time = { fixed = 7 }, counters = { flops = { uniform = [1, 9] } } }
 start = { kind = "launch", kernel = "kern", stream = 1 }
@@ -142,18 +142,18 @@ func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
 	f(`init = {`, "\"\" = {}\ninit = {", `program sim: function "": its name is empty or has a zero byte`)
 	f(`init = {`, `init = { name = "a\u0000",`, `function "init": its name is empty or has a zero byte`)
 	f(`init = {`, `init = { kind = "sleep",`, `program sim: function init: kind = "sleep" is none of exchange, collective`)
-	f(`init = {`, `init = { neighbours = [1],`, `function init: neighbours is for kind = "exchange"`)
+	f(`init = {`, `init = { neighbors = [1],`, `function init: neighbors is for kind = "exchange"`)
 	f(`init = {`, `init = { group = 2,`, `function init: group is for kind = "collective"`)
 	f(`init = {`, `init = { threads = 2,`, `function init: threads is for kind = "parallel"`)
 	f(`init = {`, `init = { kernel = "kern",`, `function init: kernel is for kind = "launch"`)
 	f(`init = {`, `init = { stream = 1,`, `function init: stream is for kind = "launch"`)
 	f(`init = {`, `init = { from = "sim",`, `function init: from is for kind = "await"`)
 	f(`wait = {`, `wait = { calls = ["work"],`, `function wait: calls is for functions without kind and kind = "parallel"`)
-	f(`neighbours = [-1, 1]`, `neighbours = []`, "function halo: an exchange needs 1 to 64 neighbours, as in neighbours = [-1, 1]")
-	f(`neighbours = [-1, 1]`, `neighbours = [`+strings.Repeat("1, ", 65)+`]`, "an exchange needs 1 to 64 neighbours")
-	f(`neighbours = [-1, 1]`, `neighbours = [0]`, "function halo: neighbour 0 is the rank itself")
-	f(`neighbours = [-1, 1]`, `neighbours = [1, 2, 1]`, "function halo: neighbour 1 is there twice")
-	f(`neighbours = [-1, 1]`, `neighbours = [-1_000_001]`, "neighbour -1000001 is not from -1000000 to 1000000")
+	f(`neighbors = [-1, 1]`, `neighbors = []`, "function halo: an exchange needs 1 to 64 neighbors, as in neighbors = [-1, 1]")
+	f(`neighbors = [-1, 1]`, `neighbors = [`+strings.Repeat("1, ", 65)+`]`, "an exchange needs 1 to 64 neighbors")
+	f(`neighbors = [-1, 1]`, `neighbors = [0]`, "function halo: neighbor 0 is the rank itself")
+	f(`neighbors = [-1, 1]`, `neighbors = [1, 2, 1]`, "function halo: neighbor 1 is there twice")
+	f(`neighbors = [-1, 1]`, `neighbors = [-1_000_001]`, "neighbor -1000001 is not from -1000000 to 1000000")
 	f(`group = 4`, `group = -4`, "function final: group = -4 is negative; 0 means all ranks")
 	f(`threads = 4`, `threads = 0`, "function loop: threads = 0 is not from 1 to 1024")
 	f(`threads = 4`, `threads = 1025`, "threads = 1025 is not from 1 to 1024")
@@ -374,7 +374,7 @@ func TestParseTakesNotLong(t *testing.T) {
 		"long keys":         number("", "a%[1]d.b.c.d.e.f.g.h.i.j.k = %[2]d\n"),
 		"functions twofold": number(program, "f%[1]d = { calls = [\"f%[2]d\", \"f%[2]d\"] }\n"),
 		"threads in a row":  number(program+"f0 = {}\n", "p%[1]d = { kind = \"parallel\", threads = 1, calls = [\"c%[1]d\"] }\nc%[1]d = { calls = [\"c%[2]d\"] }\n"),
-		"neighbours":        number(program+"f0 = { kind = \"exchange\", neighbours = [", "%[1]d, %[2]d, ") + "] }\n",
+		"neighbors":         number(program+"f0 = { kind = \"exchange\", neighbors = [", "%[1]d, %[2]d, ") + "] }\n",
 		"troubles":          number(program+"f0 = {}\n", "[[trouble]]\nname = \"%[1]d\"\nkind = \"burst\"\nhosts = [\"%[2]d\"]\n"),
 	} {
 		began := time.Now()

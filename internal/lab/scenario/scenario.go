@@ -57,7 +57,7 @@ type Kind string
 // The kinds of function.
 const (
 	Compute    Kind = ""            // takes time and calls others
-	Exchange   Kind = "exchange"    // sends to neighbours and waits for theirs
+	Exchange   Kind = "exchange"    // sends to neighbors and waits for theirs
 	Collective Kind = "collective"  // waits for all ranks, or for those of its group
 	Parallel   Kind = "parallel"    // calls on several threads at once, and waits for all
 	Launch     Kind = "launch"      // starts a kernel on a GPU stream, and does not wait
@@ -84,12 +84,12 @@ type Function struct {
 	// Counters are read whenever the function is entered.
 	Counters map[string]Distribution `toml:"counters"`
 
-	Neighbours []int  `toml:"neighbours"` // exchange: distances to those it sends to, around the end
-	Group      int    `toml:"group"`      // collective: how many ranks next to each other; 0: all
-	Threads    int    `toml:"threads"`    // parallel: how many
-	Kernel     string `toml:"kernel"`     // launch: the function that runs on the GPU
-	Stream     int    `toml:"stream"`     // launch: where
-	From       string `toml:"from"`       // await: the program, which stands before this one
+	Neighbors []int  `toml:"neighbors"` // exchange: distances to those it sends to, around the end
+	Group     int    `toml:"group"`     // collective: how many ranks next to each other; 0: all
+	Threads   int    `toml:"threads"`   // parallel: how many
+	Kernel    string `toml:"kernel"`    // launch: the function that runs on the GPU
+	Stream    int    `toml:"stream"`    // launch: where
+	From      string `toml:"from"`      // await: the program, which stands before this one
 }
 
 // Counter is a number about a node that is read in intervals.

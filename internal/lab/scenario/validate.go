@@ -114,7 +114,7 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 			bad.add("%s is for %s", key, kinds)
 		}
 	}
-	only(len(f.Neighbours) > 0, "neighbours", "kind = \"exchange\"", Exchange)
+	only(len(f.Neighbors) > 0, "neighbors", "kind = \"exchange\"", Exchange)
 	only(f.Group != 0, "group", "kind = \"collective\"", Collective)
 	only(f.Threads != 0, "threads", "kind = \"parallel\"", Parallel)
 	only(f.Kernel != "", "kernel", "kind = \"launch\"", Launch)
@@ -124,7 +124,7 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	switch f.Kind {
 	case Compute, DeviceSync, Publish:
 	case Exchange:
-		bad.checkNeighbours(f)
+		bad.checkNeighbors(f)
 	case Collective:
 		if f.Group < 0 {
 			bad.add("group = %d is negative; 0 means all ranks", f.Group)
@@ -169,19 +169,19 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	return bad.err()
 }
 
-func (l *problems) checkNeighbours(f *Function) {
-	if len(f.Neighbours) == 0 || len(f.Neighbours) > maxNeighbours {
-		l.add("an exchange needs 1 to %d neighbours, as in neighbours = [-1, 1]", maxNeighbours)
+func (l *problems) checkNeighbors(f *Function) {
+	if len(f.Neighbors) == 0 || len(f.Neighbors) > maxNeighbors {
+		l.add("an exchange needs 1 to %d neighbors, as in neighbors = [-1, 1]", maxNeighbors)
 		return
 	}
-	for i, n := range f.Neighbours {
+	for i, n := range f.Neighbors {
 		switch {
 		case n == 0:
-			l.add("neighbour 0 is the rank itself")
+			l.add("neighbor 0 is the rank itself")
 		case n < -maxRanks || n > maxRanks:
-			l.add("neighbour %d is not from %d to %d", n, -maxRanks, maxRanks)
-		case slices.Contains(f.Neighbours[:i], n):
-			l.add("neighbour %d is there twice", n)
+			l.add("neighbor %d is not from %d to %d", n, -maxRanks, maxRanks)
+		case slices.Contains(f.Neighbors[:i], n):
+			l.add("neighbor %d is there twice", n)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type op struct {
 	troubles []int32 // those that concern the function
 	every    int     // in one of so many iterations only; 0: in all
 	skip     int     // where to go on otherwise
-	slot     int     // of a send: the neighbour's
+	slot     int     // of a send: the neighbor's
 	wait     *wait
 	kernel   *op  // of a launch
 	sub      []op // of threads
@@ -39,8 +39,8 @@ const (
 	opPart                     // a part of its own time
 	opExit                     // leave it
 	opLeaf                     // a whole call that calls nothing
-	opSend                     // MPI_Isend to a neighbour
-	opExchange                 // MPI_Waitall for the neighbours' messages
+	opSend                     // MPI_Isend to a neighbor
+	opExchange                 // MPI_Waitall for the neighbors' messages
 	opCollective               // wait for the group
 	opThreads                  // what threads do
 	opLaunch                   // start a kernel
@@ -57,9 +57,9 @@ type reading struct {
 
 // wait is where ranks wait for each other.
 type wait struct {
-	neighbours []int // of an exchange
-	group      int   // of a collective
-	from       int   // of an await: the program
+	neighbors []int // of an exchange
+	group     int   // of a collective
+	from      int   // of an await: the program
 }
 
 // program is a program that can be run.
@@ -279,25 +279,25 @@ func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op 
 	return append(ops, op{code: opExit, fn: o.fn})
 }
 
-// exchange appends what an exchange with neighbours does: it announces what it
+// exchange appends what an exchange with neighbors does: it announces what it
 // wants to receive, sends, and waits.
 func (p *program) exchange(ops []op, o op, f *scenario.Function) []op {
 	short := &scenario.Distribution{Lognormal: []float64{messageCallTime, messageCallSigma}}
 	irecv := op{code: opLeaf, fn: p.function(recvFunction, recvFunction), time: newSampler(short), usual: short}
 	isend := op{code: opSend, fn: p.function(sendFunction, sendFunction), time: newSampler(short), usual: short}
 	w := &wait{}
-	for _, distance := range f.Neighbours {
+	for _, distance := range f.Neighbors {
 		if distance%p.Ranks != 0 { // not the rank itself
-			w.neighbours = append(w.neighbours, distance)
+			w.neighbors = append(w.neighbors, distance)
 		}
 	}
 	isend.wait = w
 	o.code, o.parts = opEnter, 2
 	ops = append(ops, o, op{code: opPart})
-	for range w.neighbours {
+	for range w.neighbors {
 		ops = append(ops, irecv)
 	}
-	for slot := range w.neighbours {
+	for slot := range w.neighbors {
 		isend.slot = slot
 		ops = append(ops, isend)
 	}

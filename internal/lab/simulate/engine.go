@@ -26,7 +26,7 @@ type engine struct {
 	ranks0   []rankState // when it began
 	vars0    []int64
 	outcomes []outcome // of each wait for each rank
-	messages []message // of each exchange: by neighbour, then by sender
+	messages []message // of each exchange: by neighbor, then by sender
 	firsts   []int     // where the messages of each wait begin
 
 	published []outcome // in each iteration of the step
@@ -123,12 +123,12 @@ func (e *engine) together(ops []op, iteration int) {
 }
 
 // message returns the place of a message in the wait of a step with that number.
-func (e *engine) message(wait, neighbours, slot, sender int) *message {
+func (e *engine) message(wait, neighbors, slot, sender int) *message {
 	for len(e.firsts) <= wait {
 		e.firsts = append(e.firsts, len(e.messages))
 	}
 	first, n := e.firsts[wait], e.p.Ranks
-	for len(e.messages) < first+neighbours*n {
+	for len(e.messages) < first+neighbors*n {
 		e.messages = append(e.messages, message{})
 	}
 	return &e.messages[first+slot*n+sender]
@@ -150,13 +150,13 @@ func (e *engine) resolve(o *op) {
 		e.gather(o.wait.group)
 		return
 	}
-	n := len(o.wait.neighbours)
+	n := len(o.wait.neighbors)
 	e.delay(o.wait, wait)
 	for r := range e.ranks {
 		st := &e.ranks[r]
 		out := outcome{end: st.clock, clean: st.clean, blame: st.blame, culprit: st.culprit}
-		for slot, distance := range o.wait.neighbours {
-			from := e.neighbour(r, -distance)
+		for slot, distance := range o.wait.neighbors {
+			from := e.neighbor(r, -distance)
 			m := e.message(wait, n, slot, from)
 			if at := e.arrives(m); at > out.end {
 				out.end, out.blame, out.culprit = at, m.blame, m.culprit
@@ -174,13 +174,13 @@ func (e *engine) resolve(o *op) {
 func (e *engine) delay(w *wait, number int) {
 	for _, i := range e.p.links {
 		t := e.p.troubles[i]
-		for slot, distance := range w.neighbours {
+		for slot, distance := range w.neighbors {
 			for _, from := range t.Link {
 				to := t.Link[0] + t.Link[1] - from
-				if e.neighbour(from, distance) != to {
+				if e.neighbor(from, distance) != to {
 					continue
 				}
-				m := e.message(number, len(w.neighbours), slot, from)
+				m := e.message(number, len(w.neighbors), slot, from)
 				if t.strength(m.at) > 0 {
 					m.extra += t.extra.draw(e.links, m.bytes)
 					m.link = i

@@ -166,7 +166,7 @@ body = ["f", "swap", "2 g", "all"]
 f = { calls = ["2 g", "h", "g"], counters = { "c" = { fixed = 1 } } }
 g = { message = { fixed = 7 }, counters = { "d" = { fixed = 2 }, "c" = { integers = [0, 5] } } }
 h = { calls = ["g"] }
-swap = { kind = "exchange", neighbours = [1], counters = { "c" = { fixed = 3 } } }
+swap = { kind = "exchange", neighbors = [1], counters = { "c" = { fixed = 3 } } }
 all = { kind = "collective", counters = { "d" = { fixed = 4 } } }
 [[program.counter]]
 name = "load"

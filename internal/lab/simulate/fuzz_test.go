@@ -20,7 +20,7 @@ func calls(p *scenario.Program, list []string, limit int) int {
 		case scenario.Parallel:
 			each *= f.Threads
 		case scenario.Exchange:
-			each += 3 * len(f.Neighbours)
+			each += 3 * len(f.Neighbors)
 		}
 		if each > limit || times > limit {
 			return limit + 1
@@ -140,7 +140,7 @@ body = ["2 one", "swap", "all", "region", "launch", "sync", "out"]
 [program.functions]
 one = { time = { lognormal = [9, 1] }, message = { integers = [0, 99] }, counters = { c = { fixed = 1 } } }
 two = { every = 2, time = { modes = [{ weight = 1, fixed = 0 }, { weight = 2, pareto = [1, 1] }] }, calls = ["one"] }
-swap = { kind = "exchange", neighbours = [-1, 1] }
+swap = { kind = "exchange", neighbors = [-1, 1] }
 all = { kind = "collective", group = 2, time = { normal = [1, 1] } }
 region = { kind = "parallel", threads = 2, calls = ["two"] }
 launch = { kind = "launch", kernel = "one", stream = 1 }

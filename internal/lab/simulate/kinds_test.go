@@ -234,7 +234,7 @@ setup = ["all"]
 body = ["work", "swap", "all"]
 [program.functions]
 work = { time = { fixed = 1000 } }
-swap = { kind = "exchange", neighbours = [-1, 1] }
+swap = { kind = "exchange", neighbors = [-1, 1] }
 all = { kind = "collective", time = { fixed = 2 } }
 [[trouble]]
 name = "cable"
@@ -305,7 +305,7 @@ ranks = 3
 body = ["work", "swap", "all", "region", "launch", "sync", "publish"]
 [program.functions]
 work = { time = { fixed = 100 } }
-swap = { kind = "exchange", neighbours = [1], time = { fixed = 8 } }
+swap = { kind = "exchange", neighbors = [1], time = { fixed = 8 } }
 all = { kind = "collective", time = { fixed = 100 } }
 region = { kind = "parallel", threads = 2, time = { fixed = 8 }, calls = ["work"] }
 launch = { kind = "launch", kernel = "kernel", time = { fixed = 8 } }

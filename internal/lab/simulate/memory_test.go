@@ -28,7 +28,7 @@ body = ["step"]
 [program.functions]
 step = { time = { normal = [50, 5] }, calls = ["9 f", "swap", "all"] }
 f = { time = { lognormal = [100, 0.2] }, message = { fixed = 4096 } }
-swap = { kind = "exchange", neighbours = [-1, 1], time = { fixed = 10 } }
+swap = { kind = "exchange", neighbors = [-1, 1], time = { fixed = 10 } }
 all = { kind = "collective", time = { fixed = 20 } }
 [[program.counter]]
 name = "load"

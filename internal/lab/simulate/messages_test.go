@@ -76,7 +76,7 @@ body = ["pack", "other", "swap", "unpack"]
 [program.functions]
 pack = { message = { integers = [100, 2000] }, time = { per_byte = 1 } }
 other = { time = { fixed = 7 } }
-swap = { kind = "exchange", neighbours = [-1, 1] }
+swap = { kind = "exchange", neighbors = [-1, 1] }
 unpack = { time = { per_byte = 2 } }
 `)
 	all := record(t, s)
@@ -117,7 +117,7 @@ name = "p"
 ranks = %d
 body = ["swap"]
 [program.functions]
-swap = { kind = "exchange", neighbours = [-2, -1, 1, 2] }
+swap = { kind = "exchange", neighbors = [-2, -1, 1, 2] }
 `, ranks))
 		all := record(t, s)
 		if n := checkMessages(t, s, all); n != 6*ranks*want {
@@ -146,7 +146,7 @@ body = ["work", %q]
 [program.functions]
 together = { kind = "collective" }
 work = { time = { fixed = 1000 } }
-halo = { kind = "exchange", neighbours = [-1, 1] }
+halo = { kind = "exchange", neighbors = [-1, 1] }
 barrier = { kind = "collective", time = { fixed = 3 } }
 [[trouble]]
 name = "rank 4"
@@ -209,7 +209,7 @@ func checkVictims(t *testing.T, all []*traced, function string, excess [][]trace
 	}
 }
 
-func TestASlowRankMakesItsNeighboursWaitAndThenTheirNeighbours(t *testing.T) {
+func TestASlowRankMakesItsNeighborsWaitAndThenTheirNeighbors(t *testing.T) {
 	s := parse(t, fmt.Sprintf(ring, "halo"))
 	excess, slow, all := waits(t, s, "MPI_Waitall()")
 	for rank, list := range excess {

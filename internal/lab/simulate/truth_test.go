@@ -326,7 +326,7 @@ launch = { kind = "launch", kernel = "kernel", time = { fixed = 5 } }
 kernel = { time = { fixed = 300 } }
 sync = { kind = "device-sync", time = { fixed = 5 } }
 region = { kind = "parallel", threads = 2, calls = ["work"] }
-swap = { kind = "exchange", neighbours = [1] }
+swap = { kind = "exchange", neighbors = [1] }
 barrier = { kind = "collective" }
 [[trouble]]
 name = "stall"

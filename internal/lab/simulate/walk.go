@@ -238,8 +238,8 @@ func (w *walker) end() {
 	w.tell(o, n.row, n.entry, n.bytes, n.hits)
 }
 
-// neighbour returns the rank at a distance, around the end.
-func (e *engine) neighbour(rank, distance int) int {
+// neighbor returns the rank at a distance, around the end.
+func (e *engine) neighbor(rank, distance int) int {
 	n := (rank + distance) % e.p.Ranks
 	if n < 0 {
 		n += e.p.Ranks
@@ -248,11 +248,11 @@ func (e *engine) neighbour(rank, distance int) int {
 }
 
 func (w *walker) send(o *op) {
-	to := w.e.neighbour(w.rank, o.wait.neighbours[o.slot])
+	to := w.e.neighbor(w.rank, o.wait.neighbors[o.slot])
 	own := max(1, o.time.draw(w.rng, 0))
 	entry, row := w.st.clock, w.event(trace.Enter, o.fn)
 	if w.out == nil {
-		*w.e.message(int(w.st.waits), len(o.wait.neighbours), o.slot, w.rank) = message{
+		*w.e.message(int(w.st.waits), len(o.wait.neighbors), o.slot, w.rank) = message{
 			at: w.inside(own), clean: w.st.clean + 1, bytes: w.st.bytes, blame: w.st.blame, culprit: w.st.culprit,
 		}
 	} else {
@@ -297,13 +297,13 @@ func (w *walker) waitUntil(o *op, r outcome) {
 	w.tell(o, row, entry, w.st.bytes, w.hits)
 }
 
-// receive puts out the messages of the neighbours in the order of their
+// receive puts out the messages of the neighbors in the order of their
 // arrival.
 func (w *walker) receive(o *op) {
-	n := len(o.wait.neighbours)
+	n := len(o.wait.neighbors)
 	w.out.arrivals = w.out.arrivals[:0]
-	for slot, distance := range o.wait.neighbours {
-		from := w.e.neighbour(w.rank, -distance)
+	for slot, distance := range o.wait.neighbors {
+		from := w.e.neighbor(w.rank, -distance)
 		m := w.e.message(int(w.st.waits), n, slot, from)
 		a := arrival{at: max(w.inside(waitOverhead), w.e.arrives(m)), from: from, tag: slot, bytes: m.bytes}
 		w.out.arrivals = append(w.out.arrivals, a)

@@ -26,13 +26,13 @@ func longTraces(steps int) map[rankKey][]*analyzer.Contribution {
 func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 	for _, limit := range []int{maxInbox, 20, 1} {
 		for _, shards := range []int{1, 2, 5} {
-			known := max(1, (shards*3)%7) // which the analyser is wrong about at first
+			known := max(1, (shards*3)%7) // which the analyzer is wrong about at first
 			s := &schedule{world: newWorld(t, Config{Shards: shards}), traces: longTraces(60)}
 			for i := range s.shards {
 				s.kill(i)
 			}
-			a := newAnalyser(t, s.world, "a", known, s.traces)
-			s.analysers = append(s.analysers, a)
+			a := newAnalyzer(t, s.world, "a", known, s.traces)
+			s.analyzers = append(s.analyzers, a)
 			a.client.inbox.limit = limit
 			for range 60 {
 				for key := range s.traces {
@@ -72,13 +72,13 @@ func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
 	}
 }
 
-func TestAnAnalyserWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T) {
+func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T) {
 	f := func(known int, limit int, want string) {
 		t.Helper()
 		s := &schedule{world: newWorld(t, Config{}), traces: oneTrace(rankKey{0, 3}, 10)}
 		key := rankKey{0, 3}
-		a := newAnalyser(t, s.world, "a", 1, s.traces)
-		s.analysers = append(s.analysers, a)
+		a := newAnalyzer(t, s.world, "a", 1, s.traces)
+		s.analyzers = append(s.analyzers, a)
 		for range known {
 			a.readOne(key)
 		}
@@ -95,7 +95,7 @@ func TestAnAnalyserWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 		}
 		s.start(0)
 		if want != "" {
-			wantError(t, a.talk(), want, "start this analyser again")
+			wantError(t, a.talk(), want, "start this analyzer again")
 			wantError(t, a.client.Err(), want)
 			wantError(t, a.client.Finish(t.Context()), want)
 			wantError(t, a.talk(), want) // for ever
@@ -117,7 +117,7 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		w := newWorld(t, Config{})
 		key := rankKey{0, 0}
-		a := newAnalyser(t, w, "a", 1, oneTrace(key, 4))
+		a := newAnalyzer(t, w, "a", 1, oneTrace(key, 4))
 		a.readOne(key)
 		a.mustTalk()
 		w.save(0)
@@ -133,17 +133,17 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 		for range 4 {
 			err = errors.Join(err, a.talk())
 		}
-		wantError(t, err, "lost what it had stored", "start this analyser again")
+		wantError(t, err, "lost what it had stored", "start this analyzer again")
 		a.start()
 		settle(w, a)
 		a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
 	}
 }
 
-func TestAnAnalyserHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
+func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := rankKey{0, 0}
-	a := newAnalyser(t, w, "a", 1, oneTrace(key, 2))
+	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 2))
 	a.client.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
 		a.client.Lag()
 		return &protocol.Status{State: protocol.Status_STATE_REVIEWING}
@@ -151,23 +151,23 @@ func TestAnAnalyserHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 	a.readOne(key)
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
-		t.Errorf("the server thinks that the analyser is %v", got)
+		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
 	a.readAll()
 	if a.client.Ended() {
-		t.Error("the analyser has ended before the server knows all")
+		t.Error("the analyzer has ended before the server knows all")
 	}
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
-		t.Errorf("with its last steps the analyser says that it is %v", got)
+		t.Errorf("with its last steps the analyzer says that it is %v", got)
 	}
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Ended() {
-		t.Errorf("the server thinks that the analyser is %v", got)
+		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
-	without := newAnalyser(t, w, "b", 1, nil)
+	without := newAnalyzer(t, w, "b", 1, nil)
 	if without.end(); without.client.Ended() {
-		t.Error("an analyser without traces has ended before it said so")
+		t.Error("an analyzer without traces has ended before it said so")
 	}
 }
 
@@ -182,11 +182,11 @@ func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) 
 	return l.Requester.Request(ctx, subject, data)
 }
 
-func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyser(t *testing.T) {
+func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := rankKey{0, 0}
 	bus := &looksBefore{Requester: w, look: func() {}}
-	a := newAnalyser(t, bus, "a", 1, oneTrace(key, 6))
+	a := newAnalyzer(t, bus, "a", 1, oneTrace(key, 6))
 	bus.look = func() {
 		a.learnFromOthers()
 		for name, m := range a.local {
@@ -208,7 +208,7 @@ func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyser(t *testing.T) {
 func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := rankKey{0, 0}
-	a := newAnalyser(t, w, "a", 1, oneTrace(key, 3*maxSent))
+	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3*maxSent))
 	for range 2 * maxSent {
 		a.readOne(key)
 		a.mustTalk()
@@ -227,7 +227,7 @@ func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.kill(0)
-	a := newAnalyser(t, w, "a", 1, nil)
+	a := newAnalyzer(t, w, "a", 1, nil)
 	_ = a.talk()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -238,10 +238,10 @@ func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
 	}
 }
 
-func TestAnAnalyserThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T) {
+func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T) {
 	s := &schedule{world: newWorld(t, Config{Shards: 2}), traces: longTraces(6)}
-	a := newAnalyser(t, s.world, "a", 2, s.traces)
-	s.analysers = append(s.analysers, a)
+	a := newAnalyzer(t, s.world, "a", 2, s.traces)
+	s.analyzers = append(s.analyzers, a)
 	a.cfg.Session = 1000
 	a.start()
 	a.readOne(rankKey{0, 0})
@@ -253,19 +253,19 @@ func TestAnAnalyserThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T
 	a.start()
 	a.readOne(rankKey{0, 0})
 	if err := a.talk(); err != nil {
-		t.Fatalf("the later analyser: %v", err)
+		t.Fatalf("the later analyzer: %v", err)
 	}
 	if err := before.talk(t.Context()); err == nil || before.broken == nil {
-		t.Errorf("the earlier analyser goes on: %v", err)
+		t.Errorf("the earlier analyzer goes on: %v", err)
 	}
 	s.finish()
 	s.wantOracle()
 }
 
-func TestAnAnalyserThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t *testing.T) {
+func TestAnAnalyzerThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t *testing.T) {
 	s := &schedule{world: newWorld(t, Config{Shards: 1}), traces: longTraces(6)}
-	a := newAnalyser(t, s.world, "a", 1, s.traces)
-	s.analysers = append(s.analysers, a)
+	a := newAnalyzer(t, s.world, "a", 1, s.traces)
+	s.analyzers = append(s.analyzers, a)
 	for range 4 {
 		a.readOne(rankKey{0, 0})
 	}

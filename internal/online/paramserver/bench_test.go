@@ -28,7 +28,7 @@ func BenchmarkExchange(b *testing.B) {
 	}
 	b.Run("all/no-bus", benchState)
 	b.Run("changed/clients=4", func(b *testing.B) { benchExchange(b, 4, false) })
-	b.Run("analysers=4", benchClients)
+	b.Run("analyzers=4", benchClients)
 }
 
 func benchExchange(b *testing.B, clients int, everything bool) {

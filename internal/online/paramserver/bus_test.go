@@ -66,9 +66,9 @@ func startProcess(tb testing.TB, b *bus.Server, cfg Config, dir string, epoch ui
 	return p
 }
 
-// TestAnalysersAndServerOverTheBus runs two analysers while their server is killed
+// TestAnalyzersAndServerOverTheBus runs two analyzers while their server is killed
 // twice.
-func TestAnalysersAndServerOverTheBus(t *testing.T) {
+func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 	b := startBus(t)
 	dir := t.TempDir()
 	traces := longTraces(30)
@@ -77,11 +77,11 @@ func TestAnalysersAndServerOverTheBus(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var all []*analyser
+	var all []*testAnalyzer
 	var talking, reading sync.WaitGroup
 	halfway, goOn := make(chan struct{}, len(traces)), make(chan struct{})
 	for i, keys := range [][]rankKey{{{0, 0}, {1, 0}}, {{0, 1}}} {
-		a := newAnalyser(t, connect(t, b), string('a'+rune(i)), 1, nil)
+		a := newAnalyzer(t, connect(t, b), string('a'+rune(i)), 1, nil)
 		a.cfg.Run = cfg.Run
 		a.start()
 		all = append(all, a)
@@ -98,7 +98,7 @@ func TestAnalysersAndServerOverTheBus(t *testing.T) {
 				}
 			}
 			if err := a.client.Finish(ctx); err != nil {
-				t.Errorf("analyser %s: %v", a.cfg.Node, err)
+				t.Errorf("analyzer %s: %v", a.cfg.Node, err)
 			}
 			a.learnFromOthers()
 		})

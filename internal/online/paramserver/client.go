@@ -22,24 +22,24 @@ type Requester interface {
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 }
 
-// ClientConfig says who an analyser is.
+// ClientConfig says who an analyzer is.
 type ClientConfig struct {
 	Run      string
-	Node     string            // name of the analyser: another for each of a run, the same when it is started again
+	Node     string            // name of the analyzer: another for each of a run, the same when it is started again
 	Session  uint64            // greater each time it is started, unless a clock was put back
 	Shards   int               // of the server
 	Period   time.Duration     // between exchanges
 	Timeout  time.Duration     // for an answer
 	Settings string            // how it judges, as JSON
 	Command  *protocol.Command // how to start it again; nil: it cannot be
-	// Status tells how the analyser fares, in a message that belongs to the client
+	// Status tells how the analyzer fares, in a message that belongs to the client
 	// then; nil tells nothing. It may call the client. That the traces have ended
 	// is told to the server when it knows all that was learned, not before.
 	Status func() *protocol.Status
 	Log    *slog.Logger // nil discards it
 }
 
-// Client is the analyser's end of the parameter server: an analyzer.ModelSync.
+// Client is the analyzer's end of the parameter server: an analyzer.ModelSync.
 // It talks to the server in the background, in Run; when the server is away it
 // gathers what is learned, which does not grow with time, and goes on. Its
 // methods may be called by several goroutines.
@@ -59,7 +59,7 @@ type Client struct {
 	changed map[FunctionName]bool // since Merged
 	frozen  bool
 	stopped bool
-	// Steps that the server knows of the ranks that the analyser of this name has, and
+	// Steps that the server knows of the ranks that the analyzer of this name has, and
 	// how many have been added.
 	knownSteps, added int64
 	phase             protocol.Phase
@@ -192,7 +192,7 @@ func (c *Client) Frozen() bool {
 	return c.frozen
 }
 
-// Stopped reports whether all traces are to be taken as ended. An analyser that was
+// Stopped reports whether all traces are to be taken as ended. An analyzer that was
 // started again reads first what the server knows: it has to review it.
 func (c *Client) Stopped() bool {
 	c.mu.Lock()
@@ -224,8 +224,8 @@ func (c *Client) Numbered() <-chan struct{} {
 	return c.numbered
 }
 
-// Finish waits until no analyser has anything to add any more. The error is that
-// of ctx, with what the server last said, ErrReviewed, or why this analyser cannot
+// Finish waits until no analyzer has anything to add any more. The error is that
+// of ctx, with what the server last said, ErrReviewed, or why this analyzer cannot
 // share any more and must be started again.
 func (c *Client) Finish(ctx context.Context) error {
 	c.mu.Lock()

@@ -67,7 +67,7 @@ type counterDelta struct {
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // maxValues is how many values one part of an exchange may hold: more than any
-// analyser sees in its life, and so few that sums of all exchanges stay exact.
+// analyzer sees in its life, and so few that sums of all exchanges stay exact.
 const maxValues = 1 << 40
 
 var errRequest = errors.New("malformed request")

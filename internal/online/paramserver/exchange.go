@@ -25,7 +25,7 @@ func (a *Answer) Encode() ([]byte, error) {
 	return append(b, a.models...), err
 }
 
-// Exchange takes what an analyser learned, once, and answers with the models that
+// Exchange takes what an analyzer learned, once, and answers with the models that
 // changed. What it carries becomes durable with a later snapshot. data is an
 // encoded protocol.ExchangeRequest and may be used again when Exchange returns. An
 // exchange that is malformed or refused changes nothing.
@@ -53,7 +53,7 @@ func (s *State) checkShard(req *request) error {
 	if s.index != nil {
 		return req.name(s.index)
 	}
-	if req.summarises() {
+	if req.summarizes() {
 		return fmt.Errorf("shard %d keeps no summary", s.cfg.Shard)
 	}
 	return nil
@@ -98,7 +98,7 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 	return reply, s.since(known)
 }
 
-// knownSteps is how many steps are known of the ranks that an analyser reads, which is
+// knownSteps is how many steps are known of the ranks that an analyzer reads, which is
 // of interest when the run is to be stopped.
 func (s *State) knownSteps(node string) (n int64) {
 	if s.stopping.IsZero() {
@@ -112,7 +112,7 @@ func (s *State) knownSteps(node string) (n int64) {
 	return n
 }
 
-// hear takes note of how an analyser fares.
+// hear takes note of how an analyzer fares.
 func (s *State) hear(n *node, status *protocol.Status, now time.Time) {
 	n.heard = now
 	if status == nil {
@@ -142,14 +142,14 @@ func (s *State) check(n *node, req *request) error {
 		}
 		r.seen = s.checked
 	}
-	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.models) > 0 || req.summarises()) {
+	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.models) > 0 || req.summarizes()) {
 		return errors.New("the run was ended, nothing more is learned")
 	}
 	return nil
 }
 
-// summarises reports whether an exchange has anything for the summary.
-func (x *request) summarises() bool {
+// summarizes reports whether an exchange has anything for the summary.
+func (x *request) summarizes() bool {
 	return len(x.profiles)+len(x.ranks)+len(x.found)+len(x.counters)+len(x.paths) > 0
 }
 

@@ -71,7 +71,7 @@ func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byt
 	return body
 }
 
-// generator speaks the protocol of an analyser with exchanges that were encoded
+// generator speaks the protocol of an analyzer with exchanges that were encoded
 // before, so that the figures are those of the server and not of the one who loads
 // it.
 type generator struct {

@@ -41,7 +41,7 @@ type sentBundle struct {
 	steps   int64
 }
 
-// final is an error that nothing but another start of the analyser mends.
+// final is an error that nothing but another start of the analyzer mends.
 type final struct{ error }
 
 func newLink(shard, shards int) *link {
@@ -78,7 +78,7 @@ func (l *link) shareJoined(key rankKey, w *waiting) error {
 		l.next[key] = steps.GetTo()
 		l.fresh.merge(part)
 	case next < steps.GetTo():
-		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; start this analyser again, it reads its traces from the beginning", key.rank)}
+		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; start this analyzer again, it reads its traces from the beginning", key.rank)}
 	case steps.GetEnded():
 		l.fresh.end(key, next, steps.GetHost())
 	}
@@ -186,9 +186,9 @@ func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (FunctionNa
 	kept := l.number - uint64(len(l.sent))
 	switch {
 	case l.confirmed > l.number:
-		return final{errors.New("another analyser has the same name and session; give each a name with --node")}
+		return final{errors.New("another analyzer has the same name and session; give each a name with --node")}
 	case l.confirmed < kept:
-		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, of which those after %d are kept here); start this analyser again, it reads its traces from the beginning", l.confirmed, l.number, kept)}
+		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, of which those after %d are kept here); start this analyzer again, it reads its traces from the beginning", l.confirmed, l.number, kept)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
 		if len(l.spare) < maxSent {

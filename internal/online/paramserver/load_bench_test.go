@@ -17,8 +17,8 @@ const (
 	loadLate      = 200 * time.Millisecond // after which an answer is late
 )
 
-// BenchmarkLoad has the analysers of 2 000 ranks exchange once a second, with 200
-// functions each, for ten seconds: one analyser for each of 32 nodes, as it is
+// BenchmarkLoad has the analyzers of 2 000 ranks exchange once a second, with 200
+// functions each, for ten seconds: one analyzer for each of 32 nodes, as it is
 // meant to be, and one for each rank. Times run from when an exchange was due.
 // Clients are generators of encoded exchanges in the same process.
 func BenchmarkLoad(b *testing.B) {
@@ -26,12 +26,12 @@ func BenchmarkLoad(b *testing.B) {
 	b.Run("ranks=2000", func(b *testing.B) { benchLoad(b, loadRanks) })
 }
 
-func benchLoad(b *testing.B, analysers int) {
+func benchLoad(b *testing.B, analyzers int) {
 	nats, _ := benchServer(b)
 	var bodies [][]byte
-	all := make([]*generator, analysers)
+	all := make([]*generator, analyzers)
 	for i := range all {
-		ranks := loadRanks*(i+1)/analysers - loadRanks*i/analysers
+		ranks := loadRanks*(i+1)/analyzers - loadRanks*i/analyzers
 		all[i] = &generator{node: fmt.Sprint("node", i), ranks: ranks}
 		if i < loadNodes {
 			all[i].bus = connect(b, nats)
@@ -46,16 +46,16 @@ func benchLoad(b *testing.B, analysers int) {
 	var wg sync.WaitGroup
 	for i, g := range all {
 		g.bodies = append(slices.Clone(bodies[i%16:]), bodies[:i%16]...)
-		wg.Go(func() { g.register(b, loadRanks*i/analysers, nil) })
+		wg.Go(func() { g.register(b, loadRanks*i/analyzers, nil) })
 	}
 	wg.Wait()
 	b.ResetTimer()
 	for range b.N {
 		begin := time.Now()
-		took := make([][]time.Duration, analysers)
+		took := make([][]time.Duration, analyzers)
 		for i, g := range all {
-			due := begin.Add(time.Second * time.Duration(i) / time.Duration(analysers))
-			wg.Go(func() { took[i] = g.load(b, loadRanks*i/analysers, due, begin.Add(loadTime)) })
+			due := begin.Add(time.Second * time.Duration(i) / time.Duration(analyzers))
+			wg.Go(func() { took[i] = g.load(b, loadRanks*i/analyzers, due, begin.Add(loadTime)) })
 		}
 		wg.Wait()
 		reportLoad(b, all, slices.Concat(took...), time.Since(begin))

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// entry is a model and the form in which analysers get it.
+// entry is a model and the form in which analyzers get it.
 type entry struct {
 	id      uint32
 	model   outlier.Model

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// asker exchanges as one analyser that keeps what it was told.
+// asker exchanges as one analyzer that keeps what it was told.
 type asker struct {
 	tb            testing.TB
 	s             *State
@@ -85,7 +85,7 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	key := rankKey{0, 0}
 	traces := oneTrace(key, 3)
 	traces[key][1] = learned(key, 1, "other", 5)
-	a := newAnalyser(t, w, "a", 1, traces)
+	a := newAnalyzer(t, w, "a", 1, traces)
 	a.readOne(key)
 	a.readOne(key)
 	a.mustTalk()
@@ -101,10 +101,10 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
 }
 
-func TestAModelOfAFunctionThatAnAnalyserMeetsLaterIsNotAskedForAgain(t *testing.T) {
+func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.T) {
 	w := newWorld(t, Config{})
 	one, two := rankKey{0, 1}, rankKey{0, 2}
-	a, b := newAnalyser(t, w, "a", 1, oneTrace(one, 4)), newAnalyser(t, w, "b", 1, oneTrace(two, 4))
+	a, b := newAnalyzer(t, w, "a", 1, oneTrace(one, 4)), newAnalyzer(t, w, "b", 1, oneTrace(two, 4))
 	a.readOne(one)
 	a.mustTalk()
 	b.mustTalk() // it knows no function yet
@@ -112,7 +112,7 @@ func TestAModelOfAFunctionThatAnAnalyserMeetsLaterIsNotAskedForAgain(t *testing.
 	b.readOne(two)
 	b.mustTalk()
 	if got := b.local[FunctionName{Name: "solve"}].Count(); got != 4 {
-		t.Errorf("the second analyser judges by %d values, want 4", got)
+		t.Errorf("the second analyzer judges by %d values, want 4", got)
 	}
 	if version == 0 || b.client.links[0].version <= version {
 		t.Errorf("versions %d and %d: the models were asked for again", version, b.client.links[0].version)
@@ -131,7 +131,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 		}
 		w := newWorld(t, cfg)
 		key := rankKey{0, 0}
-		a := newAnalyser(t, w, "a", cfg.Shards, oneTrace(key, 5))
+		a := newAnalyzer(t, w, "a", cfg.Shards, oneTrace(key, 5))
 		a.readOne(key)
 		a.mustTalk()
 		for i := range w.shards {
@@ -208,7 +208,7 @@ func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), ended(key, 0)}
 	}
 	one, two := rankKey{0, 0}, rankKey{0, 1}
-	b := newAnalyser(t, w, "b", 2, map[rankKey][]*analyzer.Contribution{two: traces[two]})
+	b := newAnalyzer(t, w, "b", 2, map[rankKey][]*analyzer.Contribution{two: traces[two]})
 	b.mustTalk() // so that the run waits for it
 	rounds := 0
 	slow := &oneAfterOther{Requester: w, second: make(chan struct{}, 1), between: func() {
@@ -223,7 +223,7 @@ func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 			w.save(1)
 		}
 	}}
-	a := newAnalyser(t, slow, "a", 2, map[rankKey][]*analyzer.Contribution{one: traces[one]})
+	a := newAnalyzer(t, slow, "a", 2, map[rankKey][]*analyzer.Contribution{one: traces[one]})
 	a.readAll()
 	for !a.finished() && rounds < 10 {
 		a.mustTalk()

@@ -39,7 +39,7 @@ func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	}
 	before := contentOf(t, s)
 	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Models: modelOf(id, 11)})
-	wantText(t, late.GetRefused(), `another analyser of the name "a" was started later`)
+	wantText(t, late.GetRefused(), `another analyzer of the name "a" was started later`)
 	if reply, err := register(s, "a", 1, 0); err != nil || reply.GetNewer() != 2 || len(reply.GetNext()) > 0 {
 		t.Errorf("the earlier session was registered again: %v, %v", reply, err)
 	}
@@ -64,17 +64,17 @@ func TestAServerThatDoesNotKnowASessionAsksForItsRegistration(t *testing.T) {
 	}
 }
 
-func TestOfTwoAnalysersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
+func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := rankKey{0, 4}
 	traces := oneTrace(key, 6)
-	a, b := newAnalyser(t, w, "a", 1, traces), newAnalyser(t, w, "b", 1, traces)
+	a, b := newAnalyzer(t, w, "a", 1, traces), newAnalyzer(t, w, "b", 1, traces)
 	a.readOne(key)
 	a.mustTalk()
 	a.readOne(key)
 	b.readOne(key)
 	b.mustTalk()
-	wantError(t, a.talk(), `rank 4 of program 0 is also read by the analyser "b"`)
+	wantError(t, a.talk(), `rank 4 of program 0 is also read by the analyzer "b"`)
 	wantError(t, a.client.Finish(t.Context()), "also read by")
 	b.readAll()
 	b.mustTalk()
@@ -91,7 +91,7 @@ func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
 	key := rankKey{0, 1}
 	end := ended(key, 1)
 	end.Counters = append(end.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(5)})
-	a := newAnalyser(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
+	a := newAnalyzer(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
 	for range 3 {
 		a.readAll()
 		a.mustTalk()
@@ -127,7 +127,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 			key := rankKey{0, 1}
 			slow := &addsMeanwhile{Requester: w, subject: Subject("run", shard, what)}
 			traces := oneTrace(key, 3)
-			a := newAnalyser(t, slow, "a", 2, traces)
+			a := newAnalyzer(t, slow, "a", 2, traces)
 			slow.add = func() { a.readOne(key) }
 			a.readOne(key)
 			a.mustTalk()
@@ -142,7 +142,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 	w.kill(1)
 	key := rankKey{0, 1}
 	traces := oneTrace(key, 4)
-	a := newAnalyser(t, w, "a", 2, traces)
+	a := newAnalyzer(t, w, "a", 2, traces)
 	for range 3 {
 		a.readOne(key)
 		if err := a.talk(); err == nil {
@@ -172,7 +172,7 @@ func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 		}
 	}
 	f(&protocol.ExchangeRequest{Steps: steps(7, 0, 1)}, "rank 7 of program 0 was not claimed")
-	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by the analyser "b"`)
+	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by the analyzer "b"`)
 	f(&protocol.ExchangeRequest{Steps: steps(0, 1, 2)}, "steps from 1 to 2 do not follow on step 0")
 	f(&protocol.ExchangeRequest{Steps: append(steps(0, 0, 5), steps(0, 0, 2)...)}, "do not follow")
 	f(&protocol.ExchangeRequest{Models: modelOf(id+1, 3)}, "no function has the number 1")

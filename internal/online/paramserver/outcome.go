@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// SetOutcome takes what came of an analyser's ranks. It must be durable, by a
+// SetOutcome takes what came of an analyzer's ranks. It must be durable, by a
 // snapshot, before it is answered.
 func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protocol.OutcomeReply, error) {
 	if err := s.checkSender(req.GetSender()); err != nil {
@@ -29,7 +29,7 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	defer s.mu.Unlock()
 	n := s.nodes[req.GetSender().GetNode()]
 	if n == nil || n.session != req.GetSender().GetSession() {
-		return &protocol.OutcomeReply{Refused: "another analyser of this name was started later"}, nil
+		return &protocol.OutcomeReply{Refused: "another analyzer of this name was started later"}, nil
 	}
 	for _, r := range req.GetRanks() {
 		known := s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}]
@@ -66,7 +66,7 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 		for _, r := range part.GetRanks() {
 			rank, err := rankOutcomeFrom(r)
 			if err != nil {
-				return nil, fmt.Errorf("analyser %s: %w", name, err)
+				return nil, fmt.Errorf("analyzer %s: %w", name, err)
 			}
 			ranks = append(ranks, rank)
 		}
@@ -80,7 +80,7 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 	return o, nil
 }
 
-// Lost are the analysers that did not hand over what came of their ranks, and what
+// Lost are the analyzers that did not hand over what came of their ranks, and what
 // they had told before.
 func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
 	s.mu.Lock()

@@ -33,21 +33,21 @@ func written(list []summary.Path) string {
 	return strings.Join(all, " ")
 }
 
-// TestCallPathsAreFoldedWhereOneAnalyserFoldsThem has three analysers, of which the
+// TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem has three analyzers, of which the
 // second has so many paths that it tells but the outermost apart.
-func TestCallPathsAreFoldedWhereOneAnalyserFoldsThem(t *testing.T) {
+func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
 	traces := map[rankKey][]*analyzer.Contribution{
 		{0, 0}: {called(rankKey{0, 0}, 0, callpath.MaxDepth, "main", "solve", "send"), called(rankKey{0, 0}, 1, callpath.MaxDepth, "main", "write")},
 		{0, 1}: {called(rankKey{0, 1}, 0, callpath.MaxDepth, "main", "solve"), called(rankKey{0, 1}, 1, 1, "main", callpath.OtherName)},
 		{0, 2}: {called(rankKey{0, 2}, 0, callpath.MaxDepth, "start")},
 	}
-	var analysers []*analyser
+	var analyzers []*testAnalyzer
 	for key, trace := range traces {
 		traces[key] = append(trace, ended(key, len(trace)-1))
-		analysers = append(analysers, newAnalyser(t, w, fmt.Sprint("analyser", key.rank), 1, map[rankKey][]*analyzer.Contribution{key: traces[key]}))
+		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.rank), 1, map[rankKey][]*analyzer.Contribution{key: traces[key]}))
 	}
-	settle(w, analysers...)
+	settle(w, analyzers...)
 	const want = "main=4/40 main/(other paths)=5/50 start=1/10"
 	if got := written(w.state(0).Paths()); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -76,7 +76,7 @@ func TestCallPathsThatWaitForTheServerAreBounded(t *testing.T) {
 		}
 		trace = append(trace, c)
 	}
-	a := newAnalyser(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: append(trace, ended(key, 39))})
+	a := newAnalyzer(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: append(trace, ended(key, 39))})
 	a.client.inbox.limit = 1000
 	a.readAll()
 	if held := a.client.inbox.ranks[key]; held.joined == nil || len(held.apart) > 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // Tick moves the run on: from one phase to the next when all that is needed for
-// it has come. Analysers are told of the end when it is in a snapshot.
+// it has come. Analyzers are told of the end when it is in a snapshot.
 func (s *State) Tick(now time.Time) protocol.Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,7 @@ func (s *State) Tick(now time.Time) protocol.Phase {
 	return s.phase
 }
 
-// silence is how long an analyser may say nothing before the end of the run does
+// silence is how long an analyzer may say nothing before the end of the run does
 // not wait for it any more, once the run is to be stopped.
 const silence = 15 * time.Second
 
@@ -51,7 +51,7 @@ func (s *State) allEnded(now time.Time) bool {
 	return now.Sub(s.ended) >= s.cfg.Linger
 }
 
-// givenUp reports whether the run does not wait for an analyser: it is silent,
+// givenUp reports whether the run does not wait for an analyzer: it is silent,
 // and the run is to be stopped.
 func (s *State) givenUp(n *node, now time.Time) bool {
 	return n.lost || !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
@@ -67,9 +67,9 @@ func (s *State) Stop(now time.Time) {
 	}
 }
 
-// Reopen has a run that was cut go on to its end: what analysers have not handed over
+// Reopen has a run that was cut go on to its end: what analyzers have not handed over
 // is read and reviewed once more, however far that had come, but for those of lost
-// analysers, which will not come back.
+// analyzers, which will not come back.
 func (s *State) Reopen(lost []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *State) Phase() protocol.Phase {
 	return s.phase
 }
 
-// told is the phase that analysers get to know: never one that a crash of the
+// told is the phase that analyzers get to know: never one that a crash of the
 // server could undo.
 func (s *State) told() protocol.Phase {
 	if s.phase >= protocol.Phase_PHASE_REVIEWING && s.announced < s.phase {
@@ -112,7 +112,7 @@ func (s *State) Finish() {
 	s.changes++
 }
 
-// Reviewed reports whether all analysers have sent what came of their ranks.
+// Reviewed reports whether all analyzers have sent what came of their ranks.
 func (s *State) Reviewed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *State) Reviewed(now time.Time) bool {
 	return true
 }
 
-// owners are the analysers that read the ranks.
+// owners are the analyzers that read the ranks.
 func (s *State) owners() map[string]bool {
 	names := make(map[string]bool)
 	for _, r := range s.ranks {
@@ -137,6 +137,6 @@ func (s *State) owners() map[string]bool {
 	return names
 }
 
-// replaced reports whether others read all ranks that an analyser had. The run
+// replaced reports whether others read all ranks that an analyzer had. The run
 // does not wait for it.
 func replaced(n *node, owners map[string]bool) bool { return n.claimed && !owners[n.name] }

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// say sends the end of the steps of an analyser's rank, or only how it fares.
+// say sends the end of the steps of an analyzer's rank, or only how it fares.
 func say(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State, now time.Time) *protocol.ExchangeReply {
 	tb.Helper()
 	req := &protocol.ExchangeRequest{Sender: sender(node, session), Number: number, Status: &protocol.Status{State: state}}
@@ -39,7 +39,7 @@ func wantPhase(tb testing.TB, s *State, now time.Time, want protocol.Phase) {
 	}
 }
 
-func TestARunIsReviewedWhenAllAnalysersAndAllExpectedRanksHaveEnded(t *testing.T) {
+func TestARunIsReviewedWhenAllAnalyzersAndAllExpectedRanksHaveEnded(t *testing.T) {
 	s := newState(t, Config{Ranks: 2})
 	wantPhase(t, s, start, notBegun)
 	mustRegister(t, s, "a", 1, 0)
@@ -68,7 +68,7 @@ func TestWithoutANumberOfRanksTheRunLingersForOthers(t *testing.T) {
 	wantPhase(t, s, start.Add(10*time.Second), reviewing)
 }
 
-func TestAKilledAnalyserKeepsTheRunOpenUntilItIsStartedAgainAndEnds(t *testing.T) {
+func TestAKilledAnalyzerKeepsTheRunOpenUntilItIsStartedAgainAndEnds(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "b", 1, 1)
@@ -82,19 +82,19 @@ func TestAKilledAnalyserKeepsTheRunOpenUntilItIsStartedAgainAndEnds(t *testing.T
 	wantPhase(t, s, start.Add(24*time.Hour), reviewing)
 }
 
-func TestAnalysersAreToldOfTheEndWhenACrashCannotUndoIt(t *testing.T) {
+func TestAnalyzersAreToldOfTheEndWhenACrashCannotUndoIt(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
 	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != running {
-		t.Errorf("before the snapshot analysers are told %v, want %v", got, running)
+		t.Errorf("before the snapshot analyzers are told %v, want %v", got, running)
 	}
 	if _, err := s.saveWith(func([]byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := say(t, s, "a", 1, 0, 0, hasEnded, start).GetPhase(); got != reviewing {
-		t.Errorf("after the snapshot analysers are told %v, want %v", got, reviewing)
+		t.Errorf("after the snapshot analyzers are told %v, want %v", got, reviewing)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	_, err := register(s, "b", 1, 5)
 	wantError(t, err, "rank 5 of program 0 comes too late", "--ranks")
 	_, err = register(s, "b", 1, 0)
-	wantError(t, err, `rank 0 of program 0 was read by the analyser "a"`)
+	wantError(t, err, `rank 0 of program 0 was read by the analyzer "a"`)
 	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Models: modelOf(id, 4)})
 	wantText(t, late.GetRefused(), "step 1 comes too late")
 	late = exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Models: modelOf(id, 4)})
@@ -119,20 +119,20 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	mustRegister(t, s, "a", 2, 0) // it reads its traces again, for the review
 	again := &protocol.ExchangeRequest{Sender: sender("a", 2), Number: 1, Steps: []*protocol.Steps{{From: 1, To: 1, Ended: true}}}
 	if reply := exchangeOne(t, s, again); reply.GetRefused() != "" || reply.GetLast() != 1 {
-		t.Errorf("an analyser that was started again got %v", reply)
+		t.Errorf("an analyzer that was started again got %v", reply)
 	}
 }
 
-func TestARankThatComesTooLateEndsItsAnalyser(t *testing.T) {
+func TestARankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
-	a := newAnalyser(t, w, "a", 1, oneTrace(rankKey{0, 0}, 2))
+	a := newAnalyzer(t, w, "a", 1, oneTrace(rankKey{0, 0}, 2))
 	settle(w, a)
-	late := newAnalyser(t, w, "b", 1, oneTrace(rankKey{0, 1}, 2))
+	late := newAnalyzer(t, w, "b", 1, oneTrace(rankKey{0, 1}, 2))
 	late.readAll()
 	wantError(t, late.talk(), "comes too late")
 	wantError(t, late.client.Finish(t.Context()), "comes too late")
 	if w.state(0).nodes["b"] != nil {
-		t.Error("the server waits for what comes of an analyser that it refused")
+		t.Error("the server waits for what comes of an analyzer that it refused")
 	}
 }
 
@@ -145,13 +145,13 @@ func TestStopEndsARunThatNobodyJoined(t *testing.T) {
 	}
 }
 
-func TestStopIsToldToAnalysersAndDoesNotWaitForSilentOnes(t *testing.T) {
+func TestStopIsToldToAnalyzersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	s := newState(t, Config{Ranks: 100})
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "silent", 1, 1)
 	s.Stop(start)
 	if !say(t, s, "a", 1, 1, 0, reading, start).GetStop() {
-		t.Error("the analyser is not told to stop")
+		t.Error("the analyzer is not told to stop")
 	}
 	later := start.Add(silence + time.Second)
 	say(t, s, "a", 1, 0, 0, reading, later)
@@ -160,7 +160,7 @@ func TestStopIsToldToAnalysersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	wantPhase(t, s, start.Add(silence), running)
 	wantPhase(t, s, later, reviewing)
 	if s.Reviewed(later) {
-		t.Error("reviewed before the outcome of the analyser that speaks")
+		t.Error("reviewed before the outcome of the analyzer that speaks")
 	}
 	outcome(t, s, "a", 1, 0)
 	if !s.Reviewed(later) {
@@ -168,7 +168,7 @@ func TestStopIsToldToAnalysersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	}
 }
 
-func TestTheEndDoesNotWaitForAnAnalyserWhoseRanksOthersRead(t *testing.T) {
+func TestTheEndDoesNotWaitForAnAnalyzerWhoseRanksOthersRead(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "first", 1, 0)
 	mustRegister(t, s, "second", 1, 0)
@@ -218,7 +218,7 @@ func outcome(tb testing.TB, s *State, node string, session uint64, rank uint32) 
 	return reply.GetRefused()
 }
 
-func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalysersTellIt(t *testing.T) {
+func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
 	all := func(order []uint32) *summary.Outcome {
 		s := newState(t, Config{})
 		id := numbersOf(t, s, "solve")[0]
@@ -254,7 +254,7 @@ func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalysersTellIt(t *testing.T) {
 	}
 }
 
-func TestAnAnalyserThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T) {
+func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
@@ -283,7 +283,7 @@ func TestAnAnalyserThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 	c.Number(0, "solve") // which it must not get: nothing is to be sent
 	wantError(t, c.talk(t.Context()), ErrReviewed.Error())
 	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), ErrReviewed) {
-		t.Error("the analyser goes on")
+		t.Error("the analyzer goes on")
 	}
 	if _, ok := c.Number(0, "solve"); ok {
 		t.Error("it got numbers for records that nobody would store")
@@ -307,5 +307,5 @@ func TestTheOutcomeOfAnEarlierSessionOrOfAnothersRankIsRefused(t *testing.T) {
 	}
 	wantText(t, outcome(t, s, "a", 1, 0), "started later")
 	mustRegister(t, s, "b", 1, 0)
-	wantText(t, outcome(t, s, "a", 2, 0), `also read by the analyser "b"`)
+	wantText(t, outcome(t, s, "a", 2, 0), `also read by the analyzer "b"`)
 }

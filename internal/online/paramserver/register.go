@@ -41,16 +41,16 @@ func (s *State) checkSender(from *protocol.Sender) error {
 }
 
 func startedLater(name string) string {
-	return fmt.Sprintf("another analyser of the name %q was started later; give each a name with --node", name)
+	return fmt.Sprintf("another analyzer of the name %q was started later; give each a name with --node", name)
 }
 
 func alsoRead(r *rankState) string {
-	return fmt.Sprintf("rank %d of program %d is also read by the analyser %q", r.rank, r.program, r.node)
+	return fmt.Sprintf("rank %d of program %d is also read by the analyzer %q", r.rank, r.program, r.node)
 }
 
-// Register claims ranks for a session of an analyser. It must be durable, by a
+// Register claims ranks for a session of an analyzer. It must be durable, by a
 // snapshot, before it is answered. One that is refused changes nothing but the
-// index. The phase is that the run has finished if the analyser has nothing left to do.
+// index. The phase is that the run has finished if the analyzer has nothing left to do.
 func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protocol.RegisterReply, error) {
 	from := req.GetSender()
 	if err := s.checkSender(from); err != nil {
@@ -100,7 +100,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	return reply, nil
 }
 
-// handedOver reports whether an analyser that was started again has nothing left to
+// handedOver reports whether an analyzer that was started again has nothing left to
 // do: all has ended, and an earlier session told what came of its ranks, which it does
 // when all its records are in the stream. What it would send now could come after the
 // end of the run.
@@ -124,7 +124,7 @@ func (s *State) numbers(asked []*protocol.FunctionName) ([]uint32, error) {
 	return s.index.Numbers(names)
 }
 
-// checkClaims says why an analyser cannot have ranks.
+// checkClaims says why an analyzer cannot have ranks.
 func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error {
 	if s.phase < protocol.Phase_PHASE_REVIEWING {
 		return nil
@@ -135,13 +135,13 @@ func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error
 		case state == nil:
 			return refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks", r.GetRank(), r.GetProgram())
 		case state.node != from.GetNode():
-			return refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyser %q; start it by that name", r.GetRank(), r.GetProgram(), state.node)
+			return refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyzer %q; start it by that name", r.GetRank(), r.GetProgram(), state.node)
 		}
 	}
 	return nil
 }
 
-// session returns the analyser of a request, which is made or begins anew if the
+// session returns the analyzer of a request, which is made or begins anew if the
 // session is new.
 func (s *State) session(from *protocol.Sender, now time.Time) *node {
 	n := s.nodes[from.GetNode()]

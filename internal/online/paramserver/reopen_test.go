@@ -31,9 +31,9 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 	if _, err := s.Save(StatePath(dir, 0)); err != nil {
 		t.Fatal(err)
 	}
-	known, err := Analysers(dir)
+	known, err := Analyzers(dir)
 	if err != nil || len(known) != 3 || !known[0].Done || known[1].Done || known[1].Name != "b" || !slices.Equal(known[1].Command.GetArgs(), []string{"--sigma=8", "b.bp"}) || known[2].Ranks[0] != 2 {
-		t.Errorf("the analysers are %v, %v", known, err)
+		t.Errorf("the analyzers are %v, %v", known, err)
 	}
 
 	again := newState(t, Config{})
@@ -68,8 +68,8 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 	}
 }
 
-func TestWithoutAStateThereAreNoAnalysers(t *testing.T) {
-	if known, err := Analysers(t.TempDir()); err != nil || len(known) > 0 {
-		t.Errorf("the analysers are %v, %v", known, err)
+func TestWithoutAStateThereAreNoAnalyzers(t *testing.T) {
+	if known, err := Analyzers(t.TempDir()); err != nil || len(known) > 0 {
+		t.Errorf("the analyzers are %v, %v", known, err)
 	}
 }

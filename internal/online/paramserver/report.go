@@ -31,7 +31,7 @@ type Report struct {
 	Ranks     []RankReport
 }
 
-// NodeReport is an analyser.
+// NodeReport is an analyzer.
 type NodeReport struct {
 	Name     string
 	Since    time.Time

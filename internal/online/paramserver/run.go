@@ -17,7 +17,7 @@ import (
 const endPeriod = 100 * time.Millisecond
 
 // Run talks to the server until ctx ends, or there is nothing to talk about any
-// more because the server refuses this analyser.
+// more because the server refuses this analyzer.
 func (c *Client) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -51,9 +51,9 @@ func (c *Client) note(err, last error) (broken bool) {
 	switch {
 	case errors.Is(err, ErrReviewed): // who waits for the end tells
 	case broken:
-		c.cfg.Log.Error("this analyser shares nothing any more", "error", err)
+		c.cfg.Log.Error("this analyzer shares nothing any more", "error", err)
 	case err != nil && (last == nil || last.Error() != err.Error()):
-		c.cfg.Log.Warn("the parameter server does not answer; this analyser goes on alone", "error", err)
+		c.cfg.Log.Warn("the parameter server does not answer; this analyzer goes on alone", "error", err)
 	case err == nil && last != nil:
 		c.cfg.Log.Info("the parameter server answers")
 	}
@@ -145,7 +145,7 @@ func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, re
 	start := time.Now()
 	b, err := c.bus.Request(ctx, Subject(c.cfg.Run, shard, what), req)
 	if why, refused := refusedBy(err); refused {
-		return final{fmt.Errorf("the parameter server refuses this analyser: %s", why)}
+		return final{fmt.Errorf("the parameter server refuses this analyzer: %s", why)}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -170,14 +170,14 @@ func (c *Client) count(took time.Duration, sent, received int) {
 	x.Received += int64(received)
 }
 
-// ErrReviewed says that an earlier session of this analyser has told what came of its
+// ErrReviewed says that an earlier session of this analyzer has told what came of its
 // ranks, so that nothing is left to do.
 var ErrReviewed = errors.New("what came of these ranks is known already")
 
 // ErrRefused says that the server will never take what came of the ranks.
 var ErrRefused = errors.New("the parameter server refuses what came of the ranks")
 
-// SendOutcome tells what came of the analyser's ranks.
+// SendOutcome tells what came of the analyzer's ranks.
 func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, o *summary.Outcome, traces []string, size int64) error {
 	req := &protocol.OutcomeRequest{Sender: c.sender(), Totals: totalsTo(o.Totals), Tally: TallyTo(&o.Tally), Traces: traces, TraceBytes: size}
 	for _, r := range ranks {

@@ -30,7 +30,7 @@ import (
 // for each host a client.
 //
 // In summary what ranks learned is made straight from their calls; in whole each
-// host has an analyser, which builds call stacks, judges each call and keeps
+// host has an analyzer, which builds call stacks, judges each call and keeps
 // records.
 func BenchmarkScale(b *testing.B) {
 	text, err := scenario.Builtin("scale")

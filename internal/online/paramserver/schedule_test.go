@@ -20,7 +20,7 @@ type schedule struct {
 	*world
 	rng       *rand.Rand
 	traces    map[rankKey][]*analyzer.Contribution
-	analysers []*analyser
+	analyzers []*testAnalyzer
 	kills     int
 }
 
@@ -45,14 +45,14 @@ func newSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
 		p.faults = rand.New(rand.NewPCG(seed, s.rng.Uint64()))
 	}
 	for i, part := range parts {
-		s.analysers = append(s.analysers, newAnalyser(t, s.world, fmt.Sprint("node", i), cfg.Shards, part))
+		s.analyzers = append(s.analyzers, newAnalyzer(t, s.world, fmt.Sprint("node", i), cfg.Shards, part))
 	}
 	return s
 }
 
 // play does something random.
 func (s *schedule) play() {
-	a := s.analysers[s.rng.IntN(len(s.analysers))]
+	a := s.analyzers[s.rng.IntN(len(s.analyzers))]
 	shard := s.rng.IntN(len(s.shards))
 	up := s.shards[shard].server != nil
 	switch n := s.rng.IntN(100); {
@@ -66,7 +66,7 @@ func (s *schedule) play() {
 		}
 	case n < 75:
 		if err := a.talk(); err != nil && a.client.broken != nil {
-			s.tb.Fatalf("analyser %s gave up: %v", a.cfg.Node, err)
+			s.tb.Fatalf("analyzer %s gave up: %v", a.cfg.Node, err)
 		}
 	case n < 82 && up:
 		s.save(shard)
@@ -94,10 +94,10 @@ func (s *schedule) finish() {
 			s.start(i)
 		}
 	}
-	settle(s.world, s.analysers...)
+	settle(s.world, s.analyzers...)
 }
 
-// wantOracle fails when server and analysers do not know, to the last bit, what
+// wantOracle fails when server and analyzers do not know, to the last bit, what
 // one would that was told everything once.
 func (s *schedule) wantOracle() {
 	s.tb.Helper()
@@ -114,7 +114,7 @@ func (s *schedule) wantOracle() {
 		got := models[name]
 		wantSameModel(s.tb, "the server of "+name.Name, &got, want)
 	}
-	for _, a := range s.analysers {
+	for _, a := range s.analyzers {
 		a.wantModels(o.models)
 	}
 	for shard := range s.shards {

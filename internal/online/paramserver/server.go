@@ -25,7 +25,7 @@ type ServerConfig struct {
 	Log      *slog.Logger
 }
 
-// Server gives analysers access to a State over the bus.
+// Server gives analyzers access to a State over the bus.
 type Server struct {
 	state    *State
 	cfg      ServerConfig
@@ -132,7 +132,7 @@ func (s *Server) Run(ctx context.Context) error {
 				saved = now
 				err := s.Save()
 				if err != nil && last == nil {
-					s.cfg.Log.Error("what was learned cannot be stored; analysers keep it until it can", "error", err)
+					s.cfg.Log.Error("what was learned cannot be stored; analyzers keep it until it can", "error", err)
 				}
 				last = err
 			}

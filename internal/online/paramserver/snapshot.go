@@ -17,7 +17,7 @@ import (
 type snapshot struct {
 	message *protocol.Snapshot
 	changes uint64
-	last    map[string]exchangeKey // of each analyser
+	last    map[string]exchangeKey // of each analyzer
 }
 
 type exchangeKey struct{ session, number uint64 }

@@ -92,7 +92,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 	}
 	w := newWorld(t, Config{})
 	key := rankKey{0, 0}
-	a := newAnalyser(t, w, "a", 1, oneTrace(key, 3))
+	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3))
 	a.readOne(key)
 	a.mustTalk()
 	full := errors.New("no space left")
@@ -101,7 +101,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 	a.readAll()
 	wantError(t, a.talk(), full.Error())
 	if a.client.Ended() {
-		t.Error("the analyser takes as durable what could not be stored")
+		t.Error("the analyzer takes as durable what could not be stored")
 	}
 	w.shards[0].server.save = store
 	settle(w, a)

@@ -24,7 +24,7 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Save writes a snapshot to a file, in whose place nothing incomplete is ever
-// found, and says to analysers that what it holds is durable. Only one goroutine
+// found, and says to analyzers that what it holds is durable. Only one goroutine
 // at a time may call it.
 func (s *State) Save(path string) (size int, err error) {
 	return s.saveWith(func(content []byte) error { return writeDurably(path, content) })

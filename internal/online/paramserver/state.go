@@ -1,11 +1,11 @@
-// Package paramserver merges what all analysers learn, so that each judges by
+// Package paramserver merges what all analyzers learn, so that each judges by
 // the knowledge of all, and keeps the running picture of the whole run. State is
-// what it knows, Server gives analysers access to it, and Client is the
-// analyser's end.
+// what it knows, Server gives analyzers access to it, and Client is the
+// analyzer's end.
 //
-// An exchange is named by run, analyser, session and number and says which steps
+// An exchange is named by run, analyzer, session and number and says which steps
 // of which ranks it covers, so it counts once, however often it is sent. What is
-// not durable yet is kept by the analyser and sent again after a crash of the
+// not durable yet is kept by the analyzer and sent again after a crash of the
 // server. Models and profiles merge exactly: the order of exchanges leaves no
 // trace in them.
 package paramserver
@@ -35,10 +35,10 @@ type Config struct {
 	Learned []Learned
 	// Ranks is how many are expected; 0 means those that come.
 	Ranks int
-	// Linger is how long to wait for further analysers when all ranks that came
+	// Linger is how long to wait for further analyzers when all ranks that came
 	// have ended, if no number is expected.
 	Linger time.Duration
-	// Refresh is how often at most the models that analysers get are renewed.
+	// Refresh is how often at most the models that analyzers get are renewed.
 	Refresh time.Duration
 }
 
@@ -74,7 +74,7 @@ type State struct {
 	phase     protocol.Phase
 	announced protocol.Phase // the newest that is durable
 	stopping  time.Time      // when it was asked for; zero: not
-	ended     time.Time      // when the last analyser said that its ranks have ended
+	ended     time.Time      // when the last analyzer said that its ranks have ended
 	counts    Counts
 	checked   uint64 // exchanges, to find ranks that one names twice
 	changes   uint64 // of what snapshots hold
@@ -96,7 +96,7 @@ type rankState struct {
 	seen  uint64 // the check of an exchange that met it last
 }
 
-// node is an analyser.
+// node is an analyzer.
 type node struct {
 	name     string
 	session  uint64

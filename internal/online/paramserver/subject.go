@@ -12,8 +12,8 @@ func AnyShard(run, what string) string {
 	return fmt.Sprintf("chimbuko.%s.ps.*.%s", Token(run), what)
 }
 
-// AnalysersAsk is what a Client asks; services ask more.
-var AnalysersAsk = []string{"register", "exchange", "outcome"}
+// AnalyzersAsk is what a Client asks; services ask more.
+var AnalyzersAsk = []string{"register", "exchange", "outcome"}
 
 // Token writes a name so that it can be part of a subject: letters, digits, '-'
 // and '_' stay, all else becomes its bytes in hexadecimal.

@@ -132,7 +132,7 @@ func (c *Client) reshard(n int) error {
 	defer c.mu.Unlock()
 	for _, l := range c.links {
 		if l.registered || len(l.next) > 0 {
-			return final{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyser again", n, len(c.links))}
+			return final{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyzer again", n, len(c.links))}
 		}
 	}
 	c.links = newLinks(n)

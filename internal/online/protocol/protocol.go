@@ -1,4 +1,4 @@
-// Package protocol holds the messages between analysers and services, as
+// Package protocol holds the messages between analyzers and services, as
 // chimbuko.proto describes them.
 package protocol
 

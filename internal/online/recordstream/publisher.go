@@ -1,4 +1,4 @@
-// Package recordstream takes what analysers keep to the store: through a durable
+// Package recordstream takes what analyzers keep to the store: through a durable
 // stream, which a message leaves when the store has committed it. A record that
 // is sent twice is stored once.
 package recordstream
@@ -39,7 +39,7 @@ type Numbers interface {
 type PublisherConfig struct {
 	Run     string
 	Subject string
-	Sender  string // names messages: another for each start of an analyser
+	Sender  string // names messages: another for each start of an analyzer
 	Numbers Numbers
 	// Reviewing reports whether records are final. Before, those that find no
 	// room are left for the review; then, they are waited for.

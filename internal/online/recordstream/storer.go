@@ -60,7 +60,7 @@ const refusedEvery = 10 * time.Second
 
 // NewStorer returns a storer that gathers messages for at most delay. finish is
 // called with what Finish was given, when all before it is stored. That, and what is
-// known over all ranks, is taken from messages of the subject known alone: analysers
+// known over all ranks, is taken from messages of the subject known alone: analyzers
 // may send to another one only.
 func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, known string, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
 	return &Storer{source: source, store: store, run: run, delay: delay, known: known, finish: finish, log: log, lines: throttle.New(refusedEvery)}
@@ -207,7 +207,7 @@ func (s *Storer) refuse(m bus.Message, err error) {
 func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
 	b, finish, err = decode(m.Data)
 	if err == nil && m.Subject != s.known && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0) {
-		return nil, nil, errors.New("an analyser may not tell what is known over all ranks, nor end the run")
+		return nil, nil, errors.New("an analyzer may not tell what is known over all ranks, nor end the run")
 	}
 	return b, finish, err
 }

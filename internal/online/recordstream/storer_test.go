@@ -108,7 +108,7 @@ func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := recordstream.NewStorer(m, &flaky{failures: 1, failed: cancel}, 1, time.Millisecond, known, nil, slog.New(slog.DiscardHandler))
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want that it was cancelled", err)
+		t.Errorf("%v, want that it was canceled", err)
 	}
 	if st := s.Stats(); !errors.Is(st.Err, errFull) || st.ErrAt.Before(begin) || st.ErrAt.After(time.Now()) {
 		t.Errorf("%+v, want %v", st, errFull)
@@ -142,7 +142,7 @@ func TestAMessageThatCanNeverBeStoredDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestAnAnalyserCanNeitherEndTheRunNorTellWhatIsKnown(t *testing.T) {
+func TestAnAnalyzerCanNeitherEndTheRunNorTellWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	m, w := new(memory), new(flaky)
 	summary := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 1, Name: "f"}}}

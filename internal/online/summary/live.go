@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// StepReport is what a rank found in a step that has anomalies, as labelled then.
+// StepReport is what a rank found in a step that has anomalies, as labeled then.
 type StepReport struct {
 	Program     trace.Program
 	Rank        trace.Rank

@@ -32,7 +32,7 @@ type RankStatus struct {
 	Program   trace.Program
 	Rank      trace.Rank
 	Steps     uint64       // added so far
-	Anomalies uint64       // as labelled then
+	Anomalies uint64       // as labeled then
 	LastStep  int32        // the last with anomalies; -1 without
 	LastTime  trace.Micros // of the last anomaly; 0 without
 }

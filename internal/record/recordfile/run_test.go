@@ -23,8 +23,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// analyse writes the run of a recorded trace and returns its directory.
-func analyse(t testing.TB, name string) string {
+// analyze writes the run of a recorded trace and returns its directory.
+func analyze(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run")
 	dir, err := rundir.Create(path, false)
@@ -141,7 +141,7 @@ func files(t *testing.T, steps []*recordfile.Step) map[string][]byte {
 
 func TestRecordsOfARunReadAsTheyWereWritten(t *testing.T) {
 	for _, name := range []string{"gpu-BP5", "ring-monitoring-BP4"} {
-		run := analyse(t, name)
+		run := analyze(t, name)
 		want := make(map[string][]byte)
 		err := fs.WalkDir(os.DirFS(filepath.Join(run, "records")), ".", func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
@@ -168,7 +168,7 @@ func TestRecordsOfARunReadAsTheyWereWritten(t *testing.T) {
 
 func TestPartsOfRecordsHaveTheTypesOfThoseThatAreMade(t *testing.T) {
 	var parents, launches, states int
-	for _, s := range clean(t, analyse(t, "gpu-BP5")) {
+	for _, s := range clean(t, analyze(t, "gpu-BP5")) {
 		for _, r := range slices.Concat(s.Anomalies, s.Typical) {
 			switch p := r.GPUParent.(type) {
 			case nil, string:
@@ -189,7 +189,7 @@ func TestPartsOfRecordsHaveTheTypesOfThoseThatAreMade(t *testing.T) {
 }
 
 func TestWhatIsKnownOverAllRanksReadsAsItWasWritten(t *testing.T) {
-	run := analyse(t, "gpu-BP5")
+	run := analyze(t, "gpu-BP5")
 	for _, dir := range []string{run, filepath.Join(run, "records"), filepath.Join(run, "global")} {
 		var notes recordfile.Notes
 		c, err := recordfile.Global(t.Context(), dir, &notes)
@@ -303,7 +303,7 @@ func TestStepsComeInOrderOfNumbers(t *testing.T) {
 }
 
 func BenchmarkSteps(b *testing.B) {
-	run := analyse(b, "gpu-BP5")
+	run := analyze(b, "gpu-BP5")
 	records, size := 0, int64(0)
 	err := filepath.WalkDir(filepath.Join(run, "records"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

@@ -75,8 +75,8 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 		fails(t, a, 404, "")
 	}
 	fails(t, do(t, at+"/api/v1/compare?b=0:burst", ""), 400, "parameter a: is missing")
-	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", "&colour=red"), ""), 400, `no parameter "colour"`)
-	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=colour"), ""), 400, "none of lost, time")
+	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", "&color=red"), ""), 400, `no parameter "color"`)
+	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=color"), ""), 400, "none of lost, time")
 	fails(t, do(t, at+pairPath("/histograms", "0:burst", "0:burst", ""), ""), 400, "parameter function: is missing")
 	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", ""), "x"), 405, "use GET")
 	alone := want[dashboard.Comparables](t, do(t, strings.TrimSuffix(scene(t, nil), "/runs/")+"/comparable", ""), 200)

@@ -159,7 +159,7 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 	}
 	f("/functions?name=MPI_*&order=name&limit=5000", 10, "id program fid function group anomalies lost_us")
 	f("/functions?name=*compute_8(*", 1, "calls exclusive_us exclusive_mean_us exclusive_max_us inclusive_us inclusive_mean_us anomalous_calls_percent anomalous_time_percent")
-	fails(t, do(t, at+monday+"/functions?order=colour", ""), 400, `order "colour" is none of anomalies`)
+	fails(t, do(t, at+monday+"/functions?order=color", ""), 400, `order "color" is none of anomalies`)
 }
 
 func TestListsContinue(t *testing.T) {

@@ -67,7 +67,7 @@ func (q *asked) timePaths(ctx context.Context, p *trace.Program) (paths []pathTi
 		paths = append(paths, pathTime{t.Program, t.Funcs, float64(t.Exclusive), t.Calls})
 	}
 	if len(paths) == 0 {
-		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko analysed this one."
+		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko analyzed this one."
 	}
 	return paths, partial, err
 }

@@ -2,7 +2,7 @@ package dashboard
 
 import "strings"
 
-// The groups of functions, which have colours of their own.
+// The groups of functions, which have colors of their own.
 const (
 	groupMPI  = "mpi"
 	groupGPU  = "gpu"

@@ -185,7 +185,7 @@ func chosenRanks(all []question.Placed, f question.Filter) []question.Placed {
 }
 
 // groupRanks divides ranks, which are in order of program, host and rank, into at most
-// so many groups of neighbours: of one host each if that is possible, else of whole
+// so many groups of neighbors: of one host each if that is possible, else of whole
 // hosts of one program, and only if there are more programs than groups of several.
 func groupRanks(ranks []question.Placed, most int) [][]question.Placed {
 	if len(ranks) == 0 {
@@ -207,7 +207,7 @@ func groupRanks(ranks []question.Placed, most int) [][]question.Placed {
 	})
 }
 
-// cutWhere cuts a list between two neighbours that are apart.
+// cutWhere cuts a list between two neighbors that are apart.
 func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 	first := 0
 	for i := 1; i <= len(list); i++ {

@@ -140,7 +140,7 @@ func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 	}
 }
 
-func TestRanksAreGroupedWithTheirNeighbours(t *testing.T) {
+func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store tells of ranks
 	f := func(query string, rows int, first dashboard.HeatRow) {
 		t.Helper()
@@ -172,14 +172,14 @@ func TestRanksAreGroupedWithTheirNeighbours(t *testing.T) {
 		t.Errorf("a program that is not there: %+v", h)
 	}
 	for query, part := range map[string]string{
-		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=colour": "none of anomalies, lost", "from=3&to=3": "not after from", "from=NaN": "too large", "to=1e300": "too large",
+		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=color": "none of anomalies, lost", "from=3&to=3": "not after from", "from=NaN": "too large", "to=1e300": "too large",
 	} {
 		fails(t, do(t, at+monday+"/heatmap?"+query, ""), 400, part)
 	}
 }
 
 // Ranks that the pipeline has seen are there before anything of them is stored, and those
-// whose analyser is silent are marked.
+// whose analyzer is silent are marked.
 func TestAHeatmapShowsRanksThatHaveNoAnomalies(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "monday", []*provenance.Record{anomaly(1, 5, 10, 10, 5)})

@@ -90,7 +90,7 @@ func TestPeopleLabelIssues(t *testing.T) {
 	fails(t, put("gone", `{"state":"muted"}`), 404, "no issue has the key")
 	fails(t, put(issue.Key, `{"state":"red"}`), 400, `state "red" is none of open, muted, expected`)
 	fails(t, put(issue.Key, `{"note":"x"}`), 400, "no state")
-	fails(t, put(issue.Key, `{"state":"open","colour":1}`), 400, "not understood")
+	fails(t, put(issue.Key, `{"state":"open","color":1}`), 400, "not understood")
 	fails(t, put(issue.Key, `{"state":"open"} {}`), 400, "not understood")
 	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("x", 70_000)+`"}`), 400, "not understood")
 	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("ä", 4001)+`"}`), 400, "are allowed")

@@ -314,12 +314,12 @@ func (f *findings) keepLinks(run *blame.Run, found *blame.Findings) {
 	}
 }
 
-// sureTimes is how many times as many calls as are needed for a judgement make it a
+// sureTimes is how many times as many calls as are needed for a judgment make it a
 // sure one. The detector takes for usual what one call in a hundred does: of ten times
 // thirty calls these are three, of fewer there may be none yet.
 const sureTimes = 10
 
-// findThin finds the functions whose models know too few calls for a sure judgement.
+// findThin finds the functions whose models know too few calls for a sure judgment.
 func (f *findings) findThin(ctx context.Context, a *question.Asker, minSamples int) error {
 	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
 		m := provenance.ReadModel(model)

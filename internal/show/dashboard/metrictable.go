@@ -39,13 +39,13 @@ var (
 	runState  = gauge("run_state", "1 for the state that the run is in.", "state")
 	healthy   = gauge("healthy", "1 if the part is well; severity says how bad it is if not.", "part", "severity")
 
-	nodeInfo         = gauge("node_info", "1, with host and process of an analyser.", "node", "host", "pid")
-	nodeState        = gauge("node_state", "1 for the state that the analyser is in.", "node", "state")
+	nodeInfo         = gauge("node_info", "1, with host and process of an analyzer.", "node", "host", "pid")
+	nodeState        = gauge("node_state", "1 for the state that the analyzer is in.", "node", "state")
 	nodeKindEvents   = counter("node_kind_events_total", "Events read, by kind.", "node", "kind")
 	nodeStageSeconds = counter("node_stage_seconds_total", "Time spent in each stage of the work on steps.", "node", "stage")
 	nodeStageRuns    = counter("node_stage_runs_total", "How often each stage was run.", "node", "stage")
 	nodeTallies      = counter("node_tally_total", "What was repaired, skipped or lost, by name.", "node", "tally", "severity")
-	nodeExchange     = gauge("node_exchange_seconds", "How long exchanges with the parameter server took, as the analyser saw it.", "node")
+	nodeExchange     = gauge("node_exchange_seconds", "How long exchanges with the parameter server took, as the analyzer saw it.", "node")
 
 	shardExchange = gauge("shard_exchange_seconds", "How long the parameter server took for exchanges; quantiles are of a recent time.", "shard")
 
@@ -58,22 +58,22 @@ var statusMetrics = []metric[Status]{
 	{gauge("ranks", "Ranks seen."), func(s *Status) float64 { return float64(s.Totals.Ranks) }},
 	{gauge("ranks_ended", "Ranks whose trace has ended."), func(s *Status) float64 { return float64(s.Totals.RanksEnded) }},
 	{gauge("ranks_expected", "Ranks that should come; 0 if that is not known."), func(s *Status) float64 { return float64(s.Totals.RanksExpected) }},
-	{counter("steps_total", "Steps analysed, over all ranks."), func(s *Status) float64 { return float64(s.Totals.Steps) }},
+	{counter("steps_total", "Steps analyzed, over all ranks."), func(s *Status) float64 { return float64(s.Totals.Steps) }},
 	{counter("events_total", "Events read."), func(s *Status) float64 { return float64(s.Totals.Events) }},
 	{counter("calls_total", "Completed calls judged."), func(s *Status) float64 { return float64(s.Totals.Calls) }},
 	{counter("anomalies_total", "Calls flagged during the run, before the review at its end."), func(s *Status) float64 { return float64(s.Totals.Anomalies) }},
 	{gauge("functions", "Functions known."), func(s *Status) float64 { return float64(s.Totals.Functions) }},
 	{counter("read_bytes_total", "Bytes of traces read."), func(s *Status) float64 { return float64(s.Totals.BytesRead) }},
-	{counter("records_sent_total", "Records that analysers sent to the store."), func(s *Status) float64 { return float64(s.Totals.RecordsSent) }},
+	{counter("records_sent_total", "Records that analyzers sent to the store."), func(s *Status) float64 { return float64(s.Totals.RecordsSent) }},
 	{counter("records_stored_total", "Records that are stored."), func(s *Status) float64 { return float64(s.Totals.RecordsStored) }},
 }
 
 var nodeMetrics = []metric[Node]{
-	{gauge("node_last_heard_timestamp_seconds", "When the analyser was last heard of.", "node"), func(n *Node) float64 { return unix(n.LastHeard) }},
-	{gauge("node_ranks", "Ranks that the analyser reads.", "node"), func(n *Node) float64 { return float64(n.Ranks) }},
+	{gauge("node_last_heard_timestamp_seconds", "When the analyzer was last heard of.", "node"), func(n *Node) float64 { return unix(n.LastHeard) }},
+	{gauge("node_ranks", "Ranks that the analyzer reads.", "node"), func(n *Node) float64 { return float64(n.Ranks) }},
 	{counter("node_steps_read_total", "Steps read.", "node"), func(n *Node) float64 { return float64(n.StepsRead) }},
 	{counter("node_steps_exchanged_total", "Steps whose statistics the parameter server has.", "node"), func(n *Node) float64 { return float64(n.StepsExchanged) }},
-	{gauge("node_lag_seconds", "How far the analyser is behind the newest data.", "node"), func(n *Node) float64 { return n.Behind }},
+	{gauge("node_lag_seconds", "How far the analyzer is behind the newest data.", "node"), func(n *Node) float64 { return n.Behind }},
 	{counter("node_events_total", "Events read.", "node"), func(n *Node) float64 { return float64(n.Events) }},
 	{counter("node_calls_total", "Completed calls judged.", "node"), func(n *Node) float64 { return float64(n.Calls) }},
 	{gauge("node_open_calls", "Calls that have not ended.", "node"), func(n *Node) float64 { return float64(n.OpenCalls) }},
@@ -87,8 +87,8 @@ var nodeMetrics = []metric[Node]{
 	{gauge("node_exchange_max_seconds", "How long the longest exchange took.", "node"), func(n *Node) float64 { return n.Exchange.Max }},
 	{counter("node_exchange_sent_bytes_total", "Bytes sent to the parameter server.", "node"), func(n *Node) float64 { return float64(n.ExchangeSent) }},
 	{counter("node_exchange_received_bytes_total", "Bytes received from the parameter server.", "node"), func(n *Node) float64 { return float64(n.ExchangeGot) }},
-	{gauge("node_resident_memory_bytes", "Memory of the analyser.", "node"), func(n *Node) float64 { return float64(n.RSS) }},
-	{counter("node_cpu_seconds_total", "Processor time of the analyser.", "node"), func(n *Node) float64 { return n.CPU }},
+	{gauge("node_resident_memory_bytes", "Memory of the analyzer.", "node"), func(n *Node) float64 { return float64(n.RSS) }},
+	{counter("node_cpu_seconds_total", "Processor time of the analyzer.", "node"), func(n *Node) float64 { return n.CPU }},
 }
 
 // firstRanks ends the help of what is known of single ranks.

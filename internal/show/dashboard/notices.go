@@ -57,7 +57,7 @@ func (l Level) orUnknown() Level {
 	return l
 }
 
-// silentRanks are those that should report but do not: those whose analyser is silent,
+// silentRanks are those that should report but do not: those whose analyzer is silent,
 // and where it is known how many there should be, those that never came.
 func (v *view) silentRanks() (silent map[question.Process]string, never []question.Process) {
 	silent = make(map[question.Process]string)
@@ -114,7 +114,7 @@ func (v *view) silent() []Notice {
 		text += " (host " + where + ")"
 	}
 	if len(quiet) > 0 {
-		text += ". Start their analysers again with the same command"
+		text += ". Start their analyzers again with the same command"
 	}
 	return []Notice{{LevelWatch, "silent-ranks", text}}
 }
@@ -132,8 +132,8 @@ func (s *Status) behind() (list []Notice) {
 	if slow > 0 {
 		n := &s.Nodes[worst]
 		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
-			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analysers with fewer ranks each",
-			isAre(int64(slow), "analyser"), oneLine(n.Name), oneLine(n.Host), n.Behind)})
+			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer ranks each",
+			isAre(int64(slow), "analyzer"), oneLine(n.Name), oneLine(n.Host), n.Behind)})
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
 		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
@@ -169,7 +169,7 @@ func (s *Status) drops() (list []Notice) {
 	}
 	if drops > 0 {
 		list = append(list, Notice{LevelWatch, "drops", fmt.Sprintf(
-			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", counted(drops, "record"), counted(int64(nodes), "analyser"))})
+			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", counted(drops, "record"), counted(int64(nodes), "analyzer"))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
 		list = append(list, Notice{LevelWatch, "drops", grouped(lost[name].Count) + " " + lost[name].Sentence})

@@ -145,7 +145,7 @@ func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
 	for _, reader := range []provdb.Reader{filled(t), nil} {
 		p.set(func(p *pipeline) { p.reader = reader })
 		o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/new/overview", ""), 200)
-		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analysers with chimbuko ad") ||
+		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analyzers with chimbuko ad") ||
 			o.State != dashboard.Waiting || !o.Live || topics(o)["no-data"] == "" || (reader == nil) != (topics(o)["store"] != "") {
 			t.Errorf("%+v", o)
 		}
@@ -252,15 +252,15 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 		s.Totals = dashboard.Totals{Ranks: 3, RanksExpected: 5}
 		s.Ranks = []dashboard.Rank{{Rank: 0, Node: "a", Host: "nid001"}, {Rank: 2, Node: "b", Host: "nid077"}, {Rank: 4, Node: "b", Host: "nid077", Ended: true}}
 		s.Nodes = []dashboard.Node{{Name: "a"}, {Name: "b", State: dashboard.NodeSilent}}
-	}, dashboard.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analysers again with the same command")
+	}, dashboard.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analyzers again with the same command")
 	f(func(s *dashboard.Status) { s.Totals.RanksExpected = 4 }, dashboard.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
 	f(func(s *dashboard.Status) { s.Nodes[0].Drops = 1200 }, dashboard.LevelWatch, "drops",
-		"1,200 records found no room at 1 analyser and are sent when the run ends: give chimbuko ad a larger --outbox")
+		"1,200 records found no room at 1 analyzer and are sent when the run ends: give chimbuko ad a larger --outbox")
 	f(func(s *dashboard.Status) {
 		s.Nodes[0].Tallies = []dashboard.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
 	}, dashboard.LevelWatch, "drops", "3 steps were lost")
 	f(func(s *dashboard.Status) { s.Nodes[0].Behind = 45 }, dashboard.LevelWatch, "backlog",
-		"1 analyser is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more analysers with fewer ranks each")
+		"1 analyzer is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more analyzers with fewer ranks each")
 	f(func(s *dashboard.Status) { s.Store.Lag, s.Store.PendingMessages = 34, 1234 }, dashboard.LevelWatch, "backlog",
 		"1,234 messages wait for the store, the oldest for 34 s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait")
 	f(func(s *dashboard.Status) {
@@ -297,7 +297,7 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 	f(provdb.Finished, `{}`, "review", "Final: ")
 }
 
-// Nobody should start analysers for a run that has ended.
+// Nobody should start analyzers for a run that has ended.
 func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
 	store := emptyStore(t)
 	run := provdb.Run{Name: "odd", State: provdb.Running, Started: time.Unix(1, 0)}

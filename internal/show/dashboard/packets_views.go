@@ -56,7 +56,7 @@ const packetsPath = "/api/anomalydata"
 
 var notInPackets = &problem{
 	http.StatusNotFound, "packets of statistics hold counts of anomalies only: no executions, call paths, hosts, or what was usual",
-	"analyse the traces with chimbuko analyze or ad, and chimbuko view shows all of it",
+	"analyze the traces with chimbuko analyze or ad, and chimbuko view shows all of it",
 }
 
 // ofPackets turns a function that answers from packets into a handler.

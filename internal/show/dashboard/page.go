@@ -9,7 +9,7 @@ import (
 // the same types for TypeScript. Times that end in _s are seconds since the begin
 // of the run, in _us microseconds. Lists are never null.
 
-// Level is how bad something is, for a colour.
+// Level is how bad something is, for a color.
 type Level string
 
 // The levels.
@@ -70,7 +70,7 @@ type Figures struct {
 	Kept              int64    `json:"kept"`                             // executions in the store, typical ones included
 	Reduction         *float64 `json:"reduction,omitempty"`              // calls judged for one execution that is kept
 	Functions         int64    `json:"functions"`                        // known
-	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`         // of them with as many samples as a judgement needs
+	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`         // of them with as many samples as a judgment needs
 	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"`    // how many samples that is
 	Dropped           *int64   `json:"dropped,omitempty"`                // messages given up
 	Ranks             int64    `json:"ranks"`                            // seen
@@ -121,7 +121,7 @@ type Layer struct {
 	N    []int64 `json:"anomalies"` // by column
 }
 
-// Heatmap is ranks times time. Rows are ranks, or groups of neighbours where there
+// Heatmap is ranks times time. Rows are ranks, or groups of neighbors where there
 // are more ranks than rows were asked for; only cells that are not empty are listed.
 type Heatmap struct {
 	From    float64    `json:"from_s"`
@@ -138,7 +138,7 @@ type HeatRow struct {
 	Program   int64  `json:"program"`
 	FirstRank int64  `json:"first_rank"`
 	LastRank  int64  `json:"last_rank"` // the same as the first unless ranks are grouped
-	Ranks     int64  `json:"ranks"`     // how many; where hosts have no neighbours, not all between first and last
+	Ranks     int64  `json:"ranks"`     // how many; where hosts have no neighbors, not all between first and last
 	Host      string `json:"host"`      // of the first
 	Silent    bool   `json:"silent,omitempty"`
 	Lost      int64  `json:"lost_us"` // of the whole row
@@ -288,7 +288,7 @@ type LaneCall struct {
 	Open     bool    `json:"open,omitempty"` // it had not ended: exit is that of the lane's last call
 	Anomaly  bool    `json:"anomaly,omitempty"`
 	Self     bool    `json:"self,omitempty"` // the execution itself
-	Group    string  `json:"group"`          // mpi, gpu, io, user: for its colour
+	Group    string  `json:"group"`          // mpi, gpu, io, user: for its color
 }
 
 // Arrow is a message, or a launch on a GPU.
@@ -312,7 +312,7 @@ type Model struct {
 	Typical   *Range    `json:"typical_us,omitempty"`   // that most calls are in
 	Normal    []Range   `json:"normal_us"`              // of modal: all usual times, one for each mode
 	Threshold *Range    `json:"threshold_us,omitempty"` // values outside are flagged
-	Warming   bool      `json:"warming"`                // too few samples for a sure judgement
+	Warming   bool      `json:"warming"`                // too few samples for a sure judgment
 }
 
 // Twin is a typical execution to compare with.

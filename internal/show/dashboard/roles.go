@@ -78,7 +78,7 @@ func (q *asked) addOthers(ctx context.Context, e *question.Event, place *questio
 		}
 	}
 	if place != nil {
-		v.Previous, v.Next, err = q.Neighbours(ctx, l.Issue, e.Record, place)
+		v.Previous, v.Next, err = q.Neighbors(ctx, l.Issue, e.Record, place)
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (k *known) other(r *question.Related) Other {
 	return Other{r.Event, int64(r.Program), int64(r.Rank), r.Host, r.Function, k.seconds(r.Entry), int64(r.Lost)}
 }
 
-// addNow adds victims and neighbours by what is known now.
+// addNow adds victims and neighbors by what is known now.
 func (k *known) addNow(l *provenance.Link, v *Evidence) {
 	var victims, same []int
 	for i := range k.links {

@@ -20,7 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// scenes is a store with simulated programs that were analysed as chimbuko analyze does
+// scenes is a store with simulated programs that were analyzed as chimbuko analyze does
 // it: burst, whose waits have causes, as a run that has ended; and the same as burst-live,
 // of which nothing is known yet but its records.
 var scenes struct {
@@ -38,7 +38,7 @@ func openScenes(t testing.TB) provdb.Store {
 			return
 		}
 		for _, name := range []string{"burst", "burst-live"} {
-			if scenes.err = analyse(ctx, scenes.store, "burst", name); scenes.err != nil {
+			if scenes.err = analyze(ctx, scenes.store, "burst", name); scenes.err != nil {
 				return
 			}
 		}
@@ -49,9 +49,9 @@ func openScenes(t testing.TB) provdb.Store {
 	return scenes.store
 }
 
-// analyse has a built-in scenario analysed into a run. It ends unless its name ends in
+// analyze has a built-in scenario analyzed into a run. It ends unless its name ends in
 // -live.
-func analyse(ctx context.Context, store provdb.Store, scene, name string) error {
+func analyze(ctx context.Context, store provdb.Store, scene, name string) error {
 	text, err := scenario.Builtin(scene)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import "time"
 type Status struct {
 	Run    RunStatus    `json:"run"`
 	Totals Totals       `json:"totals"`
-	Nodes  []Node       `json:"nodes,omitempty"` // the analysers
+	Nodes  []Node       `json:"nodes,omitempty"` // the analyzers
 	Ranks  []Rank       `json:"ranks,omitempty"`
 	Shards []Shard      `json:"parameter_server,omitempty"`
 	Store  *StoreStatus `json:"store,omitempty"`
@@ -52,7 +52,7 @@ type Totals struct {
 	Calls         int64 `json:"calls"`
 	Anomalies     int64 `json:"anomalies"`
 	Functions     int64 `json:"functions"`
-	// FunctionsWarm is how many of them have as many samples as a judgement needs; nil:
+	// FunctionsWarm is how many of them have as many samples as a judgment needs; nil:
 	// that is not known.
 	FunctionsWarm *int64 `json:"functions_warm,omitempty"`
 	BytesRead     int64  `json:"bytes_read"`
@@ -60,10 +60,10 @@ type Totals struct {
 	RecordsStored int64  `json:"records_stored"`
 }
 
-// NodeState tells what an analyser is doing.
+// NodeState tells what an analyzer is doing.
 type NodeState string
 
-// The states of an analyser.
+// The states of an analyzer.
 const (
 	NodeWaiting          NodeState = "waiting for traces"
 	NodeReading          NodeState = "reading"
@@ -73,7 +73,7 @@ const (
 	NodeSilent           NodeState = "silent" // not heard of for too long
 )
 
-// Node is an analyser, which reads the traces of some ranks.
+// Node is an analyzer, which reads the traces of some ranks.
 type Node struct {
 	Name      string    `json:"name"` // unique within the run
 	Host      string    `json:"host,omitempty"`
@@ -140,7 +140,7 @@ type Rank struct {
 	Program   int64     `json:"program"`
 	Rank      int64     `json:"rank"`
 	Host      string    `json:"host,omitempty"`
-	Node      string    `json:"node,omitempty"` // name of the analyser that reads it
+	Node      string    `json:"node,omitempty"` // name of the analyzer that reads it
 	Step      int64     `json:"step"`           // the last one read
 	Ended     bool      `json:"ended"`
 	Anomalies int64     `json:"anomalies"`
@@ -159,7 +159,7 @@ type Shard struct {
 	BytesIn            int64     `json:"bytes_in"`
 	BytesOut           int64     `json:"bytes_out"`
 	Models             int64     `json:"models"`
-	Warm               int64     `json:"models_warm"` // with as many samples as a judgement needs
+	Warm               int64     `json:"models_warm"` // with as many samples as a judgment needs
 	Functions          int64     `json:"functions"`
 	Version            int64     `json:"version"` // of the models
 	Snapshot           *Snapshot `json:"snapshot,omitempty"`

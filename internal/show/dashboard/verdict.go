@@ -62,7 +62,7 @@ func (v *view) waiting(o *Overview) string {
 	} else if o.Figures.Ranks > 0 {
 		text += fmt.Sprintf(": %s been seen", hasHave(o.Figures.Ranks, "rank"))
 	}
-	return text + ". Start the analysers with chimbuko ad --run-dir DIRECTORY TRACE…"
+	return text + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
 }
 
 func hasHave(n int64, what string) string {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// row is some neighbouring bins of a histogram, drawn as one bar.
+// row is some neighboring bins of a histogram, drawn as one bar.
 type row struct {
 	from, to float64
 	count    float64
@@ -116,7 +116,7 @@ func logScale(level int) func(float64) float64 {
 	}
 }
 
-// group makes a row of all neighbouring bins whose lower edges have the same
+// group makes a row of all neighboring bins whose lower edges have the same
 // number in a scale.
 func (m *model) group(own float64, scale func(float64) float64) []row {
 	var rows []row

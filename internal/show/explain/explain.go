@@ -1,7 +1,7 @@
 // Package explain tells a person in a terminal what a record says: what took
 // how long and where, what is typical, the call stack, what happened around it,
 // and how all other calls of the function are distributed. It writes plain text
-// without colours, never sends what it finds in a record to the terminal
+// without colors, never sends what it finds in a record to the terminal
 // unescaped, and is pure: the same record gives the same text.
 package explain
 

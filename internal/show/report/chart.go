@@ -179,7 +179,7 @@ type heat struct {
 	Worst               []heatWorst
 }
 
-// heatLevel are all cells of one colour.
+// heatLevel are all cells of one color.
 type heatLevel struct {
 	Level int
 	Path  string
@@ -196,7 +196,7 @@ const (
 	maxWorst   = 8
 )
 
-// newHeat lays a heatmap out. Colours are logarithmic, as on the page.
+// newHeat lays a heatmap out. Colors are logarithmic, as on the page.
 func newHeat(h *dashboard.Heatmap, title, about string, length float64) heat {
 	rowHeight := min(18, max(4, 360/float64(len(h.Rows))))
 	v := heat{Title: title, About: about, Left: heatLeft, Wide: width - heatLeft, Height: round(rowHeight * float64(len(h.Rows))), Max: duration(h.Max)}

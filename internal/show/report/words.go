@@ -108,7 +108,7 @@ func kindWords(kind string) string {
 	return kind
 }
 
-// kindClass is the class of the colour of a kind.
+// kindClass is the class of the color of a kind.
 func kindClass(kind string) string {
 	if _, ok := kinds[kind]; ok {
 		return "k-" + kind
@@ -120,7 +120,7 @@ var levels = map[dashboard.Level]string{
 	dashboard.LevelGood: "Good", dashboard.LevelWatch: "Watch", dashboard.LevelBad: "Bad", dashboard.LevelUnknown: "Unknown",
 }
 
-// levelWords names a level, so that its colour is not needed.
+// levelWords names a level, so that its color is not needed.
 func levelWords(l dashboard.Level) string { return levels[l] }
 
 var states = map[dashboard.State]string{

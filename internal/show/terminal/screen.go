@@ -19,7 +19,7 @@ type screen struct {
 	lines  []string
 }
 
-// Styles that every terminal has, in its own colours.
+// Styles that every terminal has, in its own colors.
 var (
 	bold    = ansi.NewStyle().Bold()
 	faint   = ansi.NewStyle().Faint()
@@ -219,12 +219,12 @@ func (s *screen) heat(h *dashboard.Heatmap, most int) {
 		if row.Silent {
 			lost = "silent"
 		}
-		s.line(pad(rowName(row), heatLabel) + "|" + s.coloured(string(cells[r])) + "|" + fmt.Sprintf("%9s", lost))
+		s.line(pad(rowName(row), heatLabel) + "|" + s.colored(string(cells[r])) + "|" + fmt.Sprintf("%9s", lost))
 	}
 }
 
-// coloured is a row of a heatmap with its strong cells marked.
-func (s *screen) coloured(cells string) string {
+// colored is a row of a heatmap with its strong cells marked.
+func (s *screen) colored(cells string) string {
 	if !s.styled {
 		return cells
 	}
@@ -257,7 +257,7 @@ func rowName(row *dashboard.HeatRow) string {
 	return pad(clean(dashboard.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
 }
 
-// pipeline is how analysers, parameter server and store fare.
+// pipeline is how analyzers, parameter server and store fare.
 func (s *screen) pipeline(p *Picture, most int) {
 	st := p.Status
 	if st == nil {
@@ -282,7 +282,7 @@ func (s *screen) pipeline(p *Picture, most int) {
 				text = append(text, fmt.Sprintf("%d %s", n, state))
 			}
 		}
-		parts = append(parts, "analysers: "+strings.Join(text, ", "))
+		parts = append(parts, "analyzers: "+strings.Join(text, ", "))
 	}
 	if p.Overview.Live {
 		parts = append(parts, fmt.Sprintf("behind %.1f s", behind))

@@ -1,7 +1,7 @@
 // Package terminal is the overview of a run in a terminal: verdict, key figures, issues,
 // what ranks lost over time, and how the pipeline fares, as the page shows them. It is
 // the only package that knows Bubble Tea. It computes none of what it shows, and nothing
-// of it needs colours: it is used over ssh, at 80 × 24.
+// of it needs colors: it is used over ssh, at 80 × 24.
 package terminal
 
 import (

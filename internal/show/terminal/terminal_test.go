@@ -106,7 +106,7 @@ func shows(t *testing.T, m *model, parts ...string) {
 func TestTheOverviewFitsInto80Times24(t *testing.T) {
 	m := started(t, &source{picture: running("node", 9)})
 	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks", "98,000 ev/s", "> ", "f0node", "node+2",
-		"analysers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move", "q quit")
+		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move", "q quit")
 }
 
 func TestNoLineIsWiderThanTheScreenAndNoneIsTooMany(t *testing.T) {

@@ -42,7 +42,7 @@ func tableOf(v *bp.Variable) *table {
 	return nil
 }
 
-// implausible is how far from its neighbours a row's time must be to be taken
+// implausible is how far from its neighbors a row's time must be to be taken
 // for damaged: a replay does not wait for years.
 const implausible = trace.Micros(365 * 24 * 3600 * 1e6)
 

@@ -178,7 +178,7 @@ func TestAnInterruptedReplayLooksLikeAKilledProgram(t *testing.T) {
 			}
 			result, err := p.Run(ctx)
 			if !errors.Is(err, context.Canceled) || result.Steps != 2 {
-				t.Errorf("%s: got %d steps and %v, want 2 and that the context was cancelled", run, result.Steps, err)
+				t.Errorf("%s: got %d steps and %v, want 2 and that the context was canceled", run, result.Steps, err)
 			}
 			f := newFollower(t, filepath.Join(s.dir, filepath.Base(from[0])))
 			f.look()

@@ -252,7 +252,7 @@ func (c *Catalog) Sample(program trace.Program, state *provenance.NodeState) int
 }
 
 // MaxSamples is about how many states are known at a time: there is a new one for
-// each node and step, and only neighbouring records share it. One that was forgotten
+// each node and step, and only neighboring records share it. One that was forgotten
 // gets another number.
 const MaxSamples = 1 << 16
 

@@ -18,7 +18,7 @@ func shared(name, params string, value uint64) *provdb.Batch {
 		Anomalies: []*provenance.Record{{
 			EventID: "0:1:2", Func: name, AlgoParams: json.RawMessage(params), CallStack: stack(name, "main"),
 			NodeState:   &provenance.NodeState{Data: []provenance.StateEntry{{Field: "f", Value: value}}},
-			EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{Func: name + "'s neighbour"}}},
+			EventWindow: provenance.EventWindow{Execs: []provenance.WindowEntry{{Func: name + "'s neighbor"}}},
 		}},
 		Models: []provenance.ADModel{{Name: name, Model: json.RawMessage(params)}},
 	}
@@ -40,7 +40,7 @@ func TestKnowsNumbersNothing(t *testing.T) {
 	f(shared("work", "{}", 1), false)
 	c.Add(shared("work", "{}", 1))
 	first := c.Fresh()
-	if got, want := fmt.Sprint(first.Functions), "[{0 1 0 work} {0 2 0 main} {0 3 0 work's neighbour}]"; got != want {
+	if got, want := fmt.Sprint(first.Functions), "[{0 1 0 work} {0 2 0 main} {0 3 0 work's neighbor}]"; got != want {
 		t.Errorf("functions are %s, want %s", got, want)
 	}
 	f(shared("work", "{}", 1), true)

@@ -75,7 +75,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.explain(ctx, "x", errors.New("timeout")); !errors.Is(err, context.Canceled) {
-		t.Errorf("after cancelling: got %v", err)
+		t.Errorf("after canceling: got %v", err)
 	}
 }
 
@@ -111,6 +111,6 @@ func TestWhatOthersPreventIsTriedAgain(t *testing.T) {
 	calls := 0
 	err = s.patiently(ctx, func() error { calls++; cancel(); return &lostError{errors.New("EOF")} })
 	if err == nil || calls != 1 {
-		t.Errorf("cancelled: got %v after %d attempts", err, calls)
+		t.Errorf("canceled: got %v after %d attempts", err, calls)
 	}
 }

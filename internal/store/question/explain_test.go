@@ -68,7 +68,7 @@ var plantedCauses = []plantedCause{
 	{quick: true, scenario: "normal", trouble: "odd cells", field: "nothing"},
 	{scenario: "bimodal", trouble: "odd cells", field: "nothing"},
 	{scenario: "lognormal", trouble: "odd cells", field: "nothing"},
-	{scenario: "quantised", trouble: "odd cells", field: "nothing"},
+	{scenario: "quantized", trouble: "odd cells", field: "nothing"},
 	{quick: true, scenario: "repeated", trouble: "odd cells", field: "nothing"},
 }
 

@@ -246,7 +246,7 @@ func walksIssue(t *testing.T, a *question.Asker, x *provenance.Issue) {
 		if i+1 < len(points) {
 			after = points[i+1].Event
 		}
-		previous, next, err := a.Neighbours(ctx, x.Number, r, p)
+		previous, next, err := a.Neighbors(ctx, x.Number, r, p)
 		if err != nil || previous != before || next != after {
 			t.Errorf("issue %d: around %s are %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
 		}

@@ -69,9 +69,9 @@ func (x *Index) relatedAt(c *columns, i int) Related {
 	}
 }
 
-// neighbours are the ids of the anomalies of an issue, with the function and call path of one of them,
+// neighbors are the ids of the anomalies of an issue, with the function and call path of one of them,
 // that were entered just before and after it. known is false for one that is not in memory.
-func (x *Index) neighbours(issue int, r *provenance.Record) (previous, next string, known bool) {
+func (x *Index) neighbors(issue int, r *provenance.Record) (previous, next string, known bool) {
 	c, own := x.find(r.PID, r.EventID)
 	if c == nil || c != &x.flagged {
 		return "", "", false
@@ -162,7 +162,7 @@ func (x *Index) ofFunction(c *columns, f *Function, wanted func(i int) bool) (ch
 // them.
 const lots = 1009
 
-// byID orders neighbours that are equal by their ids, and leaves the first.
+// byID orders neighbors that are equal by their ids, and leaves the first.
 func (x *Index) byID(c *columns, list []int32, equal func(a, b int32) bool, limit int) []int32 {
 	for first := 0; first < min(len(list), limit); {
 		last := first + 1

@@ -190,7 +190,7 @@ func compareExecutions(t *testing.T, store, memory *question.Asker, found *blame
 			ask(func(a *question.Asker) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
 			if n := issue[r.EventID]; n > 0 {
 				ask(func(a *question.Asker) (any, error) {
-					previous, next, err := a.Neighbours(ctx, n, r, place)
+					previous, next, err := a.Neighbors(ctx, n, r, place)
 					return [2]string{previous, next}, err
 				})
 			}

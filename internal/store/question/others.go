@@ -167,17 +167,17 @@ func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit stri
 	return list[:min(len(list), limit)], nil
 }
 
-// Neighbours returns the ids of the anomalies of an issue, as it was stored when the run
+// Neighbors returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
-func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	if previous, next, known := a.InMemory.neighbours(issue, r); known {
+func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
+	if previous, next, known := a.InMemory.neighbors(issue, r); known {
 		return previous, next, nil
 	}
 	previous, next, sure, err := a.near(ctx, issue, r, p)
 	if err != nil || sure {
 		return previous, next, err
 	}
-	rows, err := a.collect(ctx, text("neighbours"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
+	rows, err := a.collect(ctx, text("neighbors"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
 	if err != nil || len(rows) == 0 {
 		return "", "", err
 	}
@@ -188,10 +188,10 @@ func (a *Asker) Neighbours(ctx context.Context, issue int, r *provenance.Record,
 // those of the same function and call path are of the same issue.
 const nearest = 20
 
-// near looks for Neighbours among the nearest. It is sure unless there may be nearer ones
+// near looks for Neighbors among the nearest. It is sure unless there may be nearer ones
 // than those that it found, or others where it found none.
 func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, sure bool, err error) {
-	rows, err := a.collect(ctx, text("neighbours_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), int64(nearest))
+	rows, err := a.collect(ctx, text("neighbors_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), int64(nearest))
 	if err != nil {
 		return "", "", false, err
 	}
@@ -234,7 +234,7 @@ func (a *Asker) members(ctx context.Context, issue int, program trace.Program, r
 		}
 		return strings.Join(list, ", ")
 	}
-	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbours_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
+	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbors_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
 	member := make(map[any]bool)
 	linked, err := a.collect(ctx, sql, args...)
 	for _, row := range linked {

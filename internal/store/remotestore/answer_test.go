@@ -85,7 +85,7 @@ func TestAnswersThatBreakTheProtocolAreErrors(t *testing.T) {
 	f(head+"[1e999]\n", "value out of range")
 	f(head+`[{}]`+"\n", "no value is written as")
 	f(head+`[{"json":"1","text64":""}]`+"\n", "no value is written as")
-	f(head+`[{"colour":"red"}]`+"\n", `no value is of the kind "colour"`)
+	f(head+`[{"color":"red"}]`+"\n", `no value is of the kind "color"`)
 	f(head+`[{"json":1}]`+"\n", "not a text")
 	f(head+`[{"float":"1.5"}]`+"\n", "finite")
 	f(head+`[{"float":"x"}]`+"\n", "invalid syntax")

@@ -171,7 +171,7 @@ func TestABreakEndsTheQuestionAtTheOwner(t *testing.T) {
 	}
 }
 
-func TestCancellingEndsAQuestionWithoutAnAnswer(t *testing.T) {
+func TestCancelingEndsAQuestionWithoutAnAnswer(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error)
 	l := usual
 	l.questions = 1

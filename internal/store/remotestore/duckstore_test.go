@@ -139,7 +139,7 @@ func TestAMillionRowsArrive(t *testing.T) {
 	wait(t, ended, "a question that was given up ends")
 }
 
-func TestCancellingEndsALongQuestionOfAStore(t *testing.T) {
+func TestCancelingEndsALongQuestionOfAStore(t *testing.T) {
 	_, c, ended := openDuck(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

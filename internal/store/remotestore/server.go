@@ -93,7 +93,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 
 // Close takes the announcement away unless it is another owner's by now, stops
 // listening and refuses the questions that wait. Those that are being answered
-// get a little time to end and are then cancelled; an error tells if the store
+// get a little time to end and are then canceled; an error tells if the store
 // does not end them even so. It may be called twice.
 func (s *Server) Close() error {
 	s.close.Do(func() { s.err = s.shutdown() })

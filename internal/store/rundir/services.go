@@ -17,7 +17,7 @@ type Services struct {
 	Run      string    `json:"run"`
 	Bus      string    `json:"nats"`                          // URL
 	Token    string    `json:"nats_token,omitempty"`          // of the services
-	Analyser string    `json:"nats_analyser_token,omitempty"` // of analysers, who may do less
+	Analyzer string    `json:"nats_analyzer_token,omitempty"` // of analyzers, who may do less
 	CA       string    `json:"nats_ca,omitempty"`             // file with who signed the certificate
 	Shards   int       `json:"shards"`
 	Web      string    `json:"http,omitempty"` // URL
@@ -28,8 +28,8 @@ type Services struct {
 }
 
 const (
-	servicesFile = "services.json"  // tells analysers how to reach the services
-	analyserFile = "analyser-token" // the token of analysers alone, for nodes that cannot read the directory
+	servicesFile = "services.json"  // tells analyzers how to reach the services
+	analyzerFile = "analyzer-token" // the token of analyzers alone, for nodes that cannot read the directory
 )
 
 // WriteServices tells in the run directory at path how to reach the services.
@@ -38,14 +38,14 @@ func WriteServices(path string, s *Services) error {
 	if err != nil {
 		return err
 	}
-	if s.Analyser != "" {
-		err = Replace(AnalyserToken(path), []byte(s.Analyser+"\n"), 0o600)
+	if s.Analyzer != "" {
+		err = Replace(AnalyzerToken(path), []byte(s.Analyzer+"\n"), 0o600)
 	}
 	return errors.Join(err, Replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
 }
 
-// AnalyserToken is the file, in the run directory at path, with the token of analysers.
-func AnalyserToken(path string) string { return filepath.Join(path, analyserFile) }
+// AnalyzerToken is the file, in the run directory at path, with the token of analyzers.
+func AnalyzerToken(path string) string { return filepath.Join(path, analyzerFile) }
 
 // ReadServices reads what WriteServices wrote.
 func ReadServices(path string) (*Services, error) {
@@ -129,7 +129,7 @@ func OnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, analyserFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) &&
-			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyserFile)
+		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) &&
+			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
 	})
 }

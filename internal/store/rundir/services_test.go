@@ -11,18 +11,18 @@ import (
 
 func TestTokensAreForTheirOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
-	s := &rundir.Services{Run: "r", Bus: "nats://127.0.0.1:1", Token: "of services", Analyser: "of analysers", Secret: "of the page"}
+	s := &rundir.Services{Run: "r", Bus: "nats://127.0.0.1:1", Token: "of services", Analyzer: "of analyzers", Secret: "of the page"}
 	for range 2 { // made, and replaced
 		if err := rundir.WriteServices(dir, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{filepath.Join(dir, "services.json"), rundir.AnalyserToken(dir)} {
+	for _, name := range []string{filepath.Join(dir, "services.json"), rundir.AnalyzerToken(dir)} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if text, err := os.ReadFile(rundir.AnalyserToken(dir)); err != nil || strings.TrimSpace(string(text)) != s.Analyser {
+	if text, err := os.ReadFile(rundir.AnalyzerToken(dir)); err != nil || strings.TrimSpace(string(text)) != s.Analyzer {
 		t.Errorf("the file for other nodes holds %q, %v", text, err)
 	}
 	if got, err := rundir.ReadServices(dir); err != nil || *got != *s {
@@ -33,12 +33,12 @@ func TestTokensAreForTheirOwnerOnly(t *testing.T) {
 	}
 }
 
-func TestAServerOfSomebodyElseHasNoTokenForAnalysers(t *testing.T) {
+func TestAServerOfSomebodyElseHasNoTokenForAnalyzers(t *testing.T) {
 	dir := t.TempDir()
 	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://elsewhere:1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(rundir.AnalyserToken(dir)); err == nil {
+	if _, err := os.Stat(rundir.AnalyzerToken(dir)); err == nil {
 		t.Error("there is a file for a token")
 	}
 }

@@ -185,7 +185,7 @@ func addModels(add adder) {
 	}
 	add("no model", func(r *provenance.Record) { r.AlgoParams = nil })
 	add("a model in a record that columns cannot hold", func(r *provenance.Record) {
-		r.EventID, r.AlgoParams = "modelled", json.RawMessage(`{"unsigned": 18446744073709551615, "text": "it's"}`)
+		r.EventID, r.AlgoParams = "modeled", json.RawMessage(`{"unsigned": 18446744073709551615, "text": "it's"}`)
 	})
 }
 

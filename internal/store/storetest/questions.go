@@ -211,7 +211,7 @@ func refusesToWrite(f *fixture) {
 }
 
 func endsWithContext(f *fixture) {
-	cancelled, cancel := context.WithCancel(f.Context())
+	canceled, cancel := context.WithCancel(f.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
 	expired, stop := context.WithTimeout(f.Context(), 100*time.Millisecond)
 	defer stop()
@@ -220,7 +220,7 @@ func endsWithContext(f *fixture) {
 	for _, c := range []struct {
 		ctx  context.Context //nolint:containedctx // a table
 		want error
-	}{{cancelled, context.Canceled}, {expired, context.DeadlineExceeded}, {already, context.Canceled}} {
+	}{{canceled, context.Canceled}, {expired, context.DeadlineExceeded}, {already, context.Canceled}} {
 		began := time.Now()
 		rows, err := f.store.Query(c.ctx, endless)
 		if err == nil {

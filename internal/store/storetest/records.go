@@ -204,7 +204,7 @@ func call(f *function, rank trace.Rank, step int32, row uint32, entry, exit trac
 	return provenance.WindowEntry{Entry: entry, EventID: id(rank, step, row), Exit: exit, FID: f.fid, Func: f.name, ParentID: parent}
 }
 
-// comms puts messages into calls of the window, to and from neighbours.
+// comms puts messages into calls of the window, to and from neighbors.
 func (g *generator) comms(r *provenance.Record) {
 	for i := range messages {
 		c := &r.EventWindow.Execs[3+5*i]

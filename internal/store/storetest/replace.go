@@ -119,11 +119,11 @@ var replaceTests = []test{
 		}
 		f.wantDocs(f.run, "anomalies", toAny(want)...)
 	}},
-	{"a batch with a cancelled context leaves nothing", func(f *fixture) {
+	{"a batch with a canceled context leaves nothing", func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
 		if err := f.store.Write(ctx, f.run, full(12, 1)); !errors.Is(err, context.Canceled) {
-			f.Errorf("got %v, want that the context is cancelled", err)
+			f.Errorf("got %v, want that the context is canceled", err)
 		}
 		f.wantBatch(f.run, &provdb.Batch{})
 		f.write(full(12, 1))

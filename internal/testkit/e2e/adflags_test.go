@@ -25,7 +25,7 @@ func ranksOf(t testing.TB, run string) string {
 	return strings.Join(all, " ")
 }
 
-func TestFlagsOfAnAnalyserSayWhichRanksItReads(t *testing.T) {
+func TestFlagsOfAnAnalyzerSayWhichRanksItReads(t *testing.T) {
 	f := func(name, want string, ranks int, ads ...[]string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestTracesThatAppearLaterAreFound(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestOfTwoAnalysersOfARankOneIsToldSo(t *testing.T) {
+func TestOfTwoAnalyzersOfARankOneIsToldSo(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -90,10 +90,10 @@ func TestOfTwoAnalysersOfARankOneIsToldSo(t *testing.T) {
 	replay := s.replay(r, "0.7")
 	s.steps(3)
 	second := s.ad("second", s.live(r.traces[0])) // as if the first had been started again under another name
-	first.says(`rank 0 of program 0 is also read by the analyser \"second\"`)
+	first.says(`rank 0 of program 0 is also read by the analyzer \"second\"`)
 	replay.succeed()
 	if code := first.wait(); code != 1 {
-		t.Errorf("an analyser whose rank is read by another has exit code %d", code)
+		t.Errorf("an analyzer whose rank is read by another has exit code %d", code)
 	}
 	succeed(second, s.ad("n1", s.live(r.traces[1])), s.ad("n2", s.live(r.traces[2])), serve)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// summary is what an analyser prints with --json.
+// summary is what an analyzer prints with --json.
 type summary struct {
 	Reading float64 `json:"reading_seconds"`
 	Seconds float64 `json:"seconds"`
@@ -25,13 +25,13 @@ func summaryOf(ad *process) (s summary) {
 	return s
 }
 
-func TestAnAnalyserReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
+func TestAnAnalyzerReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
 	ad := s.ad("alone", s.path("live"), "--traces", "3", "--json")
-	ad.says("this analyser goes on alone")
+	ad.says("this analyzer goes on alone")
 	ad.says("all traces have ended")
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	sum := summaryOf(ad)
@@ -42,7 +42,7 @@ func TestAnAnalyserReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyserGivesUpWhenItIsToldTo(t *testing.T) {
+func TestAnAnalyzerGivesUpWhenItIsToldTo(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
@@ -54,7 +54,7 @@ func TestAnAnalyserGivesUpWhenItIsToldTo(t *testing.T) {
 	says(t, ad.stderr.String(), "did not answer within 300ms", "start the same command again")
 }
 
-// reading is how long an analyser of all ranks takes to read with services as they
+// reading is how long an analyzer of all ranks takes to read with services as they
 // are: there, stopped, or not there at all.
 func reading(b *testing.B, r recording, services string) float64 {
 	b.Helper()

@@ -19,7 +19,7 @@ func TestADamagedTraceIsReportedAndAllThatCanBeReadIsStored(t *testing.T) {
 			ads := s.ads(r, "--idle", "2s")
 			succeed(ads[0], ads[2])
 			if code := ads[1].wait(); code != 1 {
-				t.Errorf("the analyser of the damaged trace has exit code %d", code)
+				t.Errorf("the analyzer of the damaged trace has exit code %d", code)
 			}
 			says(t, ads[1].stderr.String(), bad, "step", "byte")
 			serve.succeed()

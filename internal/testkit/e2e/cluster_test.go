@@ -60,7 +60,7 @@ func TestAServerOfNATSWithCredentialsAndTLSNeedsNoMoreRightsThanDocumented(t *te
 			succeed(append(ads, serve)...)
 			agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 			if text := late.stderr.String(); strings.Contains(text, "connected to the message bus\"") {
-				t.Errorf("with credentials that have expired an analyser got in:\n%s", tail(text))
+				t.Errorf("with credentials that have expired an analyzer got in:\n%s", tail(text))
 			}
 			for line := range strings.SplitSeq(nats.Log(0), "\n") {
 				if strings.Contains(line, "Violation") {

@@ -284,7 +284,7 @@ func TestADemoEndsWhenAProcessOfItDies(t *testing.T) {
 		})
 	}
 	f("serve", " serve --out ", "the process of the services")
-	f("ad", " --node left ", "the analyser of left")
+	f("ad", " --node left ", "the analyzer of left")
 	f("simulate", " simulate --scenario ", "the simulated program")
 }
 
@@ -293,7 +293,7 @@ func TestProcessesOfADemoThatIsKilledEnd(t *testing.T) {
 	d := demonstrate(t, demoScenario, "--duration", "60s")
 	d.shows("the program starts")
 	if all := d.alive(t); len(all) != 4 {
-		t.Errorf("not services, two analysers and a program, but %v", slices.Collect(maps.Values(all)))
+		t.Errorf("not services, two analyzers and a program, but %v", slices.Collect(maps.Values(all)))
 	}
 	d.kill()
 	eventually(t, "all of them end", func() error {

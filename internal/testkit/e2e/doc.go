@@ -1,3 +1,3 @@
 // Package e2e holds the tests that run the program as users do: its services and
-// analysers as processes that talk to each other on this machine.
+// analyzers as processes that talk to each other on this machine.
 package e2e

@@ -39,7 +39,7 @@ func eightRanks(t testing.TB) recording {
 
 var makeEight sync.Once
 
-// troupe is the processes of a run of eight ranks, two for each analyser.
+// troupe is the processes of a run of eight ranks, two for each analyzer.
 type troupe struct {
 	*scene
 	plan    *schedule
@@ -226,7 +226,7 @@ var calmOnce struct {
 	reference *reference
 }
 
-// complete fails unless all records that analysers sent are stored, each once, and
+// complete fails unless all records that analyzers sent are stored, each once, and
 // all that the review counted. If all was watched, nothing else is stored.
 func complete(t testing.TB, p *scene, seen *witness, all bool) {
 	t.Helper()

@@ -93,11 +93,11 @@ func (n *network) command(host int) []string {
 	return []string{"ip", "netns", "exec", n.space(strconv.Itoa(host))}
 }
 
-// cut takes the link of a host down until analysers have noticed, which takes them
+// cut takes the link of a host down until analyzers have noticed, which takes them
 // seconds.
 func (n *network) cut(host int, ads ...*process) {
 	n.t.Helper()
-	alone := func(p *process) int { return strings.Count(p.stderr.String(), "this analyser goes on alone") }
+	alone := func(p *process) int { return strings.Count(p.stderr.String(), "this analyzer goes on alone") }
 	before := make([]int, len(ads))
 	for i, ad := range ads {
 		before[i] = alone(ad)
@@ -120,7 +120,7 @@ func (n *network) start(host int, args ...string) *process {
 	return startAs(n.t, fmt.Sprintf("%s on host %d", args[0], host), nil, slices.Concat(n.command(host), []string{program}, args))
 }
 
-// ads starts an analyser on each host but the first.
+// ads starts an analyzer on each host but the first.
 func (n *network) ads(s *scene, r recording, args ...string) (all []*process) {
 	n.t.Helper()
 	for i, trace := range r.traces {
@@ -153,7 +153,7 @@ func (n *network) steps(s *scene, least int64) {
 	})
 }
 
-func TestAnalysersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkThatGoesDown(t *testing.T) {
+func TestAnalyzersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkThatGoesDown(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 4)
 	r := threeRanks(t)
@@ -171,12 +171,12 @@ func TestAnalysersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkTha
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	if text := stranger.stderr.String(); strings.Contains(text, "level=INFO msg=\"connected to the message bus") {
-		t.Errorf("without a token an analyser got in:\n%s", tail(text))
+		t.Errorf("without a token an analyzer got in:\n%s", tail(text))
 	}
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnalysersWithoutASharedDirectorySurviveALinkToTheServicesThatGoesDown(t *testing.T) {
+func TestAnalyzersWithoutASharedDirectorySurviveALinkToTheServicesThatGoesDown(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 4)
 	r := threeRanks(t)

@@ -64,7 +64,7 @@ func nothingLeft(t testing.TB, job *process) {
 	})
 }
 
-func TestAJobRunsTheProgramWithAnAnalyserOnEachNode(t *testing.T) {
+func TestAJobRunsTheProgramWithAnAnalyzerOnEachNode(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()

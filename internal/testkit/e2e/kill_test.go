@@ -42,7 +42,7 @@ func (s *scene) status() (*dashboard.Status, error) {
 	return dashboard.Fetch(s.t.Context(), new(http.Client), services.Web, services.Secret)
 }
 
-func TestServicesAndAnalysersThatAreKilledGoOnAndEndTheSame(t *testing.T) {
+func TestServicesAndAnalyzersThatAreKilledGoOnAndEndTheSame(t *testing.T) {
 	f := func(name string, find func(testing.TB) recording, speed string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestAServiceThatIsKilledInTheReviewEndsTheSame(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyserThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T) {
+func TestAnAnalyzerThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -103,7 +103,7 @@ func TestAnAnalyserThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyserThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
+func TestAnAnalyzerThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)

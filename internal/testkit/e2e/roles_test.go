@@ -70,7 +70,7 @@ func TestRecordsAreKeptInPostgreSQL(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	serve := s.serve("--ranks", "3", "--store", store, "--name", "kept on a server", "--save-model", s.path("model"))
-	s.services() // tell analysers the name of the run
+	s.services() // tell analyzers the name of the run
 	ads := s.ads(r)
 	replay := s.replay(r, "1")
 	s.steps(6)

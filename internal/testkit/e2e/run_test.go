@@ -177,7 +177,7 @@ func TestRunWaitsForProcessesThatTheProgramLeftBehind(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestRunStartsServicesAndAnalysersAgainThatAreKilled(t *testing.T) {
+func TestRunStartsServicesAndAnalyzersAgainThatAreKilled(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -311,7 +311,7 @@ func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
 	s.steps(12)
 	p.signal(syscall.SIGKILL)
 	p.wait()
-	eventually(t, "services and analysers end with the process that started them", func() error {
+	eventually(t, "services and analyzers end with the process that started them", func() error {
 		if s.info().State != "incomplete" {
 			return errors.New(s.info().State)
 		}
@@ -375,7 +375,7 @@ func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
 	f := start(t, "finish", s.run)
 	f.succeed()
 	says(t, f.stderr.String(), "the traces of n1 (ranks 1, on ", "are not here")
-	info := s.ended("the analysers of rank 1 (n1) were lost")
+	info := s.ended("the analyzers of rank 1 (n1) were lost")
 	if info.Totals.Ranks != 3 {
 		t.Errorf("the run has %d ranks, want 3", info.Totals.Ranks)
 	}
@@ -516,5 +516,5 @@ func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
 	if code := p.wait(); code != 4 {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "the analyser died 6 times", "both hold rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
+	says(t, p.stderr.String(), "the analyzer died 6 times", "both hold rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
 }

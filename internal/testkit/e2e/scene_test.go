@@ -47,7 +47,7 @@ var makeThree sync.Once
 // dir is where the traces are.
 func (r recording) dir() string { return filepath.Dir(r.traces[0]) }
 
-// scene is a run with its services, analysers and traces, in a directory of its
+// scene is a run with its services, analyzers and traces, in a directory of its
 // own.
 type scene struct {
 	t   testing.TB
@@ -72,13 +72,13 @@ func (s *scene) serve(args ...string) *process {
 	return start(s.t, append([]string{"serve", "--out", s.run, "--snapshot", "200ms", "--store-delay", "100ms"}, args...)...)
 }
 
-// ad starts an analyser.
+// ad starts an analyzer.
 func (s *scene) ad(node, trace string, args ...string) *process {
 	s.t.Helper()
 	return start(s.t, append([]string{"ad", "--run-dir", s.run, trace, "--node", node, "--exchange", "100ms"}, args...)...)
 }
 
-// ads starts an analyser for each trace of a recording.
+// ads starts an analyzer for each trace of a recording.
 func (s *scene) ads(r recording, args ...string) (all []*process) {
 	s.t.Helper()
 	for i, trace := range r.traces {

@@ -21,7 +21,7 @@ const (
 type schedule struct {
 	seed     uint64
 	services []string      // the processes of the services
-	nodes    []string      // the analysers
+	nodes    []string      // the analyzers
 	snapshot time.Duration // between those of the parameter server
 	shards   int           // of the parameter server
 	deaths   []death
@@ -82,7 +82,7 @@ func newSchedule(seed uint64, nodes []string) *schedule {
 	return s
 }
 
-// anyPart is a service as often as an analyser.
+// anyPart is a service as often as an analyzer.
 func (s *schedule) anyPart(rng *rand.Rand) string {
 	if rng.IntN(2) == 0 {
 		return s.services[rng.IntN(len(s.services))]

@@ -30,7 +30,7 @@ import (
 )
 
 // besieged has a real run go on while somebody attacks it, which cannot end before: its
-// last analyser comes then. The run must have the same outcome as ever, and its log must
+// last analyzer comes then. The run must have the same outcome as ever, and its log must
 // hold what is wanted, and no secret.
 func besieged(t *testing.T, args []string, attack func(s *scene, services *rundir.Services, serve *process), logged ...string) {
 	t.Helper()
@@ -58,7 +58,7 @@ func besieged(t *testing.T, args []string, attack func(s *scene, services *rundi
 func (s *scene) keepsSecrets(all ...*process) {
 	s.t.Helper()
 	services := s.services()
-	secrets := []string{services.Token, services.Analyser, services.Secret}
+	secrets := []string{services.Token, services.Analyzer, services.Secret}
 	for _, secret := range secrets {
 		if len(secret) < 20 {
 			s.t.Errorf("the token %q is short", secret)
@@ -146,7 +146,7 @@ func (a *attacker) ends() {
 
 func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
-		for _, token := range []string{"", "guessed", services.Secret, services.Analyser[1:]} {
+		for _, token := range []string{"", "guessed", services.Secret, services.Analyzer[1:]} {
 			for range 100 {
 				a := attackAs(t, services, token)
 				a.hears("Authorization Violation")
@@ -161,7 +161,7 @@ func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) 
 
 func TestAMessageOf100MBIsRefusedAtOnceAndTheRunGoesOn(t *testing.T) {
 	besieged(t, nil, func(_ *scene, services *rundir.Services, _ *process) {
-		for _, token := range []string{services.Analyser, services.Token} {
+		for _, token := range []string{services.Analyzer, services.Token} {
 			a := attackAs(t, services, token)
 			a.hears("PONG")
 			a.send(fmt.Sprintf("PUB chimbuko.run.records %d", 100<<20), "and so on")
@@ -171,9 +171,9 @@ func TestAMessageOf100MBIsRefusedAtOnceAndTheRunGoesOn(t *testing.T) {
 	}, "maximum payload exceeded: 104857600", "address=127.0.0.1:")
 }
 
-func TestWhatAnAnalyserMayNotDoIsRefusedAndTheRunGoesOn(t *testing.T) {
+func TestWhatAnAnalyzerMayNotDoIsRefusedAndTheRunGoesOn(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
-		a := attackAs(t, services, services.Analyser)
+		a := attackAs(t, services, services.Analyzer)
 		a.hears("PONG")
 		const stream = "chimbuko-records-run"
 		for _, subject := range []string{
@@ -198,9 +198,9 @@ func TestWhatAnAnalyserMayNotDoIsRefusedAndTheRunGoesOn(t *testing.T) {
 		a.hears("PONG")
 
 		// A person who has but that token is told so.
-		token := rundir.AnalyserToken(s.run)
+		token := rundir.AnalyzerToken(s.run)
 		if info, err := os.Stat(token); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("the token of analysers: %v, %v", info, err)
+			t.Errorf("the token of analyzers: %v, %v", info, err)
 		}
 		_, stderr, code := run(t, "stop", s.path("nothing"), "--nats", services.Bus, "--name", "run", "--nats-token-file", token)
 		if code == 0 {
@@ -237,7 +237,7 @@ func TestAFloodNeitherFillsMemoryNorDiskAndTheRunGoesOn(t *testing.T) {
 	f := func(subject string, size int, logged ...string) {
 		t.Run(fmt.Sprintf("%s with %d bytes", subject, size), func(t *testing.T) {
 			besieged(t, []string{"--stream-size", strconv.Itoa(streamSize)}, func(s *scene, services *rundir.Services, serve *process) {
-				a := attackAs(t, services, services.Analyser)
+				a := attackAs(t, services, services.Analyzer)
 				a.hears("PONG")
 				begin := time.Now()
 				sent, cut := a.flood(subject, size, patience)
@@ -249,7 +249,7 @@ func TestAFloodNeitherFillsMemoryNorDiskAndTheRunGoesOn(t *testing.T) {
 				if !cut {
 					t.Error("the server does not mind")
 				}
-				attackAs(t, services, services.Analyser).hears("Authorization Violation") // it must wait
+				attackAs(t, services, services.Analyzer).hears("Authorization Violation") // it must wait
 			}, logged...)
 		})
 	}
@@ -296,7 +296,7 @@ func peak(p *process) int64 {
 
 func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
-		for _, token := range []string{"guessed", services.Token, services.Analyser} {
+		for _, token := range []string{"guessed", services.Token, services.Analyzer} {
 			if code, body := s.get("/api/v1/status", token); code != http.StatusUnauthorized {
 				t.Errorf("a wrong token: %d %s", code, body)
 			}
@@ -421,7 +421,7 @@ func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *te
 
 	refused := func(want string, args ...string) {
 		t.Helper()
-		stranger := s.ad("stranger", s.path("nothing.bp"), append([]string{"--nats", services.Bus, "--name", "run", "--nats-token-file", rundir.AnalyserToken(s.run)}, args...)...)
+		stranger := s.ad("stranger", s.path("nothing.bp"), append([]string{"--nats", services.Bus, "--name", "run", "--nats-token-file", rundir.AnalyzerToken(s.run)}, args...)...)
 		stranger.says(want)
 		stranger.kill()
 	}

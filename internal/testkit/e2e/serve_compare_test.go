@@ -9,7 +9,7 @@ import (
 // What --compare names is there while the run goes on and while the page stays.
 func TestARunThatGoesOnCanBeComparedWithAnEarlierOne(t *testing.T) {
 	t.Parallel()
-	good := analysed(t)
+	good := analyzed(t)
 	s := newScene(t)
 	baseline := s.path("good.baseline")
 	must(t, "baseline", good, baseline)

@@ -67,7 +67,7 @@ func (p *process) peak() float64 {
 	return float64(usage.Maxrss) / 1000 // of 1024 bytes on Linux
 }
 
-// BenchmarkMemory is what the processes of a run need at most: an analyser of all
+// BenchmarkMemory is what the processes of a run need at most: an analyzer of all
 // ranks of a node, the parameter server, the store with the page, and NATS.
 func BenchmarkMemory(b *testing.B) {
 	for _, of := range []struct{ ranks, functions int }{{16, 100}, {64, 100}, {192, 100}, {64, 400}} {
@@ -96,7 +96,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // BenchmarkShards is what the parameter server costs as several processes. What they
-// gain shows on a machine with more cores than these and the analysers need.
+// gain shows on a machine with more cores than these and the analyzers need.
 func BenchmarkShards(b *testing.B) {
 	s := newScene(b)
 	r := simulated(b, s, 64, 400)
@@ -108,7 +108,7 @@ func BenchmarkShards(b *testing.B) {
 				s.services()
 				params := s.serve("--roles", "params", "--ranks", "64", "--shards", strconv.Itoa(shards))
 				store := s.serve("--roles", "store,web")
-				params.says("analysers join") // and tells them how many shards there are
+				params.says("analyzers join") // and tells them how many shards there are
 				ad := s.ad("n0", r.dir(), "--traces", "64")
 				succeed(ad, params)
 				for _, p := range []*process{store, nats} {
@@ -164,7 +164,7 @@ func benchStream(b *testing.B, s *scene, r recording) {
 	}
 }
 
-// BenchmarkNetwork is what an analyser of the ranks of a node sends and gets while
+// BenchmarkNetwork is what an analyzer of the ranks of a node sends and gets while
 // the program goes on, and in the review.
 func BenchmarkNetwork(b *testing.B) {
 	n := newNetwork(b, 2)

@@ -38,7 +38,7 @@ func slow(p *process) (healed func()) {
 	return sync.OnceFunc(func() { close(end); done.Wait() })
 }
 
-// noted is a count of the tally in run.json or in the summary of an analyser.
+// noted is a count of the tally in run.json or in the summary of an analyzer.
 func noted(t testing.TB, text, name string) (count int64) {
 	t.Helper()
 	var all struct {
@@ -60,7 +60,7 @@ func noted(t testing.TB, text, name string) (count int64) {
 	return count
 }
 
-// heard is a count of the tallies that analysers tell while the run goes on.
+// heard is a count of the tallies that analyzers tell while the run goes on.
 func (s *scene) heard(name string) (count int64) {
 	st, err := s.status()
 	if err != nil {
@@ -90,7 +90,7 @@ func TestAFullStreamAndAFullOutboxAreToldAndNothingIsMissing(t *testing.T) {
 	succeed(s.replay(r, "max"))
 	ad.says("all traces have ended") // it did not wait for the store
 	for _, name := range []string{"record-deferred", "stream-full"} {
-		eventually(t, "analysers tell of "+name, func() error {
+		eventually(t, "analyzers tell of "+name, func() error {
 			if s.heard(name) == 0 {
 				return fmt.Errorf("status: %s", must(t, "status", s.run))
 			}
@@ -104,7 +104,7 @@ func TestAFullStreamAndAFullOutboxAreToldAndNothingIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"the analyser": ad.stdout.String(), "run.json": string(run)} {
+	for name, text := range map[string]string{"the analyzer": ad.stdout.String(), "run.json": string(run)} {
 		if noted(t, text, "record-deferred") == 0 || noted(t, text, "stream-full") == 0 {
 			t.Errorf("%s does not tell that there was no room: %s", name, tail(text))
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-// joined waits until so many analysers are known.
+// joined waits until so many analyzers are known.
 func (s *scene) joined(n int) {
 	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%d analysers are known", n), func() error {
+	eventually(s.t, fmt.Sprintf("%d analyzers are known", n), func() error {
 		st, err := s.status()
 		if err == nil && len(st.Nodes) < n {
 			err = fmt.Errorf("only %d", len(st.Nodes))
@@ -24,10 +24,10 @@ func (s *scene) joined(n int) {
 	})
 }
 
-// served waits until analysers have had an answer of the parameter server, with models.
+// served waits until analyzers have had an answer of the parameter server, with models.
 func (s *scene) served(n int) {
 	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%d analysers have had an answer", n), func() error {
+	eventually(s.t, fmt.Sprintf("%d analyzers have had an answer", n), func() error {
 		st, err := s.status()
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
 		t.Errorf("status is %+v", st)
 	}
 	text := must(t, "status", s.run)
-	says(t, text, "run: running", "3 of 3 ranks, 0 ended", "ANALYSER", "n0", "reading", "BEHIND", "EVENTS/S", "0:2", "vm-copy2", "parameters 0:", "store (DuckDB):", "statistics:")
+	says(t, text, "run: running", "3 of 3 ranks, 0 ended", "ANALYZER", "n0", "reading", "BEHIND", "EVENTS/S", "0:2", "vm-copy2", "parameters 0:", "store (DuckDB):", "statistics:")
 	services := s.services()
 	says(t, must(t, "status", services.Web+"/?token="+services.Secret), "run: running")
 

@@ -54,7 +54,7 @@ func TestStopEndsARunWhoseProgramDied(t *testing.T) {
 	}
 	for _, ad := range ads {
 		if code := ad.wait(); code != 1 {
-			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
 		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
 	}
@@ -77,7 +77,7 @@ func TestATraceThatIsIdleForTooLongIsTakenAsEnded(t *testing.T) {
 	s.unfinished(r, 24)
 	for i, ad := range ads {
 		if code := ad.wait(); code != 1 {
-			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
 		says(t, ad.stderr.String(), s.live(r.traces[i]), "for 1.5s: it is taken as ended")
 	}

@@ -92,7 +92,7 @@ func TestLiveStreamsAndRecordedTracesAgree(t *testing.T) {
 	f("three ranks through a small queue", "--stream-queue", "1")
 }
 
-func TestAnAnalyserOfAStreamThatIsKilledGoesOnWithWhatIsToCome(t *testing.T) {
+func TestAnAnalyzerOfAStreamThatIsKilledGoesOnWithWhatIsToCome(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	tracetest.Python(t, "adios2", "numpy")
@@ -111,7 +111,7 @@ func TestAnAnalyserOfAStreamThatIsKilledGoesOnWithWhatIsToCome(t *testing.T) {
 	program.finish()
 	run(t, "stop", s.run) // should it have come too late for all but the end
 	if code := ad.wait(); code != 0 && code != 1 {
-		t.Errorf("the analyser has exit code %d:\n%s", code, &ad.stderr)
+		t.Errorf("the analyzer has exit code %d:\n%s", code, &ad.stderr)
 	}
 	serve.succeed()
 	says(t, must(t, "runs", s.run), "finished")
@@ -136,7 +136,7 @@ func TestARunWhoseStreamIsGoneCanBeStopped(t *testing.T) {
 	ad.says("all traces have ended")
 	must(t, "stop", s.run)
 	if code := ad.wait(); code != 1 {
-		t.Errorf("an analyser whose stream is gone has exit code %d", code)
+		t.Errorf("an analyzer whose stream is gone has exit code %d", code)
 	}
 	says(t, ad.stderr.String(), "no contact file within 100ms")
 	serve.succeed()
@@ -182,12 +182,12 @@ func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
 		ad.says("all traces have ended") // as it was told to take them
 		program.finish()
 		if code := ad.wait(); code != 1 {
-			t.Errorf("an analyser whose trace did not end has exit code %d", code)
+			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
 		says(t, ad.stderr.String(), "the run was stopped before the trace ended")
 		serve.succeed()
 	})
-	t.Run("an analyser that is interrupted", func(t *testing.T) {
+	t.Run("an analyzer that is interrupted", func(t *testing.T) {
 		s := newScene(t)
 		program := s.stream(r.traces[0], "ask=1", "QueueLimit=1")
 		ad := s.ad("n", s.path("live"))
@@ -195,7 +195,7 @@ func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
 		ad.signal(syscall.SIGINT)
 		program.finish()
 		if code := ad.wait(); code != 1 {
-			t.Errorf("an analyser that was interrupted has exit code %d", code)
+			t.Errorf("an analyzer that was interrupted has exit code %d", code)
 		}
 		says(t, ad.stderr.String(), "live streams cannot be read again", "chimbuko stop")
 	})

@@ -79,7 +79,7 @@ func (v *terminal) press(keys ...string) {
 
 func TestTheOverviewInATerminalIsThatOfThePage(t *testing.T) {
 	t.Parallel()
-	dir := analysed(t)
+	dir := analyzed(t)
 	view := start(t, "view", dir)
 	type overview struct {
 		Verdict struct{ Sentence string }
@@ -117,13 +117,13 @@ func TestTheOverviewInATerminalIsThatOfThePage(t *testing.T) {
 	v.ends()
 }
 
-func TestTheOverviewInATerminalNeedsNoColours(t *testing.T) {
+func TestTheOverviewInATerminalNeedsNoColors(t *testing.T) {
 	t.Parallel()
-	dir := analysed(t)
+	dir := analyzed(t)
 	v := openTerminal(t, []string{"NO_COLOR=1"}, "top", dir, "--live")
 	v.shows(">   1 ", "q quit")
 	if screen := v.tmux("capture-pane", "-p", "-e"); strings.Contains(screen, "\x1b[31m") || strings.Contains(screen, "\x1b[33m") {
-		t.Errorf("there are colours: %q", screen)
+		t.Errorf("there are colors: %q", screen)
 	}
 	v.press("q")
 	v.ends()

@@ -103,8 +103,8 @@ func (p *process) interrupt() {
 	p.succeed()
 }
 
-// analysed is a run directory of a recording.
-func analysed(t testing.TB, args ...string) string {
+// analyzed is a run directory of a recording.
+func analyzed(t testing.TB, args ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "done")
 	must(t, append([]string{"analyze", recorded(t, "gpu-BP5").dir(), "--out", dir}, args...)...)
@@ -124,7 +124,7 @@ func port(t testing.TB) string {
 
 func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 	t.Parallel()
-	dir := analysed(t)
+	dir := analyzed(t)
 	at := port(t)
 	view := start(t, "view", dir, "--http", at)
 	first := view.address()
@@ -161,7 +161,7 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 	if second := again.address(); second != first {
 		t.Errorf("%s is followed by %s", first, second)
 	}
-	labelled := func(b *browser, writable bool) {
+	labeled := func(b *browser, writable bool) {
 		t.Helper()
 		list := ask[dashboard.IssueList](b, run+"/issues")
 		for _, issue := range list.Rows {
@@ -173,14 +173,14 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 			t.Errorf("labels can be set: %v", list.Writable)
 		}
 	}
-	labelled(b, true)
+	labeled(b, true)
 
 	careful := browse(t, start(t, "view", dir, "--read-only").address())
-	labelled(careful, false)
+	labeled(careful, false)
 	if code, body := careful.send(http.MethodPut, run+"/labels/"+key, `{"state":"open","note":""}`); code != http.StatusForbidden {
 		t.Errorf("a label on a page that only shows: %d %s", code, body)
 	}
-	labelled(b, true)
+	labeled(b, true)
 }
 
 func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
@@ -288,7 +288,7 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t).Database(t)
-	dir := analysed(t, "--store", server)
+	dir := analyzed(t, "--store", server)
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
 	says(t, view.stderr.String(), "cannot be kept without a run directory")
@@ -310,7 +310,7 @@ func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 
 func TestAViewRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
-	dir := analysed(t)
+	dir := analyzed(t)
 	empty := t.TempDir()
 	f := func(code int, want string, args ...string) {
 		t.Helper()
@@ -334,7 +334,7 @@ func TestAViewCanShowAPageThatIsBeingDeveloped(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("<title>Chimbuko</title>mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := browse(t, start(t, "view", analysed(t), "--ui-dir", page).address())
+	b := browse(t, start(t, "view", analyzed(t), "--ui-dir", page).address())
 	if _, body := b.get(""); !strings.Contains(body, "mine") {
 		t.Errorf("got %s", body)
 	}
@@ -369,7 +369,7 @@ func TestADemoKeepsItsPageAsLongAsIsWanted(t *testing.T) {
 // The name of this machine may be one of its loopback interface.
 func TestAPageForTheNetworkIsAnsweredUnderTheNameOfTheMachine(t *testing.T) {
 	t.Parallel()
-	view := start(t, "view", analysed(t), "--http", "0.0.0.0:0")
+	view := start(t, "view", analyzed(t), "--http", "0.0.0.0:0")
 	view.says("Ctrl-C ends it")
 	address := strings.TrimSpace(view.stdout.String())
 	host, err := os.Hostname()

@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// witness watches what analysers send to the store, and what the stream confirms of
+// witness watches what analyzers send to the store, and what the stream confirms of
 // it. It misses what is sent while it has no connection itself.
 type witness struct {
 	t    testing.TB

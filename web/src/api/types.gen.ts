@@ -6,7 +6,7 @@ export type Pair<T> = [T, T];
 // source: page.go
 
 /**
- * Level is how bad something is, for a colour.
+ * Level is how bad something is, for a color.
  */
 export const LevelGood = "good";
 export const LevelUnknown = "unknown"; // too early to say, or nothing is there
@@ -75,7 +75,7 @@ export interface Figures {
   kept: number /* int64 */; // executions in the store, typical ones included
   reduction?: number /* float64 */; // calls judged for one execution that is kept
   functions: number /* int64 */; // known
-  functions_warm?: number /* int64 */; // of them with as many samples as a judgement needs
+  functions_warm?: number /* int64 */; // of them with as many samples as a judgment needs
   functions_min_calls?: number /* int64 */; // how many samples that is
   dropped?: number /* int64 */; // messages given up
   ranks: number /* int64 */; // seen
@@ -131,7 +131,7 @@ export interface Layer {
   anomalies: number /* int64 */[]; // by column
 }
 /**
- * Heatmap is ranks times time. Rows are ranks, or groups of neighbours where there
+ * Heatmap is ranks times time. Rows are ranks, or groups of neighbors where there
  * are more ranks than rows were asked for; only cells that are not empty are listed.
  */
 export interface Heatmap {
@@ -150,7 +150,7 @@ export interface HeatRow {
   program: number /* int64 */;
   first_rank: number /* int64 */;
   last_rank: number /* int64 */; // the same as the first unless ranks are grouped
-  ranks: number /* int64 */; // how many; where hosts have no neighbours, not all between first and last
+  ranks: number /* int64 */; // how many; where hosts have no neighbors, not all between first and last
   host: string; // of the first
   silent?: boolean;
   lost_us: number /* int64 */; // of the whole row
@@ -312,7 +312,7 @@ export interface LaneCall {
   open?: boolean; // it had not ended: exit is that of the lane's last call
   anomaly?: boolean;
   self?: boolean; // the execution itself
-  group: string; // mpi, gpu, io, user: for its colour
+  group: string; // mpi, gpu, io, user: for its color
 }
 /**
  * Arrow is a message, or a launch on a GPU.
@@ -338,7 +338,7 @@ export interface Model {
   typical_us?: Range; // that most calls are in
   normal_us: Range[]; // of modal: all usual times, one for each mode
   threshold_us?: Range; // values outside are flagged
-  warming: boolean; // too few samples for a sure judgement
+  warming: boolean; // too few samples for a sure judgment
 }
 /**
  * Twin is a typical execution to compare with.
@@ -884,7 +884,7 @@ export interface TrendSince {
 export interface Status {
   run: RunStatus;
   totals: Totals;
-  nodes?: Node[]; // the analysers
+  nodes?: Node[]; // the analyzers
   ranks?: Rank[];
   parameter_server?: Shard[];
   store?: StoreStatus;
@@ -942,7 +942,7 @@ export interface Totals {
   anomalies: number /* int64 */;
   functions: number /* int64 */;
   /**
-   * FunctionsWarm is how many of them have as many samples as a judgement needs; nil:
+   * FunctionsWarm is how many of them have as many samples as a judgment needs; nil:
    * that is not known.
    */
   functions_warm?: number /* int64 */;
@@ -951,35 +951,35 @@ export interface Totals {
   records_stored: number /* int64 */;
 }
 /**
- * NodeState tells what an analyser is doing.
+ * NodeState tells what an analyzer is doing.
  */
 export type NodeState = string;
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeWaiting: NodeState = "waiting for traces";
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeReading: NodeState = "reading";
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeWaitingForReview: NodeState = "waiting for review";
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeReviewing: NodeState = "reviewing";
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeDone: NodeState = "done";
 /**
- * The states of an analyser.
+ * The states of an analyzer.
  */
 export const NodeSilent: NodeState = "silent"; // not heard of for too long
 /**
- * Node is an analyser, which reads the traces of some ranks.
+ * Node is an analyzer, which reads the traces of some ranks.
  */
 export interface Node {
   name: string; // unique within the run
@@ -1047,7 +1047,7 @@ export interface Rank {
   program: number /* int64 */;
   rank: number /* int64 */;
   host?: string;
-  node?: string; // name of the analyser that reads it
+  node?: string; // name of the analyzer that reads it
   step: number /* int64 */; // the last one read
   ended: boolean;
   anomalies: number /* int64 */;
@@ -1067,7 +1067,7 @@ export interface Shard {
   bytes_in: number /* int64 */;
   bytes_out: number /* int64 */;
   models: number /* int64 */;
-  models_warm: number /* int64 */; // with as many samples as a judgement needs
+  models_warm: number /* int64 */; // with as many samples as a judgment needs
   functions: number /* int64 */;
   version: number /* int64 */; // of the models
   snapshot?: Snapshot;

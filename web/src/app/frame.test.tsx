@@ -158,7 +158,7 @@ describe('states of the connection', () => {
     );
   });
 
-  test('that is just made: grey bars, no empty charts', () => {
+  test('that is just made: gray bars, no empty charts', () => {
     show({ overview: undefined });
     expect(screen.getByRole('status', { name: 'loading the overview' })).toBeTruthy();
   });

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-// Icons of 20 × 20, drawn with lines of the colour of the text.
+// Icons of 20 × 20, drawn with lines of the color of the text.
 
 function Icon(props: { children: ReactNode }) {
   return (

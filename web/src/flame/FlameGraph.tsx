@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEve
 import { bare, count, duration, elide, percent, source } from '../format/index.ts';
 import { useTheme } from '../theme/index.ts';
 import { Float, paperOf, useWidth } from '../ui/index.ts';
-import { levels, neighbour, seenFrom, type Cell } from './layout.ts';
+import { levels, neighbor, seenFrom, type Cell } from './layout.ts';
 import { paint, rowHeight } from './paint.ts';
 import './flame.css';
 
@@ -19,7 +19,7 @@ export interface FlameGraphProps {
   /** What the calls of a cell are: "calls" or "anomalies". */
   counts: string;
   label: string;
-  /** The colour of a cell instead of that of its function; a stable function. */
+  /** The color of a cell instead of that of its function; a stable function. */
   fill?: (cell: Cell) => string;
   /** What is told of a cell instead of its times and calls. */
   words?: (cell: Cell) => readonly (readonly [string, string])[];
@@ -57,7 +57,7 @@ export function FlameGraph(props: FlameGraphProps) {
       else return; // the page goes back
     } else if (event.key === 'Home') props.onFocus(root);
     else if (event.key.startsWith('Arrow')) {
-      const next = chosen ? neighbour(at, event.key, focus) : focus;
+      const next = chosen ? neighbor(at, event.key, focus) : focus;
       if (next) props.onChoose(next);
     } else return;
     event.preventDefault();

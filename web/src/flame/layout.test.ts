@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { flame, node } from '../test/fixtures/functions.ts';
-import { cellsOf, levels, matchesName, neighbour, search, seenFrom, sums } from './layout.ts';
+import { cellsOf, levels, matchesName, neighbor, search, seenFrom, sums } from './layout.ts';
 
 const cells = cellsOf(flame().root);
 const cell = (name: string) => {
@@ -86,7 +86,7 @@ describe('searching', () => {
 
 describe('arrows', () => {
   const go = (from: string, key: string, focus = 'all') =>
-    neighbour(cell(from), key, cell(focus))?.node.function;
+    neighbor(cell(from), key, cell(focus))?.node.function;
 
   test('lead to callers, to the largest that is called, and aside', () => {
     expect(go('exchange', 'ArrowUp')).toBe('main');
@@ -107,7 +107,7 @@ describe('arrows', () => {
       node('all', 0, [node('a', 1, [node('b', 1)]), node('c', 1, [node('d', 1)])]),
     );
     const [root, , b] = tree;
-    expect(root && b && neighbour(b, 'ArrowRight', root)?.node.function).toBe('d');
+    expect(root && b && neighbor(b, 'ArrowRight', root)?.node.function).toBe('d');
   });
 });
 

@@ -1,7 +1,7 @@
 // Where the functions of a flame graph are. This file is pure.
 
 import type { FlameNode } from '../api/index.ts';
-import { hash } from '../colour/index.ts';
+import { hash } from '../color/index.ts';
 
 /** A function below its callers. Left and right are parts of the whole, from 0 to 1. */
 export interface Cell {
@@ -99,7 +99,7 @@ export function search(cells: readonly Cell[], text: string): { found: Set<Cell>
 }
 
 /** The cell that arrows lead to. */
-export function neighbour(cell: Cell, key: string, focus: Cell): Cell | undefined {
+export function neighbor(cell: Cell, key: string, focus: Cell): Cell | undefined {
   if (key === 'ArrowUp') return cell.parent;
   if (key === 'ArrowDown') return cell.children[0];
   if (key !== 'ArrowLeft' && key !== 'ArrowRight') return undefined;
@@ -108,7 +108,7 @@ export function neighbour(cell: Cell, key: string, focus: Cell): Cell | undefine
   const next = same[same.indexOf(cell) + (key === 'ArrowLeft' ? -1 : 1)];
   if (next || !cell.parent) return next;
   // Beyond the last of a caller comes the first of the next caller, if that has one.
-  const uncle = neighbour(cell.parent, key, focus);
+  const uncle = neighbor(cell.parent, key, focus);
   return key === 'ArrowLeft' ? uncle?.children.at(-1) : uncle?.children[0];
 }
 

@@ -1,6 +1,6 @@
 // Draws a flame graph on a canvas, from the root at the top down.
 
-import { functionFill, token } from '../colour/index.ts';
+import { functionFill, token } from '../color/index.ts';
 import { bare } from '../format/index.ts';
 import { cutText } from '../ui/index.ts';
 import type { Cell, Seen } from './layout.ts';
@@ -16,7 +16,7 @@ export interface Picture {
   chosen: Cell | undefined;
   hovered: Cell | undefined;
   theme: 'dark' | 'light';
-  /** The colour of a cell; undefined: that of its function. */
+  /** The color of a cell; undefined: that of its function. */
   fill?: ((cell: Cell) => string) | undefined;
 }
 

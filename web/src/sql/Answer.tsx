@@ -1,6 +1,6 @@
 import { useCallback, useMemo } from 'react';
 import { count, plural } from '../format/index.ts';
-import { Chart, Table, type ChartColours, type Column } from '../ui/index.ts';
+import { Chart, Table, type ChartColors, type Column } from '../ui/index.ts';
 import type { Result } from './ask.ts';
 import { axesOf, cellNumber, cellText, mostPoints, numeric, optionOf, type Kind } from './chart.ts';
 
@@ -70,7 +70,7 @@ export function Drawing(props: {
   const { result, kind, x, y } = props;
   const axes = useMemo(() => axesOf(result, x, y), [result, x, y]);
   const option = useCallback(
-    (c: ChartColours) => (axes ? optionOf(result, kind, axes, c) : {}),
+    (c: ChartColors) => (axes ? optionOf(result, kind, axes, c) : {}),
     [result, kind, axes],
   );
   if (!axes) return <p className="muted sql-note">No column of the answer holds numbers.</p>;

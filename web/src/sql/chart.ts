@@ -1,6 +1,6 @@
 // An answer as a chart: what can be drawn of it, and how. Pure, but for tooltips.
 import type { EChartsCoreOption } from 'echarts/core';
-import { axis, tip, tooltip, type ChartColours } from '../ui/index.ts';
+import { axis, tip, tooltip, type ChartColors } from '../ui/index.ts';
 import type { Cell, Result } from './ask.ts';
 
 export const kinds = ['table', 'bar', 'line', 'scatter'] as const;
@@ -46,7 +46,7 @@ export function optionOf(
   result: Result,
   kind: Exclude<Kind, 'table'>,
   axes: { x: number; y: number },
-  colours: ChartColours,
+  colors: ChartColors,
 ): EChartsCoreOption {
   const isNumber = numeric(result).includes(axes.x);
   const byValue = kind !== 'bar' && isNumber;
@@ -57,11 +57,11 @@ export function optionOf(
   ]);
   const nameX = result.columns[axes.x]?.name ?? '';
   const nameY = result.columns[axes.y]?.name ?? '';
-  const look = axis(colours);
+  const look = axis(colors);
   return {
     grid: { left: 64, right: 20, top: 24, bottom: 44 },
     tooltip: {
-      ...tooltip(colours),
+      ...tooltip(colors),
       trigger: 'item',
       formatter: (p: { dataIndex: number }) => {
         const row = rows[p.dataIndex];
@@ -85,8 +85,8 @@ export function optionOf(
       {
         type: kind,
         data: byValue ? data : data.map((d) => d[1]),
-        itemStyle: { color: colours.accent },
-        lineStyle: { color: colours.accent },
+        itemStyle: { color: colors.accent },
+        lineStyle: { color: colors.accent },
         symbolSize: kind === 'scatter' ? 6 : 4,
         barMaxWidth: 40,
       },

@@ -132,7 +132,7 @@ describe('what the browser remembers', () => {
 });
 
 describe('a chart of an answer', () => {
-  const colours = { accent: '#fff' } as Parameters<typeof optionOf>[3];
+  const colors = { accent: '#fff' } as Parameters<typeof optionOf>[3];
 
   test('has numbers upwards, and another column across', () => {
     expect(numeric(result)).toEqual([1, 2]);
@@ -143,13 +143,13 @@ describe('a chart of an answer', () => {
   });
 
   test('draws names as categories and numbers as values', () => {
-    const bars = optionOf(result, 'bar', { x: 0, y: 1 }, colours) as {
+    const bars = optionOf(result, 'bar', { x: 0, y: 1 }, colors) as {
       xAxis: { type: string; data: unknown[] };
       series: { data: unknown[] }[];
     };
     expect(bars.xAxis).toMatchObject({ type: 'category', data: ['<b>pack</b>', 'unpack'] });
     expect(bars.series[0]?.data).toEqual([3, undefined]);
-    const points = optionOf(result, 'scatter', { x: 1, y: 2 }, colours) as typeof bars;
+    const points = optionOf(result, 'scatter', { x: 1, y: 2 }, colors) as typeof bars;
     expect(points.xAxis.type).toBe('value');
     expect(points.series[0]?.data).toEqual([
       [3, 1.5],

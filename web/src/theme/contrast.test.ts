@@ -43,7 +43,7 @@ describe.each([
     }
   });
 
-  test('has text that can be read on coloured grounds', () => {
+  test('has text that can be read on colored grounds', () => {
     for (const level of ['good', 'watch', 'bad', 'accent']) {
       expect(
         contrast(t.get('ink') ?? '', t.get(`${level}-ground`) ?? ''),
@@ -60,9 +60,9 @@ describe.each([
   });
 
   test('has marks that can be seen', () => {
-    for (const [name, colour] of t) {
+    for (const [name, color] of t) {
       if (!/^(kind|group|run)-/.test(name)) continue;
-      expect(contrast(colour, t.get('panel') ?? ''), name).toBeGreaterThanOrEqual(3);
+      expect(contrast(color, t.get('panel') ?? ''), name).toBeGreaterThanOrEqual(3);
     }
   });
 });

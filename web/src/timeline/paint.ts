@@ -1,6 +1,6 @@
 // Draws the timeline on a canvas.
 
-import { functionFill, token } from '../colour/index.ts';
+import { functionFill, token } from '../color/index.ts';
 import { bare } from '../format/index.ts';
 import { cutText } from '../ui/index.ts';
 import { boxKey } from './find.ts';
@@ -19,7 +19,7 @@ export interface Picture {
   theme: 'dark' | 'light';
 }
 
-interface Colours {
+interface Colors {
   ink: string;
   ink3: string;
   panel: string;
@@ -32,7 +32,7 @@ interface Colours {
   text: string;
 }
 
-function colours(theme: 'dark' | 'light'): Colours {
+function colors(theme: 'dark' | 'light'): Colors {
   return {
     ink: token('ink'),
     ink3: token('ink-3'),
@@ -49,7 +49,7 @@ function colours(theme: 'dark' | 'light'): Colours {
 
 /** Draws all of it. The paper is as wide as the picture, in pixels of the page. */
 export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
-  const c = colours(p.theme);
+  const c = colors(p.theme);
   paper.save();
   paper.clearRect(0, 0, p.width, axisHeight + p.made.height);
   paper.font = '11px system-ui, sans-serif';
@@ -74,7 +74,7 @@ export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
   paper.restore();
 }
 
-function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colours): void {
+function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void {
   const most = Math.max(2, Math.floor(p.width / 110));
   paper.lineWidth = 1;
   for (const tick of axisTicks(p.span, most)) {
@@ -91,7 +91,7 @@ function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colours): void
   }
 }
 
-function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colours): void {
+function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void {
   for (const t of p.made.tracks) {
     if (t.kind === 'thread') continue;
     paper.strokeStyle = c.line;
@@ -108,7 +108,7 @@ function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colours): vo
 function drawBox(
   paper: CanvasRenderingContext2D,
   p: Picture,
-  c: Colours,
+  c: Colors,
   b: Box,
   full: Map<string, number>,
 ): void {
@@ -137,7 +137,7 @@ function drawBox(
   paper.globalAlpha = 1;
   if (anomaly && w > 7) {
     if (b.call.self !== true) hatch(paper, c.panel, x, y, wide, h);
-    paper.fillStyle = hue; // its own colour can still be seen at its begin
+    paper.fillStyle = hue; // its own color can still be seen at its begin
     paper.fillRect(x, y, 3, h);
   }
   drawFrame(paper, p, c, b, { x, y, w: wide, h });
@@ -178,7 +178,7 @@ function outline(
 
 function hatch(
   paper: CanvasRenderingContext2D,
-  colour: string,
+  color: string,
   x: number,
   y: number,
   w: number,
@@ -188,7 +188,7 @@ function hatch(
   paper.beginPath();
   paper.rect(x, y, w, h);
   paper.clip();
-  paper.strokeStyle = colour;
+  paper.strokeStyle = color;
   paper.globalAlpha = 0.28;
   paper.lineWidth = 2;
   paper.beginPath();
@@ -200,7 +200,7 @@ function hatch(
   paper.restore();
 }
 
-function drawFrame(paper: CanvasRenderingContext2D, p: Picture, c: Colours, b: Box, r: Rect): void {
+function drawFrame(paper: CanvasRenderingContext2D, p: Picture, c: Colors, b: Box, r: Rect): void {
   const key = boxKey(b);
   const chosen = key === p.selected;
   if (b.call.self !== true && !chosen && key !== p.hovered) return;
@@ -209,7 +209,7 @@ function drawFrame(paper: CanvasRenderingContext2D, p: Picture, c: Colours, b: B
   paper.strokeRect(r.x, r.y, Math.max(r.w, 2), r.h);
 }
 
-function drawName(paper: CanvasRenderingContext2D, c: Colours, b: Box, r: Rect): void {
+function drawName(paper: CanvasRenderingContext2D, c: Colors, b: Box, r: Rect): void {
   const x = Math.max(r.x, 0);
   const room = r.x + r.w - x - 10;
   if (room < 18) return;
@@ -220,13 +220,13 @@ function drawName(paper: CanvasRenderingContext2D, c: Colours, b: Box, r: Rect):
   paper.fillText(text, x + 6, r.y + r.h / 2 + 0.5);
 }
 
-function drawLink(paper: CanvasRenderingContext2D, p: Picture, c: Colours, l: Link): void {
+function drawLink(paper: CanvasRenderingContext2D, p: Picture, c: Colors, l: Link): void {
   const [x1, x2] = [toX(l.from, p.span, p.width), toX(l.to, p.span, p.width)];
   if (Math.max(x1, x2) < -9 || Math.min(x1, x2) > p.width + 9) return;
   const launch = l.arrow.kind === 'launch';
-  const colour = launch ? c.gpu : c.mpi;
-  paper.strokeStyle = colour;
-  paper.fillStyle = colour;
+  const color = launch ? c.gpu : c.mpi;
+  paper.strokeStyle = color;
+  paper.fillStyle = color;
   paper.lineWidth = launch ? 2 : 1;
   paper.beginPath();
   paper.moveTo(x1, l.fromY);

@@ -46,7 +46,7 @@ export function sentence(text: string): string {
   return t.charAt(0).toUpperCase() + t.slice(1);
 }
 
-/** Grey bars in place of what is still awaited. */
+/** Gray bars in place of what is still awaited. */
 export function Waiting(props: { label: string; lines?: number }) {
   return (
     <div className="waiting" role="status" aria-label={props.label}>

@@ -38,7 +38,7 @@ export function HelpSheet(props: { onClose: () => void }) {
         ))}
       </div>
       <p className="muted">
-        This page is part of Chimbuko. <a href="licenses.txt">Licences</a> of what it is made of.
+        This page is part of Chimbuko. <a href="licenses.txt">Licenses</a> of what it is made of.
       </p>
     </Drawer>
   );

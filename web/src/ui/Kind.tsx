@@ -1,7 +1,7 @@
-import { kindVar, kindWords } from '../colour/index.ts';
+import { kindVar, kindWords } from '../color/index.ts';
 import './ui.css';
 
-/** A kind of anomaly, with its colour. */
+/** A kind of anomaly, with its color. */
 export function Kind(props: { kind: string }) {
   return (
     <span className="kind" title={kindWords[props.kind]}>

@@ -6,7 +6,7 @@ export function Sparkline(props: {
   label: string;
   width?: number;
   height?: number;
-  colour?: string;
+  color?: string;
 }) {
   const { values, width = 96, height = 20 } = props;
   const most = Math.max(...values, 0);
@@ -28,7 +28,7 @@ export function Sparkline(props: {
     >
       <title>{props.label}</title>
       <path d={`M0 ${height - 0.5}H${width}`} stroke="var(--line-strong)" strokeWidth="1" />
-      <path d={path} fill={props.colour ?? 'var(--accent)'} />
+      <path d={path} fill={props.color ?? 'var(--accent)'} />
     </svg>
   );
 }

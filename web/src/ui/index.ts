@@ -5,7 +5,7 @@ export {
   tip,
   tooltip,
   type ChartClick,
-  type ChartColours,
+  type ChartColors,
   type ChartProps,
 } from './chart/index.ts';
 export { copyText, saveText, saveURL } from './clipboard.ts';

@@ -1,7 +1,7 @@
 import type { EChartsCoreOption, EChartsType } from 'echarts/core';
 import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { useTheme } from '../../theme/index.ts';
-import { chartColours, type ChartColours } from './style.ts';
+import { chartColors, type ChartColors } from './style.ts';
 import './chart.css';
 
 /** What was clicked: the series and the place of the value in its data. */
@@ -19,7 +19,7 @@ export interface ChartProps {
    * again when the theme changes. Tooltips must be made with tip(): names come from
    * traces and must not become markup.
    */
-  option: (colours: ChartColours) => EChartsCoreOption;
+  option: (colors: ChartColors) => EChartsCoreOption;
   /** In pixels; fill: as high as the box around, which must have a height. */
   height: number | 'fill';
   onClick?: (click: ChartClick) => void;
@@ -79,7 +79,7 @@ export function Chart(props: ChartProps) {
     if (!ready) return;
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     chart.current?.setOption(
-      { animation: false, ...option(chartColours(theme)), ...(still ? { animation: false } : {}) },
+      { animation: false, ...option(chartColors(theme)), ...(still ? { animation: false } : {}) },
       { replaceMerge: ['series', 'xAxis', 'yAxis'], lazyUpdate: true },
     );
   }, [ready, option, theme]);

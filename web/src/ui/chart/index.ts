@@ -1,2 +1,2 @@
 export { Chart, loadCharts, type ChartClick, type ChartProps } from './Chart.tsx';
-export { axis, tip, tooltip, type ChartColours } from './style.ts';
+export { axis, tip, tooltip, type ChartColors } from './style.ts';

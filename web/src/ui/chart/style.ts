@@ -1,7 +1,7 @@
-import { token } from '../../colour/index.ts';
+import { token } from '../../color/index.ts';
 
-/** The colours of the theme, for options of charts. */
-export interface ChartColours {
+/** The colors of the theme, for options of charts. */
+export interface ChartColors {
   theme: 'dark' | 'light';
   ink: string;
   ink2: string;
@@ -16,8 +16,8 @@ export interface ChartColours {
   selection: string;
 }
 
-/** Reads the colours of the theme that holds now. */
-export function chartColours(theme: 'dark' | 'light'): ChartColours {
+/** Reads the colors of the theme that holds now. */
+export function chartColors(theme: 'dark' | 'light'): ChartColors {
   return {
     theme,
     ink: token('ink'),
@@ -35,7 +35,7 @@ export function chartColours(theme: 'dark' | 'light'): ChartColours {
 }
 
 /** How axes look. */
-export function axis(c: ChartColours): object {
+export function axis(c: ChartColors): object {
   return {
     axisLine: { lineStyle: { color: c.line } },
     axisTick: { lineStyle: { color: c.line } },
@@ -47,7 +47,7 @@ export function axis(c: ChartColours): object {
 }
 
 /** How tooltips look; add a formatter that returns tip(…). */
-export function tooltip(c: ChartColours): object {
+export function tooltip(c: ChartColors): object {
   return {
     confine: true,
     backgroundColor: c.raised,

@@ -1,6 +1,6 @@
 import { useCallback, useMemo, type ReactNode } from 'react';
 import { useQuery, withParams, type Comparison, type FlamePair } from '../../api/index.ts';
-import { token } from '../../colour/index.ts';
+import { token } from '../../color/index.ts';
 import { cellsOf, FlameGraph, search, type Cell } from '../../flame/index.ts';
 import { count, duration, percent, plural } from '../../format/index.ts';
 import { choice, text, useParam, useRoute } from '../../route/index.ts';
@@ -20,7 +20,7 @@ const widths = [
   ['b', 'Width of B', 'As wide as the time in B'],
 ] as const;
 
-/** The call paths of both runs in one flame graph, coloured by what became of them. */
+/** The call paths of both runs in one flame graph, colored by what became of them. */
 export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNode }) {
   const { query } = useRoute();
   const [metric, setMetric] = useParam('metric', metricWord);
@@ -155,13 +155,13 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
           counts="calls"
           fill={fill}
           words={words}
-          label={`Flame graph, as wide as the ${flame.metric === 'lost' ? 'lost time' : 'time'} in ${name}, coloured by the change from A to B. Arrows move, Enter lets a function fill the width, Escape goes back. “All time” and “Lost time” above list the changes as tables.`}
+          label={`Flame graph, as wide as the ${flame.metric === 'lost' ? 'lost time' : 'time'} in ${name}, colored by the change from A to B. Arrows move, Enter lets a function fill the width, Escape goes back. “All time” and “Lost time” above list the changes as tables.`}
         />
       )}
       <p className="muted compare-flame-note">
         {hidden > 0 &&
           `${plural(hidden, 'call path')} ${hidden === 1 ? 'is' : 'are'} in ${side === 0 ? 'B' : 'A'} alone: the width of ${side === 0 ? 'B' : 'A'} shows ${hidden === 1 ? 'it' : 'them'}. `}
-        The stronger the colour, the larger the change; the strongest is new, gone, or nearly so.
+        The stronger the color, the larger the change; the strongest is new, gone, or nearly so.
       </p>
     </div>
   );

@@ -160,7 +160,7 @@ describe('changes', () => {
     expect([signed(5), signed(-5), signed(0)]).toEqual(['+5 µs', '−5 µs', '0 µs']);
   });
 
-  test('have colours between two others', () => {
+  test('have colors between two others', () => {
     expect(mix('#000000', '#ff8000', 0.5)).toBe('#804000');
     expect(mix('#102030', '#ffffff', 0)).toBe('#102030');
   });

@@ -78,7 +78,7 @@ export function oneSide(
   return { root: make(root), both, hidden };
 }
 
-/** A colour between two others, of the form #rrggbb. */
+/** A color between two others, of the form #rrggbb. */
 export function mix(from: string, to: string, part: number): string {
   const channel = (c: string, i: number) => parseInt(c.slice(i, i + 2), 16) || 0;
   const text = [1, 3, 5].map((i) => {

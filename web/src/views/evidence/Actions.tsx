@@ -105,8 +105,8 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
             Same host
           </a>
         )}
-        <Neighbour to={before && href(before)} label="Prev" shortcut="[" />
-        <Neighbour to={next && href(next)} label="Next" shortcut="]" />
+        <Neighbor to={before && href(before)} label="Prev" shortcut="[" />
+        <Neighbor to={next && href(next)} label="Next" shortcut="]" />
         <span className="push" />
         <span role="status" className="muted">
           {said}
@@ -132,7 +132,7 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
 }
 
 /** The anomaly of the issue before or after; it stays in its place where there is none. */
-function Neighbour(props: { to: string | undefined; label: string; shortcut: string }) {
+function Neighbor(props: { to: string | undefined; label: string; shortcut: string }) {
   if (props.to === undefined) {
     return (
       <button type="button" className="button" disabled title="There is no other of this issue">

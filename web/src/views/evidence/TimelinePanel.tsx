@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useRunQuery, type Evidence } from '../../api/index.ts';
-import { groups, groupVar, groupWords } from '../../colour/index.ts';
+import { groups, groupVar, groupWords } from '../../color/index.ts';
 import { useKeys } from '../../keys/index.ts';
 import { eventPath, go, text, useHref, useParam } from '../../route/index.ts';
 import {
@@ -155,13 +155,13 @@ function timelineWords(e: Evidence, sections: readonly Section[]): string {
   return `Timeline of ${calls} calls around the execution${more.length > 0 ? `, with ${more.join(' and ')}` : ''}. Arrows go from call to call, w and s zoom, a and d move. The same calls are in a table below.`;
 }
 
-/** What colours and edges mean: those that occur. */
+/** What colors and edges mean: those that occur. */
 function Legend({ sections }: { sections: readonly Section[] }) {
   const calls = sections.flatMap((s) => s.lanes.flatMap((l) => l.calls));
   const there = groups.filter((g) => calls.some((c) => c.group === g));
   const flagged = calls.some((c) => c.self === true && c.anomaly === true);
   return (
-    <ul className="evidence-legend" aria-label="What colours mean">
+    <ul className="evidence-legend" aria-label="What colors mean">
       {there.map((g) => (
         <li key={g}>
           <span className="dot" style={{ background: groupVar(g) }} /> {groupWords[g]}

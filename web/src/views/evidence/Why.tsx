@@ -20,7 +20,7 @@ export function Why({ evidence: e }: { evidence: Evidence }) {
         <div className="evidence-why-body">
           {model.warming && (
             <Notice level="unknown">
-              Warming up: {count(model.samples)} samples are few for a sure judgement.
+              Warming up: {count(model.samples)} samples are few for a sure judgment.
             </Notice>
           )}
           <Histogram model={model} value={e.judged_us} />

@@ -200,7 +200,7 @@ describe('going on', () => {
     expect(location.hash).toBe('#/e/0:4:19:1032');
   });
 
-  test('a neighbour that is not there cannot be gone to', async () => {
+  test('a neighbor that is not there cannot be gone to', async () => {
     show(without(evidence(), 'next'));
     const next = await screen.findByRole('button', { name: /^Next/ });
     expect(next).toHaveProperty('disabled', true);

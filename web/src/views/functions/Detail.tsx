@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react';
 import { useLive, useRunQuery, type FunctionDetail, type FunctionPath } from '../../api/index.ts';
-import { groupWords, kindVar } from '../../colour/index.ts';
+import { groupWords, kindVar } from '../../color/index.ts';
 import { bare, clock, count, duration, percent, plural, source } from '../../format/index.ts';
 import { algorithmWords, flaggedWords, Histogram, usualWords } from '../../histogram/index.ts';
 import { useHref } from '../../route/index.ts';
@@ -147,7 +147,7 @@ function ModelPart({ detail: d, live }: { detail: FunctionDetail; live: boolean 
   return (
     <Part title="How long it takes" note={`${count(model.samples)} samples`}>
       {model.warming && (
-        <Notice level="unknown">Warming up: too few samples for a sure judgement.</Notice>
+        <Notice level="unknown">Warming up: too few samples for a sure judgment.</Notice>
       )}
       <Histogram model={model} height={170} />
       <p className="function-model">
@@ -179,7 +179,7 @@ function OverTime({ detail: d }: { detail: FunctionDetail }) {
           values={columns}
           width={Math.max(width, 100)}
           height={34}
-          colour={kindVar(first.kind)}
+          color={kindVar(first.kind)}
           label={`Lost time from ${time(0)} to ${time(columns.length)}: most is ${duration(most)} at ${time(at)}`}
         />
         <div className="function-strip-axis" aria-hidden="true">

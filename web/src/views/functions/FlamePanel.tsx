@@ -1,6 +1,6 @@
 import { useMemo, type ReactNode } from 'react';
 import { useLive, useRunQuery, type Flame, type FunctionRow } from '../../api/index.ts';
-import { groups, groupVar, groupWords } from '../../colour/index.ts';
+import { groups, groupVar, groupWords } from '../../color/index.ts';
 import {
   cellsOf,
   FlameGraph,
@@ -166,7 +166,7 @@ function Crumbs({ focus, onFocus }: { focus: Cell; onFocus: (cell: Cell) => void
 function Legend({ cells }: { cells: readonly Cell[] }) {
   const there = groups.filter((g) => cells.some((c) => c.parent && c.node.group === g));
   return (
-    <ul className="flame-legend" aria-label="What colours mean">
+    <ul className="flame-legend" aria-label="What colors mean">
       {there.map((g) => (
         <li key={g}>
           <span className="dot" style={{ background: groupVar(g) }} /> {groupWords[g]}

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import type { FunctionRow } from '../../api/index.ts';
-import { groupVar, groupWords } from '../../colour/index.ts';
+import { groupVar, groupWords } from '../../color/index.ts';
 import { count, duration, percent, source } from '../../format/index.ts';
 import { FunctionName, type Column } from '../../ui/index.ts';
 

@@ -1,7 +1,7 @@
 import { count, names, ranks } from '../../format/index.ts';
 
 /** Which of all ranks are affected, as marks on a line. */
-export function RankStrip(props: { ranks: readonly number[]; total: number; colour: string }) {
+export function RankStrip(props: { ranks: readonly number[]; total: number; color: string }) {
   const width = 72;
   const total = Math.max(props.total, ...props.ranks.map((r) => r + 1), 1);
   const step = width / total;
@@ -14,7 +14,7 @@ export function RankStrip(props: { ranks: readonly number[]; total: number; colo
   return (
     <svg width={width} height="10" className="rank-strip" aria-hidden="true">
       <rect width={width} height="10" fill="var(--hover)" rx="1" />
-      <path d={path} fill={props.colour} />
+      <path d={path} fill={props.color} />
     </svg>
   );
 }

@@ -3,12 +3,12 @@ import { useLive, type Issue, type Plot } from '../../api/index.ts';
 import { BoxSelect, LassoSelect, writeSelection, type Selection } from '../../explain/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { eventPath, go, choice, useParam, useSpan } from '../../route/index.ts';
-import { Chart, Segmented, type ChartColours } from '../../ui/index.ts';
-import { bestBy, colourGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
+import { Chart, Segmented, type ChartColors } from '../../ui/index.ts';
+import { bestBy, colorGroups, gridOf, limits, pointOf, stripOption } from './stripOption.ts';
 
 const chosenBy = choice('', 'kind', 'host', 'rank');
 
-const colours = [
+const colors = [
   ['kind', 'kind'],
   ['host', 'host'],
   ['rank', 'rank'],
@@ -23,7 +23,7 @@ const drawings = [
   ],
 ] as const;
 
-/** Durations over time: typical executions grey, anomalies coloured, what is typical as a band. */
+/** Durations over time: typical executions gray, anomalies colored, what is typical as a band. */
 export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
   const { overview } = useLive();
   const { t0, t1 } = useSpan();
@@ -33,7 +33,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
   const from = t0 ?? 0;
   const to = Math.max(t1 ?? Math.max(overview?.length_s ?? 0, last), from + 1e-3);
   const option = useCallback(
-    (c: ChartColours) => stripOption(plot, issue, by, { from, to }, c),
+    (c: ChartColors) => stripOption(plot, issue, by, { from, to }, c),
     [plot, issue, by, from, to],
   );
   const anomalies = plot.points.filter((p) => p.anomaly).length;
@@ -48,7 +48,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
     '. The list beside has each anomaly.';
   const at = (x: number) => String(Number((from + x * (to - from)).toFixed(6)));
   const took = (y: number) => most * (least / most) ** y;
-  const inset = gridOf(colourGroups(plot.points, by, issue.kind).length);
+  const inset = gridOf(colorGroups(plot.points, by, issue.kind).length);
   const explain = (s: Selection) => {
     draw('');
     go({ query: { explain: writeSelection({ issue: issue.key, ...s }) } });
@@ -69,7 +69,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
           chosen={drawing}
           onChoose={(d) => draw(drawing === d ? '' : d)}
         />
-        <Segmented label="Colour of anomalies" choices={colours} chosen={by} onChoose={choose} />
+        <Segmented label="Color of anomalies" choices={colors} chosen={by} onChoose={choose} />
       </div>
       <div className="plot-box">
         <Chart

@@ -1,5 +1,5 @@
 import type { Issue } from '../../api/index.ts';
-import { kindVar } from '../../colour/index.ts';
+import { kindVar } from '../../color/index.ts';
 import { bare, count, duration, names, pathTail } from '../../format/index.ts';
 import { CallPath, FunctionName, Kind, Sparkline, When, type Column } from '../../ui/index.ts';
 import { RankStrip, where } from './RankStrip.tsx';
@@ -70,7 +70,7 @@ export function issueColumns(totalRanks: number): Column<Issue>[] {
       value: (i) => i.rank_count,
       cell: (i) => (
         <span className="ranks-cell" title={where(i).full}>
-          <RankStrip ranks={i.ranks} total={totalRanks} colour={kindVar(i.kind)} /> {where(i).short}
+          <RankStrip ranks={i.ranks} total={totalRanks} color={kindVar(i.kind)} /> {where(i).short}
         </span>
       ),
     },
@@ -105,7 +105,7 @@ export function issueColumns(totalRanks: number): Column<Issue>[] {
           <Sparkline
             values={i.over_time}
             label={`${count(i.anomalies)} anomalies over the run`}
-            colour={kindVar(i.kind)}
+            color={kindVar(i.kind)}
             width={84}
             height={16}
           />

@@ -7,7 +7,7 @@ import { renderIn, serve, type Reply } from '../../test/render.tsx';
 import IssuesView from './IssuesView.tsx';
 import { issueMarkdown } from './markdown.ts';
 import { fold, narrow, within as inTime, type Narrowing } from './select.ts';
-import { bestBy, colourGroups, stripOption } from './stripOption.ts';
+import { bestBy, colorGroups, stripOption } from './stripOption.ts';
 
 vi.mock('../../ui/chart/echarts.ts', () => ({
   makeChart: () => ({ on: vi.fn(), resize: vi.fn(), setOption: vi.fn(), dispose: vi.fn() }),
@@ -134,7 +134,7 @@ describe('an issue', () => {
     });
   });
 
-  test('that cannot be labelled says why', async () => {
+  test('that cannot be labeled says why', async () => {
     show({ ...issueList(8), writable: false }, '#/issues?sel=aaaa1111');
     const mute = await screen.findByRole('button', { name: 'Mute…' });
     expect(mute).toHaveProperty('disabled', true);
@@ -211,7 +211,7 @@ describe('narrowing', () => {
 });
 
 describe('the strip plot', () => {
-  const colours = {
+  const colors = {
     theme: 'dark',
     ink: '',
     ink2: '',
@@ -226,12 +226,12 @@ describe('the strip plot', () => {
     selection: '',
   } as const;
 
-  test('colours by what tells most', () => {
+  test('colors by what tells most', () => {
     expect(bestBy(plot().points)).toBe('rank');
     const many = plot().points.map((p, i) => ({ ...p, rank: i, host: `h${i}` }));
     expect(bestBy(many)).toBe('kind');
-    expect(colourGroups(many, 'rank', 'slow')).toHaveLength(8);
-    expect(colourGroups(many, 'rank', 'slow').at(-1)?.[0]).toBe('others');
+    expect(colorGroups(many, 'rank', 'slow')).toHaveLength(8);
+    expect(colorGroups(many, 'rank', 'slow').at(-1)?.[0]).toBe('others');
   });
 
   test('shows a tooltip that is text, whatever the host is called', () => {
@@ -239,7 +239,7 @@ describe('the strip plot', () => {
     evil.points = [
       { ...(evil.points[0] ?? plot().points[0]), host: '<b>x</b>' } as (typeof evil.points)[0],
     ];
-    const option = stripOption(evil, issue({}), 'kind', { from: 0, to: 10 }, colours) as {
+    const option = stripOption(evil, issue({}), 'kind', { from: 0, to: 10 }, colors) as {
       tooltip: { formatter: (p: unknown) => HTMLElement };
     };
     const tip = option.tooltip.formatter({ data: [0, 1, 0] });
@@ -250,7 +250,7 @@ describe('the strip plot', () => {
   test('can show executions that took no time at all', () => {
     const zero = plot();
     zero.points = zero.points.map((p) => ({ ...p, exclusive_us: 0 }));
-    const option = stripOption(zero, issue({}), 'kind', { from: 0, to: 10 }, colours) as {
+    const option = stripOption(zero, issue({}), 'kind', { from: 0, to: 10 }, colors) as {
       yAxis: { min: number; max: number };
     };
     expect(option.yAxis.min).toBeGreaterThan(0);

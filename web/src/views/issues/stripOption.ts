@@ -1,26 +1,26 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { Issue, Plot, PlotPoint, Range } from '../../api/index.ts';
-import { kindColour, seriesColour } from '../../colour/index.ts';
+import { kindColor, seriesColor } from '../../color/index.ts';
 import { clock, duration, durationTick } from '../../format/index.ts';
-import { axis, timeStep, tip, tooltip, type ChartColours } from '../../ui/index.ts';
+import { axis, timeStep, tip, tooltip, type ChartColors } from '../../ui/index.ts';
 
-/** What anomalies are coloured by. */
+/** What anomalies are colored by. */
 export type By = 'kind' | 'host' | 'rank';
 
-const mostColours = 8;
+const mostColors = 8;
 
-/** What is best told by colour: hosts if there are a few, else ranks if there are a few, else nothing. */
+/** What is best told by color: hosts if there are a few, else ranks if there are a few, else nothing. */
 export function bestBy(points: readonly PlotPoint[]): By {
   const anomalies = points.filter((p) => p.anomaly);
   const hosts = new Set(anomalies.map((p) => p.host)).size;
   const ranks = new Set(anomalies.map((p) => p.rank)).size;
-  if (hosts > 1 && hosts <= mostColours) return 'host';
-  if (ranks > 1 && ranks <= mostColours) return 'rank';
+  if (hosts > 1 && hosts <= mostColors) return 'host';
+  if (ranks > 1 && ranks <= mostColors) return 'rank';
   return 'kind';
 }
 
-/** Anomalies in groups of one colour; those that would need a ninth colour are "others". */
-export function colourGroups(
+/** Anomalies in groups of one color; those that would need a ninth color are "others". */
+export function colorGroups(
   points: readonly PlotPoint[],
   by: By,
   kind: string,
@@ -34,10 +34,10 @@ export function colourGroups(
     else groups.set(name(p), [p]);
   }
   const sorted = [...groups].sort((a, b) => a[0].localeCompare(b[0], 'en', { numeric: true }));
-  if (sorted.length <= mostColours) return sorted;
+  if (sorted.length <= mostColors) return sorted;
   const most = [...sorted].sort((a, b) => b[1].length - a[1].length);
-  const kept = most.slice(0, mostColours - 1);
-  return [...kept, ['others', most.slice(mostColours - 1).flatMap((g) => g[1])]];
+  const kept = most.slice(0, mostColors - 1);
+  return [...kept, ['others', most.slice(mostColors - 1).flatMap((g) => g[1])]];
 }
 
 /** A value that a logarithmic axis can show. */
@@ -59,7 +59,7 @@ export function limits(points: readonly PlotPoint[]): [number, number] {
   return [Math.min(low, high) / 1.6, high * 1.6];
 }
 
-/** Pixels around the plot; with several colours there is a legend above. */
+/** Pixels around the plot; with several colors there is a legend above. */
 export function gridOf(groups: number) {
   return { left: 62, right: 16, top: groups > 1 ? 30 : 12, bottom: 26 };
 }
@@ -70,11 +70,11 @@ export function stripOption(
   issue: Issue,
   by: By,
   span: { from: number; to: number },
-  c: ChartColours,
+  c: ChartColors,
 ): EChartsCoreOption {
   const index = new Map(plot.points.map((p, i) => [p, i]));
   const datum = (p: PlotPoint) => [p.at_s, shown(p.exclusive_us), index.get(p) ?? 0];
-  const groups = colourGroups(plot.points, by, issue.kind);
+  const groups = colorGroups(plot.points, by, issue.kind);
   const band = plot.typical_us;
   const [low, high] = limits(plot.points);
   const typical = plot.points.filter((p) => !p.anomaly);
@@ -162,7 +162,7 @@ export function stripOption(
         type: 'scatter',
         symbolSize: 7,
         itemStyle: {
-          color: by === 'kind' ? kindColour(issue.kind) : seriesColour(i),
+          color: by === 'kind' ? kindColor(issue.kind) : seriesColor(i),
           opacity: 0.85,
         },
         emphasis: { itemStyle: { borderColor: c.ink, borderWidth: 1 } },

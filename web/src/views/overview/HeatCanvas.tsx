@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react';
 import { useLive, type Heatmap } from '../../api/index.ts';
-import { ramp, token } from '../../colour/index.ts';
+import { ramp, token } from '../../color/index.ts';
 import { writeSelection } from '../../explain/index.ts';
 import { clock, count, duration, plural } from '../../format/index.ts';
 import { go } from '../../route/index.ts';
 import { useTheme } from '../../theme/index.ts';
 import { Float, TimeAxis } from '../../ui/index.ts';
-import { hostGroups, labelled, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
+import { hostGroups, labeled, pixels, rgb, rowHeight, rowName, rowRanks } from './heat.ts';
 
 interface Cell {
   row: number;
@@ -221,7 +221,7 @@ function HostLabels(props: { map: Heatmap; perRow: number; programs: boolean }) 
   const withRanks = perRow >= 13;
   return (
     <div className="heat-labels" style={{ height: perRow * map.rows.length }}>
-      {labelled(groups, perRow).map((g) => (
+      {labeled(groups, perRow).map((g) => (
         <button
           type="button"
           key={g.from}

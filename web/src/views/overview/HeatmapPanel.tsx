@@ -61,7 +61,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
         )}
         {props.countsOnly !== true && (
           <Segmented
-            label="What the colour shows"
+            label="What the color shows"
             choices={metrics}
             chosen={shown}
             onChoose={show}

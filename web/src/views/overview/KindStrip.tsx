@@ -1,6 +1,6 @@
 import { useRef, useState, type PointerEvent } from 'react';
 import type { Strip } from '../../api/index.ts';
-import { kindVar } from '../../colour/index.ts';
+import { kindVar } from '../../color/index.ts';
 import { clock, count, duration } from '../../format/index.ts';
 import { useSpan } from '../../route/index.ts';
 import { Float, Kind, TimeAxis } from '../../ui/index.ts';

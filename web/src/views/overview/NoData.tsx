@@ -13,11 +13,11 @@ export function NoData({ overview }: { overview: Overview }) {
     : `ssh -L ${local}:${hostname}:${local} user@login`;
   const commands = [
     ['the services, once', `chimbuko serve --out ${overview.run}`],
-    ['an analyser on each node', `chimbuko ad --run-dir ${overview.run} 'tau-metrics-*.bp'`],
+    ['an analyzer on each node', `chimbuko ad --run-dir ${overview.run} 'tau-metrics-*.bp'`],
     ['how it fares, in a terminal', `chimbuko status ${overview.run}`],
   ] as const;
   return (
-    <Empty title={overview.live ? 'Waiting for analysers' : 'This run has no data'}>
+    <Empty title={overview.live ? 'Waiting for analyzers' : 'This run has no data'}>
       <p className="ranks-seen" aria-live="polite">
         {count(f.ranks)}
         {f.ranks_expected === undefined ? '' : `/${count(f.ranks_expected)}`} ranks seen

@@ -1,10 +1,10 @@
 import { useMemo } from 'react';
 import type { Heatmap } from '../../api/index.ts';
-import { ramp } from '../../colour/index.ts';
+import { ramp } from '../../color/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { useTheme } from '../../theme/index.ts';
 
-/** What the colours of a heatmap mean. */
+/** What the colors of a heatmap mean. */
 export function Scale({ map }: { map: Heatmap }) {
   const theme = useTheme();
   const steps = useMemo(() => {

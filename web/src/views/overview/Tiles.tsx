@@ -120,7 +120,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         level={(f.dropped ?? 0) > 0 ? 'watch' : ''}
         explain={{
           formula:
-            'Messages that analysers gave up because there was no room for them. What they held is not shown anywhere.',
+            'Messages that analyzers gave up because there was no room for them. What they held is not shown anywhere.',
           command: `chimbuko status ${run}`,
         }}
       />

@@ -1,5 +1,5 @@
 import type { Figures, Issue } from '../../api/index.ts';
-import { kindVar } from '../../colour/index.ts';
+import { kindVar } from '../../color/index.ts';
 import { count, duration, names, ranks } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { FunctionName, Kind, Sparkline, When } from '../../ui/index.ts';
@@ -41,7 +41,7 @@ export function TopIssues({ issues, figures }: { issues: readonly Issue[]; figur
                 <Sparkline
                   values={i.over_time}
                   label={`${count(i.anomalies)} anomalies over the run`}
-                  colour={kindVar(i.kind)}
+                  color={kindVar(i.kind)}
                   width={110}
                   height={18}
                 />

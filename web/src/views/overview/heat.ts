@@ -9,7 +9,7 @@ export function share(value: number, max: number): number {
   return Math.min(1, Math.max(0.02, 1 + Math.log10(value / max) / decades));
 }
 
-/** A colour of red, green and blue. */
+/** A color of red, green and blue. */
 export type RGB = readonly [number, number, number];
 
 /** Reads #rrggbb. */
@@ -48,7 +48,7 @@ export function pixels(
   return out;
 }
 
-/** Neighbouring rows of one host. */
+/** Neighboring rows of one host. */
 export interface HostGroup {
   host: string;
   from: number; // row
@@ -68,7 +68,7 @@ export function hostGroups(rows: readonly HeatRow[]): HostGroup[] {
 }
 
 /** Those groups whose labels have room below the one before, where a row has so many pixels. */
-export function labelled(groups: readonly HostGroup[], rowHeight: number, room = 13): HostGroup[] {
+export function labeled(groups: readonly HostGroup[], rowHeight: number, room = 13): HostGroup[] {
   const out: HostGroup[] = [];
   let free = -Infinity;
   for (const g of groups) {

@@ -4,7 +4,7 @@ import type { Notice, Overview, PacketsInfo } from '../../api/index.ts';
 import { issue } from '../../test/fixtures/issues.ts';
 import { heatmap, overview } from '../../test/fixtures/run.ts';
 import { renderIn, serve } from '../../test/render.tsx';
-import { hostGroups, labelled, pixels, rowHeight, share } from './heat.ts';
+import { hostGroups, labeled, pixels, rowHeight, share } from './heat.ts';
 import { stack } from './KindStrip.tsx';
 import OverviewView from './OverviewView.tsx';
 
@@ -55,7 +55,7 @@ describe('the overview of packets', () => {
     expect(screen.getByText('they hold no executions.')).toBeTruthy();
     expect(screen.getByRole('button', { name: /Packets/ }).textContent).toContain('12 / 60');
     expect(screen.queryByRole('button', { name: /Lost time/ })).toBeNull();
-    expect(screen.queryByRole('group', { name: 'What the colour shows' })).toBeNull();
+    expect(screen.queryByRole('group', { name: 'What the color shows' })).toBeNull();
     const list = screen.getByRole('region', { name: 'Most anomalies' });
     expect(list.textContent).toContain('of 1200 calls');
     expect(list.textContent).toContain('rank 3');
@@ -233,7 +233,7 @@ describe('the picture of a heatmap', () => {
     const groups = hostGroups(heatmap(1000).rows);
     expect(groups).toHaveLength(125);
     expect(groups[0]).toEqual({ host: 'nid00123', from: 0, to: 2 });
-    const named = labelled(groups, 1);
+    const named = labeled(groups, 1);
     expect(named.length).toBeLessThan(22);
     expect(rowHeight(8, 360)).toBe(26);
     expect(rowHeight(1000, 360)).toBe(1);

@@ -10,19 +10,19 @@ export function Costs({ status }: { status: Status }) {
   return (
     <Table<HostCost>
       name="costs"
-      label="Processor time and memory of the analysers on each host"
+      label="Processor time and memory of the analyzers on each host"
       main
       columns={columns}
       rows={rows}
       rowKey={(c) => c.host}
-      empty="No analyser has come yet."
+      empty="No analyzer has come yet."
     />
   );
 }
 
 const columns: Column<HostCost>[] = [
   { id: 'host', header: 'Host', grow: true, value: (c) => c.host },
-  { id: 'analysers', header: 'Analysers', align: 'right', value: (c) => c.analysers },
+  { id: 'analyzers', header: 'Analyzers', align: 'right', value: (c) => c.analyzers },
   {
     id: 'ranks',
     header: 'Ranks',

@@ -39,7 +39,7 @@ export function PipelineTiles({ status }: { status: Status }) {
         }
         explain={{
           formula:
-            'Events that all analysers read from traces in a second: entries, exits, messages, counters.',
+            'Events that all analyzers read from traces in a second: entries, exits, messages, counters.',
           from: [
             ['events', count(t.events)],
             ['calls judged', count(t.calls)],
@@ -72,11 +72,11 @@ export function PipelineTiles({ status }: { status: Status }) {
       <Tile
         label="Furthest behind"
         value={seconds(now.behind)}
-        note={line('seconds behind, last minute', (s) => s.behind) ?? 'of all analysers'}
+        note={line('seconds behind, last minute', (s) => s.behind) ?? 'of all analyzers'}
         level={now.behind > 10 ? 'watch' : ''}
         explain={{
           formula:
-            'How old the newest data were that the slowest analyser could have read and has not.',
+            'How old the newest data were that the slowest analyzer could have read and has not.',
           command,
         }}
       />
@@ -86,7 +86,7 @@ export function PipelineTiles({ status }: { status: Status }) {
         note={bytes(now.outboxBytes)}
         level={now.outboxMessages > 100 ? 'watch' : ''}
         explain={{
-          formula: 'Messages that analysers made and the bus has not taken yet.',
+          formula: 'Messages that analyzers made and the bus has not taken yet.',
           command,
         }}
       />
@@ -95,7 +95,7 @@ export function PipelineTiles({ status }: { status: Status }) {
         value={count(now.drops)}
         note="messages given up"
         level={now.drops > 0 ? 'bad' : ''}
-        explain={{ formula: 'Messages that found no room at an analyser.', command }}
+        explain={{ formula: 'Messages that found no room at an analyzer.', command }}
       />
       <Tile
         label="Exchange p99"
@@ -121,10 +121,10 @@ export function PipelineTiles({ status }: { status: Status }) {
       <Tile
         label="Cost of the tool"
         value={now.cpu === undefined ? '–' : `${(now.cpu / 100).toFixed(2)} cores`}
-        note={`${bytes(now.rss)} · ${plural(status.nodes?.length ?? 0, 'analyser')}`}
+        note={`${bytes(now.rss)} · ${plural(status.nodes?.length ?? 0, 'analyzer')}`}
         explain={{
           formula:
-            'Processor time of all analysers since they came, over the time since then, and their memory now.',
+            'Processor time of all analyzers since they came, over the time since then, and their memory now.',
           command,
         }}
       />

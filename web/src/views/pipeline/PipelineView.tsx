@@ -1,7 +1,7 @@
 import { useLive, useRunQuery, type Status } from '../../api/index.ts';
 import { choice, useParam } from '../../route/index.ts';
 import { Empty, ended, Failure, Notice, Waiting } from '../../ui/index.ts';
-import { Analysers } from './Analysers.tsx';
+import { Analyzers } from './Analyzers.tsx';
 import { Costs } from './Costs.tsx';
 import { PipelineTiles } from './PipelineTiles.tsx';
 import { Ranks } from './Ranks.tsx';
@@ -9,10 +9,10 @@ import { Services } from './Services.tsx';
 import { Tallies } from './Tallies.tsx';
 import './pipeline.css';
 
-const tabs = choice('analysers', 'ranks', 'services', 'tallies', 'cost');
+const tabs = choice('analyzers', 'ranks', 'services', 'tallies', 'cost');
 
 const tabNames = {
-  analysers: 'Analysers',
+  analyzers: 'Analyzers',
   ranks: 'Ranks',
   services: 'Parameter server and store',
   tallies: 'Repaired and lost',
@@ -64,7 +64,7 @@ export default function PipelineView() {
           )}
         </div>
         <div role="tabpanel" className="tab-panel">
-          {tab === 'analysers' && <Analysers status={status} />}
+          {tab === 'analyzers' && <Analyzers status={status} />}
           {tab === 'ranks' && <Ranks asked={asked} nodes={status.nodes ?? []} />}
           {tab === 'services' && <Services status={status} />}
           {tab === 'tallies' && <Tallies status={status} />}

@@ -40,7 +40,7 @@ export function Ranks({ asked, nodes }: { asked: Query<Status>; nodes: readonly 
   );
 }
 
-const stateWords = ['reading', 'falls behind', 'analyser is silent'];
+const stateWords = ['reading', 'falls behind', 'analyzer is silent'];
 
 const columns: Column<Row>[] = [
   {
@@ -52,7 +52,7 @@ const columns: Column<Row>[] = [
   { id: 'program', header: 'Program', align: 'right', value: (r) => r.program },
   { id: 'rank', header: 'Rank', align: 'right', value: (r) => r.rank },
   { id: 'host', header: 'Host', value: (r) => r.host },
-  { id: 'node', header: 'Analyser', grow: true, value: (r) => r.node },
+  { id: 'node', header: 'Analyzer', grow: true, value: (r) => r.node },
   {
     id: 'step',
     header: 'Step',

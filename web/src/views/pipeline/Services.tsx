@@ -44,7 +44,7 @@ export function Services({ status }: { status: Status }) {
         rows={status.parameter_server ?? []}
         rowKey={(s) => s.name}
         rowClass={(s) => (s.refused > 0 ? 'is-watch' : '')}
-        empty="Nothing is known of a parameter server: one process analysed all, or nobody watches the run."
+        empty="Nothing is known of a parameter server: one process analyzed all, or nobody watches the run."
       />
     </div>
   );
@@ -131,7 +131,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'warm',
     header: 'Ready',
-    title: 'Models with as many samples as a judgement needs',
+    title: 'Models with as many samples as a judgment needs',
     align: 'right',
     value: (s) => s.models_warm,
     cell: (s) => count(s.models_warm),

@@ -4,7 +4,7 @@ import { count } from '../../format/index.ts';
 import { Table, type Column } from '../../ui/index.ts';
 import { tallies, type TallySum } from './figures.ts';
 
-/** Everything that was repaired, skipped or lost, over all analysers. */
+/** Everything that was repaired, skipped or lost, over all analyzers. */
 export function Tallies({ status }: { status: Status }) {
   const rows = useMemo(() => tallies(status), [status]);
   return (
@@ -38,6 +38,6 @@ const columns: Column<TallySum>[] = [
     cell: (t) => count(t.count),
   },
   { id: 'sentence', header: 'What', grow: true, value: (t) => t.sentence },
-  { id: 'analysers', header: 'Analysers', align: 'right', value: (t) => t.analysers },
+  { id: 'analyzers', header: 'Analyzers', align: 'right', value: (t) => t.analyzers },
   { id: 'name', header: 'Name', value: (t) => t.name },
 ];

@@ -2,12 +2,12 @@ import type { Node, Status, Tally } from '../../api/index.ts';
 
 // What the state of the pipeline amounts to: pure.
 
-/** How an analyser fares, the worst first. */
+/** How an analyzer fares, the worst first. */
 export type Trouble = 'silent' | 'drops' | 'behind' | 'waiting' | '';
 
 const behind = 10; // seconds: less is only on its way
 
-/** What is wrong with an analyser; empty: nothing. */
+/** What is wrong with an analyzer; empty: nothing. */
 export function troubleOf(n: Node): Trouble {
   if (n.state === 'silent') return 'silent';
   if (n.drops > 0) return 'drops';
@@ -36,7 +36,7 @@ export function between(from: string | undefined, to: string | undefined): numbe
   return Number.isFinite(s) && s > 0 ? s : undefined;
 }
 
-/** Percent of one processor that work on steps took since the analyser came: several workers can make it more than 100. */
+/** Percent of one processor that work on steps took since the analyzer came: several workers can make it more than 100. */
 export function busy(n: Node, now: string): number | undefined {
   const all = between(n.connected, n.last_heard ?? now);
   if (all === undefined || !n.stages) return undefined;
@@ -52,7 +52,7 @@ export function cpu(n: Node, now: string): number | undefined {
 /** What the tool costs on a host. */
 export interface HostCost {
   host: string;
-  analysers: number;
+  analyzers: number;
   ranks: number;
   cpu: number | undefined; // percent of one processor
   cpuSeconds: number;
@@ -67,7 +67,7 @@ export function costs(status: Status): HostCost[] {
     const host = n.host ?? '';
     const c = hosts.get(host) ?? {
       host,
-      analysers: 0,
+      analyzers: 0,
       ranks: 0,
       cpu: undefined,
       cpuSeconds: 0,
@@ -75,7 +75,7 @@ export function costs(status: Status): HostCost[] {
       eventsPerSecond: 0,
     };
     const used = cpu(n, status.run.now);
-    c.analysers++;
+    c.analyzers++;
     c.ranks += n.ranks;
     c.cpu = used === undefined ? c.cpu : (c.cpu ?? 0) + used;
     c.cpuSeconds += n.cpu_seconds ?? 0;
@@ -86,14 +86,14 @@ export function costs(status: Status): HostCost[] {
   return [...hosts.values()].sort((a, b) => b.rss - a.rss);
 }
 
-/** A tally over all analysers. */
+/** A tally over all analyzers. */
 export interface TallySum extends Tally {
-  analysers: number;
+  analyzers: number;
 }
 
 const severities = ['data loss', 'warning', 'repaired', 'info'];
 
-/** The tallies of all analysers, the most severe first. */
+/** The tallies of all analyzers, the most severe first. */
 export function tallies(status: Status): TallySum[] {
   const sums = new Map<string, TallySum>();
   for (const n of status.nodes ?? []) {
@@ -101,9 +101,9 @@ export function tallies(status: Status): TallySum[] {
       const sum = sums.get(t.name);
       if (sum) {
         sum.count += t.count;
-        sum.analysers++;
+        sum.analyzers++;
       } else {
-        sums.set(t.name, { ...t, analysers: 1 });
+        sums.set(t.name, { ...t, analyzers: 1 });
       }
     }
   }
@@ -112,7 +112,7 @@ export function tallies(status: Status): TallySum[] {
   return [...sums.values()].sort((a, b) => rank(a) - rank(b) || b.count - a.count);
 }
 
-/** Sums and extremes over all analysers. */
+/** Sums and extremes over all analyzers. */
 export interface Sums {
   eventsPerSecond: number;
   behind: number; // seconds, of the worst that still reads
@@ -120,7 +120,7 @@ export interface Sums {
   outboxBytes: number;
   drops: number;
   p50: number | undefined; // of exchanges, seconds: the median of the parameter server
-  p99: number | undefined; // the worst of all shards or, if they do not tell, analysers
+  p99: number | undefined; // the worst of all shards or, if they do not tell, analyzers
   cpu: number | undefined; // percent of one processor
   rss: number;
 }

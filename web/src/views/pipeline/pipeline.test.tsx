@@ -23,7 +23,7 @@ describe('the pipeline', () => {
   test('begins with what is not well, and what to do', () => {
     show();
     const words = screen.getByText(/it is 42.7 s behind/);
-    expect(words.textContent).toContain('--ranks-per-analyser');
+    expect(words.textContent).toContain('--ranks-per-analyzer');
   });
 
   test('that is well says so', () => {
@@ -34,9 +34,9 @@ describe('the pipeline', () => {
     expect(screen.getByText('All 1 parts are well.')).toBeTruthy();
   });
 
-  test('lists analysers with trouble first', () => {
+  test('lists analyzers with trouble first', () => {
     show();
-    expect(firstCells(/Analysers/).slice(0, 3)).toEqual([
+    expect(firstCells(/Analyzers/).slice(0, 3)).toEqual([
       'silent',
       'reading, gave messages up',
       'reading',
@@ -48,7 +48,7 @@ describe('the pipeline', () => {
     const grid = await screen.findByRole('grid', { name: /Ranks/ });
     expect(grid.getAttribute('aria-rowcount')).toBe('10001');
     expect(within(grid).getAllByRole('row').length).toBeLessThan(80);
-    expect(firstCells(/Ranks/)[0]).toBe('analyser is silent');
+    expect(firstCells(/Ranks/)[0]).toBe('analyzer is silent');
   });
 
   test('tells what was repaired and lost in sentences', async () => {
@@ -104,7 +104,7 @@ describe('figures of the pipeline', () => {
     expect(s.p99).toBe(0.0031);
   });
 
-  test('do not call an analyser that is done behind', () => {
+  test('do not call an analyzer that is done behind', () => {
     const [node] = status(8).nodes ?? [];
     if (!node) return never();
     expect(troubleOf({ ...node, drops: 0, outbox_messages: 0, state: 'done' })).toBe('');
@@ -113,11 +113,11 @@ describe('figures of the pipeline', () => {
     return undefined;
   });
 
-  test('add up over hosts and analysers', () => {
+  test('add up over hosts and analyzers', () => {
     const two = status(16);
     two.nodes = (two.nodes ?? []).map((n) => ({ ...n, host: 'same' }));
     expect(costs(two)).toHaveLength(1);
-    expect(costs(two)[0]).toMatchObject({ host: 'same', analysers: 2, ranks: 16 });
+    expect(costs(two)[0]).toMatchObject({ host: 'same', analyzers: 2, ranks: 16 });
     expect(tallies(two).map((t) => t.severity)).toEqual(['data loss', 'repaired']);
   });
 

@@ -1,5 +1,5 @@
-// Colours that mean something: of kinds of anomalies, of groups of functions, and
-// of functions within their group. The same name has the same colour always.
+// Colors that mean something: of kinds of anomalies, of groups of functions, and
+// of functions within their group. The same name has the same color always.
 
 /** Reads a custom property, for what is drawn on a canvas. */
 export function token(name: string): string {
@@ -26,13 +26,13 @@ function known(kind: string): string {
   return (kinds as readonly string[]).includes(kind) ? kind : 'other';
 }
 
-/** The colour of a kind as CSS: var(--kind-slow). */
+/** The color of a kind as CSS: var(--kind-slow). */
 export function kindVar(kind: string): string {
   return `var(--kind-${known(kind)})`;
 }
 
-/** The colour of a kind as a value, in the theme that holds now. */
-export function kindColour(kind: string): string {
+/** The color of a kind as a value, in the theme that holds now. */
+export function kindColor(kind: string): string {
   return token(`kind-${known(kind)}`);
 }
 
@@ -54,7 +54,7 @@ export function groupVar(group: string): string {
   return `var(--group-${knownGroup(group)})`;
 }
 
-export function groupColour(group: string): string {
+export function groupColor(group: string): string {
   return token(`group-${knownGroup(group)}`);
 }
 
@@ -70,10 +70,10 @@ export function hash(text: string): number {
 const hues: Readonly<Record<string, number>> = { mpi: 210, gpu: 160, io: 40, user: 320 };
 
 /**
- * The colour of a function: the hue of its group, a bit aside, with a lightness of
+ * The color of a function: the hue of its group, a bit aside, with a lightness of
  * its own. Text on it is black in the dark theme and white in the light one.
  */
-export function functionColour(name: string, group: string, theme: 'dark' | 'light'): string {
+export function functionColor(name: string, group: string, theme: 'dark' | 'light'): string {
   const h = hash(name);
   const hue = (hues[knownGroup(group)] ?? 320) + ((h % 31) - 15);
   const light = (theme === 'dark' ? 58 : 36) + ((h >>> 8) % 15) - 7;
@@ -82,8 +82,8 @@ export function functionColour(name: string, group: string, theme: 'dark' | 'lig
 }
 
 /**
- * The colour of a function as a calm ground: names on it are written in the ink of the
- * theme, and what is marked with a stronger colour stands out.
+ * The color of a function as a calm ground: names on it are written in the ink of the
+ * theme, and what is marked with a stronger color stands out.
  */
 export function functionFill(name: string, group: string, theme: 'dark' | 'light'): string {
   const h = hash(name);
@@ -93,7 +93,7 @@ export function functionFill(name: string, group: string, theme: 'dark' | 'light
   return `hsl(${hue} ${chroma}% ${light}%)`;
 }
 
-/** Colours of ranks or hosts in a plot, by their order there. */
+/** Colors of ranks or hosts in a plot, by their order there. */
 const series = [
   '#56b4e9',
   '#e69f00',
@@ -105,17 +105,17 @@ const series = [
   '#999999',
 ];
 
-export function seriesColour(index: number): string {
+export function seriesColor(index: number): string {
   return series[index % series.length] ?? '#999999';
 }
 
-/** Stops of the scale of the heatmap, from little to much: cividis-like, readable without colours. */
+/** Stops of the scale of the heatmap, from little to much: cividis-like, readable without colors. */
 const ramps = {
   dark: ['#1d2b45', '#2c4a73', '#4f6f86', '#8a8f78', '#c9a94f', '#ffd35c', '#fff3c4'],
   light: ['#e3ebf5', '#bcd0e4', '#8fb0c9', '#8d9a86', '#b3892f', '#a35a12', '#6b1d0a'],
 } as const;
 
-/** The scale of the heatmap as 256 colours of red, green and blue. */
+/** The scale of the heatmap as 256 colors of red, green and blue. */
 export function ramp(theme: 'dark' | 'light'): Uint8ClampedArray {
   const stops = ramps[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
   const table = new Uint8ClampedArray(256 * 3);

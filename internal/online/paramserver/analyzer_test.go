@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// analyser reads traces, learns, and shares what it learns as the real one does.
+// testAnalyzer reads traces, learns, and shares what it learns as the real one does.
 // It can be killed, and starts again from the beginning then.
-type analyser struct {
+type testAnalyzer struct {
 	tb     testing.TB
 	cfg    ClientConfig
 	bus    Requester
@@ -23,8 +23,8 @@ type analyser struct {
 	own    map[FunctionName]uint64         // times that it learned itself
 }
 
-func newAnalyser(tb testing.TB, bus Requester, name string, shards int, traces map[rankKey][]*analyzer.Contribution) *analyser {
-	a := &analyser{tb: tb, bus: bus, traces: traces, cfg: ClientConfig{
+func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces map[rankKey][]*analyzer.Contribution) *testAnalyzer {
+	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: ClientConfig{
 		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
 	}}
 	a.start()
@@ -32,7 +32,7 @@ func newAnalyser(tb testing.TB, bus Requester, name string, shards int, traces m
 }
 
 // start is a new process.
-func (a *analyser) start() {
+func (a *testAnalyzer) start() {
 	a.cfg.Session++
 	a.client = NewClient(a.cfg, a.bus)
 	a.read = make(map[rankKey]int)
@@ -41,7 +41,7 @@ func (a *analyser) start() {
 }
 
 // readOne reads a step of a rank, and reports whether there was one.
-func (a *analyser) readOne(key rankKey) bool {
+func (a *testAnalyzer) readOne(key rankKey) bool {
 	if a.read[key] == len(a.traces[key]) {
 		return false
 	}
@@ -59,7 +59,7 @@ func (a *analyser) readOne(key rankKey) bool {
 }
 
 // readAll reads what is left of all traces, and ends.
-func (a *analyser) readAll() {
+func (a *testAnalyzer) readAll() {
 	for key := range a.traces {
 		for a.readOne(key) {
 		}
@@ -68,13 +68,13 @@ func (a *analyser) readAll() {
 }
 
 // end is what Finish does before it waits.
-func (a *analyser) end() {
+func (a *testAnalyzer) end() {
 	a.client.mu.Lock()
 	defer a.client.mu.Unlock()
 	a.client.ended = true
 }
 
-func (a *analyser) hasReadAll() bool {
+func (a *testAnalyzer) hasReadAll() bool {
 	for key := range a.traces {
 		if a.read[key] < len(a.traces[key]) {
 			return false
@@ -84,19 +84,19 @@ func (a *analyser) hasReadAll() bool {
 }
 
 // learnFromOthers takes over the merged models, which must hold all that the
-// analyser learned itself.
-func (a *analyser) learnFromOthers() {
+// analyzer learned itself.
+func (a *testAnalyzer) learnFromOthers() {
 	a.tb.Helper()
 	for name, m := range a.client.Merged() {
 		if m.Count() < a.own[name] {
-			a.tb.Fatalf("analyser %s: the model of %q has %d values, it has learned %d itself", a.cfg.Node, name.Name, m.Count(), a.own[name])
+			a.tb.Fatalf("analyzer %s: the model of %q has %d values, it has learned %d itself", a.cfg.Node, name.Name, m.Count(), a.own[name])
 		}
 		*at(a.local, name) = m
 	}
 }
 
 // talk is one round of exchanges.
-func (a *analyser) talk() error {
+func (a *testAnalyzer) talk() error {
 	a.tb.Helper()
 	err := a.client.talk(a.tb.Context())
 	a.client.note(err, nil)
@@ -105,22 +105,22 @@ func (a *analyser) talk() error {
 }
 
 // mustTalk is a talk that succeeds.
-func (a *analyser) mustTalk() {
+func (a *testAnalyzer) mustTalk() {
 	a.tb.Helper()
 	if err := a.talk(); err != nil {
-		a.tb.Fatalf("analyser %s: %v", a.cfg.Node, err)
+		a.tb.Fatalf("analyzer %s: %v", a.cfg.Node, err)
 	}
 }
 
 // finished reports whether the final models have come.
-func (a *analyser) finished() bool {
+func (a *testAnalyzer) finished() bool {
 	a.client.mu.Lock()
 	defer a.client.mu.Unlock()
 	return a.client.final
 }
 
-// wantModels fails when what an analyser judges by is not what all have learned.
-func (a *analyser) wantModels(want map[FunctionName]*outlier.Model) {
+// wantModels fails when what an analyzer judges by is not what all have learned.
+func (a *testAnalyzer) wantModels(want map[FunctionName]*outlier.Model) {
 	a.tb.Helper()
 	for name := range a.own {
 		wantSameModel(a.tb, a.cfg.Node+" of "+name.Name, a.local[name], want[name])
@@ -151,8 +151,8 @@ func oneTrace(key rankKey, steps int) map[rankKey][]*analyzer.Contribution {
 	return map[rankKey][]*analyzer.Contribution{key: append(all, ended(key, steps-1))}
 }
 
-// settle has all analysers read and talk until they have the final models.
-func settle(w *world, all ...*analyser) {
+// settle has all analyzers read and talk until they have the final models.
+func settle(w *world, all ...*testAnalyzer) {
 	w.tb.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -178,7 +178,7 @@ func settle(w *world, all ...*analyser) {
 	w.tb.Fatal("the run does not end")
 }
 
-// Ended reports whether all that the analyser learned is known to the server.
+// Ended reports whether all that the analyzer learned is known to the server.
 func (c *Client) Ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

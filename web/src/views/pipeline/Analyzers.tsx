@@ -14,8 +14,8 @@ const words: Readonly<Record<string, string>> = {
   waiting: 'many messages wait',
 };
 
-/** All analysers, those with trouble first. */
-export function Analysers({ status }: { status: Status }) {
+/** All analyzers, those with trouble first. */
+export function Analyzers({ status }: { status: Status }) {
   const [sort, setSort] = useParam('sort', worstFirst);
   // Columns that need the time read it from the row.
   const rows = useMemo(
@@ -24,8 +24,8 @@ export function Analysers({ status }: { status: Status }) {
   );
   return (
     <Table<Row>
-      name="analysers"
-      label="Analysers, those with trouble first"
+      name="analyzers"
+      label="Analyzers, those with trouble first"
       main
       columns={columns}
       rows={rows}
@@ -33,12 +33,12 @@ export function Analysers({ status }: { status: Status }) {
       rowClass={(n) => rowClass(troubleOf(n))}
       sort={sort}
       onSort={setSort}
-      empty="No analyser has come yet. Start one with chimbuko ad on each node."
+      empty="No analyzer has come yet. Start one with chimbuko ad on each node."
     />
   );
 }
 
-/** The colour of a row by its trouble. */
+/** The color of a row by its trouble. */
 export function rowClass(trouble: string): string {
   return trouble === ''
     ? ''
@@ -64,7 +64,7 @@ const columns: Column<Row>[] = [
     ),
   },
   { id: 'host', header: 'Host', value: (n) => n.host },
-  { id: 'name', header: 'Analyser', value: (n) => n.name, grow: true },
+  { id: 'name', header: 'Analyzer', value: (n) => n.name, grow: true },
   { id: 'pid', header: 'PID', align: 'right', hidden: true, value: (n) => n.pid },
   {
     id: 'ranks',
@@ -134,7 +134,7 @@ const columns: Column<Row>[] = [
     id: 'exchange',
     header: 'Exchange',
     title:
-      'How long an exchange with the parameter server takes on average, as the analyser sees it',
+      'How long an exchange with the parameter server takes on average, as the analyzer sees it',
     align: 'right',
     value: (n) => n.exchange?.mean_seconds,
     cell: (n) => (

@@ -10,17 +10,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// Analyser is what a server that has ended knew of an analyser.
-type Analyser struct {
+// Analyzer is what a server that has ended knew of an analyzer.
+type Analyzer struct {
 	Name    string
 	Command *protocol.Command // how it was started; nil: that is not known
 	Ranks   []trace.Rank
 	Done    bool // it has handed over all
 }
 
-// Analysers returns those of the run whose server kept its state in a directory,
+// Analyzers returns those of the run whose server kept its state in a directory,
 // ordered by their names. Without a state there are none.
-func Analysers(dir string) ([]Analyser, error) {
+func Analyzers(dir string) ([]Analyzer, error) {
 	path := StatePath(dir, 0)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,12 +41,12 @@ func Analysers(dir string) ([]Analyser, error) {
 	for _, r := range m.GetRanks() {
 		ranks[r.GetNode()] = append(ranks[r.GetNode()], trace.Rank(r.GetRank()))
 	}
-	var all []Analyser
+	var all []Analyzer
 	for _, n := range m.GetNodes() {
 		if n.GetClaimed() && len(ranks[n.GetName()]) == 0 {
 			continue // others read all its ranks
 		}
-		all = append(all, Analyser{Name: n.GetName(), Command: n.GetCommand(), Ranks: ranks[n.GetName()], Done: done[n.GetName()]})
+		all = append(all, Analyzer{Name: n.GetName(), Command: n.GetCommand(), Ranks: ranks[n.GetName()], Done: done[n.GetName()]})
 	}
 	return all, nil
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { functionColour, hash, kindVar, ramp } from './index.ts';
+import { functionColor, hash, kindVar, ramp } from './index.ts';
 
-test('the same function has the same colour always', () => {
-  expect(functionColour('pack_halo()', 'user', 'dark')).toBe(
-    functionColour('pack_halo()', 'user', 'dark'),
+test('the same function has the same color always', () => {
+  expect(functionColor('pack_halo()', 'user', 'dark')).toBe(
+    functionColor('pack_halo()', 'user', 'dark'),
   );
   expect(hash('pack_halo()')).toBe(hash('pack_halo()'));
-  expect(functionColour('a', 'mpi', 'dark')).not.toBe(functionColour('b', 'mpi', 'dark'));
+  expect(functionColor('a', 'mpi', 'dark')).not.toBe(functionColor('b', 'mpi', 'dark'));
 });
 
 test('functions stay within the hue of their group', () => {
@@ -18,13 +18,13 @@ test('functions stay within the hue of their group', () => {
     ['nonsense', 320],
   ] as const) {
     for (const name of ['a', 'b', 'MPI_Send', 'cudaMemcpy']) {
-      const got = Number(/^hsl\((\d+)/.exec(functionColour(name, group, 'light'))?.[1]);
+      const got = Number(/^hsl\((\d+)/.exec(functionColor(name, group, 'light'))?.[1]);
       expect(Math.abs(got - hue), `${group} ${name}`).toBeLessThanOrEqual(15);
     }
   }
 });
 
-test('a kind that is not known has a colour, too', () => {
+test('a kind that is not known has a color, too', () => {
   expect(kindVar('slow')).toBe('var(--kind-slow)');
   expect(kindVar('nonsense')).toBe('var(--kind-other)');
 });
