@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz faults bench bench-compare clean
+.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
 
 check: fmt-check vet layers docs-check tidy-check lint web-check ## everything but the tests of Go: format, vet, layers, docs, modules, lint, the page
 
@@ -84,6 +84,10 @@ bench: ## N runs of all benchmarks into bench/new.txt (make bench N=10)
 bench-compare: ## bench/new.txt against bench/baseline.txt
 	@ls bench/baseline.txt bench/new.txt >/dev/null
 	$(TOOL) benchstat bench/baseline.txt bench/new.txt
+
+golden: ## results on all traces and scenarios against those in FILE, or with RECORD=1 record them there (make golden FILE=/tmp/before)
+	@[[ -n "$(FILE)" ]] || { echo 'usage: make golden FILE=PATH [RECORD=1] [ONLY=REGEXP]' >&2; exit 2; }
+	scripts/golden $(if $(RECORD),record,compare) '$(FILE)' -only '$(ONLY)'
 
 clean: ## remove what the other targets made, but not the Python environment
 	rm -rf bin chimbuko-demo bench/new.txt
