@@ -35,3 +35,15 @@ func TestEventIDsAndPartnersMayBeOddButAreExact(t *testing.T) {
 		t.Errorf("got %d, %d, %d", e.Partner(), e.Func(), e.Counter())
 	}
 }
+
+func TestKeysCompareByProgramFirst(t *testing.T) {
+	if (trace.RankKey{1, 0}).Compare(trace.RankKey{0, 9}) <= 0 || (trace.RankKey{1, 2}).Compare(trace.RankKey{1, 3}) >= 0 {
+		t.Error("rank keys are out of order")
+	}
+	if (trace.FuncKey{1, "a"}).Compare(trace.FuncKey{0, "b"}) <= 0 || (trace.FuncKey{1, "a"}).Compare(trace.FuncKey{1, "a"}) != 0 {
+		t.Error("function keys are out of order")
+	}
+	if (trace.EventKey{1, "0:0:1"}).Compare(trace.EventKey{1, "0:0:2"}) >= 0 {
+		t.Error("event keys are out of order")
+	}
+}

@@ -1,0 +1,41 @@
+package trace
+
+import (
+	"cmp"
+	"strings"
+)
+
+// RankKey identifies a rank of a run.
+type RankKey struct {
+	Program Program
+	Rank    Rank
+}
+
+// Compare orders keys by program and rank.
+func (k RankKey) Compare(o RankKey) int {
+	return cmp.Or(cmp.Compare(k.Program, o.Program), cmp.Compare(k.Rank, o.Rank))
+}
+
+// FuncKey identifies a function of a run. Counters have names of their own in
+// each program and use the same key.
+type FuncKey struct {
+	Program Program
+	Name    string
+}
+
+// Compare orders keys by program and name.
+func (k FuncKey) Compare(o FuncKey) int {
+	return cmp.Or(cmp.Compare(k.Program, o.Program), strings.Compare(k.Name, o.Name))
+}
+
+// EventKey identifies an execution of a run by the id that its record carries,
+// which is EventID.String for records of this program and any text for others.
+type EventKey struct {
+	Program Program
+	ID      string
+}
+
+// Compare orders keys by program and id.
+func (k EventKey) Compare(o EventKey) int {
+	return cmp.Or(cmp.Compare(k.Program, o.Program), strings.Compare(k.ID, o.ID))
+}
