@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // anomalyFlags choose executions.
@@ -45,8 +45,8 @@ func (a *anomalyFlags) register(f *pflag.FlagSet) {
 }
 
 // filter turns the flags into a filter.
-func (a *anomalyFlags) filter() (question.Filter, error) {
-	f := question.Filter{
+func (a *anomalyFlags) filter() (query.Filter, error) {
+	f := query.Filter{
 		Normal: a.normal, Function: a.function, Kinds: a.kinds, Host: a.host, Score: a.score, Withdrawn: a.withdrawn,
 		Order: a.order, Limit: a.limit, Offset: a.offset,
 	}
@@ -98,7 +98,7 @@ func parseTime(text string, unit time.Duration) (trace.Micros, error) {
 }
 
 // parseRanks reads 0,4-7.
-func parseRanks(text string) (ranges []question.Range, err error) {
+func parseRanks(text string) (ranges []query.Range, err error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func parseRanks(text string) (ranges []question.Range, err error) {
 		if !isRange {
 			last = first
 		}
-		r := question.Range{}
+		r := query.Range{}
 		var errFirst, errLast error
 		r.First, errFirst = strconv.ParseInt(first, 10, 32)
 		r.Last, errLast = strconv.ParseInt(last, 10, 32)
@@ -120,7 +120,7 @@ func parseRanks(text string) (ranges []question.Range, err error) {
 }
 
 // parseSteps reads from:to.
-func parseSteps(text string) (*question.Range, error) {
+func parseSteps(text string) (*query.Range, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func parseSteps(text string) (*question.Range, error) {
 	if !isRange {
 		last = first
 	}
-	r := question.Range{First: 0, Last: math.MaxInt32}
+	r := query.Range{First: 0, Last: math.MaxInt32}
 	var err error
 	if first != "" {
 		r.First, err = strconv.ParseInt(first, 10, 32)
@@ -157,7 +157,7 @@ chimbuko event RUN ID explains one of them.` + whereHelp,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	flags.register(cmd.Flags())
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		filter, err := flags.filter()
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 )
 
@@ -74,14 +74,14 @@ func checkLimit(n int) error {
 }
 
 // newQuestionCmd makes a command that asks a store.
-func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx context.Context, a *question.Asker, args []string) error) *cobra.Command {
+func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx context.Context, a *query.Asker, args []string) error) *cobra.Command {
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return q.asking(cmd.Context(), func(ctx context.Context) (err error) {
 			if q.where, err = findStore(args[0]); err != nil {
 				return err
 			}
-			return q.with(ctx, env, q.where, func(a *question.Asker) error { return ask(ctx, a, args[1:]) })
+			return q.with(ctx, env, q.where, func(a *query.Asker) error { return ask(ctx, a, args[1:]) })
 		})
 	}
 	return cmd
@@ -98,10 +98,10 @@ func (q *questionFlags) asking(ctx context.Context, ask func(ctx context.Context
 	if err != nil && (errors.Is(context.Cause(ctx), errTooLong) || errors.Is(err, context.DeadlineExceeded)) {
 		return fmt.Errorf("no answer within %v; ask for less, or give more with --timeout: %w", q.timeout, err)
 	}
-	if _, ok := errors.AsType[*question.ChoiceError](err); ok {
+	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
 		return usageError{err}
 	}
-	if _, ok := errors.AsType[*question.TermError](err); ok {
+	if _, ok := errors.AsType[*query.TermError](err); ok {
 		return usageError{err}
 	}
 	return err
@@ -118,9 +118,9 @@ func (q *questionFlags) limit(ctx context.Context) (context.Context, context.Can
 }
 
 // with opens the store for the questions of f about one run.
-func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f func(a *question.Asker) error) error {
+func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f func(a *query.Asker) error) error {
 	return opened(ctx, env, where, func(r provdb.Reader) error {
-		a, err := question.New(ctx, r, cmp.Or(q.run, where.run))
+		a, err := query.New(ctx, r, cmp.Or(q.run, where.run))
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(where.server), where.file), err)
 		}

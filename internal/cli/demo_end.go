@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/online/children"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // demoPlace is where the anomalies of a function concentrate.
@@ -88,7 +88,7 @@ func (d *demo) ask(ctx context.Context, r *demoResult) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	a, err := question.New(ctx, store, where.run)
+	a, err := query.New(ctx, store, where.run)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newDiffCmd(env *Env) *cobra.Command {
@@ -118,7 +118,7 @@ func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run str
 	}
 	one := *q
 	one.run = run
-	err = one.with(ctx, env, place, func(a *question.Asker) (err error) {
+	err = one.with(ctx, env, place, func(a *query.Asker) (err error) {
 		r, err = a.Comparable(ctx)
 		return err
 	})

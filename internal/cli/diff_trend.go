@@ -10,7 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // gathered are runs that a trend may have, and what it needs of them.
@@ -64,7 +64,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		return err
 	}
 	return opened(ctx, env, place, func(r provdb.Reader) error {
-		runs, err := question.Runs(ctx, r)
+		runs, err := query.Runs(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		for _, i := range chosen {
 			wanted = append(wanted, runs[i])
 		}
-		sums, err := question.Sums(ctx, r, wanted, q.told(env))
+		sums, err := query.Sums(ctx, r, wanted, q.told(env))
 		for i := range sums {
 			g.add(candidates[chosen[i]], sums[i], where)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newEvalCmd(env *Env) *cobra.Command {
@@ -119,7 +119,7 @@ func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	a, err := question.New(ctx, r, where.run)
+	a, err := query.New(ctx, r, where.run)
 	if err != nil {
 		return 0, err
 	}

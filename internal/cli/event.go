@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newEventCmd(env *Env) *cobra.Command {
@@ -35,7 +35,7 @@ markdown or parquet it is the calls around it.` + whereHelp,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the document; the same as --format json")
 	cmd.Flags().IntVar(&width, "width", 0, "columns of the text; 0 is 100")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, args []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) error {
 		e, err := a.Event(ctx, args[0], q.only())
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ markdown or parquet it is the calls around it.` + whereHelp,
 }
 
 // othersText says what an anomaly has to do with others.
-func othersText(ctx context.Context, a *question.Asker, e *question.Event) (string, error) {
+func othersText(ctx context.Context, a *query.Asker, e *query.Event) (string, error) {
 	if e.Collection != "anomalies" || e.Record.Status == provenance.Withdrawn {
 		return "", nil
 	}
@@ -103,7 +103,7 @@ func othersText(ctx context.Context, a *question.Asker, e *question.Event) (stri
 }
 
 // windowRows are the calls around an execution.
-func windowRows(e *question.Event) *provdb.Rows {
+func windowRows(e *query.Event) *provdb.Rows {
 	columns := []provdb.Column{
 		{Name: "event_id", Type: provdb.Text},
 		{Name: "at_us", Type: provdb.Int},

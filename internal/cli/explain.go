@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // explainFlags choose the anomalies that are explained.
@@ -74,7 +74,7 @@ field one must fit.` + whereHelp,
 	f.StringVar(&flags.lasso, "lasso", "", "only what is inside a polygon of SECONDS:MICROSECONDS,… (entry, exclusive time), as drawn on the page")
 	f.StringVar(&flags.group, "group-by", "", "field by which the selection is broken down, instead of an explanation")
 	f.IntVar(&flags.groups, "groups", 20, "with --group-by: values that are listed")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		selection, err := flags.selection(ctx, a, &q)
 		if err != nil {
 			return err
@@ -97,8 +97,8 @@ field one must fit.` + whereHelp,
 }
 
 // selection is what the flags choose.
-func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *questionFlags) (*question.Selection, error) {
-	s := &question.Selection{Filter: question.Filter{Function: f.function, Kinds: f.kinds, Host: f.host, Program: q.only()}}
+func (f *explainFlags) selection(ctx context.Context, a *query.Asker, q *questionFlags) (*query.Selection, error) {
+	s := &query.Selection{Filter: query.Filter{Function: f.function, Kinds: f.kinds, Host: f.host, Program: q.only()}}
 	var err error
 	if s.Filter.Ranks, err = parseRanks(f.ranks); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *ques
 		return nil, usagef("issue, min-us and max-us cannot be negative, nor max-us less than min-us")
 	}
 	if f.least > 0 || f.most > 0 {
-		s.Filter.Took = &question.Range{First: f.least, Last: f.most}
+		s.Filter.Took = &query.Range{First: f.least, Last: f.most}
 		if f.most == 0 {
 			s.Filter.Took.Last = math.MaxInt64
 		}
@@ -133,7 +133,7 @@ func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *ques
 		return nil, err
 	}
 	if f.lasso != "" {
-		if s.Lasso, err = question.ParseLasso(f.lasso); err != nil {
+		if s.Lasso, err = query.ParseLasso(f.lasso); err != nil {
 			return nil, usagef("--lasso: %w", err)
 		}
 	}
@@ -144,12 +144,12 @@ func (f *explainFlags) selection(ctx context.Context, a *question.Asker, q *ques
 	return s, nil
 }
 
-func parseTerms(flag string, texts []string) (terms []question.Term, err error) {
-	if len(texts) > question.MaxTerms {
-		return nil, usagef("--%s is given %d times, at most %d are possible", flag, len(texts), question.MaxTerms)
+func parseTerms(flag string, texts []string) (terms []query.Term, err error) {
+	if len(texts) > query.MaxTerms {
+		return nil, usagef("--%s is given %d times, at most %d are possible", flag, len(texts), query.MaxTerms)
 	}
 	for _, text := range texts {
-		t, err := question.ParseTerm(text)
+		t, err := query.ParseTerm(text)
 		if err != nil {
 			return nil, usagef("--%s: %w", flag, err)
 		}
@@ -159,13 +159,13 @@ func parseTerms(flag string, texts []string) (terms []question.Term, err error) 
 }
 
 // breakDown prints the selection by values of a field.
-func (f *explainFlags) breakDown(ctx context.Context, env *Env, a *question.Asker, q *questionFlags, s *question.Selection) error {
-	by, err := question.ParseField(f.group)
+func (f *explainFlags) breakDown(ctx context.Context, env *Env, a *query.Asker, q *questionFlags, s *query.Selection) error {
+	by, err := query.ParseField(f.group)
 	if err != nil {
 		return usagef("--group-by: %w", err)
 	}
-	if f.groups < 1 || f.groups > question.MaxGroups {
-		return usagef("--groups is from 1 to %d", question.MaxGroups)
+	if f.groups < 1 || f.groups > query.MaxGroups {
+		return usagef("--groups is from 1 to %d", query.MaxGroups)
 	}
 	g, err := a.Group(ctx, *s, by, f.groups)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *explainFlags) breakDown(ctx context.Context, env *Env, a *question.Aske
 }
 
 // groupRows are groups for programs.
-func groupRows(g *question.Groups) *provdb.Rows {
+func groupRows(g *query.Groups) *provdb.Rows {
 	columns := []provdb.Column{
 		{Name: "field", Type: provdb.Text},
 		{Name: "value", Type: provdb.Text},
@@ -191,7 +191,7 @@ func groupRows(g *question.Groups) *provdb.Rows {
 		r := &g.Rows[i]
 		all = append(all, []any{g.Field.String(), r.Label, r.Term.String(), r.Executions, int64(r.Lost)})
 	}
-	for i, r := range []question.Group{g.Rest, g.None} {
+	for i, r := range []query.Group{g.Rest, g.None} {
 		if r.Executions > 0 {
 			all = append(all, []any{g.Field.String(), []string{"(others)", "(none)"}[i], nil, r.Executions, int64(r.Lost)})
 		}
@@ -200,7 +200,7 @@ func groupRows(g *question.Groups) *provdb.Rows {
 }
 
 // writeGroups writes groups for people.
-func writeGroups(w io.Writer, g *question.Groups) error {
+func writeGroups(w io.Writer, g *query.Groups) error {
 	about := ""
 	if g.Reckoned {
 		about = "about "
@@ -215,7 +215,7 @@ func writeGroups(w io.Writer, g *question.Groups) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(oneLine(g.Name)))
-	row := func(r *question.Group, label string) {
+	row := func(r *query.Group, label string) {
 		if r.Executions > 0 {
 			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", grouped(r.Executions), 100*float64(r.Executions)/float64(g.Looked), microsText(float64(r.Lost)), label)
 		}
@@ -229,7 +229,7 @@ func writeGroups(w io.Writer, g *question.Groups) error {
 }
 
 // ofIssue chooses the anomalies of an issue, as it is stored or found out now.
-func (f *explainFlags) ofIssue(ctx context.Context, a *question.Asker, s *question.Selection) error {
+func (f *explainFlags) ofIssue(ctx context.Context, a *query.Asker, s *query.Selection) error {
 	issues, err := a.StoredIssues(ctx)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (f *explainFlags) ofIssue(ctx context.Context, a *question.Asker, s *questi
 }
 
 // explainRows are fields for programs.
-func explainRows(e *question.Explanation) *provdb.Rows {
+func explainRows(e *query.Explanation) *provdb.Rows {
 	columns := []provdb.Column{
 		{Name: "field", Type: provdb.Text},
 		{Name: "name", Type: provdb.Text},
@@ -293,7 +293,7 @@ func explainRows(e *question.Explanation) *provdb.Rows {
 }
 
 // writeExplanation writes it for people.
-func writeExplanation(w io.Writer, e *question.Explanation) error {
+func writeExplanation(w io.Writer, e *query.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", oneLine(e.Sentence))
 	if e.Looked > 0 {
 		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),

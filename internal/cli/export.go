@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newExportCmd(env *Env) *cobra.Command {
@@ -33,7 +33,7 @@ for ui.perfetto.dev, chrome for chrome://tracing and other viewers.` + whereHelp
 	}
 	cmd.Flags().StringVar(&to, "to", "parquet", "form: parquet, csv or json; with --event perfetto or chrome")
 	cmd.Flags().StringVar(&event, "event", "", "id of an execution, as chimbuko anomalies lists it")
-	cmd = newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, args []string) error {
+	cmd = newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) error {
 		if event != "" {
 			return exportEvent(ctx, env, a, &q, event, to, args[0])
 		}
@@ -47,7 +47,7 @@ for ui.perfetto.dev, chrome for chrome://tracing and other viewers.` + whereHelp
 	return cmd
 }
 
-func exportEvent(ctx context.Context, env *Env, a *question.Asker, q *questionFlags, id, to, path string) error {
+func exportEvent(ctx context.Context, env *Env, a *query.Asker, q *questionFlags, id, to, path string) error {
 	write := tracefile.WritePerfetto
 	switch to {
 	case "perfetto":
@@ -67,7 +67,7 @@ func exportEvent(ctx context.Context, env *Env, a *question.Asker, q *questionFl
 	return err
 }
 
-func exportRun(ctx context.Context, env *Env, a *question.Asker, to, dir string) error {
+func exportRun(ctx context.Context, env *Env, a *query.Asker, to, dir string) error {
 	var write func(path string, rows *provdb.Rows) error
 	switch to {
 	case "parquet":
@@ -84,7 +84,7 @@ func exportRun(ctx context.Context, env *Env, a *question.Asker, to, dir string)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range question.Tables {
+	for _, name := range query.Tables {
 		rows, err := a.Table(ctx, name)
 		if err != nil {
 			return err
@@ -109,11 +109,11 @@ func exportRun(ctx context.Context, env *Env, a *question.Asker, to, dir string)
 }
 
 // exportDocuments writes the documents of each collection as an array.
-func exportDocuments(ctx context.Context, env *Env, a *question.Asker, dir string) error {
+func exportDocuments(ctx context.Context, env *Env, a *query.Asker, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, collection := range question.Collections {
+	for _, collection := range query.Collections {
 		path := filepath.Join(dir, collection+".json")
 		n := 0
 		err := createFile(path, func(w io.Writer) error {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // timeParts is into how many parts the time of a run is divided.
@@ -21,20 +21,20 @@ const timeParts = 20
 // funcPart is one of the tables about a function.
 type funcPart struct {
 	name, title string
-	ask         func(ctx context.Context, a *question.Asker, f *question.Function, limit int) (*provdb.Rows, error)
+	ask         func(ctx context.Context, a *query.Asker, f *query.Function, limit int) (*provdb.Rows, error)
 }
 
 var funcParts = []funcPart{
-	{"profile", "Profile", func(ctx context.Context, a *question.Asker, f *question.Function, _ int) (*provdb.Rows, error) {
+	{"profile", "Profile", func(ctx context.Context, a *query.Asker, f *query.Function, _ int) (*provdb.Rows, error) {
 		return a.Profile(ctx, f)
 	}},
-	{"ranks", "Anomalies over ranks, most lost time first", func(ctx context.Context, a *question.Asker, f *question.Function, limit int) (*provdb.Rows, error) {
+	{"ranks", "Anomalies over ranks, most lost time first", func(ctx context.Context, a *query.Asker, f *query.Function, limit int) (*provdb.Rows, error) {
 		return a.OverRanks(ctx, f, limit)
 	}},
-	{"times", "Anomalies over time", func(ctx context.Context, a *question.Asker, f *question.Function, _ int) (*provdb.Rows, error) {
+	{"times", "Anomalies over time", func(ctx context.Context, a *query.Asker, f *query.Function, _ int) (*provdb.Rows, error) {
 		return a.OverTime(ctx, f, timeParts)
 	}},
-	{"paths", "Call paths that lead here", func(ctx context.Context, a *question.Asker, f *question.Function, limit int) (*provdb.Rows, error) {
+	{"paths", "Call paths that lead here", func(ctx context.Context, a *query.Asker, f *query.Function, limit int) (*provdb.Rows, error) {
 		return a.Paths(ctx, f, limit)
 	}},
 }
@@ -56,7 +56,7 @@ which.` + whereHelp,
 	}
 	cmd.Flags().StringVar(&part, "part", "", "only one part: profile, ranks, times or paths")
 	cmd.Flags().IntVar(&limit, "limit", 20, "ranks and call paths that are listed")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, args []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) error {
 		if err := checkLimit(limit); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ which.` + whereHelp,
 }
 
 // funcJSON writes all parts as one object.
-func (q *questionFlags) funcJSON(ctx context.Context, env *Env, a *question.Asker, f *question.Function, limit int) error {
+func (q *questionFlags) funcJSON(ctx context.Context, env *Env, a *query.Asker, f *query.Function, limit int) error {
 	all := make(map[string]json.RawMessage)
 	for _, p := range funcParts {
 		rows, err := p.ask(ctx, a, f, limit)
@@ -113,7 +113,7 @@ func (q *questionFlags) funcJSON(ctx context.Context, env *Env, a *question.Aske
 }
 
 // funcText writes all parts for people.
-func (q *questionFlags) funcText(ctx context.Context, w io.Writer, a *question.Asker, f *question.Function, limit int) error {
+func (q *questionFlags) funcText(ctx context.Context, w io.Writer, a *query.Asker, f *query.Function, limit int) error {
 	heading := func(text string) { fmt.Fprintf(w, "\n%s\n\n", text) }
 	if q.format == "markdown" {
 		heading = func(text string) { fmt.Fprintf(w, "\n## %s\n\n", text) }

@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -89,9 +89,9 @@ func (s *serveRun) listen() {
 
 // ask asks the store, and once more when the answer is cut: a store of another process may
 // have died and be started again.
-func (s *serveRun) ask(ctx context.Context, f func(a *question.Asker) error) error {
+func (s *serveRun) ask(ctx context.Context, f func(a *query.Asker) error) error {
 	for {
-		a, err := question.New(ctx, s.Reader(), s.run)
+		a, err := query.New(ctx, s.Reader(), s.run)
 		if err == nil {
 			err = f(a)
 		}
@@ -122,7 +122,7 @@ func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome
 		return err
 	}
 	var left int64
-	err := s.ask(ctx, func(a *question.Asker) (err error) {
+	err := s.ask(ctx, func(a *query.Asker) (err error) {
 		left, err = a.Provisional(ctx)
 		return err
 	})

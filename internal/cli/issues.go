@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // issueFlags choose issues.
@@ -51,7 +51,7 @@ older chimbuko, are found out now.` + whereHelp,
 	f.StringVar(&flags.function, "func", "", "pattern of function names, with * and ?")
 	f.BoolVar(&flags.all, "all", false, "also waits whose culprits are known")
 	f.IntVar(&flags.limit, "limit", 20, "issues of the answer")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		if err := flags.check(); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // anomalySink gathers what is needed of anomalies to tell culprits from victims.
@@ -47,7 +47,7 @@ func (s *anomalySink) conclude(o *summary.Outcome) ([]provenance.Issue, []proven
 // findOut finds out what is wrong with a run whose records are all in the store,
 // and stores it. info is what is known of the run, which the store need not know yet.
 func (k *keeper) findOut(ctx context.Context, sum *runSummary, info json.RawMessage) ([]provenance.Issue, error) {
-	a, err := question.New(ctx, k.store, k.run.Name)
+	a, err := query.New(ctx, k.store, k.run.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -133,7 +133,7 @@ func (k *keeper) openStore(ctx context.Context, flags *keeperFlags) (err error) 
 
 // findRun finds the run in the store, to go on with it.
 func (k *keeper) findRun(ctx context.Context, flags *keeperFlags) error {
-	a, err := question.New(ctx, k.store, flags.runName())
+	a, err := query.New(ctx, k.store, flags.runName())
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (k *keeper) createRun(ctx context.Context, flags *keeperFlags, started time
 
 // replaceRun makes the run in place of one of its name.
 func (k *keeper) replaceRun(ctx context.Context) (provdb.RunID, error) {
-	a, err := question.New(ctx, k.store, k.run.Name)
+	a, err := query.New(ctx, k.store, k.run.Name)
 	if err != nil {
 		return 0, err
 	}

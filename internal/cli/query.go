@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // whereHelp ends the help of all commands that ask.
@@ -38,7 +38,7 @@ values of --param.` + whereHelp,
 	f.StringVar(&file, "file", "", "file with the statement; - is standard input")
 	f.IntVar(&maxRows, "max-rows", 100_000, "rows after which the answer is cut, with a warning; 0 is never")
 	f.StringArrayVar(&params, "param", nil, "value of $1, then of $2 …: a number, true, false, null, or else text")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, args []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, args []string) error {
 		sql, err := statement(env, args, file)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func newRunsCmd(env *Env) *cobra.Command {
 		Example: `  chimbuko runs postgres://user@server/chimbuko`,
 		Args:    args(cobra.ExactArgs(1)),
 	}
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		rows, err := a.Query(ctx, `SELECT run, name, state, started, finished,
        (SELECT count(*) FROM executions e WHERE e.run = r.run AND anomalous AND status IS DISTINCT FROM 'withdrawn') AS anomalies
 FROM runs r

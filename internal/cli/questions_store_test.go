@@ -15,7 +15,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -348,7 +348,7 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := question.New(t.Context(), store, "")
+	a, err := query.New(t.Context(), store, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // salvageAtOnce is how many records of lost analyzers are sent in a message.
@@ -50,9 +50,9 @@ func newSalvager(review *analyzer.Salvage, lost []paramserver.RankReport, send f
 }
 
 // run reviews what a store has, which ask asks, from the begin when its answer was cut.
-func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*question.Asker) error) error) error {
+func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*query.Asker) error) error) error {
 	var failed error // by which the store is not asked again
-	err := ask(ctx, func(a *question.Asker) error {
+	err := ask(ctx, func(a *query.Asker) error {
 		for doc, err := range a.Documents(ctx, "anomalies") {
 			if err != nil {
 				return err

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newTopCmd(env *Env) *cobra.Command {
 	var q questionFlags
-	var top question.Top
+	var top query.Top
 	var live liveFlags
 	cmd := &cobra.Command{
 		Use:   "top RUN",
@@ -36,7 +36,7 @@ address of a page then.` + whereHelp,
 	f.StringVar(&top.Order, "order", "lost", "what comes first: most lost time, anomalies, severity or score")
 	f.IntVar(&top.Limit, "limit", 10, "rows of the answer")
 	live.register(cmd)
-	cmd = newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	cmd = newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		if err := checkLimit(top.Limit); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func newCountersCmd(env *Env) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&pattern, "name", "", "pattern of names, with * and ?")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "rows of the answer")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *question.Asker, _ []string) error {
+	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
 		if err := checkLimit(limit); err != nil {
 			return err
 		}

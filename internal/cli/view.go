@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -227,7 +227,7 @@ func (v *viewRun) find(ctx context.Context) (err error) {
 	if v.cut, err = v.isCut(ctx); err != nil {
 		return err
 	}
-	a, err := question.New(ctx, &v.reader, cmp.Or(v.run, v.place.run))
+	a, err := query.New(ctx, &v.reader, cmp.Or(v.run, v.place.run))
 	switch {
 	case err == nil:
 		v.name = a.Run.Name

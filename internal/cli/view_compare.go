@@ -9,7 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // references are what the runs of a page can be compared with besides those of its
@@ -78,7 +78,7 @@ func (r *references) addOwn(v compared, where, run string) error {
 
 // addRun adds a run of the store that is shown.
 func (r *references) addRun(ctx context.Context, v compared, name string, notThere error) error {
-	runs, err := question.Runs(ctx, v.reader)
+	runs, err := query.Runs(ctx, v.reader)
 	if err != nil {
 		return err
 	}

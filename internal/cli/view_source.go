@@ -9,7 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -99,7 +99,7 @@ func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
 	}
 	info := new(runSummary)
 	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, info) != nil {
-		a, err := question.New(ctx, &v.reader, v.name)
+		a, err := query.New(ctx, &v.reader, v.name)
 		if err != nil {
 			return nil, err
 		}

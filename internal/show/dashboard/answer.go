@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // problem is an answer that says what went wrong, and what to do.
@@ -39,10 +39,10 @@ func asProblem(err error) *problem {
 		return p
 	}
 	text := err.Error()
-	if _, ok := errors.AsType[*question.ChoiceError](err); ok {
+	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
 		return &problem{http.StatusBadRequest, text, ""}
 	}
-	if _, ok := errors.AsType[*question.TermError](err); ok {
+	if _, ok := errors.AsType[*query.TermError](err); ok {
 		return &problem{http.StatusBadRequest, text, "docs/dashboard.md tells what can be narrowed and grouped"}
 	}
 	for _, k := range []struct {
@@ -169,7 +169,7 @@ func marshal(v any) ([]byte, error) {
 
 // asked is what a question to the store is about.
 type asked struct {
-	*question.Asker
+	*query.Asker
 	r     *http.Request
 	p     *params
 	known *known // of handlers that are informed
@@ -224,8 +224,8 @@ func (s *server) slotFor(ctx context.Context, timeout time.Duration) (_ context.
 }
 
 // askerBy finds a run. What is told of one that has ended is read once.
-func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*question.Asker, error) {
-	run, err := question.Find(ctx, r, name)
+func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Asker, error) {
+	run, err := query.Find(ctx, r, name)
 	if err != nil {
 		return nil, err
 	}
@@ -234,12 +234,12 @@ func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*qu
 		return a.By(r), nil
 	}
 	if run.State.Open() {
-		return question.Of(ctx, r, *run)
+		return query.Of(ctx, r, *run)
 	}
-	a, err := s.askers.get(ctx, key, func(ctx context.Context) (*question.Asker, bool, error) {
+	a, err := s.askers.get(ctx, key, func(ctx context.Context) (*query.Asker, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
-		a, err := question.Of(ctx, r, *run)
+		a, err := query.Of(ctx, r, *run)
 		return a, true, err
 	})
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*qu
 }
 
 // asker finds a run in the store.
-func (s *server) asker(ctx context.Context, run string) (*question.Asker, error) {
+func (s *server) asker(ctx context.Context, run string) (*query.Asker, error) {
 	r := s.Source.Reader()
 	if r == nil {
 		return nil, &problem{http.StatusServiceUnavailable, "this process has no store, so nothing is known of single events and functions", "ask the process that stores the records"}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // begins remembers when runs began that do not tell it until they end, so that times
@@ -40,7 +40,7 @@ const (
 )
 
 // correct sets the begin of a run that only guesses it.
-func (b *begins) correct(ctx context.Context, a *question.Asker) error {
+func (b *begins) correct(ctx context.Context, a *query.Asker) error {
 	key := begun{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
 	g, ok := b.known[key]

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
@@ -51,7 +51,7 @@ func openLarge(b *testing.B) provdb.Store {
 
 // finish ends a run as chimbuko does: with what was found out, and totals.
 func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) error {
-	a, err := question.New(ctx, s, name)
+	a, err := query.New(ctx, s, name)
 	if err != nil {
 		return err
 	}

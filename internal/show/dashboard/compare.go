@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Reference is something that runs can be compared with besides the runs of the store:
@@ -68,7 +68,7 @@ type listedRun struct {
 func (s *server) listed(ctx context.Context) (all []listedRun, list Comparables, err error) {
 	list = Comparables{Rows: []Comparable{}, Problems: []string{}}
 	if reader := s.Source.Reader(); reader != nil {
-		runs, err := question.Runs(ctx, reader)
+		runs, err := query.Runs(ctx, reader)
 		if err != nil {
 			return nil, list, err
 		}
@@ -105,7 +105,7 @@ func (s *server) ofReference(ctx context.Context, i int) (id string, all []liste
 	case o.Reader == nil:
 		return compareID(ownStore, o.Run), nil, nil
 	}
-	runs, err := question.Runs(ctx, o.Reader)
+	runs, err := query.Runs(ctx, o.Reader)
 	if err != nil || len(runs) == 0 {
 		return "", nil, errors.Join(err, errNoRuns)
 	}
@@ -212,13 +212,13 @@ func errNotComparable(id string) error {
 }
 
 // briefOf finds a run of a store, in its turn among other questions.
-func (s *server) briefOf(ctx context.Context, r provdb.Reader, run string) (*question.Asker, error) {
+func (s *server) briefOf(ctx context.Context, r provdb.Reader, run string) (*query.Asker, error) {
 	ctx, done, err := s.slot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return question.New(ctx, r, run)
+	return query.New(ctx, r, run)
 }
 
 // compare is what changed from one run to another.

@@ -17,14 +17,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
 // comparableOf is what is compared of a run.
 func comparableOf(t testing.TB, r provdb.Reader, run string) *comparison.Run {
 	t.Helper()
-	a, err := question.New(t.Context(), r, run)
+	a, err := query.New(t.Context(), r, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // place is where an event stands in the order of a list of events.
@@ -65,7 +65,7 @@ func parseCursor(text, filter string) (*cursor, error) {
 }
 
 // filterHash tells lists apart. It may depend on all but how many rows are wanted.
-func filterHash(run provdb.RunID, f question.Filter) string {
+func filterHash(run provdb.RunID, f query.Filter) string {
 	f.Limit, f.Offset = 0, 0
 	text, err := json.Marshal(f)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Source is where the dashboard gets what it shows. Several goroutines call it.
@@ -103,14 +103,14 @@ type server struct {
 	writing       chan struct{} // one for each export that is being written
 
 	begins       begins
-	askers       memo[*question.Asker]
+	askers       memo[*query.Asker]
 	runsKnown    memo[*known]
 	found        memo[*findings]
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
 	sums         memo[[]*comparison.Sums]
-	indexes      memo[*question.Index]
-	details      memo[*question.Details]
+	indexes      memo[*query.Index]
+	details      memo[*query.Details]
 	tops         memo[[]json.RawMessage]
 	answers      lasting
 	process      *prometheus.Registry // of this process, not of the pipeline
@@ -127,10 +127,10 @@ func New(cfg Config) http.Handler {
 	s := &server{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
-		askers: memo[*question.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
+		askers: memo[*query.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
 		sums:    memo[[]*comparison.Sums]{most: maxCompared, old: true},
-		indexes: memo[*question.Index]{most: maxIndexes, old: true}, details: memo[*question.Details]{most: maxIndexes, old: true},
+		indexes: memo[*query.Index]{most: maxIndexes, old: true}, details: memo[*query.Details]{most: maxIndexes, old: true},
 		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -118,7 +118,7 @@ func TestRunsAreListed(t *testing.T) {
 // The API is a thin layer: what it answers is what the questions answer.
 func TestListsAreThoseOfTheQuestions(t *testing.T) {
 	at, _ := serve(t, nil)
-	a, err := question.New(t.Context(), filled(t), "monday")
+	a, err := query.New(t.Context(), filled(t), "monday")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 		return got.Rows
 	}
 	top := f("/top?by=rank&order=anomalies&limit=3&program=0", 3, "lost_us anomalies rank host worst_function")
-	rows, err := a.Top(ctx, question.Top{By: "rank", Order: "anomalies", Limit: 3})
+	rows, err := a.Top(ctx, query.Top{By: "rank", Order: "anomalies", Limit: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sort"
 
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // listed is an event of a list.
@@ -57,7 +57,7 @@ func (s *server) events(ctx context.Context, q *asked) (any, error) {
 // unless the list ends. offset is how many are before them. The store counts rows
 // only, so events that came or went since shift the place where the page begins,
 // and it must be found anew.
-func (q *asked) page(ctx context.Context, f question.Filter, after *cursor, limit int) (page []listed, offset int, err error) {
+func (q *asked) page(ctx context.Context, f query.Filter, after *cursor, limit int) (page []listed, offset int, err error) {
 	if after == nil {
 		page, err = q.fetch(ctx, f, 0, limit+1)
 		return page, 0, err
@@ -84,7 +84,7 @@ func (q *asked) page(ctx context.Context, f question.Filter, after *cursor, limi
 const maxTries = 5
 
 // locate counts the events that are not after a cursor.
-func (q *asked) locate(ctx context.Context, f question.Filter, after *cursor) (int, error) {
+func (q *asked) locate(ctx context.Context, f query.Filter, after *cursor) (int, error) {
 	var err error
 	past := func(i int) bool { // whether the event i is after the cursor, or the list ends before
 		var one []listed
@@ -105,7 +105,7 @@ func (q *asked) locate(ctx context.Context, f question.Filter, after *cursor) (i
 }
 
 // fetch reads some events of the list.
-func (q *asked) fetch(ctx context.Context, f question.Filter, offset, limit int) (all []listed, err error) {
+func (q *asked) fetch(ctx context.Context, f query.Filter, offset, limit int) (all []listed, err error) {
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
 	if err != nil {

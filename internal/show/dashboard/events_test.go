@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
@@ -38,12 +38,12 @@ func walk(t *testing.T, at, query string, between func()) (ids []string) {
 
 func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
 	at, _ := serve(t, nil)
-	a, err := question.New(t.Context(), filled(t), "monday")
+	a, err := query.New(t.Context(), filled(t), "monday")
 	if err != nil {
 		t.Fatal(err)
 	}
 	since := 500 * trace.Micros(1000)
-	for query, f := range map[string]question.Filter{
+	for query, f := range map[string]query.Filter{
 		"limit=313":                     {Order: "severity"},
 		"limit=313&order=lost":          {Order: "lost"},
 		"limit=833&order=score":         {Order: "score"},
@@ -52,9 +52,9 @@ func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
 		"limit=1250&withdrawn=1":        {Order: "severity", Withdrawn: true},
 		"limit=5000":                    {Order: "severity"},
 		"limit=99&kind=slow,gpu":        {Order: "severity", Kinds: []string{"slow", "gpu"}},
-		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []question.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
+		"limit=7&func=MPI_*&rank=1,3-9": {Order: "severity", Function: "MPI_*", Ranks: []query.Range{{First: 1, Last: 1}, {First: 3, Last: 9}}},
 		"limit=9&host=node001?&step=1:&since=0.5&until=1m&min_severity=1ms&min_lost=500&min_score=9&program=0": {
-			Order: "severity", Host: "node001?", Steps: &question.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
+			Order: "severity", Host: "node001?", Steps: &query.Range{First: 1, Last: 1 << 30}, Since: &since, Severity: 1000, Lost: 500, Score: 9,
 		},
 	} {
 		f.Limit = 10_000

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of what is told with an execution.
@@ -26,7 +26,7 @@ const (
 )
 
 // record reads the record that the path of a request names.
-func (q *asked) record(ctx context.Context, program *trace.Program) (*question.Event, error) {
+func (q *asked) record(ctx context.Context, program *trace.Program) (*query.Event, error) {
 	e, err := q.Event(ctx, q.r.PathValue("id"), program)
 	if err != nil {
 		return nil, choosing(err)
@@ -34,7 +34,7 @@ func (q *asked) record(ctx context.Context, program *trace.Program) (*question.E
 	return e, tooLarge(e)
 }
 
-func tooLarge(e *question.Event) error {
+func tooLarge(e *query.Event) error {
 	if len(e.Document) > maxAnswer {
 		return &problem{http.StatusRequestEntityTooLarge, "the record is too large", "ask for its parts with sql"}
 	}
@@ -63,14 +63,14 @@ func (s *server) evidence(ctx context.Context, q *asked) (any, error) {
 	}
 	// Each part fills in fields of its own.
 	g, ctx := errgroup.WithContext(ctx)
-	for _, add := range []func(context.Context, *question.Event, *question.Place, *Evidence) error{q.addRoles, q.addContext} {
+	for _, add := range []func(context.Context, *query.Event, *query.Place, *Evidence) error{q.addRoles, q.addContext} {
 		g.Go(func() error { return add(ctx, e, place, v) })
 	}
 	return v, g.Wait()
 }
 
 // newEvidence is what the record itself tells.
-func (k *known) newEvidence(e *question.Event) *Evidence {
+func (k *known) newEvidence(e *query.Event) *Evidence {
 	r := e.Record
 	v := &Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
@@ -151,7 +151,7 @@ func (k *known) pageTwin(t *provenance.Record, samePath bool) *Twin {
 }
 
 // addContext adds what is usual of counters, and what is known of the rank.
-func (q *asked) addContext(ctx context.Context, e *question.Event, _ *question.Place, v *Evidence) error {
+func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *Evidence) error {
 	if len(v.Counters) > 0 {
 		usual, err := q.usualCounters(ctx, e.Record.PID)
 		if err != nil {
@@ -163,7 +163,7 @@ func (q *asked) addContext(ctx context.Context, e *question.Event, _ *question.P
 			}
 		}
 	}
-	rows, err := q.Metadata(ctx, question.Metadata{Program: &e.Record.PID, Rank: &e.Record.RID, Limit: maxMetadata})
+	rows, err := q.Metadata(ctx, query.Metadata{Program: &e.Record.PID, Rank: &e.Record.RID, Limit: maxMetadata})
 	if err != nil {
 		return err
 	}
@@ -210,11 +210,11 @@ func (q *asked) usualCounters(ctx context.Context, program trace.Program) (map[s
 // windowForms are the forms in which a window can be had.
 var windowForms = map[string]struct {
 	suffix, kind string
-	write        func(b *bytes.Buffer, e *question.Event) error
+	write        func(b *bytes.Buffer, e *query.Event) error
 }{
-	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer, e *question.Event) error { return tracefile.WritePerfetto(b, e.Record) }},
-	"chrome":   {".trace.json", "application/json", func(b *bytes.Buffer, e *question.Event) error { return tracefile.WriteChrome(b, e.Record) }},
-	"json": {".json", "application/json", func(b *bytes.Buffer, e *question.Event) error {
+	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WritePerfetto(b, e.Record) }},
+	"chrome":   {".trace.json", "application/json", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WriteChrome(b, e.Record) }},
+	"json": {".json", "application/json", func(b *bytes.Buffer, e *query.Event) error {
 		return json.Indent(b, e.Document, "", "  ")
 	}},
 }

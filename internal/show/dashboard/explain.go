@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // explain tells what is different about some anomalies.
@@ -35,11 +35,11 @@ const usualGroups = 12
 
 // groups breaks some anomalies down by a field.
 func (s *server) groups(ctx context.Context, q *asked) (any, error) {
-	by, err := question.ParseField(q.p.text("by"))
+	by, err := query.ParseField(q.p.text("by"))
 	if err != nil {
 		q.p.fail("by", "%w", err)
 	}
-	limit := q.p.limit(usualGroups, question.MaxGroups)
+	limit := q.p.limit(usualGroups, query.MaxGroups)
 	selection, err := s.selection(ctx, q)
 	if err != nil {
 		return nil, err
@@ -60,19 +60,19 @@ func (s *server) groups(ctx context.Context, q *asked) (any, error) {
 }
 
 // selection reads which anomalies are meant, and has what is at hand of them looked at.
-func (s *server) selection(ctx context.Context, q *asked) (*question.Selection, error) {
+func (s *server) selection(ctx context.Context, q *asked) (*query.Selection, error) {
 	key := q.p.text("issue")
-	f := question.Filter{
+	f := query.Filter{
 		Function: q.p.text("func"), Kinds: q.p.words("kind"), Host: q.p.text("host"), Ranks: q.p.ranks("rank"), Program: q.p.program(),
 		Since: q.p.duration("from", time.Second), Until: q.p.duration("to", time.Second), Took: q.p.took(),
 	}
 	if f.Since != nil && f.Until != nil && *f.Until < *f.Since {
 		q.p.fail("to", "it is before from")
 	}
-	selection := question.Selection{Filter: f, Only: q.p.terms("only"), Without: q.p.terms("without"), Ranks: q.known.ranks, Extent: q.known.extent}
+	selection := query.Selection{Filter: f, Only: q.p.terms("only"), Without: q.p.terms("without"), Ranks: q.known.ranks, Extent: q.known.extent}
 	if text := q.p.text("lasso"); text != "" {
 		var err error
-		if selection.Lasso, err = question.ParseLasso(text); err != nil {
+		if selection.Lasso, err = query.ParseLasso(text); err != nil {
 			q.p.fail("lasso", "%w", err)
 		}
 	}
@@ -97,56 +97,56 @@ func (s *server) selection(ctx context.Context, q *asked) (*question.Selection, 
 }
 
 // terms reads conditions on fields; the parameter may be given several times.
-func (p *params) terms(name string) (terms []question.Term) {
+func (p *params) terms(name string) (terms []query.Term) {
 	p.known[name] = true
 	for _, text := range p.values[name] {
-		t, err := question.ParseTerm(text)
+		t, err := query.ParseTerm(text)
 		if err != nil {
 			p.fail(name, "%w", err)
 		}
 		terms = append(terms, t)
 	}
-	if len(terms) > question.MaxTerms {
-		p.fail(name, "%d are more than %d", len(terms), question.MaxTerms)
+	if len(terms) > query.MaxTerms {
+		p.fail(name, "%d are more than %d", len(terms), query.MaxTerms)
 	}
 	return terms
 }
 
 // leastDetailed is of how many executions of a run that has ended details are read. Of fewer
-// than question.LeastDetailed they are of all, and explanations the same as without them.
+// than query.LeastDetailed they are of all, and explanations the same as without them.
 const leastDetailed = 2000
 
 // detailed returns what is at hand of executions that are looked at closely. It is read
 // once for all that is asked of a run that has ended. The one who asks has a turn already.
-func (s *server) detailed(ctx context.Context, q *asked) (*question.Details, error) {
+func (s *server) detailed(ctx context.Context, q *asked) (*query.Details, error) {
 	if q.InMemory == nil {
 		return nil, nil //nolint:nilnil // the store is asked
 	}
 	a := *q.Asker
-	least := question.LeastDetailed
+	least := query.LeastDetailed
 	if !a.Run.State.Open() {
 		least = leastDetailed
 	}
-	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*question.Details, bool, error) {
+	return s.details.get(ctx, runKey(&q.Run), func(ctx context.Context) (*query.Details, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, knownPatience*s.Timeout)
 		defer cancel()
-		d, err := a.ReadDetails(ctx, least, question.MaxDetailed)
+		d, err := a.ReadDetails(ctx, least, query.MaxDetailed)
 		return d, !a.Run.State.Open(), err
 	})
 }
 
 // took reads the exclusive time in microseconds; nil if neither end is given.
-func (p *params) took() *question.Range {
+func (p *params) took() *query.Range {
 	least, most := p.integer("min_us", 0, 0, maxMicros), p.integer("max_us", math.MaxInt64, 0, math.MaxInt64)
 	if least == 0 && most == math.MaxInt64 {
 		return nil
 	}
-	return &question.Range{First: least, Last: most}
+	return &query.Range{First: least, Last: most}
 }
 
 // ofIssue chooses the anomalies of an issue. Where it is not known which they are, as
 // there are too many in a run that goes on, it is all of its function and kind.
-func (q *asked) ofIssue(ctx context.Context, s *question.Selection, x *provenance.Issue) error {
+func (q *asked) ofIssue(ctx context.Context, s *query.Selection, x *provenance.Issue) error {
 	s.Issue = x
 	switch {
 	case q.known.stored || x.IsChange():
@@ -173,7 +173,7 @@ var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.Wh
 // maxExplainFunctions is how many functions of a selection are named.
 const maxExplainFunctions = 10
 
-func pageExplanation(e *question.Explanation) *Explained {
+func pageExplanation(e *query.Explanation) *Explained {
 	p := &Explained{
 		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
 		Functions: []ExplainFunction{}, Fields: []ExplainField{},
@@ -181,7 +181,7 @@ func pageExplanation(e *question.Explanation) *Explained {
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
 		term := ""
 		if c.Name != "" {
-			term = question.Term{Field: question.FieldKey{Kind: question.FieldFunction}, Label: c.Name}.String()
+			term = query.Term{Field: query.FieldKey{Kind: query.FieldFunction}, Label: c.Name}.String()
 		}
 		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, term, c.Executions})
 	}
@@ -209,7 +209,7 @@ func pageExplanation(e *question.Explanation) *Explained {
 }
 
 // explainCommand is what gives the same in a terminal.
-func (s *server) explainCommand(q *asked, selection *question.Selection) string {
+func (s *server) explainCommand(q *asked, selection *query.Selection) string {
 	parts := []string{"chimbuko explain", quoted(cmp.Or(s.Place, "RUN")), "--run", quoted(q.Run.Name)}
 	x, f := selection.Issue, &selection.Filter
 	add := func(name, value string) {
@@ -249,7 +249,7 @@ func (s *server) explainCommand(q *asked, selection *question.Selection) string 
 			add("max-us", strconv.FormatInt(f.Took.Last, 10))
 		}
 	}
-	add("lasso", question.LassoText(selection.Lasso))
+	add("lasso", query.LassoText(selection.Lasso))
 	for _, t := range selection.Only {
 		add("only", t.String())
 	}

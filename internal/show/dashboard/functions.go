@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // functions are those of the run, with and without anomalies. The list changes slowly,
 // so its cursor is the number of rows before a page.
 func (s *server) functions(ctx context.Context, q *asked) (any, error) {
 	limit, offset := q.p.limit(100, maxRows), q.p.integer("cursor", 0, 0, math.MaxInt32)
-	t := question.FunctionTable{Name: q.p.text("name"), Program: q.p.program(), Order: q.p.word("order", "lost"), Limit: limit + 1, Offset: int(offset)}
+	t := query.FunctionTable{Name: q.p.text("name"), Program: q.p.program(), Order: q.p.word("order", "lost"), Limit: limit + 1, Offset: int(offset)}
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *server) functions(ctx context.Context, q *asked) (any, error) {
 	return table, nil
 }
 
-func functionRow(r *question.FunctionRow) FunctionRow {
+func functionRow(r *query.FunctionRow) FunctionRow {
 	row := FunctionRow{
 		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: groupOf(r.Name, r.OnGPU), Calls: r.Calls, Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
 		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost, Modes: r.Modes,
@@ -69,7 +69,7 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 	d := FunctionDetail{Paths: []FunctionPath{}}
 	g, ctx := errgroup.WithContext(ctx) // each part fills in fields of its own
 	g.Go(func() error {
-		rows, _, err := q.FunctionTable(ctx, question.FunctionTable{Function: f, Order: "name", Limit: 1})
+		rows, _, err := q.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
 		if err == nil && len(rows) > 0 {
 			d.FunctionRow = functionRow(&rows[0])
 		}
@@ -96,7 +96,7 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 			return err
 		}
 		d.Model = q.known.pageModel(params)
-		d.Strip, err = stripOf(ctx, q.Asker, question.Timeline{To: q.known.extent, Columns: columns, Filter: question.Filter{One: f}})
+		d.Strip, err = stripOf(ctx, q.Asker, query.Timeline{To: q.known.extent, Columns: columns, Filter: query.Filter{One: f}})
 		return err
 	})
 	return &d, g.Wait()
@@ -104,7 +104,7 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 
 // findFunction finds a function by its id, which functions lists, or by its name
 // as chimbuko func does.
-func (q *asked) findFunction(ctx context.Context, id string, program *trace.Program) (*question.Function, error) {
+func (q *asked) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
 	if _, _, ok := functionNumbers(id); !ok {
 		f, err := q.Function(ctx, id, program)
 		return f, choosing(err)
@@ -117,7 +117,7 @@ func (q *asked) findFunction(ctx context.Context, id string, program *trace.Prog
 }
 
 // numbered returns the function with an id; nil if there is none.
-func (q *asked) numbered(ctx context.Context, id string) (*question.Function, error) {
+func (q *asked) numbered(ctx context.Context, id string) (*query.Function, error) {
 	program, fn, ok := functionNumbers(id)
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none

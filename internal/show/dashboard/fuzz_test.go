@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Any parameters give a filter that can be asked and hashed, or a problem.
@@ -16,26 +16,26 @@ func FuzzParameters(f *testing.F) {
 	f.Add("rank=0,4-7&step=3:&since=90s&until=1.5&min_severity=20ms&min_lost=-3&min_score=1e3&kind=slow,gpu&func=MPI_*&host=n?&normal=1&withdrawn=false&program=2&order=time&limit=9")
 	f.Add("rank=-1&step=:&since=-0&min_score=+Inf&program=-2")
 	f.Add("rank=2147483648&since=1e16&until=NaN&token=x&token=y&%zz")
-	f.Fuzz(func(t *testing.T, query string) {
-		p := newParams(&http.Request{URL: &url.URL{RawQuery: query}})
+	f.Fuzz(func(t *testing.T, raw string) {
+		p := newParams(&http.Request{URL: &url.URL{RawQuery: raw}})
 		filter := p.filter()
 		limit := p.limit(100, maxRows)
 		if err := p.done(); err != nil {
 			if got := asProblem(err); got.status != http.StatusBadRequest || got.Message == "" {
-				t.Errorf("%q: %+v", query, got)
+				t.Errorf("%q: %+v", raw, got)
 			}
 			return
 		}
-		for _, r := range append(filter.Ranks, question.Range{}) {
+		for _, r := range append(filter.Ranks, query.Range{}) {
 			if r.First < 0 || r.Last < r.First || r.Last > math.MaxInt32 {
-				t.Errorf("%q: ranks %v", query, r)
+				t.Errorf("%q: ranks %v", raw, r)
 			}
 		}
 		if limit < 0 || limit > maxRows || len(filter.Ranks) > maxRanges || filter.Order == "" || math.IsNaN(filter.Score) {
-			t.Errorf("%q: %+v, %d", query, filter, limit)
+			t.Errorf("%q: %+v, %d", raw, filter, limit)
 		}
 		if s := filter.Steps; s != nil && (s.First < 0 || s.Last < s.First) {
-			t.Errorf("%q: steps %v", query, s)
+			t.Errorf("%q: steps %v", raw, s)
 		}
 		_ = filterHash(1, filter)
 	})
@@ -46,20 +46,20 @@ func FuzzHeatmap(f *testing.F) {
 	f.Add("from=1&to=2.5s&columns=7&rows=3&metric=anomalies&program=1&host=n*&func=MPI_*", int64(1e9))
 	f.Add("from=-1e10&to=1e10&columns=2000&rows=300&metric=lost", int64(1))
 	f.Add("from=2&to=1&columns=0&rows=-1&metric=", int64(-5))
-	f.Fuzz(func(t *testing.T, query string, length int64) {
-		p := newParams(&http.Request{URL: &url.URL{RawQuery: query}})
+	f.Fuzz(func(t *testing.T, raw string, length int64) {
+		p := newParams(&http.Request{URL: &url.URL{RawQuery: raw}})
 		h := p.heat()
 		if err := p.done(); err != nil {
 			if got := asProblem(err); got.status != http.StatusBadRequest || got.Message == "" {
-				t.Errorf("%q: %+v", query, got)
+				t.Errorf("%q: %+v", raw, got)
 			}
 			return
 		}
 		from, to := h.span(trace.Micros(max(0, min(length, maxMicros))))
-		q := question.Timeline{From: from, To: to, Columns: h.columns}
+		q := query.Timeline{From: from, To: to, Columns: h.columns}
 		width := q.ColumnWidth()
 		if to <= from || h.columns < 1 || h.columns > maxColumns || h.rows < 1 || h.rows > maxHeatRows || width < 1 || width*trace.Micros(h.columns) < to-from {
-			t.Errorf("%q: %+v from %d to %d, %d wide", query, h, from, to, width)
+			t.Errorf("%q: %+v from %d to %d, %d wide", raw, h, from, to, width)
 		}
 	})
 }
@@ -69,9 +69,9 @@ func FuzzGroups(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
 	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
 	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
-		var ranks []question.Placed
+		var ranks []query.Placed
 		for i, b := range places {
-			ranks = append(ranks, question.Placed{Process: question.Process{Program: trace.Program(b >> 5), Rank: trace.Rank(i)}, Host: string(rune('a' + b&31))})
+			ranks = append(ranks, query.Placed{Process: query.Process{Program: trace.Program(b >> 5), Rank: trace.Rank(i)}, Host: string(rune('a' + b&31))})
 		}
 		sortPlaced(ranks)
 		limit := max(1, int(most))

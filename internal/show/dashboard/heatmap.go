@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Rows of a heatmap unless told, and at most; and cells, so that an answer has its bounds
@@ -35,7 +35,7 @@ type heatQuestion struct {
 	from, to      *trace.Micros // since the begin of the run; nil: its begin, its end
 	columns, rows int
 	metric        string
-	filter        question.Filter
+	filter        query.Filter
 }
 
 // heat reads the parameters of a heatmap.
@@ -43,7 +43,7 @@ func (p *params) heat() heatQuestion {
 	q := heatQuestion{
 		from: p.duration("from", time.Second), to: p.duration("to", time.Second),
 		columns: int(p.integer("columns", usualColumns, 1, maxColumns)), rows: int(p.integer("rows", usualHeatRows, 1, maxHeatRows)),
-		metric: p.word("metric", metricLost), filter: question.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
+		metric: p.word("metric", metricLost), filter: query.Filter{Program: p.program(), Host: p.text("host"), Function: p.text("func")},
 	}
 	switch q.metric {
 	case metricLost, metricAnomalies:
@@ -92,7 +92,7 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 	silent, _ := v.silentRanks()
 	groups := groupRanks(chosenRanks(v.ranks(), h.filter), min(h.rows, maxHeatCells/h.columns))
 	from, to := h.span(q.known.extent)
-	t := question.Timeline{From: from, To: to, Columns: h.columns, Filter: question.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[question.Process]int)}
+	t := query.Timeline{From: from, To: to, Columns: h.columns, Filter: query.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[query.Process]int)}
 	heat := Heatmap{
 		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: h.metric,
 		Rows: make([]HeatRow, 0, len(groups)), Cells: []HeatCell{},
@@ -139,7 +139,7 @@ func (h *Heatmap) json() (json.RawMessage, error) {
 }
 
 // add adds a line.
-func (h *Heatmap) add(l *question.Line) {
+func (h *Heatmap) add(l *query.Line) {
 	row := &h.Rows[l.Number]
 	for c := range l.Lost {
 		row.Lost += l.Lost[c]
@@ -155,7 +155,7 @@ func (h *Heatmap) add(l *question.Line) {
 	}
 }
 
-func heatRow(group []question.Placed, silent map[question.Process]string) HeatRow {
+func heatRow(group []query.Placed, silent map[query.Process]string) HeatRow {
 	row := HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
 		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
@@ -167,7 +167,7 @@ func heatRow(group []question.Placed, silent map[question.Process]string) HeatRo
 }
 
 // chosenRanks are those that a filter lets through.
-func chosenRanks(all []question.Placed, f question.Filter) []question.Placed {
+func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
 	if f.Program == nil && f.Host == "" {
 		return all
 	}
@@ -175,7 +175,7 @@ func chosenRanks(all []question.Placed, f question.Filter) []question.Placed {
 	if f.Host != "" {
 		match = outlier.Glob(f.Host).MatchString
 	}
-	var chosen []question.Placed
+	var chosen []query.Placed
 	for _, r := range all {
 		if (f.Program == nil || r.Program == *f.Program) && match(r.Host) {
 			chosen = append(chosen, r)
@@ -187,19 +187,19 @@ func chosenRanks(all []question.Placed, f question.Filter) []question.Placed {
 // groupRanks divides ranks, which are in order of program, host and rank, into at most
 // so many groups of neighbors: of one host each if that is possible, else of whole
 // hosts of one program, and only if there are more programs than groups of several.
-func groupRanks(ranks []question.Placed, most int) [][]question.Placed {
+func groupRanks(ranks []query.Placed, most int) [][]query.Placed {
 	if len(ranks) == 0 {
 		return nil
 	}
-	hosts := cutWhere(ranks, func(a, b question.Placed) bool { return a.Program != b.Program || a.Host != b.Host })
+	hosts := cutWhere(ranks, func(a, b query.Placed) bool { return a.Program != b.Program || a.Host != b.Host })
 	if len(hosts) <= most {
-		return smallest(most, hosts, func(host []question.Placed, n int) [][]question.Placed { return slices.Collect(slices.Chunk(host, n)) })
+		return smallest(most, hosts, func(host []query.Placed, n int) [][]query.Placed { return slices.Collect(slices.Chunk(host, n)) })
 	}
-	programs := cutWhere(hosts, func(a, b []question.Placed) bool { return a[0].Program != b[0].Program })
+	programs := cutWhere(hosts, func(a, b []query.Placed) bool { return a[0].Program != b[0].Program })
 	if len(programs) > most {
-		programs = [][][]question.Placed{hosts}
+		programs = [][][]query.Placed{hosts}
 	}
-	return smallest(most, programs, func(program [][]question.Placed, n int) (groups [][]question.Placed) {
+	return smallest(most, programs, func(program [][]query.Placed, n int) (groups [][]query.Placed) {
 		for chunk := range slices.Chunk(program, n) {
 			groups = append(groups, slices.Concat(chunk...))
 		}
@@ -221,9 +221,9 @@ func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 
 // smallest cuts each part into pieces of the least size with which there are no more
 // than most of them. There are no more parts than that.
-func smallest[T any](most int, parts []T, cut func(part T, size int) [][]question.Placed) [][]question.Placed {
+func smallest[T any](most int, parts []T, cut func(part T, size int) [][]query.Placed) [][]query.Placed {
 	for size := 1; ; size++ {
-		var pieces [][]question.Placed
+		var pieces [][]query.Placed
 		for _, p := range parts {
 			if pieces = append(pieces, cut(p, size)...); len(pieces) > most {
 				break

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of lists of issues.
@@ -197,7 +197,7 @@ func (s *server) plot(ctx context.Context, q *asked) (any, error) {
 	if err != nil || f == nil {
 		return p, err
 	}
-	var anomalies, typical []question.Point
+	var anomalies, typical []query.Point
 	var params json.RawMessage
 	g, asking := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { anomalies, err = q.issuePoints(asking, x, f, limit); return err })
@@ -220,7 +220,7 @@ func noIssue(key string) error {
 }
 
 // functionOfIssue finds the function; nil: the store does not know it.
-func (q *asked) functionOfIssue(ctx context.Context, x *provenance.Issue) (*question.Function, error) {
+func (q *asked) functionOfIssue(ctx context.Context, x *provenance.Issue) (*query.Function, error) {
 	id, ok := q.known.functions[functionKey{x.PID, x.Func}]
 	if !ok {
 		return nil, nil //nolint:nilnil // it is of a lasting change of which nothing is kept
@@ -230,7 +230,7 @@ func (q *asked) functionOfIssue(ctx context.Context, x *provenance.Issue) (*ques
 
 // issuePoints are the anomalies of an issue. Where it is not stored to which issue they
 // belong, they are chosen from all of the function.
-func (q *asked) issuePoints(ctx context.Context, x *provenance.Issue, f *question.Function, limit int) ([]question.Point, error) {
+func (q *asked) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Point, error) {
 	if x.IsChange() {
 		return nil, nil
 	}
@@ -250,7 +250,7 @@ func (q *asked) issuePoints(ctx context.Context, x *provenance.Issue, f *questio
 	return chosen, nil
 }
 
-func (k *known) plotPoints(points []question.Point, anomaly bool) []PlotPoint {
+func (k *known) plotPoints(points []query.Point, anomaly bool) []PlotPoint {
 	list := make([]PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, PlotPoint{

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // known is what the store tells of a run as a whole. It is found out at most every few
@@ -26,13 +26,13 @@ type known struct {
 	begin     trace.Micros
 	extent    trace.Micros // from the begin to the newest time that is known
 	info      storedInfo
-	kept      question.Kept
-	ranks     []question.Placed // in order of program, host and rank
+	kept      query.Kept
+	ranks     []query.Placed // in order of program, host and rank
 	names     map[trace.Program]string
-	slowest   []question.Slow
+	slowest   []query.Slow
 	strip     Strip // in usualColumns columns
 	functions map[functionKey]string
-	index     *question.Index // nil: there are too many, or it is being read
+	index     *query.Index // nil: there are too many, or it is being read
 	*findings
 }
 
@@ -144,7 +144,7 @@ func (s *server) known(ctx context.Context, run string) (*known, error) {
 }
 
 // knownWith is known with an index that get returns.
-func (s *server) knownWith(ctx context.Context, run string, get func(ctx context.Context, key string, find func(ctx context.Context) (*question.Index, bool, error)) (*question.Index, error)) (*known, error) {
+func (s *server) knownWith(ctx context.Context, run string, get func(ctx context.Context, key string, find func(ctx context.Context) (*query.Index, bool, error)) (*query.Index, error)) (*known, error) {
 	a, err := s.brief(ctx, run)
 	if err != nil {
 		return nil, err
@@ -163,13 +163,13 @@ func (s *server) knownWith(ctx context.Context, run string, get func(ctx context
 	if err != nil {
 		return nil, err
 	}
-	index, err := get(ctx, key, func(ctx context.Context) (*question.Index, bool, error) {
+	index, err := get(ctx, key, func(ctx context.Context) (*query.Index, bool, error) {
 		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
 		if err != nil {
 			return nil, false, err
 		}
 		defer done()
-		x, err := a.Index(ctx, question.MaxIndexed)
+		x, err := a.Index(ctx, query.MaxIndexed)
 		return x, ended, err
 	})
 	if err != nil {
@@ -204,7 +204,7 @@ const maxAhead = 24 * time.Hour
 // traceTime is how far the traces of a run that goes on have been read, as far as the
 // clock tells: 0 if it is not the one that is watched, or if its traces have another
 // clock, as those that are replayed may.
-func (s *server) traceTime(ctx context.Context, a *question.Asker) trace.Micros {
+func (s *server) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
 	if a.Run.Name != s.Run || a.Run.State != provdb.Running || a.Begin == 0 {
 		return 0
 	}
@@ -226,7 +226,7 @@ func (s *server) traceTime(ctx context.Context, a *question.Asker) trace.Micros 
 }
 
 // brief finds a run, in its turn among other questions.
-func (s *server) brief(ctx context.Context, run string) (*question.Asker, error) {
+func (s *server) brief(ctx context.Context, run string) (*query.Asker, error) {
 	ctx, done, err := s.slot(ctx)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (s *server) brief(ctx context.Context, run string) (*question.Asker, error)
 
 // newKnown asks for all of it but the findings. now is the time of the trace of a run that goes on, 0 if
 // only the store tells.
-func newKnown(ctx context.Context, a *question.Asker, now trace.Micros) (*known, error) {
+func newKnown(ctx context.Context, a *query.Asker, now trace.Micros) (*known, error) {
 	k := &known{run: a.Run, begin: a.Begin, info: infoOf(a), functions: make(map[functionKey]string)}
 	kept, err := a.Kept(ctx, k.info.minSamples())
 	if err != nil {
@@ -255,7 +255,7 @@ func newKnown(ctx context.Context, a *question.Asker, now trace.Micros) (*known,
 		return nil, err
 	}
 	k.extent = max(k.length(), now-k.begin)
-	if k.strip, err = stripOf(ctx, a, question.Timeline{To: k.extent, Columns: usualColumns}); err != nil {
+	if k.strip, err = stripOf(ctx, a, query.Timeline{To: k.extent, Columns: usualColumns}); err != nil {
 		return nil, err
 	}
 	all, err := a.Functions(ctx)
@@ -272,7 +272,7 @@ func newKnown(ctx context.Context, a *question.Asker, now trace.Micros) (*known,
 }
 
 // infoOf reads the settings and totals of a run.
-func infoOf(a *question.Asker) (info storedInfo) {
+func infoOf(a *query.Asker) (info storedInfo) {
 	if a.Run.Info != nil {
 		_ = json.Unmarshal(a.Run.Info, &info) // others' info may be anything
 	}
@@ -280,7 +280,7 @@ func infoOf(a *question.Asker) (info storedInfo) {
 }
 
 // findOut reads the issues of a run, or finds them out.
-func findOut(ctx context.Context, a *question.Asker) *findings {
+func findOut(ctx context.Context, a *query.Asker) *findings {
 	f := &findings{byKey: make(map[string]int), thin: make(map[functionKey]bool)}
 	if f.issues, f.wrong = a.StoredIssues(ctx); f.wrong != nil {
 		return f
@@ -320,7 +320,7 @@ func (f *findings) keepLinks(run *blame.Run, found *blame.Findings) {
 const sureTimes = 10
 
 // findThin finds the functions whose models know too few calls for a sure judgment.
-func (f *findings) findThin(ctx context.Context, a *question.Asker, minSamples int) error {
+func (f *findings) findThin(ctx context.Context, a *query.Asker, minSamples int) error {
 	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
 		m := provenance.ReadModel(model)
 		if _, n, ok := m.Typical(); ok && n < float64(sureTimes*minSamples) {
@@ -339,8 +339,8 @@ func (k *known) length() trace.Micros {
 }
 
 // sortPlaced sorts ranks by program, host and rank.
-func sortPlaced(ranks []question.Placed) {
-	slices.SortFunc(ranks, func(a, b question.Placed) int {
+func sortPlaced(ranks []query.Placed) {
+	slices.SortFunc(ranks, func(a, b query.Placed) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
 	})
 }

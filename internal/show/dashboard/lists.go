@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 //go:embed sql/*.sql
@@ -41,7 +41,7 @@ const (
 
 // top is what lost most to anomalies, as chimbuko top lists it.
 func (s *server) top(ctx context.Context, q *asked) (any, error) {
-	t := question.Top{By: q.p.word("by", "function"), Order: q.p.word("order", "lost"), Program: q.p.program(), Limit: q.p.limit(10, maxRows)}
+	t := query.Top{By: q.p.word("by", "function"), Order: q.p.word("order", "lost"), Program: q.p.program(), Limit: q.p.limit(10, maxRows)}
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *server) counters(ctx context.Context, q *asked) (any, error) {
 // the number of rows before.
 func (s *server) metadata(ctx context.Context, q *asked) (any, error) {
 	limit := q.p.limit(100, maxRows)
-	m := question.Metadata{Name: q.p.text("name"), Program: q.p.program(), Limit: int64(limit) + 1, Offset: q.p.integer("cursor", 0, 0, math.MaxInt32)}
+	m := query.Metadata{Name: q.p.text("name"), Program: q.p.program(), Limit: int64(limit) + 1, Offset: q.p.integer("cursor", 0, 0, math.MaxInt32)}
 	if n := q.p.integer("rank", -1, 0, math.MaxInt32); n >= 0 {
 		rank := trace.Rank(n)
 		m.Rank = &rank

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // What the dashboard of the original does to each question.
@@ -62,8 +62,8 @@ func (s *server) executionsPDB(r *http.Request) (any, error) {
 	if pid == nil || first == nil || last == nil {
 		return nil, &problem{http.StatusBadRequest, "pid, step1 and step2 are needed", "-1 stands for none of the others"}
 	}
-	q := question.ExecutionsPDB{
-		Program: trace.Program(*pid), Steps: question.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64, Score: -math.MaxFloat64,
+	q := query.ExecutionsPDB{
+		Program: trace.Program(*pid), Steps: query.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64, Score: -math.MaxFloat64,
 		Least: leastShown, Descending: order == "desc", Limit: maxExecutionsPDB,
 	}
 	if rid != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // How many issues an overview shows unless told, and at most.
@@ -301,24 +301,24 @@ func (v *view) programs() []Program {
 
 // ranks are all that are known of, in order of program, host and rank: those of the
 // store, and of a run that is watched those that the pipeline has seen.
-func (v *view) ranks() []question.Placed {
-	var stored []question.Placed
+func (v *view) ranks() []query.Placed {
+	var stored []query.Placed
 	if v.known != nil {
 		stored = v.known.ranks
 	}
 	if v.status == nil || len(v.status.Ranks) == 0 {
 		return stored
 	}
-	at := make(map[question.Process]int, len(stored))
+	at := make(map[query.Process]int, len(stored))
 	all := slices.Clone(stored)
 	for i := range all {
 		at[all[i].Process] = i
 	}
 	for i := range v.status.Ranks {
 		r := &v.status.Ranks[i]
-		p := question.Process{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
+		p := query.Process{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		if j, ok := at[p]; !ok {
-			all = append(all, question.Placed{Process: p, Host: r.Host})
+			all = append(all, query.Placed{Process: p, Host: r.Host})
 		} else if all[j].Host == "" {
 			all[j].Host = r.Host
 		}
@@ -353,12 +353,12 @@ func (s *server) strip(ctx context.Context, run string, columns int, k *known) (
 		return Strip{}, err
 	}
 	a.Begin, a.InMemory = k.begin, k.index
-	return stripOf(ctx, a, question.Timeline{To: k.extent, Columns: columns})
+	return stripOf(ctx, a, query.Timeline{To: k.extent, Columns: columns})
 }
 
 // stripOf asks for lost time by kind. Kinds come in a fixed order, those of anomalies
 // first that have none.
-func stripOf(ctx context.Context, a *question.Asker, q question.Timeline) (Strip, error) {
+func stripOf(ctx context.Context, a *query.Asker, q query.Timeline) (Strip, error) {
 	strip := Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of what is kept of packets, so that nobody who sends them fills the memory.
@@ -35,7 +35,7 @@ type Packets struct {
 	over      bool // of a replay
 	started   time.Time
 	steps     int
-	ranks     map[question.Process]*packetRank
+	ranks     map[query.Process]*packetRank
 	functions map[packetFunction]*summary.PacketFunction
 	metrics   map[packetMetric]*summary.PacketMetrics
 	counters  map[functionKey]*summary.PacketCounter
@@ -55,7 +55,7 @@ type packetFunction struct {
 }
 
 type packetMetric struct {
-	question.Process
+	query.Process
 	fid int64
 }
 
@@ -65,7 +65,7 @@ type packetMetric struct {
 func NewPackets(run, version string, receive bool) *Packets {
 	return &Packets{
 		name: run, version: version, receive: receive, started: time.Now(),
-		ranks: make(map[question.Process]*packetRank), functions: make(map[packetFunction]*summary.PacketFunction),
+		ranks: make(map[query.Process]*packetRank), functions: make(map[packetFunction]*summary.PacketFunction),
 		metrics: make(map[packetMetric]*summary.PacketMetrics), counters: make(map[functionKey]*summary.PacketCounter),
 	}
 }
@@ -111,7 +111,7 @@ func (p *Packets) Take(packet *summary.Packet) {
 	for i := range packet.Metrics {
 		m := packet.Metrics[i]
 		p.span(m.First, m.Last)
-		keepPacket(p, p.metrics, packetMetric{question.Process{Program: m.Program, Rank: m.Rank}, m.FID}, &m, maxPacketMetrics, len(m.Name))
+		keepPacket(p, p.metrics, packetMetric{query.Process{Program: m.Program, Rank: m.Rank}, m.FID}, &m, maxPacketMetrics, len(m.Name))
 	}
 	for i := range packet.Counters {
 		c := packet.Counters[i]
@@ -140,7 +140,7 @@ func (p *Packets) span(first, last trace.Micros) {
 }
 
 func (p *Packets) takeRank(r *summary.PacketRank) {
-	process := question.Process{Program: r.Program, Rank: r.Rank}
+	process := query.Process{Program: r.Program, Rank: r.Rank}
 	rank := p.ranks[process]
 	if rank == nil {
 		if len(p.ranks) >= maxPacketRanks {

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // maxPacket bounds the bytes of a packet.
@@ -218,7 +218,7 @@ func (p *Packets) strip(columns int) Strip {
 }
 
 func (*Packets) columnWidth(from, to trace.Micros, columns int) trace.Micros {
-	t := question.Timeline{From: from, To: to, Columns: columns}
+	t := query.Timeline{From: from, To: to, Columns: columns}
 	return t.ColumnWidth()
 }
 
@@ -229,10 +229,10 @@ func (p *Packets) heatmap(q *params) (any, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	ranks := make([]question.Placed, 0, len(p.ranks))
+	ranks := make([]query.Placed, 0, len(p.ranks))
 	for process := range p.ranks {
 		if h.filter.Host == "" && (h.filter.Program == nil || *h.filter.Program == process.Program) {
-			ranks = append(ranks, question.Placed{Process: process})
+			ranks = append(ranks, query.Placed{Process: process})
 		}
 	}
 	sortPlaced(ranks)
@@ -245,7 +245,7 @@ func (p *Packets) heatmap(q *params) (any, error) {
 	}
 	for i, group := range groups {
 		heat.Rows = append(heat.Rows, heatRow(group, nil))
-		line := question.Line{Number: i, Lost: make([]int64, h.columns), Anomalies: make([]int64, h.columns)}
+		line := query.Line{Number: i, Lost: make([]int64, h.columns), Anomalies: make([]int64, h.columns)}
 		for _, r := range group {
 			for _, s := range p.ranks[r.Process].steps {
 				if at := s.First - p.begin - from; at >= 0 && at < width*trace.Micros(h.columns) {
@@ -267,7 +267,7 @@ func (p *Packets) functionTable(q *params) (any, error) {
 	}
 	key, ok := packetOrders[order]
 	if !ok {
-		return nil, &question.ChoiceError{What: "order", Word: order, Among: []string{"anomalies", "calls", "exclusive", "inclusive", "lost", "name"}}
+		return nil, &query.ChoiceError{What: "order", Word: order, Among: []string{"anomalies", "calls", "exclusive", "inclusive", "lost", "name"}}
 	}
 	glob := outlier.Glob(cmp.Or(name, "*"))
 	all := []FunctionRow{}

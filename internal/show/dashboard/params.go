@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // params reads the parameters of an address. Each is asked for by name; done
@@ -154,7 +154,7 @@ func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 }
 
 // integers reads first and last of a range of numbers that are not negative.
-func integers(first, last string) (r question.Range, ok bool) {
+func integers(first, last string) (r query.Range, ok bool) {
 	var err1, err2 error
 	r.First, err1 = strconv.ParseInt(first, 10, 32)
 	r.Last, err2 = strconv.ParseInt(last, 10, 32)
@@ -165,7 +165,7 @@ func integers(first, last string) (r question.Range, ok bool) {
 const maxRanges = 1000
 
 // ranks reads 0,4-7.
-func (p *params) ranks(name string) (ranges []question.Range) {
+func (p *params) ranks(name string) (ranges []query.Range) {
 	text := p.text(name)
 	if text == "" {
 		return nil
@@ -190,7 +190,7 @@ func (p *params) ranks(name string) (ranges []question.Range) {
 }
 
 // steps reads from:to, of which one side may be left out; nil if not given.
-func (p *params) steps(name string) *question.Range {
+func (p *params) steps(name string) *query.Range {
 	text := p.text(name)
 	if text == "" {
 		return nil
@@ -223,8 +223,8 @@ func (p *params) words(name string) []string {
 }
 
 // filter reads what chooses events; its names are those of chimbuko anomalies.
-func (p *params) filter() question.Filter {
-	f := question.Filter{
+func (p *params) filter() query.Filter {
+	f := query.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
 		Ranks: p.ranks("rank"), Steps: p.steps("step"), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // addRoles adds what an anomaly has to do with others: as it was stored when the run
 // ended, or else by what is known now. Where a run that goes on has so many anomalies
 // that this is not kept, nothing is told.
-func (q *asked) addRoles(ctx context.Context, e *question.Event, place *question.Place, v *Evidence) error {
+func (q *asked) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *Evidence) error {
 	if !v.Anomaly || e.Record.Status == provenance.Withdrawn || q.known.wrong != nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (k *known) link(key eventKey) *provenance.Link {
 }
 
 // addOthers adds culprit, victims, and the anomalies of the issue before and after.
-func (q *asked) addOthers(ctx context.Context, e *question.Event, place *question.Place, l *provenance.Link, v *Evidence) (err error) {
+func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *Evidence) (err error) {
 	if l.Culprit != "" {
 		culprit, err := q.Related(ctx, l.CulpritPID, l.Culprit)
 		if err != nil {
@@ -83,7 +83,7 @@ func (q *asked) addOthers(ctx context.Context, e *question.Event, place *questio
 	return err
 }
 
-func (k *known) other(r *question.Related) Other {
+func (k *known) other(r *query.Related) Other {
 	return Other{r.Event, int64(r.Program), int64(r.Rank), r.Host, r.Function, k.seconds(r.Entry), int64(r.Lost)}
 }
 

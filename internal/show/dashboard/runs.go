@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // runs lists the runs of the store, as chimbuko runs does, and tells which one is
@@ -110,7 +110,7 @@ func (s *server) fill(ctx context.Context, run string, answer *snapshot, top, ne
 	body, err := s.remember(&a.Run, fmt.Sprintf("snapshot %d %d", top, newest), func() (any, error) {
 		var of snapshot
 		var err error
-		if of.Top, err = objects(a.Top(ctx, question.Top{By: "function", Order: "lost", Limit: top})); err != nil {
+		if of.Top, err = objects(a.Top(ctx, query.Top{By: "function", Order: "lost", Limit: top})); err != nil {
 			return nil, err
 		}
 		of.Newest, err = newestOf(ctx, a, newest)
@@ -123,7 +123,7 @@ func (s *server) fill(ctx context.Context, run string, answer *snapshot, top, ne
 }
 
 // newestOf are the anomalies that were entered last, the newest first.
-func newestOf(ctx context.Context, a *question.Asker, n int) ([]json.RawMessage, error) {
+func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, error) {
 	rows, err := a.Query(ctx, statement("newest"), int32(a.Run.ID), int64(n))
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func newestOf(ctx context.Context, a *question.Asker, n int) ([]json.RawMessage,
 	}
 	since := trace.Micros(found[0][0].(int64)) - a.Begin
 	// Several may have been entered at the same time as the first of them.
-	all, err := objects(a.Executions(ctx, question.Filter{Since: &since, Order: "time", Limit: n + maxRows}))
+	all, err := objects(a.Executions(ctx, query.Filter{Since: &since, Order: "time", Limit: n + maxRows}))
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
@@ -64,7 +64,7 @@ type scale struct {
 	name   string
 	before string  // a run to compare it with; itself if there is no other
 	length float64 // seconds
-	ranks  []question.Placed
+	ranks  []query.Placed
 	hosts  []string
 }
 
@@ -81,12 +81,12 @@ func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 			b.Error(err)
 		}
 	})
-	runs, err := question.Runs(ctx, store)
+	runs, err := query.Runs(ctx, store)
 	if err != nil || len(runs) == 0 {
 		b.Fatalf("runs %v: %v", runs, err)
 	}
 	s := &scale{store: store, name: runs[len(runs)-1].Name, before: runs[0].Name}
-	a, err := question.New(ctx, store, s.name)
+	a, err := query.New(ctx, store, s.name)
 	if err != nil {
 		b.Fatal(err)
 	}

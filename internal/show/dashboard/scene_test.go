@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -95,7 +95,7 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	if err := store.UpdateRun(ctx, run); err != nil {
 		return err
 	}
-	a, err := question.New(ctx, store, name)
+	a, err := query.New(ctx, store, name)
 	if err != nil {
 		return err
 	}

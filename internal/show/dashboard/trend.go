@@ -7,7 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of trends.
@@ -94,7 +94,7 @@ func (s *server) sumsOf(ctx context.Context, members []*listedRun) ([]*compariso
 				return nil, false, err
 			}
 			defer done()
-			found, err := question.Sums(ctx, first.reader, runs, nil)
+			found, err := query.Sums(ctx, first.reader, runs, nil)
 			for _, one := range found {
 				one.Where = first.shown.Where
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/question"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // badPercent is the share of the core time from which on what was lost is bad: the
@@ -125,7 +125,7 @@ func (v *view) hostOf(x *provenance.Issue) string {
 	hosts := slices.Clone(x.Hosts)
 	if len(hosts) > 3 && !x.IsChange() {
 		for _, r := range v.known.ranks {
-			if r.Process == (question.Process{Program: x.PID, Rank: x.WorstRank}) && r.Host != "" {
+			if r.Process == (query.Process{Program: x.PID, Rank: x.WorstRank}) && r.Host != "" {
 				hosts = append([]string{r.Host}, slices.DeleteFunc(hosts, func(h string) bool { return h == r.Host })...)
 				break
 			}

@@ -1,0 +1,204 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// million is how many anomalies the benchmarks of questions ask about.
+const million = 1_000_000
+
+// largeStore is a store with a million anomalies of a thousand ranks, made once
+// for all runs of a benchmark.
+type largeStore struct {
+	once  sync.Once
+	store provdb.Store
+	rate  float64 // records stored per second
+	err   error
+}
+
+func (l *largeStore) open(b *testing.B, open func() (provdb.Store, error)) *query.Asker {
+	b.Helper()
+	ctx := context.WithoutCancel(b.Context()) // the store outlives this run
+	l.once.Do(func() { l.err = l.fill(ctx, open) })
+	if l.err != nil {
+		b.Fatal(l.err)
+	}
+	a, err := query.New(ctx, l.store, "large")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+func (l *largeStore) fill(ctx context.Context, open func() (provdb.Store, error)) (err error) {
+	if l.store, err = open(); err != nil {
+		return err
+	}
+	run := provdb.Run{Name: "large", State: provdb.Running, Started: time.Now()}
+	if run.ID, err = l.store.CreateRun(ctx, run); err != nil {
+		return err
+	}
+	var storing time.Duration
+	var batch []*provenance.Record
+	store := func() error {
+		begin := time.Now()
+		err := l.store.Write(ctx, run.ID, &provdb.Batch{Anomalies: batch})
+		storing += time.Since(begin)
+		batch = batch[:0]
+		return err
+	}
+	for r := range storetest.Stream(million, 1) {
+		if batch = append(batch, r); len(batch) == provdb.DefaultSize {
+			if err := store(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := store(); err != nil {
+		return err
+	}
+	l.rate = million / storing.Seconds()
+	run.State = provdb.Finished
+	return l.store.UpdateRun(ctx, run)
+}
+
+var (
+	largeDuck, largePostgres largeStore
+	dir                      string // for files that outlive a benchmark
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if dir, err = os.MkdirTemp("", "chimbuko-question-*"); err != nil {
+		panic(err)
+	}
+	code := pgtest.Main(m)
+	_ = os.RemoveAll(dir) // of tests
+	os.Exit(code)
+}
+
+func BenchmarkQuestionsDuckDB(b *testing.B) {
+	a := largeDuck.open(b, func() (provdb.Store, error) {
+		return duckstore.Open(context.WithoutCancel(b.Context()), filepath.Join(dir, duckstore.FileName), duckstore.Options{})
+	})
+	askAll(b, a, largeDuck.rate)
+}
+
+func BenchmarkQuestionsPostgreSQL(b *testing.B) {
+	a := largePostgres.open(b, func() (provdb.Store, error) {
+		return pgstore.Open(context.WithoutCancel(b.Context()), pgtest.Shared(b).URL("postgres"), pgstore.Options{})
+	})
+	askAll(b, a, largePostgres.rate)
+}
+
+// askAll asks each kind of question several times and reports the median.
+func askAll(b *testing.B, a *query.Asker, rate float64) {
+	ctx := b.Context()
+	f, err := a.Function(ctx, "*relax_22*", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rows := func(r *provdb.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		_, err = r.Collect()
+		return err
+	}
+	filter := func(change func(f *query.Filter)) func() error {
+		return func() error {
+			f := query.Filter{Order: "severity", Limit: 20}
+			change(&f)
+			return rows(a.Executions(ctx, f))
+		}
+	}
+	top := func(by string) func() error {
+		return func() error { return rows(a.Top(ctx, query.Top{By: by, Order: "lost", Limit: 10})) }
+	}
+	since := 300 * trace.Micros(1e6)
+	for _, q := range []struct {
+		name string
+		ask  func() error
+	}{
+		{"top/function", top("function")},
+		{"top/rank", top("rank")},
+		{"top/host", top("host")},
+		{"top/path", top("path")},
+		{"anomalies/all", filter(func(*query.Filter) {})},
+		{"anomalies/by-lost", filter(func(f *query.Filter) { f.Order = "lost" })},
+		{"anomalies/by-score", filter(func(f *query.Filter) { f.Order = "score" })},
+		{"anomalies/by-time", filter(func(f *query.Filter) { f.Order = "time" })},
+		{"anomalies/func", filter(func(f *query.Filter) { f.Function = "MPI_*" })},
+		{"anomalies/rank", filter(func(f *query.Filter) { f.Ranks = []query.Range{{First: 7, Last: 7}, {First: 100, Last: 120}} })},
+		{"anomalies/host", filter(func(f *query.Filter) { f.Host = "node001*" })},
+		{"anomalies/step", filter(func(f *query.Filter) { f.Steps = &query.Range{First: 500, Last: 600} })},
+		{"anomalies/since", filter(func(f *query.Filter) { f.Since = &since })},
+		{"anomalies/severity", filter(func(f *query.Filter) { f.Severity = 500_000; f.Order = "time" })},
+		{"anomalies/one-host", filter(func(f *query.Filter) { f.Host = "node0123" })},
+		{"anomalies/one-rank", filter(func(f *query.Filter) { f.Ranks = []query.Range{{First: 7, Last: 7}}; f.Order = "time" })},
+		{"anomalies/one-step", filter(func(f *query.Filter) { f.Steps = &query.Range{First: 5, Last: 5} })},
+		{"anomalies/score", filter(func(f *query.Filter) { f.Score = 19.9; f.Order = "time" })},
+		{"anomalies/lost", filter(func(f *query.Filter) { f.Lost = 90_000; f.Order = "score" })},
+		{"anomalies/withdrawn", filter(func(f *query.Filter) { f.Withdrawn = true })},
+		{"anomalies/normal", filter(func(f *query.Filter) { f.Normal = true })},
+		{"event", func() error { _, err := a.Event(ctx, someEvent(b, a), nil); return err }}, //nolint:contextcheck // it takes that of b
+		{"func/profile", func() error { return rows(a.Profile(ctx, f)) }},
+		{"func/ranks", func() error { return rows(a.OverRanks(ctx, f, 20)) }},
+		{"func/times", func() error { return rows(a.OverTime(ctx, f, 20)) }},
+		{"func/paths", func() error { return rows(a.Paths(ctx, f, 20)) }},
+	} {
+		b.Run(q.name, func(b *testing.B) {
+			var took []float64
+			for b.Loop() {
+				begin := time.Now()
+				if err := q.ask(); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, float64(time.Since(begin).Microseconds())/1000)
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2], "ms-median")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+	b.Run("write", func(b *testing.B) {
+		b.ReportMetric(rate, "records/s")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+var eventIDs sync.Map // of *query.Asker
+
+// someEvent is an id that the store holds.
+func someEvent(b *testing.B, a *query.Asker) string {
+	b.Helper()
+	if id, ok := eventIDs.Load(a); ok {
+		return id.(string)
+	}
+	rows, err := a.Executions(b.Context(), query.Filter{Order: "time", Limit: 1, Offset: million / 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	all, err := rows.Collect()
+	if err != nil || len(all) != 1 {
+		b.Fatal(fmt.Errorf("%d rows: %w", len(all), err))
+	}
+	eventIDs.Store(a, all[0][0])
+	return all[0][0].(string)
+}

@@ -1,0 +1,145 @@
+package query_test
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+)
+
+// What is looked at closely in a run of many executions is a part of them. Here it is the
+// twentieth part of runs that have few, which is worse.
+func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
+	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	seen, askers := make(map[string]bool), make(map[string]*query.Asker)
+	right, total := 0, 0
+	for i := range plantedCauses {
+		c := &plantedCauses[i]
+		if !c.quick {
+			continue
+		}
+		if !seen[c.scenario] {
+			seen[c.scenario] = true
+			askers[c.scenario] = withDetails(t, explainable(t, store, c, 0), 20)
+		}
+		a := askers[c.scenario]
+		issues, err := a.Issues(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		total++
+		if e := explained(t, a, issues, c); c.right(e) {
+			right++
+		} else if e != nil {
+			t.Logf("%s, %s: %s", c.scenario, c.trouble, e.Sentence)
+		}
+	}
+	if t.Logf("%d of %d", right, total); 10*right < 9*total {
+		t.Error("fewer than nine of ten are right")
+	}
+}
+
+// withDetails has an Asker answer from memory, with details of one in so many executions.
+func withDetails(t *testing.T, a *query.Asker, share int) *query.Asker {
+	t.Helper()
+	var err error
+	if a.InMemory, err = a.Index(t.Context(), 1_000_000); err != nil || a.InMemory == nil {
+		t.Fatal(a.InMemory, err)
+	}
+	if a.Details, err = a.ReadDetails(t.Context(), 0, a.InMemory.Len()/share); err != nil || a.Details == nil {
+		t.Fatal(a.Details, err)
+	}
+	return a
+}
+
+func TestOfWhatIsNotAtHandAStoreIsAskedForLittle(t *testing.T) {
+	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.CreateRun(t.Context(), provdb.Run{Name: "run", State: provdb.Running, Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := storetest.Records(1000, 3)
+	if err := s.Write(t.Context(), id, &provdb.Batch{Anomalies: records[:500], Typical: records[500:]}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := query.New(t.Context(), s, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	withDetails(t, a, 50)
+	asked, most := 0, 0
+	a.Told = func(sql string, args []any) {
+		if strings.Contains(sql, "FROM messages") {
+			asked, most = asked+1, max(most, len(args))
+		}
+	}
+	e := explainedAs(t, a, query.Selection{})
+	// The run, and three numbers for each of 25 of the selection and of 25 typical ones.
+	if asked != 1 || most > 1+3*2*25 {
+		t.Errorf("of %d and %d executions the store was asked %d times for messages, with %d numbers", e.Looked, e.Typical, asked, most)
+	}
+}
+
+// What is reckoned from a part lies as near to the truth as chance allows.
+func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
+	a := explainedRun(t, "slow-link")
+	whole := explainedAs(t, a, query.Selection{})
+	groups := func(a *query.Asker) *query.Groups {
+		t.Helper()
+		g, err := a.Group(t.Context(), query.Selection{}, query.FieldKey{Kind: query.FieldPartner}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	exact := groups(a)
+	part := *a
+	withDetails(t, &part, 3)
+	looked := groups(&part)
+	if looked.Looked >= exact.Looked || exact.Looked != whole.Selected || len(exact.Rows) < 5 {
+		t.Fatalf("got %+v of all, %+v of a part", exact, looked)
+	}
+	if looked.Executions != whole.Selected || looked.Lost != whole.Lost {
+		t.Errorf("all are %d that lost %d, want %d and %d", looked.Executions, looked.Lost, whole.Selected, whole.Lost)
+	}
+	for i := range exact.Rows {
+		r := &exact.Rows[i]
+		got := explainedAs(t, &part, query.Selection{Only: []query.Term{r.Term}})
+		share := float64(r.Executions) / float64(whole.Selected)
+		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(looked.Looked))
+		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Reckoned {
+			t.Errorf("%s: reckoned %d (%t), there are %d, allowed are %.0f more or less", r.Term, got.Selected, got.Reckoned, r.Executions, allowed)
+		}
+	}
+}
+
+// explainedRun is a simulated run of a store of its own.
+func explainedRun(t *testing.T, name string) *query.Asker {
+	t.Helper()
+	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "provenance.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for i := range plantedCauses {
+		if c := &plantedCauses[i]; c.scenario == name {
+			return explainable(t, store, c, 0)
+		}
+	}
+	t.Fatalf("no cause is planted in %s", name)
+	return nil
+}

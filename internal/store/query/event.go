@@ -1,0 +1,89 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Event is one kept execution.
+type Event struct {
+	Collection string // anomalies or normalexecs
+	Document   json.RawMessage
+	Record     *provenance.Record
+}
+
+// Event returns the execution with an id. Where several programs have one, the
+// program must be given.
+func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event, error) {
+	rows, err := a.event(ctx, id, p)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("event %s of run %s: %w; chimbuko anomalies lists the ids", id, a.Run.Name, provdb.ErrNotFound)
+	}
+	if len(rows) > 1 {
+		var programs []string
+		for _, row := range rows {
+			programs = append(programs, fmt.Sprint(row[0]))
+		}
+		return nil, fmt.Errorf("event %s is of programs %s: choose one with --program", id, strings.Join(programs, ", "))
+	}
+	return eventOf(id, rows[0])
+}
+
+// eventOf reads a row of program, whether it is an anomaly, and document.
+func eventOf(id string, row []any) (*Event, error) {
+	e := &Event{Collection: "normalexecs", Document: json.RawMessage(row[2].(string)), Record: new(provenance.Record)}
+	if row[1].(bool) {
+		e.Collection = "anomalies"
+	}
+	if err := json.Unmarshal(e.Document, e.Record); err != nil {
+		return nil, fmt.Errorf("event %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// FunctionOf returns the name of the function of an execution of a program.
+func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
+	if r := a.InMemory.related(p, id); r != nil {
+		return r.Function, nil
+	}
+	e, err := a.Event(ctx, id, &p)
+	if err != nil {
+		return "", err
+	}
+	return e.Record.Func, nil
+}
+
+func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([][]any, error) {
+	if n, ok := eventNumbers(id); ok {
+		rows, err := a.collect(ctx, text("event"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+		if err != nil || len(rows) > 0 {
+			return rows, err
+		}
+	}
+	return a.collect(ctx, text("event_text"), int32(a.Run.ID), id, program(p))
+}
+
+// eventNumbers reads rank, step and row of an id.
+func eventNumbers(id string) (n [3]int64, ok bool) {
+	parts := strings.Split(id, ":")
+	if len(parts) != len(n) {
+		return n, false
+	}
+	for i, bits := range []int{32, 32, 64} {
+		var err error
+		if n[i], err = strconv.ParseInt(parts[i], 10, bits); err != nil {
+			return n, false
+		}
+	}
+	return n, true
+}

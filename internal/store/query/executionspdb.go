@@ -1,0 +1,56 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+)
+
+// ExecutionsPDB asks for anomalies as the dashboard of the original does.
+type ExecutionsPDB struct {
+	Program         trace.Program
+	Rank            *trace.Rank // nil: all
+	Steps           Range       // of I/O
+	FID             *int64      // of the schema; nil: all
+	Severity, Score float64     // the least
+	Least           trace.Micros
+	Descending      bool // latest first
+	Limit           int
+}
+
+// ExecutionsPDB yields the documents of anomalies that were not withdrawn, by their entry,
+// then at most one error. Those that are shorter than Least, with what they call, are left
+// out.
+func (a *Asker) ExecutionsPDB(ctx context.Context, q ExecutionsPDB) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		var rank, fid any
+		if q.Rank != nil {
+			rank = int32(*q.Rank)
+		}
+		if q.FID != nil {
+			fid = *q.FID
+		}
+		order := ""
+		if q.Descending {
+			order = "DESC"
+		}
+		rows, err := a.Query(ctx, strings.ReplaceAll(text("executions_pdb"), "/*order*/", order), int32(a.Run.ID), int32(q.Program), rank,
+			q.Steps.First, q.Steps.Last, fid, q.Severity, q.Score, int64(q.Least), int64(q.Limit))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for row, err := range rows.All {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(json.RawMessage(word[string](row[0])), nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+)
+
+// Groups is a selection broken down by a field.
+type Groups struct {
+	Field      FieldKey
+	Name       string // of the field, in words
+	Executions int64  // of the selection
+	Lost       trace.Micros
+	Reckoned   bool  // both are reckoned from a part
+	Looked     int64 // executions that the rows are of; fewer if there are very many
+	// Rows are the values that lost most first; of amounts and times ranges in their order.
+	Rows   []Group
+	Ranges bool  // that is what the rows are
+	Values int   // how many values there are
+	Rest   Group // those of further values
+	None   Group // those that have no value
+}
+
+// Group is executions with one value, or with values of a range.
+type Group struct {
+	Label      string
+	Term       Term
+	Executions int64
+	Lost       trace.Micros
+}
+
+func (g *Group) add(x *sampled) {
+	g.Executions += x.count
+	g.Lost += x.lost
+}
+
+// MaxGroups is how many rows there are at most, and maxRanges how many ranges.
+const (
+	MaxGroups = 1000
+	maxRanges = 12
+)
+
+// groupColumns are what a store groups by: all that a field is made of.
+var groupColumns = map[FieldKind]string{
+	FieldFunction: "func", FieldHost: "pid, rid", FieldRank: "rid", FieldThread: "tid, is_gpu_event", FieldDevice: "pid, rid, tid, is_gpu_event",
+	FieldStream: "pid, rid, tid, is_gpu_event", FieldPath: "pid, path", FieldStep: "io_step", FieldTime: "", // parts of the run
+}
+
+// ofChange refuses to narrow a lasting change, which is no set of anomalies.
+func (q *Selection) ofChange() error {
+	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
+		return nil
+	}
+	return &TermError{q.Issue.Func, "it changed for all of its calls: that is no set of anomalies which could be narrowed or grouped"}
+}
+
+// Group breaks a selection down by a field: how many executions have which value, and
+// what they lost; no more than limit values.
+func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) (*Groups, error) {
+	if _, err := ParseField(by.String()); err != nil {
+		return nil, err
+	}
+	if q.Issue != nil && q.Issue.IsChange() {
+		q.Lasso = make([]Vertex, 1) // as if it were narrowed
+		return nil, q.ofChange()
+	}
+	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
+	err := q.check()
+	if err == nil {
+		err = a.whereAndHowLong(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
+		if c := a.InMemory.chooses(a.Begin, &q); c == nil || !a.InMemory.grouped(c, s, by.Kind) {
+			err = a.grouped(ctx, s, by.Kind)
+		}
+	} else {
+		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
+			s.selected = s.atHand(s.selected)
+			err = a.lookInto(ctx, s, s.selected, by.Kind)
+		}
+	}
+	if err == nil && by.Kind == FieldPath {
+		err = a.pathsOf(ctx, s)
+	}
+	if err == nil && (by.Kind == FieldDevice || by.Kind == FieldStream) {
+		err = a.devicesOf(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &Groups{Field: by, Name: by.words(), Executions: s.total, Lost: s.lost, Reckoned: s.reckoned}
+	g.fill(s, max(1, limit))
+	return g, nil
+}
+
+// grouped lets the store count all of the selection: what it finds stands for many.
+func (a *Asker) grouped(ctx context.Context, s *sampling, kind FieldKind) error {
+	w, err := a.chosen(ctx, s.q, 1)
+	if err != nil {
+		return err
+	}
+	columns, args := groupColumns[kind], w.args
+	if kind == FieldTime {
+		columns = fmt.Sprintf("floor((entry - $%d)::DOUBLE PRECISION / $%d)::BIGINT", len(args)+1, len(args)+2)
+		args = append(args, int64(a.Begin), float64(s.binWidth()))
+	}
+	sql := strings.ReplaceAll(strings.ReplaceAll(text("explain_groups"), "/*by*/", columns), " /*where*/", w.all+w.some)
+	rows, err := a.collect(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		x := &sampled{count: whole[int64](row[0]), lost: whole[trace.Micros](row[1])}
+		if kind == FieldTime {
+			x.entry = a.Begin + whole[trace.Micros](row[2])*s.binWidth()
+		} else {
+			for i, column := range strings.Split(columns, ", ") {
+				x.set(column, row[2+i])
+			}
+		}
+		s.selected = append(s.selected, x)
+		s.total += x.count
+		s.lost += x.lost
+	}
+	return nil
+}
+
+func (x *sampled) set(column string, value any) {
+	switch column {
+	case "func":
+		x.function = word[string](value)
+	case "pid":
+		x.program = whole[trace.Program](value)
+	case "rid":
+		x.rank = whole[trace.Rank](value)
+	case "tid":
+		x.thread = whole[int64](value)
+	case "is_gpu_event":
+		x.onGPU = value == true
+	case "path":
+		x.path = whole[int64](value)
+	case "io_step":
+		x.step = whole[int64](value)
+	}
+}
+
+// fill makes rows of the selection.
+func (g *Groups) fill(s *sampling, limit int) {
+	at := make(map[contrast.Cell]int)
+	for _, x := range s.selected {
+		g.Looked += x.count
+		c, ok := s.cell(g.Field, x)
+		if !ok {
+			g.None.add(x)
+			continue
+		}
+		i, seen := at[c]
+		if !seen {
+			i = len(g.Rows)
+			at[c] = i
+			row := Group{Label: plain(c.Label), Term: Term{Field: g.Field, Label: c.Label, From: c.Number, To: c.Number}}
+			if !fieldForms[g.Field.Kind].names {
+				row.Label = s.text(g.Field, c.Number)
+			}
+			g.Rows = append(g.Rows, row)
+		}
+		g.Rows[i].add(x)
+	}
+	g.Values = len(g.Rows)
+	form := fieldForms[g.Field.Kind]
+	g.Ranges = !form.names && !form.whole
+	switch {
+	case g.Ranges:
+		slices.SortFunc(g.Rows, func(a, b Group) int { return cmp.Compare(a.Term.From, b.Term.From) })
+		g.ranges(s)
+	default:
+		slices.SortFunc(g.Rows, func(a, b Group) int {
+			return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Executions, a.Executions), cmp.Compare(a.Term.From, b.Term.From), cmp.Compare(a.Term.Label, b.Term.Label))
+		})
+	}
+	for _, row := range g.Rows[min(limit, len(g.Rows)):] {
+		g.Rest.Executions += row.Executions
+		g.Rest.Lost += row.Lost
+	}
+	g.Rows = g.Rows[:min(limit, len(g.Rows))]
+}
+
+// ranges joins values that are in order to a few parts of equal width.
+func (g *Groups) ranges(s *sampling) {
+	isTime := g.Field.Kind == FieldTime
+	var parts []Group
+	if len(g.Rows) > 0 {
+		low, high := g.Rows[0].Term.From, g.Rows[len(g.Rows)-1].Term.From
+		width := (high - low) / maxRanges
+		if isTime {
+			low, width = 0, math.Ceil((s.lastBin()+1)/maxRanges)
+		}
+		last := -1
+		for _, row := range g.Rows {
+			part := last + 1 // few values are shown as they are
+			if isTime || len(g.Rows) > maxRanges {
+				part = min(maxRanges-1, int((row.Term.From-low)/width))
+			}
+			if len(parts) == 0 || part != last {
+				parts, last = append(parts, row), part
+				continue
+			}
+			p := &parts[len(parts)-1]
+			p.Term.To = row.Term.To
+			p.Executions += row.Executions
+			p.Lost += row.Lost
+		}
+		for i := range parts {
+			g.label(s, &parts[i], low, width)
+		}
+	}
+	g.Rows = parts
+}
+
+// label writes what a range is.
+func (g *Groups) label(s *sampling, p *Group, low, width float64) {
+	from, to := p.Term.From, p.Term.To
+	switch {
+	case g.Field.Kind == FieldTime:
+		from = low + math.Floor((from-low)/width)*width
+		to = min(from+width-1, s.lastBin())
+		p.Term = s.timeTerm(from, to)
+		p.Label = s.text(g.Field, from) + " to " + s.text(g.Field, to+1)
+	case from != to:
+		p.Label = s.text(g.Field, from) + " to " + s.text(g.Field, to)
+	}
+}

@@ -1,0 +1,391 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// amountText is a number in short.
+func amountText(v float64) string {
+	for _, unit := range []struct {
+		least, size float64
+		name        string
+	}{{1e12, 1e12, " T"}, {1e9, 1e9, " G"}, {1e6, 1e6, " M"}, {1e4, 1e3, " k"}} {
+		if math.Abs(v) >= unit.least {
+			return provenance.ThreeDigits(v/unit.size) + unit.name
+		}
+	}
+	if v != math.Trunc(v) && math.Abs(v) >= 1 {
+		v = math.Round(100*v) / 100
+	} else if v != math.Trunc(v) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// percent is a share.
+func percent(share float64) string {
+	switch v := 100 * share; {
+	case v == 0:
+		return "0 %"
+	case v < 0.1:
+		return "< 0.1 %"
+	case v < 10:
+		return strconv.FormatFloat(v, 'f', 1, 64) + " %"
+	default:
+		return strconv.FormatFloat(v, 'f', 0, 64) + " %"
+	}
+}
+
+// plain is a name in one line.
+func plain(name string) string {
+	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
+
+func several(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return provenance.Grouped(float64(n)) + " " + what + "s"
+}
+
+// difference puts a finding into words and bars.
+func (s *sampling) difference(f *field, found contrast.Finding) Contrast {
+	c := Contrast{Finding: found, Kind: f.key.Kind, Key: f.key, Terms: s.terms(f.key, found)}
+	switch {
+	case found.Least:
+		c.Values = f.text(s, found.From) + " or more"
+	case found.Most:
+		c.Values = f.text(s, found.To) + " or less"
+	case found.Range && f.key.Kind == FieldTime:
+		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To+1)
+	case found.Range && found.From != found.To:
+		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To)
+	case found.Range:
+		c.Values = f.text(s, found.From)
+	case len(found.Numbers) > 0:
+		c.Values = joined(found.Numbers, func(v float64) string { return f.text(s, v) })
+	default:
+		c.Values = joined(found.Labels, plain)
+	}
+	c.Clause = f.clause(c.Values, found)
+	c.Rest = f.restText(found)
+	c.Bars = f.bars(s, found)
+	if f.key.Kind == FieldTime { // seconds, not parts of the run
+		c.From, c.To = s.seconds(found.From), s.seconds(found.To+1)
+	}
+	return c
+}
+
+// terms choose the values of a finding.
+func (s *sampling) terms(key FieldKey, found contrast.Finding) (terms []Term) {
+	for _, l := range found.Labels {
+		terms = append(terms, Term{Field: key, Label: l})
+	}
+	for _, v := range found.Numbers {
+		terms = append(terms, Term{Field: key, From: v, To: v})
+	}
+	if found.Range || found.Least || found.Most {
+		t := Term{Field: key, From: math.Inf(-1), To: math.Inf(1)}
+		if !found.Most {
+			t.From = found.From
+		}
+		if !found.Least {
+			t.To = found.To
+		}
+		if key.Kind == FieldTime {
+			t = s.timeTerm(found.From, found.To)
+		}
+		terms = append(terms, t)
+	}
+	return terms
+}
+
+// timeTerm chooses parts of the run, from the first to the last.
+func (s *sampling) timeTerm(first, last float64) Term {
+	t := Term{Field: FieldKey{Kind: FieldTime}, From: s.seconds(first), To: s.seconds(last + 1)}
+	switch { // what is before the begin is in the first, what is after the end in the last
+	case last >= s.lastBin():
+		t.To = math.Inf(1)
+	case first <= 0:
+		t.From = math.Inf(-1)
+	}
+	return t
+}
+
+// seconds is when a part of the run begins.
+func (s *sampling) seconds(bin float64) float64 { return bin * float64(s.binWidth()) / 1e6 }
+
+func joined[T any](list []T, text func(T) string) string {
+	var parts []string
+	for _, v := range list {
+		parts = append(parts, text(v))
+	}
+	if n := len(parts); n > 1 {
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return strings.Join(parts, "")
+}
+
+// clause tells the values of a field in a sentence.
+func (f *field) clause(values string, found contrast.Finding) string {
+	many := len(found.Labels) > 1 || len(found.Numbers) > 1 || found.Range && found.From != found.To
+	noun := func(one, more string) string {
+		if many {
+			return more
+		}
+		return one
+	}
+	switch f.key.Kind {
+	case FieldHost:
+		return "ran on " + values
+	case FieldRank:
+		return "ran on " + noun("rank ", "ranks ") + values
+	case FieldThread:
+		return "ran on " + noun("thread ", "threads ") + values
+	case FieldDevice:
+		return "ran on GPU " + noun("device ", "devices ") + values
+	case FieldStream:
+		return "ran on GPU " + noun("stream ", "streams ") + values
+	case FieldLink:
+		return "waited last for a message between ranks " + strings.ReplaceAll(values, linkDash, " and ")
+	case FieldPartner:
+		return "talked last to " + noun("rank ", "ranks ") + values
+	case FieldPath:
+		return "were called by " + values
+	case FieldBytes:
+		return "had messages of " + values + " bytes"
+	case FieldTime:
+		return "began between " + strings.Replace(values, " to ", " and ", 1)
+	case FieldStep:
+		return "ended in " + noun("step ", "steps ") + values
+	}
+	return "ran while " + plain(f.Name) + " was " + values
+}
+
+// restText tells how many of the rest have the values.
+func (f *field) restText(found contrast.Finding) string {
+	switch {
+	case found.Bounded:
+		return "at most " + percent(found.BaselineShare) + " of all readings"
+	case len(f.Shares) == 0:
+		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)), several(int64(found.BaselineOf), strings.TrimSuffix(f.rest, "s")))
+	case f.key.Kind == FieldTime || f.rest == "calls":
+		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.rest, "calls", "all calls", 1), "of ")
+	}
+	total := 0.0
+	for _, share := range f.Shares {
+		total += share.Weight
+	}
+	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)), several(int64(math.Round(total)), strings.TrimSuffix(f.rest, "s")))
+}
+
+// chanceText is how likely chance is.
+func chanceText(p float64) string {
+	if p < 1e-12 {
+		return "< 1e-12"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64)
+}
+
+// ChanceText is the chance in words.
+func (c *Contrast) ChanceText() string { return chanceText(c.Chance) }
+
+// Support tells, in words, how far a difference goes and on how much it rests.
+func (c *Contrast) Support() string {
+	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)), provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
+}
+
+// sentence tells what explains most.
+func (s *sampling) sentence(e *Explanation) string {
+	what := several(e.Selected, "execution")
+	if e.Reckoned {
+		what = "about " + what
+	}
+	if len(e.Functions) == 1 {
+		what += " of " + plain(e.Functions[0].Name)
+	}
+	if s.total > int64(len(s.selected)) {
+		what = fmt.Sprintf("%s (%s looked at)", what, provenance.Grouped(float64(len(s.selected))))
+	}
+	if len(e.Fields) == 0 {
+		return "Nothing is known by which " + what + " could differ from others"
+	}
+	first := &e.Fields[0]
+	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
+	if first.Of < len(s.selected) { // messages, counters and states are those of a part
+		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)), provenance.Grouped(float64(first.Of)), what)
+	}
+	if first.With == first.Of && first.Of >= len(s.selected) {
+		count = "All " + strings.TrimPrefix(what, "about ")
+		if first.Of == 1 {
+			count = "The only execution"
+		}
+	}
+	told := fmt.Sprintf("%s %s%s (%.2f bits of 1, chance %s)", count, first.Clause, first.beside(), first.Bits, chanceText(first.Chance))
+	switch {
+	case first.Notable:
+		if first.Role == contrast.Cause {
+			told += s.alsoWhen(e)
+		}
+		return told
+	case first.Role != contrast.Chosen && first.Bits >= contrast.Default().LeastBits && first.Share >= 0.5:
+		return told + "; that may be chance, as they are few"
+	}
+	return "Nothing that is known sets " + what + " apart: they are spread as chance would have it"
+}
+
+// beside tells, in a sentence, how much of the rest has the values.
+func (c *Contrast) beside() string {
+	switch c.Kind {
+	case FieldHost:
+		return ", which has " + c.Rest
+	case FieldRank, FieldThread, FieldDevice, FieldStream, FieldTime, FieldStep:
+		return ", " + c.Rest
+	case FieldState:
+		return ", as in " + c.Rest
+	}
+	return ", as did " + c.Rest
+}
+
+// alsoWhen tells the time where that is short.
+func (s *sampling) alsoWhen(e *Explanation) string {
+	for i := range e.Fields {
+		if f := &e.Fields[i]; f.Kind == FieldTime && f.Notable {
+			if f.With == f.Of {
+				return "; all of them " + f.Clause
+			}
+			return fmt.Sprintf("; %s of them %s", provenance.Grouped(float64(f.With)), f.Clause)
+		}
+	}
+	return ""
+}
+
+// bars are shares of both sides, for a picture.
+func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
+	if f.Shape == contrast.Amounts || f.Shape == contrast.Spans {
+		return f.parts(s, found)
+	}
+	type pair struct {
+		Bar
+		number float64
+	}
+	at := make(map[string]int)
+	var list []pair
+	slot := func(label string, number float64) *pair {
+		if f.Shape == contrast.Numbers {
+			label = f.text(s, number)
+		}
+		i, ok := at[label]
+		if !ok {
+			i = len(list)
+			at[label] = i
+			list = append(list, pair{Bar{Label: plain(label)}, number})
+		}
+		return &list[i]
+	}
+	for _, c := range f.Selection {
+		slot(c.Label, c.Number).Share += 1 / float64(found.Of)
+	}
+	total := 0.0
+	for _, w := range f.Shares {
+		total += w.Weight
+	}
+	for _, w := range f.Shares {
+		slot(w.Label, w.Number).BaselineShare += w.Weight / total
+	}
+	for _, c := range f.Baseline {
+		slot(c.Label, c.Number).BaselineShare += 1 / float64(len(f.Baseline))
+	}
+	for i := range list {
+		list[i].Telling = found.Range && list[i].number >= found.From && list[i].number <= found.To ||
+			slices.Contains(found.Numbers, list[i].number) && f.Shape == contrast.Numbers || f.Shape == contrast.Labels && slices.ContainsFunc(found.Labels, func(l string) bool { return plain(l) == list[i].Label })
+	}
+	slices.SortStableFunc(list, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number), cmp.Compare(a.Label, b.Label))
+	})
+	var bars []Bar
+	for _, p := range list[:min(len(list), maxBars)] {
+		bars = append(bars, p.Bar)
+	}
+	return bars
+}
+
+// parts are shares of both sides by parts of the range of values.
+func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
+	low, high := math.Inf(1), math.Inf(-1)
+	see := func(v float64) { low, high = min(low, v), max(high, v) }
+	for _, c := range f.Selection {
+		see(c.Number)
+	}
+	for _, c := range f.Baseline {
+		see(c.Number)
+	}
+	for _, w := range f.Shares {
+		see(w.Number)
+	}
+	if math.IsInf(low, 0) {
+		return nil
+	}
+	const n = 12
+	width := (high - low) / n
+	if f.Shape == contrast.Spans {
+		width = max(1, math.Ceil((high-low+1)/n))
+	}
+	bars := make([]Bar, 0, n)
+	for i := range n {
+		from := low + float64(i)*width
+		if i > 0 && from > high {
+			break
+		}
+		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most && from <= found.To ||
+			slices.ContainsFunc(found.Numbers, func(v float64) bool { return v >= from && v < from+width })
+		bars = append(bars, Bar{Label: f.text(s, from), Telling: telling})
+	}
+	part := func(v float64) *Bar {
+		i := 0
+		if width > 0 {
+			i = int((v - low) / width)
+		}
+		return &bars[min(i, len(bars)-1)]
+	}
+	for _, c := range f.Selection {
+		part(c.Number).Share += 1 / float64(found.Of)
+	}
+	for _, c := range f.Baseline {
+		part(c.Number).BaselineShare += 1 / float64(len(f.Baseline))
+	}
+	for _, w := range f.Shares {
+		part(w.Number).BaselineShare += w.Weight / float64(len(f.Shares))
+	}
+	return bars
+}
+
+// explainChange explains a lasting change of a function, which is no set of anomalies:
+// all calls from a time on are what changed.
+func (a *Asker) explainChange(q *Selection) *Explanation {
+	x := q.Issue
+	at := float64(max(0, x.First-a.Begin)) / 1e6
+	c := Contrast{
+		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before",
+		Finding: contrast.Finding{
+			Name: "time", Role: contrast.When, Least: true, From: at, With: int(x.Anomalies), Of: int(x.Anomalies),
+			Share: 1, Units: int(x.Anomalies), Bits: 1, Notable: true,
+		},
+	}
+	c.Clause = "came at " + c.Values
+	return &Explanation{
+		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{Program: x.PID, Name: x.Func, Executions: int(min(x.Anomalies, math.MaxInt32))}},
+		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are no anomalies",
+			several(x.Anomalies, "call"), plain(x.Func), at, provenance.Duration(x.After), provenance.Duration(x.Before)),
+		Fields: []Contrast{c},
+	}
+}

@@ -1,0 +1,254 @@
+package query_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+// gatherer keeps what is needed of anomalies.
+type gatherer struct {
+	mu sync.Mutex
+	blame.Run
+}
+
+func (g *gatherer) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error {
+	return nil
+}
+
+func (g *gatherer) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range anomalies {
+		g.Add(r)
+	}
+	return nil
+}
+
+// stored analyses a scenario into a store and returns who asks about the run, and
+// what is found out from the records themselves.
+func stored(t *testing.T, store provdb.Store, name string, detector outlier.Algorithm) (*query.Asker, *blame.Findings) {
+	t.Helper()
+	text, err := scenario.Builtin(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stretch(s.Steps * 7 / 10); err != nil { // all that happens becomes shorter
+		t.Fatal(err)
+	}
+	var inputs []analyzer.Input
+	for _, stream := range simulate.New(s).Streams() {
+		inputs = append(inputs, analyzer.Input{
+			Path: fmt.Sprintf("%s-%d.bp", stream.ProgramName(), stream.Rank()), Program: stream.Program(),
+			Steps: func() (analyzer.Steps, error) { return stream, nil },
+		})
+	}
+	run := provdb.Run{Name: name + " " + string(detector), State: provdb.Running, Started: time.Unix(1, 0)}
+	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	cfg := analyzer.Default()
+	cfg.SpoolDir = t.TempDir()
+	cfg.Outlier.Algorithm = detector
+	buffer := provdb.NewBuffer(t.Context(), store, run.ID, time.Minute, 1000)
+	var all gatherer
+	res, err := analyzer.New(cfg, rundir.Sinks{&all, rundir.NewStoreSink(buffer)}, nil).Run(t.Context(), inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := buffer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	info := map[string]any{"totals": res.Totals, "changes": res.Changes}
+	if run.Info, err = json.Marshal(info); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.UpdateRun(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	all.Begin = res.Totals.Begin
+	a, err := query.New(t.Context(), store, run.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, blame.Conclude(&all.Run, blame.Find(&all.Run), res.Changes)
+}
+
+func sorted(links []provenance.Link) []provenance.Link {
+	slices.SortFunc(links, func(a, b provenance.Link) int {
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.RID, b.RID), cmp.Compare(a.EventID, b.EventID))
+	})
+	return links
+}
+
+// TestFindingsAreTheSameFromTheStore finds out what is wrong with runs from what
+// stores have of them: it is the same as from the records.
+func TestFindingsAreTheSameFromTheStore(t *testing.T) {
+	duck, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "runs.duckdb"), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, err := pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]provdb.Store{"DuckDB": duck, "PostgreSQL": postgres} {
+		t.Cleanup(func() { _ = store.Close() })
+		for scene, detector := range map[string]outlier.Algorithm{"slow-link": outlier.SSTD, "workflow": outlier.SSTD} {
+			a, want := stored(t, store, scene, detector)
+			got, err := a.Findings(t.Context(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			victims := 0
+			for _, l := range want.Links {
+				if l.Role == provenance.Victim && l.Culprit != "" {
+					victims++
+				}
+			}
+			if victims < 10 || len(want.Issues) < 3 {
+				t.Errorf("%s: only %d victims and %d issues", scene, victims, len(want.Issues))
+			}
+			if !reflect.DeepEqual(got.Issues, want.Issues) || !reflect.DeepEqual(sorted(got.Links), sorted(want.Links)) {
+				t.Errorf("%s, %s: it is not the same", name, scene)
+			}
+			answersFindings(t, store, a, want)
+		}
+	}
+}
+
+// answersFindings compares answers about a run whose findings are not stored yet,
+// and then when they are.
+func answersFindings(t *testing.T, store provdb.Store, a *query.Asker, want *blame.Findings) {
+	t.Helper()
+	for _, there := range []bool{false, true} {
+		issues, err := a.Issues(t.Context())
+		if err != nil || !reflect.DeepEqual(issues, want.Issues) {
+			t.Errorf("%s, stored %t: other issues, %v", a.Run.Name, there, err)
+		}
+		seen := make(map[provenance.Role]bool)
+		for i := range want.Links {
+			w := &want.Links[i]
+			if seen[w.Role] {
+				continue
+			}
+			seen[w.Role] = true
+			l, err := a.Link(t.Context(), w.PID, w.EventID)
+			if err != nil || l == nil || !reflect.DeepEqual(l.Link, *w) {
+				t.Errorf("%s, stored %t:\n got %+v, %v\nwant %+v", a.Run.Name, there, l, err, w)
+			}
+			if l != nil && w.Culprit != "" && (l.CulpritHost == "" || l.CulpritCalled == "") {
+				t.Errorf("%s: nothing is told of the culprit of %+v", a.Run.Name, w)
+			}
+		}
+		if l, err := a.Link(t.Context(), 0, "no such event"); l != nil || err != nil {
+			t.Errorf("an event that is not there: got %+v, %v", l, err)
+		}
+		if !there {
+			if err := store.Write(t.Context(), a.Run.ID, &provdb.Batch{Issues: want.Issues, Links: want.Links}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	answersOthers(t, a, want)
+}
+
+// answersOthers compares what is told of culprits, and of the anomalies of issues, with
+// what was stored.
+func answersOthers(t *testing.T, a *query.Asker, want *blame.Findings) {
+	t.Helper()
+	ctx := t.Context()
+	culprits := 0
+	for i := range want.Links {
+		l := &want.Links[i]
+		if l.Waits == 0 {
+			continue
+		}
+		culprits++
+		victims, err := a.Victims(ctx, l.PID, l.EventID, 1000)
+		lost := trace.Micros(0)
+		for j, v := range victims {
+			if lost += v.Lost; j > 0 && v.Lost > victims[j-1].Lost || v.Host == "" || v.Function == "" || v.Entry == 0 {
+				t.Errorf("%s: victim %+v of %s", a.Run.Name, v, l.EventID)
+			}
+		}
+		if err != nil || int64(len(victims)) != l.Waits || lost != l.WaitTime {
+			t.Errorf("%s: %s made %d wait for %d, %v; want %d for %d", a.Run.Name, l.EventID, len(victims), lost, err, l.Waits, l.WaitTime)
+		}
+		if r, err := a.Related(ctx, l.PID, l.EventID); err != nil || r == nil || r.Event != l.EventID || r.Rank != l.RID {
+			t.Errorf("%s: %s is %+v, %v", a.Run.Name, l.EventID, r, err)
+		}
+	}
+	if culprits == 0 {
+		t.Errorf("%s has no culprits", a.Run.Name)
+	}
+	if r, err := a.Related(ctx, 0, "no such event"); r != nil || err != nil {
+		t.Errorf("an event that is not there: got %+v, %v", r, err)
+	}
+	for i := range want.Issues {
+		if x := &want.Issues[i]; !x.IsChange() {
+			walksIssue(t, a, x)
+		}
+	}
+}
+
+// walksIssue goes from each anomaly of an issue to the next, and compares them with the
+// list of all.
+func walksIssue(t *testing.T, a *query.Asker, x *provenance.Issue) {
+	t.Helper()
+	ctx := t.Context()
+	e, err := a.Event(ctx, x.Example, &x.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Place(ctx, e.Record)
+	if err != nil || p == nil {
+		t.Fatalf("%s is nowhere, %v", x.Example, err)
+	}
+	points, err := a.PointsOfIssue(ctx, x.Number, &p.Function, 100_000)
+	if err != nil || int64(len(points)) != x.Anomalies {
+		t.Fatalf("issue %d has %d points, %v; want %d", x.Number, len(points), err, x.Anomalies)
+	}
+	slices.SortFunc(points, func(a, b query.Point) int {
+		return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Event, b.Event))
+	})
+	for i := range points[:min(len(points), 10)] {
+		r := &provenance.Record{PID: x.PID, EventID: points[i].Event, Entry: points[i].Entry}
+		before, after := "", ""
+		if i > 0 {
+			before = points[i-1].Event
+		}
+		if i+1 < len(points) {
+			after = points[i+1].Event
+		}
+		previous, next, err := a.Neighbors(ctx, x.Number, r, p)
+		if err != nil || previous != before || next != after {
+			t.Errorf("issue %d: around %s are %q and %q, %v; want %q and %q", x.Number, r.EventID, previous, next, err, before, after)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/storetest"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+func TestAnswersFromMemoryAreThoseOfTheStore(t *testing.T) {
+	t.Run("DuckDB", func(t *testing.T) {
+		s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareAnswers(t, s)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		s, err := pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareAnswers(t, s)
+	})
+}
+
+func compareAnswers(t *testing.T, s provdb.Store) {
+	t.Helper()
+	t.Cleanup(func() { _ = s.Close() })
+	ctx := context.WithoutCancel(t.Context())
+	id, err := s.CreateRun(ctx, provdb.Run{Name: "run", State: provdb.Running, Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const records = 9000 // more than two blocks
+	all := storetest.Records(records, 3)
+	for i, r := range all {
+		switch i % 50 {
+		case 0: // of no time
+			r.Exit = r.Entry
+		case 1: // long
+			r.Exit = r.Entry + trace.Micros(i)*10_000
+		case 2:
+			r.Kind = ""
+		}
+	}
+	all[5].EventID = "an odd id"
+	typical := all[records*4/5:]
+	for _, r := range typical {
+		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
+	}
+	if err := s.Write(ctx, id, &provdb.Batch{Anomalies: all[:records*4/5], Typical: typical}); err != nil {
+		t.Fatal(err)
+	}
+	store, err := query.New(ctx, s, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := entangled(ctx, t, store)
+	if err := s.Write(ctx, id, &provdb.Batch{Issues: found.Issues, Links: found.Links}); err != nil {
+		t.Fatal(err)
+	}
+	memory := *store
+	if memory.InMemory, err = store.Index(ctx, records); err != nil || memory.InMemory == nil {
+		t.Fatal(memory.InMemory, err)
+	}
+	one, err := store.Function(ctx, "*relax_22*", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("executions", func(t *testing.T) { compareExecutions(t, store, &memory, found, all) })
+	t.Run("lists", func(t *testing.T) { compareLists(t, store, &memory) })
+	t.Run("functions", func(t *testing.T) { compareFunctions(t, store, &memory, found) })
+	t.Run("explanations", func(t *testing.T) { compareExplanations(t, store, &memory, found) })
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		q := query.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
+		q.To = q.From + 1 + trace.Micros(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
+		if rng.IntN(3) > 0 {
+			q.Lines = make(map[query.Process]int)
+			for rank := range rng.IntN(2 * storetest.Ranks) {
+				q.Lines[query.Process{Rank: trace.Rank(rank)}] = rank * 37 % 50
+			}
+		}
+		q.Filter.Function = []string{"", "MPI_*", "*relax_2?(*", "nobody"}[rng.IntN(4)]
+		if rng.IntN(4) == 0 {
+			q.Filter.Kinds = []string{"slow", "gpu"}
+		}
+		if rng.IntN(4) == 0 {
+			q.Filter.One = one
+		}
+		want, err := store.Timeline(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := memory.Timeline(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 && len(want) == 0 {
+			continue
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("from %d to %d in %d columns, %d lines, %+v:\ngot  %+v\nwant %+v", q.From, q.To, q.Columns, len(q.Lines), q.Filter, got, want)
+		}
+	}
+}
+
+// entangled are the findings of a run, of which some anomalies wait for others.
+func entangled(ctx context.Context, t *testing.T, a *query.Asker) *blame.Findings {
+	t.Helper()
+	found, err := a.Findings(ctx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found.Links {
+		l, culprit := &found.Links[i], &found.Links[i-i%20]
+		if i%20 > 0 {
+			l.Role, l.Culprit, l.CulpritPID, l.Hops = provenance.Victim, culprit.EventID, culprit.PID, 1
+			culprit.Role, culprit.Waits = provenance.Culprit, culprit.Waits+1
+		}
+	}
+	return found
+}
+
+// same tells whether an answer from memory is that of the store.
+func same[T any](t *testing.T, what string, store, memory func() (T, error)) {
+	t.Helper()
+	want, err := store()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	got, err := memory()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
+	}
+}
+
+func compareExecutions(t *testing.T, store, memory *query.Asker, found *blame.Findings, all []*provenance.Record) {
+	ctx := t.Context()
+	issue := make(map[string]int)
+	for i := range found.Links {
+		issue[found.Links[i].EventID] = found.Links[i].Issue
+	}
+	for i := 0; i < len(all); i += 487 {
+		r := all[i]
+		for _, step := range []int{0, 5} { // the odd one as well
+			if step > 0 {
+				if i > 0 {
+					break
+				}
+				r = all[step]
+			}
+			place, err := store.Place(ctx, r)
+			if err != nil || place == nil {
+				t.Fatal(place, err)
+			}
+			type twin struct {
+				event *query.Event
+				path  bool
+			}
+			ask := func(f func(a *query.Asker) (any, error)) {
+				t.Helper()
+				same(t, fmt.Sprintf("%d: %s", i, r.EventID), func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
+			}
+			ask(func(a *query.Asker) (any, error) { return a.Place(ctx, r) })
+			ask(func(a *query.Asker) (any, error) { e, path, err := a.Twin(ctx, r, place); return twin{e, path}, err })
+			ask(func(a *query.Asker) (any, error) {
+				e, other, place, path, err := a.EventWithTwin(ctx, r.EventID, &r.PID)
+				return []any{e, other, place, path}, err
+			})
+			ask(func(a *query.Asker) (any, error) { return a.FunctionOf(ctx, r.EventID, r.PID) })
+			ask(func(a *query.Asker) (any, error) { return a.Related(ctx, r.PID, r.EventID) })
+			ask(func(a *query.Asker) (any, error) { return a.Victims(ctx, r.PID, r.EventID, 7) })
+			if n := issue[r.EventID]; n > 0 {
+				ask(func(a *query.Asker) (any, error) {
+					previous, next, err := a.Neighbors(ctx, n, r, place)
+					return [2]string{previous, next}, err
+				})
+			}
+		}
+	}
+}
+
+func compareLists(t *testing.T, store, memory *query.Asker) {
+	ended := *memory
+	ended.Run.State = provdb.Finished
+	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	for i, f := range []query.Filter{
+		{},
+		{Function: "*relax_2*"},
+		{Function: "nobody"},
+		{Host: "node001*", Kinds: []string{"slow"}},
+		{Ranks: []query.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4), Lost: 1000},
+		{Steps: &query.Range{First: 2, Last: 5}, Withdrawn: true},
+		{Normal: true},
+		{Score: 3},
+	} {
+		for _, f.Order = range []string{"severity", "lost", "score", "time"} {
+			for _, page := range [][2]int{{0, 1}, {0, 50}, {77, 3}, {700, 900}, {0, 100_000}} {
+				f.Offset, f.Limit = page[0], page[1]
+				list := func(a *query.Asker) func() ([][]any, error) {
+					return func() ([][]any, error) {
+						rows, err := a.Executions(t.Context(), f)
+						if err != nil {
+							return nil, err
+						}
+						return rows.Collect()
+					}
+				}
+				same(t, fmt.Sprint("filter ", i, " by ", f.Order, " from ", f.Offset), list(store), list(&ended))
+			}
+		}
+	}
+}
+
+func compareFunctions(t *testing.T, store, memory *query.Asker, found *blame.Findings) {
+	ctx := t.Context()
+	functions, err := store.Functions(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range functions {
+		if i%7 > 0 {
+			continue
+		}
+		f := &functions[i]
+		ask := func(f func(a *query.Asker) (any, error)) {
+			t.Helper()
+			same(t, functions[i].Name, func() (any, error) { return f(store) }, func() (any, error) { return f(memory) })
+		}
+		ask(func(a *query.Asker) (any, error) { return a.RankLosses(ctx, f, 30) })
+		ask(func(a *query.Asker) (any, error) { return a.Ways(ctx, f, 5) })
+		ask(func(a *query.Asker) (any, error) { return a.PointsOfFunction(ctx, f, 100) })
+		ask(func(a *query.Asker) (any, error) { return a.TypicalPoints(ctx, f, 20) })
+		ask(func(a *query.Asker) (any, error) {
+			rows, _, err := a.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
+			return rows, err
+		})
+		for k := range found.Issues {
+			if x := &found.Issues[k]; x.Func == f.Name {
+				ask(func(a *query.Asker) (any, error) { return a.PointsOfIssue(ctx, x.Number, f, 50) })
+			}
+		}
+	}
+	for _, order := range []string{"lost", "anomalies", "name"} {
+		same(t, order, func() ([]query.FunctionRow, error) {
+			rows, _, err := store.FunctionTable(ctx, query.FunctionTable{Name: "*e*", Order: order, Limit: 40})
+			return rows, err
+		}, func() ([]query.FunctionRow, error) {
+			rows, _, err := memory.FunctionTable(ctx, query.FunctionTable{Name: "*e*", Order: order, Limit: 40})
+			return rows, err
+		})
+	}
+}
+
+func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.Findings) {
+	ctx := t.Context()
+	at := func(s trace.Micros) *trace.Micros { s *= 1e6; return &s }
+	asker := *memory
+	detailed := withDetails(t, &asker, 1)
+	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }
+	groups, err := store.Group(ctx, query.Selection{}, query.FieldKey{Kind: query.FieldPath}, 1)
+	if err != nil || len(groups.Rows) == 0 {
+		t.Fatal(groups, err)
+	}
+	path := groups.Rows[0].Term.Label
+	functions, err := store.Group(ctx, query.Selection{}, query.FieldKey{Kind: query.FieldFunction}, 2)
+	if err != nil || len(functions.Rows) < 2 {
+		t.Fatal(functions, err)
+	}
+	for i, q := range []query.Selection{
+		{},
+		{Filter: query.Filter{Ranks: []query.Range{{First: 3, Last: 90}}, Since: at(1), Until: at(4)}},
+		{Filter: query.Filter{Function: "*relax_2*", Kinds: []string{"slow", "gpu"}}},
+		{Filter: query.Filter{Host: "node001*", Took: &query.Range{First: 100, Last: 90_000}}},
+		{Filter: query.Filter{Steps: &query.Range{First: 2, Last: 5}, Lost: 1000}},
+		{Filter: query.Filter{Severity: 5000}},
+		{Filter: query.Filter{Function: "nobody"}},
+		{Issue: &found.Issues[0]},
+		{Issue: &found.Issues[3], Filter: query.Filter{Since: at(2)}},
+		{Issue: &found.Issues[1], Member: member},
+		{Issue: &found.Issues[1], Member: member, Without: terms(t, "rank=0..9", "time=3..")},
+		{Only: terms(t, "rank=3..90", "rank=200", "step=1..6"), Without: terms(t, "rank=7", "host=node0003")},
+		{Only: terms(t, "host=node0001", "host=node0002", "thread=0"), Lasso: lasso(t, "0:1,9:1,5:1000000")},
+		{Only: terms(t, "time=1..4"), Without: terms(t, "call-path="+path, "time=..2")},
+		{Only: terms(t, "call-path="+path)},
+		{Only: terms(t, "function="+functions.Rows[0].Term.Label, "function="+functions.Rows[1].Term.Label, "rank=0..90")},
+		{Without: terms(t, "function="+functions.Rows[0].Term.Label), Filter: query.Filter{Until: at(4)}},
+		{Only: terms(t, "bytes=1000.."), Without: terms(t, "rank=5")},
+		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: query.Filter{Since: at(1)}},
+	} {
+		if q.Issue == nil || !q.Issue.IsChange() {
+			for _, by := range []query.FieldKind{query.FieldFunction, query.FieldHost, query.FieldRank, query.FieldThread, query.FieldPath, query.FieldStep, query.FieldTime, query.FieldBytes, query.FieldStream} {
+				group := func(a *query.Asker) func() (*query.Groups, error) {
+					return func() (*query.Groups, error) { return a.Group(ctx, q, query.FieldKey{Kind: by}, 9) }
+				}
+				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
+			}
+		}
+		same(t, fmt.Sprint("selection ", i, " with details"), func() (*query.Explanation, error) { return store.Explain(ctx, q) }, func() (*query.Explanation, error) { return detailed.Explain(ctx, q) })
+		same(t, fmt.Sprint("selection ", i), func() (*query.Explanation, error) { return store.Explain(ctx, q) }, func() (*query.Explanation, error) { return memory.Explain(ctx, q) })
+	}
+}
+
+func lasso(t *testing.T, text string) []query.Vertex {
+	t.Helper()
+	l, err := query.ParseLasso(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestAnIndexOfTooManyExecutionsIsNotKept(t *testing.T) {
+	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.CreateRun(t.Context(), provdb.Run{Name: "run", State: provdb.Running, Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := storetest.Records(40, 3)
+	for _, r := range records {
+		r.Status = "confirmed"
+	}
+	if err := s.Write(t.Context(), id, &provdb.Batch{Anomalies: records}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := query.New(t.Context(), s, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, kept := range map[int]bool{39: false, 40: true} {
+		if times, err := a.Index(t.Context(), limit); err != nil || (times != nil) != kept {
+			t.Errorf("of 40 anomalies, with room for %d: %v, %v", limit, times != nil, err)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package query
+
+import (
+	"context"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Metadata asks for facts that were told of ranks.
+type Metadata struct {
+	Name          string // pattern with * and ?; empty: all
+	Program       *trace.Program
+	Rank          *trace.Rank
+	Limit, Offset int64
+}
+
+// Metadata answers with a part of the facts, in order of ranks and steps.
+func (a *Asker) Metadata(ctx context.Context, q Metadata) (*provdb.Rows, error) {
+	var name, rank any
+	if q.Name != "" {
+		name = like(q.Name)
+	}
+	if q.Rank != nil {
+		rank = int32(*q.Rank)
+	}
+	return a.Query(ctx, text("metadata"), int32(a.Run.ID), program(q.Program), rank, name, q.Limit, q.Offset)
+}

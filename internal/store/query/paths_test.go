@@ -1,0 +1,80 @@
+package query_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
+)
+
+func TestPathTimesAreATreeInWhichTotalsAddUp(t *testing.T) {
+	duck, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("DuckDB", func(t *testing.T) { checkPathTimes(t, duck) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		pg, err := pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPathTimes(t, pg)
+	})
+}
+
+func checkPathTimes(t *testing.T, store provdb.Store) {
+	t.Helper()
+	defer store.Close() //nolint:errcheck // nothing is written any more
+	run := provdb.Run{Name: "run", State: provdb.Running, Started: time.Unix(1, 0)}
+	var err error
+	if run.ID, err = store.CreateRun(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	a, err := query.New(t.Context(), store, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(program *trace.Program, want ...query.PathTime) {
+		t.Helper()
+		got, err := a.PathTimes(t.Context(), program)
+		for i := range got {
+			if got[i].Path <= 0 {
+				t.Errorf("%v has the number %d", got[i].Funcs, got[i].Path)
+			}
+			got[i].Path = 0
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+		}
+	}
+	f(nil)
+	err = store.Write(t.Context(), run.ID, &provdb.Batch{Paths: []provenance.PathStats{
+		{Node: 1, FID: -1, Func: "main"},
+		{Node: 2, Parent: 1, FID: 1, Func: "a > b", Calls: 2, Exclusive: 20},
+		{Node: 3, Parent: 2, FID: 2, Func: "c", Calls: 3, Exclusive: 300},
+		{Node: 4, Parent: 1, FID: 2, Func: "c", Calls: 4, Exclusive: 4000},
+		{Node: 5, PID: 1, FID: 7, Func: "main", Calls: 1, Exclusive: 5},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero, one := trace.Program(0), trace.Program(1)
+	first := []query.PathTime{
+		{Parent: -1, Funcs: []string{"main"}, Inclusive: 4320},
+		{Parent: 0, Funcs: []string{"main", "a > b"}, Calls: 2, Exclusive: 20, Inclusive: 320},
+		{Parent: 0, Funcs: []string{"main", "c"}, Calls: 4, Exclusive: 4000, Inclusive: 4000},
+		{Parent: 1, Funcs: []string{"main", "a > b", "c"}, Calls: 3, Exclusive: 300, Inclusive: 300},
+	}
+	second := query.PathTime{Program: 1, Parent: -1, Funcs: []string{"main"}, Calls: 1, Exclusive: 5, Inclusive: 5}
+	f(nil, append(first, second)...)
+	f(&zero, first...)
+	f(&one, second)
+}

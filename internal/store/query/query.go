@@ -1,0 +1,203 @@
+// Package query answers what people usually ask about a run: which functions,
+// ranks and hosts lost most time, which executions went wrong, what is known of
+// one, and what can be compared with another run. Its SQL is in sql/ and runs on every
+// store; each answer can be had with the statements that gave it.
+package query
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// Asker asks about one run of a store.
+type Asker struct {
+	Run   provdb.Run
+	Begin trace.Micros // of the run; 0 if nothing is known
+	// Guessed says that Begin is the entry of the first execution that is kept, as the
+	// run does not tell yet when it began.
+	Guessed bool
+	// InMemory is from which what asks for many executions is answered;
+	// nil: the store is asked.
+	InMemory *Index
+	// Details are of some executions what an explanation looks at closely; nil: the store
+	// is asked for all of it.
+	Details *Details
+	// Told is told each statement before it runs; nil: nobody.
+	Told func(sql string, args []any)
+
+	reader provdb.Reader
+}
+
+// Runs returns the runs of a store, in the order in which they were started.
+func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
+	return runsBy(ctx, r, text("runs"))
+}
+
+// runsBy reads runs; their Info, if the statement asks for it, comes last.
+func runsBy(ctx context.Context, r provdb.Reader, sql string) ([]provdb.Run, error) {
+	rows, err := r.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	var runs []provdb.Run
+	for row, err := range rows.All {
+		if err != nil {
+			return nil, err
+		}
+		run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
+		run.Finished, _ = row[4].(time.Time)
+		if len(row) > 5 {
+			if info, ok := row[5].(string); ok {
+				run.Info = json.RawMessage(info)
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// New returns an Asker for the run of that name, or for the latest without a
+// name. provdb.ErrNotFound says which runs there are.
+func New(ctx context.Context, r provdb.Reader, name string) (*Asker, error) {
+	run, err := Find(ctx, r, name)
+	if err != nil {
+		return nil, err
+	}
+	return Of(ctx, r, *run)
+}
+
+// Find returns the run that New is for, without its Info, which may be large.
+func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error) {
+	runs, err := runsBy(ctx, r, text("run_names"))
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("no run is in the store: %w", provdb.ErrNotFound)
+	}
+	i := len(runs) - 1
+	if name != "" {
+		i = slices.IndexFunc(runs, func(run provdb.Run) bool { return run.Name == name })
+	}
+	if i < 0 {
+		var names []string
+		for _, run := range runs {
+			names = append(names, run.Name)
+		}
+		return nil, fmt.Errorf("run %q: %w; the store holds %s", name, provdb.ErrNotFound, strings.Join(names, ", "))
+	}
+	return &runs[i], nil
+}
+
+// Of returns an Asker for a run that was found.
+func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
+	a := &Asker{Run: run, reader: r}
+	err := a.each(ctx, text("run_info"), func(row []any) {
+		if info, ok := row[0].(string); ok {
+			a.Run.Info = json.RawMessage(info)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a, a.begin(ctx)
+}
+
+// By is an Asker for the same run that asks by another way.
+func (a *Asker) By(r provdb.Reader) *Asker {
+	b := *a
+	b.reader = r
+	return &b
+}
+
+// begin finds out when the run began.
+func (a *Asker) begin(ctx context.Context) error {
+	var info struct {
+		Totals struct {
+			Begin trace.Micros `json:"begin_us"`
+		} `json:"totals"`
+	}
+	if a.Run.Info != nil && json.Unmarshal(a.Run.Info, &info) == nil && info.Totals.Begin != 0 {
+		a.Begin = info.Totals.Begin
+		return nil
+	}
+	rows, err := a.collect(ctx, text("begin"), int32(a.Run.ID))
+	if err == nil && len(rows) == 1 && rows[0][0] != nil {
+		a.Begin, a.Guessed = trace.Micros(rows[0][0].(int64)), true
+	}
+	return err
+}
+
+// FirstCall returns when the first call was entered that is in the call stack of an
+// execution that is kept; that is about when the run began. oneRank looks at one rank
+// only, which is quicker. It is 0 if nothing is kept.
+func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
+	rows, err := a.collect(ctx, text("first_call"), int32(a.Run.ID), oneRank)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return whole[trace.Micros](rows[0][0]), nil
+}
+
+// Query runs a statement and tells Told.
+func (a *Asker) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
+	if a.Told != nil {
+		a.Told(sql, args)
+	}
+	return a.reader.Query(ctx, sql, args...)
+}
+
+func (a *Asker) collect(ctx context.Context, sql string, args ...any) ([][]any, error) {
+	rows, err := a.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Collect()
+}
+
+// summing returns the statement of a file that sums anomalies up: by the sums that
+// were made when the run ended, or anew.
+func (a *Asker) summing(ctx context.Context, name string) (string, error) {
+	rows, err := a.collect(ctx, text("rolled_up"), int32(a.Run.ID))
+	if err != nil {
+		return "", err
+	}
+	from := "live_rollups"
+	if len(rows) == 1 && rows[0][0] == true {
+		from = "rollups"
+	}
+	return strings.ReplaceAll(text(name), "/*rollups*/", from), nil
+}
+
+// text returns the statement of a file in sql/.
+func text(name string) string {
+	b, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // a file that is not embedded is a mistake in this package
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// program binds a program, or none.
+func program(p *trace.Program) any {
+	if p == nil {
+		return nil
+	}
+	return int32(*p)
+}
+
+// like turns a pattern with * and ? into one for LIKE.
+func like(glob string) string {
+	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%", "?", "_").Replace(glob)
+}

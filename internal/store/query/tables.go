@@ -1,0 +1,151 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Collections are the names of the six collections of the schema.
+var Collections = []string{"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model"}
+
+// Tables are the tables and views that hold all of a run.
+var Tables = []string{
+	"anomalies", "normalexecs", "metadata", "func_stats", "counter_stats", "ad_model", "call_paths", "path_stats",
+	"frames", "window_calls", "messages", "counter_events", "node_states", "issues", "links",
+}
+
+// table is how a table or view is read in order.
+type table struct {
+	order   string
+	ofRanks bool // large: read a few ranks at a time
+}
+
+var tables = map[string]table{
+	"anomalies":          {"pid, rid, ev_step, ev_row", true},
+	"normalexecs":        {"pid, rid, ev_step, ev_row", true},
+	"metadata":           {"pid, rid, io_step, tid, descr", true},
+	"func_stats":         {"app, fid", false},
+	"counter_stats":      {"app, counter", false},
+	"ad_model":           {"pid, fid", false},
+	"call_paths":         {"pid, path", false},
+	"path_stats":         {"pid, path", false},
+	"frames":             {"pid, rid, event_id, depth", true},
+	"window_calls":       {`pid, rid, event_id, "position"`, true},
+	"messages":           {`pid, rid, event_id, "position"`, true},
+	"counter_events":     {`pid, rid, event_id, "position"`, true},
+	"node_states":        {"pid, rid, event_id, field", true},
+	"issues":             {"issue", false},
+	"links":              {"pid, rid, event_id", true},
+	"anomalies_json":     {"pid, rid, ev_step, ev_row", true},
+	"normalexecs_json":   {"pid, rid, ev_step, ev_row", true},
+	"metadata_json":      {"pid, rid, io_step, tid, doc ->> 'descr'", true},
+	"func_stats_json":    {"pid, fid", false},
+	"counter_stats_json": {"pid, doc ->> 'counter'", false},
+	"ad_model_json":      {"pid, fid", false},
+}
+
+// Table answers with all rows of one of Tables, in order. Of large ones a few
+// ranks are read at a time, so that neither side holds the whole.
+func (a *Asker) Table(ctx context.Context, name string) (*provdb.Rows, error) {
+	return a.readTable(ctx, name, "*")
+}
+
+func (a *Asker) readTable(ctx context.Context, name, columns string) (*provdb.Rows, error) {
+	t, ok := tables[name]
+	if !ok {
+		return nil, fmt.Errorf("table %q is none of %s", name, strings.Join(Tables, ", "))
+	}
+	if !t.ofRanks {
+		return a.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 ORDER BY %s", columns, name, t.order), int32(a.Run.ID))
+	}
+	spans, err := a.spans(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	sql := fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 AND pid = $2 AND rid BETWEEN $3 AND $4 ORDER BY %s", columns, name, t.order)
+	ask := func(s span) (*provdb.Rows, error) {
+		return a.Query(ctx, sql, int32(a.Run.ID), s.program, s.first, s.last)
+	}
+	rows, err := ask(spans[0])
+	if err != nil {
+		return nil, err
+	}
+	first := *rows
+	rows.All = func(yield func([]any, error) bool) {
+		part := &first
+		for i := range spans {
+			if i > 0 {
+				next, err := ask(spans[i])
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				part = next
+			}
+			for row, err := range part.All {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+	return rows, nil
+}
+
+// span is some ranks of a program.
+type span struct{ program, first, last int64 }
+
+// spanSize is how many executions a span has, unless one rank has more.
+const spanSize = 20_000
+
+// spans divides the ranks of the run; there is always at least one.
+func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
+	from := "executions"
+	if strings.HasPrefix(name, "metadata") {
+		from = "metadata"
+	}
+	rows, err := a.collect(ctx, "SELECT pid, rid, count(*) FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY pid, rid", int32(a.Run.ID))
+	if err != nil {
+		return nil, err
+	}
+	spans, size := []span{}, int64(0)
+	for _, row := range rows {
+		program, rank, n := row[0].(int64), row[1].(int64), row[2].(int64)
+		if k := len(spans) - 1; k >= 0 && spans[k].program == program && size+n <= spanSize {
+			spans[k].last = rank
+			size += n
+			continue
+		}
+		spans, size = append(spans, span{program, rank, rank}), n
+	}
+	if len(spans) == 0 {
+		spans = append(spans, span{0, 1, 0})
+	}
+	return spans, nil
+}
+
+// Documents yields the documents of a collection as the schema's JSON, then at
+// most one error.
+func (a *Asker) Documents(ctx context.Context, collection string) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		rows, err := a.readTable(ctx, collection+"_json", "doc::VARCHAR AS doc")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for row, err := range rows.All {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(json.RawMessage(row[0].(string)), nil) {
+				return
+			}
+		}
+	}
+}

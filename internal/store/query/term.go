@@ -1,0 +1,247 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+)
+
+// FieldKey names a field of executions: its kind, and for counters and states of nodes
+// which of them. Its text is KIND or KIND:NAME.
+type FieldKey struct {
+	Kind FieldKind
+	Name string
+}
+
+// Term is a condition on a field. Its text is FIELD=VALUE: a name as it is, or a number
+// or a range as 5, 4..7, 400.. or ..400, both ends included. Of a time it is in
+// seconds since the begin of the run, and the end is not included. A link is 5:6.
+type Term struct {
+	Field    FieldKey
+	Label    string  // of a field with names
+	From, To float64 // of others; infinite where a side is open
+}
+
+// fieldForm is how the values of a field are told.
+type fieldForm struct {
+	name    string // in words; those of counters and states are their own
+	names   bool   // values are names
+	whole   bool   // values are whole numbers that are not negative
+	named   bool   // the field needs a name
+	closely bool   // executions have to be looked at closely to know the value
+}
+
+var fieldForms = map[FieldKind]fieldForm{
+	FieldFunction: {name: "function", names: true},
+
+	FieldHost:    {name: "host", names: true},
+	FieldDevice:  {name: "GPU device", names: true},
+	FieldStream:  {name: "GPU stream", names: true},
+	FieldRank:    {name: "rank", whole: true},
+	FieldLink:    {name: "link", names: true, closely: true},
+	FieldPartner: {name: "message partner", whole: true, closely: true},
+	FieldThread:  {name: "thread", whole: true},
+	FieldPath:    {name: "call path", names: true},
+	FieldBytes:   {name: "message bytes", closely: true},
+	FieldState:   {named: true, closely: true},
+	FieldCounter: {named: true, closely: true},
+	FieldTime:    {name: "time"},
+	FieldStep:    {name: "step", whole: true},
+}
+
+// Bounds of what is asked for in texts.
+const (
+	maxTermText = 16 << 10
+	maxSeconds  = 1e10
+	// MaxTerms is how many terms a selection may have of each sort.
+	MaxTerms = 50
+	// MaxVertices is how many corners a lasso may have.
+	MaxVertices = 50
+)
+
+// TermError says what is wrong with a term, a field or a lasso.
+type TermError struct{ Text, Reason string }
+
+// Error says it.
+func (e *TermError) Error() string { return fmt.Sprintf("%.80q: %s", e.Text, e.Reason) }
+
+// words is what the field is called.
+func (k FieldKey) words() string { return cmp.Or(k.Name, fieldForms[k.Kind].name) }
+
+// String is the text that ParseField reads.
+func (k FieldKey) String() string {
+	if k.Name == "" {
+		return string(k.Kind)
+	}
+	return string(k.Kind) + ":" + k.Name
+}
+
+// ParseField reads a field.
+func ParseField(text string) (FieldKey, error) {
+	kind, name, named := strings.Cut(text, ":")
+	k := FieldKey{FieldKind(kind), name}
+	form, ok := fieldForms[k.Kind]
+	switch {
+	case !ok:
+		var kinds []string
+		for kind, form := range fieldForms {
+			if form.named {
+				kind += ":NAME"
+			}
+			kinds = append(kinds, string(kind))
+		}
+		slices.Sort(kinds)
+		return k, &TermError{text, "it is no field; there are " + strings.Join(kinds, ", ")}
+	case form.named && name == "":
+		return k, &TermError{text, "which one? write " + kind + ":NAME"}
+	case named && !form.named:
+		return k, &TermError{text, "the field " + kind + " has no further name"}
+	case len(text) > maxTermText || !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return k, &TermError{text, "that is no name"}
+	}
+	return k, nil
+}
+
+// ParseTerm reads a term.
+func ParseTerm(text string) (t Term, err error) {
+	// A name of a counter may have a = in it, its range has none.
+	cut := strings.Index(text, "=")
+	if kind, _, _ := strings.Cut(text, ":"); fieldForms[FieldKind(kind)].named {
+		cut = strings.LastIndex(text, "=")
+	}
+	if cut < 0 {
+		return t, &TermError{text, "write FIELD=VALUE, as in host=nid00123, rank=4..7 or bytes=100000.."}
+	}
+	if t.Field, err = ParseField(text[:cut]); err != nil {
+		return t, err
+	}
+	value := text[cut+1:]
+	form := fieldForms[t.Field.Kind]
+	switch {
+	case value == "" || len(text) > maxTermText || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		return t, &TermError{text, "that is no value"}
+	case t.Field.Kind == FieldLink:
+		first, second, ok := strings.Cut(value, ":")
+		a, errA := strconv.ParseInt(first, 10, 32)
+		b, errB := strconv.ParseInt(second, 10, 32)
+		if !ok || errA != nil || errB != nil {
+			return t, &TermError{text, "a link is two ranks, as in link=5:6"}
+		}
+		t.Label = linkLabel(a, b)
+		return t, nil
+	case form.names:
+		t.Label = value
+		return t, nil
+	}
+	return t, t.readRange(text, value)
+}
+
+// readRange reads 5, 4..7, 400.. or ..400.
+func (t *Term) readRange(text, value string) error {
+	first, last, isRange := strings.Cut(value, "..")
+	if !isRange {
+		last = first
+	}
+	form := fieldForms[t.Field.Kind]
+	t.From, t.To = math.Inf(-1), math.Inf(1)
+	for _, end := range []struct {
+		text string
+		to   *float64
+	}{{first, &t.From}, {last, &t.To}} {
+		if end.text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(end.text, 64)
+		switch {
+		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+			return &TermError{text, "the value is no number and no range such as 4..7, 400.. or ..400"}
+		case form.whole && (v < 0 || v > math.MaxInt32 || v != math.Trunc(v)):
+			return &TermError{text, "a " + form.name + " is a whole number from 0 on"}
+		case t.Field.Kind == FieldTime && math.Abs(v) > maxSeconds:
+			return &TermError{text, "that is no time of a run, in seconds"}
+		}
+		*end.to = v + 0 // no negative zero
+	}
+	switch {
+	case math.IsInf(t.From, 0) && math.IsInf(t.To, 0):
+		return &TermError{text, "a range has at least one end"}
+	case t.From > t.To:
+		return &TermError{text, "the range ends before it begins"}
+	case t.Field.Kind == FieldTime && !isRange:
+		return &TermError{text, "write a range of seconds, as in time=9.5..13"}
+	}
+	return nil
+}
+
+// String is the text that ParseTerm reads.
+func (t Term) String() string {
+	number := func(v float64) string {
+		if math.IsInf(v, 0) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	value := t.Label
+	switch {
+	case t.Field.Kind == FieldLink:
+		value = strings.Replace(value, linkDash, ":", 1)
+	case fieldForms[t.Field.Kind].names:
+	case t.From == t.To && t.Field.Kind != FieldTime:
+		value = number(t.From)
+	default:
+		value = number(t.From) + ".." + number(t.To)
+	}
+	return t.Field.String() + "=" + value
+}
+
+// has reports whether a value is one that the term means.
+func (t *Term) has(c contrast.Cell) bool {
+	if fieldForms[t.Field.Kind].names {
+		return c.Label == t.Label
+	}
+	return c.Number >= t.From && c.Number <= t.To
+}
+
+const linkDash = " – "
+
+// linkLabel names the link between two ranks.
+func linkLabel(a, b int64) string { return fmt.Sprintf("%d%s%d", min(a, b), linkDash, max(a, b)) }
+
+// Vertex is a corner of a lasso: a time since the begin of the run, and an exclusive time.
+type Vertex struct{ Seconds, Micros float64 }
+
+// ParseLasso reads the corners of a polygon around executions, as 9.03:1200,9.5:1300,…:
+// seconds since the begin of the run and microseconds of exclusive time. Between corners
+// it goes straight where time is drawn as it is and durations by their logarithm.
+func ParseLasso(text string) (lasso []Vertex, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		at, took, _ := strings.Cut(part, ":")
+		x, errX := strconv.ParseFloat(at, 64)
+		y, errY := strconv.ParseFloat(took, 64)
+		if errX != nil || errY != nil || !(math.Abs(x) <= maxSeconds) || !(y >= 0 && y <= 1e6*maxSeconds) {
+			return nil, &TermError{part, "a corner of a lasso is SECONDS:MICROSECONDS, as in 9.5:1300"}
+		}
+		if lasso = append(lasso, Vertex{x + 0, y + 0}); len(lasso) > MaxVertices {
+			break
+		}
+	}
+	if n := len(lasso); n < 3 || n > MaxVertices {
+		return nil, &TermError{text, fmt.Sprintf("a lasso has 3 to %d corners", MaxVertices)}
+	}
+	return lasso, nil
+}
+
+// LassoText is the text that ParseLasso reads; empty for none.
+func LassoText(lasso []Vertex) string {
+	var parts []string
+	for _, v := range lasso {
+		parts = append(parts, strconv.FormatFloat(v.Seconds, 'f', -1, 64)+":"+strconv.FormatFloat(v.Micros, 'f', -1, 64))
+	}
+	return strings.Join(parts, ",")
+}

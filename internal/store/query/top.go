@@ -1,0 +1,74 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Top asks for what lost most to anomalies that were not withdrawn.
+type Top struct {
+	By      string // function, rank, host, path or kind
+	Order   string // lost, anomalies, severity or score
+	Program *trace.Program
+	Limit   int
+}
+
+// topBy are the statements of Top, topOrder the columns that it orders by.
+var (
+	topBy    = map[string]string{"function": "top_function", "rank": "top_rank", "host": "top_host", "path": "top_path", "kind": "top_kind"}
+	topOrder = map[string]string{"lost": "lost_us", "anomalies": "anomalies", "severity": "severity", "score": "score"}
+)
+
+// Top answers with the worst first.
+func (a *Asker) Top(ctx context.Context, q Top) (*provdb.Rows, error) {
+	file, err := choose("by", q.By, topBy)
+	if err != nil {
+		return nil, err
+	}
+	order, err := choose("order", q.Order, topOrder)
+	if err != nil {
+		return nil, err
+	}
+	sql, err := a.summing(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	sql = strings.ReplaceAll(sql, "/*order*/", order)
+	return a.Query(ctx, sql, int32(a.Run.ID), int64(a.Begin), program(q.Program), int64(q.Limit))
+}
+
+// choose looks a word up.
+func choose(what, word string, among map[string]string) (string, error) {
+	found, ok := among[word]
+	if !ok {
+		return "", &ChoiceError{what, word, slices.Sorted(maps.Keys(among))}
+	}
+	return found, nil
+}
+
+// ChoiceError says that a word is none of those that can be chosen.
+type ChoiceError struct {
+	What, Word string
+	Among      []string
+}
+
+// Error says which there are.
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%s %q is none of %s", e.What, e.Word, strings.Join(e.Among, ", "))
+}
+
+// Counters answers with what is known of the counters whose names match; an
+// empty pattern matches all.
+func (a *Asker) Counters(ctx context.Context, pattern string, p *trace.Program, limit int) (*provdb.Rows, error) {
+	var name any
+	if pattern != "" {
+		name = like(pattern)
+	}
+	return a.Query(ctx, text("counters"), int32(a.Run.ID), program(p), name, int64(limit))
+}
