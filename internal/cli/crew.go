@@ -273,6 +273,7 @@ func (c *crew) attend(signals *signalCatcher) error {
 	case <-c.services.ended:
 	case <-signals.c:
 	}
+	signals.settle()
 	c.conclude(signals, nil)
 	c.report(true)
 	return nil
@@ -297,20 +298,34 @@ func (c *crew) conclude(signals *signalCatcher, end *programEnd) {
 		}
 		<-c.services.ended
 	}()
+	c.awaitReview(signals, all)
+}
+
+// awaitReview returns when done is closed. A signal ends the processes before that, and
+// leaves the review for later.
+func (c *crew) awaitReview(signals *signalCatcher, done <-chan struct{}) {
 	late := time.NewTimer(concludeQuietly)
 	defer late.Stop()
 	for {
 		select {
-		case <-all:
+		case <-done:
 			return
 		case <-late.C:
 			c.say("what was kept is judged once more with all that is known; Ctrl-C leaves that for later")
 		case <-c.failed: // the others would wait for ever
 			c.stop()
-		case <-signals.c:
+		case s := <-signals.c:
+			if signals.repeats(s) {
+				continue
+			}
+			select {
+			case <-done: // nothing is left to end
+				return
+			default:
+			}
 			c.warn("ending without the review")
 			c.stop()
-			<-all
+			<-done
 			return
 		}
 	}

@@ -93,9 +93,10 @@ slowed or ended because something is wrong with the analysis. Services or analyz
 die are started again, and nothing is lost.
 
 Ctrl-C goes to the program as usual; when it has ended, what was found so far is
-stored and told. Another Ctrl-C then ends that, too: the run is incomplete, and chimbuko
-finish completes it later. SIGTERM, as batch systems send it before SIGKILL, is handed
-to the program, which has --grace to end before what was found is stored.
+reviewed, stored and printed. Another Ctrl-C, a second or more after that, postpones the
+review: the run is incomplete, and chimbuko finish completes it. SIGTERM, as batch
+systems send it before SIGKILL, is handed to the program, which has --grace to end before
+what was found is stored.
 
 TAU must be in the program: linked into it, or by tau_exec -adios2_trace. Without
 TAU, chimbuko simulate stands in for such a program.

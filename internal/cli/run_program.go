@@ -12,8 +12,18 @@ import (
 	"time"
 )
 
-// signalCatcher gets the signals that ask this program to end, so that they do not.
-type signalCatcher struct{ c chan os.Signal }
+// sameDelivery is how far apart the effects of one signal may be. A terminal signals all
+// processes of its foreground group, and batch systems signal those of a job in any order,
+// some of them twice: the program may end before this process learns of the signal.
+const sameDelivery = time.Second
+
+// signalCatcher receives the signals that ask this process to end, in place of ending it.
+// Whoever receives from c asks repeats before reacting.
+type signalCatcher struct {
+	c       chan os.Signal
+	handled os.Signal // the latest; nil stands for all
+	at      time.Time // when it was handled
+}
 
 func catchSignals() *signalCatcher {
 	s := &signalCatcher{c: make(chan os.Signal, 8)}
@@ -22,6 +32,20 @@ func catchSignals() *signalCatcher {
 }
 
 func (s *signalCatcher) stop() { signal.Stop(s.c) }
+
+// repeats reports whether a signal belongs to one that was handled less than sameDelivery
+// ago. If not, it counts as handled from now on.
+func (s *signalCatcher) repeats(sig os.Signal) bool {
+	if (s.handled == nil || s.handled == sig) && time.Since(s.at) < sameDelivery {
+		return true
+	}
+	s.handled, s.at = sig, time.Now()
+	return false
+}
+
+// settle declares all signals handled, those included that arrive within sameDelivery:
+// what they ask for has just happened.
+func (s *signalCatcher) settle() { s.handled, s.at = nil, time.Now() }
 
 // programRun is the program that is analyzed, while it runs.
 type programRun struct {
@@ -58,8 +82,10 @@ func (p *programRun) start() error {
 }
 
 // await waits until the program has ended, and hands it signals. With a limit it also
-// returns when the program has not ended in time after it was asked to.
+// returns when the program has not ended within its grace after SIGTERM. Signals that
+// arrive as it returns are meant for the program, and settled.
 func (p *programRun) await(signals *signalCatcher, limited bool) {
+	defer signals.settle()
 	var late <-chan time.Time
 	for {
 		select {
@@ -70,6 +96,9 @@ func (p *programRun) await(signals *signalCatcher, limited bool) {
 			}
 			return
 		case s := <-signals.c:
+			if signals.repeats(s) {
+				continue
+			}
 			p.hand(s)
 			if s != os.Interrupt && limited && late == nil {
 				late = time.After(p.grace)
@@ -125,6 +154,9 @@ func (p *programRun) awaitOrphans(signals *signalCatcher) {
 		}
 		select {
 		case s := <-signals.c:
+			if signals.repeats(s) {
+				continue
+			}
 			for _, pid := range left {
 				if process, err := os.FindProcess(pid); err == nil {
 					_ = process.Signal(s) // it may have ended

@@ -212,37 +212,46 @@ func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
 	}
 }
 
-func TestCtrlCAtATerminalReachesTheProgramOnce(t *testing.T) {
+func TestCtrlCReachesProgramOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	command := fmt.Sprintf(`exec %s run --quiet --out %s -- sh -c 'trap "echo interrupted; told=1" INT; echo waiting; while [ -z "$told" ]; do sleep 0.1; done; echo over; exit 9'`, program, s.run)
-	terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
-	keys, err := terminal.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	f := func(name, script, prints string, code int, incomplete ...string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			command := fmt.Sprintf(`exec %s run --quiet --out %s -- sh -c '%s'`, program, s.run, script)
+			terminal := exec.CommandContext(t.Context(), "script", "-qefc", command, "/dev/null") // has a terminal of its own
+			keys, err := terminal.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var shown output
+			terminal.Stdout = shown.create(t)
+			if err := terminal.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the program runs", func() error {
+				if !strings.Contains(shown.String(), "waiting") {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if _, err := keys.Write([]byte{3}); err != nil {
+				t.Fatal(err)
+			}
+			_ = terminal.Wait() // the exit code is checked below
+			if got := terminal.ProcessState.ExitCode(); got != code {
+				t.Errorf("exit code %d, want %d", got, code)
+			}
+			text := strings.ReplaceAll(shown.String(), "\r\n", "\n")
+			if !strings.Contains(text, "waiting\n^C"+prints) || strings.Contains(text, "without the review") {
+				t.Errorf("the terminal shows %q, want %q after Ctrl-C, and a review", text, prints)
+			}
+			s.ended(incomplete...)
+		})
 	}
-	var shown output
-	terminal.Stdout = shown.create(t)
-	if err := terminal.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the program runs", func() error {
-		if !strings.Contains(shown.String(), "waiting") {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	if _, err := keys.Write([]byte{3}); err != nil {
-		t.Fatal(err)
-	}
-	_ = terminal.Wait() // the state tells
-	if code := terminal.ProcessState.ExitCode(); code != 9 {
-		t.Errorf("exit code %d, want that of the program", code)
-	}
-	if text := shown.String(); strings.Count(text, "interrupted") != 1 || !strings.Contains(text, "over") {
-		t.Errorf("the terminal shows %q", text)
-	}
-	s.ended()
+	f("handled", `trap "echo interrupted; told=1" INT; echo waiting; while [ -z "$told" ]; do sleep 0.1; done; echo over; exit 9`,
+		"interrupted\nover\n", 9)
+	f("not handled", "echo waiting; exec sleep 60", "", 128+int(syscall.SIGINT), "the program was ended by a signal (interrupt)")
 }
 
 func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
