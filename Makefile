@@ -58,7 +58,8 @@ tidy-check:
 layers:
 	go test -run TestLayers ./internal/testkit/layers
 
-docs: ## write docs/cli.md from the program's own help
+docs: ## write docs/cli.md from the program's help, and the output shown in README.md
+	go test -count=1 -run TestREADME ./internal/cli -update
 	@new=$$(mktemp); trap 'rm -f "$$new"' EXIT; \
 	go run ./cmd/chimbuko help-markdown > "$$new"; cat "$$new" > docs/cli.md
 
