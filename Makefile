@@ -11,7 +11,7 @@ T       ?= 30s
 N       ?= 6
 SEED    ?= 1
 
-.PHONY: check help build demo test web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
+.PHONY: check help build demo test unit web web-check bench-ui fmt fmt-check vet lint tidy-check layers docs docs-check quality fuzz faults bench bench-compare golden clean
 
 check: fmt-check vet layers docs-check tidy-check lint web-check ## everything but the tests of Go: format, vet, layers, docs, modules, lint, the page
 
@@ -27,6 +27,9 @@ demo: build ## a minute with a simulated program: it is analyzed while it runs, 
 test: ## all tests with the race detector; the last line counts them
 	scripts/test-setup
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
+
+unit: ## tests that need no server, browser or subprocess; under a minute when warm
+	go test -short ./...
 
 web: ## the page in the browser: shared types, and the files that the program embeds
 	scripts/web build

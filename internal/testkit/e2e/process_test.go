@@ -24,6 +24,11 @@ var program string
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("-short: end-to-end tests need subprocesses")
+		return 0
+	}
 	dir, err := os.MkdirTemp("", "chimbuko-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

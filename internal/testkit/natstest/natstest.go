@@ -105,6 +105,9 @@ func Remove() {
 // Start starts servers, waits until they are ready, and ends them with the test.
 func Start(tb testing.TB, opt Options) *Cluster {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: needs NATS servers")
+	}
 	opt.Servers = max(opt.Servers, 1)
 	if opt.Host == "" {
 		opt.Host = "127.0.0.1"

@@ -48,6 +48,9 @@ const superuser = "postgres"
 // not installed the test is skipped; with CI=true it fails.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: needs PostgreSQL")
+	}
 	s, err := open(o)
 	check(tb, err)
 	tb.Cleanup(func() {
@@ -78,6 +81,9 @@ var started atomic.Pointer[Server] // the shared one, if there is one
 // with Main, or without Main just after the test binary.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: needs PostgreSQL")
+	}
 	s, err := openShared()
 	check(tb, err)
 	return s

@@ -20,6 +20,9 @@ var imports = struct {
 // packages. Where it does not, the test is skipped; with CI=true it fails.
 func Python(tb testing.TB, packages ...string) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: needs Python")
+	}
 	python := Root(".venv", "bin", "python3")
 	names := strings.Join(packages, ", ")
 	if err := tryImport(python, names); err != nil {
