@@ -52,5 +52,6 @@ export default defineConfig({
     include: ['src/**/*.test.{ts,tsx}'],
     css: false,
     restoreMocks: true,
+    testTimeout: 60_000, // ends a test that hangs; a busy machine needs more than the usual 5 s
   },
 });
