@@ -122,10 +122,9 @@ func (p *troupe) play(r recording) {
 				p.say(now.part + " lives again")
 			case was == nil:
 				p.say(now.part + " is dead already")
-			case !was.running():
+			case !was.tryKill():
 				p.say(now.part + " has ended already")
 			default:
-				was.kill()
 				p.parts[now.part] = nil
 				p.say(now.part + " dies")
 				turns = append(turns, turn{time.Now().Add(restart), now.part, true})

@@ -109,18 +109,41 @@ func startAs(t testing.TB, name string, input io.Reader, command []string) *proc
 // end kills the process and all that it started.
 func (p *process) end() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// kill ends the process alone, as kill -9 does.
+// kill ends the process alone, as kill -9 does. It fails the test if the process
+// ended by itself before.
 func (p *process) kill() {
 	p.t.Helper()
-	p.signal(syscall.SIGKILL)
-	p.wait()
+	if !p.tryKill() {
+		p.t.Fatalf("%s ended before it was killed: exit code %d\n%s", p.name, p.wait(), tail(p.stderr.String()))
+	}
 }
 
+// tryKill ends the process as kill does and reports whether that ended it, or false
+// if it ended by itself before.
+func (p *process) tryKill() bool {
+	p.t.Helper()
+	p.trySignal(syscall.SIGKILL)
+	return p.wait() == -1
+}
+
+// signal sends a signal to the process, which must be running.
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := syscall.Kill(p.cmd.Process.Pid, s); err != nil {
+	if !p.trySignal(s) {
+		p.t.Fatalf("%s: %v: it ended before", p.name, s)
+	}
+}
+
+// trySignal sends a signal to the process and reports whether it was there to receive
+// it. Unlike syscall.Kill, Process.Signal never reaches another process that was given
+// the number of one that has ended.
+func (p *process) trySignal(s syscall.Signal) bool {
+	p.t.Helper()
+	err := p.cmd.Process.Signal(s)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Fatalf("%s: %v: %v", p.name, s, err)
 	}
+	return err == nil
 }
 
 // wait waits for the end of the process and returns its exit code, -1 if it was
