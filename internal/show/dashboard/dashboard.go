@@ -154,15 +154,15 @@ func (s *server) routes() http.Handler {
 	get := func(pattern string, h http.Handler) { mux.Handle(pattern, only(http.MethodGet, h)) }
 	get("/healthz", http.HandlerFunc(s.healthz))
 	get("/metrics", http.HandlerFunc(s.metrics))
-	const api = "/api/v1/"
-	get(api+"status", s.answer(s.status))
-	get(api+"runs", s.answer(s.runs))
-	get(api+"comparable", s.answer(s.comparables))
-	get(api+"compare", s.comparing(s.compare))
-	get(api+"compare/flame", s.comparing(s.compareFlame))
-	get(api+"compare/histograms", s.comparing(s.compareHistograms))
-	get(api+"compare/trend", s.answer(s.trend))
-	const run = api + "runs/{run}"
+	const base = "/api/v1/"
+	get(base+"status", s.answer(s.status))
+	get(base+"runs", s.answer(s.runs))
+	get(base+"comparable", s.answer(s.comparables))
+	get(base+"compare", s.comparing(s.compare))
+	get(base+"compare/flame", s.comparing(s.compareFlame))
+	get(base+"compare/histograms", s.comparing(s.compareHistograms))
+	get(base+"compare/trend", s.answer(s.trend))
+	const run = base + "runs/{run}"
 	get(run, s.question(s.keep(s.oneRun)))
 	get(run+"/snapshot", s.answer(s.snapshotAnswer))
 	get(run+"/pipeline", s.answer(s.pipeline))

@@ -112,7 +112,7 @@ func (c *collector) ranks(ranks []Rank) {
 	c.add(rankLagMax, slowest)
 	c.add(ranksWithout, float64(max(0, len(ranks)-maxRankSeries)))
 	if len(ranks) > maxRankSeries {
-		ranks = slices.SortedFunc(slices.Values(ranks), Rank.compare)[:maxRankSeries]
+		ranks = slices.SortedFunc(slices.Values(ranks), compareRanks)[:maxRankSeries]
 	}
 	for i := range ranks {
 		r := &ranks[i]

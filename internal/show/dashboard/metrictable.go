@@ -100,9 +100,9 @@ var rankMetrics = []metric[Rank]{
 	{counter("rank_anomalies_total", "Calls flagged."+firstRanks, "program", "rank"), func(r *Rank) float64 { return float64(r.Anomalies) }},
 }
 
-// compare orders ranks by program and number.
-func (r Rank) compare(o Rank) int {
-	return cmp.Or(cmp.Compare(r.Program, o.Program), cmp.Compare(r.Rank, o.Rank))
+// compareRanks orders ranks by program and number.
+func compareRanks(a, b Rank) int {
+	return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
 }
 
 var shardMetrics = []metric[Shard]{

@@ -26,14 +26,14 @@ func (v *view) notices(o *Overview) (list []Notice) {
 	if s := v.status; s != nil {
 		for _, h := range s.Health {
 			if !h.OK {
-				add(map[string]Level{SeverityError: LevelBad, SeverityWarning: LevelWatch}[h.Severity].orUnknown(), "health", "%s: %s", h.Part, h.Sentence)
+				add(levelOf(h.Severity), "health", "%s: %s", h.Part, h.Sentence)
 			}
 		}
 		if o.Live {
 			list = append(list, v.silent()...)
-			list = append(list, s.behind()...)
+			list = append(list, behind(s)...)
 		}
-		list = append(list, s.drops()...)
+		list = append(list, drops(s)...)
 	}
 	if v.known != nil {
 		list = append(list, v.known.warming(o)...)
@@ -49,12 +49,15 @@ func (v *view) notices(o *Overview) (list []Notice) {
 	return list
 }
 
-// orUnknown is the level, or unknown where there is none.
-func (l Level) orUnknown() Level {
-	if l == "" {
-		return LevelUnknown
+// levelOf is the level of a severity.
+func levelOf(severity string) Level {
+	switch severity {
+	case SeverityError:
+		return LevelBad
+	case SeverityWarning:
+		return LevelWatch
 	}
-	return l
+	return LevelUnknown
 }
 
 // silentRanks are those that should report but do not: those whose analyzer is silent,
@@ -120,7 +123,7 @@ func (v *view) silent() []Notice {
 }
 
 // behind tells which stage does not keep up.
-func (s *Status) behind() (list []Notice) {
+func behind(s *Status) (list []Notice) {
 	worst, slow := 0, 0
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.State == NodeReading && n.Behind > maxBehind.Seconds() {
@@ -151,7 +154,7 @@ func isAre(n int64, what string) string {
 }
 
 // drops tells what found no room, and what of traces was lost.
-func (s *Status) drops() (list []Notice) {
+func drops(s *Status) (list []Notice) {
 	var drops int64
 	nodes := 0
 	lost := make(map[string]Tally)

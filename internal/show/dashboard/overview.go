@@ -86,12 +86,12 @@ func (s *server) overview(ctx context.Context, run string, columns, worst int) (
 		}
 	}
 	o.Notices = append(wrong, o.Notices...)
-	slices.SortStableFunc(o.Notices, func(a, b Notice) int { return b.Level.badness() - a.Level.badness() })
+	slices.SortStableFunc(o.Notices, func(a, b Notice) int { return badness(b.Level) - badness(a.Level) })
 	return o, nil
 }
 
 // badness orders levels.
-func (l Level) badness() int {
+func badness(l Level) int {
 	return slices.Index([]Level{LevelGood, LevelUnknown, LevelWatch, LevelBad}, l)
 }
 
@@ -187,7 +187,7 @@ func (v *view) figures(o *Overview) Figures {
 		k.count(&f, v)
 	}
 	if s := v.status; s != nil {
-		f.live(s, o)
+		addLive(&f, s, o)
 	}
 	if f.Calls != nil && f.Kept > 0 {
 		r := float64(*f.Calls) / float64(f.Kept)
@@ -244,9 +244,9 @@ func positive(n int64) *int64 {
 	return &n
 }
 
-// live fills in what the pipeline tells. Of a run that has ended the store knows
+// addLive fills in what the pipeline tells. Of a run that has ended the store knows
 // better, if it knows anything.
-func (f *Figures) live(s *Status, o *Overview) {
+func addLive(f *Figures, s *Status, o *Overview) {
 	t := &s.Totals
 	f.Ranks, f.Functions = max(f.Ranks, t.Ranks), max(f.Functions, t.Functions)
 	f.RanksExpected = positive(t.RanksExpected)

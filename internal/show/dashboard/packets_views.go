@@ -253,9 +253,9 @@ func (p *Packets) heatmap(q *params) (any, error) {
 				}
 			}
 		}
-		heat.add(&line)
+		addLine(&heat, &line)
 	}
-	return heat.json()
+	return heatmapJSON(&heat)
 }
 
 // functionTable are the functions, by what is known of their calls. The lock is held.
