@@ -11,9 +11,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -160,9 +161,9 @@ type demoSample struct {
 	total       time.Duration // that the program is to run
 	steps       int64         // that it will have written
 	programOver bool
-	status      *dashboard.Status // nil: not known yet
-	rate        float64           // events in a second
-	worst       []demoAnomaly     // of a recent time
+	status      *api.Status   // nil: not known yet
+	rate        float64       // events in a second
+	worst       []demoAnomaly // of a recent time
 }
 
 // demoAnomaly is one that is shown.
@@ -176,7 +177,7 @@ type demoAnomaly struct {
 
 func (s *demoSample) phase() string {
 	switch {
-	case s.status != nil && s.status.Run.State == dashboard.Reviewing:
+	case s.status != nil && s.status.Run.State == api.Reviewing:
 		return "what was kept is judged once more"
 	case s.programOver:
 		return "the program has ended"

@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -131,7 +133,7 @@ const recent = 6 * time.Second
 func (l *demoLive) ask(ctx context.Context, s *demoSample) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if status, err := dashboard.Fetch(ctx, &l.client, l.services.Web, l.services.Secret); err == nil && status.Run.State != dashboard.Waiting {
+	if status, err := dashboard.Fetch(ctx, &l.client, l.services.Web, l.services.Secret); err == nil && status.Run.State != api.Waiting {
 		s.status, s.rate = status, l.rate(status.Totals.Events, time.Now())
 	}
 	if s.programOver {

@@ -6,10 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // rateMeter turns counts that grow into rates.
@@ -47,34 +48,34 @@ func (m *rateMeter) rate(name string, count int64, now time.Time) float64 {
 // silentAfter is how long an analyzer may say nothing before it is called silent.
 const silentAfter = 10 * time.Second
 
-var phases = map[protocol.Phase]dashboard.State{
-	protocol.Phase_PHASE_WAITING: dashboard.Waiting, protocol.Phase_PHASE_RUNNING: dashboard.Running,
-	protocol.Phase_PHASE_REVIEWING: dashboard.Reviewing, protocol.Phase_PHASE_FINISHED: dashboard.Finished,
+var phases = map[protocol.Phase]api.State{
+	protocol.Phase_PHASE_WAITING: api.Waiting, protocol.Phase_PHASE_RUNNING: api.Running,
+	protocol.Phase_PHASE_REVIEWING: api.Reviewing, protocol.Phase_PHASE_FINISHED: api.Finished,
 }
 
-var nodeStates = map[protocol.Status_State]dashboard.NodeState{
-	protocol.Status_STATE_WAITING: dashboard.NodeWaiting, protocol.Status_STATE_READING: dashboard.NodeReading,
-	protocol.Status_STATE_ENDED: dashboard.NodeWaitingForReview, protocol.Status_STATE_REVIEWING: dashboard.NodeReviewing,
-	protocol.Status_STATE_DONE: dashboard.NodeDone,
+var nodeStates = map[protocol.Status_State]api.NodeState{
+	protocol.Status_STATE_WAITING: api.NodeWaiting, protocol.Status_STATE_READING: api.NodeReading,
+	protocol.Status_STATE_ENDED: api.NodeWaitingForReview, protocol.Status_STATE_REVIEWING: api.NodeReviewing,
+	protocol.Status_STATE_DONE: api.NodeDone,
 }
 
 // paramsStatus tells how the parameter server of this process fares.
-func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
+func (s *serveRun) paramsStatus(rates *rateMeter) *api.Status {
 	rep, now := s.params.Report(), time.Now()
 	name := fmt.Sprint(rep.Shard)
-	shard := dashboard.Shard{
+	shard := api.Shard{
 		Name: name, Exchanges: rep.Counts.Exchanges, Repeated: rep.Counts.Repeated, Refused: rep.Counts.Refused,
 		ExchangesPerSecond: rates.rate("exchanges", int64(rep.Handled), now), BytesIn: rep.In, BytesOut: rep.Out,
 		Models: int64(rep.Models), Warm: int64(rep.Warm), Functions: int64(rep.Functions), Version: int64(rep.Version),
-		Latency: dashboard.Latency{Count: int64(rep.Handled), Mean: rep.Mean, P50: rep.P50, P99: rep.P99},
+		Latency: api.Latency{Count: int64(rep.Handled), Mean: rep.Mean, P50: rep.P50, P99: rep.P99},
 	}
 	if !rep.Snapshot.At.IsZero() {
-		shard.Snapshot = &dashboard.Snapshot{Age: now.Sub(rep.Snapshot.At).Seconds(), Duration: rep.Snapshot.Took.Seconds(), Bytes: int64(rep.Snapshot.Bytes)}
+		shard.Snapshot = &api.Snapshot{Age: now.Sub(rep.Snapshot.At).Seconds(), Duration: rep.Snapshot.Took.Seconds(), Bytes: int64(rep.Snapshot.Bytes)}
 	}
-	st := &dashboard.Status{Shards: []dashboard.Shard{shard}}
-	health := dashboard.Health{Part: "parameter server, shard " + name, OK: true, Severity: dashboard.SeverityInfo, Sentence: "it answers"}
+	st := &api.Status{Shards: []api.Shard{shard}}
+	health := api.Health{Part: "parameter server, shard " + name, OK: true, Severity: api.SeverityInfo, Sentence: "it answers"}
 	if rep.Failed != nil {
-		health.OK, health.Severity = false, dashboard.SeverityError
+		health.OK, health.Severity = false, api.SeverityError
 		health.Sentence = "what was learned cannot be stored, analyzers keep it: " + rep.Failed.Error()
 	}
 	st.Health = append(st.Health, health)
@@ -96,18 +97,18 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 	}
 	silent := 0
 	for i := range st.Nodes {
-		if st.Nodes[i].State == dashboard.NodeSilent {
+		if st.Nodes[i].State == api.NodeSilent {
 			silent++
 		}
 	}
 	if silent > 0 {
-		st.Health = append(st.Health, dashboard.Health{
-			Part: "analyzers", Severity: dashboard.SeverityWarning,
+		st.Health = append(st.Health, api.Health{
+			Part: "analyzers", Severity: api.SeverityWarning,
 			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop", silent, len(st.Nodes)),
 		})
 	}
 	for _, r := range rep.Ranks {
-		rank := dashboard.Rank{
+		rank := api.Rank{
 			Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Node: r.Node, Step: int64(r.Next) - 1, Ended: r.Ended, Anomalies: r.Anomalies, LastHeard: heard[r.Node],
 		}
 		if p := byRank[[2]uint32{uint32(r.Program), uint32(r.Rank)}]; p != nil {
@@ -124,16 +125,16 @@ func (s *serveRun) paramsStatus(rates *rateMeter) *dashboard.Status {
 }
 
 // nodeStatus is how an analyzer fares.
-func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dashboard.Node {
+func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) api.Node {
 	p := n.Status
-	node := dashboard.Node{
+	node := api.Node{
 		Name: n.Name, Host: p.GetHost(), PID: p.GetPid(), State: nodeStates[p.GetState()], Connected: n.Since, LastHeard: n.Heard,
 		Ranks: int64(len(p.GetRanks())), StepsRead: p.GetSteps(), StepsExchanged: n.Steps, Behind: p.GetBehindSeconds(),
 		Events: p.GetEvents(), EventsPerSecond: rates.rate("events "+n.Name, p.GetEvents(), now),
 		Calls: p.GetCalls(), CallsPerSecond: rates.rate("calls "+n.Name, p.GetCalls(), now),
 		Anomalies: p.GetFlagged(), BytesRead: p.GetBytes(), RecordsSent: p.GetRecords(),
 		OutboxMessages: p.GetOutboxMessages(), OutboxBytes: p.GetOutboxBytes(), Drops: p.GetDeferred(),
-		Exchange: dashboard.Latency{
+		Exchange: api.Latency{
 			Count: p.GetExchanges(), Last: p.GetExchangeSeconds(), Mean: p.GetExchangeMeanSeconds(), Max: p.GetExchangeMaxSeconds(),
 		},
 		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(), OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
@@ -142,23 +143,23 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) dash
 		node.EventKinds = map[string]int64{"function": p.GetFunctionEvents(), "message": p.GetMessageEvents(), "counter": p.GetCounterEvents()}
 	}
 	for _, stage := range p.GetStages() {
-		node.Stages = append(node.Stages, dashboard.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
+		node.Stages = append(node.Stages, api.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
 	}
 	switch {
 	case n.Reviewed:
-		node.State = dashboard.NodeDone
+		node.State = api.NodeDone
 	case now.Sub(n.Heard) > silentAfter:
-		node.State = dashboard.NodeSilent
+		node.State = api.NodeSilent
 	}
 	for _, c := range p.GetTally() {
 		if k := tally.Kind(c.GetKind()); k < tally.NumKinds {
-			node.Tallies = append(node.Tallies, dashboard.Tally{Name: k.Name(), Severity: k.Severity().String(), Count: c.GetCount(), Sentence: k.Sentence()})
+			node.Tallies = append(node.Tallies, api.Tally{Name: k.Name(), Severity: k.Severity().String(), Count: c.GetCount(), Sentence: k.Sentence()})
 		}
 	}
 	return node
 }
 
-func addNode(st *dashboard.Status, p *protocol.Status) {
+func addNode(st *api.Status, p *protocol.Status) {
 	t := &st.Totals
 	t.Steps += p.GetSteps()
 	t.Events += p.GetEvents()
@@ -169,7 +170,7 @@ func addNode(st *dashboard.Status, p *protocol.Status) {
 }
 
 // addSender tells how the delivery of statistics fares.
-func (s *serveRun) addSender(st *dashboard.Status) {
+func (s *serveRun) addSender(st *api.Status) {
 	if s.sender == nil {
 		return
 	}
@@ -178,21 +179,21 @@ func (s *serveRun) addSender(st *dashboard.Status) {
 	if s.flags.statsURL == "" {
 		p = stats.Files
 	}
-	st.Sender = &dashboard.Sender{
+	st.Sender = &api.Sender{
 		Sent: int64(p.Sent), Pending: int64(p.Pending), Retries: int64(p.Retries), LastStatus: p.Status, LastError: p.Error, LastSent: p.LastSent,
 	}
 	if p.Error != "" {
-		st.Health = append(st.Health, dashboard.Health{
-			Part: "statistics", Severity: dashboard.SeverityWarning,
+		st.Health = append(st.Health, api.Health{
+			Part: "statistics", Severity: api.SeverityWarning,
 			Sentence: fmt.Sprintf("%d packets wait for their receiver, which is tried again: %s", p.Pending, p.Error),
 		})
 	}
 }
 
 // storeStatus tells how the store of this process fares.
-func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *dashboard.Status {
+func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *api.Status {
 	stats, now := s.storer.Stats(), time.Now()
-	store := &dashboard.StoreStatus{Kind: "DuckDB", Records: stats.Records, RecordsPerSecond: rates.rate("records", stats.Records, now)}
+	store := &api.StoreStatus{Kind: "DuckDB", Records: stats.Records, RecordsPerSecond: rates.rate("records", stats.Records, now)}
 	if s.flags.store != "" {
 		store.Kind = "PostgreSQL"
 	}
@@ -202,10 +203,10 @@ func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *dashboard
 			store.Lag = now.Sub(stats.Newest).Seconds()
 		}
 	}
-	health := dashboard.Health{Part: "store", OK: true, Severity: dashboard.SeverityInfo, Sentence: "it stores"}
+	health := api.Health{Part: "store", OK: true, Severity: api.SeverityInfo, Sentence: "it stores"}
 	if stats.Err != nil {
 		store.LastError, store.LastErrorAt = stats.Err.Error(), stats.ErrAt
-		health = dashboard.Health{Part: "store", Severity: dashboard.SeverityError, Sentence: "records wait in the stream and are tried again: " + stats.Err.Error()}
+		health = api.Health{Part: "store", Severity: api.SeverityError, Sentence: "records wait in the stream and are tried again: " + stats.Err.Error()}
 	}
-	return &dashboard.Status{Store: store, Health: []dashboard.Health{health}}
+	return &api.Status{Store: store, Health: []api.Health{health}}
 }

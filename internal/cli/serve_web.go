@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/online/bus"
@@ -27,7 +29,7 @@ func storeStatusSubject(run string) string {
 
 // serveStatus has the parts of this process tell how they fare, wherever HTTP is.
 func (s *serveRun) serveStatus() error {
-	tell := func(subject string, status func(context.Context) *dashboard.Status) error {
+	tell := func(subject string, status func(context.Context) *api.Status) error {
 		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
 		if err == nil {
 			s.later(func() error { service.Close(); return nil })
@@ -37,13 +39,13 @@ func (s *serveRun) serveStatus() error {
 	}
 	if s.params != nil {
 		rates := new(rateMeter)
-		if err := tell(paramserver.Subject(s.run, s.flags.shard, "status"), func(context.Context) *dashboard.Status { return s.paramsStatus(rates) }); err != nil {
+		if err := tell(paramserver.Subject(s.run, s.flags.shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
 			return err
 		}
 	}
 	if s.storer != nil {
 		rates := new(rateMeter)
-		return tell(storeStatusSubject(s.run), func(ctx context.Context) *dashboard.Status { return s.storeStatus(ctx, rates) })
+		return tell(storeStatusSubject(s.run), func(ctx context.Context) *api.Status { return s.storeStatus(ctx, rates) })
 	}
 	return nil
 }
@@ -110,36 +112,36 @@ func (s *serveRun) Reader() provdb.Reader {
 const statusTimeout = 900 * time.Millisecond
 
 // Status gathers how all parts fare.
-func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
+func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	subjects := []string{storeStatusSubject(s.run)}
 	for i := range s.shards() {
 		subjects = append(subjects, paramserver.Subject(s.run, i, "status"))
 	}
-	parts := make([]*dashboard.Status, len(subjects))
+	parts := make([]*api.Status, len(subjects))
 	errs := make([]error, len(subjects))
 	var wg sync.WaitGroup
 	for i, subject := range subjects {
 		wg.Go(func() {
 			b, err := s.conn.Request(ctx, subject, nil)
 			if err == nil {
-				parts[i] = new(dashboard.Status)
+				parts[i] = new(api.Status)
 				err = json.Unmarshal(b, parts[i])
 			}
 			errs[i] = err
 		})
 	}
 	wg.Wait()
-	all := &dashboard.Status{Run: dashboard.RunStatus{Name: s.run, State: dashboard.Waiting, Started: s.sum.Started, Now: time.Now().UTC(), Version: s.env.Version}}
+	all := &api.Status{Run: api.RunStatus{Name: s.run, State: api.Waiting, Started: s.sum.Started, Now: time.Now().UTC(), Version: s.env.Version}}
 	for i, part := range parts {
 		name := "store"
 		if i > 0 {
 			name = fmt.Sprintf("parameter server, shard %d", i-1)
 		}
 		if errs[i] != nil {
-			all.Health = append(all.Health, dashboard.Health{
-				Part: name, Severity: dashboard.SeverityError, Sentence: "it does not answer (" + awayText(errs[i]) + "); start it with chimbuko serve",
+			all.Health = append(all.Health, api.Health{
+				Part: name, Severity: api.SeverityError, Sentence: "it does not answer (" + awayText(errs[i]) + "); start it with chimbuko serve",
 			})
 			continue
 		}
@@ -156,7 +158,7 @@ func (s *serveRun) Status(ctx context.Context) (*dashboard.Status, error) {
 		all.Totals.RecordsStored = all.Store.Records
 	}
 	if all.Shards == nil && s.hasFinished() {
-		all.Run.State, all.Health = dashboard.Finished, nil
+		all.Run.State, all.Health = api.Finished, nil
 	}
 	return all, nil
 }
@@ -182,7 +184,7 @@ func awayText(err error) string {
 }
 
 // merge adds what a part told.
-func merge(all, part *dashboard.Status) {
+func merge(all, part *api.Status) {
 	if part.Run.State != "" {
 		all.Run.State, all.Totals = part.Run.State, part.Totals
 		all.Nodes, all.Ranks, all.Sender = part.Nodes, part.Ranks, part.Sender

@@ -16,6 +16,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/online/bus"
@@ -65,7 +67,7 @@ of chimbuko serve, or the address that it printed.`,
 				if err := env.show(asJSON, st, func(w io.Writer) { printStatus(w, st, all); printPage(w, given[0]) }); err != nil || !watch {
 					return err
 				}
-				if st.Run.State == dashboard.Finished {
+				if st.Run.State == api.Finished {
 					return nil
 				}
 				if sleep(cmd.Context(), every) != nil {
@@ -107,7 +109,7 @@ func watchOn(env *Env, where string, why error, asJSON bool) error {
 }
 
 // fetchStatus asks the services of a run directory, or at an address.
-func fetchStatus(ctx context.Context, where string) (*dashboard.Status, error) {
+func fetchStatus(ctx context.Context, where string) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	address, token, client := where, "", new(http.Client)
@@ -158,7 +160,7 @@ func trusting(file string) (*http.Client, error) {
 // worstRanks is how many ranks are shown.
 const worstRanks = 20
 
-func printStatus(w io.Writer, st *dashboard.Status, all bool) {
+func printStatus(w io.Writer, st *api.Status, all bool) {
 	t := st.Totals
 	expected := ""
 	if t.RanksExpected > 0 {
@@ -209,16 +211,16 @@ func printPage(w io.Writer, where string) {
 }
 
 // worst orders ranks by how far behind they are and how much was flagged.
-func worst(ranks []dashboard.Rank) []dashboard.Rank {
+func worst(ranks []api.Rank) []api.Rank {
 	ranks = slices.Clone(ranks)
-	slices.SortStableFunc(ranks, func(a, b dashboard.Rank) int {
+	slices.SortStableFunc(ranks, func(a, b api.Rank) int {
 		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(b.Anomalies, a.Anomalies))
 	})
 	return ranks
 }
 
 // printRanks shows the ranks that are furthest behind or flagged most.
-func printRanks(w io.Writer, st *dashboard.Status, all bool) {
+func printRanks(w io.Writer, st *api.Status, all bool) {
 	ranks := worst(st.Ranks)
 	if !all && len(ranks) > worstRanks {
 		ranks = ranks[:worstRanks]

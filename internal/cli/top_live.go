@@ -9,9 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/terminal"
 )
 
@@ -138,7 +139,7 @@ func (l *liveSource) Look(ctx context.Context, columns, rows int) (*terminal.Pic
 }
 
 // Evidence is all there is to say of one execution.
-func (l *liveSource) Evidence(ctx context.Context, program int64, event string) (e *dashboard.Evidence, err error) {
+func (l *liveSource) Evidence(ctx context.Context, program int64, event string) (e *api.Evidence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	err = l.ask(ctx, func(page *pageClient) (err error) {

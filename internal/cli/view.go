@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -210,7 +212,7 @@ func isLoopback(address string) bool {
 }
 
 // askServices asks the services of a run how they fare.
-func askServices(ctx context.Context, s *rundir.Services) (*dashboard.Status, error) {
+func askServices(ctx context.Context, s *rundir.Services) (*api.Status, error) {
 	client, err := trusting(s.CA)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
@@ -75,7 +76,7 @@ func (v *viewRun) isCut(ctx context.Context) (bool, error) {
 }
 
 // Status is how the run fares that goes on, as its services tell, or what came of it.
-func (v *viewRun) Status(ctx context.Context) (*dashboard.Status, error) {
+func (v *viewRun) Status(ctx context.Context) (*api.Status, error) {
 	info, err := v.summary(ctx)
 	if err != nil {
 		return nil, err
@@ -116,16 +117,16 @@ func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
 }
 
 // viewStates are the states of runs that nobody is at work on.
-var viewStates = map[provdb.State]dashboard.State{
-	provdb.Running: dashboard.Running, provdb.Finished: dashboard.Finished, provdb.Failed: dashboard.Failed, provdb.Incomplete: dashboard.Incomplete,
+var viewStates = map[provdb.State]api.State{
+	provdb.Running: api.Running, provdb.Finished: api.Finished, provdb.Failed: api.Failed, provdb.Incomplete: api.Incomplete,
 }
 
 // outcome is what came of a run.
-func (v *viewRun) outcome(info *runSummary) *dashboard.Status {
+func (v *viewRun) outcome(info *runSummary) *api.Status {
 	t := &info.Totals
-	st := &dashboard.Status{
-		Run: dashboard.RunStatus{Name: v.name, State: viewStates[info.State], Started: info.Started, Now: time.Now().UTC(), Version: v.version},
-		Totals: dashboard.Totals{
+	st := &api.Status{
+		Run: api.RunStatus{Name: v.name, State: viewStates[info.State], Started: info.Started, Now: time.Now().UTC(), Version: v.version},
+		Totals: api.Totals{
 			Ranks: int64(t.Ranks), Steps: int64(t.Steps), Events: t.Events, Calls: t.Calls, Anomalies: t.Anomalies, Functions: int64(t.Functions),
 			BytesRead: info.TraceBytes,
 		},
@@ -134,10 +135,10 @@ func (v *viewRun) outcome(info *runSummary) *dashboard.Status {
 	case info.State == provdb.Finished:
 		n := analyzers(info)
 		st.Totals.RanksEnded, st.Totals.RecordsSent, st.Totals.RecordsStored = int64(t.Ranks), n.RecordsSent, n.RecordsSent
-		st.Nodes = []dashboard.Node{n}
+		st.Nodes = []api.Node{n}
 	case v.cut && info.State.Open(): // what else is wrong the store knows
-		st.Run.State = dashboard.Incomplete
-		st.Health = []dashboard.Health{{Part: "run", Severity: dashboard.SeverityError, Sentence: "it is incomplete: " + v.cutText(info)}}
+		st.Run.State = api.Incomplete
+		st.Health = []api.Health{{Part: "run", Severity: api.SeverityError, Sentence: "it is incomplete: " + v.cutText(info)}}
 	}
 	return st
 }
@@ -160,15 +161,15 @@ func (v *viewRun) goOn(info *runSummary) string {
 }
 
 // analyzers are all who analyzed a run that has ended, as one.
-func analyzers(info *runSummary) dashboard.Node {
+func analyzers(info *runSummary) api.Node {
 	t := &info.Totals
-	n := dashboard.Node{
-		Name: "all analyzers", State: dashboard.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
+	n := api.Node{
+		Name: "all analyzers", State: api.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
 		Events: t.Events, Calls: t.Calls, Anomalies: t.Flagged, BytesRead: info.TraceBytes,
 		RecordsSent: t.Anomalies + info.Review.Withdrawn + info.Review.Typical,
 	}
 	for _, note := range info.Notes {
-		n.Tallies = append(n.Tallies, dashboard.Tally(note))
+		n.Tallies = append(n.Tallies, api.Tally(note))
 	}
 	return n
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/online/summary"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -60,7 +61,7 @@ func TestARunDirectoryIsKnownByWhatItHolds(t *testing.T) {
 }
 
 // showInfo is the status of a run directory with this run.json.
-func showInfo(t *testing.T, info *runSummary) (dashboard.Status, string) {
+func showInfo(t *testing.T, info *runSummary) (api.Status, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	d, err := rundir.Create(dir, false)
@@ -88,22 +89,22 @@ func TestAViewTellsWhatCameOfARun(t *testing.T) {
 	finished.Totals = totals{Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4, Anomalies: 5}
 	finished.Review = summary.Review{Anomalies: 5, Withdrawn: 2, Typical: 10}
 	st, told := showInfo(t, finished)
-	want := dashboard.Totals{Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000, RecordsSent: 17, RecordsStored: 17}
-	if st.Run.State != dashboard.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 || st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
+	want := api.Totals{Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000, RecordsSent: 17, RecordsStored: 17}
+	if st.Run.State != api.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 || st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
 		t.Errorf("a run that finished: %+v", st)
 	}
 	if !strings.Contains(told, "finished, with 5 anomalies in 300 calls on two ranks") {
 		t.Errorf("of a run that finished it says %s", told)
 	}
 	st, told = showInfo(t, &runSummary{State: provdb.Failed, Error: "the disk is full"})
-	if st.Run.State != dashboard.Failed || !strings.Contains(told, "failed: the disk is full") {
+	if st.Run.State != api.Failed || !strings.Contains(told, "failed: the disk is full") {
 		t.Errorf("a run that failed: %+v, %s", st, told)
 	}
 
 	f := func(info *runSummary, parts ...string) {
 		t.Helper()
 		st, told := showInfo(t, info)
-		if st.Run.State != dashboard.Incomplete || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
+		if st.Run.State != api.Incomplete || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
 			t.Errorf("%+v", st)
 			return
 		}

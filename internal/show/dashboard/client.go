@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // maxFetched is how large an answer may be: the Status of 100 000 ranks is smaller.
@@ -78,33 +80,33 @@ func (w *heldAnswer) WriteHeader(status int)      { w.status = status }
 func (w *heldAnswer) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // Status is the state of the pipeline of the run that the dashboard watches.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
-	return fetch[Status](ctx, c, nil, "status")
+func (c *Client) Status(ctx context.Context) (*api.Status, error) {
+	return fetch[api.Status](ctx, c, nil, "status")
 }
 
 // Overview is how a run is, with so many of its worst issues.
-func (c *Client) Overview(ctx context.Context, run string, issues int) (*Overview, error) {
-	return fetch[Overview](ctx, c, url.Values{"issues": {strconv.Itoa(issues)}}, "runs", run, "overview")
+func (c *Client) Overview(ctx context.Context, run string, issues int) (*api.Overview, error) {
+	return fetch[api.Overview](ctx, c, url.Values{"issues": {strconv.Itoa(issues)}}, "runs", run, "overview")
 }
 
 // Issues are all issues of a run.
-func (c *Client) Issues(ctx context.Context, run string) (*IssueList, error) {
-	return fetch[IssueList](ctx, c, nil, "runs", run, "issues")
+func (c *Client) Issues(ctx context.Context, run string) (*api.IssueList, error) {
+	return fetch[api.IssueList](ctx, c, nil, "runs", run, "issues")
 }
 
 // Heatmap is ranks times time of a whole run. The metric is lost, own or anomalies.
-func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*Heatmap, error) {
-	return fetch[Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}}, "runs", run, "heatmap")
+func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error) {
+	return fetch[api.Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}}, "runs", run, "heatmap")
 }
 
 // Functions are those of a run that lost most.
-func (c *Client) Functions(ctx context.Context, run string, limit int) (*FunctionTable, error) {
-	return fetch[FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "runs", run, "functions")
+func (c *Client) Functions(ctx context.Context, run string, limit int) (*api.FunctionTable, error) {
+	return fetch[api.FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "runs", run, "functions")
 }
 
 // Evidence is all there is to say of one execution.
-func (c *Client) Evidence(ctx context.Context, run string, program int64, event string) (*Evidence, error) {
-	return fetch[Evidence](ctx, c, url.Values{"program": {strconv.FormatInt(program, 10)}}, "runs", run, "events", event, "evidence")
+func (c *Client) Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error) {
+	return fetch[api.Evidence](ctx, c, url.Values{"program": {strconv.FormatInt(program, 10)}}, "runs", run, "events", event, "evidence")
 }
 
 // fetch asks for the answer at a path below api/v1, whose parts are names of any kind.
@@ -148,7 +150,7 @@ func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...stri
 }
 
 // Fetch asks the dashboard at an address for its Status, as NewClient does.
-func Fetch(ctx context.Context, client *http.Client, address, token string) (*Status, error) {
+func Fetch(ctx context.Context, client *http.Client, address, token string) (*api.Status, error) {
 	c, err := NewClient(client, address, token)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -57,7 +59,7 @@ func (s *server) comparables(r *http.Request) (any, error) {
 
 // listedRun is a run that can be compared: one of a store, or a baseline.
 type listedRun struct {
-	shown    Comparable
+	shown    api.Comparable
 	store    int // its number
 	run      provdb.Run
 	reader   provdb.Reader
@@ -65,8 +67,8 @@ type listedRun struct {
 }
 
 // listed finds all runs that can be compared, and all else that is told of them.
-func (s *server) listed(ctx context.Context) (all []listedRun, list Comparables, err error) {
-	list = Comparables{Rows: []Comparable{}, Problems: []string{}}
+func (s *server) listed(ctx context.Context) (all []listedRun, list api.Comparables, err error) {
+	list = api.Comparables{Rows: []api.Comparable{}, Problems: []string{}}
 	if reader := s.Source.Reader(); reader != nil {
 		runs, err := query.Runs(ctx, reader)
 		if err != nil {
@@ -128,18 +130,18 @@ func compareKey(id string, run *provdb.Run) string {
 	return fmt.Sprintf("%d %s %d %s", run.ID, run.State, run.Finished.UnixNano(), id)
 }
 
-func comparableRun(store int, where string, run *provdb.Run) Comparable {
-	return Comparable{ID: compareID(store, run.Name), Name: run.Name, Where: where, State: string(run.State), Started: run.Started}
+func comparableRun(store int, where string, run *provdb.Run) api.Comparable {
+	return api.Comparable{ID: compareID(store, run.Name), Name: run.Name, Where: where, State: string(run.State), Started: run.Started}
 }
 
-func comparableBaseline(number int, o *Reference) Comparable {
+func comparableBaseline(number int, o *Reference) api.Comparable {
 	b := o.Baseline
-	return Comparable{ID: compareID(number, b.Name), Name: b.Name, Where: o.Where, Baseline: true, State: b.State, Started: b.Started}
+	return api.Comparable{ID: compareID(number, b.Name), Name: b.Name, Where: o.Where, Baseline: true, State: b.State, Started: b.Started}
 }
 
 // pair is two runs that are compared.
 type pair struct {
-	shown   [2]Comparable
+	shown   [2]api.Comparable
 	runs    [2]*comparison.Run
 	keys    [2]string // of what is remembered of them
 	lasting bool      // neither changes any more
@@ -234,24 +236,24 @@ func (s *server) compare(ctx context.Context, p *params, two *pair) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	c := Comparison{
-		A: two.shown[0], B: two.shown[1], Verdict: Verdict{Level: Level(d.Verdict.Level), Sentence: d.Verdict.Sentence}, Notices: two.notices(), Programs: two.programs(),
+	c := api.Comparison{
+		A: two.shown[0], B: two.shown[1], Verdict: api.Verdict{Level: api.Level(d.Verdict.Level), Sentence: d.Verdict.Sentence}, Notices: two.notices(), Programs: two.programs(),
 		Calls: d.Calls, Exclusive: d.Exclusive, Lost: d.Lost, LostPercent: d.LostPercent, Anomalies: d.Anomalies,
-		Changes: []PathChange{}, Functions: []FunctionChange{}, Metadata: []FactChange{},
-		Counts: ChangeCounts{Changes: map[string]int64{}, Functions: map[string]int64{}, Metadata: map[string]int64{}},
+		Changes: []api.PathChange{}, Functions: []api.FunctionChange{}, Metadata: []api.FactChange{},
+		Counts: api.ChangeCounts{Changes: map[string]int64{}, Functions: map[string]int64{}, Metadata: map[string]int64{}},
 	}
 	for i := range d.Changes {
 		x := &d.Changes[i]
 		c.Counts.Changes[x.Kind]++
 		if i < limit {
-			c.Changes = append(c.Changes, PathChange{CallTimes(x.Times), x.Kind, x.Program, x.Function, x.CallPath, x.Anomalies, x.Lost, x.Hosts})
+			c.Changes = append(c.Changes, api.PathChange{CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program, Function: x.Function, CallPath: x.CallPath, Anomalies: x.Anomalies, Lost: x.Lost, Hosts: x.Hosts})
 		}
 	}
 	for i := range d.Functions {
 		x := &d.Functions[i]
 		c.Counts.Functions[x.Kind]++
 		if i < limit {
-			c.Functions = append(c.Functions, FunctionChange{CallTimes(x.Times), x.Kind, x.Program, x.Function, x.Exclusive, x.Lost})
+			c.Functions = append(c.Functions, api.FunctionChange{CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program, Function: x.Function, Exclusive: x.Exclusive, Lost: x.Lost})
 		}
 	}
 	for i := range d.Facts {
@@ -261,29 +263,29 @@ func (s *server) compare(ctx context.Context, p *params, two *pair) (any, error)
 			c.Counts.Metadata["expected"]++
 		}
 		if i < maxFacts {
-			c.Metadata = append(c.Metadata, FactChange(*x))
+			c.Metadata = append(c.Metadata, api.FactChange(*x))
 		}
 	}
 	return c, nil
 }
 
 // notices are what a reader must know before comparing.
-func (two *pair) notices() []Notice {
-	notices := []Notice{}
+func (two *pair) notices() []api.Notice {
+	notices := []api.Notice{}
 	if two.shown[0].ID == two.shown[1].ID {
-		notices = append(notices, Notice{LevelWatch, "same-run", "A and B are the same run."})
+		notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "same-run", Sentence: "A and B are the same run."})
 	}
 	for i, r := range two.runs {
 		name := "AB"[i : i+1]
 		switch state := provdb.State(r.State); {
 		case state.Open():
-			notices = append(notices, Notice{LevelUnknown, "live", name + " goes on: the times of all its calls are known when it has ended, and its anomalies are provisional."})
+			notices = append(notices, api.Notice{Level: api.LevelUnknown, Topic: "live", Sentence: name + " goes on: the times of all its calls are known when it has ended, and its anomalies are provisional."})
 		case state == provdb.Failed || state == provdb.Incomplete:
-			notices = append(notices, Notice{LevelWatch, "incomplete", name + " did not end as it should: what is missing of it looks like a change."})
+			notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "incomplete", Sentence: name + " did not end as it should: what is missing of it looks like a change."})
 		}
 	}
 	if a, b := two.runs[0].Settings["algorithm"], two.runs[1].Settings["algorithm"]; a != "" && b != "" && a != b {
-		notices = append(notices, Notice{LevelWatch, "detectors", fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", oneLine(a), oneLine(b))})
+		notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "detectors", Sentence: fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", oneLine(a), oneLine(b))})
 	}
 	return notices
 }
@@ -315,7 +317,7 @@ func (s *server) compareHistograms(_ context.Context, p *params, two *pair) (any
 	if err := p.done(); err != nil {
 		return nil, err
 	}
-	h := HistogramPair{Function: name, Edges: []float64{}, Shares: [2][]float64{{}, {}}}
+	h := api.HistogramPair{Function: name, Edges: []float64{}, Shares: [2][]float64{{}, {}}}
 	var models [2]*comparison.Function
 	for i, r := range two.runs {
 		models[i] = r.Function(*program, name)

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // pairNode is a node of a tree of two runs in the making.
 type pairNode struct {
-	FlamePairNode
+	api.FlamePairNode
 	children map[string]*pairNode
 }
 
@@ -25,7 +27,7 @@ func (s *server) compareFlame(_ context.Context, p *params, two *pair) (any, err
 	if err := p.done(); err != nil {
 		return nil, err
 	}
-	root := &pairNode{FlamePairNode: FlamePairNode{Function: "all", Group: groupUser}}
+	root := &pairNode{FlamePairNode: api.FlamePairNode{Function: "all", Group: groupUser}}
 	several := program == nil && len(two.programs()) > 1
 	var unknown []string
 	for i := range two.runs {
@@ -34,7 +36,7 @@ func (s *server) compareFlame(_ context.Context, p *params, two *pair) (any, err
 		}
 	}
 	root.sum()
-	answer := FlamePair{Metric: metric}
+	answer := api.FlamePair{Metric: metric}
 	if len(unknown) > 0 {
 		answer.Partial = "The times of call paths are not known of " + strings.Join(unknown, " and ") + "."
 	}
@@ -83,7 +85,7 @@ func (n *pairNode) child(name string, onGPU bool) *pairNode {
 		n.children = make(map[string]*pairNode)
 	}
 	if n.children[name] == nil {
-		n.children[name] = &pairNode{FlamePairNode: FlamePairNode{Function: name, Group: groupOf(name, onGPU)}}
+		n.children[name] = &pairNode{FlamePairNode: api.FlamePairNode{Function: name, Group: groupOf(name, onGPU)}}
 	}
 	return n.children[name]
 }
@@ -105,13 +107,13 @@ func (n *pairNode) below() map[string]*pairNode { return n.children }
 func (n *pairNode) weight() float64             { return max(n.Total[0], n.Total[1]) }
 
 // page is the tree in the order in which it is drawn.
-func (n *pairNode) page() FlamePairNode {
+func (n *pairNode) page() api.FlamePairNode {
 	out := n.FlamePairNode
-	out.Children = []FlamePairNode{}
+	out.Children = []api.FlamePairNode{}
 	for _, c := range n.children {
 		out.Children = append(out.Children, c.page())
 	}
-	slices.SortFunc(out.Children, func(a, b FlamePairNode) int {
+	slices.SortFunc(out.Children, func(a, b api.FlamePairNode) int {
 		return cmp.Or(cmp.Compare(max(b.Total[0], b.Total[1]), max(a.Total[0], a.Total[1])), strings.Compare(a.Function, b.Function))
 	})
 	return out

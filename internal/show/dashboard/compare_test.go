@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -59,7 +61,7 @@ func compareScene(t *testing.T) (at string, baseline *comparison.Run) {
 
 func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 	at, _ := compareScene(t)
-	list := want[dashboard.Comparables](t, do(t, at+"/api/v1/comparable", ""), 200)
+	list := want[api.Comparables](t, do(t, at+"/api/v1/comparable", ""), 200)
 	var ids []string
 	for _, r := range list.Rows {
 		ids = append(ids, r.ID)
@@ -79,7 +81,7 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=color"), ""), 400, "none of lost, time")
 	fails(t, do(t, at+pairPath("/histograms", "0:burst", "0:burst", ""), ""), 400, "parameter function: is missing")
 	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", ""), "x"), 405, "use GET")
-	alone := want[dashboard.Comparables](t, do(t, strings.TrimSuffix(scene(t, nil), "/runs/")+"/comparable", ""), 200)
+	alone := want[api.Comparables](t, do(t, strings.TrimSuffix(scene(t, nil), "/runs/")+"/comparable", ""), 200)
 	if len(alone.Rows) != 2 || alone.Usual != "0:burst" {
 		t.Errorf("without anything else: %+v", alone)
 	}
@@ -89,7 +91,7 @@ func TestAStoreThatCannotBeAskedDoesNotHideTheOthers(t *testing.T) {
 	at := strings.TrimSuffix(scene(t, func(c *dashboard.Config, _ *pipeline) {
 		c.References = []dashboard.Reference{{Where: "empty", Reader: emptyStore(t)}, {Where: "elsewhere", Run: "monday", Reader: filled(t)}}
 	}), "/runs/")
-	list := want[dashboard.Comparables](t, do(t, at+"/comparable", ""), 200)
+	list := want[api.Comparables](t, do(t, at+"/comparable", ""), 200)
 	if len(list.Problems) != 1 || !strings.Contains(list.Problems[0], "empty: no run is in the store") || list.Usual != "2:monday" {
 		t.Errorf("%+v", list)
 	}
@@ -101,7 +103,7 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 	monday := comparableOf(t, filled(t), "monday")
 	d := comparison.Diff(baseline, monday, nil)
 	for _, a := range []string{"0:burst", "2:burst"} {
-		c := want[dashboard.Comparison](t, do(t, at+pairPath("", a, "1:monday", "&limit=5000"), ""), 200)
+		c := want[api.Comparison](t, do(t, at+pairPath("", a, "1:monday", "&limit=5000"), ""), 200)
 		if c.Verdict.Sentence != d.Verdict.Sentence || c.Lost != d.Lost || c.Exclusive != d.Exclusive || c.Anomalies != d.Anomalies || c.LostPercent != d.LostPercent || c.Calls != d.Calls {
 			t.Errorf("%s: %+v", a, c)
 		}
@@ -120,16 +122,16 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 			t.Errorf("%v, want %v", c.Counts.Changes, counts)
 		}
 	}
-	few := want[dashboard.Comparison](t, do(t, at+pairPath("", "0:burst", "1:monday", "&limit=2"), ""), 200)
+	few := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "1:monday", "&limit=2"), ""), 200)
 	if len(few.Changes) != 2 || len(few.Functions) != 2 || few.Lost != d.Lost {
 		t.Errorf("%d changes", len(few.Changes))
 	}
-	none := want[dashboard.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst", "&program=7"), ""), 200)
-	if len(none.Changes)+len(none.Functions) != 0 || !slices.ContainsFunc(none.Notices, func(n dashboard.Notice) bool { return n.Topic == "same-run" }) {
+	none := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst", "&program=7"), ""), 200)
+	if len(none.Changes)+len(none.Functions) != 0 || !slices.ContainsFunc(none.Notices, func(n api.Notice) bool { return n.Topic == "same-run" }) {
 		t.Errorf("%+v", none)
 	}
-	live := want[dashboard.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst-live", ""), ""), 200)
-	if live.Verdict.Level != dashboard.LevelUnknown || !slices.ContainsFunc(live.Notices, func(n dashboard.Notice) bool { return strings.HasPrefix(n.Sentence, "B goes on") }) {
+	live := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst-live", ""), ""), 200)
+	if live.Verdict.Level != api.LevelUnknown || !slices.ContainsFunc(live.Notices, func(n api.Notice) bool { return strings.HasPrefix(n.Sentence, "B goes on") }) {
 		t.Errorf("%+v %+v", live.Verdict, live.Notices)
 	}
 	if live.Lost[1] == 0 {
@@ -141,10 +143,10 @@ func TestAFlameGraphOfTwoRunsHoldsAllTimeOfBoth(t *testing.T) {
 	at, _ := compareScene(t)
 	for _, metric := range []string{"lost", "time"} {
 		for _, b := range []string{"0:burst", "1:monday"} {
-			flame := want[dashboard.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", b, "&metric="+metric), ""), 200)
+			flame := want[api.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", b, "&metric="+metric), ""), 200)
 			var self [2]float64
-			var walk func(n dashboard.FlamePairNode)
-			walk = func(n dashboard.FlamePairNode) {
+			var walk func(n api.FlamePairNode)
+			walk = func(n api.FlamePairNode) {
 				below := n.Self
 				for i := range self {
 					self[i] += n.Self[i]
@@ -163,13 +165,13 @@ func TestAFlameGraphOfTwoRunsHoldsAllTimeOfBoth(t *testing.T) {
 				}
 			}
 			walk(flame.Root)
-			one := want[dashboard.Flame](t, do(t, at+"/api/v1/runs/burst/flame?metric="+metric, ""), 200)
+			one := want[api.Flame](t, do(t, at+"/api/v1/runs/burst/flame?metric="+metric, ""), 200)
 			if self != flame.Root.Total || math.Abs(flame.Root.Total[0]-one.Root.Total) > 1e-3 || one.Root.Total == 0 {
 				t.Errorf("%s: %v in nodes, %v in the root, %v in the flame graph of A", metric, self, flame.Root.Total, one.Root.Total)
 			}
 		}
 	}
-	flame := want[dashboard.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", "1:monday", "&metric=time"), ""), 200)
+	flame := want[api.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", "1:monday", "&metric=time"), ""), 200)
 	if !strings.Contains(flame.Partial, "not known of B") {
 		t.Errorf("%q", flame.Partial)
 	}
@@ -181,11 +183,11 @@ func TestHistogramsOfTwoRunsAreOnCommonBins(t *testing.T) {
 		return comparison.Overlay([2]json.RawMessage{f.Model, f.Model}, 1) != nil
 	})
 	name := baseline.Functions[i].Name
-	h := want[dashboard.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "2:burst", "&bins=30&function="+url.QueryEscape(name)), ""), 200)
+	h := want[api.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "2:burst", "&bins=30&function="+url.QueryEscape(name)), ""), 200)
 	if len(h.Edges) != 31 || len(h.Shares[0]) != 30 || !reflect.DeepEqual(h.Shares[0], h.Shares[1]) || h.Distance != 0 || h.Moved != 0 || h.Missing != "" || h.Samples[0] != baseline.Functions[i].Calls {
 		t.Errorf("%+v", h)
 	}
-	h = want[dashboard.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "1:monday", "&function="+url.QueryEscape(name)), ""), 200)
+	h = want[api.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "1:monday", "&function="+url.QueryEscape(name)), ""), 200)
 	if h.Missing != "B has no calls of it that are known." || len(h.Edges) != 0 {
 		t.Errorf("%+v", h)
 	}
@@ -206,7 +208,7 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 	}
 	duck, _ := serve(t, nil)
 	postgres, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = s })
-	function := want[dashboard.Comparison](t, do(t, duck+pairPath("", "0:tuesday/two", "0:monday", ""), ""), 200).Functions[0].Function
+	function := want[api.Comparison](t, do(t, duck+pairPath("", "0:tuesday/two", "0:monday", ""), ""), 200).Functions[0].Function
 	for _, path := range []string{
 		pairPath("", "0:tuesday/two", "0:monday", "&limit=5000"), pairPath("", "0:monday", "0:tuesday/two", "&program=0"),
 		pairPath("/flame", "0:tuesday/two", "0:monday", "&metric=lost"), pairPath("/histograms", "0:tuesday/two", "0:monday", "&function="+url.QueryEscape(function)),

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -29,7 +31,7 @@ func TestManyAskAtOnce(t *testing.T) {
 				if a := do(t, at+monday+"/sql", `{"sql": "SELECT count(*) FROM anomalies"}`, "Authorization: Bearer secret"); a.code != 200 {
 					t.Errorf("%d %s", a.code, a.body)
 				}
-				p.set(func(p *pipeline) { p.status.Run.State = dashboard.States[j%5]; p.status.Run.Name = fmt.Sprint(i, j) })
+				p.set(func(p *pipeline) { p.status.Run.State = api.States[j%5]; p.status.Run.Name = fmt.Sprint(i, j) })
 				s.next(t)
 			}
 		})

@@ -16,6 +16,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -29,7 +31,7 @@ type Source interface {
 	// Status is the state of the pipeline now. It should answer within a second:
 	// every page, scrape and stream waits for it. The caller does not change it,
 	// and the source must not once it is handed over.
-	Status(ctx context.Context) (*Status, error)
+	Status(ctx context.Context) (*api.Status, error)
 	// Reader is the store, asked for anew for each question; nil while this
 	// process has none.
 	Reader() provdb.Reader
@@ -212,10 +214,10 @@ func only(method string, h http.Handler) http.Handler {
 // healthz tells whether the pipeline is well. It needs no token, so it says
 // nothing but which parts are not, and why.
 func (s *server) healthz(w http.ResponseWriter, r *http.Request) {
-	var wrong []Health
+	var wrong []api.Health
 	status, err := s.Source.Status(r.Context())
 	if err != nil {
-		wrong = []Health{{Part: "status", Severity: SeverityError, Sentence: err.Error()}}
+		wrong = []api.Health{{Part: "status", Severity: api.SeverityError, Sentence: err.Error()}}
 	} else {
 		wrong = status.Wrong()
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -40,12 +42,12 @@ func TestHealthTellsWhatIsWrongAndNeedsNoToken(t *testing.T) {
 	}
 	p.set(func(p *pipeline) {
 		p.status.Health = append(p.status.Health,
-			dashboard.Health{Part: "sender", Severity: dashboard.SeverityWarning, Sentence: "slow"},
-			dashboard.Health{Part: "store", Severity: dashboard.SeverityError, Sentence: "the disk is full: make room"})
+			api.Health{Part: "sender", Severity: api.SeverityWarning, Sentence: "slow"},
+			api.Health{Part: "store", Severity: api.SeverityError, Sentence: "the disk is full: make room"})
 	})
 	type health struct {
 		Status string
-		Wrong  []dashboard.Health
+		Wrong  []api.Health
 	}
 	got := want[health](t, do(t, at+"/healthz", ""), 503)
 	if len(got.Wrong) != 1 || got.Wrong[0].Sentence != "the disk is full: make room" || got.Status != "failing" {
@@ -60,7 +62,7 @@ func TestHealthTellsWhatIsWrongAndNeedsNoToken(t *testing.T) {
 func TestTheStatusIsTheSameEverywhere(t *testing.T) {
 	at, p := serve(t, nil)
 	type snapshot struct {
-		Status      dashboard.Status
+		Status      api.Status
 		Top, Newest []object
 		Problem     object
 	}
@@ -69,9 +71,9 @@ func TestTheStatusIsTheSameEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]dashboard.Status{
-		"status": want[dashboard.Status](t, do(t, at+"/api/v1/status", ""), 200), "fetched": *fetched,
-		"pipeline": want[dashboard.Status](t, do(t, at+monday+"/pipeline", ""), 200), "snapshot": snap.Status,
+	for name, got := range map[string]api.Status{
+		"status": want[api.Status](t, do(t, at+"/api/v1/status", ""), 200), "fetched": *fetched,
+		"pipeline": want[api.Status](t, do(t, at+monday+"/pipeline", ""), 200), "snapshot": snap.Status,
 	} {
 		if !reflect.DeepEqual(got, p.status) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, p.status)
@@ -183,8 +185,8 @@ func TestListsContinue(t *testing.T) {
 
 func TestAFunctionIsFoundByIDAndByName(t *testing.T) {
 	at, _ := serve(t, nil)
-	one := want[dashboard.FunctionTable](t, do(t, at+monday+"/functions?name=*compute_8(*", ""), 200).Rows[0]
-	got := want[dashboard.FunctionDetail](t, do(t, at+monday+"/functions/"+one.ID+"?limit=7&columns=3", ""), 200)
+	one := want[api.FunctionTable](t, do(t, at+monday+"/functions?name=*compute_8(*", ""), 200).Rows[0]
+	got := want[api.FunctionDetail](t, do(t, at+monday+"/functions/"+one.ID+"?limit=7&columns=3", ""), 200)
 	if !reflect.DeepEqual(got.FunctionRow, one) || got.Calls == nil || *got.Calls != 100 {
 		t.Errorf("it is %+v, in the list %+v", got.FunctionRow, one)
 	}
@@ -206,7 +208,7 @@ func TestAFunctionIsFoundByIDAndByName(t *testing.T) {
 	if anomalies != 0 || lost != 0 {
 		t.Errorf("paths and strip differ by %d anomalies and %d us", anomalies, lost)
 	}
-	byName := want[dashboard.FunctionDetail](t, do(t, at+monday+"/functions/"+url.PathEscape(one.Function)+"?limit=7&columns=3", ""), 200)
+	byName := want[api.FunctionDetail](t, do(t, at+monday+"/functions/"+url.PathEscape(one.Function)+"?limit=7&columns=3", ""), 200)
 	if !reflect.DeepEqual(got, byName) {
 		t.Errorf("by name %+v", byName)
 	}

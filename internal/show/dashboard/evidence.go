@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -63,22 +65,22 @@ func (s *server) evidence(ctx context.Context, q *asked) (any, error) {
 	}
 	// Each part fills in fields of its own.
 	g, ctx := errgroup.WithContext(ctx)
-	for _, add := range []func(context.Context, *query.Event, *query.Place, *Evidence) error{q.addRoles, q.addContext} {
+	for _, add := range []func(context.Context, *query.Event, *query.Place, *api.Evidence) error{q.addRoles, q.addContext} {
 		g.Go(func() error { return add(ctx, e, place, v) })
 	}
 	return v, g.Wait()
 }
 
 // newEvidence is what the record itself tells.
-func (k *known) newEvidence(e *query.Event) *Evidence {
+func (k *known) newEvidence(e *query.Event) *api.Evidence {
 	r := e.Record
-	v := &Evidence{
+	v := &api.Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: k.sentence(r), Why: r.Why,
 		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive), Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
 		Lost: int64(r.LostTime), Severity: finite(r.OutlierSeverity), Score: finite(r.OutlierScore), Step: int64(r.IOStep), Path: pathOf(r.CallStack),
-		Model: k.pageModel(r.AlgoParams), Roles: Roles{Victims: []Other{}}, GPU: gpuOf(r),
-		Counters: []Counter{}, State: []Field{}, Metadata: []Field{}, Record: e.Document,
+		Model: k.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),
+		Counters: []api.Counter{}, State: []api.Field{}, Metadata: []api.Field{}, Record: e.Document,
 	}
 	if len(v.Path) == 0 {
 		v.Path = []string{r.Func}
@@ -86,11 +88,11 @@ func (k *known) newEvidence(e *query.Event) *Evidence {
 	v.Lanes, v.Arrows = lanesOf(r)
 	for i := range r.CounterEvents {
 		c := &r.CounterEvents[i]
-		v.Counters = append(v.Counters, Counter{Name: c.Name, Value: float64(c.Value), At: float64(c.Timestamp) - float64(r.Entry)})
+		v.Counters = append(v.Counters, api.Counter{Name: c.Name, Value: float64(c.Value), At: float64(c.Timestamp) - float64(r.Entry)})
 	}
 	if r.NodeState != nil {
 		for _, f := range r.NodeState.Data {
-			v.State = append(v.State, Field{f.Field, fmt.Sprint(f.Value)})
+			v.State = append(v.State, api.Field{Name: f.Field, Value: fmt.Sprint(f.Value)})
 		}
 	}
 	return v
@@ -114,11 +116,11 @@ func pathOf(stack []provenance.StackEntry) []string {
 }
 
 // gpuOf tells where on a GPU an execution ran; nil: on none.
-func gpuOf(r *provenance.Record) *GPU {
+func gpuOf(r *provenance.Record) *api.GPU {
 	if !r.IsGPUEvent {
 		return nil
 	}
-	g := &GPU{Device: -1, Context: -1, Stream: -1, Stack: []string{}}
+	g := &api.GPU{Device: -1, Context: -1, Stream: -1, Stack: []string{}}
 	if l := r.GPULocation; l != nil {
 		g.Device, g.Context, g.Stream = partOf(l.Device), partOf(l.Context), partOf(l.Stream)
 	}
@@ -142,8 +144,8 @@ func partOf(n uint64) int64 {
 }
 
 // pageTwin is a typical execution beside an anomaly.
-func (k *known) pageTwin(t *provenance.Record, samePath bool) *Twin {
-	twin := &Twin{
+func (k *known) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
+	twin := &api.Twin{
 		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive), Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
 	}
 	twin.Lanes, twin.Arrows = lanesOf(t)
@@ -151,7 +153,7 @@ func (k *known) pageTwin(t *provenance.Record, samePath bool) *Twin {
 }
 
 // addContext adds what is usual of counters, and what is known of the rank.
-func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *Evidence) error {
+func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *api.Evidence) error {
 	if len(v.Counters) > 0 {
 		usual, err := q.usualCounters(ctx, e.Record.PID)
 		if err != nil {
@@ -167,14 +169,14 @@ func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, 
 	if err != nil {
 		return err
 	}
-	seen := make(map[Field]bool)
+	seen := make(map[api.Field]bool)
 	for row, err := range rows.All {
 		if err != nil {
 			return err
 		}
 		name, _ := row[4].(string)
 		value, _ := row[5].(string)
-		if f := (Field{name, value}); !seen[f] {
+		if f := (api.Field{Name: name, Value: value}); !seen[f] {
 			seen[f] = true
 			v.Metadata = append(v.Metadata, f)
 		}

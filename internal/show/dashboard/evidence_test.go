@@ -8,16 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // checkLanes sees that the calls of lanes are in order and nest.
-func checkLanes(t *testing.T, name string, lanes []dashboard.Lane) {
+func checkLanes(t *testing.T, name string, lanes []api.Lane) {
 	t.Helper()
 	for _, lane := range lanes {
-		var stack []dashboard.LaneCall
+		var stack []api.LaneCall
 		for i, c := range lane.Calls {
 			if i > 0 && c.Enter < lane.Calls[i-1].Enter || c.Exit < c.Enter {
 				t.Errorf("%s: %+v is not in order", name, c)
@@ -38,10 +40,10 @@ func checkLanes(t *testing.T, name string, lanes []dashboard.Lane) {
 
 // checkEvidence asks for the evidence of an anomaly and sees that it agrees with the
 // lists.
-func checkEvidence(t *testing.T, at string, event object, issues []dashboard.Issue) dashboard.Evidence {
+func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) api.Evidence {
 	t.Helper()
 	id := event["event_id"].(string)
-	e := want[dashboard.Evidence](t, do(t, at+"/events/"+id+"/evidence", ""), 200)
+	e := want[api.Evidence](t, do(t, at+"/events/"+id+"/evidence", ""), 200)
 	if !e.Anomaly || e.Event != id || e.At != event["at_s"] || float64(e.Lost) != event["lost_us"] || e.Why == "" || e.Path[len(e.Path)-1] != e.Function || e.FunctionID == "" {
 		t.Fatalf("%s: %+v", id, e)
 	}
@@ -71,7 +73,7 @@ func checkEvidence(t *testing.T, at string, event object, issues []dashboard.Iss
 func TestEvidenceTellsWhoWaitedForWhom(t *testing.T) {
 	for _, run := range []string{"burst", "burst-live"} {
 		at := scene(t, nil) + run
-		issues := want[dashboard.IssueList](t, do(t, at+"/issues", ""), 200).Rows
+		issues := want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows
 		byID := make(map[string]object)
 		for _, event := range want[page](t, do(t, at+"/events?limit=5000&order=time", ""), 200).Rows {
 			byID[event["event_id"].(string)] = event
@@ -139,7 +141,7 @@ func TestASentenceTellsHowRareAnExecutionIs(t *testing.T) {
 		"MPI_Allreduce 4.70 ms on rank 3 (node1)",
 		"MPI_Allreduce 4.70 ms on rank 4 (node2), typical 301–399 us; longer than 99.9 % of 1,000 calls",
 	} {
-		e := want[dashboard.Evidence](t, do(t, at+"/api/v1/runs/rare/events/"+all[i].EventID+"/evidence", ""), 200)
+		e := want[api.Evidence](t, do(t, at+"/api/v1/runs/rare/events/"+all[i].EventID+"/evidence", ""), 200)
 		if e.Sentence != want1 {
 			t.Errorf("%s:\n got %s\nwant %s", models[i], e.Sentence, want1)
 		}
@@ -166,12 +168,12 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 	}
 	someRun(t, store, "gpu", []*provenance.Record{r})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-	e := want[dashboard.Evidence](t, do(t, at+"/api/v1/runs/gpu/events/"+r.EventID+"/evidence", ""), 200)
+	e := want[api.Evidence](t, do(t, at+"/api/v1/runs/gpu/events/"+r.EventID+"/evidence", ""), 200)
 	checkLanes(t, r.EventID, e.Lanes)
 	if len(e.Lanes) != 2 || e.Lanes[0].Name != "rank 0, GPU, device 0, context 1, stream 20" || e.Lanes[0].Calls[0].Group != "gpu" {
 		t.Fatalf("%+v", e.Lanes)
 	}
-	want1 := []dashboard.LaneCall{
+	want1 := []api.LaneCall{
 		{Event: "0:0:1", Function: "main", Enter: 10 - 50_000, Exit: 1000, Open: true, Group: "user"},
 		{Event: "0:0:2", Function: "step", Depth: 1, Enter: -1000, Exit: 1000, Group: "user"},
 		{Event: "0:0:3", Function: "cudaLaunchKernel", Depth: 2, Enter: -100, Exit: -50, Group: "gpu"},
@@ -179,7 +181,7 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 	if !reflect.DeepEqual(e.Lanes[1].Calls, want1) {
 		t.Errorf("got  %+v\nwant %+v", e.Lanes[1].Calls, want1)
 	}
-	arrows := []dashboard.Arrow{
+	arrows := []api.Arrow{
 		{Kind: "launch", FromLane: 1, From: -100},
 		{Kind: "send", ToLane: -1, From: 10, To: 10, Partner: 3, Bytes: 512, Tag: 9},
 		{Kind: "receive", FromLane: -1, From: 20, To: 20, Partner: 4, Bytes: 8},
@@ -187,7 +189,7 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 	if !reflect.DeepEqual(e.Arrows, arrows) {
 		t.Errorf("got  %+v\nwant %+v", e.Arrows, arrows)
 	}
-	flame := want[dashboard.Flame](t, do(t, at+"/api/v1/runs/gpu/flame?metric=lost", ""), 200)
+	flame := want[api.Flame](t, do(t, at+"/api/v1/runs/gpu/flame?metric=lost", ""), 200)
 	if c := flame.Root.Children; len(c) != 1 || c[0].Function != r.Func || c[0].Group != "gpu" || c[0].Self != 800 {
 		t.Errorf("%+v", c)
 	}
@@ -230,14 +232,14 @@ func TestAnEventOfSeveralProgramsNeedsTheProgram(t *testing.T) {
 	path := at + "/api/v1/runs/two/events/" + first.EventID
 	fails(t, do(t, path+"/evidence", ""), 400, "programs 0, 1")
 	fails(t, do(t, path+"/window", ""), 400, "programs 0, 1")
-	if e := want[dashboard.Evidence](t, do(t, path+"/evidence?program=1", ""), 200); e.Program != 1 || e.Twin != nil {
+	if e := want[api.Evidence](t, do(t, path+"/evidence?program=1", ""), 200); e.Program != 1 || e.Twin != nil {
 		t.Errorf("%+v", e)
 	}
-	found := want[dashboard.FoundList](t, do(t, at+"/api/v1/runs/two/search?q="+first.EventID, ""), 200).Rows
+	found := want[api.FoundList](t, do(t, at+"/api/v1/runs/two/search?q="+first.EventID, ""), 200).Rows
 	if len(found) != 2 || found[1].Route != "/e/1:"+first.EventID {
 		t.Errorf("%+v", found)
 	}
-	flame := want[dashboard.Flame](t, do(t, at+"/api/v1/runs/two/flame?metric=lost", ""), 200)
+	flame := want[api.Flame](t, do(t, at+"/api/v1/runs/two/flame?metric=lost", ""), 200)
 	if c := flame.Root.Children; len(c) != 2 || c[0].Function != "program 0" || flame.Root.Total != 10 {
 		t.Errorf("%+v", flame)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -48,13 +50,13 @@ func (s *server) groups(ctx context.Context, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &ExplainGroups{
-		Field: by.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked, Rows: []ExplainGroup{}, Ranges: g.Ranges,
-		Values: g.Values, Rest: ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)}, None: ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
+	page := &api.ExplainGroups{
+		Field: by.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked, Rows: []api.ExplainGroup{}, Ranges: g.Ranges,
+		Values: g.Values, Rest: api.ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)}, None: api.ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
 		Command: s.explainCommand(q, selection) + " --group-by " + quoted(by.String()),
 	}
 	for _, r := range g.Rows {
-		page.Rows = append(page.Rows, ExplainGroup{r.Label, r.Term.String(), r.Executions, int64(r.Lost)})
+		page.Rows = append(page.Rows, api.ExplainGroup{Label: r.Label, Term: r.Term.String(), Executions: r.Executions, Lost: int64(r.Lost)})
 	}
 	return page, nil
 }
@@ -173,23 +175,23 @@ var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.Wh
 // maxExplainFunctions is how many functions of a selection are named.
 const maxExplainFunctions = 10
 
-func pageExplanation(e *query.Explanation) *Explained {
-	p := &Explained{
+func pageExplanation(e *query.Explanation) *api.Explained {
+	p := &api.Explained{
 		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
-		Functions: []ExplainFunction{}, Fields: []ExplainField{},
+		Functions: []api.ExplainFunction{}, Fields: []api.ExplainField{},
 	}
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
 		term := ""
 		if c.Name != "" {
 			term = query.Term{Field: query.FieldKey{Kind: query.FieldFunction}, Label: c.Name}.String()
 		}
-		p.Functions = append(p.Functions, ExplainFunction{int64(c.Program), c.Name, term, c.Executions})
+		p.Functions = append(p.Functions, api.ExplainFunction{Program: int64(c.Program), Function: c.Name, Term: term, Executions: c.Executions})
 	}
 	for i := range e.Fields {
 		c := &e.Fields[i]
-		f := ExplainField{
+		f := api.ExplainField{
 			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
-			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []ExplainBar{},
+			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []api.ExplainBar{},
 		}
 		if c.Range || c.Least {
 			f.From = &c.From
@@ -201,7 +203,7 @@ func pageExplanation(e *query.Explanation) *Explained {
 			f.Terms = append(f.Terms, t.String())
 		}
 		for _, b := range c.Bars {
-			f.Bars = append(f.Bars, ExplainBar(b))
+			f.Bars = append(f.Bars, api.ExplainBar(b))
 		}
 		p.Fields = append(p.Fields, f)
 	}

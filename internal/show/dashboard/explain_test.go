@@ -7,19 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // issueOf finds the issue of a function.
-func issueOf(t *testing.T, at, function string) dashboard.Issue {
+func issueOf(t *testing.T, at, function string) api.Issue {
 	t.Helper()
-	for _, i := range want[dashboard.IssueList](t, do(t, at+"/issues", ""), 200).Rows {
+	for _, i := range want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows {
 		if i.Function == function {
 			return i
 		}
 	}
 	t.Fatalf("no issue of %s", function)
-	return dashboard.Issue{}
+	return api.Issue{}
 }
 
 // What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
@@ -29,7 +31,7 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 	for _, run := range []string{"burst", "burst-live"} {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
 			i := issueOf(t, at+run, function)
-			e := want[dashboard.Explained](t, do(t, at+run+"/explain?issue="+i.Key, ""), 200)
+			e := want[api.Explained](t, do(t, at+run+"/explain?issue="+i.Key, ""), 200)
 			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 || len(e.Fields) == 0 {
 				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
 			}
@@ -55,7 +57,7 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 
 func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
-	e := want[dashboard.Explained](t, do(t, at+"?rank=4-7&from=5.5&to=6.5&min_us=100", ""), 200)
+	e := want[api.Explained](t, do(t, at+"?rank=4-7&from=5.5&to=6.5&min_us=100", ""), 200)
 	if e.Selected == 0 || e.Command != "chimbuko explain RUN --run burst --rank 4-7 --from 5.5 --to 6.5 --min-us 100" {
 		t.Fatalf("got %+v", e)
 	}
@@ -65,12 +67,12 @@ func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
 			t.Errorf("got %+v", f)
 		}
 	}
-	none := want[dashboard.Explained](t, do(t, at+"?host=nowhere", ""), 200)
+	none := want[api.Explained](t, do(t, at+"?host=nowhere", ""), 200)
 	if none.Selected != 0 || none.Fields == nil || none.Functions == nil || none.Sentence == "" {
 		t.Errorf("of nothing: got %+v", none)
 	}
-	all := want[dashboard.Explained](t, do(t, at, ""), 200)
-	again := want[dashboard.Explained](t, do(t, at, ""), 200)
+	all := want[api.Explained](t, do(t, at, ""), 200)
+	again := want[api.Explained](t, do(t, at, ""), 200)
 	if all.Selected < e.Selected || all.Others != 0 || !reflect.DeepEqual(all, again) {
 		t.Errorf("of all: got %+v and %+v", all, again)
 	}
@@ -94,11 +96,11 @@ func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Place = "/data/it's a run" })
 	i := issueOf(t, at+"burst", "stream")
 	of := "burst/explain?issue=" + i.Key
-	first := want[dashboard.Explained](t, do(t, at+of, ""), 200).Fields[0]
+	first := want[api.Explained](t, do(t, at+of, ""), 200).Fields[0]
 	if first.Key != "host" || !reflect.DeepEqual(first.Terms, []string{"host=node01"}) {
 		t.Fatalf("got %+v", first)
 	}
-	narrowed := want[dashboard.Explained](t, do(t, at+of+"&only="+url.QueryEscape(first.Terms[0])+"&without=rank=4..5&without=rank=7", ""), 200)
+	narrowed := want[api.Explained](t, do(t, at+of+"&only="+url.QueryEscape(first.Terms[0])+"&without=rank=4..5&without=rank=7", ""), 200)
 	if narrowed.Selected != 40 || narrowed.Command != `chimbuko explain '/data/it'\''s a run' --run burst --issue 2 --only 'host=node01' --without 'rank=4..5' --without 'rank=7'` {
 		t.Errorf("got %+v", narrowed)
 	}
@@ -107,23 +109,23 @@ func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
 			t.Errorf("got %+v", f)
 		}
 	}
-	g := want[dashboard.ExplainGroups](t, do(t, at+strings.Replace(of, "explain?", "explain/groups?", 1)+"&by=rank&limit=3&without=rank=5", ""), 200)
+	g := want[api.ExplainGroups](t, do(t, at+strings.Replace(of, "explain?", "explain/groups?", 1)+"&by=rank&limit=3&without=rank=5", ""), 200)
 	if g.Selected != 120 || g.Looked != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 || !strings.HasPrefix(g.Rows[0].Term, "rank=") || g.Rows[0].Lost < g.Rows[1].Lost ||
 		!strings.HasSuffix(g.Command, " --without 'rank=5' --group-by rank") {
 		t.Errorf("got %+v", g)
 	}
-	several := want[dashboard.Explained](t, do(t, at+"burst/explain?rank=0-7", ""), 200)
-	byFunction := want[dashboard.ExplainGroups](t, do(t, at+"burst/explain/groups?rank=0-7&by=function", ""), 200)
+	several := want[api.Explained](t, do(t, at+"burst/explain?rank=0-7", ""), 200)
+	byFunction := want[api.ExplainGroups](t, do(t, at+"burst/explain/groups?rank=0-7&by=function", ""), 200)
 	if len(several.Functions) < 2 || several.Functions[0].Term != "function=stream" || byFunction.Values != len(several.Functions) || byFunction.Selected != several.Selected {
 		t.Errorf("got %+v and %+v", several.Functions, byFunction)
 	}
 	for _, r := range byFunction.Rows {
-		only := want[dashboard.Explained](t, do(t, at+"burst/explain?rank=0-7&only="+url.QueryEscape(r.Term), ""), 200)
+		only := want[api.Explained](t, do(t, at+"burst/explain?rank=0-7&only="+url.QueryEscape(r.Term), ""), 200)
 		if only.Selected != r.Executions || only.Lost != r.Lost || len(only.Functions) != 1 || only.Functions[0].Term != r.Term {
 			t.Errorf("%+v: got %+v", r, only)
 		}
 	}
-	inside := want[dashboard.Explained](t, do(t, at+of+"&lasso="+url.QueryEscape("5:10,7:10,7:1000000,5:1000000"), ""), 200)
+	inside := want[api.Explained](t, do(t, at+of+"&lasso="+url.QueryEscape("5:10,7:10,7:1000000,5:1000000"), ""), 200)
 	if inside.Selected != 160 || !strings.Contains(inside.Command, "--lasso 5:10,7:10,7:1000000,5:1000000") {
 		t.Errorf("got %+v", inside)
 	}

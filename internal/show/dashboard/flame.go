@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
@@ -46,7 +48,7 @@ func (s *server) flame(ctx context.Context, q *asked) (any, error) {
 	if n := prune(root, maxFlame); n > 0 {
 		partial = strings.TrimSpace(partial + fmt.Sprintf(" %s with the least time are left out.", counted(int64(n), "call path")))
 	}
-	return Flame{Metric: metric, Root: root.page(), Partial: partial}, nil
+	return api.Flame{Metric: metric, Root: root.page(), Partial: partial}, nil
 }
 
 // lostPaths are the call paths of all anomalies that count, with what these lost
@@ -74,14 +76,14 @@ func (q *asked) timePaths(ctx context.Context, p *trace.Program) (paths []pathTi
 
 // flameNode is a node of a tree in the making.
 type flameNode struct {
-	FlameNode
+	api.FlameNode
 	children map[string]*flameNode
 }
 
 // newFlame makes the tree. Where there are several programs, they are its first level.
 // device tells which functions run on a GPU.
 func newFlame(paths []pathTime, device map[functionKey]bool) *flameNode {
-	root := &flameNode{FlameNode: FlameNode{Function: "all", Group: groupUser}}
+	root := &flameNode{FlameNode: api.FlameNode{Function: "all", Group: groupUser}}
 	several := slices.ContainsFunc(paths, func(p pathTime) bool { return p.program != paths[0].program })
 	for _, p := range paths {
 		at := root
@@ -103,7 +105,7 @@ func (n *flameNode) child(name string, onGPU bool) *flameNode {
 		n.children = make(map[string]*flameNode)
 	}
 	if n.children[name] == nil {
-		n.children[name] = &flameNode{FlameNode: FlameNode{Function: name, Group: groupOf(name, onGPU)}}
+		n.children[name] = &flameNode{FlameNode: api.FlameNode{Function: name, Group: groupOf(name, onGPU)}}
 	}
 	return n.children[name]
 }
@@ -120,13 +122,13 @@ func (n *flameNode) below() map[string]*flameNode { return n.children }
 func (n *flameNode) weight() float64              { return n.Total }
 
 // page is the tree in the order in which it is drawn: the largest first.
-func (n *flameNode) page() FlameNode {
+func (n *flameNode) page() api.FlameNode {
 	out := n.FlameNode
-	out.Children = []FlameNode{}
+	out.Children = []api.FlameNode{}
 	for _, c := range n.children {
 		out.Children = append(out.Children, c.page())
 	}
-	slices.SortFunc(out.Children, func(a, b FlameNode) int {
+	slices.SortFunc(out.Children, func(a, b api.FlameNode) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Function, b.Function))
 	})
 	return out

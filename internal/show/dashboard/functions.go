@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -26,7 +28,7 @@ func (s *server) functions(ctx context.Context, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := FunctionTable{Rows: []FunctionRow{}, Total: total}
+	table := api.FunctionTable{Rows: []api.FunctionRow{}, Total: total}
 	for i := range rows[:min(limit, len(rows))] {
 		table.Rows = append(table.Rows, functionRow(&rows[i]))
 	}
@@ -36,8 +38,8 @@ func (s *server) functions(ctx context.Context, q *asked) (any, error) {
 	return table, nil
 }
 
-func functionRow(r *query.FunctionRow) FunctionRow {
-	row := FunctionRow{
+func functionRow(r *query.FunctionRow) api.FunctionRow {
+	row := api.FunctionRow{
 		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: groupOf(r.Name, r.OnGPU), Calls: r.Calls, Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
 		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost, Modes: r.Modes,
 	}
@@ -66,7 +68,7 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := FunctionDetail{Paths: []FunctionPath{}}
+	d := api.FunctionDetail{Paths: []api.FunctionPath{}}
 	g, ctx := errgroup.WithContext(ctx) // each part fills in fields of its own
 	g.Go(func() error {
 		rows, _, err := q.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
@@ -77,16 +79,16 @@ func (s *server) function(ctx context.Context, q *asked) (any, error) {
 	})
 	g.Go(func() error {
 		losses, err := q.RankLosses(ctx, f, limit)
-		d.Ranks = make([]FunctionRank, 0, len(losses))
+		d.Ranks = make([]api.FunctionRank, 0, len(losses))
 		for _, l := range losses {
-			d.Ranks = append(d.Ranks, FunctionRank{Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest, First: l.First, Last: l.Last})
+			d.Ranks = append(d.Ranks, api.FunctionRank{Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest, First: l.First, Last: l.Last})
 		}
 		return err
 	})
 	g.Go(func() error {
 		ways, err := q.Ways(ctx, f, limit)
 		for _, w := range ways {
-			d.Paths = append(d.Paths, FunctionPath{w.Path, w.N, w.Lost})
+			d.Paths = append(d.Paths, api.FunctionPath{Path: w.Path, Anomalies: w.N, Lost: w.Lost})
 		}
 		return err
 	})

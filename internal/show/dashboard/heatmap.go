@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -93,9 +95,9 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 	groups := groupRanks(chosenRanks(v.ranks(), h.filter), min(h.rows, maxHeatCells/h.columns))
 	from, to := h.span(q.known.extent)
 	t := query.Timeline{From: from, To: to, Columns: h.columns, Filter: query.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[query.Process]int)}
-	heat := Heatmap{
+	heat := api.Heatmap{
 		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: h.metric,
-		Rows: make([]HeatRow, 0, len(groups)), Cells: []HeatCell{},
+		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {
 		for _, r := range group {
@@ -114,9 +116,9 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 }
 
 // heatmapJSON is what marshal gives, but for the many cells in a tenth of the time.
-func heatmapJSON(h *Heatmap) (json.RawMessage, error) {
+func heatmapJSON(h *api.Heatmap) (json.RawMessage, error) {
 	cells := h.Cells
-	h.Cells = []HeatCell{}
+	h.Cells = []api.HeatCell{}
 	body, err := marshal(h)
 	h.Cells = cells
 	if err != nil {
@@ -139,7 +141,7 @@ func heatmapJSON(h *Heatmap) (json.RawMessage, error) {
 }
 
 // addLine adds a line to a heatmap.
-func addLine(h *Heatmap, l *query.Line) {
+func addLine(h *api.Heatmap, l *query.Line) {
 	row := &h.Rows[l.Number]
 	for c := range l.Lost {
 		row.Lost += l.Lost[c]
@@ -149,14 +151,14 @@ func addLine(h *Heatmap, l *query.Line) {
 			value = float64(l.Anomalies[c])
 		}
 		if value > 0 {
-			h.Cells = append(h.Cells, HeatCell{l.Number, c, value})
+			h.Cells = append(h.Cells, api.HeatCell{Row: l.Number, Column: c, Value: value})
 			h.Max = max(h.Max, value)
 		}
 	}
 }
 
-func heatRow(group []query.Placed, silent map[query.Process]string) HeatRow {
-	row := HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
+func heatRow(group []query.Placed, silent map[query.Process]string) api.HeatRow {
+	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
 		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
 		if _, ok := silent[r.Process]; !ok {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -65,7 +67,7 @@ func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros,
 func TestAHeatmapWithoutWaitsShowsOnlyWhereTimeWasLostOtherwise(t *testing.T) {
 	at, store := scene(t, nil)+"burst/", openScenes(t)
 	total := func(metric string) (lost int64) {
-		for _, r := range want[dashboard.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
+		for _, r := range want[api.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
 			lost += r.Lost
 		}
 		return lost
@@ -94,7 +96,7 @@ func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	f := func(query string, from trace.Micros, columns int) {
 		t.Helper()
-		h := want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?"+query, ""), 200)
+		h := want[api.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?"+query, ""), 200)
 		width := trace.Micros((h.To-h.From)*1e6/float64(columns) + 0.5)
 		if len(h.Rows) != 4 || h.Columns != columns || trace.Micros(h.From*1e6+0.5) != from {
 			t.Fatalf("%s: %d rows, %d columns from %v", query, len(h.Rows), h.Columns, h.From)
@@ -132,7 +134,7 @@ func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 	f("columns=50&from=0.002&to=0.0021", 2000, 50)
 	f("columns=3&from=2ms&to=9s&metric=anomalies", 2000, 3)
 	total := int64(0)
-	for _, r := range want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?columns=11", ""), 200).Rows {
+	for _, r := range want[api.Heatmap](t, do(t, at+"/api/v1/runs/spread/heatmap?columns=11", ""), 200).Rows {
 		total += r.Lost
 	}
 	if lost := count(t, store, countLost, "spread"); total != lost {
@@ -142,9 +144,9 @@ func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 
 func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store tells of ranks
-	f := func(query string, rows int, first dashboard.HeatRow) {
+	f := func(query string, rows int, first api.HeatRow) {
 		t.Helper()
-		h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap?"+query, ""), 200)
+		h := want[api.Heatmap](t, do(t, at+monday+"/heatmap?"+query, ""), 200)
 		ranks := int64(0)
 		for i, r := range h.Rows {
 			ranks += r.Ranks
@@ -163,12 +165,12 @@ func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
 		}
 	}
 	// There are 1000 ranks, 8 on each host.
-	f("rows=300", 250, dashboard.HeatRow{FirstRank: 0, LastRank: 3, Ranks: 4, Host: "node0000"})
-	f("rows=125", 125, dashboard.HeatRow{FirstRank: 0, LastRank: 7, Ranks: 8, Host: "node0000"})
-	f("", 63, dashboard.HeatRow{FirstRank: 0, LastRank: 15, Ranks: 16, Host: "node0000"})
-	f("rows=1&columns=2000", 1, dashboard.HeatRow{FirstRank: 0, LastRank: 999, Ranks: 1000, Host: "node0000"})
-	f("host=node012?", 40, dashboard.HeatRow{FirstRank: 960, LastRank: 960, Ranks: 1, Host: "node0120"})
-	if h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap?program=7", ""), 200); len(h.Rows) != 0 || len(h.Cells) != 0 {
+	f("rows=300", 250, api.HeatRow{FirstRank: 0, LastRank: 3, Ranks: 4, Host: "node0000"})
+	f("rows=125", 125, api.HeatRow{FirstRank: 0, LastRank: 7, Ranks: 8, Host: "node0000"})
+	f("", 63, api.HeatRow{FirstRank: 0, LastRank: 15, Ranks: 16, Host: "node0000"})
+	f("rows=1&columns=2000", 1, api.HeatRow{FirstRank: 0, LastRank: 999, Ranks: 1000, Host: "node0000"})
+	f("host=node012?", 40, api.HeatRow{FirstRank: 960, LastRank: 960, Ranks: 1, Host: "node0120"})
+	if h := want[api.Heatmap](t, do(t, at+monday+"/heatmap?program=7", ""), 200); len(h.Rows) != 0 || len(h.Cells) != 0 {
 		t.Errorf("a program that is not there: %+v", h)
 	}
 	for query, part := range map[string]string{
@@ -185,11 +187,11 @@ func TestAHeatmapShowsRanksThatHaveNoAnomalies(t *testing.T) {
 	someRun(t, store, "monday", []*provenance.Record{anomaly(1, 5, 10, 10, 5)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = store
-		p.status.Nodes = append(p.status.Nodes, dashboard.Node{Name: "quiet", State: dashboard.NodeSilent})
-		p.status.Ranks = []dashboard.Rank{{Rank: 5, Host: "a"}, {Rank: 3, Host: "b", Node: "quiet"}, {Program: 1, Rank: 0, Host: "a"}, {Rank: 1, Host: "node9"}}
+		p.status.Nodes = append(p.status.Nodes, api.Node{Name: "quiet", State: api.NodeSilent})
+		p.status.Ranks = []api.Rank{{Rank: 5, Host: "a"}, {Rank: 3, Host: "b", Node: "quiet"}, {Program: 1, Rank: 0, Host: "a"}, {Rank: 1, Host: "node9"}}
 	})
-	h := want[dashboard.Heatmap](t, do(t, at+monday+"/heatmap", ""), 200)
-	want1 := []dashboard.HeatRow{
+	h := want[api.Heatmap](t, do(t, at+monday+"/heatmap", ""), 200)
+	want1 := []api.HeatRow{
 		{FirstRank: 3, LastRank: 3, Ranks: 1, Host: "b", Silent: true},
 		{FirstRank: 5, LastRank: 5, Ranks: 1, Host: "node2", Lost: 5, Anomalies: 1},
 		{FirstRank: 1, LastRank: 1, Ranks: 1, Host: "node9"},

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -26,13 +28,13 @@ import (
 // pipeline is a source that tells what a test sets.
 type pipeline struct {
 	mu     sync.Mutex
-	status dashboard.Status
+	status api.Status
 	err    error
 	asked  int
 	reader provdb.Reader
 }
 
-func (p *pipeline) Status(ctx context.Context) (*dashboard.Status, error) {
+func (p *pipeline) Status(ctx context.Context) (*api.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
@@ -52,26 +54,26 @@ func (p *pipeline) set(change func(p *pipeline)) {
 }
 
 // someStatus has something of everything.
-func someStatus() dashboard.Status {
+func someStatus() api.Status {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return dashboard.Status{
-		Run:    dashboard.RunStatus{Name: "monday", State: dashboard.Running, Started: now.Add(-time.Minute), Now: now, Version: "v1"},
-		Totals: dashboard.Totals{Ranks: 3, RanksEnded: 1, RanksExpected: 4, Steps: 30, Events: 4000, Calls: 1900, Anomalies: 7, Functions: 12, BytesRead: 1 << 20, RecordsSent: 9, RecordsStored: 8},
-		Nodes: []dashboard.Node{{
-			Name: "node-a", Host: "nid001", PID: 17, State: dashboard.NodeReading, Connected: now, LastHeard: now, Ranks: 3, StepsRead: 30, StepsExchanged: 29,
+	return api.Status{
+		Run:    api.RunStatus{Name: "monday", State: api.Running, Started: now.Add(-time.Minute), Now: now, Version: "v1"},
+		Totals: api.Totals{Ranks: 3, RanksEnded: 1, RanksExpected: 4, Steps: 30, Events: 4000, Calls: 1900, Anomalies: 7, Functions: 12, BytesRead: 1 << 20, RecordsSent: 9, RecordsStored: 8},
+		Nodes: []api.Node{{
+			Name: "node-a", Host: "nid001", PID: 17, State: api.NodeReading, Connected: now, LastHeard: now, Ranks: 3, StepsRead: 30, StepsExchanged: 29,
 			Behind: 0.25, Events: 4000, EventKinds: map[string]int64{"function": 3800, "counter": 200}, Calls: 1900, Drops: 2, OutboxMessages: 5, OutboxBytes: 512,
-			Exchange: dashboard.Latency{Count: 29, Last: 0.002, Mean: 0.25, Max: 0.1}, RSS: 1 << 26, CPU: 3.5,
-			Stages:  []dashboard.Stage{{Name: "read", Runs: 30, Seconds: 1.5}, {Name: "judge", Runs: 30, Seconds: 0.5}},
-			Tallies: []dashboard.Tally{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls whose exit is missing"}},
+			Exchange: api.Latency{Count: 29, Last: 0.002, Mean: 0.25, Max: 0.1}, RSS: 1 << 26, CPU: 3.5,
+			Stages:  []api.Stage{{Name: "read", Runs: 30, Seconds: 1.5}, {Name: "judge", Runs: 30, Seconds: 0.5}},
+			Tallies: []api.Tally{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls whose exit is missing"}},
 		}},
-		Ranks: []dashboard.Rank{{Rank: 0, Host: "nid001", Node: "node-a", Step: 10}, {Rank: 1, Step: 9, Behind: 2.5, Anomalies: 7}, {Program: 1, Rank: 0, Ended: true}},
-		Shards: []dashboard.Shard{{
-			Name: "0", Exchanges: 29, Repeated: 1, Latency: dashboard.Latency{Count: 29, Mean: 0.001, P50: 0.0005, P99: 0.02}, Models: 12, Version: 88,
-			Snapshot: &dashboard.Snapshot{Age: 3, Duration: 0.1, Bytes: 4096},
+		Ranks: []api.Rank{{Rank: 0, Host: "nid001", Node: "node-a", Step: 10}, {Rank: 1, Step: 9, Behind: 2.5, Anomalies: 7}, {Program: 1, Rank: 0, Ended: true}},
+		Shards: []api.Shard{{
+			Name: "0", Exchanges: 29, Repeated: 1, Latency: api.Latency{Count: 29, Mean: 0.001, P50: 0.0005, P99: 0.02}, Models: 12, Version: 88,
+			Snapshot: &api.Snapshot{Age: 3, Duration: 0.1, Bytes: 4096},
 		}},
-		Store:  &dashboard.StoreStatus{Kind: "duckdb", Records: 8, PendingMessages: 1, PendingBytes: 100, Lag: 0.5, RecordsPerSecond: 2},
-		Sender: &dashboard.Sender{Sent: 60, LastStatus: 200, LastSent: now},
-		Health: []dashboard.Health{{Part: "store", OK: true, Severity: dashboard.SeverityInfo, Sentence: "records are stored"}},
+		Store:  &api.StoreStatus{Kind: "duckdb", Records: 8, PendingMessages: 1, PendingBytes: 100, Lag: 0.5, RecordsPerSecond: 2},
+		Sender: &api.Sender{Sent: 60, LastStatus: 200, LastSent: now},
+		Health: []api.Health{{Part: "store", OK: true, Severity: api.SeverityInfo, Sentence: "records are stored"}},
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -82,7 +84,7 @@ func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
 		p.status.Ranks[0].Host = hostile[1]
 	})
 	at += "/api/v1/runs/hostile/"
-	issues := want[dashboard.IssueList](t, do(t, at+"issues", ""), 200).Rows
+	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
 	paths := []string{"overview?issues=100", "heatmap", "issues", "functions?limit=5000", "flame", "flame?metric=lost", "search?q=caller&limit=200", "labels/ignore"}
 	for _, i := range issues {
 		note := strings.ToValidUTF8(i.Function, "?")

@@ -6,13 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 type counting struct{ n int }
 
-func (c *counting) Status(context.Context) (*Status, error) { c.n++; return new(Status), nil }
-func (c *counting) Reader() provdb.Reader                   { return nil }
+func (c *counting) Status(context.Context) (*api.Status, error) { c.n++; return new(api.Status), nil }
+func (c *counting) Reader() provdb.Reader                       { return nil }
 
 // Nobody looks at the pipeline when nobody asks; synctest fails if the looking
 // goes on.

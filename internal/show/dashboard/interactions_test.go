@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -41,7 +43,7 @@ func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []inter
 			b.Fatal(err)
 		}
 	}
-	var issues dashboard.IssueList
+	var issues api.IssueList
 	read("/issues", &issues)
 	var events struct {
 		Rows []struct {
@@ -188,14 +190,14 @@ func (s *scale) linked(b *testing.B, role string) (ids []string) {
 // watching is a pipeline with all ranks of the run.
 func (s *scale) watching() *pipeline {
 	status := someStatus()
-	status.Run.Name, status.Run.State = s.name, dashboard.Finished
+	status.Run.Name, status.Run.State = s.name, api.Finished
 	status.Nodes, status.Ranks = nil, nil
 	for _, host := range s.hosts {
-		status.Nodes = append(status.Nodes, dashboard.Node{Name: host, Host: host, State: dashboard.NodeDone})
+		status.Nodes = append(status.Nodes, api.Node{Name: host, Host: host, State: api.NodeDone})
 	}
 	for i := range s.ranks {
 		r := &s.ranks[i]
-		status.Ranks = append(status.Ranks, dashboard.Rank{Rank: int64(r.Rank), Host: r.Host, Node: r.Host, Step: 99, Ended: true})
+		status.Ranks = append(status.Ranks, api.Rank{Rank: int64(r.Rank), Host: r.Host, Node: r.Host, Step: 99, Ended: true})
 	}
 	return &pipeline{status: status, reader: s.store}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -36,13 +38,13 @@ func (s *server) issueList(ctx context.Context, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := IssueList{Rows: q.known.pageIssues(labels), Writable: s.writable(), Stored: q.known.stored, Total: int64(len(q.known.issues))}
+	list := api.IssueList{Rows: q.known.pageIssues(labels), Writable: s.writable(), Stored: q.known.stored, Total: int64(len(q.known.issues))}
 	list.Rows = list.Rows[:min(len(list.Rows), maxIssues)]
 	return list, nil
 }
 
 // labels are those of a run; none where nobody can say anything.
-func (s *server) labels(ctx context.Context, run string) (map[string]Label, error) {
+func (s *server) labels(ctx context.Context, run string) (map[string]api.Label, error) {
 	if s.Labels == nil {
 		return nil, nil //nolint:nilnil // no labels
 	}
@@ -79,17 +81,17 @@ func issueKeys(issues []provenance.Issue) []string {
 }
 
 // pageIssues are all issues as the page wants them.
-func (k *known) pageIssues(labels map[string]Label) []Issue {
-	list := make([]Issue, 0, len(k.issues))
+func (k *known) pageIssues(labels map[string]api.Label) []api.Issue {
+	list := make([]api.Issue, 0, len(k.issues))
 	for i := range k.issues {
 		list = append(list, k.pageIssue(i, labels))
 	}
 	return list
 }
 
-func (k *known) pageIssue(i int, labels map[string]Label) Issue {
+func (k *known) pageIssue(i int, labels map[string]api.Label) api.Issue {
 	x := &k.issues[i]
-	p := Issue{
+	p := api.Issue{
 		Key: k.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func, FunctionID: k.functions[functionKey{x.PID, x.Func}], Path: x.Path,
 		Kind: string(x.Kind), Role: string(x.Role), Cause: x.Cause, Anomalies: x.Anomalies, Lost: int64(x.LostTime), Longest: int64(x.Longest),
 		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxIssueRanks)]...), RankCount: int64(len(x.Ranks)), HostCount: int64(len(x.Hosts)),
@@ -192,7 +194,7 @@ func (s *server) plot(ctx context.Context, q *asked) (any, error) {
 	if !ok {
 		return nil, noIssue(q.r.PathValue("key"))
 	}
-	p := Plot{Points: []PlotPoint{}, Total: x.Anomalies}
+	p := api.Plot{Points: []api.PlotPoint{}, Total: x.Anomalies}
 	f, err := q.functionOfIssue(ctx, x)
 	if err != nil || f == nil {
 		return p, err
@@ -208,7 +210,7 @@ func (s *server) plot(ctx context.Context, q *asked) (any, error) {
 	}
 	typical = typical[:min(len(typical), limit-len(anomalies)/2)]
 	p.Points = append(q.known.plotPoints(anomalies, true), q.known.plotPoints(typical, false)...)
-	slices.SortStableFunc(p.Points, func(a, b PlotPoint) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(p.Points, func(a, b api.PlotPoint) int { return cmp.Compare(a.At, b.At) })
 	if m := q.known.pageModel(params); m != nil {
 		p.TypicalUS, p.Threshold = m.Typical, m.Threshold
 	}
@@ -250,10 +252,10 @@ func (q *asked) issuePoints(ctx context.Context, x *provenance.Issue, f *query.F
 	return chosen, nil
 }
 
-func (k *known) plotPoints(points []query.Point, anomaly bool) []PlotPoint {
-	list := make([]PlotPoint, 0, len(points))
+func (k *known) plotPoints(points []query.Point, anomaly bool) []api.PlotPoint {
+	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
-		list = append(list, PlotPoint{
+		list = append(list, api.PlotPoint{
 			Event: p.Event, At: k.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host, Anomaly: anomaly, Status: p.Status,
 		})
 	}

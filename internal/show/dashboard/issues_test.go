@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -13,8 +15,8 @@ import (
 // have other numbers.
 func TestIssuesKeepTheirKeys(t *testing.T) {
 	at := scene(t, nil)
-	ended := want[dashboard.IssueList](t, do(t, at+"burst/issues", ""), 200)
-	live := want[dashboard.IssueList](t, do(t, at+"burst-live/issues", ""), 200)
+	ended := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
+	live := want[api.IssueList](t, do(t, at+"burst-live/issues", ""), 200)
 	keys := make(map[string]string)
 	for _, i := range ended.Rows {
 		if keys[i.Key] != "" {
@@ -35,8 +37,8 @@ func TestIssuesKeepTheirKeys(t *testing.T) {
 func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
 	at := scene(t, nil)
 	for _, run := range []string{"burst", "burst-live"} {
-		for _, i := range want[dashboard.IssueList](t, do(t, at+run+"/issues", ""), 200).Rows {
-			p := want[dashboard.Plot](t, do(t, at+run+"/issues/"+i.Key+"/plot", ""), 200)
+		for _, i := range want[api.IssueList](t, do(t, at+run+"/issues", ""), 200).Rows {
+			p := want[api.Plot](t, do(t, at+run+"/issues/"+i.Key+"/plot", ""), 200)
 			anomalies, typical, lost, last := int64(0), 0, int64(0), 0.0
 			for _, x := range p.Points {
 				if x.At < last {
@@ -51,7 +53,7 @@ func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
 			if anomalies != i.Anomalies || p.Total != i.Anomalies || lost != i.Lost || typical == 0 || p.TypicalUS == nil || p.Threshold == nil || *p.Threshold.High < *p.TypicalUS.High {
 				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Anomalies, lost, i.Lost, typical, p.TypicalUS, p.Threshold)
 			}
-			few := want[dashboard.Plot](t, do(t, at+run+"/issues/"+i.Key+"/plot?limit=2", ""), 200)
+			few := want[api.Plot](t, do(t, at+run+"/issues/"+i.Key+"/plot?limit=2", ""), 200)
 			worst := int64(0)
 			for _, x := range few.Points {
 				worst = max(worst, x.Lost)
@@ -68,13 +70,13 @@ func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
 func TestPeopleLabelIssues(t *testing.T) {
 	labels := new(memory)
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
-	issue := want[dashboard.IssueList](t, do(t, at+"burst/issues", ""), 200).Rows[1]
+	issue := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200).Rows[1]
 	put := func(key, body string, headers ...string) answer {
 		t.Helper()
 		return do(t, at+"burst/labels/"+key, body, append([]string{"Method: PUT"}, headers...)...)
 	}
-	got := want[dashboard.Label](t, put(issue.Key, `{"state":"muted","note":"known: \"<b>\"\nticket 7"}`), 200)
-	list := want[dashboard.IssueList](t, do(t, at+"burst/issues", ""), 200)
+	got := want[api.Label](t, put(issue.Key, `{"state":"muted","note":"known: \"<b>\"\nticket 7"}`), 200)
+	list := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
 	if l := list.Rows[1].Label; !list.Writable || l == nil || !reflect.DeepEqual(*l, got) || l.Key != issue.Key || l.State != "muted" || l.Note != "known: \"<b>\"\nticket 7" || l.At.IsZero() {
 		t.Errorf("%+v, %+v", l, got)
 	}
@@ -82,8 +84,8 @@ func TestPeopleLabelIssues(t *testing.T) {
 	if want := "ignore = [\n  \"" + issue.Function + "\", # muted: known: \"<b>\" ticket 7\n]\n"; !strings.HasSuffix(a.body, want) || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%s does not end with %s", a.body, want)
 	}
-	want[dashboard.Label](t, put(issue.Key, `{"state":"open","note":""}`), 200)
-	want[dashboard.Label](t, put("gone", `{"state":"open"}`), 200) // what is gone can be removed
+	want[api.Label](t, put(issue.Key, `{"state":"open","note":""}`), 200)
+	want[api.Label](t, put("gone", `{"state":"open"}`), 200) // what is gone can be removed
 	if len(labels.all) != 0 {
 		t.Errorf("left are %v", labels.all)
 	}
@@ -108,11 +110,11 @@ func TestWhoOnlyReadsLabelsNothing(t *testing.T) {
 	for _, change := range []func(c *dashboard.Config){
 		func(*dashboard.Config) {},
 		func(c *dashboard.Config) {
-			c.Labels, c.ReadOnly = &memory{all: map[string]dashboard.Label{"x": {}}}, true
+			c.Labels, c.ReadOnly = &memory{all: map[string]api.Label{"x": {}}}, true
 		},
 	} {
 		at := scene(t, func(c *dashboard.Config, _ *pipeline) { change(c) })
-		list := want[dashboard.IssueList](t, do(t, at+"burst/issues", ""), 200)
+		list := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
 		fails(t, do(t, at+"burst/labels/"+list.Rows[0].Key, `{"state":"muted"}`, "Method: PUT"), 403, "this server only reads; ")
 		if list.Writable {
 			t.Error("the list says that labels can be set")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -30,7 +32,7 @@ type known struct {
 	ranks     []query.Placed // in order of program, host and rank
 	names     map[trace.Program]string
 	slowest   []query.Slow
-	strip     Strip // in usualColumns columns
+	strip     api.Strip // in usualColumns columns
 	functions map[functionKey]string
 	index     *query.Index // nil: there are too many, or it is being read
 	*findings
@@ -209,12 +211,12 @@ func (s *server) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
 		return 0
 	}
 	status, err := s.Source.Status(ctx)
-	if err != nil || status.Run.State != Running {
+	if err != nil || status.Run.State != api.Running {
 		return 0
 	}
 	now, behind := status.Run.Now.UnixMicro(), math.Inf(1)
 	for i := range status.Nodes {
-		if n := &status.Nodes[i]; n.State == NodeReading {
+		if n := &status.Nodes[i]; n.State == api.NodeReading {
 			behind = min(behind, n.Behind)
 		}
 	}

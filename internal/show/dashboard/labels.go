@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Labels is where what people say of issues is kept. Several goroutines call it.
@@ -17,10 +19,10 @@ type Labels interface {
 	// Labels are all labels of a run, by key of the issue; none is no error. The
 	// caller does not change the map, and the implementation must not once it is
 	// handed over.
-	Labels(ctx context.Context, run string) (map[string]Label, error)
+	Labels(ctx context.Context, run string) (map[string]api.Label, error)
 	// SetLabel replaces the label of an issue. It is kept when SetLabel returns;
 	// state open with an empty note removes it.
-	SetLabel(ctx context.Context, run string, l Label) error
+	SetLabel(ctx context.Context, run string, l api.Label) error
 }
 
 // The states of a label.
@@ -67,9 +69,9 @@ func (s *server) setLabel(r *http.Request) (any, error) {
 }
 
 // readLabel reads the body of a request.
-func readLabel(r *http.Request) (Label, error) {
+func readLabel(r *http.Request) (api.Label, error) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return Label{}, &problem{http.StatusUnsupportedMediaType, "the label is no JSON", `send {"state": "muted", "note": "…"} as application/json`}
+		return api.Label{}, &problem{http.StatusUnsupportedMediaType, "the label is no JSON", `send {"state": "muted", "note": "…"} as application/json`}
 	}
 	var in struct {
 		State *string `json:"state"`
@@ -77,8 +79,8 @@ func readLabel(r *http.Request) (Label, error) {
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxLabelBody))
 	dec.DisallowUnknownFields()
-	bad := func(format string, args ...any) (Label, error) {
-		return Label{}, &problem{http.StatusBadRequest, fmt.Sprintf(format, args...), `send {"state": "open", "muted" or "expected", "note": "…"}`}
+	bad := func(format string, args ...any) (api.Label, error) {
+		return api.Label{}, &problem{http.StatusBadRequest, fmt.Sprintf(format, args...), `send {"state": "open", "muted" or "expected", "note": "…"}`}
 	}
 	if err := dec.Decode(&in); err != nil || dec.More() {
 		return bad("the label is not understood: %v", cmp.Or(err, error(errMore)))
@@ -94,7 +96,7 @@ func readLabel(r *http.Request) (Label, error) {
 	if n := len(in.Note); n > maxNote {
 		return bad("the note has %d bytes, %d are allowed", n, maxNote)
 	}
-	return Label{State: *in.State, Note: in.Note, At: time.Now().UTC()}, nil
+	return api.Label{State: *in.State, Note: in.Note, At: time.Now().UTC()}, nil
 }
 
 // errMore says that there is something after the label.
@@ -115,7 +117,7 @@ func (s *server) ignoreFile(ctx context.Context, q *asked) (any, error) {
 
 // ignoreText writes TOML as --config reads it. In patterns only * and ? are special:
 // what a name has of them matches itself, too.
-func (k *known) ignoreText(labels map[string]Label) string {
+func (k *known) ignoreText(labels map[string]api.Label) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Functions of issues of run %s that are muted or expected. Give this file to\n# chimbuko analyze or ad with --config, and no call of these functions is judged.\n", oneLine(k.run.Name))
 	b.WriteString("ignore = [\n")

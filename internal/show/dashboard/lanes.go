@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -14,7 +16,7 @@ import (
 // the window and the callers that were open; of a kernel then the thread that launched
 // it. Arrows are messages of the window and the launch. Of what the other ranks did the
 // record tells nothing.
-func lanesOf(r *provenance.Record) (lanes []Lane, arrows []Arrow) {
+func lanesOf(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
 	b := &laneBuilder{r: r, byID: make(map[string]*laneCall)}
 	for i := range r.EventWindow.Execs {
 		e := &r.EventWindow.Execs[i]
@@ -26,7 +28,7 @@ func lanesOf(r *provenance.Record) (lanes []Lane, arrows []Arrow) {
 		self.self = true
 	}
 	b.names = []string{threadName(r)}
-	arrows = []Arrow{}
+	arrows = []api.Arrow{}
 	if launch, ok := r.GPUParent.(provenance.GPUParent); ok && len(launch.CallStack) > 0 {
 		arrows = append(arrows, b.launch(&launch))
 	}
@@ -34,7 +36,7 @@ func lanesOf(r *provenance.Record) (lanes []Lane, arrows []Arrow) {
 		arrows = append(arrows, messageArrow(r, &r.EventWindow.Comms[i]))
 	}
 	for i, name := range b.names {
-		lanes = append(lanes, Lane{Name: name, Rank: int64(r.RID), Calls: b.lane(i)})
+		lanes = append(lanes, api.Lane{Name: name, Rank: int64(r.RID), Calls: b.lane(i)})
 	}
 	return lanes, arrows
 }
@@ -99,21 +101,21 @@ func (b *laneBuilder) stack(lane int, stack []provenance.StackEntry) {
 
 // launch adds the thread that launched a kernel, unless it is the same, and returns the
 // arrow to the kernel.
-func (b *laneBuilder) launch(p *provenance.GPUParent) Arrow {
+func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 	lane := 0
 	if p.TID != b.r.TID {
 		lane = 1
 		b.names = append(b.names, fmt.Sprintf("rank %d, thread %d", b.r.RID, p.TID))
 	}
 	b.stack(lane, p.CallStack)
-	return Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
+	return api.Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
 }
 
 // after is how long after the entry of the execution something was.
 func (b *laneBuilder) after(t trace.Micros) float64 { return float64(t) - float64(b.r.Entry) }
 
 // lane draws the calls of a lane: they nest, and each ends at the latest with its caller.
-func (b *laneBuilder) lane(lane int) []LaneCall {
+func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	var list []*laneCall
 	last := trace.Micros(math.MinInt64)
 	for _, c := range b.calls {
@@ -123,9 +125,9 @@ func (b *laneBuilder) lane(lane int) []LaneCall {
 		}
 	}
 	b.nest(list)
-	drawn := make([]LaneCall, 0, len(list))
+	drawn := make([]api.LaneCall, 0, len(list))
 	for _, c := range list {
-		d := LaneCall{
+		d := api.LaneCall{
 			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
 			Anomaly: c.anomaly, Self: c.self, Group: groupOf(c.name, b.r.IsGPUEvent && lane == 0),
 		}
@@ -192,9 +194,9 @@ func enclosing(stack []*laneCall, c *laneCall) (n int, known bool) {
 }
 
 // messageArrow draws a message that the thread sent or received.
-func messageArrow(r *provenance.Record, m *provenance.CommEntry) Arrow {
+func messageArrow(r *provenance.Record, m *provenance.CommEntry) api.Arrow {
 	at := float64(m.Timestamp) - float64(r.Entry)
-	a := Arrow{Kind: "send", ToLane: -1, From: at, To: at, Partner: int64(m.Target), Bytes: m.Bytes, Tag: int64(m.Tag)}
+	a := api.Arrow{Kind: "send", ToLane: -1, From: at, To: at, Partner: int64(m.Target), Bytes: m.Bytes, Tag: int64(m.Tag)}
 	if m.Type == "RECV" {
 		a.Kind, a.FromLane, a.ToLane, a.Partner = "receive", -1, 0, int64(m.Source)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -60,9 +62,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (c *collector) run(s *Status) {
+func (c *collector) run(s *api.Status) {
 	c.add(runInfo, 1, s.Run.Name)
-	for _, state := range States {
+	for _, state := range api.States {
 		c.add(runState, flag(s.Run.State == state), string(state))
 	}
 	all(c, statusMetrics, s)
@@ -71,7 +73,7 @@ func (c *collector) run(s *Status) {
 	}
 }
 
-func (c *collector) node(n *Node) {
+func (c *collector) node(n *api.Node) {
 	if !c.first("node", n.Name) {
 		return
 	}
@@ -91,7 +93,7 @@ func (c *collector) node(n *Node) {
 	c.latency(nodeExchange, n.Exchange, n.Name)
 }
 
-func (c *collector) shard(s *Shard) {
+func (c *collector) shard(s *api.Shard) {
 	if !c.first("shard", s.Name) {
 		return
 	}
@@ -104,7 +106,7 @@ func (c *collector) shard(s *Shard) {
 
 // ranks gives the first ranks series of their own. These do not depend on how the
 // ranks are doing, so that series do not come and go.
-func (c *collector) ranks(ranks []Rank) {
+func (c *collector) ranks(ranks []api.Rank) {
 	slowest := 0.0
 	for i := range ranks {
 		slowest = max(slowest, ranks[i].Behind)
@@ -143,7 +145,7 @@ func (c *collector) add(m named, value float64, labels ...string) {
 }
 
 // latency adds a summary; what was never done has none.
-func (c *collector) latency(m named, l Latency, name string) {
+func (c *collector) latency(m named, l api.Latency, name string) {
 	if l.Count <= 0 {
 		return
 	}

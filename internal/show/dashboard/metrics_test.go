@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
 // scrape reads the metrics, which must be valid and in good style, by series.
@@ -95,7 +95,7 @@ func TestSeriesOfRanksAreBounded(t *testing.T) {
 	p.set(func(p *pipeline) {
 		p.status.Ranks = nil
 		for i := range 5000 {
-			p.status.Ranks = append(p.status.Ranks, dashboard.Rank{Program: 1, Rank: int64(4999 - i), Behind: float64(4999 - i)})
+			p.status.Ranks = append(p.status.Ranks, api.Rank{Program: 1, Rank: int64(4999 - i), Behind: float64(4999 - i)})
 		}
 	})
 	series := 0
@@ -119,7 +119,7 @@ func TestOddNamesDoNotSpoilAScrape(t *testing.T) {
 		n.Stages = append(n.Stages, n.Stages...)
 		odd := n
 		odd.Name = "a\"\\\n\xff"
-		p.status.Nodes = []dashboard.Node{n, n, odd}
+		p.status.Nodes = []api.Node{n, n, odd}
 		p.status.Ranks = append(p.status.Ranks, p.status.Ranks...)
 		p.status.Shards = append(p.status.Shards, p.status.Shards...)
 		p.status.Health = append(p.status.Health, p.status.Health...)

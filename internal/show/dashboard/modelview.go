@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -127,14 +129,14 @@ func (t *times) sides(v float64) (below, at, above float64) {
 }
 
 // pageModel is a model as the page shows it; nil if nothing is known.
-func (k *known) pageModel(params json.RawMessage) *Model {
+func (k *known) pageModel(params json.RawMessage) *api.Model {
 	t := readTimes(params)
 	if t == nil {
 		return nil
 	}
 	_, samples, _ := t.Typical()
-	p := &Model{
-		Algorithm: k.algorithm(t), Edges: append([]float64{}, t.Edges...), Counts: make([]int64, 0, len(t.Counts)), Normal: []Range{},
+	p := &api.Model{
+		Algorithm: k.algorithm(t), Edges: append([]float64{}, t.Edges...), Counts: make([]int64, 0, len(t.Counts)), Normal: []api.Range{},
 		Samples: int64(samples), Typical: t.main().page(), Warming: samples < float64(sureTimes*k.info.minSamples()),
 	}
 	for _, n := range t.Counts {
@@ -149,7 +151,7 @@ func (k *known) pageModel(params json.RawMessage) *Model {
 	return p
 }
 
-func (s span) page() *Range { return &Range{Low: &s.low, High: &s.high} }
+func (s span) page() *api.Range { return &api.Range{Low: &s.low, High: &s.high} }
 
 // algorithm names the detector: by the model, or where several make such models, by the
 // settings of the run.
@@ -167,10 +169,10 @@ func (k *known) algorithm(t *times) string {
 }
 
 // threshold is outside of what times are flagged, where the model tells.
-func (k *known) threshold(t *times) *Range {
+func (k *known) threshold(t *times) *api.Range {
 	switch k.algorithm(t) {
 	case string(outlier.Modal):
-		r := &Range{High: &t.usual[len(t.usual)-1].high}
+		r := &api.Range{High: &t.usual[len(t.usual)-1].high}
 		if low := t.usual[0].low; low > 0 {
 			r.Low = &low
 		}
@@ -181,7 +183,7 @@ func (k *known) threshold(t *times) *Range {
 			sigma = outlier.Default().Sigma
 		}
 		low, high := *t.Moments.Mean-float64(sigma*t.Moments.Stddev), *t.Moments.Mean+float64(sigma*t.Moments.Stddev)
-		r := &Range{High: &high}
+		r := &api.Range{High: &high}
 		if low > 0 {
 			r.Low = &low
 		}
@@ -193,11 +195,11 @@ func (k *known) threshold(t *times) *Range {
 }
 
 // common is from the first to the last bin that is not too rare.
-func (t *times) common() *Range {
+func (t *times) common() *api.Range {
 	if t.Limit == nil {
 		return nil
 	}
-	var r Range
+	var r api.Range
 	for i, n := range t.Counts {
 		if n > 0 && -math.Log2(n/t.Total) < *t.Limit {
 			if r.Low == nil && i > 0 {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -15,13 +17,13 @@ import (
 const maxBehind = 10 * time.Second
 
 // notices are what limits how far the rest can be trusted.
-func (v *view) notices(o *Overview) (list []Notice) {
-	add := func(level Level, topic, format string, args ...any) {
-		list = append(list, Notice{level, topic, fmt.Sprintf(format, args...)})
+func (v *view) notices(o *api.Overview) (list []api.Notice) {
+	add := func(level api.Level, topic, format string, args ...any) {
+		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: fmt.Sprintf(format, args...)})
 	}
-	ended := o.State == Finished || o.State == Incomplete || o.State == Failed
-	if o.Verdict.Level == LevelUnknown && (o.State == Waiting || o.Figures.Kept == 0 && !ended) {
-		add(LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
+	ended := o.State == api.Finished || o.State == api.Incomplete || o.State == api.Failed
+	if o.Verdict.Level == api.LevelUnknown && (o.State == api.Waiting || o.Figures.Kept == 0 && !ended) {
+		add(api.LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
 	}
 	if s := v.status; s != nil {
 		for _, h := range s.Health {
@@ -44,20 +46,20 @@ func (v *view) notices(o *Overview) (list []Notice) {
 		if r.Promoted > 0 {
 			text += fmt.Sprintf(", %s found only at the end", grouped(r.Promoted))
 		}
-		add(LevelGood, "review", "%s", text)
+		add(api.LevelGood, "review", "%s", text)
 	}
 	return list
 }
 
 // levelOf is the level of a severity.
-func levelOf(severity string) Level {
+func levelOf(severity string) api.Level {
 	switch severity {
-	case SeverityError:
-		return LevelBad
-	case SeverityWarning:
-		return LevelWatch
+	case api.SeverityError:
+		return api.LevelBad
+	case api.SeverityWarning:
+		return api.LevelWatch
 	}
-	return LevelUnknown
+	return api.LevelUnknown
 }
 
 // silentRanks are those that should report but do not: those whose analyzer is silent,
@@ -70,7 +72,7 @@ func (v *view) silentRanks() (silent map[query.Process]string, never []query.Pro
 	}
 	quiet := make(map[string]bool)
 	for i := range s.Nodes {
-		quiet[s.Nodes[i].Name] = s.Nodes[i].State == NodeSilent
+		quiet[s.Nodes[i].Name] = s.Nodes[i].State == api.NodeSilent
 	}
 	seen := make(map[query.Process]bool)
 	programs := make(map[trace.Program]bool)
@@ -94,7 +96,7 @@ func (v *view) silentRanks() (silent map[query.Process]string, never []query.Pro
 }
 
 // silent tells which ranks say nothing.
-func (v *view) silent() []Notice {
+func (v *view) silent() []api.Notice {
 	t := &v.status.Totals
 	hosts, never := v.silentRanks()
 	all := max(t.Ranks, t.RanksExpected)
@@ -119,14 +121,14 @@ func (v *view) silent() []Notice {
 	if len(quiet) > 0 {
 		text += ". Start their analyzers again with the same command"
 	}
-	return []Notice{{LevelWatch, "silent-ranks", text}}
+	return []api.Notice{{Level: api.LevelWatch, Topic: "silent-ranks", Sentence: text}}
 }
 
 // behind tells which stage does not keep up.
-func behind(s *Status) (list []Notice) {
+func behind(s *api.Status) (list []api.Notice) {
 	worst, slow := 0, 0
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.State == NodeReading && n.Behind > maxBehind.Seconds() {
+		if n := &s.Nodes[i]; n.State == api.NodeReading && n.Behind > maxBehind.Seconds() {
 			if slow++; slow == 1 || n.Behind > s.Nodes[worst].Behind {
 				worst = i
 			}
@@ -134,12 +136,12 @@ func behind(s *Status) (list []Notice) {
 	}
 	if slow > 0 {
 		n := &s.Nodes[worst]
-		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
 			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer ranks each",
 			isAre(int64(slow), "analyzer"), oneLine(n.Name), oneLine(n.Host), n.Behind)})
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
-		list = append(list, Notice{LevelWatch, "backlog", fmt.Sprintf(
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
 			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait",
 			counted(st.PendingMessages, "message"), st.Lag)})
 	}
@@ -154,10 +156,10 @@ func isAre(n int64, what string) string {
 }
 
 // drops tells what found no room, and what of traces was lost.
-func drops(s *Status) (list []Notice) {
+func drops(s *api.Status) (list []api.Notice) {
 	var drops int64
 	nodes := 0
-	lost := make(map[string]Tally)
+	lost := make(map[string]api.Tally)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if drops += n.Drops; n.Drops > 0 {
@@ -171,17 +173,17 @@ func drops(s *Status) (list []Notice) {
 		}
 	}
 	if drops > 0 {
-		list = append(list, Notice{LevelWatch, "drops", fmt.Sprintf(
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: fmt.Sprintf(
 			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", counted(drops, "record"), counted(int64(nodes), "analyzer"))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		list = append(list, Notice{LevelWatch, "drops", grouped(lost[name].Count) + " " + lost[name].Sentence})
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: grouped(lost[name].Count) + " " + lost[name].Sentence})
 	}
 	return list
 }
 
 // warming tells of models that know too little.
-func (k *known) warming(o *Overview) []Notice {
+func (k *known) warming(o *api.Overview) []api.Notice {
 	f := &o.Figures
 	cold := int64(0)
 	if f.FunctionsWarm != nil {
@@ -189,16 +191,16 @@ func (k *known) warming(o *Overview) []Notice {
 	}
 	min := k.info.minSamples()
 	switch {
-	case o.State == Finished && cold > 0:
-		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+	case o.State == api.Finished && cold > 0:
+		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
 			"%s called fewer than %d times: their calls are not judged", wasWere(cold, "function"), min)}}
-	case o.State == Finished:
+	case o.State == api.Finished:
 		return nil
 	case cold > 0:
-		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
 			"Models have < %d samples for %s; anomalies are provisional", min, counted(cold, "function"))}}
 	case len(k.thin) > 0:
-		return []Notice{{LevelUnknown, "warming", fmt.Sprintf(
+		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
 			"Models have < %d samples for %s with anomalies; these are provisional", sureTimes*min, counted(int64(len(k.thin)), "function"))}}
 	}
 	return nil
@@ -213,32 +215,34 @@ func wasWere(n int64, what string) string {
 
 // salvaged tells what is missing of a run that has ended: what of its traces could not
 // be read, that it failed, or that it is from before issues were stored.
-func (k *known) salvaged(o *Overview) (list []Notice) {
-	add := func(level Level, topic, text string) { list = append(list, Notice{level, topic, text}) }
+func (k *known) salvaged(o *api.Overview) (list []api.Notice) {
+	add := func(level api.Level, topic, text string) {
+		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: text})
+	}
 	if k.run.State == provdb.Failed && k.kept.Executions > 0 { // else the verdict says it
 		text := "The analysis failed, and the run holds what was stored until then"
 		if k.info.Error != "" {
 			text += ": " + reason(k.info.Error)
 		}
-		add(LevelBad, "health", text)
+		add(api.LevelBad, "health", text)
 	}
 	for _, why := range k.info.Incomplete {
-		add(LevelBad, "health", "The run is incomplete: "+oneLine(why))
+		add(api.LevelBad, "health", "The run is incomplete: "+oneLine(why))
 	}
 	for i, broken := range k.info.Broken {
 		if i == maxListed {
-			add(LevelWatch, "store", fmt.Sprintf("%d more traces are damaged", len(k.info.Broken)-i))
+			add(api.LevelWatch, "store", fmt.Sprintf("%d more traces are damaged", len(k.info.Broken)-i))
 			break
 		}
-		add(LevelWatch, "store", "A trace is damaged and was read as far as it goes: "+broken)
+		add(api.LevelWatch, "store", "A trace is damaged and was read as far as it goes: "+broken)
 	}
 	for _, n := range k.info.Notes {
 		if n.Severity == "data loss" {
-			add(LevelWatch, "drops", grouped(n.Count)+" "+n.Sentence)
+			add(api.LevelWatch, "drops", grouped(n.Count)+" "+n.Sentence)
 		}
 	}
-	if o.State == Finished && !k.stored && k.kept.Anomalies > 0 && k.wrong == nil {
-		add(LevelUnknown, "store", "The run is of an older chimbuko that did not store issues: they were found out now")
+	if o.State == api.Finished && !k.stored && k.kept.Anomalies > 0 && k.wrong == nil {
+		add(api.LevelUnknown, "store", "The run is of an older chimbuko that did not store issues: they were found out now")
 	}
 	return list
 }

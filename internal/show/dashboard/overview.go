@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -42,19 +44,19 @@ func (s *server) overviewJSON(ctx context.Context) ([]byte, error) {
 
 // view is what an overview is made of. Either may be nil.
 type view struct {
-	status *Status // of the run that is watched
+	status *api.Status // of the run that is watched
 	known  *known
 	unread bool // the store holds more, and cannot be read now
-	labels map[string]Label
+	labels map[string]api.Label
 }
 
 // overview tells of a run what the pipeline and the store know. It fails if neither
 // knows of the run; what one of them cannot tell now is a notice.
-func (s *server) overview(ctx context.Context, run string, columns, worst int) (*Overview, error) {
+func (s *server) overview(ctx context.Context, run string, columns, worst int) (*api.Overview, error) {
 	var v view
-	var wrong []Notice
+	var wrong []api.Notice
 	note := func(topic string, err error) {
-		wrong = append(wrong, Notice{LevelBad, topic, asProblem(err).Error()})
+		wrong = append(wrong, api.Notice{Level: api.LevelBad, Topic: topic, Sentence: asProblem(err).Error()})
 	}
 	var err error
 	if run == s.Run {
@@ -86,28 +88,28 @@ func (s *server) overview(ctx context.Context, run string, columns, worst int) (
 		}
 	}
 	o.Notices = append(wrong, o.Notices...)
-	slices.SortStableFunc(o.Notices, func(a, b Notice) int { return badness(b.Level) - badness(a.Level) })
+	slices.SortStableFunc(o.Notices, func(a, b api.Notice) int { return badness(b.Level) - badness(a.Level) })
 	return o, nil
 }
 
 // badness orders levels.
-func badness(l Level) int {
-	return slices.Index([]Level{LevelGood, LevelUnknown, LevelWatch, LevelBad}, l)
+func badness(l api.Level) int {
+	return slices.Index([]api.Level{api.LevelGood, api.LevelUnknown, api.LevelWatch, api.LevelBad}, l)
 }
 
 // early reports whether an error only says that nothing of a run is stored yet that
 // goes on.
 func (v *view) early(err error) bool {
 	p, ok := errors.AsType[*problem](err)
-	return ok && p.status == http.StatusNotFound && v.status.Run.State != Finished && v.status.Run.State != Failed
+	return ok && p.status == http.StatusNotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed
 }
 
-func (v *view) overview(run string, worst int) *Overview {
-	o := &Overview{
-		Run: run, State: v.state(), Notices: []Notice{}, Issues: []Issue{}, Programs: []Program{}, Slowest: []Slowest{},
-		Strip: Strip{Series: []Layer{}},
+func (v *view) overview(run string, worst int) *api.Overview {
+	o := &api.Overview{
+		Run: run, State: v.state(), Notices: []api.Notice{}, Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
+		Strip: api.Strip{Series: []api.Layer{}},
 	}
-	o.Live = v.status != nil && o.State != Finished && o.State != Failed && o.State != Incomplete
+	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
 	if k := v.known; k != nil {
 		o.Length, o.Strip = float64(k.extent)/1e6, k.strip
 		if k.begin > 0 {
@@ -121,7 +123,7 @@ func (v *view) overview(run string, worst int) *Overview {
 		}
 		if k.kept.Anomalies == 0 {
 			for _, f := range k.slowest {
-				o.Slowest = append(o.Slowest, Slowest{int64(f.Program), f.Name, f.Longest, f.Mean, f.Calls})
+				o.Slowest = append(o.Slowest, api.Slowest{Program: int64(f.Program), Function: f.Name, Longest: f.Longest, Mean: f.Mean, Calls: f.Calls})
 			}
 		}
 	}
@@ -132,22 +134,22 @@ func (v *view) overview(run string, worst int) *Overview {
 }
 
 // state is how far the run has come.
-func (v *view) state() State {
+func (v *view) state() api.State {
 	if v.status != nil && v.status.Run.State != "" {
 		return v.status.Run.State
 	}
 	if v.known == nil {
-		return Waiting
+		return api.Waiting
 	}
 	switch v.known.run.State {
 	case provdb.Finished:
-		return Finished
+		return api.Finished
 	case provdb.Failed:
-		return Failed
+		return api.Failed
 	case provdb.Incomplete:
-		return Incomplete
+		return api.Incomplete
 	}
-	return Running
+	return api.Running
 }
 
 // open are the indices of the issues that are to be looked at, the worst first: without
@@ -181,8 +183,8 @@ func costOf(x *provenance.Issue) trace.Micros {
 }
 
 // figures are the key figures.
-func (v *view) figures(o *Overview) Figures {
-	f := Figures{Provisional: o.State != Finished}
+func (v *view) figures(o *api.Overview) api.Figures {
+	f := api.Figures{Provisional: o.State != api.Finished}
 	if k := v.known; k != nil {
 		k.count(&f, v)
 	}
@@ -205,7 +207,7 @@ func (v *view) figures(o *Overview) Figures {
 }
 
 // count fills in what the store tells.
-func (k *known) count(f *Figures, v *view) {
+func (k *known) count(f *api.Figures, v *view) {
 	f.Anomalies, f.Kept, f.Functions = k.kept.Anomalies, k.kept.Executions, max(k.kept.Functions, k.info.Totals.Functions)
 	f.Lost = int64(k.kept.Lost)
 	f.Ranks, f.FunctionsMinCalls = max(int64(len(k.ranks)), k.info.Totals.Ranks), int64(k.info.minSamples())
@@ -246,7 +248,7 @@ func positive(n int64) *int64 {
 
 // addLive fills in what the pipeline tells. Of a run that has ended the store knows
 // better, if it knows anything.
-func addLive(f *Figures, s *Status, o *Overview) {
+func addLive(f *api.Figures, s *api.Status, o *api.Overview) {
 	t := &s.Totals
 	f.Ranks, f.Functions = max(f.Ranks, t.Ranks), max(f.Functions, t.Functions)
 	f.RanksExpected = positive(t.RanksExpected)
@@ -283,14 +285,14 @@ func addLive(f *Figures, s *Status, o *Overview) {
 }
 
 // programs are those of the workflow.
-func (v *view) programs() []Program {
-	list := []Program{}
+func (v *view) programs() []api.Program {
+	list := []api.Program{}
 	for _, r := range v.ranks() {
 		if n := len(list); n > 0 && list[n-1].Program == int64(r.Program) {
 			list[n-1].Ranks++
 			continue
 		}
-		p := Program{Program: int64(r.Program), Ranks: 1}
+		p := api.Program{Program: int64(r.Program), Ranks: 1}
 		if name := v.known.names[r.Program]; name != "" {
 			p.Name = path.Base(name)
 		}
@@ -328,29 +330,29 @@ func (v *view) ranks() []query.Placed {
 }
 
 // review is what the review at the end did; nil: there was none.
-func (k *known) review(state State) *ReviewEnd {
-	if state != Finished || k.info.Settings["review"] == "false" {
+func (k *known) review(state api.State) *api.ReviewEnd {
+	if state != api.Finished || k.info.Settings["review"] == "false" {
 		return nil
 	}
 	if r := k.info.Review; r != nil {
-		return &ReviewEnd{Flagged: r.Confirmed + r.Withdrawn, Confirmed: r.Confirmed, Withdrawn: r.Withdrawn, Promoted: r.Promoted}
+		return &api.ReviewEnd{Flagged: r.Confirmed + r.Withdrawn, Confirmed: r.Confirmed, Withdrawn: r.Withdrawn, Promoted: r.Promoted}
 	}
 	if k.kept.Confirmed+k.kept.Promoted+k.kept.Withdrawn == 0 {
 		return nil
 	}
-	return &ReviewEnd{k.kept.Confirmed + k.kept.Withdrawn, k.kept.Confirmed, k.kept.Withdrawn, k.kept.Promoted}
+	return &api.ReviewEnd{Flagged: k.kept.Confirmed + k.kept.Withdrawn, Confirmed: k.kept.Confirmed, Withdrawn: k.kept.Withdrawn, Promoted: k.kept.Promoted}
 }
 
 // strip is lost time over the whole run by kind, in any number of columns.
-func (s *server) strip(ctx context.Context, run string, columns int, k *known) (Strip, error) {
+func (s *server) strip(ctx context.Context, run string, columns int, k *known) (api.Strip, error) {
 	ctx, done, err := s.slot(ctx)
 	if err != nil {
-		return Strip{}, err
+		return api.Strip{}, err
 	}
 	defer done()
 	a, err := s.asker(ctx, run)
 	if err != nil {
-		return Strip{}, err
+		return api.Strip{}, err
 	}
 	a.Begin, a.InMemory = k.begin, k.index
 	return stripOf(ctx, a, query.Timeline{To: k.extent, Columns: columns})
@@ -358,8 +360,8 @@ func (s *server) strip(ctx context.Context, run string, columns int, k *known) (
 
 // stripOf asks for lost time by kind. Kinds come in a fixed order, those of anomalies
 // first that have none.
-func stripOf(ctx context.Context, a *query.Asker, q query.Timeline) (Strip, error) {
-	strip := Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []Layer{}}
+func stripOf(ctx context.Context, a *query.Asker, q query.Timeline) (api.Strip, error) {
+	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)
 	if err != nil {
 		return strip, err
@@ -367,7 +369,7 @@ func stripOf(ctx context.Context, a *query.Asker, q query.Timeline) (Strip, erro
 	for _, kind := range append([]provenance.AnomalyKind{""}, provenance.AnomalyKinds()...) {
 		for _, l := range lines {
 			if l.Kind == string(kind) {
-				strip.Series = append(strip.Series, Layer{Kind: l.Kind, Lost: l.Lost, N: l.Anomalies})
+				strip.Series = append(strip.Series, api.Layer{Kind: l.Kind, Lost: l.Lost, N: l.Anomalies})
 			}
 		}
 	}

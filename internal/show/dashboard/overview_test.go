@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -20,7 +22,7 @@ const countLost = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON
 func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for run, want1 := range map[string]struct{ live, stored bool }{"burst": {false, true}, "burst-live": {true, false}} {
-		o := want[dashboard.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
+		o := want[api.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
 		lost := count(t, store, countLost, run)
 		f := &o.Figures
 		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 || f.Anomalies != count(t, store, `SELECT count(*) FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`, run) {
@@ -37,7 +39,7 @@ func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
 			!strings.Contains(o.Verdict.Sentence, ". Worst: "+strings.TrimSuffix(worst.Function, "()")) || !strings.Contains(o.Verdict.Sentence, " on "+worst.Hosts[0]) || strings.Contains(o.Verdict.Sentence, "[{") {
 			t.Errorf("%s: %q of %+v", run, o.Verdict.Sentence, worst)
 		}
-		if wantLevel := map[bool]dashboard.Level{true: dashboard.LevelBad, false: dashboard.LevelWatch}[*f.LostPercent >= 1]; o.Verdict.Level != wantLevel {
+		if wantLevel := map[bool]api.Level{true: api.LevelBad, false: api.LevelWatch}[*f.LostPercent >= 1]; o.Verdict.Level != wantLevel {
 			t.Errorf("%s: level %s", run, o.Verdict.Level)
 		}
 		if (o.Review != nil) != want1.stored || want1.stored && (o.Review.Confirmed+o.Review.Promoted != f.Anomalies || topics(o)["review"] == "") {
@@ -64,7 +66,7 @@ func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
 }
 
 // topics are the sentences of notices by topic.
-func topics(o dashboard.Overview) map[string]string {
+func topics(o api.Overview) map[string]string {
 	all := make(map[string]string)
 	for _, n := range o.Notices {
 		all[n.Topic] += n.Sentence
@@ -76,7 +78,7 @@ func topics(o dashboard.Overview) map[string]string {
 func TestEachAnomalyIsCountedOnce(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for _, run := range []string{"burst", "burst-live"} {
-		list := want[dashboard.IssueList](t, do(t, at+run+"/issues", ""), 200)
+		list := want[api.IssueList](t, do(t, at+run+"/issues", ""), 200)
 		var all, causes, waits, anomalies int64
 		for _, i := range list.Rows {
 			all, anomalies = all+i.Lost, anomalies+i.Anomalies
@@ -95,24 +97,24 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
 	labels := new(memory)
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
-	before := want[dashboard.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
+	before := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	worst := before.Issues[0]
-	labels.all = map[string]dashboard.Label{worst.Key: {Key: worst.Key, State: dashboard.LabelMuted}, before.Issues[1].Key: {State: dashboard.LabelOpen, Note: "look here"}}
-	after := want[dashboard.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
+	labels.all = map[string]api.Label{worst.Key: {Key: worst.Key, State: dashboard.LabelMuted}, before.Issues[1].Key: {State: dashboard.LabelOpen, Note: "look here"}}
+	after := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	f := &after.Figures
 	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost || len(after.Issues) != len(before.Issues)-1 ||
 		after.Issues[0].Label == nil || after.Issues[0].Label.Note != "look here" || after.Verdict.Issue != after.Issues[0].Number || !strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {
 		t.Errorf("%+v, %+v", after.Verdict, f)
 	}
 	for _, i := range before.Issues {
-		labels.all[i.Key] = dashboard.Label{State: dashboard.LabelExpected}
+		labels.all[i.Key] = api.Label{State: dashboard.LabelExpected}
 	}
-	after = want[dashboard.Overview](t, do(t, at+"/overview", ""), 200)
-	if after.Verdict.Level != dashboard.LevelGood || !strings.HasPrefix(after.Verdict.Sentence, fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
+	after = want[api.Overview](t, do(t, at+"/overview", ""), 200)
+	if after.Verdict.Level != api.LevelGood || !strings.HasPrefix(after.Verdict.Sentence, fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
 		t.Errorf("%+v", after.Verdict)
 	}
 	labels.err = errors.New("the disk is gone")
-	if o := want[dashboard.Overview](t, do(t, at+"/overview", ""), 200); !strings.Contains(topics(o)["health"], "the disk is gone") {
+	if o := want[api.Overview](t, do(t, at+"/overview", ""), 200); !strings.Contains(topics(o)["health"], "the disk is gone") {
 		t.Errorf("%+v", o.Notices)
 	}
 }
@@ -131,8 +133,8 @@ func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-	o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/calm/overview", ""), 200)
-	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want || o.Verdict.Level != dashboard.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
+	o := want[api.Overview](t, do(t, at+"/api/v1/runs/calm/overview", ""), 200)
+	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want || o.Verdict.Level != api.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
 		t.Errorf("%+v, want %q", o, want)
 	}
 }
@@ -140,13 +142,13 @@ func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
 func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, p *pipeline) {
 		c.Run = "new"
-		p.status = dashboard.Status{Run: dashboard.RunStatus{Name: "new", State: dashboard.Waiting}, Totals: dashboard.Totals{RanksExpected: 4000}}
+		p.status = api.Status{Run: api.RunStatus{Name: "new", State: api.Waiting}, Totals: api.Totals{RanksExpected: 4000}}
 	})
 	for _, reader := range []provdb.Reader{filled(t), nil} {
 		p.set(func(p *pipeline) { p.reader = reader })
-		o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/new/overview", ""), 200)
-		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analyzers with chimbuko ad") ||
-			o.State != dashboard.Waiting || !o.Live || topics(o)["no-data"] == "" || (reader == nil) != (topics(o)["store"] != "") {
+		o := want[api.Overview](t, do(t, at+"/api/v1/runs/new/overview", ""), 200)
+		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analyzers with chimbuko ad") ||
+			o.State != api.Waiting || !o.Live || topics(o)["no-data"] == "" || (reader == nil) != (topics(o)["store"] != "") {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -173,10 +175,10 @@ func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
 	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = &obstructed{p.reader, func(context.Context, string) error { return errors.New("the disk is gone") }}
 	})
-	for _, state := range []dashboard.State{dashboard.Running, dashboard.Finished} {
+	for _, state := range []api.State{api.Running, api.Finished} {
 		p.set(func(p *pipeline) { p.status.Run.State = state })
-		o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
-		if o.Verdict.Level != dashboard.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") || !strings.Contains(topics(o)["store"], "the disk is gone") {
+		o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
+		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") || !strings.Contains(topics(o)["store"], "the disk is gone") {
 			t.Errorf("%s: %+v, notices %+v", state, o.Verdict, o.Notices)
 		}
 	}
@@ -230,16 +232,16 @@ func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
 
 func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 	at, p := serve(t, nil)
-	f := func(change func(s *dashboard.Status), level dashboard.Level, topic, want1 string) {
+	f := func(change func(s *api.Status), level api.Level, topic, want1 string) {
 		t.Helper()
 		p.set(func(p *pipeline) {
 			p.status = someStatus()
 			p.status.Totals.RanksExpected, p.status.Nodes[0].Drops = 0, 0
 			change(&p.status)
 		})
-		o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
+		o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
 		for i, n := range o.Notices {
-			if i > 0 && n.Level == dashboard.LevelBad && o.Notices[i-1].Level != dashboard.LevelBad {
+			if i > 0 && n.Level == api.LevelBad && o.Notices[i-1].Level != api.LevelBad {
 				t.Errorf("the worst is not the first: %+v", o.Notices)
 			}
 			if n.Topic == topic && n.Sentence == want1 && n.Level == level {
@@ -248,28 +250,28 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 		}
 		t.Errorf("%s %s %q is not in %+v", level, topic, want1, o.Notices)
 	}
-	f(func(s *dashboard.Status) {
-		s.Totals = dashboard.Totals{Ranks: 3, RanksExpected: 5}
-		s.Ranks = []dashboard.Rank{{Rank: 0, Node: "a", Host: "nid001"}, {Rank: 2, Node: "b", Host: "nid077"}, {Rank: 4, Node: "b", Host: "nid077", Ended: true}}
-		s.Nodes = []dashboard.Node{{Name: "a"}, {Name: "b", State: dashboard.NodeSilent}}
-	}, dashboard.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analyzers again with the same command")
-	f(func(s *dashboard.Status) { s.Totals.RanksExpected = 4 }, dashboard.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
-	f(func(s *dashboard.Status) { s.Nodes[0].Drops = 1200 }, dashboard.LevelWatch, "drops",
+	f(func(s *api.Status) {
+		s.Totals = api.Totals{Ranks: 3, RanksExpected: 5}
+		s.Ranks = []api.Rank{{Rank: 0, Node: "a", Host: "nid001"}, {Rank: 2, Node: "b", Host: "nid077"}, {Rank: 4, Node: "b", Host: "nid077", Ended: true}}
+		s.Nodes = []api.Node{{Name: "a"}, {Name: "b", State: api.NodeSilent}}
+	}, api.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analyzers again with the same command")
+	f(func(s *api.Status) { s.Totals.RanksExpected = 4 }, api.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
+	f(func(s *api.Status) { s.Nodes[0].Drops = 1200 }, api.LevelWatch, "drops",
 		"1,200 records found no room at 1 analyzer and are sent when the run ends: give chimbuko ad a larger --outbox")
-	f(func(s *dashboard.Status) {
-		s.Nodes[0].Tallies = []dashboard.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
-	}, dashboard.LevelWatch, "drops", "3 steps were lost")
-	f(func(s *dashboard.Status) { s.Nodes[0].Behind = 45 }, dashboard.LevelWatch, "backlog",
+	f(func(s *api.Status) {
+		s.Nodes[0].Tallies = []api.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
+	}, api.LevelWatch, "drops", "3 steps were lost")
+	f(func(s *api.Status) { s.Nodes[0].Behind = 45 }, api.LevelWatch, "backlog",
 		"1 analyzer is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more analyzers with fewer ranks each")
-	f(func(s *dashboard.Status) { s.Store.Lag, s.Store.PendingMessages = 34, 1234 }, dashboard.LevelWatch, "backlog",
+	f(func(s *api.Status) { s.Store.Lag, s.Store.PendingMessages = 34, 1234 }, api.LevelWatch, "backlog",
 		"1,234 messages wait for the store, the oldest for 34 s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait")
-	f(func(s *dashboard.Status) {
-		s.Health = []dashboard.Health{{Part: "store", Severity: dashboard.SeverityError, Sentence: "the disk is full: make room"}}
-	}, dashboard.LevelBad, "health", "store: the disk is full: make room")
-	f(func(s *dashboard.Status) {
+	f(func(s *api.Status) {
+		s.Health = []api.Health{{Part: "store", Severity: api.SeverityError, Sentence: "the disk is full: make room"}}
+	}, api.LevelBad, "health", "store: the disk is full: make room")
+	f(func(s *api.Status) {
 		warm := int64(28)
 		s.Totals.Functions, s.Totals.FunctionsWarm = 240, &warm
-	}, dashboard.LevelUnknown, "warming", "Models have < 30 samples for 212 functions; anomalies are provisional")
+	}, api.LevelUnknown, "warming", "Models have < 30 samples for 212 functions; anomalies are provisional")
 }
 
 func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
@@ -286,7 +288,7 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-		if o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); !strings.Contains(topics(o)[topic], part) {
+		if o := want[api.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); !strings.Contains(topics(o)[topic], part) {
 			t.Errorf("%s %s: %+v", state, info, o.Notices)
 		}
 	}
@@ -313,7 +315,7 @@ func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-		if o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != says {
+		if o := want[api.Overview](t, do(t, at+"/api/v1/runs/odd/overview", ""), 200); o.Verdict.Sentence != says {
 			t.Errorf("%s: %+v", state, o.Verdict)
 		}
 	}
@@ -329,8 +331,8 @@ func TestAStoreThatFailsIsANotice(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o := want[dashboard.Overview](t, do(t, at+monday+"/overview", ""), 200)
-	if n := o.Notices[0]; n.Topic != "store" || n.Level != dashboard.LevelBad || !strings.Contains(n.Sentence, "closed") || *o.Figures.Calls != 1900 {
+	o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
+	if n := o.Notices[0]; n.Topic != "store" || n.Level != api.LevelBad || !strings.Contains(n.Sentence, "closed") || *o.Figures.Calls != 1900 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -347,7 +349,7 @@ func TestListsOfAnswersAreNeverNull(t *testing.T) {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
-	if got := want[dashboard.Heatmap](t, do(t, at+"/api/v1/runs/bare/heatmap", ""), 200); !reflect.DeepEqual(got.Cells, []dashboard.HeatCell{}) {
+	if got := want[api.Heatmap](t, do(t, at+"/api/v1/runs/bare/heatmap", ""), 200); !reflect.DeepEqual(got.Cells, []api.HeatCell{}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -356,8 +358,8 @@ func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
-	o := want[dashboard.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
-	if o.Verdict.Level != dashboard.LevelGood || !strings.HasPrefix(o.Verdict.Sentence, "Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
+	o := want[api.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
+	if o.Verdict.Level != api.LevelGood || !strings.HasPrefix(o.Verdict.Sentence, "Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
 		t.Errorf("%+v", o.Verdict)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -31,7 +33,7 @@ type Packets struct {
 	receive       bool // over HTTP, from whoever reaches it
 
 	mu        sync.Mutex
-	info      PacketsInfo
+	info      api.PacketsInfo
 	over      bool // of a replay
 	started   time.Time
 	steps     int
@@ -184,12 +186,12 @@ func wholeOf(x float64) int64 {
 func (p *Packets) Reader() provdb.Reader { return nil }
 
 // Status is how far packets have come.
-func (p *Packets) Status(context.Context) (*Status, error) {
+func (p *Packets) Status(context.Context) (*api.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &Status{
-		Run:    RunStatus{Name: p.name, State: p.state(), Started: p.started, Now: time.Now().UTC(), Version: p.version},
-		Totals: Totals{Ranks: int64(len(p.ranks)), Functions: int64(len(p.functions))},
+	s := &api.Status{
+		Run:    api.RunStatus{Name: p.name, State: p.state(), Started: p.started, Now: time.Now().UTC(), Version: p.version},
+		Totals: api.Totals{Ranks: int64(len(p.ranks)), Functions: int64(len(p.functions))},
 	}
 	for _, r := range p.ranks {
 		s.Totals.Anomalies += r.anomalies()
@@ -198,17 +200,17 @@ func (p *Packets) Status(context.Context) (*Status, error) {
 		s.Totals.Calls += wholeOf(f.Exclusive.Count)
 	}
 	if p.info.Refused > 0 {
-		s.Health = []Health{{Part: "packets", OK: true, Severity: SeverityWarning, Sentence: counted(p.info.Refused, "packet") + " made no sense: " + p.info.Problem}}
+		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: counted(p.info.Refused, "packet") + " made no sense: " + p.info.Problem}}
 	}
 	return s, nil
 }
 
-func (p *Packets) state() State {
+func (p *Packets) state() api.State {
 	switch {
 	case p.over:
-		return Finished
+		return api.Finished
 	case p.info.Taken == 0:
-		return Waiting
+		return api.Waiting
 	}
-	return Running
+	return api.Running
 }

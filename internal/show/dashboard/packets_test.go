@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -61,14 +63,14 @@ func TestAPacketOfTheOriginalIsShown(t *testing.T) {
 	if a := do(t, at+"/api/anomalydata", samplePacket(t, "sample-packet-v2.json")); a.code != 201 {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
-	o := want[dashboard.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
+	o := want[api.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
 	if o.Figures.Anomalies == 0 || o.Figures.Ranks == 0 || o.Figures.Functions == 0 || o.Packets == nil || o.Packets.Taken != 1 || len(o.Packets.Worst) == 0 {
 		t.Errorf("got %+v, %+v", o.Figures, o.Packets)
 	}
 	if !strings.Contains(o.Verdict.Sentence, "anomal") || len(o.Notices) == 0 || !strings.Contains(o.Notices[0].Sentence, "no executions") {
 		t.Errorf("got %+v, %+v", o.Verdict, o.Notices)
 	}
-	heat := want[dashboard.Heatmap](t, do(t, at+packetsRun+"/heatmap", ""), 200)
+	heat := want[api.Heatmap](t, do(t, at+packetsRun+"/heatmap", ""), 200)
 	var cells float64
 	for _, c := range heat.Cells {
 		cells += c.Value
@@ -80,10 +82,10 @@ func TestAPacketOfTheOriginalIsShown(t *testing.T) {
 
 func TestAPacketThatComesAgainChangesNothing(t *testing.T) {
 	at, _ := servePackets(t, true, "")
-	var before dashboard.Overview
+	var before api.Overview
 	for i := range 3 {
 		do(t, at+"/api/anomalydata", samplePacket(t, "packet-v2.json"))
-		o := want[dashboard.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
+		o := want[api.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
 		if o.Packets.Taken != int64(i+1) {
 			t.Errorf("%d packets taken, want %d", o.Packets.Taken, i+1)
 		}
@@ -118,11 +120,11 @@ func TestAPacketThatMakesNoSenseIsRefusedAndCounted(t *testing.T) {
 	fails(t, do(t, at+"/api/anomalydata", `{"version":7}`), 400, "version 7")
 	fails(t, do(t, at+"/api/anomalydata", `no json`), 400, "invalid character")
 	fails(t, do(t, at+"/api/anomalydata", strings.Repeat(" ", 64<<20+1)), 413, "bytes at most")
-	o := want[dashboard.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
-	if o.Packets.Refused != 3 || o.Packets.Taken != 0 || o.Packets.Problem == "" || o.State != dashboard.Waiting {
+	o := want[api.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
+	if o.Packets.Refused != 3 || o.Packets.Taken != 0 || o.Packets.Problem == "" || o.State != api.Waiting {
 		t.Errorf("got %+v in state %s", o.Packets, o.State)
 	}
-	s := want[dashboard.Status](t, do(t, at+"/api/v1/status", ""), 200)
+	s := want[api.Status](t, do(t, at+"/api/v1/status", ""), 200)
 	if len(s.Health) != 1 || !strings.Contains(s.Health[0].Sentence, "3 packets") {
 		t.Errorf("got %+v", s.Health)
 	}
@@ -154,7 +156,7 @@ func TestFunctionsOfPacketsAreListedInPagesAndOrders(t *testing.T) {
 	for order, first := range map[string]string{"lost": "f04 <b>", "anomalies": "f04 <b>", "calls": "f00 <b>", "exclusive": "f00 <b>", "inclusive": "f24 <b>", "name": "f00 <b>"} {
 		seen := make(map[string]bool)
 		for cursor := ""; ; {
-			table := want[dashboard.FunctionTable](t, do(t, at+packetsRun+"/functions?limit=7&order="+order+"&cursor="+cursor, ""), 200)
+			table := want[api.FunctionTable](t, do(t, at+packetsRun+"/functions?limit=7&order="+order+"&cursor="+cursor, ""), 200)
 			if cursor == "" && table.Rows[0].Function != first || table.Total != 25 {
 				t.Errorf("%s: %s is first of %d, want %s", order, table.Rows[0].Function, table.Total, first)
 			}

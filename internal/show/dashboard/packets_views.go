@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -96,10 +98,10 @@ func (s *server) takePacket(w http.ResponseWriter, r *http.Request) {
 func (p *Packets) seconds(t trace.Micros) float64 { return float64(t-p.begin) / 1e6 }
 
 // overview is the run in numbers. The lock is held.
-func (p *Packets) overview(columns int) *Overview {
-	o := &Overview{
-		Run: p.name, State: p.state(), Notices: []Notice{}, Issues: []Issue{}, Programs: []Program{}, Slowest: []Slowest{},
-		Strip: Strip{Series: []Layer{}}, Live: !p.over, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
+func (p *Packets) overview(columns int) *api.Overview {
+	o := &api.Overview{
+		Run: p.name, State: p.state(), Notices: []api.Notice{}, Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
+		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.over, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
 	}
 	if p.begin > 0 {
 		o.Began = time.UnixMicro(int64(p.begin)).UTC()
@@ -110,9 +112,9 @@ func (p *Packets) overview(columns int) *Overview {
 		o.Figures.Anomalies += r.anomalies()
 	}
 	for program, ranks := range programs {
-		o.Programs = append(o.Programs, Program{Program: int64(program), Ranks: ranks})
+		o.Programs = append(o.Programs, api.Program{Program: int64(program), Ranks: ranks})
 	}
-	slices.SortFunc(o.Programs, func(a, b Program) int { return cmp.Compare(a.Program, b.Program) })
+	slices.SortFunc(o.Programs, func(a, b api.Program) int { return cmp.Compare(a.Program, b.Program) })
 	var calls int64
 	for _, f := range p.functions {
 		calls += wholeOf(f.Exclusive.Count)
@@ -125,14 +127,14 @@ func (p *Packets) overview(columns int) *Overview {
 	}
 	o.Verdict = p.verdict(o)
 	if p.info.Taken == 0 {
-		o.Notices = append(o.Notices, Notice{LevelUnknown, "packets", "No packet has come yet" + p.howToSend()})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelUnknown, Topic: "packets", Sentence: "No packet has come yet" + p.howToSend()})
 	}
-	o.Notices = append(o.Notices, Notice{LevelUnknown, "packets", "This is made of packets of statistics: they count anomalies by rank, step and function, but hold no executions, so nothing can be said of lost time, hosts, causes or evidence"})
+	o.Notices = append(o.Notices, api.Notice{Level: api.LevelUnknown, Topic: "packets", Sentence: "This is made of packets of statistics: they count anomalies by rank, step and function, but hold no executions, so nothing can be said of lost time, hosts, causes or evidence"})
 	if p.info.Refused > 0 {
-		o.Notices = append(o.Notices, Notice{LevelWatch, "packets", counted(p.info.Refused, "packet") + " made no sense and was left out: " + p.info.Problem})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: counted(p.info.Refused, "packet") + " made no sense and was left out: " + p.info.Problem})
 	}
 	if p.info.LeftOut > 0 {
-		o.Notices = append(o.Notices, Notice{LevelWatch, "packets", "There was no room for " + grouped(p.info.LeftOut) + " entries of packets"})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " + grouped(p.info.LeftOut) + " entries of packets"})
 	}
 	return o
 }
@@ -146,13 +148,13 @@ func (p *Packets) howToSend() string {
 }
 
 // verdict is the run in a sentence.
-func (p *Packets) verdict(o *Overview) Verdict {
+func (p *Packets) verdict(o *api.Overview) api.Verdict {
 	n := o.Figures.Anomalies
 	switch {
 	case p.info.Taken == 0:
-		return Verdict{Level: LevelUnknown, Sentence: "No packets of statistics yet"}
+		return api.Verdict{Level: api.LevelUnknown, Sentence: "No packets of statistics yet"}
 	case n == 0:
-		return Verdict{Level: LevelGood, Sentence: "No anomalies in " + counted(p.info.Taken, "packet")}
+		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + counted(p.info.Taken, "packet")}
 	}
 	some := int64(0)
 	for _, r := range p.ranks {
@@ -168,26 +170,26 @@ func (p *Packets) verdict(o *Overview) Verdict {
 		f := o.Packets.Totals[0]
 		text += fmt.Sprintf("; most in %s (%s)", shortName(f.Function), grouped(f.Anomalies))
 	}
-	return Verdict{Level: LevelWatch, Sentence: text}
+	return api.Verdict{Level: api.LevelWatch, Sentence: text}
 }
 
 // pageInfo is what the page shows of packets as such.
-func (p *Packets) pageInfo() *PacketsInfo {
+func (p *Packets) pageInfo() *api.PacketsInfo {
 	info := p.info
-	info.Worst, info.Totals = []PacketWorst{}, []PacketsCount{}
+	info.Worst, info.Totals = []api.PacketWorst{}, []api.PacketsCount{}
 	for key, m := range p.metrics {
-		w := PacketWorst{
+		w := api.PacketWorst{
 			Program: int64(key.Program), Rank: int64(key.Rank), Function: m.Name, Anomalies: wholeOf(m.Count.Accumulate),
 			Time: wholeOf(m.Severity.Accumulate), Longest: wholeOf(m.Severity.Maximum), Score: finite(m.Score.Maximum),
 		}
 		info.Time += w.Time
-		info.Worst = amongFirst(info.Worst, w, func(a, b PacketWorst) int {
+		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {
 			return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(b.Time, a.Time), cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Function, b.Function))
 		})
 	}
 	for _, f := range p.functions {
 		if n := wholeOf(f.Anomalies.Accumulate); n > 0 {
-			info.Totals = amongFirst(info.Totals, PacketsCount{int64(f.Program), f.Name, n, wholeOf(f.Exclusive.Count)}, func(a, b PacketsCount) int {
+			info.Totals = amongFirst(info.Totals, api.PacketsCount{Program: int64(f.Program), Function: f.Name, Anomalies: n, Calls: wholeOf(f.Exclusive.Count)}, func(a, b api.PacketsCount) int {
 				return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function))
 			})
 		}
@@ -206,7 +208,7 @@ func amongFirst[T any](list []T, value T, order func(a, b T) int) []T {
 }
 
 // strip counts anomalies over time.
-func (p *Packets) strip(columns int) Strip {
+func (p *Packets) strip(columns int) api.Strip {
 	width := p.columnWidth(0, p.end-p.begin, columns)
 	counts := make([]int64, columns)
 	for _, r := range p.ranks {
@@ -214,7 +216,7 @@ func (p *Packets) strip(columns int) Strip {
 			counts[max(0, min(int64(columns)-1, int64((s.First-p.begin)/width)))] += s.Anomalies
 		}
 	}
-	return Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []Layer{{Lost: make([]int64, columns), N: counts}}}
+	return api.Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
 }
 
 func (*Packets) columnWidth(from, to trace.Micros, columns int) trace.Micros {
@@ -239,9 +241,9 @@ func (p *Packets) heatmap(q *params) (any, error) {
 	from, to := h.span(max(1, p.end-p.begin))
 	width := p.columnWidth(from, to, h.columns)
 	groups := groupRanks(ranks, min(h.rows, maxHeatCells/h.columns))
-	heat := Heatmap{
+	heat := api.Heatmap{
 		From: float64(from) / 1e6, To: float64(from+width*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: metricAnomalies,
-		Rows: make([]HeatRow, 0, len(groups)), Cells: []HeatCell{},
+		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {
 		heat.Rows = append(heat.Rows, heatRow(group, nil))
@@ -270,16 +272,16 @@ func (p *Packets) functionTable(q *params) (any, error) {
 		return nil, &query.ChoiceError{What: "order", Word: order, Among: []string{"anomalies", "calls", "exclusive", "inclusive", "lost", "name"}}
 	}
 	glob := outlier.Glob(cmp.Or(name, "*"))
-	all := []FunctionRow{}
+	all := []api.FunctionRow{}
 	for _, f := range p.functions {
 		if (program == nil || *program == f.Program) && glob.MatchString(f.Name) {
 			all = append(all, packetFunctionRow(f))
 		}
 	}
-	slices.SortFunc(all, func(a, b FunctionRow) int {
+	slices.SortFunc(all, func(a, b api.FunctionRow) int {
 		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function), cmp.Compare(a.FID, b.FID))
 	})
-	table := FunctionTable{Rows: all[min(offset, len(all)):], Total: int64(len(all))}
+	table := api.FunctionTable{Rows: all[min(offset, len(all)):], Total: int64(len(all))}
 	if len(table.Rows) > limit {
 		table.Rows, table.Next = table.Rows[:limit], strconv.Itoa(offset+limit)
 	}
@@ -287,19 +289,19 @@ func (p *Packets) functionTable(q *params) (any, error) {
 }
 
 // packetOrders are the orders of functions, most first. What they lost is not known.
-var packetOrders = map[string]func(f *FunctionRow) float64{
-	"name": func(*FunctionRow) float64 { return 0 }, "lost": func(f *FunctionRow) float64 { return float64(f.Anomalies) },
-	"anomalies": func(f *FunctionRow) float64 { return float64(f.Anomalies) }, "calls": func(f *FunctionRow) float64 { return float64(*f.Calls) },
-	"exclusive": func(f *FunctionRow) float64 { return *f.Exclusive }, "inclusive": func(f *FunctionRow) float64 { return *f.Inclusive },
+var packetOrders = map[string]func(f *api.FunctionRow) float64{
+	"name": func(*api.FunctionRow) float64 { return 0 }, "lost": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) },
+	"anomalies": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) }, "calls": func(f *api.FunctionRow) float64 { return float64(*f.Calls) },
+	"exclusive": func(f *api.FunctionRow) float64 { return *f.Exclusive }, "inclusive": func(f *api.FunctionRow) float64 { return *f.Inclusive },
 }
 
 // packetFunctionRow is a row of the table. The original leaves sums of times out, so they
 // are made of the mean.
-func packetFunctionRow(f *summary.PacketFunction) FunctionRow {
+func packetFunctionRow(f *summary.PacketFunction) api.FunctionRow {
 	calls := wholeOf(f.Exclusive.Count)
 	exclusive, inclusive := finite(f.Exclusive.Mean*f.Exclusive.Count), finite(f.Inclusive.Mean*f.Inclusive.Count)
 	mean, longest, inclusiveMean := finite(f.Exclusive.Mean), finite(f.Exclusive.Maximum), finite(f.Inclusive.Mean)
-	row := FunctionRow{
+	row := api.FunctionRow{
 		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: int64(f.Program), FID: f.FID, Function: f.Name, Group: groupOf(f.Name, false), Calls: &calls,
 		Exclusive: &exclusive, ExclusiveMean: &mean, ExclusiveMax: &longest, Inclusive: &inclusive, InclusiveMean: &inclusiveMean, Anomalies: wholeOf(f.Anomalies.Accumulate),
 	}
@@ -352,16 +354,16 @@ func (p *Packets) search(q *params) (any, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	found := FoundList{Rows: []Found{}}
+	found := api.FoundList{Rows: []api.Found{}}
 	if text == "" {
 		return found, nil
 	}
 	for _, f := range p.functions {
 		if strings.Contains(strings.ToLower(f.Name), text) {
-			found.Rows = append(found.Rows, Found{Kind: "function", Text: f.Name, Route: route("/functions", "name", f.Name)})
+			found.Rows = append(found.Rows, api.Found{Kind: "function", Text: f.Name, Route: route("/functions", "name", f.Name)})
 		}
 	}
-	slices.SortFunc(found.Rows, func(a, b Found) int {
+	slices.SortFunc(found.Rows, func(a, b api.Found) int {
 		return cmp.Or(cmp.Compare(len(a.Text), len(b.Text)), strings.Compare(a.Text, b.Text))
 	})
 	found.Rows = found.Rows[:min(limit, len(found.Rows))]

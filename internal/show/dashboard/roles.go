@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -14,7 +16,7 @@ import (
 // addRoles adds what an anomaly has to do with others: as it was stored when the run
 // ended, or else by what is known now. Where a run that goes on has so many anomalies
 // that this is not kept, nothing is told.
-func (q *asked) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *Evidence) error {
+func (q *asked) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *api.Evidence) error {
 	if !v.Anomaly || e.Record.Status == provenance.Withdrawn || q.known.wrong != nil {
 		return nil
 	}
@@ -53,7 +55,7 @@ func (k *known) link(key eventKey) *provenance.Link {
 }
 
 // addOthers adds culprit, victims, and the anomalies of the issue before and after.
-func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *Evidence) (err error) {
+func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *api.Evidence) (err error) {
 	if l.Culprit != "" {
 		culprit, err := q.Related(ctx, l.CulpritPID, l.Culprit)
 		if err != nil {
@@ -83,12 +85,12 @@ func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Plac
 	return err
 }
 
-func (k *known) other(r *query.Related) Other {
-	return Other{r.Event, int64(r.Program), int64(r.Rank), r.Host, r.Function, k.seconds(r.Entry), int64(r.Lost)}
+func (k *known) other(r *query.Related) api.Other {
+	return api.Other{Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function, At: k.seconds(r.Entry), Lost: int64(r.Lost)}
 }
 
 // addNow adds victims and neighbors by what is known now.
-func (k *known) addNow(l *provenance.Link, v *Evidence) {
+func (k *known) addNow(l *provenance.Link, v *api.Evidence) {
 	var victims, same []int
 	for i := range k.links {
 		o := &k.links[i]
@@ -103,7 +105,7 @@ func (k *known) addNow(l *provenance.Link, v *Evidence) {
 	slices.SortStableFunc(victims, func(a, b int) int { return cmp.Compare(all[b].Lost, all[a].Lost) })
 	for _, i := range victims[:min(len(victims), maxVictims)] {
 		a := &all[i]
-		v.Roles.Victims = append(v.Roles.Victims, Other{a.Event, int64(a.Program), int64(a.Rank), a.Host, a.Func, k.seconds(a.Entry), int64(a.Lost)})
+		v.Roles.Victims = append(v.Roles.Victims, api.Other{Event: a.Event, Program: int64(a.Program), Rank: int64(a.Rank), Host: a.Host, Function: a.Func, At: k.seconds(a.Entry), Lost: int64(a.Lost)})
 	}
 	slices.SortStableFunc(same, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].Entry, all[b].Entry), strings.Compare(all[a].Event, all[b].Event))
@@ -118,7 +120,7 @@ func (k *known) addNow(l *provenance.Link, v *Evidence) {
 }
 
 // roleSentence tells in words who waited for whom.
-func roleSentence(l *provenance.Link, r *Roles) string {
+func roleSentence(l *provenance.Link, r *api.Roles) string {
 	var texts []string
 	switch {
 	case l.Role == provenance.Victim && r.Culprit != nil:

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -62,7 +64,7 @@ const (
 // watched one, what lost most, and the newest anomalies. What the store cannot
 // answer now is left out, with the reason as Problem.
 type snapshot struct {
-	Status  *Status           `json:"status,omitempty"`
+	Status  *api.Status       `json:"status,omitempty"`
 	Top     []json.RawMessage `json:"top,omitzero"`
 	Newest  []json.RawMessage `json:"newest,omitzero"`
 	Problem *problem          `json:"problem,omitempty"`

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
@@ -116,7 +118,7 @@ func scene(t testing.TB, change func(c *dashboard.Config, p *pipeline)) string {
 	store := openScenes(t)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) {
 		c.Run, p.reader = "burst-live", store
-		p.status = dashboard.Status{Run: dashboard.RunStatus{Name: "burst-live", State: dashboard.Running, Now: time.Unix(1_700_000_100, 0)}}
+		p.status = api.Status{Run: api.RunStatus{Name: "burst-live", State: api.Running, Now: time.Unix(1_700_000_100, 0)}}
 		if change != nil {
 			change(c, p)
 		}
@@ -142,21 +144,21 @@ func count(t testing.TB, store provdb.Store, sql string, args ...any) int64 {
 // memory keeps labels.
 type memory struct {
 	mu  sync.Mutex
-	all map[string]dashboard.Label
+	all map[string]api.Label
 	err error
 }
 
-func (m *memory) Labels(context.Context, string) (map[string]dashboard.Label, error) {
+func (m *memory) Labels(context.Context, string) (map[string]api.Label, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.all), m.err
 }
 
-func (m *memory) SetLabel(_ context.Context, _ string, l dashboard.Label) error {
+func (m *memory) SetLabel(_ context.Context, _ string, l api.Label) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all == nil {
-		m.all = make(map[string]dashboard.Label)
+		m.all = make(map[string]api.Label)
 	}
 	m.all[l.Key] = l
 	if l.State == dashboard.LabelOpen && l.Note == "" {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -37,11 +39,11 @@ func (s *server) search(ctx context.Context, q *asked) (any, error) {
 	if err := q.p.done(); err != nil {
 		return nil, err
 	}
-	found := FoundList{Rows: []Found{}}
+	found := api.FoundList{Rows: []api.Found{}}
 	if text == "" {
 		return found, nil
 	}
-	for _, seek := range []func(context.Context, string, int) ([]Found, error){q.seekEvent, q.seekRank, q.seekIssue, q.seekHost, q.seekFunction} {
+	for _, seek := range []func(context.Context, string, int) ([]api.Found, error){q.seekEvent, q.seekRank, q.seekIssue, q.seekHost, q.seekFunction} {
 		if len(found.Rows) >= limit {
 			break
 		}
@@ -69,7 +71,7 @@ func route(path string, params ...string) string {
 }
 
 // seekEvent looks for an execution by its id, with or without the program.
-func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []Found, err error) {
+func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []api.Found, err error) {
 	m := eventSought.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
@@ -96,13 +98,13 @@ func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []F
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Found{Kind: "event", Text: fmt.Sprintf("%d:%s %s", p, m[2], function), Route: fmt.Sprintf("/e/%d:%s", p, m[2])})
+		list = append(list, api.Found{Kind: "event", Text: fmt.Sprintf("%d:%s %s", p, m[2], function), Route: fmt.Sprintf("/e/%d:%s", p, m[2])})
 	}
 	return list, nil
 }
 
 // seekRank looks for ranks by number.
-func (q *asked) seekRank(_ context.Context, text string, limit int) (list []Found, err error) {
+func (q *asked) seekRank(_ context.Context, text string, limit int) (list []api.Found, err error) {
 	m := rankSought.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
@@ -121,13 +123,13 @@ func (q *asked) seekRank(_ context.Context, text string, limit int) (list []Foun
 		if r.Host != "" {
 			text += " on " + r.Host
 		}
-		list = append(list, Found{Kind: "rank", Text: text, Route: route("/issues", "rank", m[1], "program", program)})
+		list = append(list, api.Found{Kind: "rank", Text: text, Route: route("/issues", "rank", m[1], "program", program)})
 	}
 	return list, nil
 }
 
 // seekIssue looks for an issue by its number.
-func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]Found, error) {
+func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]api.Found, error) {
 	m := issueSought.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
@@ -136,11 +138,11 @@ func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]Found, error
 	if n < 1 || n > len(q.known.issues) {
 		return nil, nil
 	}
-	return []Found{{Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.known.issueSentence(&q.known.issues[n-1])), Route: route("/issues", "sel", q.known.keys[n-1])}}, nil
+	return []api.Found{{Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.known.issueSentence(&q.known.issues[n-1])), Route: route("/issues", "sel", q.known.keys[n-1])}}, nil
 }
 
 // seekHost looks for a part of the names of hosts.
-func (q *asked) seekHost(_ context.Context, text string, limit int) (list []Found, err error) {
+func (q *asked) seekHost(_ context.Context, text string, limit int) (list []api.Found, err error) {
 	part, ranks, order := strings.ToLower(text), make(map[string]int64), []string{}
 	for _, r := range q.known.ranks {
 		if strings.Contains(strings.ToLower(r.Host), part) {
@@ -150,17 +152,17 @@ func (q *asked) seekHost(_ context.Context, text string, limit int) (list []Foun
 		}
 	}
 	for _, host := range order[:min(len(order), limit)] {
-		list = append(list, Found{Kind: "host", Text: fmt.Sprintf("%s (%s)", host, counted(ranks[host], "rank")), Route: route("/issues", "host", host)})
+		list = append(list, api.Found{Kind: "host", Text: fmt.Sprintf("%s (%s)", host, counted(ranks[host], "rank")), Route: route("/issues", "host", host)})
 	}
 	return list, nil
 }
 
 // seekFunction looks for a part of the names of functions.
-func (q *asked) seekFunction(ctx context.Context, text string, limit int) (list []Found, err error) {
+func (q *asked) seekFunction(ctx context.Context, text string, limit int) (list []api.Found, err error) {
 	functions, err := q.SearchFunctions(ctx, text, limit)
 	for i := range functions {
 		f := &functions[i]
-		list = append(list, Found{Kind: "function", Text: f.Name, Route: route("/functions", "sel", f.ID())})
+		list = append(list, api.Found{Kind: "function", Text: f.Name, Route: route("/functions", "sel", f.ID())})
 	}
 	return list, err
 }

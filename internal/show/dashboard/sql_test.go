@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -16,7 +18,7 @@ import (
 )
 
 // asked is a question as JSON.
-func asked(t testing.TB, q dashboard.SQLQuestion) string {
+func asked(t testing.TB, q api.SQLQuestion) string {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -40,7 +42,7 @@ func TestErrorsOfSQLSayWhereTheyAre(t *testing.T) {
 	for _, at := range []string{duck, postgres} {
 		f := func(sql string, line, column int) {
 			t.Helper()
-			got := want[dashboard.SQLProblem](t, do(t, at+monday+"/sql", asked(t, dashboard.SQLQuestion{SQL: sql})), 400)
+			got := want[api.SQLProblem](t, do(t, at+monday+"/sql", asked(t, api.SQLQuestion{SQL: sql})), 400)
 			if got.Line != line || got.Column != column {
 				t.Errorf("%.60q: %d:%d, want %d:%d (%s)", sql, got.Line, got.Column, line, column, got.Message)
 			}
@@ -58,7 +60,7 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Parquet = duckstore.WriteParquet })
 	const sql = "SELECT event_id, func, rid, runtime_exclusive FROM anomalies WHERE run = 1 ORDER BY event_id"
-	a := do(t, at+monday+"/sql/export", asked(t, dashboard.SQLQuestion{SQL: sql, Format: "csv"}))
+	a := do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{SQL: sql, Format: "csv"}))
 	if a.code != 200 || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("Chimbuko-Cut") != "false" {
 		t.Fatalf("%d %v %.200s", a.code, a.header, a.body)
 	}
@@ -70,7 +72,7 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 		t.Errorf("it says %s rows", got)
 	}
 	few := int64(7)
-	a = do(t, at+monday+"/sql/export", asked(t, dashboard.SQLQuestion{SQL: "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id", Args: []any{0}, Format: "parquet", Limit: &few}))
+	a = do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{SQL: "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id", Args: []any{0}, Format: "parquet", Limit: &few}))
 	if a.code != 200 || a.header.Get("Chimbuko-Cut") != "true" || a.header.Get("Chimbuko-Rows") != "7" || !strings.HasPrefix(a.body, "PAR1") || !strings.HasSuffix(a.body, "PAR1") {
 		t.Errorf("%d %v %.40q", a.code, a.header, a.body)
 	}
@@ -84,17 +86,17 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 
 func TestExportsRefuseWhatTheyCannotDo(t *testing.T) {
 	at, _ := serve(t, nil)
-	f := func(q dashboard.SQLQuestion, code int, part string) {
+	f := func(q api.SQLQuestion, code int, part string) {
 		t.Helper()
 		fails(t, do(t, at+monday+"/sql/export", asked(t, q)), code, part)
 	}
-	f(dashboard.SQLQuestion{SQL: "SELECT 1"}, 400, "none of csv, parquet")
-	f(dashboard.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "writes no parquet")
-	f(dashboard.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
-	f(dashboard.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
+	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "none of csv, parquet")
+	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "writes no parquet")
+	f(api.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
+	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
 	tooMany := int64(1_000_001)
-	f(dashboard.SQLQuestion{SQL: "SELECT 1", Format: "csv", Limit: &tooMany}, 400, "0 to 1000000")
-	fails(t, do(t, at+monday+"/sql", asked(t, dashboard.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
+	f(api.SQLQuestion{SQL: "SELECT 1", Format: "csv", Limit: &tooMany}, 400, "0 to 1000000")
+	fails(t, do(t, at+monday+"/sql", asked(t, api.SQLQuestion{SQL: "SELECT 1", Format: "csv"})), 400, "sql/export writes")
 	fails(t, do(t, at+monday+"/sql/export", ""), 405, "use POST")
 }
 
@@ -103,7 +105,7 @@ func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
 		c.Asks, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
 	})
 	for path, n := range map[string]int{"/sql": 3, "/sql/export": 2} {
-		q := dashboard.SQLQuestion{SQL: "SELECT 1"}
+		q := api.SQLQuestion{SQL: "SELECT 1"}
 		if path == "/sql/export" {
 			q.Format = "csv"
 		}

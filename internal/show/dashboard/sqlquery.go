@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Limits of questions in SQL.
@@ -41,9 +43,9 @@ func (s *server) sql(ctx context.Context, q *asked) (any, error) {
 		return nil, badSQL(body.SQL, err)
 	}
 	defer func() { _ = rows.Close() }() // the rows told all there is
-	answer := SQLAnswer{Columns: []SQLColumn{}, Rows: [][]json.RawMessage{}}
+	answer := api.SQLAnswer{Columns: []api.SQLColumn{}, Rows: [][]json.RawMessage{}}
 	for _, c := range rows.Columns {
-		answer.Columns = append(answer.Columns, SQLColumn{c.Name, string(c.Type)})
+		answer.Columns = append(answer.Columns, api.SQLColumn{Name: c.Name, Type: string(c.Type)})
 	}
 	size := 0
 	for row, err := range rows.All {
@@ -68,7 +70,7 @@ func (s *server) sql(ctx context.Context, q *asked) (any, error) {
 }
 
 // readQuestion reads a question, and how many rows are wanted.
-func readQuestion(r *http.Request, usual, most int) (q SQLQuestion, limit int, err error) {
+func readQuestion(r *http.Request, usual, most int) (q api.SQLQuestion, limit int, err error) {
 	// A form of another site cannot have this type, whatever its browser checks.
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return q, 0, &problem{http.StatusUnsupportedMediaType, "the question is no JSON", `send {"sql": "SELECT …"} as application/json`}
@@ -144,7 +146,7 @@ func (d *detailed) write(w http.ResponseWriter, r *http.Request) {
 	if d.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
 	}
-	writeJSON(w, r, d.status, SQLProblem{d.Message, d.Hint, d.line, d.column})
+	writeJSON(w, r, d.status, api.SQLProblem{Message: d.Message, Hint: d.Hint, Line: d.line, Column: d.column})
 }
 
 // placePattern is how stores point to a place of a statement: a line of it, perhaps

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // tick is one look at the pipeline, shared by all streams.
 type tick struct {
 	seq   int64
-	state State
+	state api.State
 	full  []byte // the Status as JSON
 	slim  []byte // without ranks
 	err   error  // of the source; nothing else is set then
@@ -141,11 +143,11 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Last-Event-ID") != "" && err == nil {
 		err = s.resume(r.Context(), out)
 	}
-	for state := State(""); err == nil; {
+	for state := api.State(""); err == nil; {
 		select {
 		case t := <-ticks:
 			if t.err == nil && state != "" && state != t.state {
-				err = out.event("state", t.seq, map[string]State{"state": t.state, "previous": state})
+				err = out.event("state", t.seq, map[string]api.State{"state": t.state, "previous": state})
 			}
 			if t.err == nil {
 				state = t.state

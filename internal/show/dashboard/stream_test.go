@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -86,13 +88,13 @@ func TestAStreamTicksAndTellsStates(t *testing.T) {
 	last := int64(0)
 	for range 3 {
 		e := s.next(t)
-		var got dashboard.Status
+		var got api.Status
 		if err := json.Unmarshal([]byte(e.data), &got); err != nil || e.name != "tick" || e.id <= last || got.Run.Name != "monday" || len(got.Ranks) != 3 {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		last = e.id
 	}
-	p.set(func(p *pipeline) { p.status.Run.State = dashboard.Reviewing })
+	p.set(func(p *pipeline) { p.status.Run.State = api.Reviewing })
 	e := s.next(t)
 	for e.name == "tick" && !strings.Contains(e.data, `"state":"reviewing"`) {
 		e = s.next(t)
@@ -107,7 +109,7 @@ func TestAStreamTicksAndTellsStates(t *testing.T) {
 	if !strings.Contains(e.data, "timeout") {
 		t.Errorf("%+v", e)
 	}
-	p.set(func(p *pipeline) { p.err, p.status.Run.State = nil, dashboard.Finished })
+	p.set(func(p *pipeline) { p.err, p.status.Run.State = nil, api.Finished })
 	for e.name != "state" {
 		e = s.next(t)
 	}
@@ -182,7 +184,7 @@ func TestStreamsAreLimitedAndShareOneLook(t *testing.T) {
 func TestAStreamTellsTheOverview(t *testing.T) {
 	labels := new(memory)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
-	overview := func(s *sse) (o dashboard.Overview) {
+	overview := func(s *sse) (o api.Overview) {
 		t.Helper()
 		for {
 			if e := s.any(t); e.name == "overview" {

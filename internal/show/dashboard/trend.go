@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -46,13 +48,13 @@ func (s *server) trend(r *http.Request) (any, error) {
 		return nil, err
 	}
 	t := comparison.Over(sums, program, limit)
-	answer := Trend{Verdict: Verdict{Level: Level(t.Verdict.Level), Sentence: t.Verdict.Sentence}, Notices: []Notice{}, Runs: []TrendRun{}, Time: series(t.Time), Lost: series(t.Lost)}
+	answer := api.Trend{Verdict: api.Verdict{Level: api.Level(t.Verdict.Level), Sentence: t.Verdict.Sentence}, Notices: []api.Notice{}, Runs: []api.TrendRun{}, Time: series(t.Time), Lost: series(t.Lost)}
 	for _, text := range left.Sentences() {
-		answer.Notices = append(answer.Notices, Notice{LevelUnknown, "left-out", text})
+		answer.Notices = append(answer.Notices, api.Notice{Level: api.LevelUnknown, Topic: "left-out", Sentence: text})
 	}
 	for i, m := range members {
 		x := &t.Runs[i]
-		answer.Runs = append(answer.Runs, TrendRun{m.shown, x.Calls, x.Exclusive, x.Lost, x.LostPercent, x.Anomalies})
+		answer.Runs = append(answer.Runs, api.TrendRun{Comparable: m.shown, Calls: x.Calls, Exclusive: x.Exclusive, Lost: x.Lost, LostPercent: x.LostPercent, Anomalies: x.Anomalies})
 	}
 	return answer, nil
 }
@@ -110,13 +112,13 @@ func (s *server) sumsOf(ctx context.Context, members []*listedRun) ([]*compariso
 	return sums, nil
 }
 
-func series(list []comparison.Series) []TrendSeries {
-	all := []TrendSeries{}
+func series(list []comparison.Series) []api.TrendSeries {
+	all := []api.TrendSeries{}
 	for i := range list {
 		x := &list[i]
-		one := TrendSeries{Program: x.Program, Function: x.Function, Values: x.Values, Counts: x.Counts}
+		one := api.TrendSeries{Program: x.Program, Function: x.Function, Values: x.Values, Counts: x.Counts}
 		if x.Since != nil {
-			since := TrendSince(*x.Since)
+			since := api.TrendSince(*x.Since)
 			one.Since = &since
 		}
 		all = append(all, one)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -75,7 +77,7 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 		c.Run, p.reader = "nightly-05", store
 		c.References = []dashboard.Reference{{Where: "first.baseline", Baseline: kept}, {Where: "elsewhere", Reader: filled(t)}}
 	})
-	trend := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly", ""), 200)
+	trend := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly", ""), 200)
 	var ids []string
 	var sums []*comparison.Sums
 	for _, r := range trend.Runs {
@@ -85,7 +87,7 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	if want := []string{"0:nightly-01", "0:nightly-02", "0:nightly-03", "0:nightly-04", "0:nightly-05"}; !slices.Equal(ids, want) {
 		t.Fatalf("%q", ids)
 	}
-	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms a call instead of 2.00 ms. interpolate loses 600 ms to anomalies since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != dashboard.LevelBad {
+	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms a call instead of 2.00 ms. interpolate loses 600 ms to anomalies since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != api.LevelBad {
 		t.Errorf("%+v, want %q", trend.Verdict, want)
 	}
 	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "go on or did not end") {
@@ -104,15 +106,15 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	everywhere := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
-	if len(everywhere.Runs) != 5 || len(want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?name=nobody", ""), 200).Runs) != 0 {
+	everywhere := want[api.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
+	if len(everywhere.Runs) != 5 || len(want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nobody", ""), 200).Runs) != 0 {
 		t.Errorf("%+v", everywhere.Runs) // those elsewhere go on
 	}
-	one := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly-01", ""), 200)
-	if len(one.Runs) != 1 || one.Verdict.Level != dashboard.LevelUnknown || len(one.Time) != 1 {
+	one := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly-01", ""), 200)
+	if len(one.Runs) != 1 || one.Verdict.Level != api.LevelUnknown || len(one.Time) != 1 {
 		t.Errorf("%+v", one)
 	}
-	if few := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 1 || few.Verdict != trend.Verdict {
+	if few := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 1 || few.Verdict != trend.Verdict {
 		t.Errorf("%+v", few)
 	}
 	fails(t, do(t, at+"/api/v1/compare/trend?a=0:nightly-01", ""), 400, `no parameter "a"`)
@@ -124,7 +126,7 @@ func TestATrendHasTheNewestRuns(t *testing.T) {
 	store := nightlyStore(t, comparison.MaxTrend+4)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })
 	for range 2 {
-		trend := want[dashboard.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
+		trend := want[api.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
 		if len(trend.Runs) != comparison.MaxTrend || trend.Runs[0].Name != "nightly-04" || len(trend.Notices) != 2 || !strings.Contains(trend.Notices[0].Sentence, "newest 50 runs") {
 			t.Errorf("%d runs from %s, %+v", len(trend.Runs), trend.Runs[0].Name, trend.Notices)
 		}

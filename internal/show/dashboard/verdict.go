@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -18,30 +20,30 @@ const badPercent = 1
 const smallPercent = 0.1
 
 // verdict says in a sentence how the run is.
-func (v *view) verdict(o *Overview) Verdict {
+func (v *view) verdict(o *api.Overview) api.Verdict {
 	f := &o.Figures
 	open := v.open()
 	switch {
 	case len(open) > 0:
 		return v.costs(o, open)
-	case v.unread && o.State != Waiting:
-		return Verdict{Level: LevelUnknown, Sentence: "What was kept cannot be read now, so it is not known what went wrong"}
-	case o.State == Failed && f.Kept == 0:
+	case v.unread && o.State != api.Waiting:
+		return api.Verdict{Level: api.LevelUnknown, Sentence: "What was kept cannot be read now, so it is not known what went wrong"}
+	case o.State == api.Failed && f.Kept == 0:
 		sentence := "The analysis failed, and nothing was kept"
 		if v.known != nil && v.known.info.Error != "" {
 			sentence += ": " + reason(v.known.info.Error)
 		}
-		return Verdict{Level: LevelBad, Sentence: sentence}
-	case (o.State == Finished || o.State == Incomplete) && f.Calls == nil && f.Kept == 0:
-		return Verdict{Level: LevelUnknown, Sentence: "The run has ended and holds nothing: no call was read"}
-	case o.State == Waiting || f.Calls == nil && f.Kept == 0:
-		return Verdict{Level: LevelUnknown, Sentence: v.waiting(o)}
+		return api.Verdict{Level: api.LevelBad, Sentence: sentence}
+	case (o.State == api.Finished || o.State == api.Incomplete) && f.Calls == nil && f.Kept == 0:
+		return api.Verdict{Level: api.LevelUnknown, Sentence: "The run has ended and holds nothing: no call was read"}
+	case o.State == api.Waiting || f.Calls == nil && f.Kept == 0:
+		return api.Verdict{Level: api.LevelUnknown, Sentence: v.waiting(o)}
 	case v.known != nil && v.known.wrong != nil:
-		return Verdict{Level: LevelUnknown, Sentence: counted(f.Anomalies, "anomalous call") + "; what they have in common could not be found out"}
+		return api.Verdict{Level: api.LevelUnknown, Sentence: counted(f.Anomalies, "anomalous call") + "; what they have in common could not be found out"}
 	case f.IssuesMuted > 0:
-		return Verdict{Level: LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted), coreText(f.MutedLost))}
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted), coreText(f.MutedLost))}
 	case f.Anomalies > 0: // they are not in the store yet, or not in an issue
-		return Verdict{Level: LevelWatch, Sentence: counted(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
+		return api.Verdict{Level: api.LevelWatch, Sentence: counted(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
 	}
 	sentence := "0 anomalies"
 	if f.Calls != nil {
@@ -51,11 +53,11 @@ func (v *view) verdict(o *Overview) Verdict {
 		x := o.Slowest[0]
 		sentence += fmt.Sprintf("; slowest: %s %s, on average %s", shortName(x.Function), provenance.Duration(x.Longest), provenance.Duration(x.Mean))
 	}
-	return Verdict{Level: LevelGood, Sentence: sentence}
+	return api.Verdict{Level: api.LevelGood, Sentence: sentence}
 }
 
 // waiting says that there is nothing yet.
-func (v *view) waiting(o *Overview) string {
+func (v *view) waiting(o *api.Overview) string {
 	text := "No data yet"
 	if n := o.Figures.RanksExpected; n != nil {
 		text += fmt.Sprintf(": %s of %s have been seen", grouped(o.Figures.Ranks), counted(*n, "rank"))
@@ -80,14 +82,14 @@ func mutedText(n int64) string {
 }
 
 // costs tells what the open issues cost, and which is the worst.
-func (v *view) costs(o *Overview, open []int) Verdict {
+func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	f := &o.Figures
 	var lost int64
 	for _, i := range open {
 		lost += int64(costOf(&v.known.issues[i]))
 	}
 	worst := &v.known.issues[open[0]]
-	verdict := Verdict{Level: LevelWatch, Issue: worst.Number}
+	verdict := api.Verdict{Level: api.LevelWatch, Issue: worst.Number}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s cost", counted(int64(len(open)), "issue"))
 	if len(open) == 1 {
@@ -98,9 +100,9 @@ func (v *view) costs(o *Overview, open []int) Verdict {
 		fmt.Fprintf(&b, " %s of core time (%s)", percentText(percent), coreText(lost))
 		switch {
 		case percent >= badPercent:
-			verdict.Level = LevelBad
+			verdict.Level = api.LevelBad
 		case percent < smallPercent:
-			verdict.Level = LevelGood
+			verdict.Level = api.LevelGood
 		}
 	} else {
 		b.WriteString(" " + coreText(lost))
@@ -114,7 +116,7 @@ func (v *view) costs(o *Overview, open []int) Verdict {
 		fmt.Fprintf(&b, ". %s", mutedText(f.IssuesMuted))
 	}
 	verdict.Sentence = b.String()
-	if verdict.Level == LevelGood {
+	if verdict.Level == api.LevelGood {
 		verdict.Sentence = "Hardly anything is lost: " + verdict.Sentence
 	}
 	return verdict

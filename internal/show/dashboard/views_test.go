@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // walkFlame calls f with each node and its path.
-func walkFlame(n dashboard.FlameNode, path []string, f func(n dashboard.FlameNode, path []string)) {
+func walkFlame(n api.FlameNode, path []string, f func(n api.FlameNode, path []string)) {
 	path = append(slices.Clip(path), n.Function)
 	f(n, path)
 	for _, c := range n.Children {
@@ -24,9 +24,9 @@ func TestAFlameGraphHoldsAllTime(t *testing.T) {
 	for metric, sql := range map[string]string{
 		"lost": countLost, "time": `SELECT sum(exclusive_accumulate)::BIGINT FROM func_stats f JOIN runs r ON r.run = f.run WHERE r.name = $1`,
 	} {
-		flame := want[dashboard.Flame](t, do(t, at+"flame?metric="+metric, ""), 200)
+		flame := want[api.Flame](t, do(t, at+"flame?metric="+metric, ""), 200)
 		self := 0.0
-		walkFlame(flame.Root, nil, func(n dashboard.FlameNode, path []string) {
+		walkFlame(flame.Root, nil, func(n api.FlameNode, path []string) {
 			self += n.Self
 			below := n.Self
 			for i, c := range n.Children {
@@ -45,7 +45,7 @@ func TestAFlameGraphHoldsAllTime(t *testing.T) {
 			t.Errorf("%s: %q", metric, flame.Partial)
 		}
 	}
-	live := want[dashboard.Flame](t, do(t, scene(t, nil)+"burst-live/flame", ""), 200)
+	live := want[api.Flame](t, do(t, scene(t, nil)+"burst-live/flame", ""), 200)
 	if !strings.HasPrefix(live.Partial, "The times of call paths are not known") || len(live.Root.Children) != 0 {
 		t.Errorf("%+v", live)
 	}
@@ -54,7 +54,7 @@ func TestAFlameGraphHoldsAllTime(t *testing.T) {
 
 func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
-	table := want[dashboard.FunctionTable](t, do(t, at+"burst/functions?limit=5000", ""), 200)
+	table := want[api.FunctionTable](t, do(t, at+"burst/functions?limit=5000", ""), 200)
 	lost, calls, modes := int64(0), int64(0), 0
 	for i, f := range table.Rows {
 		lost += f.Lost
@@ -69,11 +69,11 @@ func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 	if want := count(t, store, `SELECT (info -> 'totals' ->> 'calls')::BIGINT FROM runs WHERE name = $1`, "burst"); calls != want || lost != count(t, store, countLost, "burst") || modes < 5 || table.Total != int64(len(table.Rows)) {
 		t.Errorf("%d calls, want %d; lost %d; %d functions have modes; %d of %d", calls, want, lost, modes, len(table.Rows), table.Total)
 	}
-	few := want[dashboard.FunctionTable](t, do(t, at+"burst/functions?limit=2&cursor=1", ""), 200)
+	few := want[api.FunctionTable](t, do(t, at+"burst/functions?limit=2&cursor=1", ""), 200)
 	if !reflect.DeepEqual(few.Rows, table.Rows[1:3]) || few.Next != "3" || few.Total != table.Total {
 		t.Errorf("%+v", few)
 	}
-	detail := want[dashboard.FunctionDetail](t, do(t, at+"burst/functions/"+table.Rows[0].ID, ""), 200)
+	detail := want[api.FunctionDetail](t, do(t, at+"burst/functions/"+table.Rows[0].ID, ""), 200)
 	if detail.Model == nil || len(detail.Model.Normal) != int(*detail.Modes) || len(detail.Strip.Series) == 0 || len(detail.Strip.Series[0].Lost) != 60 {
 		t.Errorf("%+v", detail)
 	}
@@ -81,25 +81,25 @@ func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 
 func TestTheSearchBoxFindsWhatIsMeant(t *testing.T) {
 	at := scene(t, nil) + "burst/"
-	issues := want[dashboard.IssueList](t, do(t, at+"issues", ""), 200).Rows
-	f := func(query string, want1 ...dashboard.Found) {
+	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
+	f := func(query string, want1 ...api.Found) {
 		t.Helper()
-		if got := want[dashboard.FoundList](t, do(t, at+"search?limit=3&q="+query, ""), 200); !reflect.DeepEqual(got.Rows, append([]dashboard.Found{}, want1...)) {
+		if got := want[api.FoundList](t, do(t, at+"search?limit=3&q="+query, ""), 200); !reflect.DeepEqual(got.Rows, append([]api.Found{}, want1...)) {
 			t.Errorf("%q:\n got %+v\nwant %+v", query, got.Rows, want1)
 		}
 	}
-	function := dashboard.Found{Kind: "function", Text: issues[0].Function, Route: "/functions?sel=" + issues[0].FunctionID}
+	function := api.Found{Kind: "function", Text: issues[0].Function, Route: "/functions?sel=" + issues[0].FunctionID}
 	f("")
 	f("nothing+of+that+name")
 	f("COLLID", function)
-	f("rank:1", dashboard.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
-	f("rank%201", dashboard.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
+	f("rank:1", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
+	f("rank%201", api.Found{Kind: "rank", Text: "rank 1 on node00", Route: "/issues?rank=1"})
 	f("rank:99")
-	f("node01", dashboard.Found{Kind: "host", Text: "node01 (4 ranks)", Route: "/issues?host=node01"})
-	f("%231", dashboard.Found{Kind: "issue", Text: "#1 " + issues[0].Sentence, Route: "/issues?sel=" + issues[0].Key})
+	f("node01", api.Found{Kind: "host", Text: "node01 (4 ranks)", Route: "/issues?host=node01"})
+	f("%231", api.Found{Kind: "issue", Text: "#1 " + issues[0].Sentence, Route: "/issues?sel=" + issues[0].Key})
 	f("%230")
 	f("%23999999999")
-	event := dashboard.Found{Kind: "event", Text: "0:" + issues[0].Example + " " + issues[0].Function, Route: "/e/0:" + issues[0].Example}
+	event := api.Found{Kind: "event", Text: "0:" + issues[0].Example + " " + issues[0].Function, Route: "/e/0:" + issues[0].Example}
 	f(issues[0].Example, event)
 	f("0:"+issues[0].Example, event)
 	f("7:" + issues[0].Example)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -70,7 +72,7 @@ const (
 )
 
 // newStrip lays lost time over time out; nil if nothing was lost.
-func newStrip(s *dashboard.Strip, length float64) *strip {
+func newStrip(s *api.Strip, length float64) *strip {
 	columns := 0
 	for _, l := range s.Series {
 		columns = max(columns, len(l.Lost))
@@ -197,7 +199,7 @@ const (
 )
 
 // newHeat lays a heatmap out. Colors are logarithmic, as on the page.
-func newHeat(h *dashboard.Heatmap, title, about string, length float64) heat {
+func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 	rowHeight := min(18, max(4, 360/float64(len(h.Rows))))
 	v := heat{Title: title, About: about, Left: heatLeft, Wide: width - heatLeft, Height: round(rowHeight * float64(len(h.Rows))), Max: duration(h.Max)}
 	wide := float64(width-heatLeft) / float64(max(1, h.Columns))
@@ -229,7 +231,7 @@ func shareOf(value, most float64) float64 {
 }
 
 // labels names hosts at the first of their rows where there is room.
-func (v *heat) labels(h *dashboard.Heatmap, rowHeight float64) {
+func (v *heat) labels(h *api.Heatmap, rowHeight float64) {
 	var silent path
 	last := math.Inf(-1)
 	for i := range h.Rows {
@@ -260,8 +262,8 @@ func clip(text string, most int) string {
 }
 
 // worst lists the rows that lost most.
-func (v *heat) worst(h *dashboard.Heatmap) {
-	rows := make([]*dashboard.HeatRow, 0, len(h.Rows))
+func (v *heat) worst(h *api.Heatmap) {
+	rows := make([]*api.HeatRow, 0, len(h.Rows))
 	for i := range h.Rows {
 		if h.Rows[i].Lost > 0 {
 			rows = append(rows, &h.Rows[i])

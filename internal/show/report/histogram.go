@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -33,7 +35,7 @@ const (
 )
 
 // newHistogram lays a model out; nil if there is none.
-func newHistogram(m *dashboard.Model, value float64) *histogram {
+func newHistogram(m *api.Model, value float64) *histogram {
 	if m == nil || len(m.Edges) < 2 || len(m.Counts) == 0 {
 		return nil
 	}
@@ -87,7 +89,7 @@ func newHistogram(m *dashboard.Model, value float64) *histogram {
 func logOf(t float64) float64 { return math.Log10(max(t, smallest)) }
 
 // domain are the logarithms of all times that must be seen.
-func domain(m *dashboard.Model, value float64) (from, to float64) {
+func domain(m *api.Model, value float64) (from, to float64) {
 	from, to = logOf(value), logOf(value)
 	see := func(t float64) {
 		if !math.IsInf(t, 0) && !math.IsNaN(t) {
@@ -97,7 +99,7 @@ func domain(m *dashboard.Model, value float64) (from, to float64) {
 	for _, e := range m.Edges {
 		see(e)
 	}
-	for _, r := range []*dashboard.Range{m.Typical, m.Threshold} {
+	for _, r := range []*api.Range{m.Typical, m.Threshold} {
 		if r != nil && r.Low != nil {
 			see(*r.Low)
 		}
@@ -110,7 +112,7 @@ func domain(m *dashboard.Model, value float64) (from, to float64) {
 }
 
 // bars draws the counts. Bins that share a pixel are drawn as the tallest of them.
-func bars(m *dashboard.Model, x func(float64) float64, tall func(int64) float64) string {
+func bars(m *api.Model, x func(float64) float64, tall func(int64) float64) string {
 	var p path
 	column := -1
 	var left, right, height float64
@@ -136,12 +138,12 @@ func bars(m *dashboard.Model, x func(float64) float64, tall func(int64) float64)
 }
 
 // usual are the ranges that are usual, one for each mode.
-func usual(m *dashboard.Model) []dashboard.Range {
+func usual(m *api.Model) []api.Range {
 	if len(m.Normal) > 0 {
 		return m.Normal
 	}
 	if m.Typical != nil {
-		return []dashboard.Range{*m.Typical}
+		return []api.Range{*m.Typical}
 	}
 	return nil
 }
@@ -177,7 +179,7 @@ func apart(list []tick, least float64) (kept []tick) {
 }
 
 // modelWords tells a model in words.
-func modelWords(m *dashboard.Model) string {
+func modelWords(m *api.Model) string {
 	text := fmt.Sprintf("%s calls (%s)", grouped(m.Samples), m.Algorithm)
 	if m.Typical != nil {
 		text += "; usual are " + rangeWords(m.Typical)
@@ -203,7 +205,7 @@ func modelWords(m *dashboard.Model) string {
 	return text
 }
 
-func rangeWords(r *dashboard.Range) string {
+func rangeWords(r *api.Range) string {
 	switch {
 	case r.Low == nil && r.High == nil:
 		return "all times"

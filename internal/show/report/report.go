@@ -13,6 +13,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -27,31 +29,31 @@ const (
 
 // Asker answers as a dashboard does: a dashboard.Client.
 type Asker interface {
-	Overview(ctx context.Context, run string, issues int) (*dashboard.Overview, error)
-	Issues(ctx context.Context, run string) (*dashboard.IssueList, error)
-	Heatmap(ctx context.Context, run, metric string, columns, rows int) (*dashboard.Heatmap, error)
-	Functions(ctx context.Context, run string, limit int) (*dashboard.FunctionTable, error)
-	Evidence(ctx context.Context, run string, program int64, event string) (*dashboard.Evidence, error)
+	Overview(ctx context.Context, run string, issues int) (*api.Overview, error)
+	Issues(ctx context.Context, run string) (*api.IssueList, error)
+	Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error)
+	Functions(ctx context.Context, run string, limit int) (*api.FunctionTable, error)
+	Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error)
 }
 
 // Report is what is written of a run.
 type Report struct {
 	Made     time.Time
 	Version  string // of this program
-	Overview *dashboard.Overview
-	Issues   *dashboard.IssueList
-	Own      *dashboard.Heatmap // without waits
-	Lost     *dashboard.Heatmap // with them; nil if nobody waited
-	Funcs    *dashboard.FunctionTable
-	Evidence []*dashboard.Evidence // of the worst issues, in their order
-	Missing  []string              // what could not be had, and why
+	Overview *api.Overview
+	Issues   *api.IssueList
+	Own      *api.Heatmap // without waits
+	Lost     *api.Heatmap // with them; nil if nobody waited
+	Funcs    *api.FunctionTable
+	Evidence []*api.Evidence // of the worst issues, in their order
+	Missing  []string        // what could not be had, and why
 }
 
 // Gather asks for all that a report shows. It fails if nothing is known of the run;
 // what else cannot be had is said in the report.
 func Gather(ctx context.Context, from Asker, run string) (*Report, error) {
 	var err error
-	r := &Report{Issues: new(dashboard.IssueList), Funcs: new(dashboard.FunctionTable)}
+	r := &Report{Issues: new(api.IssueList), Funcs: new(api.FunctionTable)}
 	if r.Overview, err = from.Overview(ctx, run, worst); err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"short": dashboard.ShortName, "line": dashboard.OneLine, "percent": dashboard.Percent, "about": dashboard.About,
 	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
 	"state": stateWords, "optional": optional, "plain": plain, "value": value, "micros": func(us int64) string { return duration(float64(us)) },
-	"len64": func(rows []dashboard.FunctionRow) int64 { return int64(len(rows)) },
+	"len64": func(rows []api.FunctionRow) int64 { return int64(len(rows)) },
 }).Parse(pageText))
 
 // Write writes the report as a file of HTML.

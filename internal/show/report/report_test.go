@@ -13,7 +13,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/report"
 )
 
@@ -25,31 +26,31 @@ var hostile = []string{
 
 // asker answers with what a test gives it.
 type asker struct {
-	overview dashboard.Overview
-	issues   dashboard.IssueList
-	heat     dashboard.Heatmap
-	funcs    dashboard.FunctionTable
-	evidence dashboard.Evidence
+	overview api.Overview
+	issues   api.IssueList
+	heat     api.Heatmap
+	funcs    api.FunctionTable
+	evidence api.Evidence
 	fail     error // of all but the overview
 }
 
-func (a *asker) Overview(context.Context, string, int) (*dashboard.Overview, error) {
+func (a *asker) Overview(context.Context, string, int) (*api.Overview, error) {
 	return &a.overview, nil
 }
 
-func (a *asker) Issues(context.Context, string) (*dashboard.IssueList, error) {
+func (a *asker) Issues(context.Context, string) (*api.IssueList, error) {
 	return &a.issues, a.fail
 }
 
-func (a *asker) Heatmap(context.Context, string, string, int, int) (*dashboard.Heatmap, error) {
+func (a *asker) Heatmap(context.Context, string, string, int, int) (*api.Heatmap, error) {
 	return &a.heat, a.fail
 }
 
-func (a *asker) Functions(context.Context, string, int) (*dashboard.FunctionTable, error) {
+func (a *asker) Functions(context.Context, string, int) (*api.FunctionTable, error) {
 	return &a.funcs, a.fail
 }
 
-func (a *asker) Evidence(context.Context, string, int64, string) (*dashboard.Evidence, error) {
+func (a *asker) Evidence(context.Context, string, int64, string) (*api.Evidence, error) {
 	e := a.evidence
 	return &e, a.fail
 }
@@ -73,38 +74,38 @@ func written(t *testing.T, a *asker) string {
 func full(name string) *asker {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
-	issue := dashboard.Issue{
+	issue := api.Issue{
 		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5}, Hosts: []string{name}, RankCount: 4, HostCount: 9,
 		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed", Sentence: name + " is slow",
-		Label: &dashboard.Label{State: "open", Note: name},
+		Label: &api.Label{State: "open", Note: name},
 	}
 	other := issue
 	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""
-	lanes := []dashboard.Lane{{Name: name, Calls: []dashboard.LaneCall{
+	lanes := []api.Lane{{Name: name, Calls: []api.LaneCall{
 		{Function: name, Depth: 0, Enter: -1e6, Exit: 1e6, Open: true, Group: "user"},
 		{Event: "0:1:2", Function: name, Depth: 1, Exit: 500, Self: true, Anomaly: true, Group: "mpi"},
 		{Function: name, Depth: 1, Enter: 500, Exit: 600, Group: name},
-	}}, {Name: name, Calls: []dashboard.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
-	arrows := []dashboard.Arrow{{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99}, {Kind: "receive", FromLane: -1, To: 40, Partner: 4}, {Kind: "launch", ToLane: 1, From: 20, To: 100}}
+	}}, {Name: name, Calls: []api.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
+	arrows := []api.Arrow{{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99}, {Kind: "receive", FromLane: -1, To: 40, Partner: 4}, {Kind: "launch", ToLane: 1, From: 20, To: 100}}
 	return &asker{
-		overview: dashboard.Overview{
-			Run: name, State: dashboard.Finished, Length: 10, Verdict: dashboard.Verdict{Level: dashboard.LevelBad, Sentence: name + " cost much"},
-			Notices: []dashboard.Notice{{Level: dashboard.LevelWatch, Sentence: name}}, Figures: dashboard.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
-			Issues: []dashboard.Issue{issue},
-			Strip:  dashboard.Strip{To: 10, Series: []dashboard.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
+		overview: api.Overview{
+			Run: name, State: api.Finished, Length: 10, Verdict: api.Verdict{Level: api.LevelBad, Sentence: name + " cost much"},
+			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}}, Figures: api.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
+			Issues: []api.Issue{issue},
+			Strip:  api.Strip{To: 10, Series: []api.Layer{{Kind: "slow", Lost: []int64{0, 50, 3}}, {Kind: name, Lost: []int64{1, 0, 0}}}},
 		},
-		issues: dashboard.IssueList{Rows: []dashboard.Issue{issue, other}, Total: 70},
-		heat: dashboard.Heatmap{
-			To: 10, Columns: 3, Metric: "own", Rows: []dashboard.HeatRow{{Host: name, Lost: 5, Anomalies: 1, Ranks: 1}, {Host: "b", FirstRank: 1, LastRank: 2, Ranks: 2, Silent: true}},
-			Cells: []dashboard.HeatCell{{Row: 0, Column: 1, Value: 5}, {Row: 7, Column: 1, Value: 5}}, Max: 5,
+		issues: api.IssueList{Rows: []api.Issue{issue, other}, Total: 70},
+		heat: api.Heatmap{
+			To: 10, Columns: 3, Metric: "own", Rows: []api.HeatRow{{Host: name, Lost: 5, Anomalies: 1, Ranks: 1}, {Host: "b", FirstRank: 1, LastRank: 2, Ranks: 2, Silent: true}},
+			Cells: []api.HeatCell{{Row: 0, Column: 1, Value: 5}, {Row: 7, Column: 1, Value: 5}}, Max: 5,
 		},
-		funcs: dashboard.FunctionTable{Rows: []dashboard.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},
-		evidence: dashboard.Evidence{
+		funcs: api.FunctionTable{Rows: []api.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},
+		evidence: api.Evidence{
 			Event: name, Function: name, Host: name, Kind: "slow", Status: name, Sentence: name, Why: name, Exclusive: 500, Inclusive: 500, Judged: 500, Lost: 480,
-			Path: []string{name, name}, Lanes: lanes, Arrows: arrows, Roles: dashboard.Roles{Sentence: name}, GPU: &dashboard.GPU{Parent: name, Problem: name},
-			Model:    &dashboard.Model{Algorithm: name, Edges: []float64{0, 10, 20}, Counts: []int64{5, 90}, Samples: 95, Typical: &dashboard.Range{Low: &low, High: &high}, Threshold: &dashboard.Range{High: &high}},
-			Twin:     &dashboard.Twin{Event: name, Exclusive: 15, Lanes: lanes, Arrows: arrows},
-			Counters: []dashboard.Counter{{Name: name, Value: 3, Mean: &mean}}, State: []dashboard.Field{{Name: name, Value: name}}, Metadata: []dashboard.Field{{Name: name, Value: name}},
+			Path: []string{name, name}, Lanes: lanes, Arrows: arrows, Roles: api.Roles{Sentence: name}, GPU: &api.GPU{Parent: name, Problem: name},
+			Model:    &api.Model{Algorithm: name, Edges: []float64{0, 10, 20}, Counts: []int64{5, 90}, Samples: 95, Typical: &api.Range{Low: &low, High: &high}, Threshold: &api.Range{High: &high}},
+			Twin:     &api.Twin{Event: name, Exclusive: 15, Lanes: lanes, Arrows: arrows},
+			Counters: []api.Counter{{Name: name, Value: 3, Mean: &mean}}, State: []api.Field{{Name: name, Value: name}}, Metadata: []api.Field{{Name: name, Value: name}},
 		},
 	}
 }
@@ -127,14 +128,14 @@ func TestAReportHasAllThatATicketNeeds(t *testing.T) {
 
 func TestAReportOfARunThatGoesOnSaysSoFar(t *testing.T) {
 	a := full("solve")
-	a.overview.Live, a.overview.State = true, dashboard.Running
+	a.overview.Live, a.overview.State = true, api.Running
 	if text := written(t, a); !strings.Contains(text, "what is known so far") || !strings.Contains(text, "goes on") {
 		t.Errorf("it does not say that the run goes on:\n%.2000s", text)
 	}
 }
 
 func TestAReportOfARunWithoutTroubleSaysSo(t *testing.T) {
-	a := &asker{overview: dashboard.Overview{Run: "monday", State: dashboard.Finished, Verdict: dashboard.Verdict{Level: dashboard.LevelGood, Sentence: "0 anomalies in 5 calls"}}}
+	a := &asker{overview: api.Overview{Run: "monday", State: api.Finished, Verdict: api.Verdict{Level: api.LevelGood, Sentence: "0 anomalies in 5 calls"}}}
 	text := written(t, a)
 	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "There are none.", "Nothing is known of functions yet."} {
 		if !strings.Contains(text, part) {
@@ -200,12 +201,12 @@ func TestTheSizeOfAReportIsBounded(t *testing.T) {
 	a := full("solve")
 	lane := &a.evidence.Lanes[0]
 	for i := range 200_000 {
-		lane.Calls = append(lane.Calls, dashboard.LaneCall{Function: "solve_many_things", Depth: 1 + i%40, Enter: float64(i % 700), Exit: float64(i%700) + 3, Group: "io"})
+		lane.Calls = append(lane.Calls, api.LaneCall{Function: "solve_many_things", Depth: 1 + i%40, Enter: float64(i % 700), Exit: float64(i%700) + 3, Group: "io"})
 	}
 	for i := range 50_000 {
-		a.evidence.Arrows = append(a.evidence.Arrows, dashboard.Arrow{Kind: "send", ToLane: -1, From: float64(i), Partner: 1})
-		a.evidence.Counters = append(a.evidence.Counters, dashboard.Counter{Name: "x"})
-		a.evidence.State = append(a.evidence.State, dashboard.Field{Name: "x"})
+		a.evidence.Arrows = append(a.evidence.Arrows, api.Arrow{Kind: "send", ToLane: -1, From: float64(i), Partner: 1})
+		a.evidence.Counters = append(a.evidence.Counters, api.Counter{Name: "x"})
+		a.evidence.State = append(a.evidence.State, api.Field{Name: "x"})
 		a.issues.Rows = append(a.issues.Rows, a.issues.Rows[0])
 	}
 	a.evidence.Twin.Lanes = a.evidence.Lanes
@@ -214,9 +215,9 @@ func TestTheSizeOfAReportIsBounded(t *testing.T) {
 	}
 	a.heat.Rows, a.heat.Columns = nil, 160
 	for r := range 64 {
-		a.heat.Rows = append(a.heat.Rows, dashboard.HeatRow{Host: fmt.Sprint(r)})
+		a.heat.Rows = append(a.heat.Rows, api.HeatRow{Host: fmt.Sprint(r)})
 		for c := range 160 {
-			a.heat.Cells = append(a.heat.Cells, dashboard.HeatCell{Row: r, Column: c, Value: float64(1 + r*c)})
+			a.heat.Cells = append(a.heat.Cells, api.HeatCell{Row: r, Column: c, Value: float64(1 + r*c)})
 		}
 	}
 	if n := len(written(t, a)); n > 4<<20 {

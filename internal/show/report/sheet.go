@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -26,7 +28,7 @@ type figure struct{ Name, Value, Explain string }
 
 // issueRow is a row of the table of issues.
 type issueRow struct {
-	dashboard.Issue
+	api.Issue
 
 	Since, Until string
 	Spark        string // points of a line, 100 wide and 20 tall
@@ -35,9 +37,9 @@ type issueRow struct {
 
 // event is an execution with its pictures.
 type event struct {
-	*dashboard.Evidence
+	*api.Evidence
 
-	Issue    *dashboard.Issue
+	Issue    *api.Issue
 	At       string
 	Timeline *timeline
 	Twin     *timeline
@@ -45,8 +47,8 @@ type event struct {
 	Model    *histogram
 	Messages []message
 	MoreMsgs int
-	Counters []dashboard.Counter
-	State    []dashboard.Field
+	Counters []api.Counter
+	State    []api.Field
 }
 
 // message is one that the execution or its surroundings sent or received.
@@ -69,7 +71,7 @@ func newSheet(r *Report) *sheet {
 	o := r.Overview
 	s := &sheet{Report: r, SoFar: o.Live, Figures: figuresOf(o), Strip: newStrip(&o.Strip, o.Length)}
 	for _, h := range []struct {
-		heat         *dashboard.Heatmap
+		heat         *api.Heatmap
 		title, about string
 	}{
 		{r.Own, "What ranks lost, without waits", "Where the causes are: time lost otherwise than by waiting for others."},
@@ -80,7 +82,7 @@ func newSheet(r *Report) *sheet {
 		}
 	}
 	shown := make(map[int]bool)
-	byNumber := make(map[int]*dashboard.Issue)
+	byNumber := make(map[int]*api.Issue)
 	for i := range o.Issues {
 		byNumber[o.Issues[i].Number] = &o.Issues[i]
 	}
@@ -98,7 +100,7 @@ func newSheet(r *Report) *sheet {
 	return s
 }
 
-func figuresOf(o *dashboard.Overview) []figure {
+func figuresOf(o *api.Overview) []figure {
 	f := &o.Figures
 	var list []figure
 	add := func(name, value, explain string) { list = append(list, figure{name, value, explain}) }
@@ -130,7 +132,7 @@ func figuresOf(o *dashboard.Overview) []figure {
 	return list
 }
 
-func newEvent(e *dashboard.Evidence, issue *dashboard.Issue, length float64) event {
+func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 	v := event{Evidence: e, Issue: issue, At: dashboard.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
 	span := spanOf(e.Lanes)
 	if e.Twin != nil { // on the same scale

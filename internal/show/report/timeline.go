@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -17,7 +19,7 @@ func (s span) and(o span) span { return span{min(s.from, o.from), max(s.to, o.to
 
 // spanOf is what is to be seen of an execution: itself, and what is around it within
 // its own length. Callers that were open all the time would make it too small to see.
-func spanOf(lanes []dashboard.Lane) span {
+func spanOf(lanes []api.Lane) span {
 	s := span{0, 1}
 	for _, l := range lanes {
 		for i := range l.Calls {
@@ -73,7 +75,7 @@ const (
 )
 
 // newTimeline lays lanes out; nil if there is nothing to see.
-func newTimeline(lanes []dashboard.Lane, arrows []dashboard.Arrow, s span, what string) *timeline {
+func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *timeline {
 	if len(lanes) == 0 || !(s.to > s.from) {
 		return nil
 	}
@@ -103,9 +105,9 @@ func newTimeline(lanes []dashboard.Lane, arrows []dashboard.Arrow, s span, what 
 }
 
 // newLane lays the calls of a lane out that are in the span.
-func newLane(from *dashboard.Lane, s span, x func(float64) float64, top float64) (l lane, rows float64, drawn int) {
+func newLane(from *api.Lane, s span, x func(float64) float64, top float64) (l lane, rows float64, drawn int) {
 	l = lane{Name: clip(dashboard.OneLine(from.Name), 24), Y: top}
-	var seen []*dashboard.LaneCall
+	var seen []*api.LaneCall
 	deepest := 0
 	for i := range from.Calls {
 		if c := &from.Calls[i]; c.Exit >= s.from && c.Enter <= s.to {
@@ -115,7 +117,7 @@ func newLane(from *dashboard.Lane, s span, x func(float64) float64, top float64)
 	}
 	hidden := max(0, selfDepth(seen, deepest)-(maxDepths-4))
 	// What is long is drawn where not all can be.
-	slices.SortStableFunc(seen, func(a, b *dashboard.LaneCall) int {
+	slices.SortStableFunc(seen, func(a, b *api.LaneCall) int {
 		return cmp.Or(-compareBools(a.Self, b.Self), -compareBools(a.Anomaly, b.Anomaly), cmp.Compare(b.Exit-b.Enter, a.Exit-a.Enter))
 	})
 	for _, c := range seen {
@@ -137,7 +139,7 @@ func newLane(from *dashboard.Lane, s span, x func(float64) float64, top float64)
 	return l, max(rows, 1), len(l.Boxes)
 }
 
-func selfDepth(calls []*dashboard.LaneCall, otherwise int) int {
+func selfDepth(calls []*api.LaneCall, otherwise int) int {
 	for _, c := range calls {
 		if c.Self {
 			return c.Depth
@@ -156,7 +158,7 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-func newBox(c *dashboard.LaneCall, left, right, y float64) box {
+func newBox(c *api.LaneCall, left, right, y float64) box {
 	class := "g-" + c.Group
 	if !slices.Contains([]string{"mpi", "gpu", "io", "user"}, c.Group) {
 		class = "g-user"
@@ -182,7 +184,7 @@ func newBox(c *dashboard.LaneCall, left, right, y float64) box {
 }
 
 // addArrow draws a message or launch.
-func (v *timeline) addArrow(a dashboard.Arrow, s span, x func(float64) float64, tops, deepest []float64) {
+func (v *timeline) addArrow(a api.Arrow, s span, x func(float64) float64, tops, deepest []float64) {
 	at := func(i int) bool { return i >= 0 && i < len(v.Lanes) }
 	in := func(t float64) bool { return t >= s.from && t <= s.to }
 	l := line{Kind: a.Kind}
@@ -220,8 +222,8 @@ func (v *timeline) timeTicks(s span, x func(float64) float64) (list []tick) {
 }
 
 // sortRows puts the rows that lost most first.
-func sortRows(rows []*dashboard.HeatRow) {
-	slices.SortStableFunc(rows, func(a, b *dashboard.HeatRow) int { return cmp.Compare(b.Lost, a.Lost) })
+func sortRows(rows []*api.HeatRow) {
+	slices.SortStableFunc(rows, func(a, b *api.HeatRow) int { return cmp.Compare(b.Lost, a.Lost) })
 }
 
 // Tall is the height with the axis.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
@@ -116,19 +118,19 @@ func kindClass(kind string) string {
 	return "k-other"
 }
 
-var levels = map[dashboard.Level]string{
-	dashboard.LevelGood: "Good", dashboard.LevelWatch: "Watch", dashboard.LevelBad: "Bad", dashboard.LevelUnknown: "Unknown",
+var levels = map[api.Level]string{
+	api.LevelGood: "Good", api.LevelWatch: "Watch", api.LevelBad: "Bad", api.LevelUnknown: "Unknown",
 }
 
 // levelWords names a level, so that its color is not needed.
-func levelWords(l dashboard.Level) string { return levels[l] }
+func levelWords(l api.Level) string { return levels[l] }
 
-var states = map[dashboard.State]string{
-	dashboard.Waiting: "waits for traces", dashboard.Running: "goes on", dashboard.Reviewing: "is being reviewed", dashboard.Finished: "finished",
-	dashboard.Failed: "failed", dashboard.Incomplete: "incomplete",
+var states = map[api.State]string{
+	api.Waiting: "waits for traces", api.Running: "goes on", api.Reviewing: "is being reviewed", api.Finished: "finished",
+	api.Failed: "failed", api.Incomplete: "incomplete",
 }
 
-func stateWords(s dashboard.State) string {
+func stateWords(s api.State) string {
 	if w, ok := states[s]; ok {
 		return w
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
@@ -24,7 +26,7 @@ func (m *model) draw() string {
 	if m.picture == nil {
 		s.line(s.style(bold, "chimbuko"))
 		if m.failed != nil {
-			s.wrapped(m.failed.Error(), 6, levels[dashboard.LevelBad])
+			s.wrapped(m.failed.Error(), 6, levels[api.LevelBad])
 			s.line("it is asked again; q quits")
 		} else {
 			s.line("asking …")
@@ -33,7 +35,7 @@ func (m *model) draw() string {
 	}
 	s.head(m.picture, m.note())
 	if m.failed != nil {
-		s.wrapped("no answer, data as of "+ago(m.now.Sub(m.seen))+": "+m.failed.Error(), 1, levels[dashboard.LevelBad])
+		s.wrapped("no answer, data as of "+ago(m.now.Sub(m.seen))+": "+m.failed.Error(), 1, levels[api.LevelBad])
 	}
 	switch m.mode {
 	case showHelp:
@@ -95,7 +97,7 @@ func (m *model) overview(s *screen) {
 }
 
 // told tells of the issue under the cursor.
-func (m *model) told(s *screen, i *dashboard.Issue) {
+func (m *model) told(s *screen, i *api.Issue) {
 	d := &screen{width: s.width, styled: s.styled}
 	section := func(title, text string) {
 		if text != "" {
@@ -172,7 +174,7 @@ func shade(value, most float64) int {
 }
 
 // worstRows are the rows that lost most, in their order.
-func worstRows(h *dashboard.Heatmap, most int) []int {
+func worstRows(h *api.Heatmap, most int) []int {
 	rows := make([]int, len(h.Rows))
 	for i := range rows {
 		rows[i] = i

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	tea "charm.land/bubbletea/v2"
 )
 
 // What is shown below the head.
@@ -35,7 +35,7 @@ type model struct {
 	chosen        string // key of the issue under the cursor
 	cursor, top   int    // of the list of issues
 	scroll        int    // of what is told of an issue
-	evidence      map[string]*dashboard.Evidence
+	evidence      map[string]*api.Evidence
 	missing       map[string]error // why there is none
 }
 
@@ -49,7 +49,7 @@ type looked struct {
 // told is the evidence of an execution.
 type told struct {
 	key string
-	e   *dashboard.Evidence
+	e   *api.Evidence
 	err error
 }
 
@@ -59,7 +59,7 @@ type tick time.Time
 func newModel(ctx context.Context, from Source, every time.Duration) *model {
 	return &model{
 		ctx: ctx, from: from, every: every, width: 80, height: 24, asking: true,
-		evidence: make(map[string]*dashboard.Evidence), missing: make(map[string]error),
+		evidence: make(map[string]*api.Evidence), missing: make(map[string]error),
 	}
 }
 
@@ -118,7 +118,7 @@ func (m *model) take(l looked) {
 }
 
 // rows are the issues.
-func (m *model) rows() []dashboard.Issue {
+func (m *model) rows() []api.Issue {
 	if m.picture == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (m *model) rows() []dashboard.Issue {
 }
 
 // issue is the one under the cursor; nil if there is none.
-func (m *model) issue() *dashboard.Issue {
+func (m *model) issue() *api.Issue {
 	if m.cursor < 0 || m.cursor >= len(m.rows()) {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (m *model) tell() tea.Cmd {
 	}
 }
 
-func evidenceKey(i *dashboard.Issue) string { return i.Key + " " + i.Example }
+func evidenceKey(i *api.Issue) string { return i.Key + " " + i.Example }
 
 // View draws the screen.
 func (m *model) View() tea.View {

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -24,9 +26,9 @@ var (
 	bold    = ansi.NewStyle().Bold()
 	faint   = ansi.NewStyle().Faint()
 	reverse = ansi.NewStyle().Reverse(true)
-	levels  = map[dashboard.Level]ansi.Style{
-		dashboard.LevelGood: ansi.NewStyle().ForegroundColor(ansi.Green), dashboard.LevelWatch: ansi.NewStyle().ForegroundColor(ansi.Yellow),
-		dashboard.LevelBad: ansi.NewStyle().ForegroundColor(ansi.Red), dashboard.LevelUnknown: faint,
+	levels  = map[api.Level]ansi.Style{
+		api.LevelGood: ansi.NewStyle().ForegroundColor(ansi.Green), api.LevelWatch: ansi.NewStyle().ForegroundColor(ansi.Yellow),
+		api.LevelBad: ansi.NewStyle().ForegroundColor(ansi.Red), api.LevelUnknown: faint,
 	}
 )
 
@@ -104,7 +106,7 @@ func (s *screen) head(p *Picture, note string) {
 }
 
 // figures are the key figures, those that matter most first.
-func figures(o *dashboard.Overview) []string {
+func figures(o *api.Overview) []string {
 	f := &o.Figures
 	lost := "lost " + duration(float64(f.Lost))
 	if f.LostPercent != nil {
@@ -131,7 +133,7 @@ func figures(o *dashboard.Overview) []string {
 }
 
 // issues lists issues from one on.
-func (s *screen) issues(o *dashboard.Overview, cursor, from, most int) {
+func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 	title := "Issues"
 	if n := len(o.Issues); n > most {
 		title = fmt.Sprintf("Issues %d–%d of %s", from+1, min(n, from+most), grouped(o.Figures.Issues-o.Figures.IssuesMuted))
@@ -188,7 +190,7 @@ const shades = " .:-=+*#%@"
 
 // heat draws what ranks lost over time, in at most so many rows: those that lost most
 // where there are more.
-func (s *screen) heat(h *dashboard.Heatmap, most int) {
+func (s *screen) heat(h *api.Heatmap, most int) {
 	if h == nil || len(h.Rows) == 0 {
 		s.line(s.style(bold, "Ranks"))
 		s.line("  nothing is known of what they lost yet")
@@ -236,7 +238,7 @@ func (s *screen) colored(cells string) string {
 			j++
 		}
 		if part := cells[i:j]; strong(i) {
-			b.WriteString(s.style(levels[dashboard.LevelBad], part))
+			b.WriteString(s.style(levels[api.LevelBad], part))
 		} else {
 			b.WriteString(part)
 		}
@@ -246,7 +248,7 @@ func (s *screen) colored(cells string) string {
 }
 
 // rowName names the ranks of a row.
-func rowName(row *dashboard.HeatRow) string {
+func rowName(row *api.HeatRow) string {
 	ranks := fmt.Sprint(row.FirstRank)
 	if row.Ranks > 1 {
 		ranks = fmt.Sprintf("%d-%d", row.FirstRank, row.LastRank)
@@ -266,7 +268,7 @@ func (s *screen) pipeline(p *Picture, most int) {
 	}
 	var behind float64
 	var outbox int64
-	states := make(map[dashboard.NodeState]int)
+	states := make(map[api.NodeState]int)
 	for i := range st.Nodes {
 		n := &st.Nodes[i]
 		behind, outbox = max(behind, n.Behind), outbox+n.OutboxMessages
@@ -275,8 +277,8 @@ func (s *screen) pipeline(p *Picture, most int) {
 	var parts []string
 	if len(st.Nodes) > 0 {
 		var text []string
-		for _, state := range []dashboard.NodeState{
-			dashboard.NodeSilent, dashboard.NodeWaiting, dashboard.NodeReading, dashboard.NodeWaitingForReview, dashboard.NodeReviewing, dashboard.NodeDone,
+		for _, state := range []api.NodeState{
+			api.NodeSilent, api.NodeWaiting, api.NodeReading, api.NodeWaitingForReview, api.NodeReviewing, api.NodeDone,
 		} {
 			if n := states[state]; n > 0 {
 				text = append(text, fmt.Sprintf("%d %s", n, state))
@@ -300,7 +302,7 @@ func (s *screen) pipeline(p *Picture, most int) {
 			continue
 		}
 		if wrong++; wrong < most {
-			s.line(s.style(levels[dashboard.LevelBad], "  "+clean(h.Part+": "+h.Sentence)))
+			s.line(s.style(levels[api.LevelBad], "  "+clean(h.Part+": "+h.Sentence)))
 		}
 	}
 	if wrong == 0 && len(st.Health) > 0 {

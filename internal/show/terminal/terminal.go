@@ -11,9 +11,9 @@ import (
 	"io"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	tea "charm.land/bubbletea/v2"
 )
 
 // Source is whom the terminal asks. One goroutine at a time calls it.
@@ -21,14 +21,14 @@ type Source interface {
 	// Look is how the run is now, with heatmaps of so many columns and rows.
 	Look(ctx context.Context, columns, rows int) (*Picture, error)
 	// Evidence is all there is to say of one execution.
-	Evidence(ctx context.Context, program int64, event string) (*dashboard.Evidence, error)
+	Evidence(ctx context.Context, program int64, event string) (*api.Evidence, error)
 }
 
 // Picture is a run at one time.
 type Picture struct {
-	Overview *dashboard.Overview
-	Heatmap  *dashboard.Heatmap // of what ranks lost without waits; nil: not known
-	Status   *dashboard.Status  // of the pipeline; nil: not known
+	Overview *api.Overview
+	Heatmap  *api.Heatmap // of what ranks lost without waits; nil: not known
+	Status   *api.Status  // of the pipeline; nil: not known
 }
 
 // Issues is how many issues a picture should have.

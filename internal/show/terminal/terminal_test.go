@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // source answers with what a test gives it.
@@ -28,36 +28,36 @@ func (s *source) Look(context.Context, int, int) (*Picture, error) {
 	return s.picture, s.err
 }
 
-func (s *source) Evidence(_ context.Context, program int64, event string) (*dashboard.Evidence, error) {
+func (s *source) Evidence(_ context.Context, program int64, event string) (*api.Evidence, error) {
 	s.asked = append(s.asked, fmt.Sprintf("%d:%s", program, event))
 	if event == "gone" {
 		return nil, errors.New("no such event")
 	}
-	return &dashboard.Evidence{Event: event, Sentence: "sentence of " + event, Why: "why of " + event, Path: []string{"main", "solve"}}, nil
+	return &api.Evidence{Event: event, Sentence: "sentence of " + event, Why: "why of " + event, Path: []string{"main", "solve"}}, nil
 }
 
 // running is a picture of a run that goes on, with a name everywhere.
 func running(name string, issues int) *Picture {
 	percent, rate, expected := 2.5, 98_000.0, int64(16)
 	p := &Picture{
-		Overview: &dashboard.Overview{
-			Run: name, Live: true, State: dashboard.Running, Length: 75, Verdict: dashboard.Verdict{Level: dashboard.LevelBad, Sentence: "3 issues cost 2.5 %. Worst: " + name},
-			Notices: []dashboard.Notice{{Level: dashboard.LevelWatch, Sentence: name}, {}}, Figures: dashboard.Figures{LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected, Issues: int64(issues)},
+		Overview: &api.Overview{
+			Run: name, Live: true, State: api.Running, Length: 75, Verdict: api.Verdict{Level: api.LevelBad, Sentence: "3 issues cost 2.5 %. Worst: " + name},
+			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}, {}}, Figures: api.Figures{LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected, Issues: int64(issues)},
 		},
-		Heatmap: &dashboard.Heatmap{To: 75, Columns: heatColumns(80), Max: 100},
-		Status: &dashboard.Status{
-			Nodes:  []dashboard.Node{{State: dashboard.NodeReading, Behind: 0.4}, {State: dashboard.NodeSilent}},
-			Health: []dashboard.Health{{Part: "store", Sentence: name}, {Part: "bus", OK: true}}, Store: &dashboard.StoreStatus{PendingMessages: 14, Lag: 0.8},
+		Heatmap: &api.Heatmap{To: 75, Columns: heatColumns(80), Max: 100},
+		Status: &api.Status{
+			Nodes:  []api.Node{{State: api.NodeReading, Behind: 0.4}, {State: api.NodeSilent}},
+			Health: []api.Health{{Part: "store", Sentence: name}, {Part: "bus", OK: true}}, Store: &api.StoreStatus{PendingMessages: 14, Lag: 0.8},
 		},
 	}
 	for i := range issues {
-		p.Overview.Issues = append(p.Overview.Issues, dashboard.Issue{
+		p.Overview.Issues = append(p.Overview.Issues, api.Issue{
 			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5, Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of issue " + fmt.Sprint(i+1),
 		})
 	}
 	for i := range 30 {
-		p.Heatmap.Rows = append(p.Heatmap.Rows, dashboard.HeatRow{Host: name, FirstRank: int64(i), LastRank: int64(i), Ranks: 1, Lost: int64(i * 10)})
-		p.Heatmap.Cells = append(p.Heatmap.Cells, dashboard.HeatCell{Row: i, Column: i % 10, Value: 100})
+		p.Heatmap.Rows = append(p.Heatmap.Rows, api.HeatRow{Host: name, FirstRank: int64(i), LastRank: int64(i), Ranks: 1, Lost: int64(i * 10)})
+		p.Heatmap.Cells = append(p.Heatmap.Cells, api.HeatCell{Row: i, Column: i % 10, Value: 100})
 	}
 	return p
 }
@@ -171,7 +171,7 @@ func TestTheCursorStaysOnItsIssueWhenOthersComeBefore(t *testing.T) {
 	m := started(t, s)
 	press(m, "j")
 	next := running("node", 3)
-	next.Overview.Issues = append([]dashboard.Issue{{Key: "new", Number: 1, Function: "worse"}}, next.Overview.Issues...)
+	next.Overview.Issues = append([]api.Issue{{Key: "new", Number: 1, Function: "worse"}}, next.Overview.Issues...)
 	s.picture = next
 	m.Update(m.look()())
 	if i := m.issue(); i == nil || i.Key != "key1" {
@@ -217,7 +217,7 @@ func TestAFailedLookKeepsThePictureAndSaysWhy(t *testing.T) {
 
 func TestARunThatHasEndedIsNotAskedAgain(t *testing.T) {
 	p := running("node", 3)
-	p.Overview.Live, p.Overview.State = false, dashboard.Finished
+	p.Overview.Live, p.Overview.State = false, api.Finished
 	m := started(t, &source{picture: p})
 	m.Update(tick(time.Now()))
 	if m.asking {

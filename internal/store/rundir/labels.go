@@ -19,6 +19,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
@@ -42,8 +44,8 @@ type Labels struct {
 	now  func() time.Time
 
 	mu   sync.Mutex
-	seen os.FileInfo                           // of the file that was read; nil: there is none
-	all  map[string]map[string]dashboard.Label // by run and key; maps are replaced, not changed
+	seen os.FileInfo                     // of the file that was read; nil: there is none
+	all  map[string]map[string]api.Label // by run and key; maps are replaced, not changed
 }
 
 // NewLabels returns the labels of the run directory at path.
@@ -54,7 +56,7 @@ func NewLabels(path string) *Labels {
 // runLabel is a label in the file.
 type runLabel struct {
 	Run string `json:"run"`
-	dashboard.Label
+	api.Label
 }
 
 // labelsContent is what the file holds.
@@ -63,7 +65,7 @@ type labelsContent struct {
 }
 
 // Labels are all labels of a run, by key of the issue.
-func (l *Labels) Labels(_ context.Context, run string) (map[string]dashboard.Label, error) {
+func (l *Labels) Labels(_ context.Context, run string) (map[string]api.Label, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.read(); err != nil {
@@ -73,7 +75,7 @@ func (l *Labels) Labels(_ context.Context, run string) (map[string]dashboard.Lab
 }
 
 // SetLabel replaces the label of an issue, which is on disk when it returns.
-func (l *Labels) SetLabel(_ context.Context, run string, label dashboard.Label) error {
+func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error {
 	if err := checkLabel(label); err != nil {
 		return err
 	}
@@ -87,10 +89,10 @@ func (l *Labels) SetLabel(_ context.Context, run string, label dashboard.Label) 
 	}
 	all, labels := maps.Clone(l.all), maps.Clone(l.all[run])
 	if all == nil {
-		all = make(map[string]map[string]dashboard.Label)
+		all = make(map[string]map[string]api.Label)
 	}
 	if labels == nil {
-		labels = make(map[string]dashboard.Label)
+		labels = make(map[string]api.Label)
 	}
 	if label.State == dashboard.LabelOpen && label.Note == "" {
 		delete(labels, label.Key)
@@ -102,7 +104,7 @@ func (l *Labels) SetLabel(_ context.Context, run string, label dashboard.Label) 
 }
 
 // checkLabel says what is wrong with a label.
-func checkLabel(l dashboard.Label) error {
+func checkLabel(l api.Label) error {
 	switch l.State {
 	case dashboard.LabelOpen, dashboard.LabelMuted, dashboard.LabelExpected:
 	default:
@@ -141,7 +143,7 @@ func (l *Labels) read() error {
 	return nil
 }
 
-func readLabels(path string) (map[string]map[string]dashboard.Label, os.FileInfo, error) {
+func readLabels(path string) (map[string]map[string]api.Label, os.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
@@ -162,13 +164,13 @@ func readLabels(path string) (map[string]map[string]dashboard.Label, os.FileInfo
 	if err := json.Unmarshal(text, &content); err != nil {
 		return nil, nil, err
 	}
-	all := make(map[string]map[string]dashboard.Label)
+	all := make(map[string]map[string]api.Label)
 	for i, label := range content.Labels {
 		if err := checkLabel(label.Label); err != nil {
 			return nil, nil, fmt.Errorf("label %d: %w", i+1, err)
 		}
 		if all[label.Run] == nil {
-			all[label.Run] = make(map[string]dashboard.Label)
+			all[label.Run] = make(map[string]api.Label)
 		}
 		all[label.Run][label.Key] = label.Label
 	}
@@ -176,7 +178,7 @@ func readLabels(path string) (map[string]map[string]dashboard.Label, os.FileInfo
 }
 
 // write replaces the file.
-func (l *Labels) write(all map[string]map[string]dashboard.Label) error {
+func (l *Labels) write(all map[string]map[string]api.Label) error {
 	content := labelsContent{Labels: []runLabel{}}
 	for run, labels := range all {
 		for _, label := range labels {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -23,7 +25,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 // set keeps a label, which must work.
 func set(t *testing.T, l *rundir.Labels, run, key, state, note string) {
 	t.Helper()
-	if err := l.SetLabel(t.Context(), run, dashboard.Label{Key: key, State: state, Note: note, At: noon}); err != nil {
+	if err := l.SetLabel(t.Context(), run, api.Label{Key: key, State: state, Note: note, At: noon}); err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
 }
@@ -98,7 +100,7 @@ func TestLabelsOfManyWritersAreAllKept(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			err := l.SetLabel(t.Context(), "r", dashboard.Label{Key: fmt.Sprintf("key-%d", i), State: dashboard.LabelMuted, At: noon})
+			err := l.SetLabel(t.Context(), "r", api.Label{Key: fmt.Sprintf("key-%d", i), State: dashboard.LabelMuted, At: noon})
 			labels, readErr := l.Labels(t.Context(), "r")
 			if err = errors.Join(err, readErr); err != nil || len(labels) == 0 {
 				t.Errorf("%d: %v", i, err)
@@ -115,7 +117,7 @@ func TestLabelsThatCannotBeAreRefused(t *testing.T) {
 	l := rundir.NewLabels(t.TempDir())
 	f := func(key, state, note, part string) {
 		t.Helper()
-		err := l.SetLabel(t.Context(), "r", dashboard.Label{Key: key, State: state, Note: note})
+		err := l.SetLabel(t.Context(), "r", api.Label{Key: key, State: state, Note: note})
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%.20q %q %.20q: %v does not say %q", key, state, note, err, part)
 		}
@@ -146,7 +148,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := rundir.NewLabels(dir)
-	err := l.SetLabel(t.Context(), "r", dashboard.Label{Key: "one more", State: dashboard.LabelMuted})
+	err := l.SetLabel(t.Context(), "r", api.Label{Key: "one more", State: dashboard.LabelMuted})
 	if err == nil || !strings.Contains(err.Error(), "10000 issues have labels") {
 		t.Errorf("got %v", err)
 	}
@@ -163,7 +165,7 @@ func TestADamagedFileOfLabelsIsNotReplaced(t *testing.T) {
 		}
 		l := rundir.NewLabels(filepath.Dir(path))
 		_, err := l.Labels(t.Context(), "r")
-		setErr := l.SetLabel(t.Context(), "r", dashboard.Label{Key: "a", State: dashboard.LabelMuted})
+		setErr := l.SetLabel(t.Context(), "r", api.Label{Key: "a", State: dashboard.LabelMuted})
 		for _, err := range []error{err, setErr} {
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "correct or remove it") {
 				t.Errorf("%s: %v", text, err)

@@ -13,7 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/testkit/natstest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -138,7 +139,7 @@ func (n *network) steps(s *scene, least int64) {
 		if err != nil {
 			return err
 		}
-		var st dashboard.Status
+		var st api.Status
 		if err := json.Unmarshal(out, &st); err != nil {
 			return err
 		}

@@ -13,13 +13,15 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // steps waits until the services of a run know some steps.
-func (s *scene) steps(n int64) *dashboard.Status {
+func (s *scene) steps(n int64) *api.Status {
 	s.t.Helper()
-	var st *dashboard.Status
+	var st *api.Status
 	eventually(s.t, fmt.Sprintf("%d steps are known", n), func() (err error) {
 		if st, err = s.status(); err != nil {
 			return err
@@ -37,7 +39,7 @@ func (s *scene) steps(n int64) *dashboard.Status {
 }
 
 // status asks the services how they fare.
-func (s *scene) status() (*dashboard.Status, error) {
+func (s *scene) status() (*api.Status, error) {
 	services := s.services()
 	return dashboard.Fetch(s.t.Context(), new(http.Client), services.Web, services.Secret)
 }

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // ended says how far a replay is that has not ended.
-func ended(o *dashboard.Overview) error {
-	if o.State == dashboard.Finished {
+func ended(o *api.Overview) error {
+	if o.State == api.Finished {
 		return nil
 	}
 	return fmt.Errorf("%s, with %+v", o.State, o.Packets)
@@ -35,7 +35,7 @@ func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
 			succeed(append(ads, serve)...)
 			o := outcomeOf(t, "", s.run)
 			flagged := int64(o.statuses["confirmed"] + o.statuses["withdrawn"])
-			live := ask[dashboard.Overview](page, "api/v1/runs/packets/overview")
+			live := ask[api.Overview](page, "api/v1/runs/packets/overview")
 			written := len(files(t, s.path("stats")))
 			if live.Figures.Anomalies != flagged || live.Figures.Ranks == 0 || live.Packets == nil || live.Packets.Taken != int64(written) || live.Packets.Refused != 0 || !live.Live {
 				t.Errorf("%d were flagged and %d packets written; the page tells of %+v in %+v", flagged, written, live.Figures, live.Packets)
@@ -44,9 +44,9 @@ func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
 				t.Errorf("issues: %d %s", code, body)
 			}
 			again := browse(t, start(t, "view", "--replay", s.path("stats"), "--speed", "0").address())
-			var replayed dashboard.Overview
+			var replayed api.Overview
 			eventually(t, "the replay ends", func() error {
-				replayed = ask[dashboard.Overview](again, "api/v1/runs/stats/overview")
+				replayed = ask[api.Overview](again, "api/v1/runs/stats/overview")
 				return ended(&replayed)
 			})
 			if !replayed.Packets.Replay || replayed.Packets.Taken != int64(written) || replayed.Packets.Total != int64(written) {
@@ -83,9 +83,9 @@ func TestAReplayLeavesOutWhatIsNoPacketAndSaysSo(t *testing.T) {
 	view := start(t, "view", "--replay", dir, "--speed", "1000")
 	page := browse(t, view.address())
 	view.says("pserver_output_stats_3.json: no packet of statistics")
-	var o dashboard.Overview
+	var o api.Overview
 	eventually(t, "the replay ends", func() error {
-		o = ask[dashboard.Overview](page, "api/v1/runs/"+filepath.Base(dir)+"/overview")
+		o = ask[api.Overview](page, "api/v1/runs/"+filepath.Base(dir)+"/overview")
 		return ended(&o)
 	})
 	if o.Figures.Anomalies != 4 || o.Packets.Taken != 2 || o.Packets.Refused != 1 || o.Packets.Total != 3 {

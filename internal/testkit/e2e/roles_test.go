@@ -7,7 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
@@ -40,7 +41,7 @@ func TestRolesInProcessesOfTheirOwnCanBeStartedInAnyOrder(t *testing.T) {
 				return nil
 			})
 			succeed(append(ads, parts["params"], parts["store"])...)
-			if st, err := s.status(); err != nil || st.Run.State != dashboard.Finished {
+			if st, err := s.status(); err != nil || st.Run.State != api.Finished {
 				t.Errorf("after the end the status is %+v, %v", st, err)
 			}
 			code, text := s.get("/api/v1/runs/run/top", s.services().Secret)

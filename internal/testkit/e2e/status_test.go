@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // joined waits until so many analyzers are known.
@@ -76,11 +76,11 @@ func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
 	replay := s.replay(r, "0.7")
 	s.steps(15)
 
-	var st dashboard.Status
+	var st api.Status
 	if err := json.Unmarshal([]byte(must(t, "status", s.run, "--json")), &st); err != nil {
 		t.Fatal(err)
 	}
-	if st.Run.State != dashboard.Running || len(st.Ranks) != 3 || len(st.Nodes) != 3 || len(st.Shards) != 1 || st.Store == nil || st.Sender == nil || len(st.Wrong()) > 0 {
+	if st.Run.State != api.Running || len(st.Ranks) != 3 || len(st.Nodes) != 3 || len(st.Shards) != 1 || st.Store == nil || st.Sender == nil || len(st.Wrong()) > 0 {
 		t.Errorf("status is %+v", st)
 	}
 	text := must(t, "status", s.run)

@@ -15,7 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -141,11 +142,11 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 		t.Errorf("without the token: %d %s", code, body)
 	}
 	b := browse(t, first)
-	overview := ask[dashboard.Overview](b, run+"/overview")
-	if overview.State != dashboard.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 || overview.Verdict.Sentence == "" {
+	overview := ask[api.Overview](b, run+"/overview")
+	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 || overview.Verdict.Sentence == "" {
 		t.Errorf("the overview is %+v", overview)
 	}
-	if st := ask[dashboard.Status](b, run+"/pipeline"); st.Run.State != dashboard.Finished || st.Totals.Calls == 0 || len(st.Wrong()) > 0 {
+	if st := ask[api.Status](b, run+"/pipeline"); st.Run.State != api.Finished || st.Totals.Calls == 0 || len(st.Wrong()) > 0 {
 		t.Errorf("the pipeline is %+v", st)
 	}
 
@@ -163,7 +164,7 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 	}
 	labeled := func(b *browser, writable bool) {
 		t.Helper()
-		list := ask[dashboard.IssueList](b, run+"/issues")
+		list := ask[api.IssueList](b, run+"/issues")
 		for _, issue := range list.Rows {
 			if issue.Key == key && (issue.Label == nil || issue.Label.State != "muted" || issue.Label.Note != "<script>known</script>") {
 				t.Errorf("the label is %+v", issue.Label)
@@ -210,10 +211,10 @@ func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
 	}
 	const run = "api/v1/runs/run"
 	for _, b := range []*browser{through, direct} {
-		if st := ask[dashboard.Status](b, run+"/pipeline"); st.Run.State != dashboard.Running || len(st.Nodes) != 3 {
+		if st := ask[api.Status](b, run+"/pipeline"); st.Run.State != api.Running || len(st.Nodes) != 3 {
 			t.Errorf("the pipeline is %+v", st)
 		}
-		if o := ask[dashboard.Overview](b, run+"/overview"); o.State != dashboard.Running || !o.Live {
+		if o := ask[api.Overview](b, run+"/overview"); o.State != api.Running || !o.Live {
 			t.Errorf("the overview is %+v", o)
 		}
 	}
@@ -237,7 +238,7 @@ func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
 	replay.succeed()
 	succeed(append(ads, serve)...)
 	says(t, serve.stderr.String(), "chimbuko view "+s.run+" shows it again")
-	if o := ask[dashboard.Overview](through, run+"/overview"); o.State != dashboard.Finished || o.Live {
+	if o := ask[api.Overview](through, run+"/overview"); o.State != api.Finished || o.Live {
 		t.Errorf("when the run has ended: %+v", o)
 	}
 	own.interrupt()
@@ -245,7 +246,7 @@ func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
 	if got := ended.address(); got != address {
 		t.Errorf("the page of the run was at %s and is at %s", address, got)
 	}
-	if o := ask[dashboard.Overview](direct, run+"/overview"); o.State != dashboard.Finished {
+	if o := ask[api.Overview](direct, run+"/overview"); o.State != api.Finished {
 		t.Errorf("when the run has ended: %+v", o)
 	}
 }
@@ -259,7 +260,7 @@ func TestAPageCanStayWhenTheRunHasEnded(t *testing.T) {
 	b := browse(t, services.Web+"/?token="+services.Secret)
 	succeed(append(s.ads(r), s.replay(r, "max"))...)
 	serve.says("the page of the run stays at " + services.Web)
-	if o := ask[dashboard.Overview](b, "api/v1/runs/run/overview"); o.State != dashboard.Finished {
+	if o := ask[api.Overview](b, "api/v1/runs/run/overview"); o.State != api.Finished {
 		t.Errorf("the overview is %+v", o)
 	}
 	serve.interrupt()
@@ -276,7 +277,7 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 	view := start(t, "view", s.run)
 	b := browse(t, view.address())
 	says(t, view.stderr.String(), "incomplete: nobody is at work on it", "chimbuko finish "+s.run)
-	if st := ask[dashboard.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != dashboard.Incomplete || len(st.Wrong()) != 1 {
+	if st := ask[api.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != api.Incomplete || len(st.Wrong()) != 1 {
 		t.Errorf("the pipeline is %+v", st)
 	}
 	view.interrupt()
@@ -292,7 +293,7 @@ func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
 	says(t, view.stderr.String(), "cannot be kept without a run directory")
-	if list := ask[dashboard.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
+	if list := ask[api.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
 		t.Errorf("the issues are %+v", list)
 	}
 	view.interrupt()
@@ -303,7 +304,7 @@ func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 	says(t, stderr, `run "other"`, "the store holds done")
 
 	fromDir := browse(t, start(t, "view", dir).address())
-	if list := ask[dashboard.IssueList](fromDir, "api/v1/runs/done/issues"); !list.Writable {
+	if list := ask[api.IssueList](fromDir, "api/v1/runs/done/issues"); !list.Writable {
 		t.Error("with a run directory labels cannot be set")
 	}
 }
@@ -359,7 +360,7 @@ func TestADemoKeepsItsPageAsLongAsIsWanted(t *testing.T) {
 	if n := strings.Count(d.stdout.String(), "\n"+bare+"\n"); n != 2 || visitPattern.MatchString(d.stdout.String()) {
 		t.Errorf("%s is shown %d times:\n%s", bare, n, d.stdout.String())
 	}
-	if o := ask[dashboard.Overview](b, "api/v1/runs/demo/overview"); o.State != dashboard.Finished || o.Figures.Anomalies == 0 {
+	if o := ask[api.Overview](b, "api/v1/runs/demo/overview"); o.State != api.Finished || o.Figures.Anomalies == 0 {
 		t.Errorf("the overview is %+v", o)
 	}
 	d.interrupt()

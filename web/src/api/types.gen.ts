@@ -3,7 +3,292 @@
 export type Pair<T> = [T, T];
 
 //////////
+// source: compare.go
+
+/**
+ * Comparables are the runs that can be compared.
+ */
+export interface Comparables {
+  rows: Comparable[]; // those of the store of the page first
+  usual?: string; // id of the one that the run of the page is usually compared with
+  /**
+   * Problems say what else was given to compare with, and why it cannot be.
+   */
+  problems: string[];
+}
+/**
+ * Comparable is a run, or what is kept of one.
+ */
+export interface Comparable {
+  id: string;
+  name: string;
+  where?: string; // of the ones that are not in the store of the page
+  baseline: boolean; // what is kept of a run, without its records
+  state: string;
+  started?: string;
+}
+/**
+ * Comparison is what changed from A to B, as chimbuko diff tells it.
+ */
+export interface Comparison {
+  a: Comparable;
+  b: Comparable;
+  verdict: Verdict;
+  notices: Notice[];
+  programs: number /* int64 */[]; // that A or B has
+  calls: Pair<number>;
+  exclusive_us: Pair<number>; // of all calls
+  lost_us: Pair<number>;
+  lost_percent: Pair<number>; // of the time of all calls
+  anomalies: Pair<number>;
+  changes: PathChange[]; // of call paths with anomalies, the largest change of lost time first
+  functions: FunctionChange[]; // the largest change of the time of all calls first
+  metadata: FactChange[]; // what differs first
+  counts: ChangeCounts;
+}
+/**
+ * ChangeCounts are how many there are of each kind; rows may be the first of them.
+ */
+export interface ChangeCounts {
+  changes: { [key: string]: number /* int64 */};
+  functions: { [key: string]: number /* int64 */};
+  metadata: { [key: string]: number /* int64 */}; // differs, new, gone, same; expected: of these, those that tell nothing
+}
+/**
+ * CallTimes are how long all calls of a function took in A and B.
+ */
+export interface CallTimes {
+  calls: Pair<number>;
+  mean_us: Pair<number>;
+  distance?: number /* float64 */; // Kolmogorov and Smirnov, from 0 to 1
+  moved_us?: number /* float64 */; // earth mover
+}
+/**
+ * PathChange is what became of the anomalies of a call path.
+ */
+export interface PathChange extends CallTimes {
+  change: string; // new, gone, worse, better or same
+  program: number /* int64 */;
+  function: string;
+  call_path: string;
+  anomalies: Pair<number>;
+  lost_us: Pair<number>;
+  hosts: Pair<string[]>; // that lost most
+}
+/**
+ * FunctionChange is what became of the time of all calls of a function.
+ */
+export interface FunctionChange extends CallTimes {
+  change: string; // new, gone, worse, better or same
+  program: number /* int64 */;
+  function: string;
+  exclusive_us: Pair<number>;
+  lost_us: Pair<number>;
+}
+/**
+ * FactChange is something that is told of A and B.
+ */
+export interface FactChange {
+  change: string; // differs, new, gone or same
+  section: string; // run, hosts, settings or metadata
+  program: number /* int64 */;
+  name: string;
+  values: Pair<string>;
+  expected: boolean; // it differs from run to run and tells nothing
+}
+/**
+ * HistogramPair is how long the calls of a function took in A and B, on common bins.
+ */
+export interface HistogramPair {
+  function: string;
+  edges_us: number /* float64 */[]; // one more than shares
+  shares: Pair<number[]>; // of all calls of each
+  samples: Pair<number>;
+  distance: number /* float64 */;
+  at_us: number /* float64 */; // where the cumulative shares differ most
+  below: Pair<number>; // the shares of calls up to there
+  moved_us: number /* float64 */;
+  /**
+   * Missing says why there is nothing to show; empty: there is.
+   */
+  missing?: string;
+}
+/**
+ * FlamePair is the call paths of A and B in one tree.
+ */
+export interface FlamePair {
+  metric: string; // time or lost
+  root: FlamePairNode;
+  partial?: string;
+}
+/**
+ * FlamePairNode is a function below its callers.
+ */
+export interface FlamePairNode {
+  function: string;
+  group: string;
+  self_us: Pair<number>;
+  total_us: Pair<number>; // with children
+  calls: Pair<number>;
+  children: FlamePairNode[];
+}
+
+//////////
+// source: explain.go
+
+/**
+ * Explained is what is different about some anomalies.
+ */
+export interface Explained {
+  sentence: string;
+  selected: number /* int64 */; // anomalies
+  lost_us: number /* int64 */;
+  reckoned: boolean; // both are reckoned from a part, as there are very many
+  looked: number /* int */; // of the selected; fewer if there are very many
+  /**
+   * What they are held against: executions of the same functions that are kept as
+   * typical, and their other anomalies. Where all calls, ranks or readings are known,
+   * those.
+   */
+  typical: number /* int */;
+  others: number /* int */;
+  functions: ExplainFunction[];
+  fields: ExplainField[]; // the one that explains most first
+  command: string; // that gives the same in a terminal
+}
+/**
+ * ExplainFunction is how many of the anomalies are of a function.
+ */
+export interface ExplainFunction {
+  program: number /* int64 */;
+  function: string;
+  term: string; // that chooses them; empty: the function has no name
+  executions: number /* int */; // of those that were looked at
+}
+/**
+ * ExplainField is how the selection differs from the rest in a field.
+ */
+export interface ExplainField {
+  kind: string; // host, rank, link, node-state …
+  name: string;
+  /**
+   * Key is the field as only, without and groups name it, and Terms choose its values;
+   * none: nothing can be chosen by it.
+   */
+  key: string;
+  terms: string[];
+  role: string; // cause, when, or chosen: the selection was made by it
+  /**
+   * Values are those that tell the selection from the rest, in words; then as they are:
+   * names, numbers, or a range, of which one side may be open. Of a time it is in
+   * seconds since the begin of the run.
+   */
+  values: string;
+  labels: string[];
+  numbers: number /* float64 */[];
+  from?: number /* float64 */;
+  to?: number /* float64 */;
+  /**
+   * With of Of executions have them, and this share of the rest; Rest says what that is.
+   */
+  with: number /* int */;
+  of: number /* int */;
+  baseline_share: number /* float64 */;
+  rest: string;
+  support: string; // all of that in words
+  bits: number /* float64 */; // the measure, from 0 to 1
+  chance: number /* float64 */; // how likely that is without a reason, in any field
+  notable: boolean;
+  bars: ExplainBar[];
+}
+/**
+ * ExplainBar is what share of both have a value, or lie in a part of a range.
+ */
+export interface ExplainBar {
+  label: string;
+  share: number /* float64 */;
+  baseline_share: number /* float64 */;
+  telling: boolean; // it is one of those that tell them apart
+}
+/**
+ * ExplainGroups is a selection broken down by a field.
+ */
+export interface ExplainGroups {
+  field: string; // as only and without name it
+  name: string;
+  selected: number /* int64 */;
+  lost_us: number /* int64 */;
+  reckoned: boolean; // both are reckoned from a part
+  looked: number /* int64 */; // that the rows are of; fewer if there are very many
+  /**
+   * Rows are those that lost most first; of amounts and times ranges in their order.
+   */
+  rows: ExplainGroup[];
+  ranges: boolean;
+  values: number /* int */; // how many there are, also those that are not listed
+  rest: ExplainGroup; // further values together
+  none: ExplainGroup; // those without a value
+  command: string;
+}
+/**
+ * ExplainGroup is the executions with one value, or of a range.
+ */
+export interface ExplainGroup {
+  label: string;
+  term: string; // that chooses them; empty for rest and none
+  executions: number /* int64 */;
+  lost_us: number /* int64 */;
+}
+
+//////////
+// source: packets.go
+
+/**
+ * PacketsInfo tells of a run of which there is no more than packets of statistics, as the
+ * parameter server sends them: counts of anomalies, no executions.
+ */
+export interface PacketsInfo {
+  replay: boolean; // they come from files, else from a parameter server
+  taken: number /* int64 */; // packets
+  total?: number /* int64 */; // of a replay
+  speed?: number /* float64 */; // of a replay: times as fast as it was; 0: at once
+  refused: number /* int64 */; // packets that made no sense
+  left_out: number /* int64 */; // entries for which there was no room
+  problem?: string; // why the last was refused
+  created?: string; // when the newest was made
+  worst: PacketWorst[]; // functions on ranks with most anomalies
+  by_function: PacketsCount[]; // functions with most anomalies
+  time_in_anomalies_us: number /* int64 */; // all anomalies as long as they were: what is usual is not taken off
+}
+/**
+ * PacketWorst are the anomalies of a function on a rank.
+ */
+export interface PacketWorst {
+  program: number /* int64 */;
+  rank: number /* int64 */;
+  function: string;
+  anomalies: number /* int64 */;
+  time_us: number /* int64 */; // in them
+  longest_us: number /* int64 */; // of them
+  score: number /* float64 */; // the highest
+}
+/**
+ * PacketsCount are the anomalies of a function.
+ */
+export interface PacketsCount {
+  program: number /* int64 */;
+  function: string;
+  anomalies: number /* int64 */;
+  calls: number /* int64 */;
+}
+
+//////////
 // source: page.go
+/*
+Package api has the types of all answers of the dashboard, and nothing else: web/tygo.yaml
+writes the same types for TypeScript. Times that end in _s are seconds since the start
+of the run, in _us microseconds. Lists are never null.
+*/
 
 /**
  * Level is how bad something is, for a color.
@@ -506,287 +791,7 @@ export interface FoundList {
 }
 
 //////////
-// source: page_compare.go
-
-/**
- * Comparables are the runs that can be compared.
- */
-export interface Comparables {
-  rows: Comparable[]; // those of the store of the page first
-  usual?: string; // id of the one that the run of the page is usually compared with
-  /**
-   * Problems say what else was given to compare with, and why it cannot be.
-   */
-  problems: string[];
-}
-/**
- * Comparable is a run, or what is kept of one.
- */
-export interface Comparable {
-  id: string;
-  name: string;
-  where?: string; // of the ones that are not in the store of the page
-  baseline: boolean; // what is kept of a run, without its records
-  state: string;
-  started?: string;
-}
-/**
- * Comparison is what changed from A to B, as chimbuko diff tells it.
- */
-export interface Comparison {
-  a: Comparable;
-  b: Comparable;
-  verdict: Verdict;
-  notices: Notice[];
-  programs: number /* int64 */[]; // that A or B has
-  calls: Pair<number>;
-  exclusive_us: Pair<number>; // of all calls
-  lost_us: Pair<number>;
-  lost_percent: Pair<number>; // of the time of all calls
-  anomalies: Pair<number>;
-  changes: PathChange[]; // of call paths with anomalies, the largest change of lost time first
-  functions: FunctionChange[]; // the largest change of the time of all calls first
-  metadata: FactChange[]; // what differs first
-  counts: ChangeCounts;
-}
-/**
- * ChangeCounts are how many there are of each kind; rows may be the first of them.
- */
-export interface ChangeCounts {
-  changes: { [key: string]: number /* int64 */};
-  functions: { [key: string]: number /* int64 */};
-  metadata: { [key: string]: number /* int64 */}; // differs, new, gone, same; expected: of these, those that tell nothing
-}
-/**
- * CallTimes are how long all calls of a function took in A and B.
- */
-export interface CallTimes {
-  calls: Pair<number>;
-  mean_us: Pair<number>;
-  distance?: number /* float64 */; // Kolmogorov and Smirnov, from 0 to 1
-  moved_us?: number /* float64 */; // earth mover
-}
-/**
- * PathChange is what became of the anomalies of a call path.
- */
-export interface PathChange extends CallTimes {
-  change: string; // new, gone, worse, better or same
-  program: number /* int64 */;
-  function: string;
-  call_path: string;
-  anomalies: Pair<number>;
-  lost_us: Pair<number>;
-  hosts: Pair<string[]>; // that lost most
-}
-/**
- * FunctionChange is what became of the time of all calls of a function.
- */
-export interface FunctionChange extends CallTimes {
-  change: string; // new, gone, worse, better or same
-  program: number /* int64 */;
-  function: string;
-  exclusive_us: Pair<number>;
-  lost_us: Pair<number>;
-}
-/**
- * FactChange is something that is told of A and B.
- */
-export interface FactChange {
-  change: string; // differs, new, gone or same
-  section: string; // run, hosts, settings or metadata
-  program: number /* int64 */;
-  name: string;
-  values: Pair<string>;
-  expected: boolean; // it differs from run to run and tells nothing
-}
-/**
- * HistogramPair is how long the calls of a function took in A and B, on common bins.
- */
-export interface HistogramPair {
-  function: string;
-  edges_us: number /* float64 */[]; // one more than shares
-  shares: Pair<number[]>; // of all calls of each
-  samples: Pair<number>;
-  distance: number /* float64 */;
-  at_us: number /* float64 */; // where the cumulative shares differ most
-  below: Pair<number>; // the shares of calls up to there
-  moved_us: number /* float64 */;
-  /**
-   * Missing says why there is nothing to show; empty: there is.
-   */
-  missing?: string;
-}
-/**
- * FlamePair is the call paths of A and B in one tree.
- */
-export interface FlamePair {
-  metric: string; // time or lost
-  root: FlamePairNode;
-  partial?: string;
-}
-/**
- * FlamePairNode is a function below its callers.
- */
-export interface FlamePairNode {
-  function: string;
-  group: string;
-  self_us: Pair<number>;
-  total_us: Pair<number>; // with children
-  calls: Pair<number>;
-  children: FlamePairNode[];
-}
-
-//////////
-// source: page_explain.go
-
-/**
- * Explained is what is different about some anomalies.
- */
-export interface Explained {
-  sentence: string;
-  selected: number /* int64 */; // anomalies
-  lost_us: number /* int64 */;
-  reckoned: boolean; // both are reckoned from a part, as there are very many
-  looked: number /* int */; // of the selected; fewer if there are very many
-  /**
-   * What they are held against: executions of the same functions that are kept as
-   * typical, and their other anomalies. Where all calls, ranks or readings are known,
-   * those.
-   */
-  typical: number /* int */;
-  others: number /* int */;
-  functions: ExplainFunction[];
-  fields: ExplainField[]; // the one that explains most first
-  command: string; // that gives the same in a terminal
-}
-/**
- * ExplainFunction is how many of the anomalies are of a function.
- */
-export interface ExplainFunction {
-  program: number /* int64 */;
-  function: string;
-  term: string; // that chooses them; empty: the function has no name
-  executions: number /* int */; // of those that were looked at
-}
-/**
- * ExplainField is how the selection differs from the rest in a field.
- */
-export interface ExplainField {
-  kind: string; // host, rank, link, node-state …
-  name: string;
-  /**
-   * Key is the field as only, without and groups name it, and Terms choose its values;
-   * none: nothing can be chosen by it.
-   */
-  key: string;
-  terms: string[];
-  role: string; // cause, when, or chosen: the selection was made by it
-  /**
-   * Values are those that tell the selection from the rest, in words; then as they are:
-   * names, numbers, or a range, of which one side may be open. Of a time it is in
-   * seconds since the begin of the run.
-   */
-  values: string;
-  labels: string[];
-  numbers: number /* float64 */[];
-  from?: number /* float64 */;
-  to?: number /* float64 */;
-  /**
-   * With of Of executions have them, and this share of the rest; Rest says what that is.
-   */
-  with: number /* int */;
-  of: number /* int */;
-  baseline_share: number /* float64 */;
-  rest: string;
-  support: string; // all of that in words
-  bits: number /* float64 */; // the measure, from 0 to 1
-  chance: number /* float64 */; // how likely that is without a reason, in any field
-  notable: boolean;
-  bars: ExplainBar[];
-}
-/**
- * ExplainBar is what share of both have a value, or lie in a part of a range.
- */
-export interface ExplainBar {
-  label: string;
-  share: number /* float64 */;
-  baseline_share: number /* float64 */;
-  telling: boolean; // it is one of those that tell them apart
-}
-/**
- * ExplainGroups is a selection broken down by a field.
- */
-export interface ExplainGroups {
-  field: string; // as only and without name it
-  name: string;
-  selected: number /* int64 */;
-  lost_us: number /* int64 */;
-  reckoned: boolean; // both are reckoned from a part
-  looked: number /* int64 */; // that the rows are of; fewer if there are very many
-  /**
-   * Rows are those that lost most first; of amounts and times ranges in their order.
-   */
-  rows: ExplainGroup[];
-  ranges: boolean;
-  values: number /* int */; // how many there are, also those that are not listed
-  rest: ExplainGroup; // further values together
-  none: ExplainGroup; // those without a value
-  command: string;
-}
-/**
- * ExplainGroup is the executions with one value, or of a range.
- */
-export interface ExplainGroup {
-  label: string;
-  term: string; // that chooses them; empty for rest and none
-  executions: number /* int64 */;
-  lost_us: number /* int64 */;
-}
-
-//////////
-// source: page_packets.go
-
-/**
- * PacketsInfo tells of a run of which there is no more than packets of statistics, as the
- * parameter server sends them: counts of anomalies, no executions.
- */
-export interface PacketsInfo {
-  replay: boolean; // they come from files, else from a parameter server
-  taken: number /* int64 */; // packets
-  total?: number /* int64 */; // of a replay
-  speed?: number /* float64 */; // of a replay: times as fast as it was; 0: at once
-  refused: number /* int64 */; // packets that made no sense
-  left_out: number /* int64 */; // entries for which there was no room
-  problem?: string; // why the last was refused
-  created?: string; // when the newest was made
-  worst: PacketWorst[]; // functions on ranks with most anomalies
-  by_function: PacketsCount[]; // functions with most anomalies
-  time_in_anomalies_us: number /* int64 */; // all anomalies as long as they were: what is usual is not taken off
-}
-/**
- * PacketWorst are the anomalies of a function on a rank.
- */
-export interface PacketWorst {
-  program: number /* int64 */;
-  rank: number /* int64 */;
-  function: string;
-  anomalies: number /* int64 */;
-  time_us: number /* int64 */; // in them
-  longest_us: number /* int64 */; // of them
-  score: number /* float64 */; // the highest
-}
-/**
- * PacketsCount are the anomalies of a function.
- */
-export interface PacketsCount {
-  program: number /* int64 */;
-  function: string;
-  anomalies: number /* int64 */;
-  calls: number /* int64 */;
-}
-
-//////////
-// source: page_sql.go
+// source: sql.go
 
 /**
  * SQLQuestion is a question in SQL: one statement that only reads.
@@ -824,53 +829,6 @@ export interface SQLProblem {
   hint?: string;
   line?: number /* int */; // of the statement, from 1 on; where it is known
   column?: number /* int */; // of that line, in characters from 1 on
-}
-
-//////////
-// source: page_trend.go
-
-/**
- * Trend is how functions went from run to run, as chimbuko diff tells it of many.
- */
-export interface Trend {
-  verdict: Verdict; // since when the newest run is as it is
-  notices: Notice[]; // which runs are left out
-  runs: TrendRun[]; // the oldest first
-  /**
-   * Time and Lost are all functions together, and then those whose time of all calls, and
-   * whose lost time, differs most between any two runs: first the one that the verdict
-   * names, then the one with the largest difference.
-   */
-  time: TrendSeries[];
-  lost: TrendSeries[];
-}
-/**
- * TrendRun is a run of a trend and all that it did.
- */
-export interface TrendRun extends Comparable {
-  calls: number /* int64 */;
-  exclusive_us: number /* float64 */; // of all calls; 0: not known
-  lost_us: number /* int64 */;
-  lost_percent: number /* float64 */; // of the time of all calls
-  anomalies: number /* int64 */;
-}
-/**
- * TrendSeries is a function in all runs of a trend, or all functions together.
- */
-export interface TrendSeries {
-  program: number /* int64 */; // -1: all functions
-  function: string;
-  values_us: (number | null)[]; // null where the times of a run are not known
-  counts: number /* int64 */[]; // calls, or of lost time anomalies
-  since?: TrendSince;
-}
-/**
- * TrendSince tells that the newest run differs from an earlier one, and so do all from one on.
- */
-export interface TrendSince {
-  run: number /* int */; // the first of them: its place in runs
-  before: number /* int */; // the earlier one
-  change: string; // new, gone, worse or better
 }
 
 //////////
@@ -1119,4 +1077,51 @@ export interface Health {
   ok: boolean;
   severity: string;
   sentence: string; // what is wrong and what to do
+}
+
+//////////
+// source: trend.go
+
+/**
+ * Trend is how functions went from run to run, as chimbuko diff tells it of many.
+ */
+export interface Trend {
+  verdict: Verdict; // since when the newest run is as it is
+  notices: Notice[]; // which runs are left out
+  runs: TrendRun[]; // the oldest first
+  /**
+   * Time and Lost are all functions together, and then those whose time of all calls, and
+   * whose lost time, differs most between any two runs: first the one that the verdict
+   * names, then the one with the largest difference.
+   */
+  time: TrendSeries[];
+  lost: TrendSeries[];
+}
+/**
+ * TrendRun is a run of a trend and all that it did.
+ */
+export interface TrendRun extends Comparable {
+  calls: number /* int64 */;
+  exclusive_us: number /* float64 */; // of all calls; 0: not known
+  lost_us: number /* int64 */;
+  lost_percent: number /* float64 */; // of the time of all calls
+  anomalies: number /* int64 */;
+}
+/**
+ * TrendSeries is a function in all runs of a trend, or all functions together.
+ */
+export interface TrendSeries {
+  program: number /* int64 */; // -1: all functions
+  function: string;
+  values_us: (number | null)[]; // null where the times of a run are not known
+  counts: number /* int64 */[]; // calls, or of lost time anomalies
+  since?: TrendSince;
+}
+/**
+ * TrendSince tells that the newest run differs from an earlier one, and so do all from one on.
+ */
+export interface TrendSince {
+  run: number /* int */; // the first of them: its place in runs
+  before: number /* int */; // the earlier one
+  change: string; // new, gone, worse or better
 }

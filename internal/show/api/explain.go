@@ -1,4 +1,4 @@
-package dashboard
+package api
 
 // Explained is what is different about some anomalies.
 type Explained struct {

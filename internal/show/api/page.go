@@ -1,13 +1,12 @@
-package dashboard
+// Package api has the types of all answers of the dashboard, and nothing else: web/tygo.yaml
+// writes the same types for TypeScript. Times that end in _s are seconds since the start
+// of the run, in _us microseconds. Lists are never null.
+package api
 
 import (
 	"encoding/json"
 	"time"
 )
-
-// What follows are the answers made for the page in the browser; make web writes
-// the same types for TypeScript. Times that end in _s are seconds since the begin
-// of the run, in _us microseconds. Lists are never null.
 
 // Level is how bad something is, for a color.
 type Level string

@@ -1,4 +1,4 @@
-package dashboard
+package api
 
 // What the page asks to compare more than two runs.
 
