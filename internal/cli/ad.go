@@ -22,6 +22,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -268,14 +269,14 @@ type adSummary struct {
 	Node    string  `json:"node"`
 	Reading float64 `json:"reading_seconds"` // until all traces had ended
 	Seconds float64 `json:"seconds"`
-	totals
-	Confirmed int64      `json:"confirmed"`
-	Promoted  int64      `json:"promoted"`
-	Withdrawn int64      `json:"withdrawn"`
-	Records   int64      `json:"records_sent"`
-	Deferred  int64      `json:"records_deferred"`
-	Notes     []noteInfo `json:"notes"`
-	Broken    []string   `json:"broken,omitempty"`
+	provdb.Totals
+	Confirmed int64        `json:"confirmed"`
+	Promoted  int64        `json:"promoted"`
+	Withdrawn int64        `json:"withdrawn"`
+	Records   int64        `json:"records_sent"`
+	Deferred  int64        `json:"records_deferred"`
+	Notes     []tally.Note `json:"notes"`
+	Broken    []string     `json:"broken,omitempty"`
 }
 
 func (s *adSummary) print(w io.Writer) {

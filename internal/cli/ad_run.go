@@ -158,7 +158,7 @@ func (r *adRun) hand(ctx context.Context, res *analyzer.Result) error {
 		if err == nil || errors.Is(err, paramserver.ErrRefused) {
 			return err
 		}
-		if hasFinished(r.flags.dir) {
+		if rundir.HasFinished(r.flags.dir) {
 			r.log.Info("the run has ended meanwhile")
 			return nil
 		}
@@ -172,9 +172,9 @@ func (r *adRun) summarize(res *analyzer.Result) error {
 	st := r.publisher.Stats()
 	sum := &adSummary{
 		Node: r.flags.node, Reading: r.reading.Seconds(), Seconds: time.Since(r.start).Seconds(),
-		totals:    totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
+		Totals:    provdb.Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
 		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
-		Records: st.Sent, Deferred: st.Deferred, Notes: append([]noteInfo{}, notes(&res.Tally)...),
+		Records: st.Sent, Deferred: st.Deferred, Notes: res.Tally.Notes(),
 	}
 	for _, b := range res.Broken {
 		sum.Broken = append(sum.Broken, b.Error())
@@ -235,8 +235,11 @@ func (r *adRun) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 		if r.client.Err() == nil {
 			away = time.Now()
 		}
-		var info runSummary
-		if time.Since(away) < endedAway || rundir.ReadInfo(r.flags.dir, &info) != nil || info.State != provdb.Finished {
+		if time.Since(away) < endedAway {
+			continue
+		}
+		info, err := rundir.ReadInfo(r.flags.dir)
+		if err != nil || info.State != provdb.Finished {
 			continue
 		}
 		for _, path := range *r.traces.Load() {

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -139,7 +135,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) (err error) {
 	defer frugal(60)()
-	sum := &runSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings}
+	sum := provdb.NewInfo(env.Version, env.Commit, settings)
 	if flags.store != "" {
 		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
 	}
@@ -147,7 +143,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		sum.Traces = append(sum.Traces, in.Path)
 		sum.TraceBytes += sizeOf(in.Path)
 	}
-	k, err := newKeeper(ctx, &flags.keeperFlags, sum.Started, sum)
+	k, err := newKeeper(ctx, &flags.keeperFlags, sum)
 	if err != nil {
 		return err
 	}
@@ -164,22 +160,22 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		end := progress.during(fmt.Sprintf("looking for what is behind %s anomalies", grouped(res.Review.Anomalies)))
 		known.Issues, known.Links = k.found.conclude(res.Outcome)
 		end()
-		sum.setIssues(known.Issues)
+		sum.SetIssues(known.Issues)
 		end = progress.during("storing what is known of the whole run")
 		err = k.finish(ctx, known)
 		end()
 	}
 	if err != nil {
 		sum.State, sum.Error = provdb.Failed, err.Error()
-		return errors.Join(err, k.end(context.WithoutCancel(ctx), provdb.Failed, sum))
+		return errors.Join(err, k.end(context.WithoutCancel(ctx), sum))
 	}
 	if flags.saveTo != "" {
 		if err := rundir.SaveModels(flags.saveTo, res.Models); err != nil {
 			return err
 		}
 	}
-	sum.finish(res.Outcome)
-	if err := k.end(ctx, provdb.Finished, sum); err != nil {
+	sum.Finish(res.Outcome)
+	if err := k.end(ctx, sum); err != nil {
 		return err
 	}
 	end := progress.during("closing the store")
@@ -188,12 +184,12 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	if err != nil {
 		return err
 	}
-	sum.measure(k.size()) // of the database when its log has been merged
+	sum.SetSize(k.size()) // of the database when its log has been merged
 	if err := k.dir.WriteInfo(sum); err != nil {
 		return err
 	}
 	if err := env.show(flags.asJSON, sum, func(w io.Writer) {
-		sum.print(w, flags.out)
+		printSummary(w, sum, flags.out)
 	}); err != nil {
 		return err
 	}
@@ -202,87 +198,4 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		err = errReported
 	}
 	return err
-}
-
-// runSummary is run.json, and what is printed at the end.
-type runSummary struct {
-	State    provdb.State      `json:"state"`
-	Error    string            `json:"error,omitempty"`
-	Version  string            `json:"version"`
-	Commit   string            `json:"commit"`
-	Started  time.Time         `json:"started"`
-	Seconds  float64           `json:"seconds"`
-	Settings map[string]string `json:"settings"`
-	Traces   []string          `json:"traces"`
-	Store    string            `json:"store,omitempty"` // the server, where records are not in the directory
-	Name     string            `json:"name,omitempty"`  // of the run in the store
-	Online   bool              `json:"online,omitempty"`
-	Program  *programEnd       `json:"program,omitempty"` // that chimbuko run ran
-	// Incomplete says what is missing, in sentences without full stops.
-	Incomplete []string `json:"incomplete,omitempty"`
-
-	Totals      totals           `json:"totals"`
-	Review      summary.Review   `json:"review"`
-	TraceBytes  int64            `json:"trace_bytes"`
-	RecordBytes int64            `json:"record_bytes"`
-	Reduction   float64          `json:"reduction"` // trace bytes for each byte kept
-	EventRate   float64          `json:"events_per_second"`
-	Top         []topFunction    `json:"top_functions"`
-	Issues      issueSummary     `json:"issues"`
-	Changes     []summary.Change `json:"changes"`
-	Notes       []noteInfo       `json:"notes"`
-	Broken      []string         `json:"broken,omitempty"`
-}
-
-type totals struct {
-	summary.Totals
-	Functions int   `json:"functions"`
-	Anomalies int64 `json:"anomalies"`
-}
-
-// topFunction is one of the functions that lost most time.
-type topFunction struct {
-	Function  string       `json:"function"`
-	Program   int          `json:"program"`
-	Anomalies int64        `json:"anomalies"`
-	LostUS    int64        `json:"lost_us"`
-	TypicalUS float64      `json:"typical_us"`
-	Ranks     []trace.Rank `json:"ranks"`
-	Hosts     []string     `json:"hosts"`
-	FirstUS   int64        `json:"first_us"`
-	LastUS    int64        `json:"last_us"`
-}
-
-const topFunctions = 10
-
-func (s *runSummary) finish(res *summary.Outcome) {
-	s.State = provdb.Finished
-	s.Seconds = time.Since(s.Started).Seconds()
-	s.Totals = totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
-	s.Review, s.Changes = res.Review, res.Changes
-	s.EventRate = float64(res.Totals.Events) / s.Seconds
-	s.Top, s.Notes = []topFunction{}, append([]noteInfo{}, notes(&res.Tally)...)
-	worst := slices.Clone(res.Functions)
-	slices.SortStableFunc(worst, func(a, b *summary.FunctionResult) int { return int(b.LostTime - a.LostTime) })
-	for _, f := range worst {
-		if f.Metrics == nil || len(s.Top) == topFunctions {
-			break
-		}
-		s.Top = append(s.Top, topFunction{
-			Function: f.Name, Program: int(f.Program), Anomalies: int64(f.Metrics.Score.N), LostUS: int64(f.LostTime),
-			TypicalUS: f.Typical, Ranks: f.Ranks, Hosts: f.Hosts, FirstUS: int64(f.Metrics.First), LastUS: int64(f.Metrics.Last),
-		})
-	}
-	for _, b := range res.Broken {
-		s.Broken = append(s.Broken, b.Error())
-	}
-	s.Incomplete = append(s.Incomplete, s.missing()...)
-}
-
-// measure says how large what is kept is.
-func (s *runSummary) measure(recordBytes int64) {
-	s.RecordBytes = recordBytes
-	if recordBytes > 0 {
-		s.Reduction = float64(s.TraceBytes) / float64(recordBytes)
-	}
 }

@@ -9,10 +9,11 @@ import (
 	"text/tabwriter"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// print writes the summary for people. Errors stick to w.
-func (s *runSummary) print(w io.Writer, out string) {
+// printSummary writes the results of a run for people. Errors stick to w.
+func printSummary(w io.Writer, s *provdb.Info, out string) {
 	t := s.Totals
 	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
 		grouped(t.Events), grouped(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
@@ -28,9 +29,9 @@ func (s *runSummary) print(w io.Writer, out string) {
 	for _, why := range s.Incomplete {
 		fmt.Fprintf(w, "incomplete: %s\n", oneLine(why))
 	}
-	s.printIssues(w)
-	s.printTop(w)
-	s.printChanges(w)
+	printWorstIssues(w, s)
+	printTop(w, s)
+	printChanges(w, s)
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
 	}
@@ -40,7 +41,7 @@ func (s *runSummary) print(w io.Writer, out string) {
 	}
 }
 
-func (s *runSummary) printTop(w io.Writer) {
+func printTop(w io.Writer, s *provdb.Info) {
 	if len(s.Top) == 0 {
 		return
 	}
@@ -60,7 +61,7 @@ func (s *runSummary) printTop(w io.Writer) {
 }
 
 // printChanges tells which functions usually take another time than before.
-func (s *runSummary) printChanges(w io.Writer) {
+func printChanges(w io.Writer, s *provdb.Info) {
 	for i, c := range s.Changes {
 		if i == 0 {
 			fmt.Fprintln(w)

@@ -281,7 +281,7 @@ func (c *crew) attend(signals *signalCatcher) error {
 
 // conclude waits until the run has ended, after its program has: end is how; nil if it
 // is not known.
-func (c *crew) conclude(signals *signalCatcher, end *programEnd) {
+func (c *crew) conclude(signals *signalCatcher, end *provdb.Program) {
 	if end != nil {
 		if text, err := json.Marshal(end); err == nil {
 			c.services.tell(string(text))
@@ -336,8 +336,8 @@ const concludeQuietly = 3 * time.Second
 
 // report tells what came of the run, and removes traces that are not needed any more.
 func (c *crew) report(keepTraces bool) {
-	info := new(runSummary)
-	if err := rundir.ReadInfo(c.dir, info); err != nil {
+	info, err := rundir.ReadInfo(c.dir)
+	if err != nil {
 		c.warn("what came of the run is not known: %v", err)
 		return
 	}
@@ -361,7 +361,7 @@ func (c *crew) report(keepTraces bool) {
 }
 
 // summarize prints the summary beside the output of the program.
-func (c *crew) summarize(info *runSummary) {
+func (c *crew) summarize(info *provdb.Info) {
 	fmt.Fprintln(c.env.Stderr)
-	info.print(c.env.Stderr, c.shown)
+	printSummary(c.env.Stderr, info, c.shown)
 }

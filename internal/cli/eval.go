@@ -6,17 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func newEvalCmd(env *Env) *cobra.Command {
@@ -91,9 +93,12 @@ func runEval(ctx context.Context, env *Env, run string, paths []string, asJSON b
 // were analyzed.
 func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float64, err error) {
 	if onlyFiles(run) {
-		info, err := os.ReadFile(filepath.Join(run, "run.json"))
-		if err != nil {
+		info, err := rundir.ReadInfo(run)
+		if errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("%s is not the directory of an analyzed run: %w", run, err)
+		}
+		if err != nil {
+			return 0, err
 		}
 		if calls, err = addChanges(flags, info); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Join(run, "run.json"), err)
@@ -123,7 +128,7 @@ func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float
 	if err != nil {
 		return 0, err
 	}
-	if calls, err = addChanges(flags, a.Run.Info); err != nil {
+	if calls, err = addChanges(flags, a.Run.Decoded()); err != nil {
 		return 0, fmt.Errorf("%s: run %s: %w", run, a.Run.Name, err)
 	}
 	for doc, err := range a.Documents(ctx, "anomalies") {
@@ -148,30 +153,16 @@ func onlyFiles(run string) bool {
 	return errFiles == nil && errStore != nil
 }
 
-// addChanges adds the lasting changes that the text of run.json tells of, and
-// returns how many calls were analyzed.
-func addChanges(flags *truth.Matcher, text []byte) (calls float64, err error) {
-	var info struct {
-		Changes []summary.Change `json:"changes"`
-		Totals  struct {
-			Calls *float64 `json:"calls"`
-		} `json:"totals"`
-	}
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &info); err != nil {
-			return 0, err
-		}
-	}
-	switch {
-	case info.Totals.Calls == nil:
-		return 0, errors.New("no totals.calls, the number of calls that were analyzed")
-	case *info.Totals.Calls < 0:
-		return 0, fmt.Errorf("totals.calls is %v", *info.Totals.Calls)
+// addChanges adds the lasting changes of a run, and returns how many of its calls were
+// analyzed.
+func addChanges(flags *truth.Matcher, info *provdb.Info) (calls float64, err error) {
+	if info.Totals.Calls < 0 {
+		return 0, fmt.Errorf("totals.calls is %d", info.Totals.Calls)
 	}
 	for _, c := range info.Changes {
 		flags.AddChange(c.Program, c.Function, c.Since, truth.AtEnd)
 	}
-	return *info.Totals.Calls, nil
+	return float64(info.Totals.Calls), nil
 }
 
 // addFlag adds a record, unless it is withdrawn.

@@ -54,8 +54,8 @@ TRACE says where the traces are now, if that is not where they were.`,
 }
 
 func runFinish(ctx context.Context, env *Env, flags *finishFlags, dir string, traces []string) error {
-	info := new(runSummary)
-	if err := rundir.ReadInfo(dir, info); err != nil {
+	info, err := rundir.ReadInfo(dir)
+	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s holds no run: %w", dir, err)
 		}
@@ -99,14 +99,14 @@ func runFinish(ctx context.Context, env *Env, flags *finishFlags, dir string, tr
 		}
 	}
 	crew.conclude(signals, nil)
-	if crew.report(true); !hasFinished(dir) {
+	if crew.report(true); !rundir.HasFinished(dir) {
 		return errReported
 	}
 	return nil
 }
 
 // checkIdle says why a run cannot be gone on with: somebody is at work on it.
-func checkIdle(ctx context.Context, dir string, info *runSummary, force bool) error {
+func checkIdle(ctx context.Context, dir string, info *provdb.Info, force bool) error {
 	if info.State == provdb.Incomplete { // who goes on with it changes that
 		return nil
 	}
@@ -131,7 +131,7 @@ func checkIdle(ctx context.Context, dir string, info *runSummary, force bool) er
 var servedAgain = []string{"name", "shards", "load-model", "freeze-model", "save-model", "store-delay"}
 
 // serveAgain are the flags of the services of a run, as far as they hold again.
-func serveAgain(info *runSummary) (args []string) {
+func serveAgain(info *provdb.Info) (args []string) {
 	for _, name := range servedAgain {
 		if value := info.Settings[name]; value != "" {
 			args = append(args, "--"+name+"="+value)

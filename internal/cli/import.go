@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func newImportCmd(env *Env) *cobra.Command {
@@ -40,56 +39,27 @@ to their end are imported as far as they go and named; the command then fails.`,
 	return cmd
 }
 
-// importSummary is run.json of an imported run, where the run has none of its own.
-type importSummary struct {
-	State    provdb.State     `json:"state"`
-	Version  string           `json:"version"`
-	Commit   string           `json:"commit"`
-	Started  time.Time        `json:"started"`
-	Imported string           `json:"imported_from"`
-	Store    string           `json:"store,omitempty"`
-	Name     string           `json:"name,omitempty"` // of the run on the server
-	Counts   importCounts     `json:"imported"`
-	Notes    map[string]int64 `json:"notes"`
-	Broken   []string         `json:"broken,omitempty"`
-	// What the imported run said of itself.
-	Totals   json.RawMessage `json:"totals,omitempty"`
-	Settings json.RawMessage `json:"settings,omitempty"`
-	Changes  json.RawMessage `json:"changes,omitempty"`
-}
-
-type importCounts struct {
-	Steps     int64 `json:"steps"`
-	Anomalies int64 `json:"anomalies"`
-	Typical   int64 `json:"normalexecs"`
-	Metadata  int64 `json:"metadata"`
-	Functions int64 `json:"func_stats"`
-	Counters  int64 `json:"counter_stats"`
-	Models    int64 `json:"ad_model"`
-	Paths     int64 `json:"path_stats"`
-}
-
 func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, asJSON bool) (err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
-	sum := &importSummary{State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Imported: dir, Notes: map[string]int64{}}
+	sum := provdb.NewInfo(env.Version, env.Commit, nil)
+	sum.ImportedFrom, sum.Imported, sum.Review, sum.Notes = dir, new(provdb.ImportCounts), nil, []tally.Note{}
 	if flags.store != "" {
 		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "run.json")); err == nil {
-		var own struct{ Totals, Settings, Changes json.RawMessage }
-		if err := json.Unmarshal(text, &own); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(dir, "run.json"), err)
-		}
+	switch own, err := rundir.ReadInfo(dir); {
+	case err == nil:
 		sum.Totals, sum.Settings, sum.Changes = own.Totals, own.Settings, own.Changes
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
-	k, err := newKeeper(ctx, flags, sum.Started, sum)
+	k, err := newKeeper(ctx, flags, sum)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	err = sum.read(ctx, env, k, dir)
+	err = readRecords(ctx, env, sum, k, dir)
 	if err == nil {
 		err = k.dir.RemoveSpool()
 	}
@@ -97,21 +67,21 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 	if err != nil {
 		sum.State = provdb.Failed
 	}
-	if err := errors.Join(err, k.end(context.WithoutCancel(ctx), sum.State, sum), k.close()); err != nil {
+	if err := errors.Join(err, k.end(context.WithoutCancel(ctx), sum), k.close()); err != nil {
 		return err
 	}
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
 	}
-	err = env.show(asJSON, sum, func(w io.Writer) { sum.print(w, flags.out, k.size()) })
+	err = env.show(asJSON, sum, func(w io.Writer) { printImport(w, sum, flags.out, k.size()) })
 	if err == nil && len(sum.Broken) > 0 {
 		return errReported
 	}
 	return err
 }
 
-// read stores all that the directory holds.
-func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir string) error {
+// readRecords stores all records in a directory, and counts them in s.
+func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *keeper, dir string) error {
 	var notes recordfile.Notes
 	progress := newProgress(env.Stderr, 0, "steps")
 	defer progress.clear()
@@ -127,10 +97,10 @@ func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir strin
 		if len(step.Metadata) > 0 {
 			batch.Metadata = []provdb.StepMetadata{{Program: step.Program, Rank: step.Rank, Step: step.Step, Facts: step.Metadata}}
 		}
-		s.Counts.Steps++
-		s.Counts.Anomalies += int64(len(step.Anomalies))
-		s.Counts.Typical += int64(len(step.Typical))
-		s.Counts.Metadata += int64(len(step.Metadata))
+		s.Imported.Steps++
+		s.Imported.Anomalies += int64(len(step.Anomalies))
+		s.Imported.Typical += int64(len(step.Typical))
+		s.Imported.Metadata += int64(len(step.Metadata))
 		if err := k.buffer.Add(ctx, batch); err != nil {
 			return err
 		}
@@ -141,15 +111,17 @@ func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir strin
 		s.Broken = append(s.Broken, err.Error())
 	}
 	if global != nil {
-		s.Counts.Functions, s.Counts.Counters, s.Counts.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)), int64(len(global.ADModels))
-		s.Counts.Paths = int64(len(global.PathStats))
+		s.Imported.Functions, s.Imported.Counters, s.Imported.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)), int64(len(global.ADModels))
+		s.Imported.Paths = int64(len(global.PathStats))
 		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats}
 		if err := k.buffer.Add(ctx, batch); err != nil {
 			return err
 		}
 	}
-	maps.Insert(s.Notes, notes.All())
-	if s.Counts.Steps == 0 && len(s.Broken) == 0 {
+	for sentence, n := range notes.All() {
+		s.Notes = append(s.Notes, tally.Note{Severity: tally.Info.String(), Count: n, Sentence: sentence})
+	}
+	if s.Imported.Steps == 0 && len(s.Broken) == 0 {
 		return fmt.Errorf("%s: no files named PROGRAM/RANK/STEP.anomalies.json, normalexecs or metadata are in it", dir)
 	}
 	if err := k.buffer.Flush(ctx); err != nil {
@@ -159,16 +131,17 @@ func (s *importSummary) read(ctx context.Context, env *Env, k *keeper, dir strin
 	if err != nil {
 		return err
 	}
-	_, err = k.findOut(ctx, &runSummary{}, info)
+	_, err = k.findOut(ctx, &provdb.Info{}, info)
 	return err
 }
 
-func (s *importSummary) print(w io.Writer, out string, size int64) {
-	c := s.Counts
+// printImport writes the results of an import for people.
+func printImport(w io.Writer, s *provdb.Info, out string, size int64) {
+	c := s.Imported
 	fmt.Fprintf(w, "%s anomalies, %s typical executions, %s metadata of %s steps; %s functions, %s counters, %s models\n",
 		grouped(c.Anomalies), grouped(c.Typical), grouped(c.Metadata), grouped(c.Steps), grouped(c.Functions), grouped(c.Counters), grouped(c.Models))
-	for _, sentence := range slices.Sorted(maps.Keys(s.Notes)) {
-		fmt.Fprintf(w, "note: %s %s\n", grouped(s.Notes[sentence]), sentence)
+	for _, n := range s.Notes {
+		fmt.Fprintf(w, "note: %s %s\n", grouped(n.Count), n.Sentence)
 	}
 	if s.Store == "" {
 		fmt.Fprintf(w, "\nThe run is in %s: %s.\n", out, sizeText(size))

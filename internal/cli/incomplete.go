@@ -21,38 +21,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// programEnd is how the program ended that chimbuko run ran.
-type programEnd struct {
-	Command []string `json:"command"`
-	Code    int      `json:"exit_code"`
-	Signal  string   `json:"signal,omitempty"`  // that ended it
-	Goes    bool     `json:"goes_on,omitempty"` // though it was asked to end
-}
-
-// missing says what is not there because traces or the program did not end well.
-func (s *runSummary) missing() (why []string) {
-	switch p := s.Program; {
-	case p == nil:
-	case p.Signal != "":
-		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
-	case p.Goes:
-		why = append(why, "the program was asked to end and had not ended yet")
-	}
-	if n := len(s.Broken); n > 0 {
-		text := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(s.Traces)), s.Broken[0])
-		if n > 1 {
-			text += ", and so on"
-		}
-		why = append(why, text)
-	}
-	return why
-}
-
 // tellCut says that a run is incomplete whose file nobody owns.
 func tellCut(env *Env, where storePlace) {
 	dir := filepath.Dir(where.file)
-	info := new(runSummary)
-	if where.file == "" || filepath.Base(where.file) != duckstore.FileName || rundir.ReadInfo(dir, info) != nil || !info.State.Open() {
+	if where.file == "" || filepath.Base(where.file) != duckstore.FileName {
+		return
+	}
+	info, err := rundir.ReadInfo(dir)
+	if err != nil || !info.State.Open() {
 		return
 	}
 	v := &viewRun{dir: dir}
@@ -67,7 +43,7 @@ func (s *serveRun) leave(why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	s.sum.State, s.sum.Incomplete, s.sum.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.sum.Program)
-	if err := s.keeper.end(ctx, provdb.Incomplete, s.sum); err != nil {
+	if err := s.keeper.end(ctx, s.sum); err != nil {
 		s.log.Error("the run cannot be marked as incomplete", "error", err)
 	}
 }
@@ -79,7 +55,7 @@ func (s *serveRun) listen() {
 	}
 	go func() {
 		for line := range s.env.leash.Lines() {
-			end := new(programEnd)
+			end := new(provdb.Program)
 			if err := json.Unmarshal([]byte(line), end); err == nil {
 				s.program.Store(end)
 			}

@@ -259,7 +259,7 @@ func bars(counts []int64) string {
 }
 
 // printIssues tells the worst issues at the end of an analysis.
-func (s *runSummary) printIssues(w io.Writer) {
+func printWorstIssues(w io.Writer, s *provdb.Info) {
 	if s.Issues.Count == 0 {
 		return
 	}

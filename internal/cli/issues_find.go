@@ -46,7 +46,7 @@ func (s *anomalySink) conclude(o *summary.Outcome) ([]provenance.Issue, []proven
 
 // findOut finds out what is wrong with a run whose records are all in the store,
 // and stores it. info is what is known of the run, which the store need not know yet.
-func (k *keeper) findOut(ctx context.Context, sum *runSummary, info json.RawMessage) ([]provenance.Issue, error) {
+func (k *keeper) findOut(ctx context.Context, sum *provdb.Info, info json.RawMessage) ([]provenance.Issue, error) {
 	a, err := query.New(ctx, k.store, k.run.Name)
 	if err != nil {
 		return nil, err
@@ -60,17 +60,4 @@ func (k *keeper) findOut(ctx context.Context, sum *runSummary, info json.RawMess
 		return nil, err
 	}
 	return found.Issues, k.store.Write(ctx, k.run.ID, &provdb.Batch{Issues: found.Issues, Links: found.Links})
-}
-
-// issueSummary is what run.json tells of issues.
-type issueSummary struct {
-	Count int                `json:"count"`
-	Worst []provenance.Issue `json:"worst"`
-}
-
-// worstIssues is how many issues the end of an analysis tells.
-const worstIssues = 5
-
-func (s *runSummary) setIssues(all []provenance.Issue) {
-	s.Issues = issueSummary{Count: len(all), Worst: append([]provenance.Issue{}, all[:min(worstIssues, len(all))]...)}
 }

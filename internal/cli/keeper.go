@@ -76,7 +76,7 @@ type keeper struct {
 }
 
 // newKeeper makes the run directory and the run in the store.
-func newKeeper(ctx context.Context, flags *keeperFlags, started time.Time, info any) (*keeper, error) {
+func newKeeper(ctx context.Context, flags *keeperFlags, info *provdb.Info) (*keeper, error) {
 	files, database, err := flags.forms()
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func newKeeper(ctx context.Context, flags *keeperFlags, started time.Time, info 
 	}
 	err = k.openStore(ctx, flags)
 	if err == nil {
-		err = k.createRun(ctx, flags, started, info)
+		err = k.createRun(ctx, flags, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.close(), k.dir.Discard())
@@ -142,8 +142,8 @@ func (k *keeper) findRun(ctx context.Context, flags *keeperFlags) error {
 }
 
 // createRun makes the run in the store.
-func (k *keeper) createRun(ctx context.Context, flags *keeperFlags, started time.Time, info any) (err error) {
-	k.run = provdb.Run{Name: flags.runName(), State: provdb.Running, Started: started}
+func (k *keeper) createRun(ctx context.Context, flags *keeperFlags, info *provdb.Info) (err error) {
+	k.run = provdb.Run{Name: flags.runName(), State: provdb.Running, Started: info.Started}
 	if k.run.Info, err = json.Marshal(info); err != nil {
 		return err
 	}
@@ -207,14 +207,14 @@ func (k *keeper) size() int64 {
 }
 
 // end says in the store and in run.json what became of the run.
-func (k *keeper) end(ctx context.Context, state provdb.State, info any) error {
+func (k *keeper) end(ctx context.Context, info *provdb.Info) error {
 	if k.store != nil && k.run.ID != 0 {
 		text, err := json.Marshal(info)
 		if err != nil {
 			return err
 		}
-		k.run.State, k.run.Finished, k.run.Info = state, time.Time{}, text
-		if !state.Open() {
+		k.run.State, k.run.Finished, k.run.Info = info.State, time.Time{}, text
+		if !info.State.Open() {
 			k.run.Finished = time.Now()
 		}
 		if err := k.store.UpdateRun(ctx, k.run); err != nil {

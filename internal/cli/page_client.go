@@ -54,8 +54,7 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 
 // isOpen reports whether a run is still to be ended.
 func isOpen(dir string) bool {
-	var info runSummary
-	err := rundir.ReadInfo(dir, &info)
+	info, err := rundir.ReadInfo(dir)
 	return errors.Is(err, os.ErrNotExist) || err == nil && info.State.Open()
 }
 

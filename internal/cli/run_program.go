@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // sameDelivery is how far apart the effects of one signal may be. A terminal signals all
@@ -58,7 +60,7 @@ type programRun struct {
 
 	cmd        *exec.Cmd
 	ended      chan struct{}
-	end        *programEnd // how it ended, or will have
+	end        *provdb.Program // how it ended, or will have
 	interrupts int
 }
 
@@ -68,7 +70,7 @@ func (p *programRun) start() error {
 	p.cmd.Args[0] = p.command[0]
 	p.cmd.Env = p.environ
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = cmp.Or(p.crew.env.Stdin, io.Reader(os.Stdin)), p.crew.env.Stdout, p.crew.env.Stderr
-	p.end = &programEnd{Command: p.command}
+	p.end = &provdb.Program{Command: p.command}
 	p.ended = make(chan struct{})
 	adoptOrphans()
 	if err := p.cmd.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // timedSignal is a signal that arrives some time after the start of a test.
@@ -54,7 +55,7 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 				time.AfterFunc(s.after, func() { signals.c <- s.signal })
 			}
 		}
-		p := &programRun{crew: c, cmd: ended, ended: closeAfter(r.program), end: new(programEnd), grace: time.Minute}
+		p := &programRun{crew: c, cmd: ended, ended: closeAfter(r.program), end: new(provdb.Program), grace: time.Minute}
 		reviewed := closeAfter(r.review)
 		p.await(signals, true)
 		c.awaitReview(signals, reviewed)

@@ -105,7 +105,7 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	}
 	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
 	s.sum.Program = cmp.Or(s.program.Load(), s.sum.Program)
-	s.sum.finish(outcome)
+	s.sum.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	err = s.insist(ctx, "what is known over all ranks", func(ctx context.Context) error {
 		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum)
@@ -195,7 +195,7 @@ func (s *serveRun) judging() judging {
 
 // storeEnd ends the run in the store and in its directory.
 func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
-	final := new(runSummary)
+	final := new(provdb.Info)
 	if err := json.Unmarshal(info, final); err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	final.setIssues(issues)
-	if err := s.keeper.end(ctx, provdb.Finished, final); err != nil {
+	final.SetIssues(issues)
+	if err := s.keeper.end(ctx, final); err != nil {
 		return err
 	}
 	s.final = final
@@ -217,11 +217,11 @@ func (s *serveRun) tellEnd() error {
 	if s.final == nil {
 		return nil
 	}
-	s.final.measure(s.keeper.size())
+	s.final.SetSize(s.keeper.size())
 	if err := s.keeper.dir.WriteInfo(s.final); err != nil {
 		return err
 	}
-	return s.env.show(false, nil, func(w io.Writer) { s.final.print(w, s.flags.out) })
+	return s.env.show(false, nil, func(w io.Writer) { printSummary(w, s.final, s.flags.out) })
 }
 
 // sendStatistics makes packets until ctx ends, and then the last.
@@ -285,9 +285,9 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 
 // keepOnline makes the run directory and the run in the store, or goes on with
 // a run that is there and has not ended.
-func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
+func keepOnline(ctx context.Context, flags *keeperFlags, sum *provdb.Info) (*keeper, error) {
 	if flags.force && !rundir.OnlyServices(flags.out) {
-		return newKeeper(ctx, flags, sum.Started, sum)
+		return newKeeper(ctx, flags, sum)
 	}
 	for {
 		if err := joinServices(flags.out, sum); err != nil {
@@ -296,7 +296,7 @@ func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keep
 		if k, err := resume(ctx, flags, sum); k != nil || err != nil {
 			return k, err
 		}
-		k, err := newKeeper(ctx, flags, sum.Started, sum)
+		k, err := newKeeper(ctx, flags, sum)
 		if err == nil || !rundir.OnlyServices(flags.out) { // which were not there a moment ago
 			return k, err
 		}
@@ -304,7 +304,7 @@ func keepOnline(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keep
 }
 
 // resume goes on with a run; nil if there is none.
-func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, error) {
+func resume(ctx context.Context, flags *keeperFlags, sum *provdb.Info) (*keeper, error) {
 	dir, err := rundir.Open(flags.out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil //nolint:nilnil // there is none
@@ -312,8 +312,8 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 	if err != nil {
 		return nil, err
 	}
-	var old runSummary
-	if err := dir.ReadInfo(&old); err != nil {
+	old, err := rundir.ReadInfo(flags.out)
+	if err != nil {
 		return nil, err
 	}
 	if !old.Online || !old.State.Open() {
@@ -330,9 +330,9 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 	err = k.findRun(ctx, flags)
 	switch {
 	case errors.Is(err, provdb.ErrNotFound): // nobody came to make it
-		err = k.createRun(ctx, flags, sum.Started, sum)
+		err = k.createRun(ctx, flags, sum)
 	case err == nil && old.State != provdb.Running:
-		err = k.end(ctx, provdb.Running, sum)
+		err = k.end(ctx, sum)
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.close())
@@ -344,12 +344,12 @@ func resume(ctx context.Context, flags *keeperFlags, sum *runSummary) (*keeper, 
 // but before the database was closed and measured. It reports whether there is one, which
 // has nothing left to do then.
 func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
-	final := new(runSummary)
-	if !s.flags.has(roleStore) || s.flags.force || s.flags.store != "" || rundir.ReadInfo(s.flags.out, final) != nil {
+	if !s.flags.has(roleStore) || s.flags.force || s.flags.store != "" {
 		return false, nil
 	}
-	if !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
-		return false, nil
+	final, err := rundir.ReadInfo(s.flags.out)
+	if err != nil || !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
+		return false, nil //nolint:nilerr // there is no run yet
 	}
 	if c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out)); err == nil {
 		return false, c.Close() // somebody is at work there

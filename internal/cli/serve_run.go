@@ -31,7 +31,7 @@ type serveRun struct {
 	env    *Env
 	log    *slog.Logger
 	run    string
-	sum    *runSummary
+	sum    *provdb.Info
 	keeper *keeper // nil without the role store
 
 	services *rundir.Services
@@ -45,21 +45,19 @@ type serveRun struct {
 	storer   *recordstream.Storer
 	closers  []func() error          // in the order of making
 	samplers []func(context.Context) // that keep rates up to date
-	final    *runSummary             // of a run that has ended
+	final    *provdb.Info            // of a run that has ended
 
 	webBefore string // URL of HTTP when the run was served before
 
 	elsewhere distantReader // the store, if it is not in this process
 
-	program atomic.Pointer[programEnd] // that the run is of; nil: it is not known
+	program atomic.Pointer[provdb.Program] // that the run is of; nil: it is not known
 }
 
 func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
 	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName()}
-	s.sum = &runSummary{
-		State: provdb.Running, Version: env.Version, Commit: env.Commit, Started: time.Now().UTC(), Settings: settings, Online: true, Name: s.run,
-		Store: withoutSecrets(flags.store),
-	}
+	s.sum = provdb.NewInfo(env.Version, env.Commit, settings)
+	s.sum.Online, s.sum.Name, s.sum.Store = true, s.run, withoutSecrets(flags.store)
 	s.elsewhere.find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()

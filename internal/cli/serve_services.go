@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -82,7 +83,7 @@ func (s *serveRun) shards() int {
 
 // joinServices lets a run be made in a directory where other services of it were
 // started before the store: there is a run to go on with then.
-func joinServices(path string, sum *runSummary) error {
+func joinServices(path string, sum *provdb.Info) error {
 	if !rundir.OnlyServices(path) {
 		return nil
 	}

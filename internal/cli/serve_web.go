@@ -164,13 +164,7 @@ func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
 }
 
 // hasFinished reports whether the run directory says that the run has ended.
-func (s *serveRun) hasFinished() bool { return hasFinished(s.flags.out) }
-
-// hasFinished reports whether a run directory says that its run has ended.
-func hasFinished(path string) bool {
-	var info runSummary
-	return rundir.ReadInfo(path, &info) == nil && info.State == provdb.Finished
-}
+func (s *serveRun) hasFinished() bool { return rundir.HasFinished(s.flags.out) }
 
 // awayText says in short why a part does not answer.
 func awayText(err error) string {

@@ -5,13 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -90,12 +89,11 @@ var errEnded = errors.New("the run has ended")
 // watchOn says whether to go on when the services of a run, which were there,
 // do not answer: errEnded if the run has ended, nil if they can be started again.
 func watchOn(env *Env, where string, why error, asJSON bool) error {
-	text, err := os.ReadFile(filepath.Join(where, "run.json"))
-	if err != nil {
+	info, err := rundir.ReadInfo(where)
+	if errors.Is(err, fs.ErrNotExist) {
 		return why // nothing but an address is known
 	}
-	var info runSummary
-	if err := json.Unmarshal(text, &info); err != nil {
+	if err != nil {
 		return errors.Join(why, err)
 	}
 	if info.State.Open() {

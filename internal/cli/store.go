@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,11 +37,7 @@ func findStore(where string) (storePlace, error) {
 	if !info.IsDir() {
 		return storePlace{file: where, owner: rundir.Owner(filepath.Dir(where))}, nil
 	}
-	var run struct {
-		Store string `json:"store"`
-		Name  string `json:"name"`
-	}
-	if text, err := os.ReadFile(filepath.Join(where, "run.json")); err == nil && json.Unmarshal(text, &run) == nil && run.Store != "" {
+	if run, err := rundir.ReadInfo(where); err == nil && run.Store != "" {
 		return storePlace{server: run.Store, run: run.Name}, nil
 	}
 	file := filepath.Join(where, duckstore.FileName)

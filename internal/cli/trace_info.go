@@ -74,11 +74,11 @@ type fileInfo struct {
 	Active  bool        `json:"active"`
 	Rank    *trace.Rank `json:"rank"` // null where several ranks share the file, or none is known
 	counts
-	Program string     `json:"program,omitempty"`
-	Hosts   []string   `json:"hosts"`
-	Ranks   []rankInfo `json:"ranks,omitempty"` // of a file that several share
-	Notes   []noteInfo `json:"notes,omitempty"`
-	Error   string     `json:"error,omitempty"`
+	Program string       `json:"program,omitempty"`
+	Hosts   []string     `json:"hosts"`
+	Ranks   []rankInfo   `json:"ranks,omitempty"` // of a file that several share
+	Notes   []tally.Note `json:"notes,omitempty"`
+	Error   string       `json:"error,omitempty"`
 
 	modified time.Time
 	err      error
@@ -94,14 +94,6 @@ type rankInfo struct {
 	CounterEvents int64      `json:"counter_events"`
 }
 
-// noteInfo is one entry of a tally.
-type noteInfo struct {
-	Name     string `json:"name"`
-	Severity string `json:"severity"`
-	Count    int64  `json:"count"`
-	Sentence string `json:"sentence"`
-}
-
 type traceInfo struct {
 	Files  []*fileInfo `json:"files"`
 	Totals totalInfo   `json:"totals"`
@@ -112,9 +104,9 @@ type totalInfo struct {
 	Active int `json:"active"`
 	Broken int `json:"broken"`
 	counts
-	DistinctFunctions int        `json:"distinct_functions"`
-	Hosts             []string   `json:"hosts"`
-	Notes             []noteInfo `json:"notes,omitempty"`
+	DistinctFunctions int          `json:"distinct_functions"`
+	Hosts             []string     `json:"hosts"`
+	Notes             []tally.Note `json:"notes,omitempty"`
 }
 
 func runTraceInfo(ctx context.Context, env *Env, paths []string, asJSON bool, connect time.Duration) error {
@@ -199,7 +191,7 @@ func inspect(ctx context.Context, path string, connect time.Duration) *fileInfo 
 		f.Bytes = live.Received()
 	}
 	c.finish(&steps.Names)
-	f.Notes = notes(&f.tally)
+	f.Notes = f.tally.Notes()
 	return f
 }
 
@@ -294,13 +286,6 @@ func (c *collector) finish(names *tau.Names) {
 	slices.Sort(f.Hosts)
 }
 
-func notes(t *tally.Tally) (notes []noteInfo) {
-	for kind, n := range t.All() {
-		notes = append(notes, noteInfo{kind.Name(), kind.Severity().String(), n, kind.Sentence()})
-	}
-	return notes
-}
-
 func total(files []*fileInfo) totalInfo {
 	t := totalInfo{Files: len(files), Hosts: []string{}}
 	names := make(map[string]bool)
@@ -337,7 +322,7 @@ func total(files []*fileInfo) totalInfo {
 	}
 	t.DistinctFunctions = len(names)
 	slices.Sort(t.Hosts)
-	t.Notes = notes(&all)
+	t.Notes = all.Notes()
 	return t
 }
 

@@ -163,8 +163,7 @@ func runDirectory(where string) string {
 	if _, err := rundir.ReadServices(where); err == nil {
 		return where
 	}
-	var any struct{}
-	if rundir.ReadInfo(where, &any) != nil {
+	if _, err := rundir.ReadInfo(where); err != nil {
 		return ""
 	}
 	return where
@@ -176,8 +175,7 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	if err != nil || s.Web == "" {
 		return false, nil //nolint:nilerr // no services, or somebody else's
 	}
-	var info runSummary
-	if err := rundir.ReadInfo(dir, &info); err == nil && !info.State.Open() {
+	if info, err := rundir.ReadInfo(dir); err == nil && !info.State.Open() {
 		return false, nil
 	}
 	if !reachable(s) {
@@ -235,8 +233,7 @@ func (v *viewRun) find(ctx context.Context) (err error) {
 		v.name = a.Run.Name
 		return nil
 	case errors.Is(err, provdb.ErrNotFound) && v.dir != "" && v.run == "": // nothing is stored yet
-		var info runSummary
-		if rundir.ReadInfo(v.dir, &info) == nil {
+		if info, err := rundir.ReadInfo(v.dir); err == nil {
 			v.name = cmp.Or(info.Name, (&keeperFlags{out: v.dir}).runName())
 			return nil
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ type viewRun struct {
 	cut     bool // it had not ended when we came, but nobody was at work on it
 
 	mu   sync.Mutex
-	last *runSummary // of a run that has ended
+	last *provdb.Info // of a run that has ended
 }
 
 // Reader is the store.
@@ -38,8 +37,7 @@ func (v *viewRun) close() error { return v.reader.Close() }
 // for they could not open it themselves when they are started again.
 func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error) {
 	if v.place.server == "" && v.dir != "" && !v.cut {
-		var info runSummary
-		if rundir.ReadInfo(v.dir, &info) == nil && info.State.Open() {
+		if info, err := rundir.ReadInfo(v.dir); err == nil && info.State.Open() {
 			c, err := remotestore.Open(ctx, v.place.owner)
 			if err != nil {
 				return nil, nil, err
@@ -53,9 +51,12 @@ func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error)
 // isCut reports whether the run has not ended, but nobody is at work on it. Who
 // writes to a server is not known, so such a run is believed to go on.
 func (v *viewRun) isCut(ctx context.Context) (bool, error) {
-	var info runSummary
-	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, &info) != nil || !info.State.Open() || v.place.server != "" && !info.Online {
+	if v.dir == "" || v.run != "" {
 		return false, nil
+	}
+	info, err := rundir.ReadInfo(v.dir)
+	if err != nil || !info.State.Open() || v.place.server != "" && !info.Online {
+		return false, nil //nolint:nilerr // not a run directory
 	}
 	if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" {
 		if !reachable(s) {
@@ -92,22 +93,22 @@ func (v *viewRun) Status(ctx context.Context) (*api.Status, error) {
 }
 
 // summary is what is known of the run as a whole, from its directory or its store.
-func (v *viewRun) summary(ctx context.Context) (*runSummary, error) {
+func (v *viewRun) summary(ctx context.Context) (*provdb.Info, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.last != nil {
 		return v.last, nil
 	}
-	info := new(runSummary)
-	if v.dir == "" || v.run != "" || rundir.ReadInfo(v.dir, info) != nil {
+	var info *provdb.Info
+	if v.dir != "" && v.run == "" {
+		info, _ = rundir.ReadInfo(v.dir) // else the store has it
+	}
+	if info == nil {
 		a, err := query.New(ctx, &v.reader, v.name)
 		if err != nil {
 			return nil, err
 		}
-		info = new(runSummary)
-		if a.Run.Info != nil && json.Unmarshal(a.Run.Info, info) != nil {
-			info = new(runSummary) // of a store that others wrote
-		}
+		info = a.Run.Decoded()
 		info.State, info.Started = a.Run.State, a.Run.Started
 	}
 	if !info.State.Open() {
@@ -122,7 +123,7 @@ var viewStates = map[provdb.State]api.State{
 }
 
 // outcome is what came of a run.
-func (v *viewRun) outcome(info *runSummary) *api.Status {
+func (v *viewRun) outcome(info *provdb.Info) *api.Status {
 	t := &info.Totals
 	st := &api.Status{
 		Run: api.RunStatus{Name: v.name, State: viewStates[info.State], Started: info.Started, Now: time.Now().UTC(), Version: v.version},
@@ -144,7 +145,7 @@ func (v *viewRun) outcome(info *runSummary) *api.Status {
 }
 
 // cutText says why a run is incomplete, and what to do about it.
-func (v *viewRun) cutText(info *runSummary) string {
+func (v *viewRun) cutText(info *provdb.Info) string {
 	why := "nobody is at work on it, and it has not ended"
 	if len(info.Incomplete) > 0 {
 		why = oneLine(info.Incomplete[0])
@@ -153,7 +154,7 @@ func (v *viewRun) cutText(info *runSummary) string {
 }
 
 // goOn says what to do about a run that was cut.
-func (v *viewRun) goOn(info *runSummary) string {
+func (v *viewRun) goOn(info *provdb.Info) string {
 	if info.Online {
 		return "chimbuko finish " + v.dir + " completes it"
 	}
@@ -161,12 +162,15 @@ func (v *viewRun) goOn(info *runSummary) string {
 }
 
 // analyzers are all who analyzed a run that has ended, as one.
-func analyzers(info *runSummary) api.Node {
+func analyzers(info *provdb.Info) api.Node {
 	t := &info.Totals
 	n := api.Node{
 		Name: "all analyzers", State: api.NodeDone, Ranks: int64(t.Ranks), StepsRead: int64(t.Steps), StepsExchanged: int64(t.Steps),
 		Events: t.Events, Calls: t.Calls, Anomalies: t.Flagged, BytesRead: info.TraceBytes,
-		RecordsSent: t.Anomalies + info.Review.Withdrawn + info.Review.Typical,
+		RecordsSent: t.Anomalies,
+	}
+	if r := info.Review; r != nil {
+		n.RecordsSent += r.Withdrawn + r.Typical
 	}
 	for _, note := range info.Notes {
 		n.Tallies = append(n.Tallies, api.Tally(note))
@@ -196,7 +200,7 @@ func (v *viewRun) tell(ctx context.Context, env *Env) {
 }
 
 // incompleteWords says that something is missing of a run that has ended.
-func incompleteWords(info *runSummary) string {
+func incompleteWords(info *provdb.Info) string {
 	if len(info.Incomplete) == 0 {
 		return ""
 	}

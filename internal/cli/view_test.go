@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -61,7 +62,7 @@ func TestARunDirectoryIsKnownByWhatItHolds(t *testing.T) {
 }
 
 // showInfo is the status of a run directory with this run.json.
-func showInfo(t *testing.T, info *runSummary) (api.Status, string) {
+func showInfo(t *testing.T, info *provdb.Info) (api.Status, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	d, err := rundir.Create(dir, false)
@@ -85,9 +86,9 @@ func showInfo(t *testing.T, info *runSummary) (api.Status, string) {
 }
 
 func TestAViewTellsWhatCameOfARun(t *testing.T) {
-	finished := &runSummary{State: provdb.Finished, TraceBytes: 5000, Notes: []noteInfo{{"exit-lost", "repaired", 3, "calls"}}}
-	finished.Totals = totals{Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4, Anomalies: 5}
-	finished.Review = summary.Review{Anomalies: 5, Withdrawn: 2, Typical: 10}
+	finished := &provdb.Info{State: provdb.Finished, TraceBytes: 5000, Notes: []tally.Note{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls"}}}
+	finished.Totals = provdb.Totals{Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4, Anomalies: 5}
+	finished.Review = &summary.Review{Anomalies: 5, Withdrawn: 2, Typical: 10}
 	st, told := showInfo(t, finished)
 	want := api.Totals{Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000, RecordsSent: 17, RecordsStored: 17}
 	if st.Run.State != api.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 || st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
@@ -96,12 +97,12 @@ func TestAViewTellsWhatCameOfARun(t *testing.T) {
 	if !strings.Contains(told, "finished, with 5 anomalies in 300 calls on two ranks") {
 		t.Errorf("of a run that finished it says %s", told)
 	}
-	st, told = showInfo(t, &runSummary{State: provdb.Failed, Error: "the disk is full"})
+	st, told = showInfo(t, &provdb.Info{State: provdb.Failed, Error: "the disk is full"})
 	if st.Run.State != api.Failed || !strings.Contains(told, "failed: the disk is full") {
 		t.Errorf("a run that failed: %+v, %s", st, told)
 	}
 
-	f := func(info *runSummary, parts ...string) {
+	f := func(info *provdb.Info, parts ...string) {
 		t.Helper()
 		st, told := showInfo(t, info)
 		if st.Run.State != api.Incomplete || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
@@ -114,8 +115,8 @@ func TestAViewTellsWhatCameOfARun(t *testing.T) {
 			}
 		}
 	}
-	f(&runSummary{State: provdb.Running}, "incomplete", "chimbuko analyze --out ", "--force")
-	f(&runSummary{State: provdb.Running, Online: true, Name: "run"}, "incomplete", "chimbuko finish ")
+	f(&provdb.Info{State: provdb.Running}, "incomplete", "chimbuko analyze --out ", "--force")
+	f(&provdb.Info{State: provdb.Running, Online: true, Name: "run"}, "incomplete", "chimbuko finish ")
 }
 
 func TestNobodySitsAtAFileOrANullDevice(t *testing.T) {

@@ -158,3 +158,20 @@ func (t *Tally) All() iter.Seq2[Kind, int64] {
 		}
 	}
 }
+
+// Note is a count that is not zero, as it is shown to people and programs.
+type Note struct {
+	Name     string `json:"name"`
+	Severity string `json:"severity"`
+	Count    int64  `json:"count"`
+	Sentence string `json:"sentence"`
+}
+
+// Notes returns the counts that are not zero, in a fixed order; never nil.
+func (t *Tally) Notes() []Note {
+	notes := []Note{}
+	for k, n := range t.All() {
+		notes = append(notes, Note{k.Name(), k.Severity().String(), n, k.Sentence()})
+	}
+	return notes
+}

@@ -20,13 +20,8 @@ func (a *Asker) Comparable(ctx context.Context) (*comparison.Run, error) {
 		Name: a.Run.Name, State: string(a.Run.State), Started: a.Run.Started,
 		Hosts: []comparison.Host{}, Facts: []comparison.Fact{}, Functions: []comparison.Function{}, Paths: []comparison.Path{},
 	}
-	var info struct {
-		Version  string            `json:"version"`
-		Settings map[string]string `json:"settings"`
-	}
-	if a.Run.Info != nil && json.Unmarshal(a.Run.Info, &info) == nil { // others' info may be anything
-		r.Version, r.Settings = info.Version, info.Settings
-	}
+	info := a.Run.Decoded()
+	r.Version, r.Settings = info.Version, info.Settings
 	hosts, err := a.comparedRanks(ctx, r)
 	if err != nil {
 		return nil, err

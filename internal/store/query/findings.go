@@ -9,7 +9,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -148,13 +147,7 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 	if err != nil {
 		return nil, nil, err
 	}
-	var info struct {
-		Changes []summary.Change `json:"changes"`
-	}
-	if a.Run.Info != nil {
-		_ = json.Unmarshal(a.Run.Info, &info) // others' info may be anything
-	}
-	return run, blame.Conclude(run, blame.Find(run), info.Changes), nil
+	return run, blame.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
 }
 
 // eventKey names an execution.

@@ -123,13 +123,7 @@ func (a *Asker) By(r provdb.Reader) *Asker {
 
 // begin finds out when the run began.
 func (a *Asker) begin(ctx context.Context) error {
-	var info struct {
-		Totals struct {
-			Begin trace.Micros `json:"begin_us"`
-		} `json:"totals"`
-	}
-	if a.Run.Info != nil && json.Unmarshal(a.Run.Info, &info) == nil && info.Totals.Begin != 0 {
-		a.Begin = info.Totals.Begin
+	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
 		return nil
 	}
 	rows, err := a.collect(ctx, text("begin"), int32(a.Run.ID))

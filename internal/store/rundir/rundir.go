@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Dir is a run directory that is being written. It is an analyzer.RecordSink,
@@ -179,9 +180,29 @@ func (d *Dir) writeGlobal(collection string, v any) error {
 	return os.WriteFile(filepath.Join(d.path, "global", collection+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
 }
 
-// WriteInfo writes run.json. It is written anew when the run ends.
-func (d *Dir) WriteInfo(v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+// ReadInfo reads run.json in the run directory at path.
+func ReadInfo(path string) (*provdb.Info, error) {
+	name := filepath.Join(path, infoFile)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	info := new(provdb.Info)
+	if err := json.Unmarshal(b, info); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return info, nil
+}
+
+// HasFinished reports whether run.json in the directory at path says that the run has finished.
+func HasFinished(path string) bool {
+	info, err := ReadInfo(path)
+	return err == nil && info.State == provdb.Finished
+}
+
+// WriteInfo replaces run.json.
+func (d *Dir) WriteInfo(info *provdb.Info) error {
+	b, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
 		return err
 	}

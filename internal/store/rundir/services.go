@@ -81,22 +81,6 @@ func Join(path string) (*Dir, error) {
 	return newDir(path), nil
 }
 
-// ReadInfo reads run.json.
-func (d *Dir) ReadInfo(v any) error { return ReadInfo(d.path, v) }
-
-// ReadInfo reads run.json of the run directory at path, in which it changes nothing.
-func ReadInfo(path string, v any) error {
-	name := filepath.Join(path, infoFile)
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
 // What services keep in the run directory besides the store.
 const (
 	busDir        = "nats"

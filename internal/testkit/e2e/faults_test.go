@@ -153,11 +153,8 @@ func (p *troupe) play(r recording) {
 
 // closed reports whether the run has ended, and its database was closed and measured.
 func (p *troupe) closed() bool {
-	var info struct {
-		State string `json:"state"`
-		Size  int64  `json:"record_bytes"`
-	}
-	return rundir.ReadInfo(p.run, &info) == nil && info.State == "finished" && info.Size > 0
+	info, err := rundir.ReadInfo(p.run)
+	return err == nil && info.State == "finished" && info.RecordBytes > 0
 }
 
 // say tells when something was done.

@@ -1,0 +1,174 @@
+package provdb
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// Info is run.json: the settings, the state and the totals of a run. Stores keep it
+// as Run.Info, and commands print it when the run ends.
+type Info struct {
+	State    State             `json:"state"`
+	Error    string            `json:"error,omitempty"`
+	Version  string            `json:"version"`
+	Commit   string            `json:"commit"`
+	Started  time.Time         `json:"started"`
+	Seconds  float64           `json:"seconds"`
+	Settings map[string]string `json:"settings"`
+	Traces   []string          `json:"traces"`
+	Store    string            `json:"store,omitempty"` // URL of the server, if the records are not in the run directory
+	Name     string            `json:"name,omitempty"`  // of the run in the store
+	Online   bool              `json:"online,omitempty"`
+	Program  *Program          `json:"program,omitempty"` // started by chimbuko run
+	// Incomplete lists what is missing, as sentences without a period.
+	Incomplete []string `json:"incomplete,omitempty"`
+
+	Totals      Totals           `json:"totals"`
+	Review      *summary.Review  `json:"review,omitempty"` // nil for imported runs
+	TraceBytes  int64            `json:"trace_bytes"`
+	RecordBytes int64            `json:"record_bytes"`
+	Reduction   float64          `json:"reduction"` // trace bytes per record byte
+	EventRate   float64          `json:"events_per_second"`
+	Top         []TopFunction    `json:"top_functions"`
+	Issues      IssueSummary     `json:"issues"`
+	Changes     []summary.Change `json:"changes"`
+	Notes       []tally.Note     `json:"notes"`
+	Broken      []string         `json:"broken,omitempty"`
+
+	ImportedFrom string        `json:"imported_from,omitempty"` // directory of the imported record files
+	Imported     *ImportCounts `json:"imported,omitempty"`
+}
+
+// NewInfo returns the Info of a run that starts now.
+func NewInfo(version, commit string, settings map[string]string) *Info {
+	return &Info{
+		State: Running, Version: version, Commit: commit, Started: time.Now().UTC(), Settings: settings, Review: new(summary.Review),
+	}
+}
+
+// Program is the program that chimbuko run started, and how it ended.
+type Program struct {
+	Command []string `json:"command"`
+	Code    int      `json:"exit_code"`
+	Signal  string   `json:"signal,omitempty"`  // that ended it
+	Goes    bool     `json:"goes_on,omitempty"` // it was still running when the run ended
+}
+
+// Totals are sums over all ranks of a run.
+type Totals struct {
+	summary.Totals
+	Functions int   `json:"functions"`
+	Anomalies int64 `json:"anomalies"`
+}
+
+// TopFunction is one of the functions that lost most time to anomalies.
+type TopFunction struct {
+	Function  string       `json:"function"`
+	Program   int          `json:"program"`
+	Anomalies int64        `json:"anomalies"`
+	LostUS    int64        `json:"lost_us"`
+	TypicalUS float64      `json:"typical_us"`
+	Ranks     []trace.Rank `json:"ranks"`
+	Hosts     []string     `json:"hosts"`
+	FirstUS   int64        `json:"first_us"`
+	LastUS    int64        `json:"last_us"`
+}
+
+// IssueSummary is the number of issues and the worst of them.
+type IssueSummary struct {
+	Count int                `json:"count"`
+	Worst []provenance.Issue `json:"worst"`
+}
+
+// ImportCounts are the documents of an imported run.
+type ImportCounts struct {
+	Steps     int64 `json:"steps"`
+	Anomalies int64 `json:"anomalies"`
+	Typical   int64 `json:"normalexecs"`
+	Metadata  int64 `json:"metadata"`
+	Functions int64 `json:"func_stats"`
+	Counters  int64 `json:"counter_stats"`
+	Models    int64 `json:"ad_model"`
+	Paths     int64 `json:"path_stats"`
+}
+
+// Decoded returns the Info of the run. Runs that other programs stored may have
+// anything as info: fields that do not fit stay zero.
+func (r *Run) Decoded() *Info {
+	info := new(Info)
+	if r.Info != nil {
+		_ = json.Unmarshal(r.Info, info) // fields that fit are set
+	}
+	return info
+}
+
+// Lengths of lists in an Info.
+const (
+	topFunctions = 10
+	worstIssues  = 5
+)
+
+// Finish sets the results of a run that has ended.
+func (i *Info) Finish(res *summary.Outcome) {
+	i.State = Finished
+	i.Seconds = time.Since(i.Started).Seconds()
+	i.Totals = Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies}
+	review := res.Review
+	i.Review, i.Changes = &review, res.Changes
+	i.EventRate = float64(res.Totals.Events) / i.Seconds
+	i.Top, i.Notes = []TopFunction{}, res.Tally.Notes()
+	worst := slices.Clone(res.Functions)
+	slices.SortStableFunc(worst, func(a, b *summary.FunctionResult) int { return int(b.LostTime - a.LostTime) })
+	for _, f := range worst {
+		if f.Metrics == nil || len(i.Top) == topFunctions {
+			break
+		}
+		i.Top = append(i.Top, TopFunction{
+			Function: f.Name, Program: int(f.Program), Anomalies: int64(f.Metrics.Score.N), LostUS: int64(f.LostTime),
+			TypicalUS: f.Typical, Ranks: f.Ranks, Hosts: f.Hosts, FirstUS: int64(f.Metrics.First), LastUS: int64(f.Metrics.Last),
+		})
+	}
+	for _, b := range res.Broken {
+		i.Broken = append(i.Broken, b.Error())
+	}
+	i.Incomplete = append(i.Incomplete, i.missing()...)
+}
+
+// missing lists what is missing because traces or the program did not end well.
+func (i *Info) missing() (why []string) {
+	switch p := i.Program; {
+	case p == nil:
+	case p.Signal != "":
+		why = append(why, fmt.Sprintf("the program was ended by a signal (%s)", p.Signal))
+	case p.Goes:
+		why = append(why, "the program was asked to end and had not ended yet")
+	}
+	if n := len(i.Broken); n > 0 {
+		text := fmt.Sprintf("%d of %d traces could be read only in part: %s", n, max(n, len(i.Traces)), i.Broken[0])
+		if n > 1 {
+			text += ", and so on"
+		}
+		why = append(why, text)
+	}
+	return why
+}
+
+// SetSize sets the size of the stored records.
+func (i *Info) SetSize(recordBytes int64) {
+	i.RecordBytes = recordBytes
+	if recordBytes > 0 {
+		i.Reduction = float64(i.TraceBytes) / float64(recordBytes)
+	}
+}
+
+// SetIssues sets the issues, which are sorted by severity.
+func (i *Info) SetIssues(all []provenance.Issue) {
+	i.Issues = IssueSummary{Count: len(all), Worst: append([]provenance.Issue{}, all[:min(worstIssues, len(all))]...)}
+}
