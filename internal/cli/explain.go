@@ -255,17 +255,15 @@ func (f *explainFlags) ofIssue(ctx context.Context, a *query.Asker, s *query.Sel
 	if s.Issue = &issues[i]; stored {
 		return nil
 	}
-	type key struct {
-		program trace.Program
-		event   string
-	}
-	members := make(map[key]bool)
+	members := make(map[trace.EventKey]bool)
 	for i := range links {
 		if l := &links[i]; l.Issue == s.Issue.Number {
-			members[key{l.PID, l.EventID}] = true
+			members[trace.EventKey{Program: l.PID, ID: l.EventID}] = true
 		}
 	}
-	s.Member = func(program trace.Program, event string) bool { return members[key{program, event}] }
+	s.Member = func(program trace.Program, event string) bool {
+		return members[trace.EventKey{Program: program, ID: event}]
+	}
 	return nil
 }
 

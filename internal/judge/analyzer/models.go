@@ -49,18 +49,13 @@ func (s *scoped) params() json.RawMessage {
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function
-	byName    map[functionKey]*Function
+	byName    map[trace.FuncKey]*Function
 	changed   []*scoped
-}
-
-type functionKey struct {
-	program trace.Program
-	name    string
 }
 
 // NewModels returns models that know nothing.
 func NewModels(rules *outlier.Rules) *Models {
-	return &Models{rules: rules, byName: make(map[functionKey]*Function)}
+	return &Models{rules: rules, byName: make(map[trace.FuncKey]*Function)}
 }
 
 // Functions returns all functions in order of their numbers.
@@ -71,7 +66,7 @@ func (f *Function) Learned() *outlier.Model { return &f.model.model }
 
 // function returns the function of that name, made if it is new.
 func (m *Models) function(program trace.Program, name string) *Function {
-	key := functionKey{program, name}
+	key := trace.FuncKey{Program: program, Name: name}
 	f := m.byName[key]
 	if f == nil {
 		f = &Function{Function: summary.Function{ID: len(m.functions), Program: program, Name: name}, ignored: m.rules.Ignored(name)}

@@ -48,7 +48,7 @@ type ModelSync interface {
 	// Merged yields the functions of which others learned something, with all
 	// that is known of them now: what others learned and all that was added. The
 	// models belong to the caller.
-	Merged() iter.Seq2[FunctionName, outlier.Model]
+	Merged() iter.Seq2[trace.FuncKey, outlier.Model]
 	// Frozen reports whether nothing is to be learned.
 	Frozen() bool
 	// Stopped reports whether all traces are to be taken as ended.
@@ -56,12 +56,6 @@ type ModelSync interface {
 	// Finish waits until no analyzer has anything to add any more. Merged yields
 	// the final models after it.
 	Finish(ctx context.Context) error
-}
-
-// FunctionName names a function of a program.
-type FunctionName struct {
-	Program trace.Program
-	Name    string
 }
 
 // Online says how to analyze traces while they are written.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
@@ -56,8 +57,8 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 	}
 }
 
-func (l *ledger) Merged() iter.Seq2[analyzer.FunctionName, outlier.Model] {
-	return func(func(analyzer.FunctionName, outlier.Model) bool) {}
+func (l *ledger) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
+	return func(func(trace.FuncKey, outlier.Model) bool) {}
 }
 func (l *ledger) Frozen() bool                 { return l.frozen }
 func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }

@@ -56,7 +56,7 @@ func (m *Models) addPaths(o *summary.Outcome, profiles map[trace.Program]*callpa
 	for _, program := range slices.Sorted(maps.Keys(profiles)) {
 		p := profiles[program]
 		o.AddPaths(program, p.Append(nil), func(fn uint32) (id int, name string) {
-			if f := m.byName[functionKey{program, p.Name(fn)}]; f != nil {
+			if f := m.byName[trace.FuncKey{Program: program, Name: p.Name(fn)}]; f != nil {
 				return f.ID, f.Name
 			}
 			return -1, p.Name(fn)

@@ -46,7 +46,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	}
 	profiles := a.sumPaths()
 	res := a.newResult()
-	counters := make(map[functionKey]*summary.Counter)
+	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
 			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionOutcome)}
@@ -244,7 +244,7 @@ func (a *Analyzer) newResult() *Result {
 }
 
 // addTo adds what came of a source and its ranks, which are reviewed.
-func (a *Analyzer) addTo(res *Result, counters map[functionKey]*summary.Counter, s *source) {
+func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counter, s *source) {
 	res.Tally.Merge(&s.tally)
 	if s.err != nil {
 		res.Broken = append(res.Broken, fmt.Errorf("%s: %w", s.input.Path, s.err))
@@ -252,9 +252,9 @@ func (a *Analyzer) addTo(res *Result, counters map[functionKey]*summary.Counter,
 	for i, r := range s.ranks {
 		res.Add(s.outcomes[i])
 		for id, values := range r.counter { // two may have one name
-			key := functionKey{r.program, r.Counter(id)}
+			key := trace.FuncKey{Program: r.program, Name: r.Counter(id)}
 			if counters[key] == nil {
-				counters[key] = &summary.Counter{Program: r.program, Name: key.name}
+				counters[key] = &summary.Counter{Program: r.program, Name: key.Name}
 			}
 			counters[key].Values.Merge(values)
 		}

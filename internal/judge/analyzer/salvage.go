@@ -45,7 +45,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 	if s.inclusive {
 		time = int64(r.RuntimeTotal)
 	}
-	f := s.models.byName[functionKey{r.PID, r.Func}]
+	f := s.models.byName[trace.FuncKey{Program: r.PID, Name: r.Func}]
 	if f == nil || s.models.Judge(f) == nil {
 		r.Status = provenance.Withdrawn
 		of.outcome.Review.NotJudged++

@@ -45,17 +45,11 @@ func Find(run *Run) []Link {
 	return f.finish()
 }
 
-// process is a rank of a program.
-type process struct {
-	program trace.Program
-	rank    trace.Rank
-}
-
 // finder is the work of Find. Anomalies are numbered in order of their exits.
 type finder struct {
 	all      []Anomaly
 	place    []int32 // of each, in Run.Anomalies
-	ranks    map[process]*timeline
+	ranks    map[trace.RankKey]*timeline
 	programs map[trace.Program]*timeline
 	numbers  []trace.Program // of programs, in order
 	waits    []int32         // that lost time
@@ -80,17 +74,17 @@ func newFinder(run *Run) *finder {
 	n := len(run.Anomalies)
 	f := &finder{
 		all: make([]Anomaly, n), place: run.order(),
-		ranks: make(map[process]*timeline), programs: make(map[trace.Program]*timeline),
+		ranks: make(map[trace.RankKey]*timeline), programs: make(map[trace.Program]*timeline),
 		since: make([]trace.Micros, n), gathered: make([]*gathering, n), sends: newSends(run.Sends),
 		links: make([]Link, n), state: make([]state, n),
 	}
-	ofRank, ofProgram := make(map[process][]int32), make(map[trace.Program][]int32)
+	ofRank, ofProgram := make(map[trace.RankKey][]int32), make(map[trace.Program][]int32)
 	for i := range f.all {
 		a := &f.all[i]
 		*a = run.Anomalies[f.place[i]]
 		a.Exit = max(a.Exit, a.Entry)
 		f.links[i].Culprit = -1
-		p := process{a.Program, a.Rank}
+		p := trace.RankKey{Program: a.Program, Rank: a.Rank}
 		ofRank[p] = append(ofRank[p], int32(i))
 		ofProgram[a.Program] = append(ofProgram[a.Program], int32(i))
 		if a.Wait != Nothing && a.Lost > 0 {
@@ -131,7 +125,7 @@ func (r *Run) order() []int32 {
 // waits for, as far as waits before it tell: for all, or for the same partner.
 func (f *finder) sequence() {
 	type key struct {
-		process
+		trace.RankKey
 		wait    Wait
 		partner trace.Rank
 	}
@@ -147,12 +141,12 @@ func (f *finder) sequence() {
 				since = max(since, exit)
 			}
 		}
-		own := key{process: process{w.Program, w.Rank}, wait: w.Wait}
+		own := key{RankKey: trace.RankKey{Program: w.Program, Rank: w.Rank}, wait: w.Wait}
 		if w.Wait == Ranks || w.Wait == Group {
 			since = max(since, min(w.InStep, w.Entry))
 		}
 		if w.Wait == Ranks {
-			after(key{process: own.process, wait: Group})
+			after(key{RankKey: own.RankKey, wait: Group})
 			if w.Last != nil {
 				own.partner = w.Last.Partner
 			}

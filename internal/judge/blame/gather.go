@@ -21,21 +21,17 @@ type gathering struct {
 // them leaves it, all others are in it, and they do not stay in it for longer than
 // they had been.
 func (f *finder) gather() {
-	type key struct {
-		program trace.Program
-		name    string
-	}
 	type last struct {
 		*gathering
 		leaves trace.Micros // exit of the first
 	}
-	calls := make(map[key]last)
+	calls := make(map[trace.FuncKey]last)
 	for _, i := range f.waits {
 		w := &f.all[i]
 		if w.Wait != Group {
 			continue
 		}
-		k := key{w.Program, w.Func}
+		k := trace.FuncKey{Program: w.Program, Name: w.Func}
 		g := calls[k]
 		if g.gathering == nil || w.Entry >= g.leaves || w.Exit-g.leaves > g.leaves-w.Entry {
 			next := &gathering{span: w.span(), program: w.Program, since: f.since[i], arrival: make(map[trace.Rank]trace.Micros)}

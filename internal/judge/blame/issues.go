@@ -88,7 +88,7 @@ type group struct {
 	members []int32
 	lost    map[trace.Rank]trace.Micros
 	hosts   map[string]bool
-	waiting map[process]bool
+	waiting map[trace.RankKey]bool
 }
 
 // collect makes the groups: first of all that are no victims, then of those, whose
@@ -132,7 +132,7 @@ func (c *conclusion) add(groups map[key]*group, i int32, l *Link) {
 	if k.cause != nil {
 		k.cause.Waits++
 		k.cause.WaitTime += a.Lost
-		k.cause.waiting[process{a.Program, a.Rank}] = true
+		k.cause.waiting[trace.RankKey{Program: a.Program, Rank: a.Rank}] = true
 	}
 }
 
@@ -152,7 +152,7 @@ func (a *Anomaly) kind() provenance.AnomalyKind {
 func newGroup(a *Anomaly) *group {
 	return &group{
 		Issue: provenance.Issue{PID: a.Program, Func: a.Func, Path: a.Path, Kind: a.kind(), First: a.Entry, OverTime: make([]int64, parts)},
-		lost:  make(map[trace.Rank]trace.Micros), hosts: make(map[string]bool), waiting: make(map[process]bool),
+		lost:  make(map[trace.Rank]trace.Micros), hosts: make(map[string]bool), waiting: make(map[trace.RankKey]bool),
 	}
 }
 
@@ -291,7 +291,7 @@ func (c *conclusion) findings() *Findings {
 		}
 		f.Issues = append(f.Issues, g.Issue)
 	}
-	waiting := make([]map[process]bool, len(c.links))
+	waiting := make([]map[trace.RankKey]bool, len(c.links))
 	for i := range c.links {
 		l, a := &c.links[i], &c.run.Anomalies[i]
 		out := &f.Links[i]
@@ -307,9 +307,9 @@ func (c *conclusion) findings() *Findings {
 		out.Culprit, out.CulpritPID = by.Event, by.Program
 		if l.Role == provenance.Victim {
 			if waiting[l.Culprit] == nil {
-				waiting[l.Culprit] = make(map[process]bool)
+				waiting[l.Culprit] = make(map[trace.RankKey]bool)
 			}
-			waiting[l.Culprit][process{a.Program, a.Rank}] = true
+			waiting[l.Culprit][trace.RankKey{Program: a.Program, Rank: a.Rank}] = true
 			of := &f.Links[l.Culprit]
 			of.Waits++
 			of.WaitTime += a.Lost

@@ -54,7 +54,7 @@ func (f *finder) others(i int32, t *timeline) []int32 {
 // own are those on other threads of the rank, or on its GPU.
 func (f *finder) own(i int32) []int32 {
 	w := &f.all[i]
-	all := f.ranks[process{w.Program, w.Rank}].during(f.since[i], w.Exit)
+	all := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Rank}].during(f.since[i], w.Exit)
 	return f.byThread(slices.DeleteFunc(all, func(j int32) bool {
 		return f.all[j].OnDevice != (w.Wait == Device) || f.all[j].Thread == w.Thread
 	}))
@@ -82,7 +82,7 @@ func (f *finder) blamePartner(i int32) {
 		}
 		until = at
 	}
-	if t := f.ranks[process{w.Program, w.Last.Partner}]; t != nil {
+	if t := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Last.Partner}]; t != nil {
 		f.blame(i, largest(f.late(nil, f.byThread(t.during(f.since[i], until)), w.span(), f.since[i], until)))
 	}
 }

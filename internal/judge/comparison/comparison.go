@@ -99,20 +99,15 @@ func (d *Difference) Count(kind string) (n int) {
 
 // pathKey names a call path in any run.
 type pathKey struct {
-	program            trace.Program
-	function, callPath string
-}
-
-type funcKey struct {
-	program  trace.Program
-	function string
+	trace.FuncKey
+	callPath string
 }
 
 // side is a run, looked up by names.
 type side struct {
 	paths map[pathKey]*Path
-	funcs map[funcKey]*Function
-	lost  map[funcKey]int64
+	funcs map[trace.FuncKey]*Function
+	lost  map[trace.FuncKey]int64
 }
 
 // Diff joins two runs by program, function and call path. What only one of them has is
@@ -133,13 +128,13 @@ func Diff(a, b *Run, only *trace.Program) *Difference {
 			d.LostPercent[i] = 100 * float64(d.Lost[i]) / d.Exclusive[i]
 		}
 	}
-	times := make(map[funcKey]Times)
+	times := make(map[trace.FuncKey]Times)
 	for key := range either(sides[0].funcs, sides[1].funcs) {
 		times[key] = timesOf(key, sides)
 		d.Functions = append(d.Functions, functionChange(key, sides, times[key]))
 	}
 	for key := range either(sides[0].paths, sides[1].paths) {
-		d.Changes = append(d.Changes, pathChange(key, sides, times[funcKey{key.program, key.function}]))
+		d.Changes = append(d.Changes, pathChange(key, sides, times[key.FuncKey]))
 	}
 	slices.SortFunc(d.Changes, func(x, y Change) int {
 		return cmp.Or(cmp.Compare(apart(y.Lost), apart(x.Lost)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function), cmp.Compare(x.CallPath, y.CallPath))
@@ -168,10 +163,10 @@ func either[K comparable, V any](a, b map[K]V) map[K]bool {
 
 // side looks the parts of a run up that are of a program.
 func (r *Run) side(only *trace.Program) *side {
-	s := &side{paths: make(map[pathKey]*Path), funcs: make(map[funcKey]*Function), lost: make(map[funcKey]int64)}
+	s := &side{paths: make(map[pathKey]*Path), funcs: make(map[trace.FuncKey]*Function), lost: make(map[trace.FuncKey]int64)}
 	for i := range r.Functions {
 		if f := &r.Functions[i]; only == nil || f.Program == *only {
-			s.funcs[funcKey{f.Program, f.Name}] = f
+			s.funcs[trace.FuncKey{Program: f.Program, Name: f.Name}] = f
 		}
 	}
 	texts := make([]string, len(r.Paths))
@@ -182,15 +177,15 @@ func (r *Run) side(only *trace.Program) *side {
 			texts[i] = texts[p.Parent] + " > " + p.Function
 		}
 		if p.Anomalies > 0 && (only == nil || p.Program == *only) {
-			s.paths[pathKey{p.Program, p.Function, texts[i]}] = p
-			s.lost[funcKey{p.Program, p.Function}] += p.Lost
+			s.paths[pathKey{trace.FuncKey{Program: p.Program, Name: p.Function}, texts[i]}] = p
+			s.lost[trace.FuncKey{Program: p.Program, Name: p.Function}] += p.Lost
 		}
 	}
 	return s
 }
 
 func pathChange(key pathKey, sides [2]*side, times Times) Change {
-	c := Change{Program: int64(key.program), Function: key.function, CallPath: key.callPath, Times: times, Hosts: [2][]string{{}, {}}}
+	c := Change{Program: int64(key.Program), Function: key.Name, CallPath: key.callPath, Times: times, Hosts: [2][]string{{}, {}}}
 	var in [2]bool
 	for i, s := range sides {
 		p := s.paths[key]
@@ -209,8 +204,8 @@ func pathChange(key pathKey, sides [2]*side, times Times) Change {
 	return c
 }
 
-func functionChange(key funcKey, sides [2]*side, times Times) FunctionChange {
-	c := FunctionChange{Program: int64(key.program), Function: key.function, Times: times}
+func functionChange(key trace.FuncKey, sides [2]*side, times Times) FunctionChange {
+	c := FunctionChange{Program: int64(key.Program), Function: key.Name, Times: times}
 	var in [2]bool
 	for i, s := range sides {
 		if f := s.funcs[key]; f != nil {
@@ -239,7 +234,7 @@ func kind(in [2]bool, v [2]float64) string {
 }
 
 // timesOf is what both runs know of the calls of a function.
-func timesOf(key funcKey, sides [2]*side) Times {
+func timesOf(key trace.FuncKey, sides [2]*side) Times {
 	var t Times
 	var models [2]json.RawMessage
 	for i, s := range sides {
@@ -309,13 +304,11 @@ func facts(a, b *Run, only *trace.Program) []FactChange {
 	for _, name := range slices.Sorted(maps.Keys(either(a.Settings, b.Settings))) {
 		add("settings", 0, name, [2]string{a.Settings[name], b.Settings[name]}, plainSettings[name])
 	}
-	told := [2]map[funcKey]*Fact{a.facts(only), b.facts(only)}
-	names := slices.SortedFunc(maps.Keys(either(told[0], told[1])), func(x, y funcKey) int {
-		return cmp.Or(cmp.Compare(x.program, y.program), cmp.Compare(x.function, y.function))
-	})
+	told := [2]map[trace.FuncKey]*Fact{a.facts(only), b.facts(only)}
+	names := slices.SortedFunc(maps.Keys(either(told[0], told[1])), trace.FuncKey.Compare)
 	for _, name := range names {
 		x, y := told[0][name], told[1][name]
-		add("metadata", name.program, name.function, [2]string{x.text(), y.text()}, passing(name.function) || x.ofEachRank() && y.ofEachRank())
+		add("metadata", name.Program, name.Name, [2]string{x.text(), y.text()}, passing(name.Name) || x.ofEachRank() && y.ofEachRank())
 	}
 	slices.SortStableFunc(all, func(x, y FactChange) int { return cmp.Compare(x.weight(), y.weight()) })
 	return all

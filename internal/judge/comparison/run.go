@@ -159,11 +159,11 @@ func (r *Run) hosts() map[string]int64 {
 	return hosts
 }
 
-func (r *Run) facts(only *trace.Program) map[funcKey]*Fact {
-	facts := make(map[funcKey]*Fact, len(r.Facts))
+func (r *Run) facts(only *trace.Program) map[trace.FuncKey]*Fact {
+	facts := make(map[trace.FuncKey]*Fact, len(r.Facts))
 	for i := range r.Facts {
 		if f := &r.Facts[i]; only == nil || f.Program == *only {
-			facts[funcKey{f.Program, f.Name}] = f
+			facts[trace.FuncKey{Program: f.Program, Name: f.Name}] = f
 		}
 	}
 	return facts
@@ -278,9 +278,9 @@ func Decode(r io.Reader) (*Run, error) {
 
 // check says what is wrong with a run that was read.
 func (r *Run) check() error {
-	seen := make(map[funcKey]bool)
+	seen := make(map[trace.FuncKey]bool)
 	for _, f := range r.Functions {
-		if key := (funcKey{f.Program, f.Name}); seen[key] {
+		if key := (trace.FuncKey{Program: f.Program, Name: f.Name}); seen[key] {
 			return fmt.Errorf("function %.80q is there twice", f.Name)
 		} else {
 			seen[key] = true

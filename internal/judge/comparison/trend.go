@@ -74,7 +74,7 @@ type Sums struct {
 	Started   time.Time
 	Functions []FunctionSums
 
-	places map[funcKey]int
+	places map[trace.FuncKey]int
 }
 
 // FunctionSums are the calls of a function, and its anomalies that were not withdrawn.
@@ -84,17 +84,17 @@ type FunctionSums struct {
 	Anomalies int64
 	Lost      int64
 
-	key funcKey
+	key trace.FuncKey
 }
 
 // Function returns the sums of a function, which is made if it is not there. They move
 // when another is made.
 func (s *Sums) Function(program trace.Program, name string) *FunctionSums {
-	key := funcKey{program, name}
+	key := trace.FuncKey{Program: program, Name: name}
 	at, ok := s.places[key]
 	if !ok {
 		if s.places == nil {
-			s.places = make(map[funcKey]int)
+			s.places = make(map[trace.FuncKey]int)
 		}
 		at = len(s.Functions)
 		s.places[key] = at
@@ -169,14 +169,14 @@ type Since struct {
 // at most so many functions besides all together. only chooses a program of all, nil is all.
 func Over(runs []*Sums, only *trace.Program, most int) *Trend {
 	t := &Trend{Runs: make([]TrendRun, len(runs))}
-	places := make(map[funcKey]int)
+	places := make(map[trace.FuncKey]int)
 	var times, lost []Series
 	for at, r := range runs {
 		total := &t.Runs[at]
 		total.Name, total.Where, total.Started = r.Name, r.Where, r.Started
 		for i := range r.Functions {
 			f := &r.Functions[i]
-			if only != nil && f.key.program != *only {
+			if only != nil && f.key.Program != *only {
 				continue
 			}
 			k, ok := places[f.key]
@@ -213,7 +213,7 @@ func Over(runs []*Sums, only *trace.Program, most int) *Trend {
 
 // totals are all functions together, by time and by lost time.
 func (t *Trend) totals() (times, lost []Series) {
-	times, lost = []Series{newSeries(funcKey{}, len(t.Runs))}, []Series{newSeries(funcKey{}, len(t.Runs))}
+	times, lost = []Series{newSeries(trace.FuncKey{}, len(t.Runs))}, []Series{newSeries(trace.FuncKey{}, len(t.Runs))}
 	times[0].Program, lost[0].Program = -1, -1
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -230,8 +230,8 @@ func (t *Trend) totals() (times, lost []Series) {
 	return times, lost
 }
 
-func newSeries(key funcKey, runs int) Series {
-	s := Series{Program: int64(key.program), Function: key.function, Values: make([]*float64, runs), Counts: make([]int64, runs)}
+func newSeries(key trace.FuncKey, runs int) Series {
+	s := Series{Program: int64(key.Program), Function: key.Name, Values: make([]*float64, runs), Counts: make([]int64, runs)}
 	values := make([]float64, runs)
 	for i := range values {
 		s.Values[i] = &values[i]

@@ -118,7 +118,7 @@ func (m *Matcher) Add(f *Flag) {
 		return
 	}
 	excused := listed
-	for _, i := range m.truth.regions[process{f.Program, f.Rank}] {
+	for _, i := range m.truth.regions[trace.RankKey{Program: f.Program, Rank: f.Rank}] {
 		if !m.truth.Troubles[i].holds(f) {
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // The longest lines that are read, in bytes.
@@ -93,7 +95,7 @@ type reader struct {
 
 func newReader() *reader {
 	return &reader{
-		truth:    &Truth{byEvent: make(map[event]int32), regions: make(map[process][]int32)},
+		truth:    &Truth{byEvent: make(map[event]int32), regions: make(map[trace.RankKey][]int32)},
 		troubles: make(map[string]int32), functions: make(map[string]int32),
 	}
 }
@@ -260,7 +262,7 @@ func (r *reader) finish() (*Truth, error) {
 		ranks := slices.Clone(trouble.Ranks)
 		slices.Sort(ranks)
 		for _, rank := range slices.Compact(ranks) {
-			p := process{trouble.Program, rank}
+			p := trace.RankKey{Program: trouble.Program, Rank: rank}
 			t.regions[p] = append(t.regions[p], int32(i))
 		}
 	}

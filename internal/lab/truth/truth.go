@@ -72,7 +72,7 @@ type Truth struct {
 	byEvent   map[event]int32 // the first of a call in listed
 	functions []string        // of listed calls
 	extent    []extent        // of each trouble
-	regions   map[process][]int32
+	regions   map[trace.RankKey][]int32
 }
 
 // event names a call in all programs.
@@ -97,12 +97,6 @@ type listedCall struct {
 type extent struct {
 	causes, victims int
 	begin           trace.Micros // From, or the entry of the first cause if that is later
-}
-
-// process is one rank of one program.
-type process struct {
-	program trace.Program
-	rank    trace.Rank
 }
 
 // holds reports whether a flag of the trouble's program and ranks is in its region.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
@@ -16,14 +17,14 @@ type testAnalyzer struct {
 	tb     testing.TB
 	cfg    ClientConfig
 	bus    Requester
-	traces map[rankKey][]*analyzer.Contribution
+	traces map[trace.RankKey][]*analyzer.Contribution
 	client *Client
-	read   map[rankKey]int                 // contributions of each rank
-	local  map[FunctionName]*outlier.Model // what it judges by
-	own    map[FunctionName]uint64         // times that it learned itself
+	read   map[trace.RankKey]int            // contributions of each rank
+	local  map[trace.FuncKey]*outlier.Model // what it judges by
+	own    map[trace.FuncKey]uint64         // times that it learned itself
 }
 
-func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces map[rankKey][]*analyzer.Contribution) *testAnalyzer {
+func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces map[trace.RankKey][]*analyzer.Contribution) *testAnalyzer {
 	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: ClientConfig{
 		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
 	}}
@@ -35,13 +36,13 @@ func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces m
 func (a *testAnalyzer) start() {
 	a.cfg.Session++
 	a.client = NewClient(a.cfg, a.bus)
-	a.read = make(map[rankKey]int)
-	a.local = make(map[FunctionName]*outlier.Model)
-	a.own = make(map[FunctionName]uint64)
+	a.read = make(map[trace.RankKey]int)
+	a.local = make(map[trace.FuncKey]*outlier.Model)
+	a.own = make(map[trace.FuncKey]uint64)
 }
 
 // readOne reads a step of a rank, and reports whether there was one.
-func (a *testAnalyzer) readOne(key rankKey) bool {
+func (a *testAnalyzer) readOne(key trace.RankKey) bool {
 	if a.read[key] == len(a.traces[key]) {
 		return false
 	}
@@ -50,7 +51,7 @@ func (a *testAnalyzer) readOne(key rankKey) bool {
 	a.learnFromOthers()
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := FunctionName{Program: f.Program, Name: f.Name}
+		name := trace.FuncKey{Program: f.Program, Name: f.Name}
 		at(a.local, name).Merge(f.Model)
 		a.own[name] += f.Model.Count()
 	}
@@ -120,7 +121,7 @@ func (a *testAnalyzer) finished() bool {
 }
 
 // wantModels fails when what an analyzer judges by is not what all have learned.
-func (a *testAnalyzer) wantModels(want map[FunctionName]*outlier.Model) {
+func (a *testAnalyzer) wantModels(want map[trace.FuncKey]*outlier.Model) {
 	a.tb.Helper()
 	for name := range a.own {
 		wantSameModel(a.tb, a.cfg.Node+" of "+name.Name, a.local[name], want[name])
@@ -143,12 +144,12 @@ func wantSameModel(tb testing.TB, what string, got, want *outlier.Model) {
 }
 
 // oneTrace is a rank with one function.
-func oneTrace(key rankKey, steps int) map[rankKey][]*analyzer.Contribution {
+func oneTrace(key trace.RankKey, steps int) map[trace.RankKey][]*analyzer.Contribution {
 	var all []*analyzer.Contribution
 	for step := range steps {
 		all = append(all, learned(key, step, "solve", int64(100+step), 7))
 	}
-	return map[rankKey][]*analyzer.Contribution{key: append(all, ended(key, steps-1))}
+	return map[trace.RankKey][]*analyzer.Contribution{key: append(all, ended(key, steps-1))}
 }
 
 // settle has all analyzers read and talk until they have the final models.

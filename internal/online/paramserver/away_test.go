@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -15,9 +16,9 @@ import (
 const patience = 20 * time.Second
 
 // longTraces are of some ranks with anomalies and counters.
-func longTraces(steps int) map[rankKey][]*analyzer.Contribution {
-	traces := make(map[rankKey][]*analyzer.Contribution)
-	for _, key := range []rankKey{{0, 0}, {0, 1}, {1, 0}} {
+func longTraces(steps int) map[trace.RankKey][]*analyzer.Contribution {
+	traces := make(map[trace.RankKey][]*analyzer.Contribution)
+	for _, key := range []trace.RankKey{{Program: 0, Rank: 0}, {Program: 0, Rank: 1}, {Program: 1, Rank: 0}} {
 		traces[key] = randomTrace(5, key, steps)
 	}
 	return traces
@@ -55,7 +56,7 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 }
 
 func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	c := NewClient(ClientConfig{Shards: 1}, nil)
 	c.inbox.limit = 30
 	for step := range 5000 {
@@ -75,8 +76,8 @@ func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
 func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T) {
 	f := func(known int, limit int, want string) {
 		t.Helper()
-		s := &schedule{world: newWorld(t, Config{}), traces: oneTrace(rankKey{0, 3}, 10)}
-		key := rankKey{0, 3}
+		s := &schedule{world: newWorld(t, Config{}), traces: oneTrace(trace.RankKey{Program: 0, Rank: 3}, 10)}
+		key := trace.RankKey{Program: 0, Rank: 3}
 		a := newAnalyzer(t, s.world, "a", 1, s.traces)
 		s.analyzers = append(s.analyzers, a)
 		for range known {
@@ -116,7 +117,7 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		w := newWorld(t, Config{})
-		key := rankKey{0, 0}
+		key := trace.RankKey{Program: 0, Rank: 0}
 		a := newAnalyzer(t, w, "a", 1, oneTrace(key, 4))
 		a.readOne(key)
 		a.mustTalk()
@@ -136,13 +137,13 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 		wantError(t, err, "lost what it had stored", "start this analyzer again")
 		a.start()
 		settle(w, a)
-		a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
+		a.wantModels(newOracle(a.traces, func(trace.FuncKey) int { return 0 }).models)
 	}
 }
 
 func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 2))
 	a.client.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
 		a.client.Lag()
@@ -184,7 +185,7 @@ func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) 
 
 func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	bus := &looksBefore{Requester: w, look: func() {}}
 	a := newAnalyzer(t, bus, "a", 1, oneTrace(key, 6))
 	bus.look = func() {
@@ -207,7 +208,7 @@ func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
 
 func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3*maxSent))
 	for range 2 * maxSent {
 		a.readOne(key)
@@ -219,7 +220,7 @@ func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	w.kill(0)
 	w.start(0)
 	settle(w, a)
-	o := newOracle(a.traces, func(FunctionName) int { return 0 })
+	o := newOracle(a.traces, func(trace.FuncKey) int { return 0 })
 	a.wantModels(o.models)
 	wantSameLive(t, w.state(0), o)
 }
@@ -244,14 +245,14 @@ func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T
 	s.analyzers = append(s.analyzers, a)
 	a.cfg.Session = 1000
 	a.start()
-	a.readOne(rankKey{0, 0})
+	a.readOne(trace.RankKey{Program: 0, Rank: 0})
 	if err := a.talk(); err != nil {
 		t.Fatal(err)
 	}
 	before := a.client
 	a.cfg.Session = 10
 	a.start()
-	a.readOne(rankKey{0, 0})
+	a.readOne(trace.RankKey{Program: 0, Rank: 0})
 	if err := a.talk(); err != nil {
 		t.Fatalf("the later analyzer: %v", err)
 	}
@@ -267,7 +268,7 @@ func TestAnAnalyzerThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t
 	a := newAnalyzer(t, s.world, "a", 1, s.traces)
 	s.analyzers = append(s.analyzers, a)
 	for range 4 {
-		a.readOne(rankKey{0, 0})
+		a.readOne(trace.RankKey{Program: 0, Rank: 0})
 	}
 	if err := a.talk(); err != nil {
 		t.Fatal(err)
@@ -281,6 +282,6 @@ func TestAnAnalyzerThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t
 		if got, want := a.client.Stopped(), read >= 4; got != want {
 			t.Errorf("after %d steps it is stopped: %v, want %v", read, got, want)
 		}
-		a.readOne(rankKey{0, 0})
+		a.readOne(trace.RankKey{Program: 0, Rank: 0})
 	}
 }

@@ -111,7 +111,7 @@ func benchClients(b *testing.B) {
 		c := NewClient(ClientConfig{Run: "run", Node: fmt.Sprint("node", i), Session: 1, Shards: 1, Timeout: patience}, connect(b, nats))
 		c.links[0].most = math.MaxInt // so fast they are not stored
 		clients = append(clients, c)
-		steps = append(steps, benchSteps(rand.New(rand.NewPCG(uint64(i), 1)), rankKey{0, trace.Rank(i)}))
+		steps = append(steps, benchSteps(rand.New(rand.NewPCG(uint64(i), 1)), trace.RankKey{Program: 0, Rank: trace.Rank(i)}))
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -158,7 +158,7 @@ func benchClients(b *testing.B) {
 }
 
 // benchSteps are some steps of a rank.
-func benchSteps(rng *rand.Rand, key rankKey) (all []*analyzer.Contribution) {
+func benchSteps(rng *rand.Rand, key trace.RankKey) (all []*analyzer.Contribution) {
 	for range 8 {
 		c := contribution(key, 0)
 		for i, name := range functionsOf(100) {

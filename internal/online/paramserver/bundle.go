@@ -12,18 +12,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// FunctionName names a function of a program.
-type FunctionName = analyzer.FunctionName
-
 // bundle is what was learned of some steps of some ranks, as far as a shard is
 // to know it. Its size depends on the functions, not on the steps. What is empty in
 // it was not learned: only its memory is there.
 type bundle struct {
-	covers   map[rankKey]*protocol.Steps
-	models   map[FunctionName]*outlier.Model
-	profiles map[FunctionName]*profile    // these and the following
-	ranks    map[rankKey]*stats.Sums      // only for
-	counters map[FunctionName]*stats.Sums // the first shard
+	covers   map[trace.RankKey]*protocol.Steps
+	models   map[trace.FuncKey]*outlier.Model
+	profiles map[trace.FuncKey]*profile    // these and the following
+	ranks    map[trace.RankKey]*stats.Sums // only for
+	counters map[trace.FuncKey]*stats.Sums // the first shard
 	found    []foundStep
 	paths    map[trace.Program]*callpath.Profile
 }
@@ -34,14 +31,14 @@ type profile struct{ exclusive, inclusive, anomalies stats.Sums }
 // foundStep is a summary.StepReport before its functions have numbers.
 type foundStep struct {
 	summary.StepReport
-	names []FunctionName
+	names []trace.FuncKey
 }
 
 func newBundle() *bundle {
 	return &bundle{
-		covers: make(map[rankKey]*protocol.Steps), models: make(map[FunctionName]*outlier.Model),
-		profiles: make(map[FunctionName]*profile), ranks: make(map[rankKey]*stats.Sums),
-		counters: make(map[FunctionName]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
+		covers: make(map[trace.RankKey]*protocol.Steps), models: make(map[trace.FuncKey]*outlier.Model),
+		profiles: make(map[trace.FuncKey]*profile), ranks: make(map[trace.RankKey]*stats.Sums),
+		counters: make(map[trace.FuncKey]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
 	}
 }
 
@@ -58,7 +55,7 @@ func (b *bundle) pathsOf(program trace.Program) *callpath.Profile {
 // emptied returns a bundle that uses the memory of b, which was sent, again. Its
 // models are kept until they came back; others, that are not needed any more, take
 // their place.
-func (b *bundle) emptied(models map[FunctionName]*outlier.Model) *bundle {
+func (b *bundle) emptied(models map[trace.FuncKey]*outlier.Model) *bundle {
 	for _, m := range models {
 		m.Reset()
 	}
@@ -74,7 +71,7 @@ func (b *bundle) emptied(models map[FunctionName]*outlier.Model) *bundle {
 	for _, p := range b.paths {
 		p.Reset()
 	}
-	return &bundle{covers: make(map[rankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths}
+	return &bundle{covers: make(map[trace.RankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths}
 }
 
 // at returns the value of a key, made if it is new.
@@ -93,10 +90,10 @@ const maxFound = 1 << 14
 
 // cover returns which steps of a rank are covered, at first none from the given
 // one on.
-func (b *bundle) cover(key rankKey, from uint32) *protocol.Steps {
+func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 	steps := b.covers[key]
 	if steps == nil {
-		steps = &protocol.Steps{Program: uint32(key.program), Rank: uint32(key.rank), From: from, To: from}
+		steps = &protocol.Steps{Program: uint32(key.Program), Rank: uint32(key.Rank), From: from, To: from}
 		b.covers[key] = steps
 	}
 	return steps
@@ -105,13 +102,13 @@ func (b *bundle) cover(key rankKey, from uint32) *protocol.Steps {
 // add adds what a rank learned in a step that is not covered yet. from is the
 // first step of the rank that the shard does not know.
 func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
-	steps := b.cover(rankKey{c.Program, c.Rank}, from)
+	steps := b.cover(trace.RankKey{Program: c.Program, Rank: c.Rank}, from)
 	steps.To = uint32(c.Step) + 1
 	steps.Ended = steps.GetEnded() || c.Ended
 	steps.Host = c.Host
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := FunctionName{Program: f.Program, Name: f.Name}
+		name := trace.FuncKey{Program: f.Program, Name: f.Name}
 		if f.Model.Count() > 0 && shardOf(name.Program, name.Name, shards) == shard {
 			at(b.models, name).Merge(f.Model)
 		}
@@ -126,14 +123,14 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 		return
 	}
 	for _, counter := range c.Counters {
-		at(b.counters, FunctionName{Program: counter.Program, Name: counter.Name}).Merge(&counter.Values)
+		at(b.counters, trace.FuncKey{Program: counter.Program, Name: counter.Name}).Merge(&counter.Values)
 	}
 	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
 	b.addFound(c)
 }
 
 // end adds that a rank has no further steps.
-func (b *bundle) end(key rankKey, from uint32, host string) {
+func (b *bundle) end(key trace.RankKey, from uint32, host string) {
 	steps := b.cover(key, from)
 	steps.Ended, steps.Host = true, host
 }
@@ -184,9 +181,9 @@ func (b *bundle) addFound(c *analyzer.Contribution) {
 		m.Count.Add(uint64(m.Score.N))
 		step.Scores.Merge(m.Score)
 		step.Functions = append(step.Functions, summary.StepFunction{Metrics: m})
-		step.names = append(step.names, FunctionName{Program: f.Program, Name: f.Name})
+		step.names = append(step.names, trace.FuncKey{Program: f.Program, Name: f.Name})
 	}
-	at(b.ranks, rankKey{c.Program, c.Rank}).Add(uint64(step.Scores.N))
+	at(b.ranks, trace.RankKey{Program: c.Program, Rank: c.Rank}).Add(uint64(step.Scores.N))
 	if len(step.names) > 0 && len(b.found) < maxFound {
 		b.found = append(b.found, step)
 	}
@@ -207,7 +204,7 @@ func (a *arena) add(encode func([]byte) []byte) []byte {
 
 // message writes the bundle into an exchange. number returns the numbers of
 // functions, all of which must have one.
-func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(FunctionName) uint32) {
+func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(trace.FuncKey) uint32) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
@@ -235,7 +232,7 @@ func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(
 		if sums.Count() == 0 {
 			continue
 		}
-		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.program), Rank: uint32(key.rank), Anomalies: parts.add(sums.AppendBinary)})
+		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.Program), Rank: uint32(key.Rank), Anomalies: parts.add(sums.AppendBinary)})
 	}
 	for name, sums := range b.counters {
 		if sums.Count() == 0 {

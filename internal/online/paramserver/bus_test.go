@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 )
@@ -80,7 +81,7 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 	var all []*testAnalyzer
 	var talking, reading sync.WaitGroup
 	halfway, goOn := make(chan struct{}, len(traces)), make(chan struct{})
-	for i, keys := range [][]rankKey{{{0, 0}, {1, 0}}, {{0, 1}}} {
+	for i, keys := range [][]trace.RankKey{{{Program: 0, Rank: 0}, {Program: 1, Rank: 0}}, {{Program: 0, Rank: 1}}} {
 		a := newAnalyzer(t, connect(t, b), string('a'+rune(i)), 1, nil)
 		a.cfg.Run = cfg.Run
 		a.start()
@@ -88,7 +89,7 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 		talking.Go(func() { a.client.Run(ctx) })
 		reading.Go(func() {
 			for _, key := range keys {
-				a.traces = map[rankKey][]*analyzer.Contribution{key: traces[key]}
+				a.traces = map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}
 				for range len(traces[key]) / 2 {
 					a.readOne(key)
 				}
@@ -117,7 +118,7 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 	talking.Wait()
 
 	s := p.server.state
-	o := newOracle(traces, func(n FunctionName) int { return slices.Index(p.index.all(), n) })
+	o := newOracle(traces, func(n trace.FuncKey) int { return slices.Index(p.index.all(), n) })
 	for id, m := range s.Models() {
 		name, _ := p.index.Name(id)
 		wantSameModel(t, "the server", &m, o.models[name])

@@ -50,13 +50,13 @@ type Client struct {
 
 	mu      sync.Mutex
 	known   bool // to the server, by its session
-	ids     map[FunctionName]uint32
-	names   map[uint32]FunctionName
-	unnamed map[FunctionName]bool // without number
+	ids     map[trace.FuncKey]uint32
+	names   map[uint32]trace.FuncKey
+	unnamed map[trace.FuncKey]bool // without number
 	links   []*link
-	claimed map[rankKey]bool // by all links, so that the inbox has nothing of them
+	claimed map[trace.RankKey]bool // by all links, so that the inbox has nothing of them
 	inbox   inbox
-	changed map[FunctionName]bool // since Merged
+	changed map[trace.FuncKey]bool // since Merged
 	frozen  bool
 	stopped bool
 	// Steps that the server knows of the ranks that the analyzer of this name has, and
@@ -82,8 +82,8 @@ func NewClient(cfg ClientConfig, bus Requester) *Client {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{
-		cfg: cfg, bus: bus, ids: make(map[FunctionName]uint32), names: make(map[uint32]FunctionName),
-		unnamed: make(map[FunctionName]bool), changed: make(map[FunctionName]bool), claimed: make(map[rankKey]bool),
+		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
+		unnamed: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
 		inbox: newInbox(cfg.Shards), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
@@ -110,14 +110,14 @@ func (c *Client) Add(step *analyzer.Contribution) {
 		c.added++
 	}
 	for i := range step.Functions {
-		c.want(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+		c.want(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
 	}
 	for i := range step.Paths {
 		if name := step.Paths[i].Name; name != callpath.OtherName {
-			c.want(FunctionName{Program: step.Program, Name: name})
+			c.want(trace.FuncKey{Program: step.Program, Name: name})
 		}
 	}
-	key := rankKey{step.Program, step.Rank}
+	key := trace.RankKey{Program: step.Program, Rank: step.Rank}
 	if !c.claimed[key] {
 		c.inbox.add(key, step)
 		return
@@ -128,21 +128,21 @@ func (c *Client) Add(step *analyzer.Contribution) {
 // share hands what a claimed rank learned to the links. Where the server knew it
 // before, it is in the models that came, and the caller has now added it again: so
 // they are yielded once more.
-func (c *Client) share(key rankKey, step *analyzer.Contribution) {
+func (c *Client) share(key trace.RankKey, step *analyzer.Contribution) {
 	known := false
 	for _, l := range c.links {
 		known = l.share(key, step) || known
 	}
 	for i := range step.Functions {
 		if known {
-			c.touch(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+			c.touch(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
 		}
 	}
 }
 
 // touch has the model of a function yielded, as soon as it holds what the server
 // knew before.
-func (c *Client) touch(name FunctionName) {
+func (c *Client) touch(name trace.FuncKey) {
 	c.changed[name] = true
 	if l := c.linkOf(name); l.behind {
 		l.doubtful[name] = true
@@ -150,19 +150,19 @@ func (c *Client) touch(name FunctionName) {
 }
 
 // linkOf is the link to the shard that owns the model of a function.
-func (c *Client) linkOf(name FunctionName) *link {
+func (c *Client) linkOf(name trace.FuncKey) *link {
 	return c.links[shardOf(name.Program, name.Name, len(c.links))]
 }
 
-func (c *Client) want(name FunctionName) {
+func (c *Client) want(name trace.FuncKey) {
 	if _, ok := c.ids[name]; !ok {
 		c.unnamed[name] = true
 	}
 }
 
 // Merged yields the functions whose models changed, with all that is known.
-func (c *Client) Merged() iter.Seq2[FunctionName, outlier.Model] {
-	return func(yield func(FunctionName, outlier.Model) bool) {
+func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
+	return func(yield func(trace.FuncKey, outlier.Model) bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.broken != nil {
@@ -205,7 +205,7 @@ func (c *Client) Stopped() bool {
 func (c *Client) Number(program trace.Program, name string) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := FunctionName{Program: program, Name: name}
+	key := trace.FuncKey{Program: program, Name: name}
 	id, ok := c.ids[key]
 	if !ok {
 		c.want(key)

@@ -17,10 +17,10 @@ import (
 )
 
 // contribution is one that learned nothing yet.
-func contribution(key rankKey, step int) *analyzer.Contribution {
+func contribution(key trace.RankKey, step int) *analyzer.Contribution {
 	return &analyzer.Contribution{
-		StepKey: analyzer.StepKey{Program: key.program, Rank: key.rank, Step: step},
-		Host:    fmt.Sprint("host", key.rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
+		StepKey: analyzer.StepKey{Program: key.Program, Rank: key.Rank, Step: step},
+		Host:    fmt.Sprint("host", key.Rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
 		PathDepth: callpath.MaxDepth,
 	}
 }
@@ -41,9 +41,9 @@ func randomPaths(rng *rand.Rand) []callpath.Named {
 }
 
 // found is what a rank learned of a function that took so long.
-func found(key rankKey, name string, times ...int64) analyzer.Found {
+func found(key trace.RankKey, name string, times ...int64) analyzer.Found {
 	f := analyzer.Found{
-		Program: key.program, Name: name, Model: new(outlier.Model), Exclusive: new(stats.Sums), Inclusive: new(stats.Sums), Anomalies: new(summary.Metrics),
+		Program: key.Program, Name: name, Model: new(outlier.Model), Exclusive: new(stats.Sums), Inclusive: new(stats.Sums), Anomalies: new(summary.Metrics),
 	}
 	for _, v := range times {
 		f.Model.Learn(v, 0)
@@ -54,14 +54,14 @@ func found(key rankKey, name string, times ...int64) analyzer.Found {
 }
 
 // learned is a contribution of one function.
-func learned(key rankKey, step int, name string, times ...int64) *analyzer.Contribution {
+func learned(key trace.RankKey, step int, name string, times ...int64) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.Functions = append(c.Functions, found(key, name, times...))
 	return c
 }
 
 // ended says that a step was the last of a rank.
-func ended(key rankKey, step int) *analyzer.Contribution {
+func ended(key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.Ended = true
 	return c
@@ -72,8 +72,8 @@ var functionNames = []string{"main()", "MPI_Send()", "solve<double>", "\xff not 
 // randomTrace is all that a rank ever learns, always the same for a seed. Steps in
 // which it does nothing are left out. Its end is told after its last step, or with
 // readings of counters that came later.
-func randomTrace(seed uint64, key rankKey, steps int) []*analyzer.Contribution {
-	rng := rand.New(rand.NewPCG(seed, uint64(key.program)<<32|uint64(key.rank)))
+func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribution {
+	rng := rand.New(rand.NewPCG(seed, uint64(key.Program)<<32|uint64(key.Rank)))
 	var all []*analyzer.Contribution
 	last := 0
 	for step := range steps {
@@ -86,12 +86,12 @@ func randomTrace(seed uint64, key rankKey, steps int) []*analyzer.Contribution {
 	end := ended(key, last)
 	if rng.IntN(2) == 0 {
 		end = ended(key, last+1)
-		end.Counters = append(end.Counters, &summary.Counter{Program: key.program, Name: "late", Values: *sumsOf(3, uint64(key.rank))})
+		end.Counters = append(end.Counters, &summary.Counter{Program: key.Program, Name: "late", Values: *sumsOf(3, uint64(key.Rank))})
 	}
 	return append(all, end)
 }
 
-func randomStep(rng *rand.Rand, key rankKey, step int) *analyzer.Contribution {
+func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)
 	for i, name := range functionNames {
 		if rng.IntN(3) == 0 {
@@ -112,7 +112,7 @@ func randomStep(rng *rand.Rand, key rankKey, step int) *analyzer.Contribution {
 	c.Paths = randomPaths(rng)
 	for _, name := range []string{"bytes", "pages"} {
 		if rng.IntN(2) == 0 {
-			c.Counters = append(c.Counters, &summary.Counter{Program: key.program, Name: name, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
+			c.Counters = append(c.Counters, &summary.Counter{Program: key.Program, Name: name, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
 		}
 	}
 	return c
@@ -129,14 +129,14 @@ func sumsOf(values ...uint64) *stats.Sums {
 // oracle is what a run knows in the end: each contribution added once, in order of
 // ranks and steps.
 type oracle struct {
-	models map[FunctionName]*outlier.Model
+	models map[trace.FuncKey]*outlier.Model
 	live   *summary.Live
-	next   map[rankKey]uint32
+	next   map[trace.RankKey]uint32
 	paths  map[string]callpath.Sums // by program and names
 }
 
-func newOracle(traces map[rankKey][]*analyzer.Contribution, number func(FunctionName) int) *oracle {
-	o := &oracle{models: make(map[FunctionName]*outlier.Model), live: summary.NewLive(), next: make(map[rankKey]uint32), paths: make(map[string]callpath.Sums)}
+func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(trace.FuncKey) int) *oracle {
+	o := &oracle{models: make(map[trace.FuncKey]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32), paths: make(map[string]callpath.Sums)}
 	for key, trace := range traces {
 		for i, c := range trace {
 			o.add(key, c, i == len(trace)-1 && c.Step == trace[max(i-1, 0)].Step, number)
@@ -145,12 +145,12 @@ func newOracle(traces map[rankKey][]*analyzer.Contribution, number func(Function
 	return o
 }
 
-func (o *oracle) add(key rankKey, c *analyzer.Contribution, again bool, number func(FunctionName) int) {
+func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, number func(trace.FuncKey) int) {
 	o.next[key] = uint32(c.Step) + 1
-	report := &summary.StepReport{Program: key.program, Rank: key.rank, Step: int32(c.Step), First: c.First, Last: c.Last}
+	report := &summary.StepReport{Program: key.Program, Rank: key.Rank, Step: int32(c.Step), First: c.First, Last: c.Last}
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := FunctionName{Program: f.Program, Name: f.Name}
+		name := trace.FuncKey{Program: f.Program, Name: f.Name}
 		if f.Model.Count() > 0 {
 			at(o.models, name).Merge(f.Model)
 		}
@@ -182,7 +182,7 @@ func (o *oracle) add(key rankKey, c *analyzer.Contribution, again bool, number f
 		}
 	}
 	if !again {
-		o.live.AddRank(key.program, key.rank, sumsOf(uint64(report.Scores.N)))
+		o.live.AddRank(key.Program, key.Rank, sumsOf(uint64(report.Scores.N)))
 		o.live.AddStep(report)
 	}
 }

@@ -36,7 +36,7 @@ type request struct {
 }
 
 type coveredSteps struct {
-	rankKey
+	trace.RankKey
 	from, to uint32
 	ended    bool
 	host     []byte
@@ -54,7 +54,7 @@ type profileDelta struct {
 }
 
 type rankDelta struct {
-	rankKey
+	trace.RankKey
 	anomalies stats.Sums
 }
 
@@ -192,9 +192,9 @@ func (x *request) readSteps(r *reader, b []byte) {
 	for f, b := r.next(b); f.tag != 0; f, b = r.next(b) {
 		switch f.tag {
 		case 1<<3 | number:
-			s.program = trace.Program(f.value)
+			s.Program = trace.Program(f.value)
 		case 2<<3 | number:
-			s.rank = trace.Rank(f.value)
+			s.Rank = trace.Rank(f.value)
 		case 3<<3 | number:
 			s.from = uint32(f.value)
 		case 4<<3 | number:

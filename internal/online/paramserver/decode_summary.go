@@ -49,9 +49,9 @@ func (x *request) readRank(r *reader, b []byte) {
 	for f, b := r.next(b); f.tag != 0; f, b = r.next(b) {
 		switch f.tag {
 		case 1<<3 | number:
-			k.program = trace.Program(f.value)
+			k.Program = trace.Program(f.value)
 		case 2<<3 | number:
-			k.rank = trace.Rank(f.value)
+			k.Rank = trace.Rank(f.value)
 		case 3<<3 | text:
 			r.readSums(&k.anomalies, f.content)
 		}

@@ -129,16 +129,16 @@ func (s *State) check(n *node, req *request) error {
 	s.checked++
 	for i := range req.steps {
 		st := &req.steps[i]
-		r := s.ranks[st.rankKey]
+		r := s.ranks[st.RankKey]
 		switch {
 		case r == nil:
-			return fmt.Errorf("rank %d of program %d was not claimed", st.rank, st.program)
+			return fmt.Errorf("rank %d of program %d was not claimed", st.Rank, st.Program)
 		case r.node != n.name:
 			return errors.New(alsoRead(r))
 		case r.next != st.from || st.to < st.from || r.seen == s.checked:
-			return fmt.Errorf("rank %d of program %d: steps from %d to %d do not follow on step %d", st.rank, st.program, st.from, st.to, r.next)
+			return fmt.Errorf("rank %d of program %d: steps from %d to %d do not follow on step %d", st.Rank, st.Program, st.from, st.to, r.next)
 		case s.phase >= protocol.Phase_PHASE_REVIEWING && st.from < st.to:
-			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run was ended without it", st.rank, st.program, st.from)
+			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run was ended without it", st.Rank, st.Program, st.from)
 		}
 		r.seen = s.checked
 	}
@@ -161,7 +161,7 @@ func (s *State) take(n *node, req *request) {
 	s.counts.Exchanges++
 	for i := range req.steps {
 		st := &req.steps[i]
-		r := s.ranks[st.rankKey]
+		r := s.ranks[st.RankKey]
 		s.counts.Steps += int64(st.to - r.next)
 		r.next = st.to
 		r.ended = r.ended || st.ended
@@ -183,7 +183,7 @@ func (s *State) take(n *node, req *request) {
 	}
 	for i := range req.ranks {
 		k := &req.ranks[i]
-		s.live.AddRank(k.program, k.rank, &k.anomalies)
+		s.live.AddRank(k.Program, k.Rank, &k.anomalies)
 	}
 	for _, step := range req.found {
 		s.live.AddStep(step)

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
@@ -62,9 +63,9 @@ func mustRegister(tb testing.TB, s *State, node string, session uint64, ranks ..
 // numbersOf gives functions of program 0 their numbers.
 func numbersOf(tb testing.TB, s *State, names ...string) []uint32 {
 	tb.Helper()
-	var all []FunctionName
+	var all []trace.FuncKey
 	for _, n := range names {
-		all = append(all, FunctionName{Name: n})
+		all = append(all, trace.FuncKey{Name: n})
 	}
 	ids, err := s.index.Numbers(all)
 	if err != nil {

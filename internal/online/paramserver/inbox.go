@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
@@ -17,9 +18,9 @@ import (
 type inbox struct {
 	shards int
 	limit  int // functions in all steps that are kept apart
-	ranks  map[rankKey]*waiting
-	size   int                             // functions in all steps that are
-	models map[FunctionName]*outlier.Model // what all of it says
+	ranks  map[trace.RankKey]*waiting
+	size   int                              // functions in all steps that are
+	models map[trace.FuncKey]*outlier.Model // what all of it says
 }
 
 // waiting are the steps of a rank, in order: at first apart, and those from first
@@ -35,14 +36,14 @@ type waiting struct {
 const maxInbox = 1 << 16
 
 func newInbox(shards int) inbox {
-	return inbox{shards: shards, limit: maxInbox, ranks: make(map[rankKey]*waiting), models: make(map[FunctionName]*outlier.Model)}
+	return inbox{shards: shards, limit: maxInbox, ranks: make(map[trace.RankKey]*waiting), models: make(map[trace.FuncKey]*outlier.Model)}
 }
 
 // add keeps a copy of what a rank learned.
-func (x *inbox) add(key rankKey, c *analyzer.Contribution) {
+func (x *inbox) add(key trace.RankKey, c *analyzer.Contribution) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		at(x.models, FunctionName{Program: f.Program, Name: f.Name}).Merge(f.Model)
+		at(x.models, trace.FuncKey{Program: f.Program, Name: f.Name}).Merge(f.Model)
 	}
 	w := at(x.ranks, key)
 	if w.joined != nil {
@@ -64,7 +65,7 @@ func sizeOf(c *analyzer.Contribution) int { return len(c.Functions) + len(c.Path
 
 // joinAll makes all steps of the rank one. A shard that knows some of them, but
 // not all, cannot use it.
-func (w *waiting) joinAll(key rankKey, shards int) {
+func (w *waiting) joinAll(key trace.RankKey, shards int) {
 	if w.joined != nil {
 		return
 	}
@@ -78,7 +79,7 @@ func (w *waiting) joinAll(key rankKey, shards int) {
 	w.apart = nil
 }
 
-func (w *waiting) join(key rankKey, c *analyzer.Contribution) {
+func (w *waiting) join(key trace.RankKey, c *analyzer.Contribution) {
 	for shard, b := range w.joined {
 		if steps := b.covers[key]; steps != nil && uint32(c.Step) < steps.GetTo() {
 			b.end(key, w.first, c.Host) // told after the last step
@@ -146,7 +147,7 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 }
 
 // drain hands over what waits of ranks that are claimed.
-func (x *inbox) drain(claimed func(rankKey) bool, take func(rankKey, *waiting)) {
+func (x *inbox) drain(claimed func(trace.RankKey) bool, take func(trace.RankKey, *waiting)) {
 	found := false
 	for key, w := range x.ranks {
 		if !claimed(key) {
@@ -172,7 +173,7 @@ func (x *inbox) addModels(w *waiting) {
 	for _, c := range w.apart {
 		for i := range c.Functions {
 			f := &c.Functions[i]
-			at(x.models, FunctionName{Program: f.Program, Name: f.Name}).Merge(f.Model)
+			at(x.models, trace.FuncKey{Program: f.Program, Name: f.Name}).Merge(f.Model)
 		}
 	}
 	for _, b := range w.joined {

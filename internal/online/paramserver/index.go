@@ -20,12 +20,12 @@ import (
 // the order in which they are asked for. A number is durable before it is given.
 // Several goroutines may use it.
 type Index struct {
-	given atomic.Pointer[[]FunctionName] // by number; durable
+	given atomic.Pointer[[]trace.FuncKey] // by number; durable
 
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	ids  map[FunctionName]uint32
+	ids  map[trace.FuncKey]uint32
 	lost error // why no more numbers can be given
 }
 
@@ -41,7 +41,7 @@ func OpenIndex(path string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: byte %d: %w; begin a new run, or restore the file", path, whole, err)
 	}
-	x := &Index{ids: make(map[FunctionName]uint32, len(names))}
+	x := &Index{ids: make(map[trace.FuncKey]uint32, len(names))}
 	for i, name := range names {
 		x.ids[name] = uint32(i)
 	}
@@ -71,8 +71,8 @@ func (x *Index) cut(size int64) error {
 
 // readNames reads the lines of an index, and returns where the last whole one, or
 // the first that is damaged, ends or begins.
-func readNames(content []byte) (names []FunctionName, whole int, err error) {
-	known := make(map[FunctionName]bool)
+func readNames(content []byte) (names []trace.FuncKey, whole int, err error) {
+	known := make(map[trace.FuncKey]bool)
 	for line := range bytes.Lines(content) {
 		if line[len(line)-1] != '\n' {
 			break
@@ -92,32 +92,32 @@ func readNames(content []byte) (names []FunctionName, whole int, err error) {
 }
 
 // appendName appends a line of the index.
-func appendName(b []byte, name FunctionName) []byte {
+func appendName(b []byte, name trace.FuncKey) []byte {
 	b = strconv.AppendUint(b, uint64(name.Program), 10)
 	b = strconv.AppendQuote(append(b, '\t'), name.Name)
 	return append(b, '\n')
 }
 
 // readName reads what appendName wrote, and nothing else.
-func readName(line string) (FunctionName, error) {
+func readName(line string) (trace.FuncKey, error) {
 	program, quoted, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 	n, err := strconv.ParseUint(program, 10, 32)
 	if !ok || err != nil {
-		return FunctionName{}, errors.New("no program")
+		return trace.FuncKey{}, errors.New("no program")
 	}
 	text, err := strconv.Unquote(quoted)
 	if err != nil {
-		return FunctionName{}, errors.New("no name")
+		return trace.FuncKey{}, errors.New("no name")
 	}
-	name := FunctionName{Program: trace.Program(n), Name: text}
+	name := trace.FuncKey{Program: trace.Program(n), Name: text}
 	if string(appendName(nil, name)) != line {
-		return FunctionName{}, errors.New("not as names are written")
+		return trace.FuncKey{}, errors.New("not as names are written")
 	}
 	return name, nil
 }
 
 // Numbers returns the numbers of functions, in their order.
-func (x *Index) Numbers(names []FunctionName) ([]uint32, error) {
+func (x *Index) Numbers(names []trace.FuncKey) ([]uint32, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	given := x.all()
@@ -167,13 +167,13 @@ func (x *Index) append(lines []byte) error {
 }
 
 // all returns the names by number. They do not change.
-func (x *Index) all() []FunctionName { return *x.given.Load() }
+func (x *Index) all() []trace.FuncKey { return *x.given.Load() }
 
 // Name returns the name of a function.
-func (x *Index) Name(id uint32) (FunctionName, bool) {
+func (x *Index) Name(id uint32) (trace.FuncKey, bool) {
 	names := x.all()
 	if uint64(id) >= uint64(len(names)) {
-		return FunctionName{}, false
+		return trace.FuncKey{}, false
 	}
 	return names[id], true
 }

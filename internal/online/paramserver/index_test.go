@@ -11,11 +11,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-func fn(program trace.Program, name string) FunctionName {
-	return FunctionName{Program: program, Name: name}
+func fn(program trace.Program, name string) trace.FuncKey {
+	return trace.FuncKey{Program: program, Name: name}
 }
 
-func numbers(tb testing.TB, x *Index, names ...FunctionName) []uint32 {
+func numbers(tb testing.TB, x *Index, names ...trace.FuncKey) []uint32 {
 	tb.Helper()
 	ids, err := x.Numbers(names)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestNumbersThatCouldNotBeStoredAreNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		_, err := x.Numbers([]FunctionName{fn(0, "f"), fn(0, "g")})
+		_, err := x.Numbers([]trace.FuncKey{fn(0, "f"), fn(0, "g")})
 		wantError(t, err, "numbers of functions")
 	}
 	if got := numbers(t, x, fn(0, "f")); got[0] != 0 || x.Len() != 1 {

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
@@ -15,29 +16,29 @@ import (
 // link is what a client has to do with one shard. The client's lock guards it.
 type link struct {
 	shard, shards int
-	next          map[rankKey]uint32                // claimed ranks: the first step that is not in fresh or sent
-	fresh         *bundle                           // not sent yet
-	spare         []map[FunctionName]*outlier.Model // memory for models
-	sent          []sentBundle                      // not durable, or not in the models that came; without gaps to number
-	most          int                               // that may be sent
-	number        uint64                            // of the newest exchange
-	confirmed     uint64                            // of the newest that the server has
+	next          map[trace.RankKey]uint32           // claimed ranks: the first step that is not in fresh or sent
+	fresh         *bundle                            // not sent yet
+	spare         []map[trace.FuncKey]*outlier.Model // memory for models
+	sent          []sentBundle                       // not durable, or not in the models that came; without gaps to number
+	most          int                                // that may be sent
+	number        uint64                             // of the newest exchange
+	confirmed     uint64                             // of the newest that the server has
 	included      uint64
 	durable       uint64
 	epoch         uint64
 	version       uint64
-	base          map[FunctionName]*outlier.Model // what came
-	strangers     map[uint32][]byte               // models of functions whose names are not known
-	registered    bool                            // in this epoch of the server
-	behind        bool                            // ranks were claimed since the last reply, so base may lack what the shard knew of them
-	doubtful      map[FunctionName]bool           // functions of which base may lack something
+	base          map[trace.FuncKey]*outlier.Model // what came
+	strangers     map[uint32][]byte                // models of functions whose names are not known
+	registered    bool                             // in this epoch of the server
+	behind        bool                             // ranks were claimed since the last reply, so base may lack what the shard knew of them
+	doubtful      map[trace.FuncKey]bool           // functions of which base may lack something
 }
 
 // sentBundle is an exchange that was sent at least once.
 type sentBundle struct {
 	number  uint64
 	message []byte // without what changes when it is sent again
-	models  map[FunctionName]*outlier.Model
+	models  map[trace.FuncKey]*outlier.Model
 	steps   int64
 }
 
@@ -46,15 +47,15 @@ type final struct{ error }
 
 func newLink(shard, shards int) *link {
 	return &link{
-		shard: shard, shards: shards, most: maxSent, next: make(map[rankKey]uint32), fresh: newBundle(),
-		base: make(map[FunctionName]*outlier.Model), strangers: make(map[uint32][]byte), doubtful: make(map[FunctionName]bool),
+		shard: shard, shards: shards, most: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
+		base: make(map[trace.FuncKey]*outlier.Model), strangers: make(map[uint32][]byte), doubtful: make(map[trace.FuncKey]bool),
 	}
 }
 
 // share takes what a claimed rank learned, but for what the shard knows from an
 // earlier session, and reports whether it does. That a rank has ended may be told
 // after its last step.
-func (l *link) share(key rankKey, step *analyzer.Contribution) (known bool) {
+func (l *link) share(key trace.RankKey, step *analyzer.Contribution) (known bool) {
 	next := l.next[key]
 	switch {
 	case uint32(step.Step) >= next:
@@ -69,7 +70,7 @@ func (l *link) share(key rankKey, step *analyzer.Contribution) (known bool) {
 
 // shareJoined takes what a rank learned in several steps, which cannot be told
 // apart any more. The shard must know all of them or none.
-func (l *link) shareJoined(key rankKey, w *waiting) error {
+func (l *link) shareJoined(key trace.RankKey, w *waiting) error {
 	next, part := l.next[key], w.joined[l.shard]
 	steps := part.covers[key]
 	switch {
@@ -78,7 +79,7 @@ func (l *link) shareJoined(key rankKey, w *waiting) error {
 		l.next[key] = steps.GetTo()
 		l.fresh.merge(part)
 	case next < steps.GetTo():
-		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; start this analyzer again, it reads its traces from the beginning", key.rank)}
+		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; start this analyzer again, it reads its traces from the beginning", key.Rank)}
 	case steps.GetEnded():
 		l.fresh.end(key, next, steps.GetHost())
 	}
@@ -86,7 +87,7 @@ func (l *link) shareJoined(key rankKey, w *waiting) error {
 }
 
 // claim notes from which step on the shard is to be told of a rank.
-func (l *link) claim(key rankKey, next uint32) {
+func (l *link) claim(key trace.RankKey, next uint32) {
 	if _, claimed := l.next[key]; !claimed {
 		l.next[key] = next
 		l.behind = true
@@ -98,7 +99,7 @@ func (l *link) claim(key rankKey, next uint32) {
 const maxSent = 64
 
 // pack makes what is fresh an exchange.
-func (l *link) pack(number func(FunctionName) uint32) error {
+func (l *link) pack(number func(trace.FuncKey) uint32) error {
 	if l.fresh.empty() || len(l.sent) >= l.most {
 		return nil
 	}
@@ -110,7 +111,7 @@ func (l *link) pack(number func(FunctionName) uint32) error {
 	}
 	l.number++
 	l.sent = append(l.sent, sentBundle{l.number, b, l.fresh.models, l.fresh.steps()})
-	models := make(map[FunctionName]*outlier.Model)
+	models := make(map[trace.FuncKey]*outlier.Model)
 	if n := len(l.spare); n > 0 {
 		models, l.spare = l.spare[n-1], l.spare[:n-1]
 	}
@@ -147,7 +148,7 @@ func (l *link) unsent() int64 {
 }
 
 // take takes in a reply, and calls changed for functions whose models did.
-func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (FunctionName, bool), changed func(FunctionName)) error {
+func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (trace.FuncKey, bool), changed func(trace.FuncKey)) error {
 	switch {
 	case reply.GetRefused() != "":
 		return final{fmt.Errorf("the parameter server refuses what was learned: %s", reply.GetRefused())}
@@ -201,7 +202,7 @@ func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (FunctionNa
 
 // adopt makes the model of a function that got its name what came of it, and
 // reports whether there is one.
-func (l *link) adopt(id uint32, n FunctionName) bool {
+func (l *link) adopt(id uint32, n trace.FuncKey) bool {
 	b, ok := l.strangers[id]
 	if !ok {
 		return false
@@ -217,7 +218,7 @@ func (l *link) adopt(id uint32, n FunctionName) bool {
 
 // known returns all that is known of a function: what came, and what is not in
 // it yet.
-func (l *link) known(n FunctionName, frozen bool) outlier.Model {
+func (l *link) known(n trace.FuncKey, frozen bool) outlier.Model {
 	var m outlier.Model
 	if b := l.base[n]; b != nil {
 		m.Merge(b)

@@ -82,7 +82,7 @@ func TestModelsAreRenewedNoMoreOftenThanRefreshSaysOrWhenAskedFor(t *testing.T) 
 
 func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	traces := oneTrace(key, 3)
 	traces[key][1] = learned(key, 1, "other", 5)
 	a := newAnalyzer(t, w, "a", 1, traces)
@@ -98,12 +98,12 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 		t.Errorf("%d models came after the restart, want 2", n)
 	}
 	settle(w, a)
-	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+	a.wantModels(newOracle(traces, func(trace.FuncKey) int { return 0 }).models)
 }
 
 func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.T) {
 	w := newWorld(t, Config{})
-	one, two := rankKey{0, 1}, rankKey{0, 2}
+	one, two := trace.RankKey{Program: 0, Rank: 1}, trace.RankKey{Program: 0, Rank: 2}
 	a, b := newAnalyzer(t, w, "a", 1, oneTrace(one, 4)), newAnalyzer(t, w, "b", 1, oneTrace(two, 4))
 	a.readOne(one)
 	a.mustTalk()
@@ -111,7 +111,7 @@ func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.
 	version := b.client.links[0].version
 	b.readOne(two)
 	b.mustTalk()
-	if got := b.local[FunctionName{Name: "solve"}].Count(); got != 4 {
+	if got := b.local[trace.FuncKey{Name: "solve"}].Count(); got != 4 {
 		t.Errorf("the second analyzer judges by %d values, want 4", got)
 	}
 	if version == 0 || b.client.links[0].version <= version {
@@ -130,7 +130,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 			cfg.Learned = append(cfg.Learned, l)
 		}
 		w := newWorld(t, cfg)
-		key := rankKey{0, 0}
+		key := trace.RankKey{Program: 0, Rank: 0}
 		a := newAnalyzer(t, w, "a", cfg.Shards, oneTrace(key, 5))
 		a.readOne(key)
 		a.mustTalk()
@@ -141,13 +141,13 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 		for name, m := range a.client.Merged() { // what came before the restart
 			wantSameModel(t, name.Name, &m, &cfg.Learned[1].Model)
 		}
-		a.own = make(map[FunctionName]uint64) // nothing of it is to be in the models
+		a.own = make(map[trace.FuncKey]uint64) // nothing of it is to be in the models
 		a.read[key] = len(a.traces[key])
 		a.client.Add(ended(key, 0))
 		settle(w, a)
 		models := unionOfModels(w)
 		for id, l := range cfg.Learned {
-			got := models[FunctionName{Name: l.Name}]
+			got := models[trace.FuncKey{Name: l.Name}]
 			wantSameModel(t, l.Name, &got, &l.Model)
 			if name, _ := w.index.Name(uint32(id)); name.Name != l.Name {
 				t.Errorf("function %d is %q, want %q", id, name.Name, l.Name)
@@ -202,13 +202,13 @@ func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 	for shardOf(0, name, 2) != 1 {
 		name += "g"
 	}
-	traces := make(map[rankKey][]*analyzer.Contribution)
+	traces := make(map[trace.RankKey][]*analyzer.Contribution)
 	for rank := range trace.Rank(2) {
-		key := rankKey{0, rank}
+		key := trace.RankKey{Program: 0, Rank: rank}
 		traces[key] = []*analyzer.Contribution{learned(key, 0, name, 5), ended(key, 0)}
 	}
-	one, two := rankKey{0, 0}, rankKey{0, 1}
-	b := newAnalyzer(t, w, "b", 2, map[rankKey][]*analyzer.Contribution{two: traces[two]})
+	one, two := trace.RankKey{Program: 0, Rank: 0}, trace.RankKey{Program: 0, Rank: 1}
+	b := newAnalyzer(t, w, "b", 2, map[trace.RankKey][]*analyzer.Contribution{two: traces[two]})
 	b.mustTalk() // so that the run waits for it
 	rounds := 0
 	slow := &oneAfterOther{Requester: w, second: make(chan struct{}, 1), between: func() {
@@ -223,12 +223,12 @@ func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 			w.save(1)
 		}
 	}}
-	a := newAnalyzer(t, slow, "a", 2, map[rankKey][]*analyzer.Contribution{one: traces[one]})
+	a := newAnalyzer(t, slow, "a", 2, map[trace.RankKey][]*analyzer.Contribution{one: traces[one]})
 	a.readAll()
 	for !a.finished() && rounds < 10 {
 		a.mustTalk()
 	}
-	a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+	a.wantModels(newOracle(traces, func(trace.FuncKey) int { return 0 }).models)
 	if !a.finished() {
 		t.Error("the run does not end")
 	}

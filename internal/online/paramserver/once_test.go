@@ -5,6 +5,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -66,7 +67,7 @@ func TestAServerThatDoesNotKnowASessionAsksForItsRegistration(t *testing.T) {
 
 func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 4}
+	key := trace.RankKey{Program: 0, Rank: 4}
 	traces := oneTrace(key, 6)
 	a, b := newAnalyzer(t, w, "a", 1, traces), newAnalyzer(t, w, "b", 1, traces)
 	a.readOne(key)
@@ -78,7 +79,7 @@ func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 	wantError(t, a.client.Finish(t.Context()), "also read by")
 	b.readAll()
 	b.mustTalk()
-	o := newOracle(traces, func(FunctionName) int { return 0 })
+	o := newOracle(traces, func(trace.FuncKey) int { return 0 })
 	for name, want := range o.models {
 		got := unionOfModels(w)[name]
 		wantSameModel(t, "the server", &got, want)
@@ -88,10 +89,10 @@ func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 
 func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
 	w := newWorld(t, Config{})
-	key := rankKey{0, 1}
+	key := trace.RankKey{Program: 0, Rank: 1}
 	end := ended(key, 1)
 	end.Counters = append(end.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(5)})
-	a := newAnalyzer(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
+	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
 	for range 3 {
 		a.readAll()
 		a.mustTalk()
@@ -124,7 +125,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 	for shard := range 2 {
 		for _, what := range []string{"register", "exchange"} {
 			w := newWorld(t, Config{Shards: 2})
-			key := rankKey{0, 1}
+			key := trace.RankKey{Program: 0, Rank: 1}
 			slow := &addsMeanwhile{Requester: w, subject: Subject("run", shard, what)}
 			traces := oneTrace(key, 3)
 			a := newAnalyzer(t, slow, "a", 2, traces)
@@ -132,7 +133,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 			a.readOne(key)
 			a.mustTalk()
 			settle(w, a)
-			a.wantModels(newOracle(traces, func(FunctionName) int { return 0 }).models)
+			a.wantModels(newOracle(traces, func(trace.FuncKey) int { return 0 }).models)
 		}
 	}
 }
@@ -140,7 +141,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 	w := newWorld(t, Config{Shards: 2})
 	w.kill(1)
-	key := rankKey{0, 1}
+	key := trace.RankKey{Program: 0, Rank: 1}
 	traces := oneTrace(key, 4)
 	a := newAnalyzer(t, w, "a", 2, traces)
 	for range 3 {
@@ -151,7 +152,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 	}
 	w.start(1)
 	settle(w, a)
-	o := newOracle(traces, func(FunctionName) int { return 0 })
+	o := newOracle(traces, func(trace.FuncKey) int { return 0 })
 	a.wantModels(o.models)
 	wantSameLive(t, w.state(0), o)
 }

@@ -32,7 +32,7 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 		return &protocol.OutcomeReply{Refused: "another analyzer of this name was started later"}, nil
 	}
 	for _, r := range req.GetRanks() {
-		known := s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}]
+		known := s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}]
 		if known != nil && known.node != n.name {
 			return &protocol.OutcomeReply{Refused: alsoRead(known)}, nil
 		}
@@ -85,9 +85,9 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), rankKey.compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
 		if r := s.ranks[key]; s.outcomes[r.node] == nil {
-			ranks = append(ranks, RankReport{Program: r.program, Rank: r.rank, Host: r.host, Node: r.node, Next: int(r.next)})
+			ranks = append(ranks, RankReport{Program: r.Program, Rank: r.Rank, Host: r.host, Node: r.node, Next: int(r.next)})
 		}
 	}
 	for _, r := range ranks {

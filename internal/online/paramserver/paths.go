@@ -14,14 +14,14 @@ import (
 
 // pathsTo returns the calls of a program by call path; nil if there is nothing to
 // tell. number returns the numbers of functions, all of which must have one.
-func pathsTo(program trace.Program, p *callpath.Profile, number func(FunctionName) uint32) *protocol.PathProfile {
+func pathsTo(program trace.Program, p *callpath.Profile, number func(trace.FuncKey) uint32) *protocol.PathProfile {
 	list := p.Append(nil)
 	if len(list) == 0 && p.Depth() == callpath.MaxDepth {
 		return nil
 	}
 	for i := range list {
 		if e := &list[i]; e.Func != callpath.Other {
-			e.Func = number(FunctionName{Program: program, Name: p.Name(e.Func)})
+			e.Func = number(trace.FuncKey{Program: program, Name: p.Name(e.Func)})
 		}
 	}
 	return &protocol.PathProfile{Program: uint32(program), Depth: uint32(p.Depth()), Paths: callpath.AppendBinary(nil, list)}

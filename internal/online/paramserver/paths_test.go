@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // called is a contribution of one call of each function in the one before it.
-func called(key rankKey, step, depth int, names ...string) *analyzer.Contribution {
+func called(key trace.RankKey, step, depth int, names ...string) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.PathDepth = depth
 	for i, name := range names {
@@ -37,15 +38,15 @@ func written(list []summary.Path) string {
 // second has so many paths that it tells but the outermost apart.
 func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
-	traces := map[rankKey][]*analyzer.Contribution{
-		{0, 0}: {called(rankKey{0, 0}, 0, callpath.MaxDepth, "main", "solve", "send"), called(rankKey{0, 0}, 1, callpath.MaxDepth, "main", "write")},
-		{0, 1}: {called(rankKey{0, 1}, 0, callpath.MaxDepth, "main", "solve"), called(rankKey{0, 1}, 1, 1, "main", callpath.OtherName)},
-		{0, 2}: {called(rankKey{0, 2}, 0, callpath.MaxDepth, "start")},
+	traces := map[trace.RankKey][]*analyzer.Contribution{
+		{Program: 0, Rank: 0}: {called(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"), called(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write")},
+		{Program: 0, Rank: 1}: {called(trace.RankKey{Program: 0, Rank: 1}, 0, callpath.MaxDepth, "main", "solve"), called(trace.RankKey{Program: 0, Rank: 1}, 1, 1, "main", callpath.OtherName)},
+		{Program: 0, Rank: 2}: {called(trace.RankKey{Program: 0, Rank: 2}, 0, callpath.MaxDepth, "start")},
 	}
 	var analyzers []*testAnalyzer
-	for key, trace := range traces {
-		traces[key] = append(trace, ended(key, len(trace)-1))
-		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.rank), 1, map[rankKey][]*analyzer.Contribution{key: traces[key]}))
+	for key, steps := range traces {
+		traces[key] = append(steps, ended(key, len(steps)-1))
+		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.Rank), 1, map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}))
 	}
 	settle(w, analyzers...)
 	const want = "main=4/40 main/(other paths)=5/50 start=1/10"
@@ -67,16 +68,16 @@ func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
 func TestCallPathsThatWaitForTheServerAreBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.kill(0)
-	key := rankKey{0, 3}
-	var trace []*analyzer.Contribution
+	key := trace.RankKey{Program: 0, Rank: 3}
+	var steps []*analyzer.Contribution
 	for step := range 40 {
 		c := called(key, step, callpath.MaxDepth, "main")
 		for i := range 1600 { // which count for 100 functions
 			c.Paths = append(c.Paths, callpath.Named{Name: fmt.Sprint("f", i), Sums: callpath.Sums{Calls: 1, Exclusive: 1}})
 		}
-		trace = append(trace, c)
+		steps = append(steps, c)
 	}
-	a := newAnalyzer(t, w, "a", 1, map[rankKey][]*analyzer.Contribution{key: append(trace, ended(key, 39))})
+	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, ended(key, 39))})
 	a.client.inbox.limit = 1000
 	a.readAll()
 	if held := a.client.inbox.ranks[key]; held.joined == nil || len(held.apart) > 0 {

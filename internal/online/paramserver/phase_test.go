@@ -125,9 +125,9 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 
 func TestARankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
-	a := newAnalyzer(t, w, "a", 1, oneTrace(rankKey{0, 0}, 2))
+	a := newAnalyzer(t, w, "a", 1, oneTrace(trace.RankKey{Program: 0, Rank: 0}, 2))
 	settle(w, a)
-	late := newAnalyzer(t, w, "b", 1, oneTrace(rankKey{0, 1}, 2))
+	late := newAnalyzer(t, w, "b", 1, oneTrace(trace.RankKey{Program: 0, Rank: 1}, 2))
 	late.readAll()
 	wantError(t, late.talk(), "comes too late")
 	wantError(t, late.client.Finish(t.Context()), "comes too late")
@@ -174,7 +174,7 @@ func TestTheEndDoesNotWaitForAnAnalyzerWhoseRanksOthersRead(t *testing.T) {
 	mustRegister(t, s, "second", 1, 0)
 	say(t, s, "first", 1, 0, 0, reading, start)
 	say(t, s, "second", 1, 1, 0, hasEnded, start)
-	s.ranks[rankKey{0, 0}].ended = true
+	s.ranks[trace.RankKey{Program: 0, Rank: 0}].ended = true
 	wantPhase(t, s, start, reviewing)
 	outcome(t, s, "second", 1, 0)
 	if !s.Reviewed(start) {

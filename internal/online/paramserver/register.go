@@ -45,7 +45,7 @@ func startedLater(name string) string {
 }
 
 func alsoRead(r *rankState) string {
-	return fmt.Sprintf("rank %d of program %d is also read by the analyzer %q", r.rank, r.program, r.node)
+	return fmt.Sprintf("rank %d of program %d is also read by the analyzer %q", r.Rank, r.Program, r.node)
 }
 
 // Register claims ranks for a session of an analyzer. It must be durable, by a
@@ -74,7 +74,7 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	}
 	if s.handedOver(from) {
 		for _, r := range req.GetRanks() {
-			reply.Next = append(reply.Next, s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}].next)
+			reply.Next = append(reply.Next, s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}].next)
 		}
 		reply.Phase = protocol.Phase_PHASE_FINISHED
 		return reply, nil
@@ -83,10 +83,10 @@ func (s *State) Register(req *protocol.RegisterRequest, now time.Time) (*protoco
 	n.settings, n.command, n.lost = req.GetSettings(), req.GetCommand(), false
 	s.changes++
 	for _, r := range req.GetRanks() {
-		key := rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}
+		key := trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}
 		state := s.ranks[key]
 		if state == nil {
-			state = &rankState{rankKey: key}
+			state = &rankState{RankKey: key}
 			s.ranks[key] = state
 		}
 		state.node, n.claimed = n.name, true
@@ -117,9 +117,9 @@ func (s *State) numbers(asked []*protocol.FunctionName) ([]uint32, error) {
 	if s.index == nil {
 		return nil, refuse("shard %d does not number functions", s.cfg.Shard)
 	}
-	names := make([]FunctionName, len(asked))
+	names := make([]trace.FuncKey, len(asked))
 	for i, n := range asked {
-		names[i] = FunctionName{Program: trace.Program(n.GetProgram()), Name: string(n.GetName())}
+		names[i] = trace.FuncKey{Program: trace.Program(n.GetProgram()), Name: string(n.GetName())}
 	}
 	return s.index.Numbers(names)
 }
@@ -130,7 +130,7 @@ func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error
 		return nil
 	}
 	for _, r := range ranks {
-		state := s.ranks[rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}]
+		state := s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}]
 		switch {
 		case state == nil:
 			return refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks", r.GetRank(), r.GetProgram())

@@ -82,13 +82,13 @@ func (s *State) report() Report {
 		r.Functions = s.index.Len()
 	}
 	steps := make(map[string]int64)
-	found := make(map[rankKey]summary.RankStatus)
+	found := make(map[trace.RankKey]summary.RankStatus)
 	for _, st := range s.live.Ranks() {
-		found[rankKey{st.Program, st.Rank}] = st
+		found[trace.RankKey{Program: st.Program, Rank: st.Rank}] = st
 	}
 	for _, k := range s.ranks {
 		steps[k.node] += int64(k.next)
-		r.Ranks = append(r.Ranks, RankReport{k.program, k.rank, k.host, k.node, int(k.next), k.ended, int64(found[k.rankKey].Anomalies)})
+		r.Ranks = append(r.Ranks, RankReport{k.Program, k.Rank, k.host, k.node, int(k.next), k.ended, int64(found[k.RankKey].Anomalies)})
 	}
 	slices.SortFunc(r.Ranks, func(a, b RankReport) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))

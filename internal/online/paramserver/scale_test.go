@@ -195,7 +195,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 func (l *learner) of(rank *simulate.Stream, id trace.FuncID) *analyzer.Found {
 	for len(l.funcs) <= int(id) {
 		name, _ := rank.Names().Func(rank.Rank(), trace.FuncID(len(l.funcs)))
-		l.funcs = append(l.funcs, found(rankKey{rank.Program(), rank.Rank()}, name))
+		l.funcs = append(l.funcs, found(trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, name))
 	}
 	return &l.funcs[id]
 }

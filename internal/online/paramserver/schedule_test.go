@@ -19,21 +19,21 @@ import (
 type schedule struct {
 	*world
 	rng       *rand.Rand
-	traces    map[rankKey][]*analyzer.Contribution
+	traces    map[trace.RankKey][]*analyzer.Contribution
 	analyzers []*testAnalyzer
 	kills     int
 }
 
 func newSchedule(t *testing.T, seed uint64, cfg Config) *schedule {
-	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[rankKey][]*analyzer.Contribution)}
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), traces: make(map[trace.RankKey][]*analyzer.Contribution)}
 	if s.rng.IntN(2) == 0 {
 		cfg.Refresh = time.Hour // only flushes renew the models
 	}
-	var parts []map[rankKey][]*analyzer.Contribution
+	var parts []map[trace.RankKey][]*analyzer.Contribution
 	for i := range 1 + s.rng.IntN(3) {
-		part := make(map[rankKey][]*analyzer.Contribution)
+		part := make(map[trace.RankKey][]*analyzer.Contribution)
 		for r := range 1 + s.rng.IntN(3) {
-			key := rankKey{trace.Program(r / 2), trace.Rank(3*i + r)}
+			key := trace.RankKey{Program: trace.Program(r / 2), Rank: trace.Rank(3*i + r)}
 			part[key] = randomTrace(seed, key, 1+s.rng.IntN(8))
 			s.traces[key] = part[key]
 		}
@@ -101,11 +101,11 @@ func (s *schedule) finish() {
 // one would that was told everything once.
 func (s *schedule) wantOracle() {
 	s.tb.Helper()
-	ids := make(map[FunctionName]int)
+	ids := make(map[trace.FuncKey]int)
 	for id, name := range s.index.all() {
 		ids[name] = id
 	}
-	o := newOracle(s.traces, func(n FunctionName) int { return ids[n] })
+	o := newOracle(s.traces, func(n trace.FuncKey) int { return ids[n] })
 	models := unionOfModels(s.world)
 	if len(models) != len(o.models) {
 		s.tb.Errorf("%d models, want %d", len(models), len(o.models))
@@ -128,8 +128,8 @@ func (s *schedule) wantOracle() {
 }
 
 // unionOfModels returns the models of all shards by name.
-func unionOfModels(w *world) map[FunctionName]outlier.Model {
-	all := make(map[FunctionName]outlier.Model)
+func unionOfModels(w *world) map[trace.FuncKey]outlier.Model {
+	all := make(map[trace.FuncKey]outlier.Model)
 	for shard := range w.shards {
 		for id, m := range w.state(shard).Models() {
 			name, _ := w.index.Name(id)

@@ -1,7 +1,6 @@
 package paramserver
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,10 +41,10 @@ func (s *State) snapshot() *snapshot {
 		}
 		m.Models = append(m.Models, &protocol.Model{Id: id, Model: b})
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), rankKey.compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
 		r := s.ranks[key]
 		m.Ranks = append(m.Ranks, &protocol.RankState{
-			Program: uint32(r.program), Rank: uint32(r.rank), Next: r.next, Ended: r.ended, Host: r.host, Node: r.node,
+			Program: uint32(r.Program), Rank: uint32(r.Rank), Next: r.next, Ended: r.ended, Host: r.host, Node: r.node,
 		})
 	}
 	snap := &snapshot{message: m, changes: s.changes, last: make(map[string]exchangeKey)}
@@ -58,10 +57,6 @@ func (s *State) snapshot() *snapshot {
 		m.Outcomes = append(m.Outcomes, s.outcomes[name])
 	}
 	return snap
-}
-
-func (k rankKey) compare(o rankKey) int {
-	return cmp.Or(cmp.Compare(k.program, o.program), cmp.Compare(k.rank, o.rank))
 }
 
 // durable says that a snapshot is safe.
@@ -116,8 +111,8 @@ func (s *State) restore(m *protocol.Snapshot) error {
 		s.touch(e)
 	}
 	for _, r := range m.GetRanks() {
-		key := rankKey{trace.Program(r.GetProgram()), trace.Rank(r.GetRank())}
-		s.ranks[key] = &rankState{rankKey: key, next: r.GetNext(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode()}
+		key := trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}
+		s.ranks[key] = &rankState{RankKey: key, next: r.GetNext(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode()}
 	}
 	for _, n := range m.GetNodes() {
 		s.nodes[n.GetName()] = &node{
@@ -144,7 +139,7 @@ func (s *State) checkNames(m *protocol.Snapshot) error {
 		}
 	}
 	for _, f := range s.live.Functions() {
-		if f.ID < 0 || f.ID >= len(names) || names[f.ID] != (FunctionName{Program: f.Program, Name: f.Name}) {
+		if f.ID < 0 || f.ID >= len(names) || names[f.ID] != (trace.FuncKey{Program: f.Program, Name: f.Name}) {
 			return fmt.Errorf("function %d, %q, has another name in the index; restore the index", f.ID, f.Name)
 		}
 	}

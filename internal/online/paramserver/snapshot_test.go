@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -91,7 +92,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 		t.Errorf("error %v, changed %v, durable %d", err, s.Changed(), s.nodes["a"].durable)
 	}
 	w := newWorld(t, Config{})
-	key := rankKey{0, 0}
+	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3))
 	a.readOne(key)
 	a.mustTalk()
@@ -105,7 +106,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 	}
 	w.shards[0].server.save = store
 	settle(w, a)
-	a.wantModels(newOracle(a.traces, func(FunctionName) int { return 0 }).models)
+	a.wantModels(newOracle(a.traces, func(trace.FuncKey) int { return 0 }).models)
 }
 
 func TestADamagedSnapshotIsRefused(t *testing.T) {

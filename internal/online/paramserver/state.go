@@ -65,7 +65,7 @@ type State struct {
 	stale     bool              // something came since then
 	replies   map[uint64][]byte // encoded models since older versions
 
-	ranks     map[rankKey]*rankState
+	ranks     map[trace.RankKey]*rankState
 	nodes     map[string]*node
 	live      *summary.Live
 	paths     map[trace.Program]*callpath.Tree    // functions by their numbers
@@ -81,14 +81,9 @@ type State struct {
 	saved     uint64 // those in the last snapshot
 }
 
-type rankKey struct {
-	program trace.Program
-	rank    trace.Rank
-}
-
 // rankState is how far the server knows a rank.
 type rankState struct {
-	rankKey
+	trace.RankKey
 	next  uint32 // first step that is not known
 	ended bool
 	host  string
@@ -132,7 +127,7 @@ func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
 	}
 	s := &State{
 		cfg: cfg, index: index, epoch: epoch, models: make(map[uint32]*entry), byVersion: list.New(),
-		replies: make(map[uint64][]byte), ranks: make(map[rankKey]*rankState), nodes: make(map[string]*node),
+		replies: make(map[uint64][]byte), ranks: make(map[trace.RankKey]*rankState), nodes: make(map[string]*node),
 		live: summary.NewLive(), paths: make(map[trace.Program]*callpath.Tree), outcomes: make(map[string]*protocol.OutcomeRequest),
 	}
 	for i := range cfg.Learned {
@@ -146,7 +141,7 @@ func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
 // learned adds a model to begin with; all shards number them in the same way.
 func (s *State) learned(id uint32, l *Learned) error {
 	if s.index != nil {
-		ids, err := s.index.Numbers([]FunctionName{{Program: l.Program, Name: l.Name}})
+		ids, err := s.index.Numbers([]trace.FuncKey{{Program: l.Program, Name: l.Name}})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -26,14 +27,14 @@ func (c *Client) register(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
-	c.inbox.drain(c.isClaimed, func(key rankKey, w *waiting) {
+	c.inbox.drain(c.isClaimed, func(key trace.RankKey, w *waiting) {
 		err = cmp.Or(err, c.release(key, w))
 	})
 	return c.lasting(err)
 }
 
 // isClaimed reports whether all shards have said how far they know a rank.
-func (c *Client) isClaimed(key rankKey) bool {
+func (c *Client) isClaimed(key trace.RankKey) bool {
 	for _, l := range c.links {
 		if _, claimed := l.next[key]; !claimed {
 			return false
@@ -43,11 +44,11 @@ func (c *Client) isClaimed(key rankKey) bool {
 }
 
 // release hands what waited of a rank to the links.
-func (c *Client) release(key rankKey, w *waiting) error {
+func (c *Client) release(key trace.RankKey, w *waiting) error {
 	c.claimed[key] = true
 	for _, step := range w.apart {
 		for i := range step.Functions {
-			c.touch(FunctionName{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+			c.touch(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
 		}
 		c.share(key, step)
 	}
@@ -74,7 +75,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	}
 	req := &protocol.RegisterRequest{Sender: c.sender(), Settings: c.cfg.Settings, Command: c.cfg.Command, Shards: uint32(len(c.links))}
 	for _, key := range ranks {
-		req.Ranks = append(req.Ranks, &protocol.Rank{Program: uint32(key.program), Rank: uint32(key.rank)})
+		req.Ranks = append(req.Ranks, &protocol.Rank{Program: uint32(key.Program), Rank: uint32(key.Rank)})
 	}
 	for _, name := range names {
 		req.Names = append(req.Names, &protocol.FunctionName{Program: uint32(name.Program), Name: []byte(name.Name)})
@@ -142,7 +143,7 @@ func (c *Client) reshard(n int) error {
 
 // unregistered returns what a shard is to be told and asked, and whether it is
 // needed.
-func (c *Client) unregistered(l *link) (ranks []rankKey, names []FunctionName, needed bool) {
+func (c *Client) unregistered(l *link) (ranks []trace.RankKey, names []trace.FuncKey, needed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key := range c.inbox.ranks {
@@ -164,7 +165,7 @@ func (c *Client) unregistered(l *link) (ranks []rankKey, names []FunctionName, n
 }
 
 // number notes the numbers of functions.
-func (c *Client) number(names []FunctionName, ids []uint32) {
+func (c *Client) number(names []trace.FuncKey, ids []uint32) {
 	if len(names) == 0 {
 		return
 	}
@@ -215,7 +216,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unnamed) == 0 { // all that is fresh can be named
-		if err := l.pack(func(n FunctionName) uint32 { return c.ids[n] }); err != nil {
+		if err := l.pack(func(n trace.FuncKey) uint32 { return c.ids[n] }); err != nil {
 			return nil, err
 		}
 	}
@@ -238,10 +239,10 @@ func (c *Client) compose(l *link) ([]byte, error) {
 func (c *Client) receive(l *link, reply *protocol.ExchangeReply) (more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = l.take(reply, func(id uint32) (FunctionName, bool) {
+	err = l.take(reply, func(id uint32) (trace.FuncKey, bool) {
 		name, ok := c.names[id]
 		return name, ok
-	}, func(name FunctionName) { c.changed[name] = true })
+	}, func(name trace.FuncKey) { c.changed[name] = true })
 	if err != nil {
 		return false, c.lasting(err)
 	}

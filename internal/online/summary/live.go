@@ -33,8 +33,8 @@ type StepFunction struct {
 // given but names.
 type Live struct {
 	functions table[int, liveFunction]
-	counters  table[counterKey, liveCounter]
-	ranks     table[rankKey, liveRank]
+	counters  table[trace.FuncKey, liveCounter]
+	ranks     table[trace.RankKey, liveRank]
 	metrics   table[metricsKey, liveMetrics]
 
 	news  bool
@@ -50,27 +50,13 @@ type liveFunction struct {
 	quoted    string     // the name in JSON
 }
 
-type counterKey struct {
-	program trace.Program
-	name    string
-}
-
 type liveCounter struct {
 	Counter
 	quoted string
 }
 
-type rankKey struct {
-	program trace.Program
-	rank    trace.Rank
-}
-
-func (k rankKey) compare(o rankKey) int {
-	return cmp.Or(cmp.Compare(k.program, o.program), cmp.Compare(k.rank, o.rank))
-}
-
 type liveRank struct {
-	rankKey
+	trace.RankKey
 	steps     stats.Sums // anomalies of each step
 	anomalies uint64
 	lastStep  int32 // with anomalies
@@ -78,12 +64,12 @@ type liveRank struct {
 }
 
 type metricsKey struct {
-	rankKey
+	trace.RankKey
 	function int
 }
 
 func (k metricsKey) compare(o metricsKey) int {
-	return cmp.Or(k.rankKey.compare(o.rankKey), cmp.Compare(k.function, o.function))
+	return cmp.Or(k.RankKey.Compare(o.RankKey), cmp.Compare(k.function, o.function))
 }
 
 // liveMetrics are those of a function on a rank. The times in them are those of
@@ -97,7 +83,7 @@ type liveMetrics struct {
 
 // liveStep is a step with anomalies; its times are those of anomalies.
 type liveStep struct {
-	rankKey
+	trace.RankKey
 	step        int32
 	first, last trace.Micros
 	scores      stats.RunStats
@@ -107,10 +93,10 @@ type liveStep struct {
 func NewLive() *Live {
 	return &Live{
 		functions: newTable[int](func(a, b *liveFunction) int { return cmp.Compare(a.ID, b.ID) }),
-		counters: newTable[counterKey](func(a, b *liveCounter) int {
+		counters: newTable[trace.FuncKey](func(a, b *liveCounter) int {
 			return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
 		}),
-		ranks:   newTable[rankKey](func(a, b *liveRank) int { return a.compare(b.rankKey) }),
+		ranks:   newTable[trace.RankKey](func(a, b *liveRank) int { return a.Compare(b.RankKey) }),
 		metrics: newTable[metricsKey](func(a, b *liveMetrics) int { return a.compare(b.metricsKey) }),
 	}
 }
@@ -144,15 +130,15 @@ func (l *Live) AddRank(program trace.Program, rank trace.Rank, steps *stats.Sums
 	if steps.Count() > 0 {
 		l.news = true
 	}
-	l.rank(rankKey{program, rank}).steps.Merge(steps)
+	l.rank(trace.RankKey{Program: program, Rank: rank}).steps.Merge(steps)
 }
 
 // rank returns what is known of a rank, which is little for a new one.
-func (l *Live) rank(k rankKey) *liveRank {
+func (l *Live) rank(k trace.RankKey) *liveRank {
 	if r := l.ranks.get(k); r != nil {
 		return r
 	}
-	return l.ranks.add(k, &liveRank{rankKey: k, lastStep: -1})
+	return l.ranks.add(k, &liveRank{RankKey: k, lastStep: -1})
 }
 
 // AddStep adds what a rank found in a step; one without anomalies is ignored.
@@ -161,15 +147,15 @@ func (l *Live) AddStep(r *StepReport) {
 		return
 	}
 	l.news = true
-	rank := l.rank(rankKey{r.Program, r.Rank})
-	s := liveStep{rankKey: rank.rankKey, step: r.Step, first: r.First, last: r.Last, scores: r.Scores}
+	rank := l.rank(trace.RankKey{Program: r.Program, Rank: r.Rank})
+	s := liveStep{RankKey: rank.RankKey, step: r.Step, first: r.First, last: r.Last, scores: r.Scores}
 	found := false
 	for i := range r.Functions {
 		m := &r.Functions[i].Metrics
 		if m.Empty() {
 			continue
 		}
-		l.addMetrics(metricsKey{rank.rankKey, r.Functions[i].Function}, r, m)
+		l.addMetrics(metricsKey{rank.RankKey, r.Functions[i].Function}, r, m)
 		if !found {
 			s.first, s.last, found = m.First, m.Last, true
 		}
@@ -221,7 +207,7 @@ func (m *Metrics) addStep(r *StepReport, o *Metrics) {
 
 // AddCounter adds values of a counter.
 func (l *Live) AddCounter(program trace.Program, name string, values *stats.Sums) {
-	known := l.counters.get(counterKey{program, name})
+	known := l.counters.get(trace.FuncKey{Program: program, Name: name})
 	if known == nil {
 		known = l.counter(program, strings.Clone(name))
 		l.news = true
@@ -233,7 +219,7 @@ func (l *Live) AddCounter(program trace.Program, name string, values *stats.Sums
 }
 
 func (l *Live) counter(program trace.Program, name string) *liveCounter {
-	return l.counters.add(counterKey{program, name}, &liveCounter{
+	return l.counters.add(trace.FuncKey{Program: program, Name: name}, &liveCounter{
 		Counter: Counter{Program: program, Name: name}, quoted: quote(name),
 	})
 }

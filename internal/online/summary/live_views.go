@@ -42,7 +42,7 @@ func (l *Live) Ranks() []RankStatus {
 	all := make([]RankStatus, 0, len(l.ranks.list))
 	for _, r := range l.ranks.inOrder() {
 		all = append(all, RankStatus{
-			Program: r.program, Rank: r.rank, Steps: r.steps.Count(),
+			Program: r.Program, Rank: r.Rank, Steps: r.steps.Count(),
 			Anomalies: r.anomalies, LastStep: r.lastStep, LastTime: r.lastTime,
 		})
 	}

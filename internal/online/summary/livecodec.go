@@ -37,7 +37,7 @@ func (l *Live) AppendBinary(b []byte) []byte {
 
 	b = binary.AppendUvarint(b, uint64(len(l.ranks.list)))
 	for _, r := range l.ranks.inOrder() {
-		b = appendRank(b, r.rankKey)
+		b = appendRank(b, r.RankKey)
 		b = r.steps.AppendBinary(b)
 		b = binary.AppendUvarint(b, r.anomalies)
 		b = binary.AppendVarint(b, int64(r.lastStep))
@@ -46,7 +46,7 @@ func (l *Live) AppendBinary(b []byte) []byte {
 
 	b = binary.AppendUvarint(b, uint64(len(l.metrics.list)))
 	for _, m := range l.metrics.inOrder() {
-		b = appendRank(b, m.rankKey)
+		b = appendRank(b, m.RankKey)
 		b = binary.AppendVarint(b, int64(m.function))
 		b = binary.AppendUvarint(b, m.index)
 		b = appendMetrics(b, &m.all)
@@ -58,7 +58,7 @@ func (l *Live) AppendBinary(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(l.steps)))
 	for i := range l.steps {
 		s := &l.steps[i]
-		b = appendRank(b, s.rankKey)
+		b = appendRank(b, s.RankKey)
 		b = binary.AppendVarint(b, int64(s.step))
 		b = binary.AppendVarint(b, int64(s.first))
 		b = binary.AppendVarint(b, int64(s.last))
@@ -78,8 +78,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func appendRank(b []byte, k rankKey) []byte {
-	return binary.AppendVarint(binary.AppendUvarint(b, uint64(k.program)), int64(k.rank))
+func appendRank(b []byte, k trace.RankKey) []byte {
+	return binary.AppendVarint(binary.AppendUvarint(b, uint64(k.Program)), int64(k.Rank))
 }
 
 func appendMetrics(b []byte, m *Metrics) []byte {
@@ -132,7 +132,7 @@ func (l *Live) readFunction(c *cursor) {
 
 func (l *Live) readCounter(c *cursor) {
 	program, name := c.program(), c.text()
-	if c.err != nil || l.counters.get(counterKey{program, name}) != nil {
+	if c.err != nil || l.counters.get(trace.FuncKey{Program: program, Name: name}) != nil {
 		c.fail("a counter twice")
 		return
 	}
@@ -165,8 +165,8 @@ func (l *Live) readMetrics(c *cursor) {
 }
 
 func (l *Live) readStep(c *cursor) {
-	s := liveStep{rankKey: c.rank(), step: c.step(), first: c.micros(), last: c.micros(), scores: c.runStats()}
-	if c.err == nil && l.ranks.get(s.rankKey) == nil {
+	s := liveStep{RankKey: c.rank(), step: c.step(), first: c.micros(), last: c.micros(), scores: c.runStats()}
+	if c.err == nil && l.ranks.get(s.RankKey) == nil {
 		c.fail("a step of an unknown rank")
 		return
 	}
@@ -189,8 +189,8 @@ func (l *Live) checkIndices(c *cursor) {
 // program reads the number of a program.
 func (c *cursor) program() trace.Program { return trace.Program(c.below(math.MaxUint32)) }
 
-func (c *cursor) rank() rankKey {
-	return rankKey{c.program(), trace.Rank(c.signed(math.MinInt32, math.MaxInt32))}
+func (c *cursor) rank() trace.RankKey {
+	return trace.RankKey{Program: c.program(), Rank: trace.Rank(c.signed(math.MinInt32, math.MaxInt32))}
 }
 
 func (c *cursor) step() int32 { return int32(c.signed(math.MinInt32, math.MaxInt32)) }

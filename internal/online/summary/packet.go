@@ -71,12 +71,12 @@ func (l *Live) writeAnomalies(w *writer, schema int, createdMillis int64) {
 // writeRanks writes the ranks that have anomalies since the last packet.
 func (l *Live) writeRanks(w *writer, schema int) {
 	slices.SortStableFunc(l.steps, func(a, b liveStep) int {
-		return cmp.Or(a.compare(b.rankKey), cmp.Compare(a.step, b.step))
+		return cmp.Or(a.Compare(b.RankKey), cmp.Compare(a.step, b.step))
 	})
 	w.open('[')
 	for rest := l.steps; len(rest) > 0; {
-		k, n := rest[0].rankKey, 1
-		for n < len(rest) && rest[n].rankKey == k {
+		k, n := rest[0].RankKey, 1
+		for n < len(rest) && rest[n].RankKey == k {
 			n++
 		}
 		w.open('{')
@@ -97,15 +97,15 @@ func (l *Live) writeRanks(w *writer, schema int) {
 
 func writeStep(w *writer, schema int, s *liveStep) {
 	w.open('{')
-	w.integer("app", int64(s.program))
+	w.integer("app", int64(s.Program))
 	w.integer("max_timestamp", int64(s.last))
 	w.integer("min_timestamp", int64(s.first))
 	w.integer("n_anomalies", int64(wholeNumber(s.scores.N)))
 	w.summary("outlier_scores", s.scores.Summary())
-	w.integer("rank", int64(s.rank))
+	w.integer("rank", int64(s.Rank))
 	if schema == 1 {
 		w.key("stat_id")
-		w.rank(s.rankKey)
+		w.rank(s.RankKey)
 	}
 	w.integer("step", int64(s.step))
 	w.close('}')
@@ -124,11 +124,11 @@ func (l *Live) writeMetrics(w *writer) {
 		w.open('{')
 		w.integer("_id", int64(m.index))
 		w.metrics("all_data", &m.all)
-		w.integer("app", int64(m.program))
+		w.integer("app", int64(m.Program))
 		w.integer("fid", int64(m.function))
 		w.raw("fname", name)
 		w.metrics("new_data", m.fresh)
-		w.integer("rank", int64(m.rank))
+		w.integer("rank", int64(m.Rank))
 		w.close('}')
 	}
 	w.close(']')

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
@@ -73,11 +74,11 @@ func (w *writer) float(name string, v float64) {
 }
 
 // rank appends the label of a rank, such as "0:12".
-func (w *writer) rank(k rankKey) {
+func (w *writer) rank(k trace.RankKey) {
 	w.b = append(w.b, '"')
-	w.b = strconv.AppendUint(w.b, uint64(k.program), 10)
+	w.b = strconv.AppendUint(w.b, uint64(k.Program), 10)
 	w.b = append(w.b, ':')
-	w.b = strconv.AppendInt(w.b, int64(k.rank), 10)
+	w.b = strconv.AppendInt(w.b, int64(k.Rank), 10)
 	w.b = append(w.b, '"')
 }
 

@@ -156,12 +156,7 @@ type Outcome struct {
 	Tally     tally.Tally
 	Broken    []error // traces that ended early
 
-	byName map[functionKey]*FunctionResult
-}
-
-type functionKey struct {
-	program trace.Program
-	name    string
+	byName map[trace.FuncKey]*FunctionResult
 }
 
 // FunctionResult is what came of a function.
@@ -189,10 +184,10 @@ type Change struct {
 // NewOutcome returns the outcome of a run before any rank was added. typical is
 // the median of a function's judged time.
 func NewOutcome(functions []*Function, typical func(i int) float64) *Outcome {
-	o := &Outcome{byName: make(map[functionKey]*FunctionResult)}
+	o := &Outcome{byName: make(map[trace.FuncKey]*FunctionResult)}
 	for i, f := range functions {
 		r := &FunctionResult{Function: f, Typical: typical(i)}
-		o.byName[functionKey{f.Program, f.Name}] = r
+		o.byName[trace.FuncKey{Program: f.Program, Name: f.Name}] = r
 		o.Functions = append(o.Functions, r)
 	}
 	return o
@@ -204,7 +199,7 @@ func (o *Outcome) Add(r *RankOutcome) {
 	o.Review.Merge(r.Review)
 	for i := range r.Functions {
 		f := &r.Functions[i]
-		res := o.byName[functionKey{r.Program, f.Name}]
+		res := o.byName[trace.FuncKey{Program: r.Program, Name: f.Name}]
 		if res == nil {
 			continue // of a run whose profile was lost
 		}
