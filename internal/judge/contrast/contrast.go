@@ -130,7 +130,7 @@ type Config struct {
 	MaxValues int
 }
 
-// Default are the rules that are used everywhere; docs/adr/0022-explain.md says why.
+// Default are the rules that are used everywhere; docs/adr/0021-rank-explanations-by-information.md says why.
 func Default() Config {
 	return Config{Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, MaxOwn: 0.05, Tie: 0.03, TieShare: 1.5, Stale: 0.03, Step: 0.02, MaxValues: 4}
 }

@@ -117,7 +117,7 @@ func (c *plantedCause) right(e *query.Explanation) bool {
 // explainSeeds is with how many seeds each scenario runs; 0: those that are quick, once.
 var explainSeeds = flag.Int("explain-seeds", 0, "seeds of each scenario that is explained; 0 is one, of some scenarios")
 
-// TestExplainNamesWhatWasPlanted prints the table of docs/adr/0022-explain.md:
+// TestExplainNamesWhatWasPlanted prints the table of docs/adr/0021-rank-explanations-by-information.md:
 // go test -v -run Planted ./internal/store/query -explain-seeds 5.
 func TestExplainNamesWhatWasPlanted(t *testing.T) {
 	seeds := max(1, *explainSeeds)
