@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -127,7 +128,7 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 	settings := make(map[string]string)
 	fs.VisitAll(func(f *pflag.Flag) {
 		if _, ok := origin[f.Name]; ok {
-			settings[f.Name] = withoutSecrets(f.Value.String())
+			settings[f.Name] = redact.URLs(f.Value.String())
 		}
 	})
 	return settings
@@ -137,20 +138,24 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	defer frugal(60)()
 	sum := provdb.NewInfo(env.Version, env.Commit, settings)
 	if flags.store != "" {
-		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
+		sum.Store, sum.Name = redact.URLs(flags.store), flags.runName()
 	}
 	for _, in := range inputs {
 		sum.Traces = append(sum.Traces, in.Path)
 		sum.TraceBytes += sizeOf(in.Path)
 	}
-	k, err := newKeeper(ctx, &flags.keeperFlags, sum)
+	store, err := flags.keeperFlags.config()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, k.close()) }()
-	cfg.SpoolDir = k.dir.Spool()
+	k, err := rundir.New(ctx, store, sum)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	cfg.SpoolDir = k.Dir.Spool()
 	progress := newAnalysisProgress(env.Stderr, cfg.Passes)
-	res, err := analyzer.New(cfg, k.recordSink(), progress.show).Run(ctx, inputs)
+	res, err := analyzer.New(cfg, k.Sink(), progress.show).Run(ctx, inputs)
 	progress.clear()
 	var known *provenance.Collections
 	if err == nil {
@@ -158,16 +163,16 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	}
 	if err == nil {
 		end := progress.during(fmt.Sprintf("looking for what is behind %s anomalies", grouped(res.Review.Anomalies)))
-		known.Issues, known.Links = k.found.conclude(res.Outcome)
+		known.Issues, known.Links = k.Issues(res.Outcome)
 		end()
 		sum.SetIssues(known.Issues)
 		end = progress.during("storing what is known of the whole run")
-		err = k.finish(ctx, known)
+		err = k.WriteCollections(ctx, known)
 		end()
 	}
 	if err != nil {
 		sum.State, sum.Error = provdb.Failed, err.Error()
-		return errors.Join(err, k.end(context.WithoutCancel(ctx), sum))
+		return errors.Join(err, k.End(context.WithoutCancel(ctx), sum))
 	}
 	if flags.saveTo != "" {
 		if err := rundir.SaveModels(flags.saveTo, res.Models); err != nil {
@@ -175,17 +180,17 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 		}
 	}
 	sum.Finish(res.Outcome)
-	if err := k.end(ctx, sum); err != nil {
+	if err := k.End(ctx, sum); err != nil {
 		return err
 	}
 	end := progress.during("closing the store")
-	err = k.close()
+	err = k.Close()
 	end()
 	if err != nil {
 		return err
 	}
-	sum.SetSize(k.size()) // of the database when its log has been merged
-	if err := k.dir.WriteInfo(sum); err != nil {
+	sum.SetSize(k.Size()) // of the database when its log has been merged
+	if err := k.Dir.WriteInfo(sum); err != nil {
 		return err
 	}
 	if err := env.show(flags.asJSON, sum, func(w io.Writer) {

@@ -18,16 +18,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // questionFlags are those that all questions have.
 type questionFlags struct {
-	where   storePlace // that was opened first
+	where   rundir.Place // that was opened first
 	run     string
 	program int
 	format  string
@@ -78,7 +80,7 @@ func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return q.asking(cmd.Context(), func(ctx context.Context) (err error) {
-			if q.where, err = findStore(args[0]); err != nil {
+			if q.where, err = rundir.FindStore(args[0]); err != nil {
 				return err
 			}
 			return q.with(ctx, env, q.where, func(a *query.Asker) error { return ask(ctx, a, args[1:]) })
@@ -118,11 +120,11 @@ func (q *questionFlags) limit(ctx context.Context) (context.Context, context.Can
 }
 
 // with opens the store for the questions of f about one run.
-func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f func(a *query.Asker) error) error {
+func (q *questionFlags) with(ctx context.Context, env *Env, where rundir.Place, f func(a *query.Asker) error) error {
 	return opened(ctx, env, where, func(r provdb.Reader) error {
-		a, err := query.New(ctx, r, cmp.Or(q.run, where.run))
+		a, err := query.New(ctx, r, cmp.Or(q.run, where.Run))
 		if err != nil {
-			return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(where.server), where.file), err)
+			return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(where.Server), where.File), err)
 		}
 		a.Told = q.told(env)
 		return f(a)
@@ -130,8 +132,8 @@ func (q *questionFlags) with(ctx context.Context, env *Env, where storePlace, f 
 }
 
 // opened opens the store for f.
-func opened(ctx context.Context, env *Env, where storePlace, f func(r provdb.Reader) error) error {
-	r, closeStore, err := where.open(ctx)
+func opened(ctx context.Context, env *Env, where rundir.Place, f func(r provdb.Reader) error) error {
+	r, closeStore, err := where.Open(ctx)
 	if err != nil {
 		return err
 	}

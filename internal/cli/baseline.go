@@ -56,7 +56,7 @@ place. A file that is there already is replaced.` + whereHelp,
 // readBaseline reads a file that chimbuko baseline wrote; nil if a path is something
 // else.
 func readBaseline(where string) (r *comparison.Run, err error) {
-	if isServer(where) {
+	if rundir.IsServer(where) {
 		return nil, nil //nolint:nilnil // it is none
 	}
 	info, err := os.Stat(where)

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 	"github.com/chimbuko/chimbuko/internal/online/children"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // demoPlace is where the anomalies of a function concentrate.
@@ -79,16 +80,16 @@ var demoPlacesSQL string
 
 // ask asks the database of the run.
 func (d *demo) ask(ctx context.Context, r *demoResult) (err error) {
-	where, err := findStore(d.dir.run())
+	where, err := rundir.FindStore(d.dir.run())
 	if err != nil {
 		return err
 	}
-	store, closeStore, err := where.open(ctx)
+	store, closeStore, err := where.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	a, err := query.New(ctx, store, where.run)
+	a, err := query.New(ctx, store, where.Run)
 	if err != nil {
 		return err
 	}

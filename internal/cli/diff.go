@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 func newDiffCmd(env *Env) *cobra.Command {
@@ -112,7 +113,7 @@ func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run str
 	if r, err = readBaseline(where); r != nil || err != nil {
 		return r, err
 	}
-	place, err := findStore(where)
+	place, err := rundir.FindStore(where)
 	if err != nil {
 		return nil, err
 	}

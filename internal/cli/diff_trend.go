@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // gathered are runs that a trend may have, and what it needs of them.
@@ -59,7 +61,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		}
 		return nil
 	}
-	place, err := findStore(where)
+	place, err := rundir.FindStore(where)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		}
 		var candidates []comparison.Candidate
 		runs = slices.DeleteFunc(runs, func(run provdb.Run) bool {
-			return !strings.Contains(run.Name, q.run) || place.run != "" && place.run != run.Name
+			return !strings.Contains(run.Name, q.run) || place.Run != "" && place.Run != run.Name
 		})
 		for i := range runs {
 			candidates = append(candidates, comparison.Candidate{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started})
@@ -91,7 +93,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 }
 
 func (g *gathered) add(c comparison.Candidate, s *comparison.Sums, where string) {
-	s.Where = withoutSecrets(where)
+	s.Where = redact.URLs(where)
 	g.runs, g.sums = append(g.runs, c), append(g.sums, s)
 }
 

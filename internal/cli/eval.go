@@ -115,16 +115,16 @@ func readRun(ctx context.Context, run string, flags *truth.Matcher) (calls float
 		}
 		return calls, nil
 	}
-	where, err := findStore(run)
+	where, err := rundir.FindStore(run)
 	if err != nil {
 		return 0, err
 	}
-	r, closeStore, err := where.open(ctx)
+	r, closeStore, err := where.Open(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	a, err := query.New(ctx, r, where.run)
+	a, err := query.New(ctx, r, where.Run)
 	if err != nil {
 		return 0, err
 	}

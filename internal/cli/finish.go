@@ -110,7 +110,7 @@ func checkIdle(ctx context.Context, dir string, info *provdb.Info, force bool) e
 	if info.State == provdb.Incomplete { // who goes on with it changes that
 		return nil
 	}
-	place, err := findStore(dir)
+	place, err := rundir.FindStore(dir)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -46,7 +46,7 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 	sum := provdb.NewInfo(env.Version, env.Commit, nil)
 	sum.ImportedFrom, sum.Imported, sum.Review, sum.Notes = dir, new(provdb.ImportCounts), nil, []tally.Note{}
 	if flags.store != "" {
-		sum.Store, sum.Name = withoutSecrets(flags.store), flags.runName()
+		sum.Store, sum.Name = redact.URLs(flags.store), flags.runName()
 	}
 	switch own, err := rundir.ReadInfo(dir); {
 	case err == nil:
@@ -54,26 +54,30 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	k, err := newKeeper(ctx, flags, sum)
+	store, err := flags.config()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, k.close()) }()
+	k, err := rundir.New(ctx, store, sum)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
 	err = readRecords(ctx, env, sum, k, dir)
 	if err == nil {
-		err = k.dir.RemoveSpool()
+		err = k.Dir.RemoveSpool()
 	}
 	sum.State = provdb.Finished
 	if err != nil {
 		sum.State = provdb.Failed
 	}
-	if err := errors.Join(err, k.end(context.WithoutCancel(ctx), sum), k.close()); err != nil {
+	if err := errors.Join(err, k.End(context.WithoutCancel(ctx), sum), k.Close()); err != nil {
 		return err
 	}
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
 	}
-	err = env.show(asJSON, sum, func(w io.Writer) { printImport(w, sum, flags.out, k.size()) })
+	err = env.show(asJSON, sum, func(w io.Writer) { printImport(w, sum, flags.out, k.Size()) })
 	if err == nil && len(sum.Broken) > 0 {
 		return errReported
 	}
@@ -81,7 +85,7 @@ func runImport(ctx context.Context, env *Env, flags *keeperFlags, dir string, as
 }
 
 // readRecords stores all records in a directory, and counts them in s.
-func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *keeper, dir string) error {
+func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *rundir.Keeper, dir string) error {
 	var notes recordfile.Notes
 	progress := newProgress(env.Stderr, 0, "steps")
 	defer progress.clear()
@@ -101,7 +105,7 @@ func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *keeper, dir s
 		s.Imported.Anomalies += int64(len(step.Anomalies))
 		s.Imported.Typical += int64(len(step.Typical))
 		s.Imported.Metadata += int64(len(step.Metadata))
-		if err := k.buffer.Add(ctx, batch); err != nil {
+		if err := k.Buffer.Add(ctx, batch); err != nil {
 			return err
 		}
 		progress.done()
@@ -114,7 +118,7 @@ func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *keeper, dir s
 		s.Imported.Functions, s.Imported.Counters, s.Imported.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)), int64(len(global.ADModels))
 		s.Imported.Paths = int64(len(global.PathStats))
 		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats}
-		if err := k.buffer.Add(ctx, batch); err != nil {
+		if err := k.Buffer.Add(ctx, batch); err != nil {
 			return err
 		}
 	}
@@ -124,14 +128,10 @@ func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *keeper, dir s
 	if s.Imported.Steps == 0 && len(s.Broken) == 0 {
 		return fmt.Errorf("%s: no files named PROGRAM/RANK/STEP.anomalies.json, normalexecs or metadata are in it", dir)
 	}
-	if err := k.buffer.Flush(ctx); err != nil {
+	if err := k.Buffer.Flush(ctx); err != nil {
 		return err
 	}
-	info, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	_, err = k.findOut(ctx, &provdb.Info{}, info)
+	_, err = k.FindIssues(ctx, s)
 	return err
 }
 

@@ -22,9 +22,9 @@ import (
 )
 
 // tellCut says that a run is incomplete whose file nobody owns.
-func tellCut(env *Env, where storePlace) {
-	dir := filepath.Dir(where.file)
-	if where.file == "" || filepath.Base(where.file) != duckstore.FileName {
+func tellCut(env *Env, where rundir.Place) {
+	dir := filepath.Dir(where.File)
+	if where.File == "" || filepath.Base(where.File) != duckstore.FileName {
 		return
 	}
 	info, err := rundir.ReadInfo(dir)
@@ -43,7 +43,7 @@ func (s *serveRun) leave(why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	s.sum.State, s.sum.Incomplete, s.sum.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.sum.Program)
-	if err := s.keeper.end(ctx, s.sum); err != nil {
+	if err := s.keeper.End(ctx, s.sum); err != nil {
 		s.log.Error("the run cannot be marked as incomplete", "error", err)
 	}
 }

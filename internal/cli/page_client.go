@@ -25,7 +25,7 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 	if strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://") {
 		return pageAt(ctx, new(http.Client), where, "", run)
 	}
-	dir := runDirectory(where)
+	dir := rundir.Find(where)
 	if dir != "" && run == "" {
 		if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && reachable(s) && isOpen(dir) {
 			client, err := trusting(s.CA)
@@ -39,7 +39,7 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 	}
 	v := &viewRun{dir: dir, run: run, version: env.Version}
 	var err error
-	if v.place, err = findStore(where); err != nil {
+	if v.place, err = rundir.FindStore(where); err != nil {
 		return nil, err
 	}
 	if err := v.find(ctx); err != nil {

@@ -243,7 +243,7 @@ func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 	f("json", false, true)
 	f("both", true, true)
 	out := filepath.Join(t.TempDir(), "run")
-	fails(t, 2, []string{"analyze", "--out", out, "--records", "xml", "testdata/traces/ring-BP4"}, `records "xml" is none of db, json, both`)
+	fails(t, 2, []string{"analyze", "--out", out, "--records", "xml", "testdata/traces/ring-BP4"}, `unknown form of records "xml" (want db, json or both)`)
 	fails(t, 2, []string{"analyze", "--out", out, "--store", "mysql://x", "testdata/traces/ring-BP4"}, "postgres://")
 	fails(t, 2, []string{"analyze", "--out", out, "--records", "json", "--store", "postgres://x", "testdata/traces/ring-BP4"}, "--store", "--records")
 	if _, err := os.Stat(out); err == nil {

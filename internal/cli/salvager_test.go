@@ -69,7 +69,7 @@ func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *tes
 	}
 	rows := 1
 	s := &serveRun{run: "run"}
-	s.elsewhere.find = func(context.Context) (provdb.Reader, func() error, error) {
+	s.elsewhere.Find = func(context.Context) (provdb.Reader, func() error, error) {
 		return dying{store, &rows}, store.Close, nil
 	}
 

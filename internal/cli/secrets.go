@@ -2,36 +2,19 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 )
-
-// Secrets in URLs: a password, up to the last @ as it may hold any sign; a token in
-// place of a user of NATS; a setting of PostgreSQL.
-var (
-	urlPassword = regexp.MustCompile(`(://[^:@/\s,]*):[^,\s]*@`)
-	urlToken    = regexp.MustCompile(`\b((?:nats|tls)://)[^@/\s,]*@`)
-	urlSetting  = regexp.MustCompile(`(?i)([?&])password=[^&\s]*&?`)
-)
-
-// withoutSecrets is a text that may be shown and kept: passwords and tokens are taken
-// out of all URLs in it.
-func withoutSecrets(text string) string {
-	text = urlPassword.ReplaceAllString(text, "$1@")
-	text = urlToken.ReplaceAllString(text, "$1")
-	return urlSetting.ReplaceAllString(text, "$1")
-}
-
-func holdsSecret(text string) bool { return withoutSecrets(text) != text }
 
 // warnOfSecrets says that everybody on this machine can read what is on the command
 // line, if there is a secret on it.
 func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 	warn := func(where, text string) {
-		if !holdsSecret(text) {
+		if redact.URLs(text) == text {
 			return
 		}
 		instead := "a password file (~/.pgpass, PGPASSFILE)"
@@ -45,6 +28,6 @@ func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) { warn("--"+f.Name, f.Value.String()) })
 	for _, a := range args {
-		warn(withoutSecrets(a), a)
+		warn(redact.URLs(a), a)
 	}
 }

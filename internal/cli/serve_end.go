@@ -199,16 +199,16 @@ func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
 	if err := json.Unmarshal(info, final); err != nil {
 		return err
 	}
-	issues, err := s.keeper.findOut(ctx, final, info)
+	issues, err := s.keeper.FindIssues(ctx, final)
 	if err != nil {
 		return err
 	}
 	final.SetIssues(issues)
-	if err := s.keeper.end(ctx, final); err != nil {
+	if err := s.keeper.End(ctx, final); err != nil {
 		return err
 	}
 	s.final = final
-	return s.keeper.dir.RemoveSpool()
+	return s.keeper.Dir.RemoveSpool()
 }
 
 // tellEnd says what came of the run, when all parts of this process have ended:
@@ -217,8 +217,8 @@ func (s *serveRun) tellEnd() error {
 	if s.final == nil {
 		return nil
 	}
-	s.final.SetSize(s.keeper.size())
-	if err := s.keeper.dir.WriteInfo(s.final); err != nil {
+	s.final.SetSize(s.keeper.Size())
+	if err := s.keeper.Dir.WriteInfo(s.final); err != nil {
 		return err
 	}
 	return s.env.show(false, nil, func(w io.Writer) { printSummary(w, s.final, s.flags.out) })
@@ -283,63 +283,6 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	return cmd.Run()
 }
 
-// keepOnline makes the run directory and the run in the store, or goes on with
-// a run that is there and has not ended.
-func keepOnline(ctx context.Context, flags *keeperFlags, sum *provdb.Info) (*keeper, error) {
-	if flags.force && !rundir.OnlyServices(flags.out) {
-		return newKeeper(ctx, flags, sum)
-	}
-	for {
-		if err := joinServices(flags.out, sum); err != nil {
-			return nil, err
-		}
-		if k, err := resume(ctx, flags, sum); k != nil || err != nil {
-			return k, err
-		}
-		k, err := newKeeper(ctx, flags, sum)
-		if err == nil || !rundir.OnlyServices(flags.out) { // which were not there a moment ago
-			return k, err
-		}
-	}
-}
-
-// resume goes on with a run; nil if there is none.
-func resume(ctx context.Context, flags *keeperFlags, sum *provdb.Info) (*keeper, error) {
-	dir, err := rundir.Open(flags.out)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, err
-	}
-	old, err := rundir.ReadInfo(flags.out)
-	if err != nil {
-		return nil, err
-	}
-	if !old.Online || !old.State.Open() {
-		return nil, nil //nolint:nilnil // newKeeper says what to do about it
-	}
-	sum.Started, sum.Program = old.Started, old.Program
-	if old.State == provdb.Incomplete {
-		sum.Settings = old.Settings
-	}
-	k := &keeper{dir: dir}
-	if err := k.openStore(ctx, flags); err != nil {
-		return nil, errors.Join(err, k.close())
-	}
-	err = k.findRun(ctx, flags)
-	switch {
-	case errors.Is(err, provdb.ErrNotFound): // nobody came to make it
-		err = k.createRun(ctx, flags, sum)
-	case err == nil && old.State != provdb.Running:
-		err = k.end(ctx, sum)
-	}
-	if err != nil {
-		return nil, errors.Join(err, k.close())
-	}
-	return k, nil
-}
-
 // closeEnded closes a run whose process with the store was killed when the run had ended,
 // but before the database was closed and measured. It reports whether there is one, which
 // has nothing left to do then.
@@ -354,15 +297,11 @@ func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
 	if c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out)); err == nil {
 		return false, c.Close() // somebody is at work there
 	}
-	dir, err := rundir.Open(s.flags.out)
+	k, err := rundir.Reopen(ctx, s.store)
 	if err != nil {
 		return false, err
 	}
-	k := &keeper{dir: dir}
-	if err := k.openStore(ctx, &s.flags.keeperFlags); err != nil {
-		return false, err
-	}
-	if err := errors.Join(k.close(), dir.RemoveSpool()); err != nil {
+	if err := errors.Join(k.Close(), k.Dir.RemoveSpool()); err != nil {
 		return false, err
 	}
 	if s.flags.has(roleParams) { // statistics that wait on disk

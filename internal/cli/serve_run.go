@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
@@ -31,8 +32,9 @@ type serveRun struct {
 	env    *Env
 	log    *slog.Logger
 	run    string
+	store  *rundir.Config
 	sum    *provdb.Info
-	keeper *keeper // nil without the role store
+	keeper *rundir.Keeper // nil without the role store
 
 	services *rundir.Services
 	bus      *bus.Server
@@ -49,16 +51,20 @@ type serveRun struct {
 
 	webBefore string // URL of HTTP when the run was served before
 
-	elsewhere distantReader // the store, if it is not in this process
+	elsewhere rundir.LazyReader // the store, if it is not in this process
 
 	program atomic.Pointer[provdb.Program] // that the run is of; nil: it is not known
 }
 
 func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
-	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName()}
+	store, err := flags.keeperFlags.config()
+	if err != nil {
+		return err
+	}
+	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName(), store: store}
 	s.sum = provdb.NewInfo(env.Version, env.Commit, settings)
-	s.sum.Online, s.sum.Name, s.sum.Store = true, s.run, withoutSecrets(flags.store)
-	s.elsewhere.find = s.findElsewhere
+	s.sum.Online, s.sum.Name, s.sum.Store = true, s.run, redact.URLs(flags.store)
+	s.elsewhere.Find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if ended, err := s.closeEnded(ctx); ended || err != nil {
@@ -107,12 +113,12 @@ func (s *serveRun) open(ctx context.Context) error {
 		return err
 	}
 	if s.flags.has(roleStore) {
-		k, err := keepOnline(ctx, &s.flags.keeperFlags, s.sum)
+		k, err := rundir.NewOrResume(ctx, s.store, s.sum)
 		if err != nil {
 			return err
 		}
 		s.keeper = k
-		s.later(k.close)
+		s.later(k.Close)
 	}
 	if err := s.openBus(ctx); err != nil {
 		return err
@@ -126,7 +132,7 @@ func (s *serveRun) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.store, s.keeper.run.ID, s.flags.delay, knownSubject(s.run), s.storeEnd, s.log)
+		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.flags.delay, knownSubject(s.run), s.storeEnd, s.log)
 	}
 	if s.flags.has(roleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close

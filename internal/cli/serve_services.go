@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -81,15 +82,23 @@ func (s *serveRun) shards() int {
 	return s.services.Shards
 }
 
-// joinServices lets a run be made in a directory where other services of it were
-// started before the store: there is a run to go on with then.
-func joinServices(path string, sum *provdb.Info) error {
-	if !rundir.OnlyServices(path) {
-		return nil
+// findElsewhere opens the store of the run that is not in this process: a server, or
+// what its owner tells, or the file if the run has ended. Who opened the file before
+// would keep its owner from it.
+func (s *serveRun) findElsewhere(ctx context.Context) (provdb.Reader, func() error, error) {
+	if s.flags.store != "" {
+		return rundir.Place{Server: s.flags.store}.Open(ctx)
 	}
-	dir, err := rundir.Join(path)
+	c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out))
+	if err == nil {
+		return c, c.Close, nil
+	}
+	if !s.hasFinished() {
+		return nil, nil, err
+	}
+	place, err := rundir.FindStore(s.flags.out)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return dir.WriteInfo(sum)
+	return place.Open(ctx)
 }

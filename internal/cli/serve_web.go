@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"golang.org/x/sync/errgroup"
@@ -61,7 +62,7 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
 		return "", err
 	}
-	own := storePlace{server: s.flags.store, file: filepath.Join(s.flags.out, duckstore.FileName), run: s.run}
+	own := rundir.Place{Server: s.flags.store, File: filepath.Join(s.flags.out, duckstore.FileName), Run: s.run}
 	with, err := s.flags.references(ctx, compared{s.run, s.env.Version, own, s.Reader()})
 	if err != nil {
 		return "", err
@@ -86,7 +87,7 @@ func (s *serveRun) greet() {
 		return
 	}
 	w := s.env.Stderr
-	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, withoutSecrets(s.services.Bus))
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, redact.URLs(s.services.Bus))
 	if s.services.Web != "" {
 		address, whole := shownTo(w, visitOf(s.services.Web, s.services.Secret))
 		if !whole {
@@ -105,7 +106,7 @@ func (s *serveRun) Reader() provdb.Reader {
 	if s.keeper == nil {
 		return &s.elsewhere
 	}
-	return s.keeper.store
+	return s.keeper.Store
 }
 
 // statusTimeout is how long a part may take to tell how it fares.
@@ -197,9 +198,9 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 		fmt.Fprintf(s.env.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.flags.out)
 		return nil
 	}
-	v := &viewRun{dir: s.flags.out, version: s.env.Version, place: storePlace{server: s.flags.store, run: s.run}}
+	v := &viewRun{dir: s.flags.out, version: s.env.Version, place: rundir.Place{Server: s.flags.store, Run: s.run}}
 	if s.flags.store == "" {
-		if v.place, err = findStore(s.flags.out); err != nil {
+		if v.place, err = rundir.FindStore(s.flags.out); err != nil {
 			return err
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -113,14 +112,14 @@ Ctrl-C ends it.`,
 
 // runView shows a run until ctx ends.
 func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err error) {
-	dir := runDirectory(where)
+	dir := rundir.Find(where)
 	if dir != "" && !flags.own {
 		if done, err := showRunning(ctx, env, flags, dir); done || err != nil {
 			return err
 		}
 	}
 	v := &viewRun{dir: dir, run: flags.run, version: env.Version}
-	if v.place, err = findStore(where); err != nil {
+	if v.place, err = rundir.FindStore(where); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.close()) }()
@@ -146,27 +145,6 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends it\n")
 	return page.wait()
-}
-
-// runDirectory is the run directory that is meant by a path; "" for none.
-func runDirectory(where string) string {
-	if isServer(where) {
-		return ""
-	}
-	if filepath.Base(where) == duckstore.FileName {
-		where = filepath.Dir(where)
-	}
-	info, err := os.Stat(where)
-	if err != nil || !info.IsDir() {
-		return ""
-	}
-	if _, err := rundir.ReadServices(where); err == nil {
-		return where
-	}
-	if _, err := rundir.ReadInfo(where); err != nil {
-		return ""
-	}
-	return where
 }
 
 // showRunning tells where the page of a run is that goes on; done if there is one.
@@ -223,11 +201,11 @@ func askServices(ctx context.Context, s *rundir.Services) (*api.Status, error) {
 
 // find finds out which run of the store is shown.
 func (v *viewRun) find(ctx context.Context) (err error) {
-	v.reader.find = v.open
+	v.reader.Find = v.open
 	if v.cut, err = v.isCut(ctx); err != nil {
 		return err
 	}
-	a, err := query.New(ctx, &v.reader, cmp.Or(v.run, v.place.run))
+	a, err := query.New(ctx, &v.reader, cmp.Or(v.run, v.place.Run))
 	switch {
 	case err == nil:
 		v.name = a.Run.Name
@@ -238,5 +216,5 @@ func (v *viewRun) find(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", cmp.Or(withoutSecrets(v.place.server), v.place.file), err)
+	return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(v.place.Server), v.place.File), err)
 }

@@ -7,9 +7,11 @@ import (
 	"os"
 	"slices"
 
+	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // references are what the runs of a page can be compared with besides those of its
@@ -22,7 +24,7 @@ type references struct {
 // compared is the run that is compared with others.
 type compared struct {
 	name, version string
-	place         storePlace
+	place         rundir.Place
 	reader        provdb.Reader
 }
 
@@ -48,31 +50,31 @@ func (r *references) add(ctx context.Context, v compared, where string) error {
 		r.list = append(r.list, dashboard.Reference{Where: where, Baseline: baseline})
 		return nil
 	}
-	if _, err := os.Stat(where); err != nil && !isServer(where) {
+	if _, err := os.Stat(where); err != nil && !rundir.IsServer(where) {
 		return r.addRun(ctx, v, where, err)
 	}
-	place, err := findStore(where)
+	place, err := rundir.FindStore(where)
 	if err != nil {
 		return err
 	}
-	o := &viewRun{dir: runDirectory(where), version: v.version, place: place}
-	if place.sameFile(v.place) || place.server != "" && place.server == v.place.server {
-		return r.addOwn(v, where, place.run)
+	o := &viewRun{dir: rundir.Find(where), version: v.version, place: place}
+	if place.SameStore(v.place) {
+		return r.addOwn(v, where, place.Run)
 	}
 	r.opened = append(r.opened, o)
 	if err := o.find(ctx); err != nil {
 		return err
 	}
-	r.list = append(r.list, dashboard.Reference{Where: withoutSecrets(where), Run: o.name, Reader: o.Reader()})
+	r.list = append(r.list, dashboard.Reference{Where: redact.URLs(where), Run: o.name, Reader: o.Reader()})
 	return nil
 }
 
 // addOwn adds the store that is shown: all of its runs can be compared anyway.
 func (r *references) addOwn(v compared, where, run string) error {
 	if run == "" || run == v.name {
-		return usagef("--compare %s is the store of the run itself: give the name of another of its runs", withoutSecrets(where))
+		return usagef("--compare %s is the store of the run itself: give the name of another of its runs", redact.URLs(where))
 	}
-	r.list = append(r.list, dashboard.Reference{Where: withoutSecrets(where), Run: run})
+	r.list = append(r.list, dashboard.Reference{Where: redact.URLs(where), Run: run})
 	return nil
 }
 

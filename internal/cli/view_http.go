@@ -31,7 +31,10 @@ func (p *pageFlags) configure(cfg *dashboard.Config, dir string) error {
 	}
 	cfg.Page, cfg.ReadOnly, cfg.Parquet = site, p.readOnly, duckstore.WriteParquet
 	if dir != "" {
-		cfg.Labels, cfg.Place = rundir.NewLabels(dir), absolute(dir)
+		cfg.Labels, cfg.Place = rundir.NewLabels(dir), dir
+		if full, err := filepath.Abs(dir); err == nil {
+			cfg.Place = full
+		}
 	}
 	return cfg.Validate()
 }
@@ -73,23 +76,7 @@ func (p *viewPage) start(ctx context.Context, v *viewRun) error {
 	if s, err := rundir.ReadServices(v.dir); err == nil && reachable(s) {
 		before = s.Web
 	}
-	return p.serve(ctx, dashboard.Config{Source: v, Run: v.name, Version: v.version, Place: v.place.words()}, v.dir, before)
-}
-
-// words are how a command names the place.
-func (p storePlace) words() string {
-	if p.server != "" {
-		return withoutSecrets(p.server)
-	}
-	return absolute(p.file)
-}
-
-// absolute is a path that holds wherever one is.
-func absolute(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
-	}
-	return path
+	return p.serve(ctx, dashboard.Config{Source: v, Run: v.name, Version: v.version, Place: v.place.String()}, v.dir, before)
 }
 
 // serve serves what a configuration shows until ctx ends. dir is that of the run, or "";

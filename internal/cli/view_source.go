@@ -20,8 +20,8 @@ type viewRun struct {
 	run     string // its name as it was given; "" is that of the directory, or the latest
 	name    string // its name in the store
 	version string
-	place   storePlace
-	reader  distantReader
+	place   rundir.Place
+	reader  rundir.LazyReader
 	cut     bool // it had not ended when we came, but nobody was at work on it
 
 	mu   sync.Mutex
@@ -36,16 +36,16 @@ func (v *viewRun) close() error { return v.reader.Close() }
 // open opens the store. As long as somebody is at work on a file it is left to them,
 // for they could not open it themselves when they are started again.
 func (v *viewRun) open(ctx context.Context) (provdb.Reader, func() error, error) {
-	if v.place.server == "" && v.dir != "" && !v.cut {
+	if v.place.Server == "" && v.dir != "" && !v.cut {
 		if info, err := rundir.ReadInfo(v.dir); err == nil && info.State.Open() {
-			c, err := remotestore.Open(ctx, v.place.owner)
+			c, err := remotestore.Open(ctx, v.place.Owner)
 			if err != nil {
 				return nil, nil, err
 			}
 			return c, c.Close, nil
 		}
 	}
-	return v.place.open(ctx)
+	return v.place.Open(ctx)
 }
 
 // isCut reports whether the run has not ended, but nobody is at work on it. Who
@@ -55,7 +55,7 @@ func (v *viewRun) isCut(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	info, err := rundir.ReadInfo(v.dir)
-	if err != nil || !info.State.Open() || v.place.server != "" && !info.Online {
+	if err != nil || !info.State.Open() || v.place.Server != "" && !info.Online {
 		return false, nil //nolint:nilerr // not a run directory
 	}
 	if s, err := rundir.ReadServices(v.dir); err == nil && s.Web != "" {
@@ -66,10 +66,10 @@ func (v *viewRun) isCut(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	if v.place.server != "" {
+	if v.place.Server != "" {
 		return true, nil
 	}
-	c, err := remotestore.Open(ctx, v.place.owner)
+	c, err := remotestore.Open(ctx, v.place.Owner)
 	if err == nil {
 		return false, c.Close()
 	}

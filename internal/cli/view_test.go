@@ -45,7 +45,7 @@ func TestARunDirectoryIsKnownByWhatItHolds(t *testing.T) {
 	}
 	f := func(where, want string) {
 		t.Helper()
-		if got := runDirectory(where); got != want {
+		if got := rundir.Find(where); got != want {
 			t.Errorf("%s: got %q, want %q", where, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func showInfo(t *testing.T, info *provdb.Info) (api.Status, string) {
 	if err := d.WriteInfo(info); err != nil {
 		t.Fatal(err)
 	}
-	v := &viewRun{dir: dir, name: "run", version: "v1", place: storePlace{owner: rundir.Owner(dir)}}
+	v := &viewRun{dir: dir, name: "run", version: "v1", place: rundir.Place{Owner: rundir.Owner(dir)}}
 	if v.cut, err = v.isCut(t.Context()); err != nil {
 		t.Fatal(err)
 	}

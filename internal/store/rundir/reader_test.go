@@ -1,4 +1,4 @@
-package cli
+package rundir
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestAStoreThatIsBrokenIsOpenedAgainForTheNextQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var opened []*breakable
-	d := &distantReader{find: func(ctx context.Context) (provdb.Reader, func() error, error) {
+	d := &LazyReader{Find: func(ctx context.Context) (provdb.Reader, func() error, error) {
 		s, err := duckstore.Open(ctx, file, duckstore.Options{ReadOnly: true}) // fails while another has it
 		if err != nil {
 			return nil, nil, err

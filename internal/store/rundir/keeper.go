@@ -1,0 +1,298 @@
+package rundir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+)
+
+// Config says where and in which forms a run is kept.
+type Config struct {
+	Dir      string        // the run directory
+	Force    bool          // replace a run of that directory or name
+	Files    bool          // write records as JSON files
+	Database bool          // write records to a database
+	Store    string        // URL of a PostgreSQL server; "" keeps the database in Dir
+	Name     string        // of the run in the store; "" is the base name of Dir
+	Delay    time.Duration // how long records may wait to be stored together with others
+}
+
+// RunName returns the name of the run in its store.
+func (c *Config) RunName() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return filepath.Base(absolute(c.Dir))
+}
+
+// absolute returns path as an absolute path, or unchanged if there is no working directory.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// Keeper writes a run: its directory, and its records in files or a store.
+type Keeper struct {
+	Dir   *Dir
+	Store provdb.Store // nil for none
+	Run   provdb.Run
+	// Buffer collects what is written to Store; nil without a store, and for a run that
+	// was resumed.
+	Buffer *provdb.Buffer
+
+	files     bool
+	server    io.Closer // answers other processes; nil for none
+	anomalies anomalySink
+}
+
+// New creates the run directory, and the run in its store.
+func New(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
+	if c, err := remotestore.Open(ctx, Owner(cfg.Dir)); err == nil {
+		err = fmt.Errorf("%s: a run is being written there; wait for it to end, or choose another directory with --out", cfg.Dir)
+		return nil, errors.Join(err, c.Close())
+	}
+	dir, err := Create(cfg.Dir, cfg.Force)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{Dir: dir, files: cfg.Files}
+	if err := k.Dir.WriteInfo(info); err != nil {
+		return nil, err
+	}
+	if !cfg.Database {
+		return k, nil
+	}
+	err = k.openStore(ctx, cfg)
+	if err == nil {
+		err = k.createRun(ctx, cfg, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, k.Close(), k.Dir.Discard())
+	}
+	return k, nil
+}
+
+// Reopen opens the store of a run directory that exists.
+func Reopen(ctx context.Context, cfg *Config) (*Keeper, error) {
+	dir, err := Open(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{Dir: dir}
+	if err := k.openStore(ctx, cfg); err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return k, nil
+}
+
+// NewOrResume creates a run that services write, or resumes one that has not ended. Of a
+// run that it resumes it copies start time, program and settings to info.
+func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
+	if cfg.Force && !OnlyServices(cfg.Dir) {
+		return New(ctx, cfg, info)
+	}
+	for {
+		if err := joinServices(cfg.Dir, info); err != nil {
+			return nil, err
+		}
+		if k, err := resume(ctx, cfg, info); k != nil || err != nil {
+			return k, err
+		}
+		k, err := New(ctx, cfg, info)
+		if err == nil || !OnlyServices(cfg.Dir) { // services that started a moment ago
+			return k, err
+		}
+	}
+}
+
+// joinServices writes run.json in a directory where other services of the run started
+// before the store did, so that there is a run to resume.
+func joinServices(path string, info *provdb.Info) error {
+	if !OnlyServices(path) {
+		return nil
+	}
+	dir, err := Join(path)
+	if err != nil {
+		return err
+	}
+	return dir.WriteInfo(info)
+}
+
+// resume continues a run; it returns nil if there is none.
+func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
+	old, err := ReadInfo(cfg.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil //nolint:nilnil // there is no run
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !old.Online || !old.State.Open() {
+		return nil, nil //nolint:nilnil // New explains what to do about it
+	}
+	info.Started, info.Program = old.Started, old.Program
+	if old.State == provdb.Incomplete {
+		info.Settings = old.Settings
+	}
+	dir, err := Join(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{Dir: dir}
+	if err := k.openStore(ctx, cfg); err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	err = k.findRun(ctx, cfg)
+	switch {
+	case errors.Is(err, provdb.ErrNotFound): // it ended before it was created in the store
+		err = k.createRun(ctx, cfg, info)
+	case err == nil && old.State != provdb.Running:
+		err = k.End(ctx, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return k, nil
+}
+
+// openStore opens the store. If that is a file it also answers other processes.
+func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
+	if cfg.Store != "" {
+		k.Store, err = pgstore.Open(ctx, cfg.Store, pgstore.Options{})
+	} else {
+		k.Store, err = duckstore.Open(ctx, k.Dir.Database(), duckstore.Options{})
+	}
+	if err != nil {
+		k.Store = nil
+		return err
+	}
+	if cfg.Store == "" {
+		server, err := remotestore.Serve(ctx, k.Store, Owner(cfg.Dir))
+		if err != nil {
+			return err
+		}
+		k.server = server
+	}
+	return nil
+}
+
+// findRun finds the run in the store, to resume it.
+func (k *Keeper) findRun(ctx context.Context, cfg *Config) error {
+	a, err := query.New(ctx, k.Store, cfg.RunName())
+	if err != nil {
+		return err
+	}
+	k.Run = provdb.Run{ID: a.Run.ID, Name: a.Run.Name, State: provdb.Running, Started: a.Run.Started, Info: a.Run.Info}
+	return nil
+}
+
+// createRun creates the run in the store.
+func (k *Keeper) createRun(ctx context.Context, cfg *Config, info *provdb.Info) (err error) {
+	k.Run = provdb.Run{Name: cfg.RunName(), State: provdb.Running, Started: info.Started}
+	if k.Run.Info, err = json.Marshal(info); err != nil {
+		return err
+	}
+	k.Run.ID, err = k.Store.CreateRun(ctx, k.Run)
+	if errors.Is(err, provdb.ErrRunExists) && cfg.Force {
+		k.Run.ID, err = k.replaceRun(ctx)
+	}
+	if errors.Is(err, provdb.ErrRunExists) {
+		return fmt.Errorf("%w; choose another with --name, or give --force to replace it", err)
+	}
+	if err != nil {
+		return err
+	}
+	k.Buffer = provdb.NewBuffer(ctx, k.Store, k.Run.ID, cfg.Delay, provdb.DefaultSize)
+	return nil
+}
+
+// replaceRun creates the run in place of one of its name.
+func (k *Keeper) replaceRun(ctx context.Context) (provdb.RunID, error) {
+	a, err := query.New(ctx, k.Store, k.Run.Name)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.Store.DeleteRun(ctx, a.Run.ID); err != nil {
+		return 0, err
+	}
+	return k.Store.CreateRun(ctx, k.Run)
+}
+
+// Sink returns the sink that writes records.
+func (k *Keeper) Sink() analyzer.RecordSink {
+	sinks := Sinks{&k.anomalies} // first, as it keeps no records
+	if k.files {
+		sinks = append(sinks, k.Dir)
+	}
+	if k.Buffer != nil {
+		sinks = append(sinks, NewStoreSink(k.Buffer))
+	}
+	return sinks
+}
+
+// WriteCollections writes what is known over all ranks, after all records.
+func (k *Keeper) WriteCollections(ctx context.Context, c *provenance.Collections) error {
+	if k.files {
+		if err := k.Dir.WriteGlobal(c); err != nil {
+			return err
+		}
+	}
+	if k.Buffer != nil {
+		if err := NewStoreSink(k.Buffer).Finish(ctx, c); err != nil {
+			return err
+		}
+	}
+	return k.Dir.RemoveSpool()
+}
+
+// Size returns the bytes of records in the directory.
+func (k *Keeper) Size() int64 {
+	return k.Dir.Size() + duckstore.Size(k.Dir.Database())
+}
+
+// End writes the state of the run, and all else in info, to the store and run.json.
+func (k *Keeper) End(ctx context.Context, info *provdb.Info) error {
+	if k.Store != nil && k.Run.ID != 0 {
+		text, err := json.Marshal(info)
+		if err != nil {
+			return err
+		}
+		k.Run.State, k.Run.Finished, k.Run.Info = info.State, time.Time{}, text
+		if !info.State.Open() {
+			k.Run.Finished = time.Now()
+		}
+		if err := k.Store.UpdateRun(ctx, k.Run); err != nil {
+			return errors.Join(err, k.Dir.WriteInfo(info))
+		}
+	}
+	return k.Dir.WriteInfo(info)
+}
+
+// Close closes the store. It may be called twice.
+func (k *Keeper) Close() error {
+	var errs []error
+	if k.server != nil {
+		errs = append(errs, k.server.Close())
+		k.server = nil
+	}
+	if k.Store != nil {
+		errs = append(errs, k.Store.Close())
+		k.Store = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/redact"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
+)
+
+// Place is where the records of a run are: on a server, or in a database file.
+type Place struct {
+	Server string // URL
+	File   string
+	Owner  string // file that says how to reach the process that owns File
+	Run    string // name of the run; "" is the latest
+}
+
+// FindStore finds the store of a run directory, a database file or a server.
+func FindStore(where string) (Place, error) {
+	if IsServer(where) {
+		return Place{Server: where}, nil
+	}
+	info, err := os.Stat(where)
+	if err != nil {
+		return Place{}, fmt.Errorf("%w; give a run directory, a database file or postgres://…", err)
+	}
+	if !info.IsDir() {
+		return Place{File: where, Owner: Owner(filepath.Dir(where))}, nil
+	}
+	if run, err := ReadInfo(where); err == nil && run.Store != "" {
+		return Place{Server: run.Store, Run: run.Name}, nil
+	}
+	file := filepath.Join(where, duckstore.FileName)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(where, "records")); err == nil {
+			return Place{}, fmt.Errorf("%s holds JSON records but no database; chimbuko import %s --out DIR makes one", where, where)
+		}
+		return Place{}, fmt.Errorf("%s is no run directory: %s is not there", where, duckstore.FileName)
+	}
+	return Place{File: file, Owner: Owner(where)}, nil
+}
+
+// Find returns the run directory that a path names, directly or by its database; "" if
+// it names none.
+func Find(where string) string {
+	if IsServer(where) {
+		return ""
+	}
+	if filepath.Base(where) == duckstore.FileName {
+		where = filepath.Dir(where)
+	}
+	info, err := os.Stat(where)
+	if err != nil || !info.IsDir() {
+		return ""
+	}
+	if _, err := ReadServices(where); err == nil {
+		return where
+	}
+	if _, err := ReadInfo(where); err != nil {
+		return ""
+	}
+	return where
+}
+
+// IsServer reports whether where is the URL of a server, not a path.
+func IsServer(where string) bool {
+	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
+}
+
+// String returns the place as commands take it, without passwords.
+func (p Place) String() string {
+	if p.Server != "" {
+		return redact.URLs(p.Server)
+	}
+	return absolute(p.File)
+}
+
+// SameStore reports whether two places are one server or one file, which a process can
+// open only once.
+func (p Place) SameStore(o Place) bool {
+	if p.Server != "" {
+		return p.Server == o.Server
+	}
+	a, errA := os.Stat(p.File)
+	b, errB := os.Stat(o.File)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// Open opens the store for reading. The caller must call closeStore.
+func (p Place) Open(ctx context.Context) (r provdb.Reader, closeStore func() error, err error) {
+	if p.Server != "" {
+		s, err := pgstore.Open(ctx, p.Server, pgstore.Options{ReadOnly: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+	return p.openFile(ctx)
+}
+
+// patience is how long a process may take to close a file, or to start answering.
+const patience = 3 * time.Second
+
+// openFile opens the file, or connects to the process that owns it. For a moment at its
+// start and its end, an owner allows neither.
+func (p Place) openFile(ctx context.Context) (provdb.Reader, func() error, error) {
+	for begin := time.Now(); ; {
+		s, err := duckstore.Open(ctx, p.File, duckstore.Options{ReadOnly: true})
+		if err == nil {
+			return s, s.Close, nil
+		}
+		if !errors.Is(err, provdb.ErrInUse) {
+			return nil, nil, err
+		}
+		c, remoteErr := remotestore.Open(ctx, p.Owner)
+		if remoteErr == nil {
+			return c, c.Close, nil
+		}
+		away := errors.Is(remoteErr, remotestore.ErrGone) || errors.Is(remoteErr, provdb.ErrNotFound)
+		if !away || time.Since(begin) > patience {
+			return nil, nil, fmt.Errorf("%w; it could not be asked either: %w", err, remoteErr)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(patience / 50):
+		}
+	}
+}
