@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useState, type ReactNode } from 'react';
-import { cache } from './cache.ts';
+import { refetchShown } from './query.ts';
 import { asProblem, getJSON, runPath, type Problem } from './client.ts';
 import { noSession, SessionContext, type Session } from './session.ts';
 import { Stream, type Open, type Received } from './stream.ts';
@@ -104,7 +104,7 @@ export function SessionProvider(props: { run: string; open?: Open; children: Rea
   const pause = useCallback(
     (paused: boolean) => {
       freeze(paused ? { overview: newest, status: received?.status, anomalies } : undefined);
-      if (!paused) cache.refreshAll();
+      if (!paused) refetchShown();
     },
     [newest, received?.status, anomalies],
   );

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { overview, status } from '../test/fixtures/run.ts';
 import { serve } from '../test/render.tsx';
-import { Cache } from './cache.ts';
 import { getJSON, Problem, putJSON, runPath } from './client.ts';
 import { Stream, type Received } from './stream.ts';
 
@@ -60,68 +59,6 @@ describe('a question', () => {
     expect(requests).toEqual([
       { method: 'PUT', path: 'api/v1/runs/r/labels/k', body: { state: 'muted', note: 'x' } },
     ]);
-  });
-});
-
-describe('the cache', () => {
-  test('shows the old answer until the new one is there', async () => {
-    let n = 0;
-    const cache = new Cache(<T>() => Promise.resolve({ n: ++n } as T));
-    const seen: unknown[] = [];
-    const leave = cache.listen('a', () => seen.push({ ...cache.peek('a'), at: 0 }));
-    await cache.refresh('a');
-    await cache.refresh('a');
-    leave();
-    expect(seen).toEqual([
-      { data: undefined, problem: undefined, loading: true, at: 0 },
-      { data: { n: 1 }, problem: undefined, loading: false, at: 0 },
-      { data: { n: 1 }, problem: undefined, loading: true, at: 0 },
-      { data: { n: 2 }, problem: undefined, loading: false, at: 0 },
-    ]);
-  });
-
-  test('keeps the same object when the answer did not change', async () => {
-    const cache = new Cache(<T>() => Promise.resolve({ rows: [1, 2] } as T));
-    await cache.refresh('a');
-    const first = cache.peek('a').data;
-    await cache.refresh('a');
-    expect(cache.peek('a').data).toBe(first);
-  });
-
-  test('keeps what it has when a question fails', async () => {
-    let fail = false;
-    const cache = new Cache(<T>() =>
-      fail ? Promise.reject(new Problem('no')) : Promise.resolve(1 as T),
-    );
-    await cache.refresh('a');
-    fail = true;
-    await cache.refresh('a');
-    expect(cache.peek('a')).toMatchObject({ data: 1, loading: false });
-    expect(cache.peek('a').problem?.message).toBe('no');
-  });
-
-  test('gives a question up when nobody listens any more', () => {
-    let signal: AbortSignal | undefined;
-    const cache = new Cache(<T>(_: string, s?: AbortSignal) => {
-      signal = s;
-      return new Promise<T>(() => undefined);
-    });
-    const leave = cache.listen('a', () => undefined);
-    void cache.refresh('a');
-    leave();
-    expect(signal?.aborted).toBe(true);
-    expect(cache.peek('a').loading).toBe(false);
-  });
-
-  test('forgets what was not used for longest', async () => {
-    const cache = new Cache(<T>(path: string) => Promise.resolve(path as T), 2);
-    for (const path of ['a', 'b', 'c']) {
-      const leave = cache.listen(path, () => undefined);
-      await cache.refresh(path);
-      leave();
-    }
-    expect(cache.peek('a').data).toBeUndefined();
-    expect(cache.peek('c').data).toBe('c');
   });
 });
 

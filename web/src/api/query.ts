@@ -1,64 +1,93 @@
-import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react';
-import { cache, type Answer } from './cache.ts';
-import { runPath, type Params } from './client.ts';
+import { keepPreviousData, QueryClient, useQuery as useTanStackQuery } from '@tanstack/react-query';
+import { useCallback, useMemo } from 'react';
+import { asProblem, getJSON, Problem, runPath, type Params } from './client.ts';
 import { useLive } from './session.ts';
 
-const again = 3000; // milliseconds after which a server that was away is asked again
+const retryDelay = 3000; // milliseconds between requests to a server that is unreachable or busy
 
-/** An answer, and how to ask again. */
-export interface Query<T> extends Answer<T> {
-  /** What is shown is of another question: the answer to the new one is still awaited. */
+/** The queries of the page, keyed by path. */
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      queryFn: ({ queryKey, signal }) => getJSON(queryKey[0] as string, signal),
+      gcTime: 120_000,
+      networkMode: 'always', // the server may be this machine
+      refetchOnReconnect: false,
+      refetchOnWindowFocus: false,
+      retry: (_, err) => isTransient(err),
+      retryDelay,
+    },
+  },
+});
+
+/** Reports whether the same request may succeed later. */
+function isTransient(err: unknown): boolean {
+  return err instanceof Problem && [0, 502, 503].includes(err.status);
+}
+
+/** Refetches all queries that are shown. */
+export function refetchShown(): void {
+  void queryClient.refetchQueries({ type: 'active' }, { cancelRefetch: false });
+}
+
+/** The state of a query. */
+export interface Query<T> {
+  /** The last good answer, also while a newer one is pending. */
+  data: T | undefined;
+  /** Why the last attempt failed; undefined again when one succeeds. */
+  problem: Problem | undefined;
+  /** Whether a request is pending. */
+  loading: boolean;
+  /** When data arrived, in milliseconds of Date.now; 0 before. */
+  at: number;
+  /** Whether data answers the previous path because the current one is still pending. */
   stale: boolean;
   refresh: () => void;
 }
 
-/** How useQuery asks. */
+/** Options of useQuery. */
 export interface QueryOptions {
-  /** Milliseconds after which a live run is asked again; 0: once. */
+  /** Milliseconds between requests while the run is live; 0 requests once. */
   every?: number;
-  /** Show the answer to the question before until there is a new one. */
+  /** Keep the answer for the previous path until the new one arrives. */
   keep?: boolean;
 }
 
 /**
- * The answer to a question, drawn again when it changes. While a run is live and
- * not paused it is asked again from time to time; what was known stays visible
- * meanwhile. A server that is away, or has no time, is asked again by itself. A path of undefined asks nothing.
+ * Fetches path and renders again when the answer changes. While a run is live and not
+ * paused the request is repeated. A path of undefined fetches nothing.
  */
 export function useQuery<T>(path: string | undefined, options: QueryOptions = {}): Query<T> {
   const { every = 0, keep = false } = options;
   const { going } = useLive();
-  const subscribe = useCallback(
-    (changed: () => void) => (path === undefined ? () => undefined : cache.listen(path, changed)),
-    [path],
-  );
-  const answer = useSyncExternalStore(subscribe, () => cache.peek(path ?? '')) as Answer<T>;
+  const { data, dataUpdatedAt, error, failureReason, isFetching, isPlaceholderData, refetch } =
+    useTanStackQuery<T>(
+      {
+        queryKey: [path],
+        enabled: path !== undefined,
+        refetchInterval: going && every > 0 ? every : false,
+        ...(keep && { placeholderData: keepPreviousData }),
+      },
+      queryClient,
+    );
   const refresh = useCallback(() => {
-    if (path !== undefined) void cache.refresh(path);
-  }, [path]);
-  useEffect(refresh, [refresh]);
-  useEffect(() => {
-    if (!going || every === 0 || path === undefined) return;
-    const timer = setInterval(() => {
-      if (!document.hidden) refresh();
-    }, every);
-    return () => clearInterval(timer);
-  }, [going, every, path, refresh]);
-  const passing = answer.problem !== undefined && [0, 502, 503].includes(answer.problem.status);
-  useEffect(() => {
-    if (!passing || answer.loading) return;
-    const timer = setTimeout(refresh, again);
-    return () => clearTimeout(timer);
-  }, [passing, answer.loading, refresh]);
-  const [before, setBefore] = useState<T | undefined>(undefined);
-  if (keep && answer.data !== undefined && answer.data !== before) setBefore(answer.data);
-  return useMemo(() => {
-    const old = keep && answer.data === undefined && !answer.problem ? before : undefined;
-    return { ...answer, data: answer.data ?? old, stale: old !== undefined, refresh };
-  }, [answer, before, keep, refresh]);
+    if (path !== undefined) void refetch();
+  }, [path, refetch]);
+  const failure = error ?? failureReason;
+  return useMemo(
+    () => ({
+      data,
+      problem: failure ? asProblem(failure) : undefined,
+      loading: isFetching && !failureReason,
+      at: dataUpdatedAt,
+      stale: isPlaceholderData,
+      refresh,
+    }),
+    [data, failure, isFetching, failureReason, dataUpdatedAt, isPlaceholderData, refresh],
+  );
 }
 
-/** The answer about the run that is shown. A path of undefined asks nothing. */
+/** Fetches a path of the run that is shown. A path of undefined fetches nothing. */
 export function useRunQuery<T>(
   path: string | undefined,
   params: Params = {},

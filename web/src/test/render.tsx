@@ -1,7 +1,7 @@
 import { render, type RenderResult } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { vi } from 'vitest';
-import { cache } from '../api/cache.ts';
+import { queryClient } from '../api/query.ts';
 import { noSession, SessionContext, type Session } from '../api/session.ts';
 
 /** Draws a view with a session, as if the frame had made it. */
@@ -23,7 +23,7 @@ export interface Reply {
 export function serve(
   replies: Readonly<Record<string, Reply>>,
 ): { method: string; path: string; body: unknown }[] {
-  cache.clear();
+  queryClient.clear();
   const requests: { method: string; path: string; body: unknown }[] = [];
   vi.stubGlobal('fetch', (path: string, init?: RequestInit) => {
     const body: unknown = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
