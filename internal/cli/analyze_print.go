@@ -12,7 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// printSummary writes the results of a run for people. Errors stick to w.
+// printSummary writes the results of a run for people, with its directory unless out is
+// empty. Errors stick to w.
 func printSummary(w io.Writer, s *provdb.Info, out string) {
 	t := s.Totals
 	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
@@ -24,7 +25,7 @@ func printSummary(w io.Writer, s *provdb.Info, out string) {
 		fmt.Fprintf(w, "%s of records (1 of %.1f bytes)\n", sizeText(s.RecordBytes), s.Reduction)
 	}
 	r := s.Review
-	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged, for want of knowledge\n",
+	fmt.Fprintf(w, "review: %s confirmed, %s promoted, %s withdrawn; %s calls not judged (too few samples)\n",
 		grouped(r.Confirmed), grouped(r.Promoted), grouped(r.Withdrawn), grouped(r.NotJudged))
 	for _, why := range s.Incomplete {
 		fmt.Fprintf(w, "incomplete: %s\n", oneLine(why))
@@ -34,6 +35,9 @@ func printSummary(w io.Writer, s *provdb.Info, out string) {
 	printChanges(w, s)
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
+	}
+	if out == "" {
+		return
 	}
 	fmt.Fprintf(w, "\nThe run is in %s.\n", out)
 	if s.Settings["records"] != "json" {
@@ -119,4 +123,17 @@ func hostList(hosts []string) string {
 		list += fmt.Sprintf(",... (%d)", len(hosts))
 	}
 	return list
+}
+
+var numerals = []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
+
+// counted formats a number of things in words.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	if n < len(numerals) {
+		return numerals[n] + " " + thing
+	}
+	return grouped(int64(n)) + " " + thing
 }

@@ -158,3 +158,17 @@ func isTerminal(w io.Writer) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
+
+// isInteractive reports whether standard input and output are a terminal.
+func (env *Env) isInteractive() bool {
+	in, ok := env.Stdin.(*os.File)
+	if env.Stdin == nil {
+		in, ok = os.Stdin, true
+	}
+	if !ok || !isTerminal(in) || !isTerminal(env.Stdout) {
+		return false
+	}
+	info, err := in.Stat()
+	null, nullErr := os.Stat(os.DevNull) // a character device, too
+	return err == nil && (nullErr != nil || !os.SameFile(info, null))
+}

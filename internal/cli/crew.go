@@ -200,6 +200,9 @@ func (c *crew) startServices(ctx context.Context, args []string) (*rundir.Servic
 	return services, nil
 }
 
+// startPatience is how long processes may take to start.
+const startPatience = 30 * time.Second
+
 // awaitServices waits until a process tells how to reach the services.
 func (c *crew) awaitServices(ctx context.Context, child *children.Child) (*rundir.Services, error) {
 	for begin := time.Now(); ; {

@@ -1,21 +1,32 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	_ "embed" // for demo_found.sql
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/lab/scenario"
+	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -27,14 +38,14 @@ type demoFlags struct {
 	keep     bool
 	out      string
 	web      string
-	stay     bool // when all has ended, until it is interrupted
+	stay     bool
 }
 
-// check says what is wrong with the flags.
 func (f *demoFlags) check() error {
+	const shortest = 3 * time.Second
 	var errs []error
-	if f.duration < shortestDemo {
-		errs = append(errs, fmt.Errorf("--duration %v is too short to see anything: give %v or more", f.duration, shortestDemo))
+	if f.duration < shortest {
+		errs = append(errs, fmt.Errorf("--duration %v is too short (want at least %v)", f.duration, shortest))
 	}
 	if f.ranks < 0 {
 		errs = append(errs, fmt.Errorf("--ranks %d is negative", f.ranks))
@@ -45,28 +56,42 @@ func (f *demoFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// shortestDemo is how long a demo lasts at least.
-const shortestDemo = 3 * time.Second
+// load returns the scenario with the number of ranks and the duration of the flags.
+func (f *demoFlags) load() (*scenario.Scenario, error) {
+	s, _, err := loadScenario(f.scenario)
+	if err != nil {
+		return nil, err
+	}
+	if f.ranks > 0 {
+		if err := s.Resize(f.ranks); err != nil {
+			return nil, usagef("--ranks %d: %w", f.ranks, err)
+		}
+	}
+	if err := simulate.Stretch(s, f.duration); err != nil {
+		return nil, usagef("--duration %v: %w", f.duration, err)
+	}
+	return s, nil
+}
 
 func newDemoCmd(env *Env) *cobra.Command {
 	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "see it all work in one minute, with a simulated program",
-		Long: `Show the whole of Chimbuko at work, without a program, MPI or TAU: a simulated
-program writes the traces of all its ranks while you watch, an analyzer for each of
-its hosts follows them, and the services merge what all of them learn and store what
-is anomalous. All of them are processes of this program, as they are in earnest.
+		Short: "analyze a simulated program, in one minute",
+		Long: `Show Chimbuko at work without a program, MPI or TAU. A simulated program writes the
+traces of all its ranks in real time. As with chimbuko run, services and analyzers run
+beside it, here one analyzer for each simulated host.
 
-Some troubles are planted in the program, of which the analysis knows nothing. In the
-end you see what it found by itself, and which of the troubles that was. The exit
-status is 0 if all of them were found, else 1.
+The program has planted troubles that the analysis does not know of. The demo reports
+when each of them is found, and at the end prints the summary of the run and compares it
+with the truth, like chimbuko eval. The exit status is 0 if all troubles were found,
+else 1.
 
-The page of the run, whose address is the first thing to be printed, shows the same in
-the browser. At a terminal it stays when all is over, until Ctrl-C.
+The page of the run shows the same in the browser. At a terminal the page stays open
+after the end, until Ctrl-C.
 
-Everything is in a temporary directory and is removed, unless --keep or --out says
-otherwise. Ctrl-C ends all processes at any time.`,
+The run is written to a temporary directory and removed, unless --keep or --out is
+given. Ctrl-C ends the demo and all its processes at any time.`,
 		Example: `  chimbuko demo
   chimbuko demo --duration 20s --ranks 32
   chimbuko demo --keep && chimbuko view chimbuko-demo/run`,
@@ -85,172 +110,280 @@ otherwise. Ctrl-C ends all processes at any time.`,
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&flags.duration, "duration", time.Minute, "how long the simulated program runs")
-	f.IntVar(&flags.ranks, "ranks", 0, "ranks of the simulated program; 0 is those of the scenario, which are 16 for demo")
-	f.StringVar(&flags.scenario, "scenario", "demo", "what is simulated: one of chimbuko simulate --list, or a TOML file")
-	f.BoolVar(&flags.keep, "keep", false, "keep the run, the traces and the logs in the directory chimbuko-demo")
-	f.StringVarP(&flags.out, "out", "o", "", "keep them in this directory, which is made; that of an earlier demo is replaced")
-	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where HTTP listens")
-	f.BoolVar(&flags.stay, "stay", false, "keep the page of the finished run until Ctrl-C; at a terminal that is the default")
+	f.DurationVar(&flags.duration, "duration", time.Minute, "run time of the simulated program")
+	f.IntVar(&flags.ranks, "ranks", 0, "ranks of the simulated program; 0 is the number in the scenario, 16 for demo")
+	f.StringVar(&flags.scenario, "scenario", "demo", "built-in scenario (see chimbuko simulate --list) or TOML file")
+	f.BoolVar(&flags.keep, "keep", false, "keep the run, its traces and logs in the directory chimbuko-demo")
+	f.StringVarP(&flags.out, "out", "o", "", "keep them in this directory; replaces an earlier demo there")
+	f.StringVar(&flags.web, "http", "127.0.0.1:0", "address the page listens on")
+	f.BoolVar(&flags.stay, "stay", false, "keep the page open after the end, until Ctrl-C; default at a terminal")
 	return cmd
 }
 
-// demo is a demo that goes on.
+// demo is a simulated program with the processes that analyze it.
 type demo struct {
+	env      *Env
 	flags    *demoFlags
-	plan     *demoPlan
-	dir      *demoDir
-	children *children.Group
-	view     *demoView
+	out      io.Writer // standard output; the first error ends the demo
+	scenario *scenario.Scenario
+	program  *simulate.Run
+	crew     *crew
 	services *rundir.Services
-	began    time.Time // when the program was started
-
-	server    *children.Child
-	analyzers []*children.Child
-	program   *children.Child
-	page      *children.Child // of the finished run; nil: there is none
-	address   string          // of the page
+	missing  []*truth.Trouble // not found so far
 }
 
 func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
-	plan, err := newDemoPlan(flags)
+	s, err := flags.load()
 	if err != nil {
 		return err
 	}
-	signal.Ignore(syscall.SIGPIPE) // a reader of the output who goes away must not keep this from cleaning up
+	signal.Ignore(syscall.SIGPIPE) // clean up even if the reader of the output is gone
 	defer signal.Reset(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // and neither must a terminal that is closed
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 
-	dir, err := newDemoDir(flags.out, demoInfo{env.Version, time.Now().UTC(), flags.scenario, flags.duration.String()})
+	dir, err := makeDemoDir(ctx, flags.out)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	group, err := children.New(dir.logs(), childEnviron(env.Environ, dir.temporary()), func(f *children.Failure) { fail(f) })
+	if flags.out == "" {
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	d := &demo{env: env, flags: flags, out: &failingWriter{env.Stdout, fail}, scenario: s}
+	d.crew, err = newCrew(env, &keeperFlags{out: filepath.Join(dir, "run")}, false)
 	if err != nil {
 		return err
 	}
-	defer group.Stop()
-	d := &demo{flags: flags, plan: plan, dir: dir, children: group, view: newDemoView(env, fail)}
-	err = d.show(ctx)
-	d.view.clear()
-	if err == nil || errors.Is(err, errMissed) {
+	defer d.crew.stop()
+	err = d.run(ctx)
+	switch {
+	case ctx.Err() == nil, err == nil, errors.Is(err, errReported):
 		return err
+	case !errors.Is(context.Cause(ctx), context.Canceled):
+		return context.Cause(ctx)
+	case flags.out == "":
+		return errors.New("demo interrupted; nothing is left behind")
 	}
-	return d.giveUp(env, cmp.Or(context.Cause(ctx), err))
+	return fmt.Errorf("demo interrupted; its unfinished run is in %s", d.crew.shown)
 }
 
-// giveUp ends a demo that did not come to its end, and says why.
-func (d *demo) giveUp(env *Env, err error) error {
-	d.children.Stop()
-	if failed, ok := errors.AsType[*children.Failure](err); ok {
-		err = fmt.Errorf("%w; its log ends with\n%s", err, children.LastLines(failed.Child.Log, oneLine))
-	} else if errors.Is(err, context.Canceled) {
-		err = errors.New("the demo was interrupted")
-	}
-	if closeErr := d.dir.close(); closeErr != nil {
-		return errors.Join(err, closeErr)
-	}
-	left := "nothing is left behind"
-	if d.dir.kept {
-		left = "what there is so far is in " + d.dir.path
-	}
-	fmt.Fprintf(env.Stderr, "chimbuko: %s\nAll processes have ended, and %s.\n", strings.TrimSuffix(err.Error(), "\n"), left)
-	return errReported
+// failingWriter calls fail when it cannot write.
+type failingWriter struct {
+	io.Writer
+	fail context.CancelCauseFunc
 }
 
-// show starts everything, tells how it fares, and what came of it.
-func (d *demo) show(ctx context.Context) error {
-	d.view.introduce(d.plan, d.flags.duration)
+func (w *failingWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil {
+		w.fail(fmt.Errorf("write output: %w", err))
+	}
+	return n, err
+}
+
+// makeDemoDir returns a new temporary directory, or the given one, from which it removes
+// the run of an earlier demo. It refuses other directories with files in them.
+func makeDemoDir(ctx context.Context, given string) (string, error) {
+	if given == "" {
+		return os.MkdirTemp("", "chimbuko-demo-")
+	}
+	if err := os.MkdirAll(given, 0o755); err != nil {
+		return "", err
+	}
+	mark := filepath.Join(given, "demo.json")
+	if entries, err := os.ReadDir(given); err != nil {
+		return "", err
+	} else if _, err := os.Stat(mark); err != nil && len(entries) > 0 {
+		return "", fmt.Errorf("%s: the directory is not empty and not that of a demo (choose another with --out, or remove it)", given)
+	}
+	run := filepath.Join(given, "run")
+	if c, err := remotestore.Open(ctx, rundir.Owner(run)); err == nil {
+		return "", errors.Join(fmt.Errorf("%s: a demo is running there (wait for it to end, or choose another directory with --out)", given), c.Close())
+	}
+	return given, errors.Join(os.RemoveAll(run), os.WriteFile(mark, []byte("{}\n"), 0o644)) //nolint:gosec // meant to be read by all
+}
+
+// run starts everything and reports until the end.
+func (d *demo) run(ctx context.Context) error {
 	if err := d.start(ctx); err != nil {
 		return err
 	}
-	troubles, err := d.troubles(ctx)
-	if err != nil {
+	if err := d.simulate(ctx); err != nil {
 		return err
 	}
-	d.view.announce(troubles, d.began)
-	if err := d.watch(ctx); err != nil {
+	signals := catchSignals()
+	defer signals.stop()
+	d.crew.conclude(signals, nil)
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if d.flags.stay {
-		if err := d.startPage(ctx); err != nil {
-			return err
-		}
+	err := d.conclude(ctx)
+	if !d.flags.stay || err != nil && !errors.Is(err, errReported) {
+		return err
 	}
-	err = d.conclude(ctx)
-	if d.page != nil && (err == nil || errors.Is(err, errMissed)) {
-		return cmp.Or(d.stay(ctx), err)
+	page := &member{name: "view", what: "the page", args: []string{"view", d.crew.dir, "--http=" + d.flags.web}} // at the same address
+	if err := d.crew.start(page); err != nil {
+		return err
+	}
+	d.crew.say("the page stays open until Ctrl-C")
+	select {
+	case <-ctx.Done():
+	case <-page.ended:
 	}
 	return err
 }
 
-// start starts the services, the analyzers and then the program.
+// start starts the services and an analyzer for each simulated host.
 func (d *demo) start(ctx context.Context) (err error) {
-	d.server, err = d.children.Start(ctx, "serve", "the process of the services", "serve", "--out", d.dir.run(), "--name", "demo",
-		"--ranks", strconv.Itoa(d.plan.ranks), "--http", d.flags.web, "--store-delay", "200ms")
+	ranks, hosts := 0, []string(nil)
+	var programs []string // flags that tell analyzers the programs of a workflow apart
+	for i := range d.scenario.Programs {
+		p := &d.scenario.Programs[i]
+		ranks += p.Ranks
+		for rank := range p.Ranks {
+			hosts = append(hosts, p.Host(rank))
+		}
+		if len(d.scenario.Programs) > 1 {
+			programs = append(programs, fmt.Sprintf("--program=%d=*/tau-metrics-%s-*", i, p.Name))
+		}
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	fmt.Fprintf(d.out, "Simulating %d ranks on %d hosts for %v: %s\n", ranks, len(hosts), d.flags.duration, d.scenario.Text)
+	d.services, err = d.crew.startServices(ctx, []string{
+		"--out=" + d.crew.dir, "--name=demo", "--ranks=" + strconv.Itoa(ranks), "--http=" + d.flags.web, "--linger=0s", "--store-delay=200ms",
+	})
 	if err != nil {
 		return err
 	}
-	if d.services, err = d.waitForServices(ctx); err != nil {
-		return err
+	d.crew.greet(d.services)
+	for _, host := range hosts {
+		traces := filepath.Join(escapeGlob(filepath.Join(d.crew.traces(), host)), "*.bp")
+		d.crew.startAnalyzer("ad-"+host, host, append(programs, "--until-told", traces)...)
 	}
-	d.view.point(d.services, d.dir.run())
-	for _, h := range d.plan.hosts {
-		args := []string{"ad", "--run-dir", d.dir.run(), "--node", h.name, "--traces", strconv.Itoa(h.traces), "--spool", d.dir.spool(h.name)}
-		ad, err := d.children.Start(ctx, "ad-"+h.name, "the analyzer of "+h.name, slices.Concat(args, d.plan.programs, []string{d.dir.tracesOf(h.name)})...)
-		if err != nil {
-			return err
-		}
-		d.analyzers = append(d.analyzers, ad)
+	return nil
+}
+
+// simulate runs the program, and reports troubles as they are found.
+func (d *demo) simulate(ctx context.Context) error {
+	d.scenario.Start = time.Now().UTC()
+	d.program = simulate.New(d.scenario)
+	d.missing = d.program.Troubles()
+	fmt.Fprintf(d.out, "\nPlanted troubles, unknown to the analysis:\n\n")
+	t := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	for _, p := range d.missing {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.sinceStart(p.From), oneLine(p.Kind), whereText(p), oneLine(p.Name))
 	}
-	args := []string{"simulate", "--scenario", d.flags.scenario, "--out", d.dir.traces(), "--live", "--host-dirs", "--duration", d.flags.duration.String()}
-	if d.flags.ranks > 0 {
-		args = append(args, "--ranks", strconv.Itoa(d.flags.ranks))
+	_ = t.Flush() // errors stick to d.out
+	fmt.Fprintln(d.out)
+
+	watching, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { d.watch(watching) })
+	_, err := d.program.Write(ctx, simulate.Target{Dir: d.crew.traces(), HostDirs: true, Speed: 1, Now: time.Now, Sleep: sleep})
+	stop()
+	wg.Wait()
+	if err == nil {
+		fmt.Fprintf(d.out, "%s  the program has ended\n", d.sinceStart(trace.Micros(time.Now().UnixMicro())))
 	}
-	d.began = time.Now()
-	d.program, err = d.children.Start(ctx, "simulate", "the simulated program", args...)
 	return err
 }
 
-// startPatience is how long processes may take to start.
-const startPatience = 30 * time.Second
-
-// waitForServices waits until the services say where they are.
-func (d *demo) waitForServices(ctx context.Context) (found *rundir.Services, err error) {
-	err = d.until(ctx, d.server, "tell where they are", func() (bool, error) {
-		found, err = rundir.ReadServices(d.dir.run())
-		return err == nil, nil
-	})
-	return found, err
+// sinceStart formats a time relative to the start of the program.
+func (d *demo) sinceStart(t trace.Micros) string {
+	return fmt.Sprintf("%+6.1f s", float64(t-trace.Micros(d.scenario.Start.UnixMicro()))/1e6)
 }
 
-// until waits until f is true, which a process brings about.
-func (d *demo) until(ctx context.Context, p *children.Child, what string, f func() (bool, error)) error {
-	for begin := time.Now(); ; {
-		ok, err := f()
-		if err != nil || ok {
-			return err
+// watch reports totals and newly found troubles until ctx ends.
+func (d *demo) watch(ctx context.Context) {
+	var client http.Client
+	for n := 1; sleep(ctx, time.Second) == nil; n++ {
+		d.reportFound(ctx)
+		if n%5 > 0 {
+			continue
 		}
-		select {
-		case <-p.Ended():
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			if ok, err := f(); err != nil || ok {
-				return err
-			}
-			return fmt.Errorf("%s ended and did not %s; its log ends with\n%s", p.What, what, children.LastLines(p.Log, oneLine))
-		default:
-		}
-		if time.Since(begin) > startPatience {
-			return fmt.Errorf("%s did not %s within %v; its log ends with\n%s", p.What, what, startPatience, children.LastLines(p.Log, oneLine))
-		}
-		if sleep(ctx, 20*time.Millisecond) != nil {
-			return context.Cause(ctx)
+		if st, err := dashboard.Fetch(ctx, &client, d.services.Web, d.services.Secret); err == nil {
+			fmt.Fprintf(d.out, "%s  %s steps, %s events, %s calls, %s anomalies\n", d.sinceStart(trace.Micros(time.Now().UnixMicro())),
+				grouped(st.Totals.Steps), grouped(st.Totals.Events), grouped(st.Totals.Calls), grouped(st.Totals.Anomalies))
 		}
 	}
+}
+
+//go:embed demo_found.sql
+var demoFoundSQL string
+
+// reportFound reports troubles with their first anomaly in the store. It leaves those
+// for later that the services cannot tell now.
+func (d *demo) reportFound(ctx context.Context) {
+	store, err := remotestore.Open(ctx, rundir.Owner(d.crew.dir))
+	if err != nil || len(d.missing) == 0 {
+		return
+	}
+	defer store.Close() //nolint:errcheck // only read from
+	first := slices.MinFunc(d.missing, func(a, b *truth.Trouble) int { return int(a.From - b.From) })
+	rows, err := store.Query(ctx, demoFoundSQL, int64(first.From))
+	if err != nil {
+		return
+	}
+	for row, err := range rows.All {
+		if err != nil {
+			return
+		}
+		f := &truth.Flag{
+			Program: trace.Program(row[0].(int64)), Rank: trace.Rank(row[1].(int64)), Function: fmt.Sprint(row[2]),
+			Entry: trace.Micros(row[4].(int64)), Exit: trace.Micros(row[5].(int64)),
+		}
+		d.missing = slices.DeleteFunc(d.missing, func(t *truth.Trouble) bool {
+			if !t.Covers(f) {
+				return false
+			}
+			fmt.Fprintf(d.out, "%s  found: %s (%s lost in %s, rank %d on %s)\n", d.sinceStart(f.Exit), oneLine(t.Name),
+				microsText(float64(row[6].(int64))), oneLine(f.Function), f.Rank, oneLine(fmt.Sprint(row[3])))
+			return true
+		})
+	}
+}
+
+// conclude prints the summary of the run and compares it with the truth. It returns
+// errReported if a trouble was not found.
+func (d *demo) conclude(ctx context.Context) error {
+	info, err := rundir.ReadInfo(d.crew.dir)
+	if err != nil {
+		return err
+	}
+	planted, err := truth.Read([]string{d.crew.traces()})
+	if err != nil {
+		return err
+	}
+	flags := planted.Matcher()
+	calls, err := readRun(ctx, d.crew.dir, flags)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out)
+	score := flags.Score(calls)
+	if d.flags.out == "" {
+		printSummary(d.out, info, "")
+	} else {
+		printSummary(d.out, info, d.crew.shown)
+		fmt.Fprintf(d.out, "Compare it with the truth: chimbuko eval %s %s\n", d.crew.shown, rundir.Traces(d.crew.shown))
+	}
+	printTroubles(d.out, score.Troubles)
+	var missed []string
+	for i := range score.Troubles {
+		if t := &score.Troubles[i]; !t.Seen {
+			missed = append(missed, oneLine(t.Name))
+		}
+	}
+	fmt.Fprintf(d.out, "\nFound %d of %d planted troubles.\n", len(score.Troubles)-len(missed), len(score.Troubles))
+	if d.flags.out == "" {
+		fmt.Fprintln(d.out, "To keep the run and query it: chimbuko demo --keep")
+	}
+	if len(missed) > 0 {
+		fmt.Fprintf(d.env.Stderr, "chimbuko: troubles not found: %s\n", strings.Join(missed, ", "))
+		return errReported
+	}
+	return nil
 }

@@ -119,7 +119,7 @@ func (m *Matcher) Add(f *Flag) {
 	}
 	excused := listed
 	for _, i := range m.truth.regions[trace.RankKey{Program: f.Program, Rank: f.Rank}] {
-		if !m.truth.Troubles[i].holds(f) {
+		if !m.truth.Troubles[i].Covers(f) {
 			continue
 		}
 		excused = true

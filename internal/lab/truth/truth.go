@@ -99,10 +99,11 @@ type extent struct {
 	begin           trace.Micros // From, or the entry of the first cause if that is later
 }
 
-// holds reports whether a flag of the trouble's program and ranks is in its region.
-func (t *Trouble) holds(f *Flag) bool {
-	return t.From <= f.Exit && (t.To == 0 || f.Entry <= t.To) &&
-		(len(t.Functions) == 0 || slices.Contains(t.Functions, f.Function))
+// Covers reports whether a flag has the program, a rank, a function and the time of the
+// trouble.
+func (t *Trouble) Covers(f *Flag) bool {
+	return t.Program == f.Program && t.From <= f.Exit && (t.To == 0 || f.Entry <= t.To) &&
+		(len(t.Functions) == 0 || slices.Contains(t.Functions, f.Function)) && slices.Contains(t.Ranks, f.Rank)
 }
 
 // parseEvent reads rank:step:row.

@@ -341,28 +341,28 @@ func TestAViewCanShowAPageThatIsBeingDeveloped(t *testing.T) {
 	}
 }
 
-func TestADemoKeepsItsPageAsLongAsIsWanted(t *testing.T) {
+func TestDemoPageStaysOpen(t *testing.T) {
 	t.Parallel()
 	d := demonstrate(t, demoScenario, "--duration", "5s", "--stay")
-	d.shows(`chimbuko view \S+/run\n`)
-	dir := regexp.MustCompile(`chimbuko view (\S+/run)`).FindStringSubmatch(d.stdout.String())
-	first := strings.TrimSpace(must(t, "view", dir[1])) // with the token, which is not for a file
+	d.shows("Planted troubles")
+	dir := regexp.MustCompile(`chimbuko view (\S+/run)`).FindStringSubmatch(d.stderr.String())
+	first := strings.TrimSpace(must(t, "view", dir[1])) // with the token
 	b := browse(t, first)
-	eventually(t, "the overview is there", func() error {
+	eventually(t, "the overview appears", func() error {
 		code, body := b.get("api/v1/runs/demo/overview")
 		if code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
 		return nil
 	})
-	d.shows("The page stays until Ctrl-C")
-	bare, _, _ := strings.Cut(first, "?")
-	if n := strings.Count(d.stdout.String(), "\n"+bare+"\n"); n != 2 || visitPattern.MatchString(d.stdout.String()) {
-		t.Errorf("%s is shown %d times:\n%s", bare, n, d.stdout.String())
-	}
-	if o := ask[api.Overview](b, "api/v1/runs/demo/overview"); o.State != api.Finished || o.Figures.Anomalies == 0 {
-		t.Errorf("the overview is %+v", o)
-	}
+	d.says("the page stays open until Ctrl-C")
+	eventually(t, "the page of the finished run appears", func() error {
+		code, body := b.get("api/v1/runs/demo/overview")
+		if code != http.StatusOK || !strings.Contains(body, `"state":"finished"`) {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		return nil
+	})
 	d.interrupt()
 	d.nothingIsLeft()
 }

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package cli
-
-import "os"
-
-// lockFile does nothing here.
-func lockFile(*os.File) error { return nil }
