@@ -3,15 +3,11 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -51,32 +47,4 @@ place. A file that is there already is replaced.` + whereHelp,
 	f.StringVar(&q.run, "run", "", "name of the run, where the store holds several; by default the latest")
 	f.DurationVar(&q.timeout, "timeout", time.Minute, "give up after this time; 0 is never")
 	return cmd
-}
-
-// readBaseline reads a file that chimbuko baseline wrote; nil if a path is something
-// else.
-func readBaseline(where string) (r *comparison.Run, err error) {
-	if rundir.IsServer(where) {
-		return nil, nil //nolint:nilnil // it is none
-	}
-	info, err := os.Stat(where)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilnil,nilerr // it is none; who needs it to be there says so
-	}
-	f, err := os.Open(where)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	first := make([]byte, 2)
-	if n, err := io.ReadFull(f, first); err != nil || !comparison.IsBaseline(first[:n]) {
-		return nil, nil //nolint:nilnil,nilerr // it is none
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	if r, err = comparison.Decode(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
-	}
-	return r, nil
 }

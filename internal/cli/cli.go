@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
 // Env is the outside world of a command, so that tests can give it another.
@@ -64,7 +65,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		return int(code)
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
-	if _, ok := errors.AsType[usageError](err); ok {
+	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, viewer.ErrSameStore) {
 		fmt.Fprintln(env.Stderr, "Run the command with --help to see how it is used.")
 		return exitUsage
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -248,8 +249,8 @@ func (c *crew) greet(s *rundir.Services) {
 		c.say("the run is in %s; chimbuko view %s prints the address of its page", c.shown, c.shown)
 		return
 	}
-	c.say("the run is in %s, its page at %s", c.shown, visitOf(s.Web, s.Secret))
-	if line := tunnelTo(c.env, s.Host, s.Web); line != "" {
+	c.say("the run is in %s, its page at %s", c.shown, viewer.WithToken(s.Web, s.Secret))
+	if line := viewer.Tunnel(c.env.Environ, s.Host, s.Web); line != "" {
 		c.say("from your own machine it is there after: %s", line)
 	}
 }

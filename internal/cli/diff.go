@@ -110,7 +110,7 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
 
 // comparable is what can be compared of the run at a place, or of a baseline.
 func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run string) (r *comparison.Run, err error) {
-	if r, err = readBaseline(where); r != nil || err != nil {
+	if r, err = rundir.ReadBaseline(where); r != nil || err != nil {
 		return r, err
 	}
 	place, err := rundir.FindStore(where)

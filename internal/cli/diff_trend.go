@@ -51,7 +51,7 @@ func (q *questionFlags) trend(ctx context.Context, env *Env, places []string, by
 // gather adds the runs at a place, or a baseline. Of a store it asks for no more than a
 // trend can have.
 func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *gathered) error {
-	baseline, err := readBaseline(where)
+	baseline, err := rundir.ReadBaseline(where)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -114,14 +115,14 @@ func checkIdle(ctx context.Context, dir string, info *provdb.Info, force bool) e
 	if err != nil {
 		return err
 	}
-	if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && !reachable(s) {
+	if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && !viewer.Reachable(s) {
 		if force {
 			return nil
 		}
 		return fmt.Errorf("%s may go on on %s, which cannot be asked from here; chimbuko stop ends it there; if that job is over, give --force", dir, s.Host)
 	}
-	cut, err := (&viewRun{dir: dir, place: place}).isCut(ctx)
-	if err == nil && !cut {
+	stopped, err := viewer.IsStopped(ctx, dir, place)
+	if err == nil && !stopped {
 		err = fmt.Errorf("%s goes on; chimbuko stop %s ends it with what is known", dir, dir)
 	}
 	return err

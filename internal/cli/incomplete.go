@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -31,8 +32,7 @@ func tellCut(env *Env, where rundir.Place) {
 	if err != nil || !info.State.Open() {
 		return
 	}
-	v := &viewRun{dir: dir}
-	fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", v.cutText(info))
+	fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.WhyStopped(dir, info))
 }
 
 // leave marks a run whose services end before it does, as far as that can be done.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -27,8 +28,8 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 	}
 	dir := rundir.Find(where)
 	if dir != "" && run == "" {
-		if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && reachable(s) && isOpen(dir) {
-			client, err := trusting(s.CA)
+		if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && viewer.Reachable(s) && isOpen(dir) {
+			client, err := viewer.Client(s.CA)
 			if err != nil {
 				return nil, err
 			}
@@ -37,19 +38,15 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 			}
 		}
 	}
-	v := &viewRun{dir: dir, run: run, version: env.Version}
-	var err error
-	if v.place, err = rundir.FindStore(where); err != nil {
+	v, err := viewer.Open(ctx, where, run, env.Version)
+	if err != nil {
 		return nil, err
 	}
-	if err := v.find(ctx); err != nil {
-		return nil, errors.Join(err, v.close())
-	}
-	cfg := dashboard.Config{Source: v, Run: v.name, Version: env.Version, ReadOnly: true}
+	cfg := dashboard.Config{Source: v, Run: v.Name, Version: env.Version, ReadOnly: true}
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}
-	return &pageClient{Client: dashboard.Within(dashboard.New(cfg)), run: v.name, close: v.close}, nil
+	return &pageClient{Client: dashboard.Within(dashboard.New(cfg)), run: v.Name, close: v.Close}, nil
 }
 
 // isOpen reports whether a run is still to be ended.
@@ -64,7 +61,7 @@ func pageAt(ctx context.Context, client *http.Client, address, token, run string
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, viewer.StatusTimeout)
 	defer cancel()
 	st, err := c.Status(ctx)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
 // runFlags are the flags of `run`.
@@ -220,7 +222,7 @@ func (t tauVariables) clean(environ []string) (rest []string) {
 // tauEnviron is what tells TAU where and how to write traces, and says what may keep it
 // from that.
 func tauEnviron(env *Env, c *crew, flags *runFlags) tauVariables {
-	config := cmp.Or(env.variable("TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
+	config := cmp.Or(viewer.Variable(env.Environ, "TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
 	if _, err := os.Stat(config); err == nil {
 		c.say("%s is there: TAU takes the engine from it, not %s", config, flags.engine)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
 // The roles of `serve`.
@@ -28,12 +30,10 @@ type serveFlags struct {
 	keeperFlags
 	busFlags
 	modelFlags
-	pageFlags
+	page      viewer.Options
 	config    string
 	roles     []string
 	listen    string
-	tlsCert   string
-	tlsKey    string
 	tlsCA     string
 	maxStream int64
 	replicas  int
@@ -42,9 +42,6 @@ type serveFlags struct {
 	ranks     int
 	linger    time.Duration
 	snapshot  time.Duration
-	web       string
-	webOpen   bool
-	webHosts  []string
 	stay      bool
 	statsURL  string
 	statsDir  string
@@ -59,13 +56,13 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.keeperFlags.register(f)
 	s.busFlags.register(f)
 	s.modelFlags.register(f)
-	s.pageFlags.register(f)
+	registerPage(f, &s.page)
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringSliceVar(&s.roles, "roles", allRoles, "parts to run in this process: nats, params (parameter server), store, web")
 	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other nodes come")
-	f.StringVar(&s.tlsCert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
-	f.StringVar(&s.tlsKey, "tls-key", "", "file with its key")
+	f.StringVar(&s.page.Cert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
+	f.StringVar(&s.page.Key, "tls-key", "", "file with its key")
 	f.StringVar(&s.tlsCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
 	f.Int64Var(&s.maxStream, "stream-size", 4096, "megabytes of records that may wait for the store")
 	f.IntVar(&s.replicas, "stream-replicas", 1, "servers of a NATS cluster that keep records which wait")
@@ -74,9 +71,9 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.IntVar(&s.ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyzer came for --linger")
 	f.DurationVar(&s.linger, "linger", 5*time.Second, "how long to wait for further analyzers when all ranks have ended")
 	f.DurationVar(&s.snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
-	f.StringVar(&s.web, "http", "127.0.0.1:0", "where HTTP listens")
-	f.BoolVar(&s.webOpen, "metrics-open", false, "let /metrics be read without the token")
-	f.StringSliceVar(&s.webHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
+	f.StringVar(&s.page.Listen, "http", "127.0.0.1:0", "where HTTP listens")
+	f.BoolVar(&s.page.MetricsOpen, "metrics-open", false, "let /metrics be read without the token")
+	f.StringSliceVar(&s.page.AllowedHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
 	f.BoolVar(&s.stay, "stay", false, "when the run has ended keep its page until Ctrl-C")
 	f.StringVar(&s.statsURL, "stats-url", "", "URL to which statistics are posted")
 	f.StringVar(&s.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
@@ -117,7 +114,7 @@ func (s *serveFlags) check() error {
 	if s.ranks < 0 || s.linger < 0 || s.flush < 0 || s.maxStream < 1 || s.replicas < 1 {
 		errs = append(errs, errors.New("--ranks, --linger and --stats-flush cannot be negative, --stream-size and --stream-replicas must be positive"))
 	}
-	if (s.tlsCert == "") != (s.tlsKey == "") {
+	if (s.page.Cert == "") != (s.page.Key == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))
 	}
 	if s.frozen && s.loadFrom == "" {
@@ -133,7 +130,7 @@ func (s *serveFlags) check() error {
 	if u, err := url.Parse(s.statsURL); s.statsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("--stats-url %q is not of the form http://host:port/path", s.statsURL))
 	}
-	for name, addr := range map[string]string{"nats-listen": s.listen, "http": s.web} {
+	for name, addr := range map[string]string{"nats-listen": s.listen, "http": s.page.Listen} {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			errs = append(errs, fmt.Errorf("--%s %q is not of the form host:port", name, addr))
 		}

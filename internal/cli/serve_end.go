@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -28,15 +27,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
-
-// hostPort is the part of a URL that says where to connect.
-func hostPort(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
 
 // runParams runs the parameter server; its first shard ends the run when all
 // has been reviewed.

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -157,7 +158,7 @@ func (s *serveRun) openBus(ctx context.Context) error {
 		s.services.Analyzer = cmp.Or(before.Analyzer, s.services.Analyzer)
 		s.webBefore = before.Web
 	}
-	if ca := cmp.Or(s.flags.ca, s.flags.tlsCert); ca != "" { // a certificate vouches for itself
+	if ca := cmp.Or(s.flags.ca, s.flags.page.Cert); ca != "" { // a certificate vouches for itself
 		if s.services.CA, err = filepath.Abs(ca); err != nil {
 			return err
 		}
@@ -188,12 +189,12 @@ func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error 
 	opt := bus.ServerOptions{
 		Dir: rundir.Bus(s.flags.out), Listen: s.flags.listen, Token: s.services.Token,
 		Access: []bus.Access{analyzerAccess(s.run, s.services.Analyzer)},
-		Cert:   s.flags.tlsCert, Key: s.flags.tlsKey, CA: s.flags.tlsCA, Log: s.log,
+		Cert:   s.flags.page.Cert, Key: s.flags.page.Key, CA: s.flags.tlsCA, Log: s.log,
 	}
 	listen, port, _ := net.SplitHostPort(s.flags.listen) // checked before
 	again := opt
 	if before != nil && port == "0" {
-		if _, old, err := net.SplitHostPort(hostPort(before.Bus)); err == nil {
+		if _, old, err := net.SplitHostPort(viewer.HostPort(before.Bus)); err == nil {
 			again.Listen = net.JoinHostPort(listen, old)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 
 	"golang.org/x/sync/errgroup"
 
@@ -56,29 +56,19 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 	if err := s.serveStatus(); err != nil || !s.flags.has(roleWeb) { //nolint:contextcheck // services end with close
 		return "", err
 	}
-	cfg := dashboard.Config{
-		Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, MetricsOpen: s.flags.webOpen, AllowedHosts: s.flags.webHosts, Log: s.log,
-	}
-	if err := s.flags.configure(&cfg, s.flags.out); err != nil {
-		return "", err
-	}
 	own := rundir.Place{Server: s.flags.store, File: filepath.Join(s.flags.out, duckstore.FileName), Run: s.run}
-	with, err := s.flags.references(ctx, compared{s.run, s.env.Version, own, s.Reader()})
+	with, err := s.flags.page.References(ctx, viewer.Subject{Name: s.run, Version: s.env.Version, Place: own, Reader: s.Reader()})
 	if err != nil {
 		return "", err
 	}
-	s.later(with.close)
-	cfg.References = with.list
-	listener, err := listenAgain(ctx, s.flags.web, s.webBefore)
+	s.later(with.Close)
+	cfg := dashboard.Config{Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, References: with.List, Log: s.log}
+	page, err := s.flags.page.ServeConfig(ctx, cfg, s.flags.out, s.webBefore)
 	if err != nil {
 		return "", err
 	}
-	address = webAddress(listener.Addr(), s.services.Host, s.flags.tlsCert != "")
-	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(address))
-	g.Go(func() error {
-		return serveHTTP(ctx, listener, dashboard.New(cfg), s.flags.tlsCert, s.flags.tlsKey, s.log)
-	})
-	return address, nil
+	g.Go(page.Wait)
+	return page.Address, nil
 }
 
 // greet tells a person what runs and what to do next.
@@ -89,12 +79,12 @@ func (s *serveRun) greet() {
 	w := s.env.Stderr
 	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, redact.URLs(s.services.Bus))
 	if s.services.Web != "" {
-		address, whole := shownTo(w, visitOf(s.services.Web, s.services.Secret))
+		address, whole := shownTo(w, viewer.WithToken(s.services.Web, s.services.Secret))
 		if !whole {
 			address += "; chimbuko view " + s.flags.out + " prints it with its token"
 		}
 		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
-		if line := tunnelTo(s.env, s.services.Host, s.services.Web); line != "" {
+		if line := viewer.Tunnel(s.env.Environ, s.services.Host, s.services.Web); line != "" {
 			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
 		}
 	}
@@ -109,12 +99,9 @@ func (s *serveRun) Reader() provdb.Reader {
 	return s.keeper.Store
 }
 
-// statusTimeout is how long a part may take to tell how it fares.
-const statusTimeout = 900 * time.Millisecond
-
 // Status gathers how all parts fare.
 func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, viewer.StatusTimeout)
 	defer cancel()
 	subjects := []string{storeStatusSubject(s.run)}
 	for i := range s.shards() {
@@ -198,29 +185,27 @@ func (s *serveRun) leavePage(ctx context.Context) (err error) {
 		fmt.Fprintf(s.env.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.flags.out)
 		return nil
 	}
-	v := &viewRun{dir: s.flags.out, version: s.env.Version, place: rundir.Place{Server: s.flags.store, Run: s.run}}
+	place := rundir.Place{Server: s.flags.store, Run: s.run}
 	if s.flags.store == "" {
-		if v.place, err = rundir.FindStore(s.flags.out); err != nil {
+		if place, err = rundir.FindStore(s.flags.out); err != nil {
 			return err
 		}
 	}
-	defer func() { err = errors.Join(err, v.close()) }()
-	if err := v.find(ctx); err != nil {
-		return err
-	}
-	with, err := s.flags.references(ctx, compared{v.name, v.version, v.place, v.Reader()})
+	v, err := viewer.OpenPlace(ctx, place, s.flags.out, "", s.env.Version)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, with.close()) }()
-	page := &viewPage{
-		pageFlags: s.flags.pageFlags, listen: s.flags.web, hosts: s.flags.webHosts, metricsOpen: s.flags.webOpen, cert: s.flags.tlsCert, key: s.flags.tlsKey, log: s.log,
-		references: with.list,
-	}
-	if err := page.start(ctx, v); err != nil {
+	defer func() { err = errors.Join(err, v.Close()) }()
+	with, err := s.flags.page.References(ctx, viewer.Subject{Name: v.Name, Version: s.env.Version, Place: place, Reader: v.Reader()})
+	if err != nil {
 		return err
 	}
-	address, _ := shownTo(s.env.Stderr, page.visit())
+	defer func() { err = errors.Join(err, with.Close()) }()
+	page, err := s.flags.page.Serve(ctx, v, with.List, s.log)
+	if err != nil {
+		return err
+	}
+	address, _ := shownTo(s.env.Stderr, page.URL())
 	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
-	return page.wait()
+	return page.Wait()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
 // simulateFlags are what can be changed about a scenario, and how it is written.
@@ -151,7 +152,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 		_, err := env.Stdout.Write(text)
 		return err
 	}
-	if tau := env.variable("TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // as TAU would
+	if tau := viewer.Variable(env.Environ, "TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // as TAU would
 		f.out, f.force = filepath.Dir(tau), true
 	}
 	if f.out == "" {

@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 
 	"github.com/spf13/cobra"
 
@@ -123,7 +122,7 @@ func fetchStatus(ctx context.Context, where string) (*api.Status, error) {
 			return nil, fmt.Errorf("%s: no process of the run has the role web", where)
 		}
 		address, token = s.Web, s.Secret
-		if client, err = trusting(s.CA); err != nil {
+		if client, err = viewer.Client(s.CA); err != nil {
 			return nil, err
 		}
 	}
@@ -132,27 +131,6 @@ func fetchStatus(ctx context.Context, where string) (*api.Status, error) {
 		return nil, fmt.Errorf("%w; if the run has ended ask it with chimbuko top %s", err, where)
 	}
 	return st, nil
-}
-
-// trusting returns a client that also believes who is in a file of certificates.
-func trusting(file string) (*http.Client, error) {
-	if file == "" {
-		return new(http.Client), nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: no certificate is in it", file)
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	return &http.Client{Transport: transport}, nil
 }
 
 // worstRanks is how many ranks are shown.
@@ -204,7 +182,7 @@ func printStatus(w io.Writer, st *api.Status, all bool) {
 // printPage tells where the page of a run directory is.
 func printPage(w io.Writer, where string) {
 	if s, err := rundir.ReadServices(where); err == nil && s.Web != "" {
-		fmt.Fprintf(w, "page: %s\n", visitOf(s.Web, s.Secret))
+		fmt.Fprintf(w, "page: %s\n", viewer.WithToken(s.Web, s.Secret))
 	}
 }
 

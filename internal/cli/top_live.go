@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func (l *liveFlags) run(ctx context.Context, env *Env, where, run string) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, from.close()) }()
-	dumb := env.variable("TERM") == "dumb" || env.variable("TERM") == ""
+	dumb := viewer.Variable(env.Environ, "TERM") == "dumb" || viewer.Variable(env.Environ, "TERM") == ""
 	input, _ := env.Stdin.(*os.File)
 	typed := env.Stdin == nil && isTerminal(os.Stdin) || input != nil && isTerminal(input)
 	if !dumb && typed && isTerminal(env.Stdout) {

@@ -1,46 +1,32 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-
-	"github.com/chimbuko/chimbuko/internal/base/redact"
-	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// pageFlags say what the page in the browser is, and what it may do.
-type pageFlags struct {
-	readOnly bool
-	dir      string
-	compare  []string
-}
-
-func (p *pageFlags) register(f *pflag.FlagSet) {
-	f.BoolVar(&p.readOnly, "read-only", false, "let nobody mute issues or write notes on the page")
-	f.StringArrayVar(&p.compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
-	f.StringVar(&p.dir, "ui-dir", "", "directory with the built page instead of the one in this program, for those who develop it")
+// registerPage adds the flags that all pages have.
+func registerPage(f *pflag.FlagSet, p *viewer.Options) {
+	f.BoolVar(&p.ReadOnly, "read-only", false, "let nobody mute issues or write notes on the page")
+	f.StringArrayVar(&p.Compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
+	f.StringVar(&p.UIDir, "ui-dir", "", "directory with the built page instead of the one in this program, for those who develop it")
 }
 
 // viewFlags are the flags of `view`.
 type viewFlags struct {
-	pageFlags
-	run   string
-	web   string
-	hosts []string
-	open  bool
-	own   bool // a page of our own is wanted even if there is another
+	page viewer.Options
+	run  string
+	open bool
+	own  bool // serve a page even if the run has one
 
 	replay  string // directory of packets
 	speed   float64
@@ -81,8 +67,8 @@ Ctrl-C ends it.`,
   chimbuko view --receive --http 127.0.0.1:5002  # pserver … -ws_addr http://127.0.0.1:5002/api/anomalydata`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if _, _, err := net.SplitHostPort(flags.web); err != nil {
-				return usagef("--http %q is not of the form host:port", flags.web)
+			if _, _, err := net.SplitHostPort(flags.page.Listen); err != nil {
+				return usagef("--http %q is not of the form host:port", flags.page.Listen)
 			}
 			if flags.replay != "" || flags.receive {
 				if err := flags.packetsOnly(cmd, given); err != nil {
@@ -94,15 +80,15 @@ Ctrl-C ends it.`,
 				return usagef("which run is to be shown? give RUN, --replay DIR or --receive")
 			}
 			f := cmd.Flags()
-			flags.own = f.Changed("http") || flags.readOnly || flags.dir != "" || len(flags.compare) > 0
+			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0
 			return runView(cmd.Context(), env, &flags, given[0])
 		},
 	}
 	f := cmd.Flags()
-	flags.register(f)
+	registerPage(f, &flags.page)
 	f.StringVar(&flags.run, "run", "", "name of the run, where the store holds several; by default the latest")
-	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with 0.0.0.0:PORT")
-	f.StringSliceVar(&flags.hosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
+	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with 0.0.0.0:PORT")
+	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to be shown as if they came now")
 	f.Float64Var(&flags.speed, "speed", usualSpeed, "with --replay: how many times as fast as they were made; 0 is all at once")
@@ -118,33 +104,54 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 			return err
 		}
 	}
-	v := &viewRun{dir: dir, run: flags.run, version: env.Version}
-	if v.place, err = rundir.FindStore(where); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, v.close()) }()
-	if err := v.find(ctx); err != nil {
-		return err
-	}
-	with, err := flags.references(ctx, compared{v.name, v.version, v.place, v.Reader()})
+	v, err := viewer.Open(ctx, where, flags.run, env.Version)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, with.close()) }()
-	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, log: newLog(env.Stderr), references: with.list}
-	if err := page.start(ctx, v); err != nil {
+	defer func() { err = errors.Join(err, v.Close()) }()
+	with, err := flags.page.References(ctx, viewer.Subject{Name: v.Name, Version: env.Version, Place: v.Place, Reader: v.Reader()})
+	if err != nil {
 		return err
 	}
-	v.tell(ctx, env)
-	if page.labels == nil && !flags.readOnly {
-		fmt.Fprintf(env.Stderr, "chimbuko: what people say of issues cannot be kept without a run directory: give that instead of the store\n")
+	defer func() { err = errors.Join(err, with.Close()) }()
+	page, err := flags.page.Serve(ctx, v, with.List, newLog(env.Stderr))
+	if err != nil {
+		return err
 	}
-	tellAddress(env, page.address, page.token)
+	if info, err := v.Info(ctx); err != nil {
+		fmt.Fprintf(env.Stderr, "chimbuko: cannot read the state of the run: %v\n", err)
+	} else {
+		fmt.Fprintf(env.Stderr, "chimbuko: run %q: %s\n", v.Name, describeRun(info, dir, v.Stopped))
+	}
+	if !page.Labels && !flags.page.ReadOnly {
+		fmt.Fprintf(env.Stderr, "chimbuko: notes on issues cannot be stored without a run directory: give that instead of the store\n")
+	}
+	tellAddress(env, page.Address, page.Token)
 	if flags.open {
-		defer openBrowser(ctx, env, page.visit())()
+		defer openBrowser(ctx, env, page.URL())()
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends it\n")
-	return page.wait()
+	return page.Wait()
+}
+
+// describeRun says how a run ended, or that it runs.
+func describeRun(info *provdb.Info, dir string, stopped bool) string {
+	switch {
+	case info.State == provdb.Finished && info.Totals.Events > 0:
+		incomplete := ""
+		if len(info.Incomplete) > 0 {
+			incomplete = " but incomplete (" + oneLine(info.Incomplete[0]) + ")"
+		}
+		return fmt.Sprintf("finished%s, with %s anomalies in %s calls on %s", incomplete,
+			grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
+	case info.State == provdb.Failed:
+		return "failed: " + oneLine(info.Error) + "; what was stored before is shown"
+	case stopped:
+		return "incomplete: " + viewer.WhyStopped(dir, info) + ", when this page has been ended"
+	case info.State.Open():
+		return "goes on"
+	}
+	return string(info.State)
 }
 
 // showRunning tells where the page of a run is that goes on; done if there is one.
@@ -156,65 +163,19 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 	if info, err := rundir.ReadInfo(dir); err == nil && !info.State.Open() {
 		return false, nil
 	}
-	if !reachable(s) {
+	if !viewer.Reachable(s) {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows here what is stored of it\n", s.Run, s.Host, dir)
 		return true, tellAddressOn(env, s.Host, s.Web, s.Secret)
 	}
-	if _, err := askServices(ctx, s); err != nil {
+	if _, err := viewer.FetchStatus(ctx, s); err != nil {
 		return false, nil //nolint:nilerr // nobody is there
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on (chimbuko serve, process %d); its page is at\n", s.Run, s.PID)
 	tellAddress(env, s.Web, s.Secret)
 	if flags.open {
-		remove := openBrowser(ctx, env, visitOf(s.Web, s.Secret))
+		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))
 		_ = sleep(ctx, openPatience) // the browser reads a file that is removed
 		remove()
 	}
 	return true, nil
-}
-
-// reachable reports whether the services can be asked from this machine: an address
-// of the loopback interface of another would be that of somebody else here.
-func reachable(s *rundir.Services) bool {
-	host, _ := os.Hostname() // without a name it is another
-	return s.Host == host || !isLoopback(hostPort(s.Web))
-}
-
-// isLoopback reports whether an address host:port is of this machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
-// askServices asks the services of a run how they fare.
-func askServices(ctx context.Context, s *rundir.Services) (*api.Status, error) {
-	client, err := trusting(s.CA)
-	if err != nil {
-		return nil, err
-	}
-	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	return dashboard.Fetch(ctx, client, s.Web, s.Secret)
-}
-
-// find finds out which run of the store is shown.
-func (v *viewRun) find(ctx context.Context) (err error) {
-	v.reader.Find = v.open
-	if v.cut, err = v.isCut(ctx); err != nil {
-		return err
-	}
-	a, err := query.New(ctx, &v.reader, cmp.Or(v.run, v.place.Run))
-	switch {
-	case err == nil:
-		v.name = a.Run.Name
-		return nil
-	case errors.Is(err, provdb.ErrNotFound) && v.dir != "" && v.run == "": // nothing is stored yet
-		if info, err := rundir.ReadInfo(v.dir); err == nil {
-			v.name = cmp.Or(info.Name, (&keeperFlags{out: v.dir}).runName())
-			return nil
-		}
-	}
-	return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(v.place.Server), v.place.File), err)
 }

@@ -57,18 +57,19 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 		}
 	}
 	packets := dashboard.NewPackets(name, env.Version, flags.receive)
-	page := &viewPage{pageFlags: flags.pageFlags, listen: flags.web, hosts: flags.hosts, token: rand.Text()}
-	if err := page.serve(ctx, dashboard.Config{Source: packets, Packets: packets, Run: name, Version: env.Version}, "", ""); err != nil {
+	cfg := dashboard.Config{Source: packets, Packets: packets, Run: name, Version: env.Version, Token: rand.Text()}
+	page, err := flags.page.ServeConfig(ctx, cfg, "", "")
+	if err != nil {
 		return err
 	}
 	if flags.receive {
-		fmt.Fprintf(env.Stderr, "chimbuko: packets are taken at %s/api/anomalydata from whoever reaches it, without a token\n", page.address)
+		fmt.Fprintf(env.Stderr, "chimbuko: packets are taken at %s/api/anomalydata from whoever reaches it, without a token\n", page.Address)
 	} else {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s of %s\n", counted(len(files), "packet"), flags.replay)
 	}
-	tellAddress(env, page.address, page.token)
+	tellAddress(env, page.Address, page.Token)
 	if flags.open {
-		defer openBrowser(ctx, env, page.visit())()
+		defer openBrowser(ctx, env, page.URL())()
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends it\n")
 	if files != nil {
@@ -76,7 +77,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 		replayPackets(ctx, env, files, flags.speed, packets)
 		packets.End()
 	}
-	return page.wait()
+	return page.Wait()
 }
 
 const (

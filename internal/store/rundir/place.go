@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,9 @@ func (p Place) String() string {
 	}
 	return absolute(p.File)
 }
+
+// Given returns the place as String does, but a file as it was given.
+func (p Place) Given() string { return cmp.Or(redact.URLs(p.Server), p.File) }
 
 // SameStore reports whether two places are one server or one file, which a process can
 // open only once.

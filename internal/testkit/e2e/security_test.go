@@ -350,7 +350,7 @@ func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
 			_, err := s.status()
 			return err
 		})
-	}, "HTTP refuses a client: its token is wrong", "HTTP refuses a client: it has no token", "HTTP refuses a client: its request is too large", "HTTP refuses a client: there are too many connections", "address=127.0.0.1:")
+	}, "HTTP refuses a client: its token is wrong", "HTTP refuses a client: it has no token", "HTTP refuses a client: its request is too large", "HTTP refuses a client: too many connections", "address=127.0.0.1:")
 }
 
 // issuer signs certificates, in files of a scene.

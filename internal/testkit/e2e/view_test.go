@@ -276,7 +276,7 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 	serve.kill()
 	view := start(t, "view", s.run)
 	b := browse(t, view.address())
-	says(t, view.stderr.String(), "incomplete: nobody is at work on it", "chimbuko finish "+s.run)
+	says(t, view.stderr.String(), "incomplete: it stopped early", "chimbuko finish "+s.run)
 	if st := ask[api.Status](b, "api/v1/runs/run/pipeline"); st.Run.State != api.Incomplete || len(st.Wrong()) != 1 {
 		t.Errorf("the pipeline is %+v", st)
 	}

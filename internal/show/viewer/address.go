@@ -1,0 +1,102 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Variable returns the value of a variable in an environment, as os.Environ returns it; ""
+// if it is not set.
+func Variable(environ []string, name string) string {
+	for _, entry := range slices.Backward(environ) {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// Variables that batch systems set in a job, and those with the host it was submitted on.
+var (
+	jobVariables    = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID"}
+	submitVariables = []string{"SLURM_SUBMIT_HOST", "PBS_O_HOST", "LSB_SUB_HOST"}
+)
+
+// Tunnel returns the ssh command that makes a page on this host reachable for a person who
+// is logged in from another machine; "" if nobody seems to be.
+func Tunnel(environ []string, host, address string) string {
+	_, port, err := net.SplitHostPort(HostPort(address))
+	if err != nil {
+		return ""
+	}
+	first := func(names ...string) (value string) {
+		for _, name := range names {
+			value = cmp.Or(value, Variable(environ, name))
+		}
+		return value
+	}
+	user := cmp.Or(first("USER", "LOGNAME"), "user")
+	switch {
+	case first(jobVariables...) != "":
+		login := user + "@" + cmp.Or(first(submitVariables...), "login")
+		if isLoopback(HostPort(address)) {
+			return fmt.Sprintf("ssh -J %s -L %s:localhost:%s %s@%s", login, port, port, user, host)
+		}
+		return fmt.Sprintf("ssh -L %s:%s:%s %s", port, host, port, login)
+	case first("SSH_CONNECTION") != "":
+		return fmt.Sprintf("ssh -L %s:localhost:%s %s@%s", port, port, user, host)
+	}
+	return ""
+}
+
+// OpenBrowser opens an address in the browser of this machine. All users can see the command
+// lines of all processes, so the address goes through a file that only its owner can read;
+// the caller removes it with remove.
+func OpenBrowser(ctx context.Context, environ []string, address string) (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "chimbuko-view-")
+	remove = func() { _ = os.RemoveAll(dir) } // a temporary file
+	if err == nil {
+		err = startBrowser(ctx, environ, filepath.Join(dir, "open.html"), address)
+	}
+	return remove, err
+}
+
+var redirection = template.Must(template.New("open").Parse(
+	`<!doctype html><meta charset="utf-8"><title>Chimbuko</title><meta name="referrer" content="no-referrer">` +
+		`<meta http-equiv="refresh" content="0;url={{.}}"><a href="{{.}}">Chimbuko</a>` + "\n"))
+
+func startBrowser(ctx context.Context, environ []string, file, address string) error {
+	var b strings.Builder
+	if err := redirection.Execute(&b, address); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	command := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open"}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	if browser := Variable(environ, "BROWSER"); browser != "" && runtime.GOOS == "linux" {
+		command = strings.Fields(strings.Split(browser, ":")[0])
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), command[0], append(command[1:], file)...) //nolint:gosec // the person's own browser
+	cmd.Env = environ
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // it may last as long as the browser
+	return nil
+}

@@ -1,0 +1,82 @@
+package viewer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+// StatusTimeout is how long a service may take to report its status.
+const StatusTimeout = 900 * time.Millisecond
+
+// FetchStatus asks the services of a run for their status.
+func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
+	client, err := Client(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
+	defer cancel()
+	return dashboard.Fetch(ctx, client, s.Web, s.Secret)
+}
+
+// Client returns an HTTP client that also trusts the certificates in a file, unless that is
+// "".
+func Client(file string) (*http.Client, error) {
+	if file == "" {
+		return new(http.Client), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s: no certificate is in it", file)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
+}
+
+// Reachable reports whether this machine can reach the HTTP of services: not if they listen
+// on the loopback interface of another.
+func Reachable(s *rundir.Services) bool {
+	host, _ := os.Hostname() // without a name it is another machine
+	return s.Host == host || !isLoopback(HostPort(s.Web))
+}
+
+// isLoopback reports whether host:port is on this machine only.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// HostPort returns host:port of a URL; "" if it has none.
+func HostPort(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// WithToken returns the URL of a page with its token.
+func WithToken(address, token string) string {
+	return address + "/?" + url.Values{"token": {token}}.Encode()
+}

@@ -1,0 +1,171 @@
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/base/throttle"
+)
+
+// Limits of the HTTP server.
+const (
+	webConnections = 512 // at once; a page has two or three
+	webHeader      = 64 << 10
+	webHeaderTime  = 10 * time.Second
+	webIdle        = 2 * time.Minute
+	webLogEvery    = 10 * time.Second
+)
+
+// newWebServer returns a server with these limits. It logs errors of clients, repeated
+// ones once per webLogEvery.
+func newWebServer(ctx context.Context, h http.Handler, lines *webLog) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: webHeaderTime, IdleTimeout: webIdle, MaxHeaderBytes: webHeader,
+		ErrorLog: log.New(lines, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+}
+
+// webLog logs lines of an HTTP server.
+type webLog struct {
+	log   *slog.Logger
+	lines *throttle.Lines
+}
+
+func newWebLog(log *slog.Logger) *webLog {
+	return &webLog{log: log, lines: throttle.New(webLogEvery)}
+}
+
+// Write logs a line.
+func (l *webLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	// http: TLS handshake error from 127.0.0.1:1234: remote error: …
+	key, _, _ := strings.Cut(text, " from ")
+	l.warn(key, text)
+	return len(line), nil
+}
+
+func (l *webLog) warn(key, text string, more ...any) {
+	if due, left := l.lines.Say(key, time.Now()); due {
+		l.log.Warn(text, append(more, "left_out", left)...)
+	}
+}
+
+// boundedListener closes new connections while there are too many.
+type boundedListener struct {
+	net.Listener
+	slots chan struct{} // one per connection
+	log   *webLog
+}
+
+func newBoundedListener(l net.Listener, most int, log *webLog) *boundedListener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most), log: log}
+}
+
+// Accept waits for the next connection that gets a slot.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return &boundedConn{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+		default:
+			l.log.warn("connections", "HTTP refuses a client: too many connections", "address", c.RemoteAddr(), "most", cap(l.slots))
+			_ = c.Close() // whoever it is
+		}
+	}
+}
+
+// boundedConn occupies a slot until it is closed.
+type boundedConn struct {
+	net.Conn
+	free func()
+}
+
+// Close closes the connection and frees its slot.
+func (c *boundedConn) Close() error {
+	defer c.free()
+	return c.Conn.Close()
+}
+
+// listen listens at host:port. With port 0 it tries the port of the URL before first, so
+// that pages which are still open find it again.
+func listen(ctx context.Context, address, before string) (net.Listener, error) {
+	var config net.ListenConfig
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, old, err := net.SplitHostPort(HostPort(before)); err == nil && port == "0" {
+		if l, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, old)); err == nil {
+			return l, nil
+		}
+	}
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address with --http", err)
+	}
+	return l, nil
+}
+
+// serveHTTP answers until ctx ends; with TLS if there is a certificate.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string, log *slog.Logger) error {
+	lines := newWebLog(log)
+	server := newWebServer(ctx, h, lines)
+	l = newBoundedListener(l, webConnections, lines)
+	g, over := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		serve := server.Serve
+		if cert != "" {
+			serve = func(l net.Listener) error { return server.ServeTLS(l, cert, key) }
+		}
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-over.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// hostOf returns the host name in a URL.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// addressOf returns the URL of a listener, with the host name if it listens everywhere.
+func addressOf(addr net.Addr, hostname string, secure bool) string {
+	scheme, host := "http", addr.String()
+	if secure {
+		scheme = "https"
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = net.JoinHostPort(hostname, fmt.Sprint(tcp.Port))
+	}
+	return scheme + "://" + host
+}

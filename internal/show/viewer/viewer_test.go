@@ -1,0 +1,124 @@
+package viewer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+func TestTunnel(t *testing.T) {
+	const local, open = "http://127.0.0.1:8080", "http://nid001:8080"
+	f := func(address, environ, want string) {
+		t.Helper()
+		if got := Tunnel(append(strings.Fields(environ), "USER=ada"), "nid001", address); got != want {
+			t.Errorf("%s with %s:\n got %q\nwant %q", address, environ, got, want)
+		}
+	}
+	f(local, "", "")
+	f(local, "SSH_CONNECTION=a", "ssh -L 8080:localhost:8080 ada@nid001")
+	f(open, "SSH_CONNECTION=a", "ssh -L 8080:localhost:8080 ada@nid001")
+	f(open, "SLURM_JOB_ID=7 SLURM_SUBMIT_HOST=login3", "ssh -L 8080:nid001:8080 ada@login3")
+	f(open, "LSB_JOBID=7", "ssh -L 8080:nid001:8080 ada@login")
+	f(local, "PBS_JOBID=7 PBS_O_HOST=login3 SSH_CONNECTION=a", "ssh -J ada@login3 -L 8080:localhost:8080 ada@nid001")
+	f("nonsense", "SSH_CONNECTION=a", "")
+}
+
+// showInfo is the status of a run directory with this run.json.
+func showInfo(t *testing.T, info *provdb.Info) *api.Status {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := rundir.Create(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WriteInfo(info); err != nil {
+		t.Fatal(err)
+	}
+	v := &Run{dir: dir, Name: "run", version: "v1", Place: rundir.Place{Owner: rundir.Owner(dir)}}
+	if v.Stopped, err = IsStopped(t.Context(), dir, v.Place); err != nil {
+		t.Fatal(err)
+	}
+	st, err := v.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func TestStatusOfStoredRun(t *testing.T) {
+	finished := &provdb.Info{State: provdb.Finished, TraceBytes: 5000, Notes: []tally.Note{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls"}}}
+	finished.Totals = provdb.Totals{Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4, Anomalies: 5}
+	finished.Review = &summary.Review{Anomalies: 5, Withdrawn: 2, Typical: 10}
+	st := showInfo(t, finished)
+	want := api.Totals{Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000, RecordsSent: 17, RecordsStored: 17}
+	if st.Run.State != api.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 || st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
+		t.Errorf("a run that finished: %+v", st)
+	}
+	if st := showInfo(t, &provdb.Info{State: provdb.Failed, Error: "the disk is full"}); st.Run.State != api.Failed {
+		t.Errorf("a run that failed: %+v", st)
+	}
+
+	f := func(info *provdb.Info, parts ...string) {
+		t.Helper()
+		st := showInfo(t, info)
+		if st.Run.State != api.Incomplete || len(st.Wrong()) != 1 || len(st.Nodes) > 0 || st.Totals.RanksEnded > 0 {
+			t.Errorf("%+v", st)
+			return
+		}
+		for _, part := range parts {
+			if !strings.Contains(st.Health[0].Sentence, part) {
+				t.Errorf("%q is missing in %q", part, st.Health[0].Sentence)
+			}
+		}
+	}
+	f(&provdb.Info{State: provdb.Running}, "incomplete", "chimbuko analyze --out ", "--force")
+	f(&provdb.Info{State: provdb.Running, Online: true, Name: "run"}, "incomplete", "chimbuko finish ")
+}
+
+func TestOpenBrowser(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	seen := filepath.Join(dir, "seen")
+	browser := filepath.Join(dir, "browser")
+	if err := os.WriteFile(browser, []byte("#!/bin/sh\necho \"$@\" > "+seen+".new; stat -c %a \"$1\" >> "+seen+".new; cat \"$1\" >> "+seen+".new; mv "+seen+".new "+seen+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	remove, err := OpenBrowser(t.Context(), append(os.Environ(), "BROWSER="+browser), `http://127.0.0.1:1/?token=SECRET`)
+	text := waitForFile(t, seen)
+	command, rest, _ := strings.Cut(text, "\n")
+	mode, page, _ := strings.Cut(rest, "\n")
+	if strings.Contains(command, "SECRET") || mode != "600" || !strings.Contains(page, "url=http://127.0.0.1:1/?token=SECRET") || err != nil {
+		t.Errorf("%s with mode %s and %s; %v", command, mode, page, err)
+	}
+	remove()
+	if left, err := filepath.Glob(filepath.Join(dir, "chimbuko-view-*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	remove, err = OpenBrowser(t.Context(), []string{"BROWSER=/nothing/there"}, "http://127.0.0.1:1/")
+	if err == nil {
+		t.Error("a browser that does not exist was started")
+	}
+	remove()
+}
+
+// waitForFile returns what a file holds as soon as it is there.
+func waitForFile(t *testing.T, path string) string {
+	t.Helper()
+	for t.Context().Err() == nil {
+		if text, err := os.ReadFile(path); err == nil {
+			return string(text)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	t.Fatal("it does not come")
+	return ""
+}
