@@ -2,28 +2,27 @@
 #PBS -l select=2:ncpus=4:mpiprocs=4
 #PBS -l walltime=00:30:00
 #
-# A program under Chimbuko in a job of PBS (OpenPBS, PBS Professional, Torque):
+# Runs a program under Chimbuko in a PBS job (OpenPBS, PBS Professional, Torque):
 #
 #     PROGRAM='./program argument...' qsub -v PROGRAM pbs.sh
 #
-# The services run on the first node, where this script does, and an analyzer on
-# each node beside the ranks whose traces it reads. The script ends with the exit
-# code of the program, and leaves nothing running. PBS gives no warning before the
-# time is over, so the script warns itself, two minutes before: the program gets
-# SIGTERM, and what was found so far is reviewed and stored. After qdel there are
-# only the seconds that the server's kill_delay gives.
+# The services and this script run on the first node, and one analyzer runs on each
+# node beside the ranks whose traces it reads. The script exits with the exit code
+# of the program and leaves no process behind. PBS gives no warning before the time
+# limit, so the script has its own timer: two minutes before, it sends SIGTERM to
+# the program, then reviews and stores the results so far. After qdel it has only
+# the server's kill_delay for that.
 #
-# Settings of Chimbuko can be given as variables, as CHIMBUKO_STORE=postgres://…;
-# chimbuko help serve and help ad name all. Others, with -v like PROGRAM:
+# Variables such as CHIMBUKO_STORE=postgres://… set options of Chimbuko; chimbuko
+# help serve and help ad list them. Other variables, passed with -v like PROGRAM:
 #
-#   RUN_DIR     the run: a directory that all nodes see
-#   TRACE_DIR   the traces, a directory below it for each node: on the node's own
-#               disk, or shared
-#   KEEP        yes keeps the traces of a run that ended well
-#   LISTEN      where NATS listens on the first node; 10.0.0.7:0 keeps it to one network
-#   PATIENCE    seconds that analyzers have to end after the program
-#   INSTRUMENT  what runs the program under TAU; empty if it is linked into it
-#   MPIEXEC     what starts the ranks
+#   RUN_DIR     run directory, visible to all nodes
+#   TRACE_DIR   trace directory, local or shared; each node uses a subdirectory
+#   KEEP        yes: keep the traces of a successful run
+#   LISTEN      NATS address on the first node; 10.0.0.7:0 restricts it to one network
+#   PATIENCE    seconds to wait for the analyzers after the program has ended
+#   INSTRUMENT  command that runs the program under TAU; empty if TAU is linked in
+#   MPIEXEC     command that starts the ranks
 set -uo pipefail
 cd "${PBS_O_WORKDIR:-.}" || exit
 
@@ -34,15 +33,15 @@ fi
 RUN_DIR=${RUN_DIR:-$PWD/chimbuko-$PBS_JOBID}
 TRACE_DIR=${TRACE_DIR:-/tmp/chimbuko-$PBS_JOBID}
 PATIENCE=${PATIENCE:-300}
-mapfile -t slots <"$PBS_NODEFILE" # a line for each rank
+mapfile -t slots <"$PBS_NODEFILE" # one line per rank
 ranks=${#slots[@]}
 read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi,adios2 -adios2_trace}"
 read -ra mpiexec <<<"${MPIEXEC:-mpiexec -n $ranks}"
 read -ra program_line <<<"$PROGRAM"
 
-# on_node is run on each node, in front of what is to run there; neither pbsdsh nor
-# every mpiexec hands over variables. What TAU writes: a dataset for each rank, in
-# which a step appears every second. On an older ADIOS2 than 2.9 the engine is BP4.
+# on_node precedes every command on a node, because neither pbsdsh nor every mpiexec
+# passes variables. TAU writes one dataset per rank and one step per second. Use the
+# engine BP4 with ADIOS2 before 2.9.
 on_node="export PATH=${PATH@Q} LD_LIBRARY_PATH='${LD_LIBRARY_PATH:-}'
 cd ${PWD@Q} || exit
 node=\$(hostname -s) root=${TRACE_DIR@Q}
@@ -54,8 +53,8 @@ while IFS='=' read -r -d '' name value; do
 	[[ $name == CHIMBUKO_* ]] && on_node+=$'\n'"export $name=${value@Q}"
 done < <(env -0)
 
-# each_node runs a command on each node and ends with the last. The number of a node
-# is that of its first line in the list.
+# each_node runs a command on each node and waits for all. The number of a node is
+# the index of its first line in the list.
 each_node() { # command
 	local seen=" " i pids=()
 	for i in "${!slots[@]}"; do
@@ -73,7 +72,7 @@ serve= ads= program= timer= stopped= ending=
 
 running() { [[ -n $1 ]] && kill -0 "$1" 2>/dev/null; }
 
-# within waits until a process has ended, for some seconds at most.
+# within waits for the end of a process, with a time limit.
 within() { # seconds, pid
 	local i
 	for ((i = 0; i < $1 * 5; i++)); do
@@ -83,14 +82,14 @@ within() { # seconds, pid
 	! running "$2"
 }
 
-# stop_run ends the run with what was found so far.
+# stop_run ends the run with the results so far.
 stop_run() {
 	[[ -n $ending ]] || { chimbuko stop "$RUN_DIR" >&2 && ending=yes; }
 }
 
 on_term() {
 	stopped=yes
-	echo "pbs.sh: SIGTERM: the program is ended, and the run with what was found so far" >&2
+	echo "pbs.sh: SIGTERM: stopping the program, storing the results so far" >&2
 	running "$program" && kill -TERM "$program"
 	stop_run
 }
@@ -128,7 +127,7 @@ for ((i = 0; i < 300; i++)); do
 done
 [[ -z $stopped ]] || exit 143
 if ! chimbuko status "$RUN_DIR" >/dev/null 2>&1; then
-	echo "pbs.sh: the services of Chimbuko did not start: the program runs without" >&2
+	echo "pbs.sh: the services of Chimbuko did not start; running the program without them" >&2
 	"${mpiexec[@]}" "${program_line[@]}" &
 	program=$!
 else
@@ -140,16 +139,16 @@ fi
 
 wait "$program"
 code=$?
-while running "$program"; do # a signal came
+while running "$program"; do # a signal arrived
 	wait "$program"
 	code=$?
 done
 
 [[ -n $ads ]] || exit "$code"
 if ((code != 0)); then
-	stop_run # some traces will never be ended
+	stop_run # some traces will never end
 elif ! within "$PATIENCE" "$serve"; then
-	echo "pbs.sh: analyzers still wait $PATIENCE s after the end of the program: the run is ended" >&2
+	echo "pbs.sh: analyzers still waiting $PATIENCE s after the end of the program; stopping the run" >&2
 	stop_run
 fi
 if within "$PATIENCE" "$serve" && wait "$serve" && ((code == 0)) && [[ ${KEEP:-} != yes ]]; then

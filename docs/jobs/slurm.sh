@@ -4,26 +4,25 @@
 #SBATCH --time=00:30:00
 #SBATCH --signal=B:TERM@120
 #
-# A program under Chimbuko in a job of Slurm (20.11 or newer):
+# Runs a program under Chimbuko in a Slurm job (20.11 or newer):
 #
 #     sbatch slurm.sh ./program argument...
 #
-# The services run on the first node, where this script does, and an analyzer on
-# each node beside the ranks whose traces it reads. The script ends with the exit
-# code of the program, and leaves nothing running. Two minutes before the time is
-# over Slurm sends it SIGTERM (--signal above): the program gets it, too, and what
-# was found so far is reviewed and stored.
+# The services and this script run on the first node, and one analyzer runs on each
+# node beside the ranks whose traces it reads. The script exits with the exit code
+# of the program and leaves no process behind. Two minutes before the time limit
+# Slurm sends it SIGTERM (--signal above). The script forwards the signal to the
+# program, then reviews and stores the results so far.
 #
-# Settings of Chimbuko can be given as variables, as CHIMBUKO_STORE=postgres://…;
-# chimbuko help serve and help ad name all. Others:
+# Variables such as CHIMBUKO_STORE=postgres://… set options of Chimbuko; chimbuko
+# help serve and help ad list them. Other variables:
 #
-#   RUN_DIR     the run: a directory that all nodes see
-#   TRACE_DIR   the traces, a directory below it for each node: on the node's own
-#               disk, or shared
-#   KEEP        yes keeps the traces of a run that ended well
-#   LISTEN      where NATS listens on the first node; 10.0.0.7:0 keeps it to one network
-#   PATIENCE    seconds that analyzers have to end after the program
-#   INSTRUMENT  what runs the program under TAU; empty if it is linked into it
+#   RUN_DIR     run directory, visible to all nodes
+#   TRACE_DIR   trace directory, local or shared; each node uses a subdirectory
+#   KEEP        yes: keep the traces of a successful run
+#   LISTEN      NATS address on the first node; 10.0.0.7:0 restricts it to one network
+#   PATIENCE    seconds to wait for the analyzers after the program has ended
+#   INSTRUMENT  command that runs the program under TAU; empty if TAU is linked in
 set -uo pipefail
 
 if (($# == 0)); then
@@ -35,12 +34,12 @@ export TRACE_DIR=${TRACE_DIR:-/tmp/chimbuko-$SLURM_JOB_ID}
 PATIENCE=${PATIENCE:-300}
 read -ra instrument <<<"${INSTRUMENT-tau_exec -T mpi,adios2 -adios2_trace}"
 
-# What TAU writes: a dataset for each rank, in which a step appears every second.
-# On an older ADIOS2 than 2.9 the engine is BP4.
+# TAU writes one dataset per rank and one step per second. Use the engine BP4 with
+# ADIOS2 before 2.9.
 export TAU_ADIOS2_PERIODIC=1 TAU_ADIOS2_PERIOD=1000000 TAU_ADIOS2_ONE_FILE=0
 export TAU_ADIOS2_ENGINE=${TAU_ADIOS2_ENGINE:-BP5}
 
-# on_node is run on each node, in front of what is to run there.
+# on_node precedes every command on a node.
 on_node='traces=$TRACE_DIR/$SLURMD_NODENAME; (umask 077 && mkdir -p "$traces") || exit; export TAU_ADIOS2_FILENAME=$traces/tau-metrics'
 each_node=(srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --overlap --mem=0)
 
@@ -48,7 +47,7 @@ serve= ads= program= stopped= ending=
 
 running() { [[ -n $1 ]] && kill -0 "$1" 2>/dev/null; }
 
-# within waits until a process has ended, for some seconds at most.
+# within waits for the end of a process, with a time limit.
 within() { # seconds, pid
 	local i
 	for ((i = 0; i < $1 * 5; i++)); do
@@ -58,14 +57,14 @@ within() { # seconds, pid
 	! running "$2"
 }
 
-# stop_run ends the run with what was found so far.
+# stop_run ends the run with the results so far.
 stop_run() {
 	[[ -n $ending ]] || { chimbuko stop "$RUN_DIR" >&2 && ending=yes; }
 }
 
 on_term() {
 	stopped=yes
-	echo "slurm.sh: SIGTERM: the program is ended, and the run with what was found so far" >&2
+	echo "slurm.sh: SIGTERM: stopping the program, storing the results so far" >&2
 	running "$program" && kill -TERM "$program"
 	stop_run
 }
@@ -92,7 +91,7 @@ for ((i = 0; i < 300; i++)); do
 done
 [[ -z $stopped ]] || exit 143
 if ! chimbuko status "$RUN_DIR" >/dev/null 2>&1; then
-	echo "slurm.sh: the services of Chimbuko did not start: the program runs without" >&2
+	echo "slurm.sh: the services of Chimbuko did not start; running the program without them" >&2
 	srun --kill-on-bad-exit=1 "$@" &
 	program=$!
 else
@@ -104,16 +103,16 @@ fi
 
 wait "$program"
 code=$?
-while running "$program"; do # a signal came
+while running "$program"; do # a signal arrived
 	wait "$program"
 	code=$?
 done
 
 [[ -n $ads ]] || exit "$code"
 if ((code != 0)); then
-	stop_run # some traces will never be ended
+	stop_run # some traces will never end
 elif ! within "$PATIENCE" "$serve"; then
-	echo "slurm.sh: analyzers still wait $PATIENCE s after the end of the program: the run is ended" >&2
+	echo "slurm.sh: analyzers still waiting $PATIENCE s after the end of the program; stopping the run" >&2
 	stop_run
 fi
 if within "$PATIENCE" "$serve" && wait "$serve" && ((code == 0)) && [[ ${KEEP:-} != yes ]]; then

@@ -139,7 +139,7 @@ func TestAJobWhoseTimeIsOverEndsInTime(t *testing.T) {
 			if code := job.wait(); code == 0 {
 				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 			}
-			says(t, job.stderr.String(), "SIGTERM: the program is ended")
+			says(t, job.stderr.String(), "SIGTERM: stopping the program")
 			nothingLeft(t, job)
 			s.stored()
 		})
@@ -153,7 +153,7 @@ func TestAJobOfPBSKnowsWhenItsTimeIsOver(t *testing.T) {
 	if code := job.wait(); code == 0 {
 		t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 	}
-	says(t, job.stderr.String(), "SIGTERM: the program is ended")
+	says(t, job.stderr.String(), "SIGTERM: stopping the program")
 	nothingLeft(t, job)
 }
 
@@ -166,7 +166,7 @@ func TestAJobWithoutChimbukoRunsTheProgram(t *testing.T) {
 			if code := job.wait(); code != 7 {
 				t.Errorf("exit code %d\n%s", code, tail(job.stderr.String()))
 			}
-			says(t, job.stderr.String(), "--nats-listen", "the program runs without")
+			says(t, job.stderr.String(), "--nats-listen", "running the program without them")
 			says(t, job.stdout.String(), "rank 0 without TAU", "rank 1 without TAU", "rank 2 without TAU")
 			nothingLeft(t, job)
 		})
