@@ -5,7 +5,7 @@ package tally
 
 import "iter"
 
-// Severity says what a count means for the answers.
+// Severity classifies what a count means for the answers.
 type Severity uint8
 
 // From harmless to harmful.

@@ -1,4 +1,4 @@
-// Package throttle decides how often something may be said that somebody else can
+// Package throttle decides how often something may be said that someone else can
 // cause at will: the first time at once, and then how often it happened, now and
 // then. It reads no clock and writes nothing; callers pass the time and log.
 package throttle

@@ -6,7 +6,7 @@ package trace
 import "strconv"
 
 type (
-	// Program tells the programs of one workflow apart. The caller assigns
+	// Program distinguishes the programs of one workflow. The caller assigns
 	// it; TAU's own program column is always 0 and carries no meaning.
 	Program uint32
 	// Rank is an MPI rank within a program. Messages may name ranks that do
@@ -24,7 +24,7 @@ type (
 	Micros int64
 )
 
-// Kind says what an Event records.
+// Kind specifies what an Event records.
 type Kind uint8
 
 // The kinds of event. The zero Kind is none of them.
@@ -114,7 +114,7 @@ type Metadata struct {
 	Value   string
 }
 
-// GPU tells which device, context and stream a thread stands for. The texts
+// GPU identifies the device, context and stream that a thread stands for. The texts
 // are those of the metadata, usually small numbers; an unknown one is empty.
 type GPU struct {
 	Device  string

@@ -93,7 +93,7 @@ func (t *Tree) clear(slots int) {
 
 func keyOf(parent Node, fn uint32) uint64 { return uint64(parent)<<32 | uint64(fn) }
 
-// Find returns the path that goes on from another with a function, or Root if the
+// Find returns the path that continues from another with a function, or Root if the
 // tree does not have it.
 func (t *Tree) Find(parent Node, fn uint32) Node {
 	key := keyOf(parent, fn)
@@ -114,7 +114,7 @@ func (t *Tree) Add(n Node, exclusive uint64) {
 	s.Exclusive += exclusive
 }
 
-// Child returns the path that goes on from another with a function. It is made if
+// Child returns the path that continues from another with a function. It is made if
 // it is new; where it would be too deep, it is that of Other. The tree may have too
 // many paths then, see Over.
 func (t *Tree) Child(parent Node, fn uint32) Node {
@@ -164,7 +164,7 @@ func (t *Tree) grow() {
 // Len is how many paths there are, those of Other included.
 func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
-// Depth is that of the deepest paths which the tree tells apart.
+// Depth is that of the deepest paths which the tree distinguishes.
 func (t *Tree) Depth() int { return int(t.depth) }
 
 // Over reports whether there are more paths than may be.

@@ -76,7 +76,7 @@ func (p *Profile) Compare(a, b uint32) int { return cmp.Compare(p.names[a], p.na
 // empty, in no order but that of parents and children.
 func (p *Profile) Append(list []Entry) []Entry { return p.tree.Append(list, nil) }
 
-// Depth is that of the deepest paths which the profile tells apart.
+// Depth is that of the deepest paths which the profile distinguishes.
 func (p *Profile) Depth() int { return p.tree.Depth() }
 
 // Reset forgets all calls, and keeps the memory for the paths.

@@ -27,7 +27,7 @@ func TestTheEndOfAStepKeepsTheWindowAndWhatIsOpenOrWaits(t *testing.T) {
 	f(4, seven, "d e f g")
 	f(7, seven, "a b c d e f g")
 	f(100, seven, "a b c d e f g")
-	// Later steps go on with the window.
+	// Later steps continue with the window.
 	f(4, seven+"| | enter h 20; exit h 21", "d e f g | d e f g | e f g h")
 	// In order of entry, not of exit.
 	f(2, "enter a 1; enter b 2; exit b 3; enter c 4; exit c 5; exit a 6", "b c")

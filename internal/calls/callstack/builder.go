@@ -19,21 +19,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Config says how much to hold and what to join.
+// Config specifies how much to hold and what to join.
 type Config struct {
 	Window    int // calls held of each thread when a step is over
 	MaxDepth  int // open calls of a thread; deeper ones are dropped
 	MaxPinned int // correlation ids that wait for their other half
 	MaxSides  int // messages and counters held of each thread when a step is over
-	MaxPaths  int // call paths that are told apart
+	MaxPaths  int // call paths that are distinguished
 
-	// Role tells what a counter is for; nil: all belong to calls.
+	// Role returns what a counter is for; nil: all belong to calls.
 	Role func(trace.CounterID) CounterRole
 	// Uncoupled tells functions whose correlation ids are ignored; nil: none.
 	Uncoupled func(trace.FuncID) bool
 }
 
-// CounterRole says what a counter is for.
+// CounterRole specifies what a counter is for.
 type CounterRole uint8
 
 // The roles.
@@ -179,7 +179,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t.Calls, t.stack = calls, stack
 }
 
-// newPath returns a call path that has not been met, or is too deep to be told apart.
+// newPath returns a call path that has not been met, or is too deep to be distinguished.
 func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	path := b.paths.Child(from, fn)
 	if !b.paths.Over() {
@@ -201,8 +201,8 @@ const maxSetback trace.Micros = 1e6
 // advance sees to it that time does not run backwards between two steps, as it
 // does when the clock is set back: events that are older than the last of the
 // step before get its time. When it is set back far, or the last time was wrong,
-// the thread begins anew at the new time, and how long its open calls take
-// nobody knows.
+// the thread starts over at the new time, and the durations of its open calls
+// are unknown.
 func (b *Builder) advance(t *Thread, events []trace.Event) {
 	if len(events) == 0 {
 		return
@@ -251,7 +251,7 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 
 // resynchronize deals with an exit that does not fit the innermost call: it
 // closes the nearest open call of the same function, and those within, whose
-// exits were lost. All of them count as lost: nobody knows how long those
+// exits were lost. All of them count as lost: it is unknown how long those
 // within took, and so not how long the call took without them.
 func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
@@ -426,7 +426,7 @@ func (b *Builder) compact(t *Thread) {
 }
 
 // compactSides keeps the messages and counters of calls that are open or in
-// the window; for those of others nobody will ask.
+// the window; those of others are never requested.
 func (b *Builder) compactSides(t *Thread) {
 	window := int32(len(t.Calls) - b.cfg.Window)
 	n := 0

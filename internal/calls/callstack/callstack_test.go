@@ -116,7 +116,7 @@ func TestMessagesAndCountersBelongToTheInnermostCall(t *testing.T) {
 		"send 2/1/1 150; recv 2/1/1 160; counter 1=5 180; exit child 180; send 3/1/1 190; exit parent 191",
 		"parent(counter 1=1 100; send 1/1/1 110; send 3/1/1 190) "+
 			"child(counter 1=2 120; counter 1=3 130; counter 1=4 140; send 2/1/1 150; recv 2/1/1 160; counter 1=5 180)", "")
-	// Both ends belong to it, and calls at the same time are told apart.
+	// Both ends belong to it, and calls at the same time are distinguished.
 	f("enter main 1; counter 1=1 1; enter f 1; counter 1=2 1; exit f 1; counter 1=3 1; enter g 1; counter 1=4 1; exit g 1; exit main 1",
 		"main(counter 1=1 1; counter 1=3 1) f(counter 1=2 1) g(counter 1=4 1)", "")
 	f("enter f 1; enter f 1; counter 1=2 1; exit f 1; counter 1=3 2; exit f 2", "f(counter 1=3 2) f(counter 1=2 1)", "")

@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzBuilder builds calls of events that come from bytes, see randomEvents,
-// and holds them against a model; see checkAgainstModel.
+// and compares them with a model; see checkAgainstModel.
 func FuzzBuilder(f *testing.F) {
 	f.Add([]byte("\x02\x04\x00"))
 	f.Add([]byte{0x02, 0x04, 0x10, 0x08, 0, 0x08, 1, 0x0d, 7, 0x0c, 1, 0x0a, 0, 0x0a, 0})

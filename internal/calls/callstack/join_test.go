@@ -39,7 +39,7 @@ func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
 	// Two calls of one thread are no pair; the later one waits on.
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4", "", "1")
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4; @1 enter k 5; id 1 5; exit k 6", "@0 b = @1 k", "0")
-	// A pair is complete: a third call with the same id waits anew.
+	// A pair is complete: a third call with the same id waits again.
 	f("@0 enter a 1; id 1 1; exit a 2; @1 enter k 3; id 1 3; exit k 4; enter l 5; id 1 5; exit l 6", "@0 a = @1 k", "1")
 	// Without a partner, or outside of any call.
 	f("@0 enter a 1; id 1 1; exit a 2; @1 enter k 3; id 2 3; exit k 4", "", "2")

@@ -63,7 +63,7 @@ func (c *modelCall) path() []string {
 }
 
 // comparePaths holds the counts by call path against what they are by definition:
-// all paths ever begun are told apart down to the greatest depth at which there are
+// all paths ever begun are distinguished down to the greatest depth at which there are
 // not too many.
 func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 	t.Helper()

@@ -223,7 +223,7 @@ func eachThread(b *callstack.Builder, tell func(*callstack.Thread) []string) str
 	return strings.Join(threads, "; ")
 }
 
-// done tells the calls that ended in the step, in order of exit.
+// done returns the calls that ended in the step, in order of exit.
 func done(s *script, b *callstack.Builder) string {
 	return eachThread(b, func(t *callstack.Thread) (calls []string) {
 		for _, c := range t.Done {
@@ -243,7 +243,7 @@ func held(s *script, b *callstack.Builder) string {
 	})
 }
 
-// sides tells the messages and counters of all calls that are held.
+// sides returns the messages and counters of all calls that are held.
 func sides(s *script, b *callstack.Builder) string {
 	return eachThread(b, func(t *callstack.Thread) (calls []string) {
 		for i := range t.Calls {
@@ -259,7 +259,7 @@ func sides(s *script, b *callstack.Builder) string {
 	})
 }
 
-// apart tells the counters that belong to no call, and all sides in brackets.
+// apart returns the counters that belong to no call, and all sides in brackets.
 func apart(s *script, b *callstack.Builder) string {
 	var texts []string
 	for _, e := range b.Apart() {
@@ -268,7 +268,7 @@ func apart(s *script, b *callstack.Builder) string {
 	return strings.Join(texts, " ") + "(" + sides(s, b) + ")"
 }
 
-// joined tells which calls are joined: @0 main/launch = @1 k. Each pair is told
+// joined returns which calls are joined: @0 main/launch = @1 k. Each pair is told
 // once, and it must be known at both ends.
 func joined(s *script, b *callstack.Builder) string {
 	var told []string

@@ -1,5 +1,5 @@
 // Package blame finds out who made whom wait. Of all anomalies of a run it tells
-// which are victims, as they only waited for somebody who was late, and which
+// which are victims, as they only waited for someone who was late, and which
 // execution made that rank late: the culprit. It follows messages and collective
 // calls from rank to rank, and waits for a GPU, for threads and for other programs
 // within and between them.

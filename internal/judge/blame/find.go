@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Link says what an anomaly has to do with others.
+// Link describes what an anomaly has to do with others.
 type Link struct {
 	Role provenance.Role
 	// Culprit is the place, in Run.Anomalies, of the execution that made a victim

@@ -334,7 +334,7 @@ func plant(t *testing.T, s *scenario.Scenario) (*blame.Run, planted) {
 	return run, all
 }
 
-// record makes that of a call of the step at hand.
+// record makes that of a call of the current step.
 func record(stream *simulate.Stream, h *thread, c *truth.Call) *provenance.Record {
 	at := 0
 	for h.calls[at].id != c.Event {

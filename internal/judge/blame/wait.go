@@ -6,8 +6,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// WaitOf tells what a function waits for, by its name as traces have it: what
-// provenance.WaitOf knows, of which the begin of a step of ADIOS2 waits for the
+// WaitOf returns what a function waits for, by its name as traces have it: what
+// provenance.WaitOf knows, of which the start of a step of ADIOS2 waits for the
 // program that writes it; and parallel regions and barriers of OpenMP, as TAU,
 // Score-P and compilers name them, and the joins and barriers of threads.
 func WaitOf(name string) Wait {

@@ -58,7 +58,7 @@ type Times struct {
 	// runs has no histogram.
 	Distance *float64 `json:"distance"`
 	// Moved is by how much the time of a call differs on average, if the shortest of A
-	// is held against the shortest of B and so on: the earth mover's distance, in
+	// is compared with the shortest of B and so on: the earth mover's distance, in
 	// microseconds. It is nil where Distance is.
 	Moved *float64 `json:"moved_us"`
 }
@@ -87,7 +87,7 @@ type Difference struct {
 	LostPercent [2]float64 `json:"lost_percent"`
 }
 
-// Count tells how many changes of call paths are of a kind.
+// Count returns how many changes of call paths are of a kind.
 func (d *Difference) Count(kind string) (n int) {
 	for i := range d.Changes {
 		if d.Changes[i].Kind == kind {
@@ -217,7 +217,7 @@ func functionChange(key trace.FuncKey, sides [2]*side, times Times) FunctionChan
 	return c
 }
 
-// kind tells what became of a value that A, B or both have.
+// kind returns what became of a value that A, B or both have.
 func kind(in [2]bool, v [2]float64) string {
 	differs := apart(v) > SameShare*max(v[0], v[1])
 	switch {
@@ -330,7 +330,7 @@ var plainSettings = map[string]bool{
 	"out": true, "name": true, "force": true, "json": true, "records": true, "store": true, "store-delay": true, "workers": true, "save-model": true,
 }
 
-// passing tells whether a fact of a rank is another one whenever a program runs.
+// passing reports whether a fact of a rank is another one whenever a program runs.
 func passing(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"timestamp", "local time", "utc time", "process id", "job id", "jobid"} {
@@ -341,5 +341,5 @@ func passing(name string) bool {
 	return name == "pid" || strings.HasSuffix(name, " pid") || strings.HasSuffix(name, "_pid")
 }
 
-// finite tells whether a number may be in a Run.
+// finite reports whether a number may be in a Run.
 func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }

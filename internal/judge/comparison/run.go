@@ -136,7 +136,7 @@ func (r *Run) Fact(program trace.Program, name, value string, ranks, distinct, a
 	}
 }
 
-// Program tells whether the run has that program.
+// Program reports whether the run has that program.
 func (r *Run) Program(p trace.Program) bool {
 	return slices.ContainsFunc(r.Functions, func(f Function) bool { return f.Program == p }) ||
 		slices.ContainsFunc(r.Paths, func(t Path) bool { return t.Program == p })
@@ -176,7 +176,7 @@ func (r *Run) started() string {
 	return r.Started.UTC().Format(time.RFC3339)
 }
 
-// ofEachRank tells whether each rank has a value of its own.
+// ofEachRank reports whether each rank has a value of its own.
 func (f *Fact) ofEachRank() bool { return f != nil && f.Distinct > 1 && f.Distinct == f.Ranks }
 
 // text writes the values of a fact: the value, or which ones with how many ranks.
@@ -276,7 +276,7 @@ func Decode(r io.Reader) (*Run, error) {
 	return in.Run, nil
 }
 
-// check says what is wrong with a run that was read.
+// check returns what is wrong with a run that was read.
 func (r *Run) check() error {
 	seen := make(map[trace.FuncKey]bool)
 	for _, f := range r.Functions {

@@ -24,7 +24,7 @@ type Candidate struct {
 
 // LeftOut counts runs that are not in a trend.
 type LeftOut struct {
-	Unfinished int // they go on, or did not end as they should
+	Unfinished int // they continue, or did not end as they should
 	Older      int // than MaxTrend others
 }
 
@@ -70,7 +70,7 @@ func Choose(all []Candidate) (chosen []int, left LeftOut) {
 // quickly had.
 type Sums struct {
 	Name      string
-	Where     string // where it is, for people; tells runs of one name apart
+	Where     string // where it is, for people; distinguishes runs of one name
 	Started   time.Time
 	Functions []FunctionSums
 
@@ -156,8 +156,8 @@ type Series struct {
 	swing float64 // between the lowest and the highest value
 }
 
-// Since tells that the newest run differs from an earlier one by the rule of a Change, and
-// so do all runs from one on. A function that became worse is held against the run in
+// Since records that the newest run differs from an earlier one by the rule of a Change, and
+// so do all runs from one on. A function that became worse is compared with the run in
 // which it was best, another against the one in which it was worst.
 type Since struct {
 	Run    int    `json:"run"`    // the first of them: a place in Runs
@@ -297,7 +297,7 @@ func (s *Series) change(from, to int) string {
 	return kind(in, [2]float64{*s.Values[from], *s.Values[to]})
 }
 
-// since tells from which run on the function is as it is in the newest, held against the
+// since returns the run from which on the function is as it is in the newest, compared with the
 // run in which it was lowest, or else highest; nil if it is as it
 // always was, or the newest is not known. That it became worse counts more than that it
 // was even worse before.
@@ -370,7 +370,7 @@ func (s *Series) by() float64 {
 	return apart([2]float64{*s.Values[s.Since.Before], *s.Values[len(s.Values)-1]})
 }
 
-// worse tells whether it takes more now than before.
+// worse reports whether it takes more now than before.
 func (s *Series) worse() bool { return s.Since.Change == New || s.Since.Change == Worse }
 
 // turnText tells of the first turn, and which others there are since the same run.

@@ -148,7 +148,7 @@ func (d *Difference) countText() string {
 	return "Of the call paths with anomalies " + strings.Join(parts, " and ") + "."
 }
 
-// timeText tells how all time changed, and which function has most of that: a function
+// timeText returns how all time changed, and which function has most of that: a function
 // that became slower in all its calls need not have an anomaly.
 func (d *Difference) timeText() string {
 	percent, same := d.growth()

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Timeline tells how whole numbers changed over time: it counts them in coarse
+// Timeline records how whole numbers changed over time: it counts them in coarse
 // bins for each of up to 16 equal spans of time. Spans begin at multiples of
 // their length, which is a power of two and doubles as more time is covered, so
 // that merging is exact and the order does not matter. The zero value is empty

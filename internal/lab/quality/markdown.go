@@ -146,7 +146,7 @@ func row(r *Result) []string {
 	return cells
 }
 
-// otherSettings tells what the original found with settings that are not its usual
+// otherSettings returns what the original found with settings that are not its usual
 // ones on data sets that are in the table.
 func otherSettings(results []*Result) []string {
 	var lines []string

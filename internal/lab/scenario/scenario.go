@@ -62,7 +62,7 @@ const (
 	Parallel   Kind = "parallel"    // calls on several threads at once, and waits for all
 	Launch     Kind = "launch"      // starts a kernel on a GPU stream, and does not wait
 	DeviceSync Kind = "device-sync" // waits for all streams
-	Publish    Kind = "publish"     // lets other programs' Await of this iteration go on
+	Publish    Kind = "publish"     // lets other programs' Await of this iteration continue
 	Await      Kind = "await"       // waits for Publish of another program
 )
 
@@ -109,7 +109,7 @@ type Distribution struct {
 	Integers  []float64 `toml:"integers"`  // lowest, highest: whole numbers, each as likely
 	Pareto    []float64 `toml:"pareto"`    // lowest, exponent: a heavy tail
 	Modes     []Mode    `toml:"modes"`     // one of several
-	// PerByte is added for each byte of the message at hand.
+	// PerByte is added for each byte of the current message.
 	PerByte float64 `toml:"per_byte"`
 }
 

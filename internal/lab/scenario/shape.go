@@ -45,7 +45,7 @@ var pairs = []struct {
 	},
 }
 
-// check says what is wrong with the shape; modes may not have modes.
+// check returns what is wrong with the shape; modes may not have modes.
 func (d *Distribution) check(mayHaveModes bool) error {
 	var bad problems
 	shapes := 0

@@ -138,7 +138,7 @@ func TestCallsNestAndEndInEveryScenario(t *testing.T) {
 	})
 }
 
-// checkTables holds rows against docs/formats/tau.md, which says how TAU orders
+// checkTables compares rows with docs/formats/tau.md, which says how TAU orders
 // its tables: functions thread by thread, messages and counters by their times.
 func checkTables(t *testing.T, r *traced) {
 	t.Helper()

@@ -20,7 +20,7 @@ type op struct {
 	counters []reading
 	troubles []int32 // those that concern the function
 	every    int     // in one of so many iterations only; 0: in all
-	skip     int     // where to go on otherwise
+	skip     int     // where to continue otherwise
 	slot     int     // of a send: the neighbor's
 	wait     *wait
 	kernel   *op  // of a launch

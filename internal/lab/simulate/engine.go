@@ -21,7 +21,7 @@ type engine struct {
 	w        *walker
 	links    *rand.Rand
 
-	// Of the step at hand.
+	// Of the current step.
 	step     int
 	ranks0   []rankState // when it began
 	vars0    []int64
@@ -134,7 +134,7 @@ func (e *engine) message(wait, neighbors, slot, sender int) *message {
 	return &e.messages[first+slot*n+sender]
 }
 
-// arrives tells when a message is there.
+// arrives returns when a message is there.
 func (e *engine) arrives(m *message) int64 {
 	return m.at + e.travels(m) + m.extra
 }

@@ -195,7 +195,7 @@ func namesOf(n *tau.Names) []string {
 	return list
 }
 
-// difference tells the first difference of two steps.
+// difference returns the first difference of two steps.
 func difference(got, want *tau.Step) string {
 	if !slices.Equal(got.Metadata, want.Metadata) {
 		return fmt.Sprintf("metadata are %v, want %v", got.Metadata, want.Metadata)

@@ -117,7 +117,7 @@ func FuzzScenario(f *testing.F) {
 }
 
 // onlyLonger reports whether troubles make nothing shorter. If they do, others
-// wait longer for what is as it was, and nobody is to blame.
+// wait longer for what is as it was, and no one is to blame.
 func onlyLonger(s *scenario.Scenario) bool {
 	for i := range s.Troubles {
 		if t := &s.Troubles[i]; t.Value != nil || t.Factor > 0 && t.Factor < 1 {

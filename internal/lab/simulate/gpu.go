@@ -32,7 +32,7 @@ func (w *walker) launch(o *op) {
 	w.kernel(o)
 }
 
-// kernel runs what was launched on its stream, while the host goes on.
+// kernel runs what was launched on its stream, while the host continues.
 func (w *walker) kernel(o *op) {
 	host, thread := w.st, w.thread
 	s := w.stream(int(o.thread))

@@ -87,7 +87,7 @@ func compareADIOS2(t *testing.T, s *scenario.Scenario, r *traced, lines *json.De
 	}
 }
 
-// variables says what a step of a dataset has to hold, by docs/formats/tau.md.
+// variables returns what a step of a dataset has to hold, by docs/formats/tau.md.
 func variables(s *scenario.Scenario, r *traced, step int) map[string]string {
 	of := &r.steps[step]
 	count := func(list func(func(trace.FuncID, string) bool)) (n int) {
@@ -147,7 +147,7 @@ func variables(s *scenario.Scenario, r *traced, step int) map[string]string {
 	return all
 }
 
-// attributes says what names and facts a dataset has to hold.
+// attributes returns what names and facts a dataset has to hold.
 func attributes(r *traced) map[string]string {
 	all := map[string]string{
 		"program_name 0": r.programName,

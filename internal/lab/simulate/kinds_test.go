@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
-// plain is a program of four ranks on two hosts that wait for nobody; its calls
+// plain is a program of four ranks on two hosts that wait for no one; its calls
 // take 1, 2 and 3 ms.
 const plain = `
 name = "plain"

@@ -194,7 +194,7 @@ func (s *Stream) Release() {
 	s.w, s.vars, s.out, s.step = nil, nil, output{}, tau.Step{}
 }
 
-// emit has the rank do the step once more, with events.
+// emit has the rank do the step again, with events.
 func (s *Stream) emit() *tau.Step {
 	e := s.e
 	if s.w == nil {

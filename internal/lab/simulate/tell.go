@@ -20,7 +20,7 @@ type hit struct {
 // struck adds what a trouble added to a call.
 func (w *walker) struck(hits *[]hit, trouble int32, added int64) {
 	if w.out == nil {
-		return // nobody wants to know
+		return // no one wants to know
 	}
 	for i := range *hits {
 		if h := &(*hits)[i]; h.trouble == trouble {

@@ -56,7 +56,7 @@ func (t *trouble) concerns(key string, f *scenario.Function) bool {
 	return f.Kind == scenario.Compute
 }
 
-// strength tells how much of the trouble there is at a time, from 0 to 1.
+// strength returns how much of the trouble there is at a time, from 0 to 1.
 func (t *trouble) strength(now int64) float64 {
 	if now < t.from {
 		return 0
@@ -77,7 +77,7 @@ func (t *trouble) strength(now int64) float64 {
 	return 1
 }
 
-// strikes tells what becomes of an own time at a moment; used counts the calls
+// strikes returns what becomes of an own time at a moment; used counts the calls
 // that it has struck on the rank.
 func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int64, bool) {
 	strength := t.strength(now)

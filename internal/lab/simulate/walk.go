@@ -14,7 +14,7 @@ type rankState struct {
 	// node, apart, so that a trouble changes nothing but what it strikes.
 	base, extra, node rand.PCG
 	blame, culprit    int32 // the trouble and the rank that it is late for; blame -1: none
-	bytes             int64 // of the message at hand
+	bytes             int64 // of the current message
 	correlation       uint64
 	pc, depth, waits  int32
 }
@@ -38,7 +38,7 @@ type frame struct {
 
 // walker has one rank do what its program says. Without an output it only
 // finds out when the rank arrives where others wait for it; with one it does
-// the same once more, knows how long to wait, and puts out events.
+// the same again, knows how long to wait, and puts out events.
 type walker struct {
 	e               *engine
 	rank            int
@@ -49,7 +49,7 @@ type walker struct {
 	hits            []hit      // of a call that has no frame, with an output
 	rng, trng, nrng *rand.Rand // of st.base, st.extra and st.node
 	iteration       int
-	resume          bool // the wait at hand is over
+	resume          bool // the current wait is over
 	out             *output
 	lane            *lane
 	thread          int

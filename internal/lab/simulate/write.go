@@ -18,7 +18,7 @@ import (
 // TruthFile is the name of the file with the truth about a simulation.
 const TruthFile = "truth.jsonl"
 
-// Target says where and how to write a simulation.
+// Target specifies where and how to write a simulation.
 type Target struct {
 	Dir string
 	// HostDirs puts the datasets of each host into a directory of its own.
@@ -26,11 +26,11 @@ type Target struct {
 	// Speed is how many times faster than real the steps appear; 0 means
 	// without any wait.
 	Speed float64
-	// Now tells the time, and Sleep waits for d or until ctx ends and returns
+	// Now returns the time, and Sleep waits for d or until ctx ends and returns
 	// ctx's error then. They are needed if there is a Speed.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Stepped is called after each step of a rank; nil: nobody wants to know.
+	// Stepped is called after each step of a rank; may be nil.
 	Stepped func(w Written)
 }
 

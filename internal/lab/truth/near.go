@@ -55,7 +55,7 @@ func (m *Matcher) addNear(f *Flag, excused bool) {
 	})
 }
 
-// distance tells whether a flag can be that of a planted anomaly, and how far
+// distance reports whether a flag can be that of a planted anomaly, and how far
 // apart in time they are.
 func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
 	away := func(t trace.Micros) trace.Micros { return max(t-p.entry, p.entry-t) }

@@ -82,7 +82,7 @@ type event struct {
 	step, row uint32
 }
 
-// listedCall is a Call without what its event tells and nobody asks for.
+// listedCall is a Call without what its event tells and no one asks for.
 type listedCall struct {
 	entry, injected trace.Micros
 	rank            trace.Rank

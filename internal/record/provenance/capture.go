@@ -1,7 +1,7 @@
 // Package provenance keeps an execution with everything around it: its call
 // stack, its counters, what ran before and after on the same thread, messages,
 // the GPU and the call that launched it, the state of the node. A Capture is
-// taken while the step is at hand and holds numbers only; a Record is made from
+// taken while the step is in memory and holds numbers only; a Record is made from
 // it when it is written, in the schema of the provenance database.
 package provenance
 

@@ -8,7 +8,7 @@ type Role string
 // The roles of anomalies; most have none.
 const (
 	Culprit Role = "culprit" // others waited because of it
-	Victim  Role = "victim"  // it waited for somebody who was late
+	Victim  Role = "victim"  // it waited for someone who was late
 )
 
 // Kinds of issues that no single anomaly has.
@@ -21,7 +21,7 @@ const (
 // IssueKinds returns all kinds of issues.
 func IssueKinds() []AnomalyKind { return append(AnomalyKinds(), Burst, Shift, Drift) }
 
-// Trend tells how the anomalies of an issue are spread over the run.
+// Trend describes how the anomalies of an issue are spread over the run.
 type Trend string
 
 // The trends; an issue with few anomalies has none.
@@ -67,7 +67,7 @@ type Issue struct {
 // no anomalies.
 func (i *Issue) IsChange() bool { return i.Kind == Shift || i.Kind == Drift }
 
-// Link tells which issue an anomaly belongs to, and what it has to do with others.
+// Link describes which issue an anomaly belongs to, and what it has to do with others.
 type Link struct {
 	PID     trace.Program `json:"pid"`
 	RID     trace.Rank    `json:"rid"`

@@ -63,7 +63,7 @@ func build(events ...[]trace.Event) []*callstack.Thread {
 	return b.Threads()
 }
 
-// rows tells which calls frames are of.
+// rows returns which calls frames are of.
 func rows(frames []provenance.Frame) (r []uint32) {
 	for i := range frames {
 		r = append(r, frames[i].Row)
@@ -534,7 +534,7 @@ func TestWhatIsAKernelIsKnownWhenTheRecordIsMade(t *testing.T) {
 	// A launch has partners too, but they are no parents of it.
 	f(0, 1, gpu, false, nil)
 	f(0, 0, gpu, false, nil)
-	// If nobody ever says that the thread is a GPU's it has none either.
+	// If no one ever says that the thread is a GPU's it has none either.
 	f(1, 0, nil, false, nil)
 	f(1, 0, map[trace.Thread]trace.GPU{2: {}}, false, nil)
 }

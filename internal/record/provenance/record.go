@@ -21,11 +21,11 @@ const (
 	Withdrawn Status = "withdrawn" // flagged during the run, but not with all that is known
 	Promoted  Status = "promoted"  // not flagged during the run, but with all that is known
 
-	// Provisional: flagged, and the run goes on.
+	// Provisional: flagged, and the run continues.
 	Provisional Status = "provisional"
 )
 
-// Source tells what the numbers of one rank's captures stand for.
+// Source resolves what the numbers of one rank's captures stand for.
 type Source interface {
 	Program() trace.Program
 	Rank() trace.Rank
@@ -125,7 +125,7 @@ type CommEntry struct {
 	Type      string        `json:"type"`
 }
 
-// GPULocation tells where on a GPU the execution ran.
+// GPULocation describes where on a GPU the execution ran.
 type GPULocation struct {
 	Context uint64       `json:"context"`
 	Device  uint64       `json:"device"`
@@ -307,7 +307,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 
 type gpuParent struct{ value any }
 
-// UnmarshalJSON tells the forms apart.
+// UnmarshalJSON accepts all forms.
 func (p *gpuParent) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return json.Unmarshal(text, &p.value)

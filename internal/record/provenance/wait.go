@@ -14,7 +14,7 @@ const (
 	Device            // for a GPU
 )
 
-// WaitOf tells what a function waits for, by its name as traces have it: MPI_Wait(),
+// WaitOf returns what a function waits for, by its name as traces have it: MPI_Wait(),
 // PMPI_Wait, mpi_wait_, and those of CUDA, HIP, Level Zero, NCCL and RCCL, with
 // whatever follows the first blank or bracket. What only starts something (MPI_Isend,
 // MPI_Ibcast, MPI_Bcast_init, ncclAllReduce), what only looks (MPI_Test) and what
@@ -61,7 +61,7 @@ func mpiOperation(name string) (string, bool) {
 	return name, ok
 }
 
-// version takes the suffixes from a name that CUDA adds to tell versions apart:
+// version takes the suffixes from a name that CUDA adds to distinguish versions:
 // _v3020, _ptsz.
 func version(name string) string {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, "_ptsz"), "_ptds")

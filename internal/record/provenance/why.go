@@ -55,7 +55,7 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Why = strings.Join(parts, "; ")
 }
 
-// tookWords tells the time, and which it is where there are two.
+// tookWords returns the time, and which it is where there are two.
 func (r *Record) tookWords(d *outlier.Description) string {
 	text := "took " + Duration(float64(d.Time))
 	switch {
@@ -91,7 +91,7 @@ var likeWords = map[outlier.Side]string{
 	outlier.Amid: " took about as long", outlier.Above: " took as long or longer", outlier.Below: " took as short or shorter",
 }
 
-// rareWords tells how many calls there were like it, and how many were to be
+// rareWords returns how many calls there were like it, and how many were to be
 // expected where those are fewer.
 func rareWords(d *outlier.Description) string {
 	text := "none" + likeWords[d.Side]

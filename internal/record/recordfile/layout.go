@@ -102,7 +102,7 @@ func yieldRanks(dir string, ranks []int64, model rankDir, yield func(rankDir, er
 	return true
 }
 
-// level says what the numbers of directories are.
+// level returns what the numbers of directories are.
 type level int
 
 const (

@@ -35,7 +35,7 @@ type Step struct {
 	Metadata  []provenance.Metadata
 }
 
-// Error says what is wrong with a file, and where.
+// Error describes what is wrong with a file, and where.
 type Error struct {
 	Path   string
 	Record int   // from 0; -1: not in a record
@@ -59,7 +59,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // PROGRAM/RANK/STEP.COLLECTION.json, or RANK/STEP.COLLECTION.json; the program
 // of the latter is that of the records. For each file that cannot be read to its
 // end, after the step itself, it yields nil and an *Error (or that of the file
-// system), and goes on if the caller does. When ctx ends it yields its error and
+// system), and continues if the caller does. When ctx ends it yields its error and
 // ends. Notes take what was read otherwise than it stands; they may be nil.
 func Steps(ctx context.Context, dir string, notes *Notes) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {

@@ -295,7 +295,7 @@ func TestNamesStayApart(t *testing.T) {
 				t.Errorf("%.50q: got %.50q, %.50q and %.50q, want %.50q", names[i].json, r.Func, r.Hostname, r.CallStack[0].Func, want)
 			}
 		}
-		file = string(written(t, records)) // and once more
+		file = string(written(t, records)) // and again
 	}
 }
 

@@ -36,7 +36,7 @@ type calls struct {
 	byID map[string]*call
 }
 
-// add adds c. If its id is there already, it only adds an exit or an anomaly
+// add adds c. If its id already exists, it only adds an exit or an anomaly
 // that is not known of it. It returns the call that stands for c.
 func (cs *calls) add(c call) *call {
 	if old := cs.byID[c.id]; old != nil {

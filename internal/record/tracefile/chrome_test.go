@@ -39,7 +39,7 @@ func chrome(t testing.TB, r *provenance.Record) *chromeTrace {
 	return readChrome(t, w.Bytes())
 }
 
-// readChrome reads a trace and holds it against the format.
+// readChrome reads a trace and compares it with the format.
 func readChrome(t testing.TB, data []byte) *chromeTrace {
 	t.Helper()
 	var c chromeTrace

@@ -60,7 +60,7 @@ type event struct {
 // is the span until the last event, and only the missing end tells.
 const untilTheLast trace.Micros = -1
 
-// order tells which of two events at the same time comes first. Arrows go from
+// order returns which of two events at the same time comes first. Arrows go from
 // the first to the second.
 type order uint8
 

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// bp3 reads BP3: one file that is written anew with each step, with the
+// bp3 reads BP3: one file that is rewritten with each step, with the
 // description of all steps, and a directory with the arrays.
 type bp3 struct {
 	path     string

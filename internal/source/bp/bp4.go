@@ -78,7 +78,7 @@ func (e *bp4) next() (*Step, error) {
 	}
 	e.step.reset(e.steps, int64(rec.time), e.data)
 	if err := parseBP4Step(md, rec, &e.step, e.tally); err != nil {
-		e.meta.close() // what is read again must be looked at afresh
+		e.meta.close() // what is read again must be checked again
 		return nil, place(err, e.meta.path, e.steps, 0)
 	}
 	if err := e.data.check(&e.step); err != nil {

@@ -109,7 +109,7 @@ func (e *bp5) corruptIndex(format string, args ...any) error {
 	return &CorruptError{File: e.index.path, Step: e.steps, Offset: e.index.pos, Reason: fmt.Sprintf(format, args...)}
 }
 
-// recordSize tells the length of the record that b begins with. A record that
+// recordSize returns the length of the record that b begins with. A record that
 // says more of itself than its length allows will not get better by waiting.
 func (e *bp5) recordSize(b []byte) (int, error) {
 	if len(b) < bp5RecordHead {
@@ -201,7 +201,7 @@ func (e *bp5) load(rec bp5Record) error {
 	}
 	e.step.reset(e.steps, 0, e.data)
 	if err := e.decoder.decode(&e.step, md, &rec, e.lookup); err != nil {
-		e.meta.close() // what is read again must be looked at afresh
+		e.meta.close() // what is read again must be checked again
 		return place(err, e.meta.path, e.steps, rec.pos)
 	}
 	if err := e.data.check(&e.step); err != nil {
@@ -259,7 +259,7 @@ func (e *bp5) readFormats() error {
 		switch {
 		case err == nil:
 			e.formats[id] = f
-		case e.live: // perhaps stale bytes: they are looked at once more
+		case e.live: // perhaps stale bytes: they are looked at again
 			return ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen))
 		default:
 			e.bad[id] = ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen))

@@ -130,7 +130,7 @@ func fieldAttribute(r ffs.Record, fd *ffs.Field) (a Attribute, ok bool, err erro
 		code, name, _ := strings.Cut(rest, "_")
 		t, err := strconv.Atoi(code)
 		if err != nil || t < 0 || t >= len(types) {
-			return Attribute{Name: fd.Name}, true, nil // of a type nobody knows
+			return Attribute{Name: fd.Name}, true, nil // of unknown type
 		}
 		a = Attribute{Name: name, Type: Type(t)}
 		if a.Type == String {

@@ -37,7 +37,7 @@ type bp5Variable struct {
 	dims, blocks, arrayShape, count, offset, location *ffs.Field
 }
 
-// bp5Places tells where the arrays of a step are.
+// bp5Places holds where the arrays of a step are.
 type bp5Places interface {
 	// locate turns a position in what writer w put out in the step into a data
 	// file, by its number, and a position in it.

@@ -94,7 +94,7 @@ type wholeStep struct {
 	meta, data int64 // where it ends in md.0 and in data.0
 }
 
-// needs tells how long the file must be for the step; -1 if that is not known.
+// needs returns how long the file must be for the step; -1 if that is not known.
 func (s *wholeStep) needs(file string) int64 {
 	switch file {
 	case "md.0":
@@ -243,7 +243,7 @@ func recordEnds(t *testing.T, dir string) map[int64]int {
 	return ends
 }
 
-// cut shortens the file again and again by stride bytes, compares what is left
+// cut shortens the file again and again by stride bytes, compares the rest
 // with the whole and calls check.
 func cut(t *testing.T, dir, name string, stride int64, check func(n int64, got *reading, steps int)) {
 	t.Helper()

@@ -129,7 +129,7 @@ func version(h []byte) string {
 	return fmt.Sprintf("%d.%d.%d", int(h[0])-'0', int(h[1])-'0', int(h[2])-'0')
 }
 
-// explainDirectory says what a directory without md.idx is.
+// explainDirectory returns what a directory without md.idx is.
 func (r *Reader) explainDirectory() error {
 	if _, err := os.Stat(within(r.path, "data_oids.txt")); err == nil {
 		return &UnsupportedError{Path: r.path, What: "a dataset in DAOS object storage", Advice: "write the trace to files with the engine BP4 or BP5"}

@@ -12,7 +12,7 @@ var (
 	ErrIdle = errors.New("no new step within the idle limit; the writer has nothing to say or was killed")
 
 	// ErrRecreated means that another run began to write to the same place
-	// while the dataset was followed. Open it anew to read that run.
+	// while the dataset was followed. Reopen it to read that run.
 	ErrRecreated = errors.New("the dataset was replaced by a new run while it was read")
 
 	// ErrNotReady means that there is no dataset yet: nothing is there, or
@@ -20,7 +20,7 @@ var (
 	ErrNotReady = errors.New("no dataset yet")
 )
 
-// CorruptError tells what is wrong with a file and where.
+// CorruptError describes what is wrong with a file and where.
 type CorruptError struct {
 	File   string
 	Step   int   // -1 where it concerns no step
@@ -65,7 +65,7 @@ func place(err error, path string, step int, base int64) error {
 // columnMajor is what is refused where an array's first index runs fastest.
 const columnMajor = "a dataset with column-major arrays, as Fortran writes them,"
 
-// pendingError means: not there yet, look again later. When nobody waits, it
+// pendingError means: not there yet, look again later. When no one waits, it
 // becomes the end of the stream or, where it names a file, a CorruptError.
 type pendingError struct {
 	file   string // the file that is too short; empty: just no further step
@@ -82,7 +82,7 @@ func (e *pendingError) corrupt() *CorruptError {
 
 var errNoStep = &pendingError{reason: "no further step"}
 
-// ArrivingError tells that bytes of which the index speaks are not there yet, to
+// ArrivingError reports that bytes of which the index speaks do not exist yet, to
 // one who does not wait for them. It is an ErrIdle; one who has waited long enough
 // takes the CorruptError in it for the end of the dataset.
 type ArrivingError struct{ *CorruptError }

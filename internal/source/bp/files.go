@@ -102,7 +102,7 @@ type data interface {
 	path(k int) string
 	// readAt fills p from position off of the place number k.
 	readAt(k int, p []byte, off int64, step int) error
-	// reopen makes what is read next be looked at afresh, and reports whether
+	// reopen makes what is read next be checked again, and reports whether
 	// that can be of use.
 	reopen() bool
 }
@@ -141,7 +141,7 @@ func (d *dataSet) file(k int) *file {
 }
 
 // check makes sure that the arrays of all blocks are there, and that together
-// they are no longer than their file: nobody who reads them all needs more
+// they are no longer than their file: no one who reads them all needs more
 // memory than that.
 func (d *dataSet) check(s *Step) error {
 	for _, f := range d.files {

@@ -239,7 +239,7 @@ func TestAWriterThatEndsWithoutAStepEndsTheStream(t *testing.T) {
 	f(40, io.EOF)    // how BP5 leaves it
 }
 
-// replay writes a recorded dataset anew as its writer did: for each step the
+// replay writes a recorded dataset again as its writer did: for each step the
 // data, then the metadata, then the index record; at the end it clears the
 // active flag. Each call of sleep is one write.
 type replay struct {

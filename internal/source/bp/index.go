@@ -26,7 +26,7 @@ const (
 )
 
 // index is md.idx, the file whose records make steps exist. It is looked at
-// anew whenever all that was seen is used up.
+// again whenever all that was seen is used up.
 type index struct {
 	path       string
 	activeByte int
@@ -44,7 +44,7 @@ type index struct {
 	// may have equal indexes, but not equal times and process numbers.
 	meta     *file
 	metaPos  int64
-	metaSize int // of the beginning; 0: there is none to compare with
+	metaSize int // of the beginning; 0 if none to compare with
 	metaHash [sha256.Size]byte
 }
 
@@ -139,7 +139,7 @@ func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error)
 	}
 }
 
-// progress tells how many bytes of records were used, and how many there are.
+// progress returns how many bytes of records were used, and how many there are.
 func (x *index) progress() (used, of int64) {
 	if x.size <= headerSize {
 		return 0, 0
@@ -153,7 +153,7 @@ func (x *index) use(n int) {
 	x.buf = x.buf[n:]
 }
 
-// end tells what it means that no whole record is left after a refresh: the
+// end returns what it means that no whole record is left after a refresh: the
 // end of the stream, or that one must wait. A closed index ends with a whole
 // record; that the rest of it was lost is an error.
 func (x *index) end(step int) error {

@@ -20,7 +20,7 @@ import (
 const patience = time.Minute
 
 // TestADatasetIsFollowedFromBeforeItExistsToItsEnd follows programs at work.
-// Now and then it reads what is there also without waiting.
+// Now and then it reads what exists also without waiting.
 func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
 	f := func(scenario, engine string) {
 		t.Run(scenario+"/"+engine, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
 			var looks []look
 			got, err := readLines(ctx, t, r, func(step int) {
 				delivered = append(delivered, time.Now())
-				// BP3 begins its file anew for each step: it is empty at times.
+				// BP3 begins its file again for each step: it is empty at times.
 				if step%8 == 5 && engine != "BP3" {
 					looks = append(looks, look{step, readNow(t, dataset)})
 				}
@@ -269,7 +269,7 @@ func (w *writer) followUntilIdle(t *testing.T, r *bp.Reader) (lines []string) {
 	}
 }
 
-// logDelays tells how long after the end of its EndStep each step was there.
+// logDelays returns how long after the end of its EndStep each step was there.
 func (w *writer) logDelays(t *testing.T, delivered []time.Time) {
 	t.Helper()
 	var delays []time.Duration

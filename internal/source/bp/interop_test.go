@@ -235,7 +235,7 @@ func brief(text string) string {
 	return fmt.Sprintf("%s... (%d bytes, hash %s)", text[:100], len(text), hash([]byte(text)))
 }
 
-// linesOfTruth says what must be read.
+// linesOfTruth returns what must be read.
 func linesOfTruth(steps []truthStep) (lines []string) {
 	for _, s := range steps {
 		lines = append(lines, stepLine(s.Step))
@@ -290,7 +290,7 @@ func goTexts(typ string, values []string) []string {
 	return texts
 }
 
-// linesOf says what was read.
+// linesOf returns what was read.
 func linesOf(t *testing.T, s *bp.Step, engine string) (lines []string) {
 	t.Helper()
 	if timed := engine == "BP4"; timed != (s.Time != 0) {

@@ -4,7 +4,7 @@
 // what the variables mean.
 //
 // There is one decoder. Whether a dataset is followed decides only if Next
-// waits for a step that is not there yet. Nothing in a file is trusted: a
+// waits for a step that does not exist yet. Nothing in a file is trusted: a
 // wrong byte leads to a CorruptError with its place, and nothing is allocated
 // that the file could not hold.
 package bp
@@ -22,9 +22,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// Options says how to read a dataset. Begin with Default.
+// Options configures how to read a dataset. Begin with Default.
 type Options struct {
-	// Follow makes Next wait for steps that are not there yet, and Open
+	// Follow makes Next wait for steps that do not exist yet, and Open
 	// accept a dataset that does not exist yet.
 	Follow bool
 	// Poll is how long to wait between two looks at a followed dataset.
@@ -55,7 +55,7 @@ func Default() Options {
 	return Options{Poll: 50 * time.Millisecond, Arrival: time.Minute}
 }
 
-// Validate says what is wrong with the options.
+// Validate reports what is wrong with the options.
 func (o Options) Validate() error {
 	if !o.Follow {
 		return nil
@@ -76,7 +76,7 @@ func (o Options) Validate() error {
 // engine decodes one of the formats.
 type engine interface {
 	// next returns the next step. It never waits: a pendingError says that
-	// the step, or part of it, is not there yet; the same step is tried
+	// the step, or part of it, does not exist yet; the same step is tried
 	// again at the next call. io.EOF means that the writer closed the
 	// dataset and all its steps were returned.
 	next() (*Step, error)
@@ -166,7 +166,7 @@ func (r *Reader) Active() bool { return r.state().active }
 // Modified is when the last step was finished, as of the last look.
 func (r *Reader) Modified() time.Time { return r.state().modified }
 
-// Progress tells how far the Reader has come: read of that much, in a unit that is the
+// Progress returns how far the Reader has come: read of that much, in a unit that is the
 // same for all datasets of a format. What it is of grows with the dataset, and is 0
 // before the first step is read.
 func (r *Reader) Progress() (read, of int64) {

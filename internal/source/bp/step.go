@@ -90,7 +90,7 @@ func (t Type) Size() int {
 	return 0
 }
 
-// Shape says how the blocks of a variable lie to each other.
+// Shape specifies how the blocks of a variable lie to each other.
 type Shape uint8
 
 // The shapes of ADIOS2.
@@ -161,7 +161,7 @@ func (s *Step) reset(index int, time int64, data data) {
 	clear(s.byName)
 }
 
-// variable returns the variable of that name, added if it is not there yet.
+// variable returns the variable of that name, added if it does not exist yet.
 func (s *Step) variable(name []byte, t Type, shape Shape) *Variable {
 	if i, ok := s.byName[string(name)]; ok {
 		return &s.Variables[i]
@@ -243,7 +243,7 @@ func (s *Step) refuseOperator(v *Variable, b *Block) error {
 	return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, compressed(name))}
 }
 
-// compressed says why a variable is refused.
+// compressed returns why a variable is refused.
 func compressed(operator string) string {
 	return fmt.Sprintf("is compressed with the operator %q, which", operator)
 }
@@ -251,7 +251,7 @@ func compressed(operator string) string {
 // Reread reports whether it makes sense to read the step's arrays a second
 // time because what came out cannot be. That is so while a file is followed:
 // a network file system may have shown stale bytes. It makes the following
-// ReadAt look afresh.
+// ReadAt look again.
 func (s *Step) Reread() bool { return s.data.reopen() }
 
 // Attribute is a named value that belongs to the whole dataset.
@@ -262,7 +262,7 @@ type Attribute struct {
 	// Block numbers the attribute blocks of the step. With several writers
 	// in one BP5 file, attributes of the same block come from one writer,
 	// but the number does not say from which. It is -1 where the format does
-	// not tell writers apart (BP3, BP4).
+	// not distinguish writers (BP3, BP4).
 	Block  int
 	Values []string // strings as they are, numbers in decimal
 }

@@ -126,7 +126,7 @@ func attributeLines(attrs map[string]string) (lines []string) {
 	return lines
 }
 
-// weRead says what package bp reads.
+// weRead returns what package bp reads.
 func weRead(t *testing.T, dataset string) (lines []string) {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -171,7 +171,7 @@ func ourVariable(t *testing.T, s *bp.Step, v *bp.Variable) string {
 	return variableLine(s.Index, v.Name, v.Type.String(), v.Blocks[0].Shape, blocks)
 }
 
-// adios2Reads says what ADIOS2 reads.
+// adios2Reads returns what ADIOS2 reads.
 func adios2Reads(t *testing.T, dataset string) (lines []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tracetest.Python(t, "adios2", "numpy"), filepath.Join("testdata", "read.py"), dataset)

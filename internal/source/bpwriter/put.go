@@ -29,7 +29,7 @@ var sizes = map[Type]int{
 	Int8: 1, Int16: 2, Int32: 4, Int64: 8, Float: 4, Double: 8, Uint8: 1, Uint16: 2, Uint32: 4, Uint64: 8,
 }
 
-// Dims says how large a block is and where in an array it lies. All have one
+// Dims specifies how large a block is and where in an array it lies. All have one
 // number for each dimension. A local array has Count alone.
 type Dims struct {
 	Shape []uint64 // of the whole array

@@ -57,7 +57,7 @@ type element struct {
 	n    uint64
 }
 
-// add returns the element of that name, made if it is not there yet.
+// add returns the element of that name, made if it does not exist yet.
 func (e *elements) add(name string, code Type) (el *element, id int, isNew bool) {
 	if i, ok := e.byName[name]; ok {
 		return &e.list[i], i, false

@@ -18,7 +18,7 @@ import (
 	"path/filepath"
 )
 
-// Options says how to write a dataset. The zero value writes as TAU does.
+// Options configures how to write a dataset. The zero value writes as TAU does.
 type Options struct {
 	// IO is the name of the ADIOS2 IO; empty means TAU's, "TAU trace data".
 	IO string

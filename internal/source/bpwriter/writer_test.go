@@ -25,7 +25,7 @@ func create(t testing.TB) (*bpwriter.Writer, string) {
 	return w, dir
 }
 
-// state tells how many steps can be read and whether the dataset is active.
+// state returns how many steps can be read and whether the dataset is active.
 func state(t *testing.T, dataset string) string {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())

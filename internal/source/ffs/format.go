@@ -22,7 +22,7 @@ import (
 // ErrUnsupported marks formats that are valid but not understood here.
 var ErrUnsupported = errors.New("unsupported FFS format")
 
-// Error tells what is wrong with the bytes and where.
+// Error describes what is wrong with the bytes and where.
 type Error struct {
 	Offset int64 // from the first byte handed in
 	Reason string

@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// BenchmarkReplay copies a trace, or writes it anew, as fast as it goes.
+// BenchmarkReplay copies a trace, or writes it again, as fast as it goes.
 func BenchmarkReplay(b *testing.B) {
 	f := func(name string, change func(*replay.Config)) {
 		b.Run(name, func(b *testing.B) {

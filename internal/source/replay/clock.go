@@ -46,7 +46,7 @@ func tableOf(v *bp.Variable) *table {
 // for damaged: a replay does not wait for years.
 const implausible = trace.Micros(365 * 24 * 3600 * 1e6)
 
-// clock tells when the steps of a dataset were written. TAU writes a step
+// clock computes when the steps of a dataset were written. TAU writes a step
 // right after its last event, so that event's time is the step's. A step
 // without events has the time that BP4 notes, in seconds, or that of the step
 // before.

@@ -23,12 +23,12 @@ type copier struct {
 
 	index *growing
 	meta  *growing
-	mmd   *growing // nil: there is none
+	mmd   *growing // nil if none
 	data  []*dataFile
 	rest  []*growing // files that are written when the dataset is closed
 
 	records *index
-	ahead   *record // the step to come; nil: there is none
+	ahead   *record // the step to come; nil if none
 	formats formats // BP5
 }
 
@@ -147,7 +147,7 @@ func (c *copier) setActive(b []byte, pos int64) {
 	}
 }
 
-// dataEnd tells how long a data file is when the step of r is there. In BP5
+// dataEnd returns how long a data file is when the step of r is there. In BP5
 // that is where the step to come begins.
 func (c *copier) dataEnd(d *dataFile, r *record) (int64, error) {
 	if !c.isBP5 {
@@ -162,7 +162,7 @@ func (c *copier) dataEnd(d *dataFile, r *record) (int64, error) {
 	return c.ahead.dataFrom[d.number], nil // -1: nothing of it in this file
 }
 
-// finish copies what is left, and marks the dataset as closed if the recorded
+// finish copies the rest, and marks the dataset as closed if the recorded
 // one is. BP4 writes its profile before that, BP5 after it.
 func (c *copier) finish() error {
 	left := []*growing{c.mmd, c.meta, c.index}

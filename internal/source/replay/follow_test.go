@@ -35,7 +35,7 @@ func followReplay(t *testing.T, run string, anew bool) {
 		writes++
 		for _, f := range all {
 			f.look()
-			// Nobody who does not wait may find anything missing.
+			// No one who does not wait may find anything missing.
 			if n, err := readAll(t, f.r.Path()); !errors.Is(err, io.EOF) && !errors.Is(err, bp.ErrNotReady) || n != len(f.steps) {
 				t.Errorf("after write %d: %d steps to %v without waiting, %d when followed", writes, n, err, len(f.steps))
 			}

@@ -55,7 +55,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// readAll tells how many steps can be read and how that ends.
+// readAll returns how many steps can be read and how that ends.
 func readAll(t *testing.T, dataset string) (n int, err error) {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())

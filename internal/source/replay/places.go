@@ -16,7 +16,7 @@ import (
 // length and its step: the names in it are short.
 const groupHead = 1024
 
-// groupsEnd tells where in a data file of BP4 the groups of a step and of all
+// groupsEnd returns where in a data file of BP4 the groups of a step and of all
 // before it end. A group is "[PGI", its length from there on, 'y' or 'n', the
 // name of the IO, 4 bytes, the name of the step and its number.
 func (d *dataFile) groupsEnd(step uint64) (int64, error) {

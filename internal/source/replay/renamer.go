@@ -58,7 +58,7 @@ func (r *renamer) attribute(name, value string) (string, string) {
 	return name, value
 }
 
-// layoutOf tells how TAU writes a time: in UTC with a Z, else with the zone in
+// layoutOf returns how TAU writes a time: in UTC with a Z, else with the zone in
 // numbers also where it is UTC.
 func layoutOf(text string) string {
 	if strings.HasSuffix(text, "Z") {

@@ -1,9 +1,9 @@
-// Package replay writes recorded traces once more, as if their programs were
+// Package replay writes recorded traces again, as if their programs were
 // running again: the files of each dataset grow in the order in which ADIOS2
 // writes them, at the times at which they grew when they were recorded.
 //
 // A dataset is copied byte by byte, or, where its ranks or times are to be
-// others, decoded and written anew as BP4. Time passes only in the functions
+// others, decoded and rewritten as BP4. Time passes only in the functions
 // that the caller gives. What is held in memory is one step of each dataset's
 // description, never its rows.
 package replay
@@ -27,7 +27,7 @@ type Dataset struct {
 	To   string // path of the one to write; directories above it are made
 }
 
-// Config says how to replay. Begin with Default.
+// Config configures how to replay. Begin with Default.
 type Config struct {
 	// Speed is how many times faster than recorded the steps appear; 0 means
 	// without any wait, still in the order of their times.
@@ -38,15 +38,15 @@ type Config struct {
 	// ShiftTime moves all times so that the first event is at the start of
 	// the replay.
 	ShiftTime bool
-	// Force lets datasets be replaced that are there already.
+	// Force lets datasets be replaced that already exist.
 	Force bool
 
-	// Now tells the time, Sleep waits for d or until ctx ends, and returns
+	// Now returns the time, Sleep waits for d or until ctx ends, and returns
 	// ctx's error then.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Wrote is called after each write to a file, Stepped after each step of
-	// a dataset; nil: nobody wants to know.
+	// a dataset; may be nil.
 	Wrote   func()
 	Stepped func()
 }
@@ -54,7 +54,7 @@ type Config struct {
 // Default replays at the speed of the recording.
 func Default() Config { return Config{Speed: 1} }
 
-// Validate says what is wrong with the configuration.
+// Validate reports what is wrong with the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.Speed >= 0) || math.IsInf(c.Speed, 0) {
@@ -69,10 +69,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// rewrites reports whether datasets are written anew rather than copied.
+// rewrites reports whether datasets are rewritten rather than copied.
 func (c Config) rewrites() bool { return c.Ranks > 0 || c.ShiftTime }
 
-// Result tells what a replay did.
+// Result describes what a replay did.
 type Result struct {
 	Datasets int           // that were begun
 	Steps    int           // that were written, over all datasets
@@ -89,12 +89,12 @@ type Result struct {
 type Replay struct {
 	cfg     Config
 	streams []*stream
-	first   trace.Micros // of all events; 0: there is none
+	first   trace.Micros // of all events; 0 if none
 	offset  trace.Micros // added to all times
 	failed  []error
 	result  Result
 	buf     []byte
-	step    bpwriter.Step // the one that is written anew
+	step    bpwriter.Step // the one that is rewritten
 }
 
 // buffer returns memory for what is read and written at once.
@@ -181,7 +181,7 @@ func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) erro
 	return p.cfg.Sleep(ctx, due-passed)
 }
 
-// scaled tells how long after the start something recorded at t is due.
+// scaled returns how long after the start something recorded at t is due.
 func (p *Replay) scaled(t trace.Micros) time.Duration {
 	d := float64(t-p.first) * float64(time.Microsecond) / p.cfg.Speed
 	return time.Duration(min(d, math.MaxInt64/2))

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
 )
 
-// rewriter writes a dataset anew as BP4, with other ranks, other times or both.
+// rewriter rewrites a dataset as BP4, with other ranks, other times or both.
 type rewriter struct {
 	p       *Replay
 	src     *bp.Reader

@@ -49,7 +49,7 @@ const (
 )
 
 // dial connects with the process at a and shakes hands. own is who we are: the
-// port in it is only a name, as nobody connects to us; where it is 0, it is set
+// port in it is only a name, as no one connects to us; where it is 0, it is set
 // to that of the connection, which no other reader on this machine has. It ends
 // with ctx.
 func dial(ctx context.Context, a address, own *address, buffers *pool) (*conn, error) {
@@ -102,7 +102,7 @@ func (c *conn) greet(a address, own *address) error {
 	return nil
 }
 
-// strangerError says that another process listens where a contact file says
+// strangerError reports that another process listens where a contact file says
 // that its writer does.
 type strangerError struct{ address }
 

@@ -19,7 +19,7 @@ import (
 // ioName is how TAU calls what it writes, in the XML file of ADIOS2.
 const ioName = "TAU trace data"
 
-// advice tells the parameter of SST to set, and where.
+// advice returns the parameter of SST to set, and where.
 func advice(parameter, value string) string {
 	return fmt.Sprintf("set the parameter %s=%s of the engine SST for the IO %q in adios2.xml (docs/sst.md shows the file)", parameter, value, ioName)
 }
@@ -28,8 +28,8 @@ const (
 	// lookEvery is how often a contact file is looked for.
 	lookEvery = 50 * time.Millisecond
 
-	// dialEvery is how often what a contact file names is tried once more. It
-	// may be somebody else's by now.
+	// dialEvery is how often what a contact file names is tried again. It
+	// may be someone else's by now.
 	dialEvery = time.Second
 
 	// greetTimeout is how long a writer may take to connect with and to say
@@ -161,7 +161,7 @@ func (r *Reader) await(c *conn, name string) (*incoming, []byte, error) {
 	}
 }
 
-// silentError says that what listens does not answer as a writer does.
+// silentError reports that what listens does not answer as a writer does.
 type silentError struct {
 	address
 	err error
@@ -172,7 +172,7 @@ func (e *silentError) Error() string {
 }
 func (e *silentError) Unwrap() error { return e.err }
 
-// explain tells why there is no connection after all that time, and what to do.
+// explain returns why there is no connection after all that time, and what to do.
 func (r *Reader) explain(err error, at contact) error {
 	waited := r.opt.ConnectTimeout
 	_, stranger := errors.AsType[*strangerError](err)

@@ -223,7 +223,7 @@ func readFull(r io.Reader, b []byte) error {
 	return err
 }
 
-// protocolError says that the peer sent something that cannot be.
+// protocolError reports that the peer sent something that cannot be.
 func protocolError(format string, args ...any) error {
 	return fmt.Errorf("the program sent %s", fmt.Sprintf(format, args...))
 }

@@ -114,7 +114,7 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := &Reader{path: "x.sst", opt: Default(), wake: make(chan struct{}, 1), stream: bp.NewStream("x.sst"), last: -1}
-		r.opt.Queue = 1 << 40 // nobody waits
+		r.opt.Queue = 1 << 40 // no one waits
 		r.room.L = &r.mu
 		c := newTestConn(b)
 		c.frames.pool = &r.pool

@@ -36,7 +36,7 @@ func (p *pool) get(n int) []byte {
 	return b[:0]
 }
 
-// put takes a buffer back. Nobody may use it any more.
+// put takes a buffer back. No one may use it any more.
 func (p *pool) put(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@
 //
 // It takes care of the program that it reads from. A step is taken off the
 // writer as soon as there is room for it, and released at once. Whatever goes
-// wrong ends with the connection closed, upon which the writer goes on without
+// wrong ends with the connection closed, upon which the writer continues without
 // a reader. Nothing that the peer says is trusted.
 //
 // Only what SST does over TCP is understood: data plane "evpath", metadata of
@@ -26,7 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// Options says how to read a stream. Begin with Default.
+// Options configures how to read a stream. Begin with Default.
 type Options struct {
 	// ConnectTimeout is how long to wait for the contact file, and for the
 	// program behind it to answer; 0 is for ever.
@@ -42,7 +42,7 @@ type Options struct {
 	// whose reader is slow waits in its EndStep then.
 	Preload bool
 	// Connected is called when the program has been asked to take us as a
-	// reader, which it does when it is next at its stream; nil: nobody is told.
+	// reader, which it does when it is next at its stream; may be nil.
 	Connected func(address string)
 	// Tally takes the counts of what was lost; nil forgets them.
 	Tally *tally.Tally
@@ -51,7 +51,7 @@ type Options struct {
 // Default returns sane options.
 func Default() Options { return Options{ConnectTimeout: time.Minute, Queue: 64 << 20} }
 
-// Validate says what is wrong with the options.
+// Validate reports what is wrong with the options.
 func (o Options) Validate() error {
 	var errs []error
 	if o.ConnectTimeout < 0 || o.Idle < 0 && o.Idle != bp.NoWait {
@@ -149,7 +149,7 @@ func (r *Reader) Received() int64 {
 	return r.bytes
 }
 
-// Close lets the writer go on without this reader, and frees all that the
+// Close lets the writer continue without this reader, and frees all that the
 // Reader holds. Steps become invalid.
 func (r *Reader) Close() error {
 	r.mu.Lock()
@@ -277,7 +277,7 @@ func (r *Reader) notify() {
 	}
 }
 
-// fail ends the stream: the writer goes on without us. What has come whole can
+// fail ends the stream: the writer continues without us. What has come whole can
 // still be read. mu is held.
 func (r *Reader) fail(err error) {
 	if r.err != nil {

@@ -316,7 +316,7 @@ func framesOf(t testing.TB, b []byte) (all []frame) {
 	}
 }
 
-// TestFramesAreWrittenAsTheyWereRead writes what was recorded once more.
+// TestFramesAreWrittenAsTheyWereRead writes what was recorded again.
 func TestFramesAreWrittenAsTheyWereRead(t *testing.T) {
 	for _, name := range captures {
 		rec := recorded(t, name)

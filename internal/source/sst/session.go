@@ -101,7 +101,7 @@ func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 		if err := r.arrive(d, b); err != nil && rec.Format.Name == replyName {
 			return err
 		} else if err != nil {
-			r.pool.put(b) // nobody asked for it, so it may come to nothing
+			r.pool.put(b) // no one asked for it, so it may come to nothing
 		}
 	case closeName:
 		r.final = true
@@ -283,7 +283,7 @@ func (r *Reader) ask(p *pending) error {
 	return nil
 }
 
-// explainEnd says what an error of a connection means.
+// explainEnd returns what an error of a connection means.
 func (r *Reader) explainEnd(err error) error {
 	if refused, ok := errors.AsType[*bp.UnsupportedError](err); ok {
 		if refused.Path == "" {

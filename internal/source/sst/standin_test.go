@@ -377,7 +377,7 @@ func TestFormatsAreAskedForAndTold(t *testing.T) {
 	}
 }
 
-// TestWhateverIsWrongClosesTheConnection: the writer goes on then.
+// TestWhateverIsWrongClosesTheConnection: the writer continues then.
 func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 	step := func(t *testing.T, change ffs.Values) ffs.Values {
 		v := ffs.Values{

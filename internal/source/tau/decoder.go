@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// RankRule says what to do with the rank that each row carries.
+// RankRule specifies what to do with the rank that each row carries.
 type RankRule uint8
 
 // The rules.
@@ -32,7 +32,7 @@ const (
 	OverrideRank
 )
 
-// Config says how to decode a trace. The zero value is program 0 and the
+// Config configures how to decode a trace. The zero value is program 0 and the
 // trace's own ranks.
 type Config struct {
 	Program trace.Program // given to all events; TAU's own number means nothing
@@ -46,7 +46,7 @@ type Step struct {
 	Index    int
 	Batches  []trace.Batch    // by rank, then by thread; no two for the same thread
 	Metadata []trace.Metadata // that appeared in this step
-	Readings []trace.Batch    // the counter events among Batches once more, by themselves
+	Readings []trace.Batch    // the counter events among Batches again, by themselves
 
 	Funcs, Comms, Counters int // events of each kind
 }

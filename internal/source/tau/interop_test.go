@@ -204,7 +204,7 @@ const entry, exit, send, recv = 0, 1, 2, 3
 // tieCount counts the messages and counters at the time of a function event.
 type tieCount struct{ entry, exit int }
 
-// mergedByTheRules says which events a step has: threads in ascending order,
+// mergedByTheRules returns which events a step has: threads in ascending order,
 // each in order of time. At equal times an entry comes first, then messages,
 // then counters, then an exit.
 func mergedByTheRules(t *testing.T, s *bp.Step, ties *tieCount) (texts []string) {

@@ -32,7 +32,7 @@ func (k laneKey) thread() trace.Thread { return trace.Thread(k) }
 // run is a stretch of events of one thread.
 type run struct {
 	key        laneKey
-	thread     uint64 // that of the key; noThread: there is no run
+	thread     uint64 // that of the key; noThread: no run
 	start, end int
 	last       trace.Micros // time of the last event
 	disorder   int64        // events older than their predecessor
@@ -56,7 +56,7 @@ func (l *lane) reset(sides *lane) {
 	clear(l.rows)
 }
 
-// resume returns the run to go on with, which decoding loops hold by value
+// resume returns the run to continue with, which decoding loops hold by value
 // while they work on it. It is a new one when the rank changes.
 func (l *lane) resume(rank trace.Rank) run {
 	if l.cur.thread != noThread && l.cur.key.rank() != rank {
@@ -65,7 +65,7 @@ func (l *lane) resume(rank trace.Rank) run {
 	return l.cur
 }
 
-// finish ends the run at work: what is left of its sides goes in, and it joins
+// finish ends the run at work: the rest of its sides goes in, and it joins
 // the others.
 func (l *lane) finish() {
 	if l.cur.thread != noThread {

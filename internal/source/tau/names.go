@@ -178,7 +178,7 @@ func define[K comparable](d *Decoder, names map[K]string, key K, name string) bo
 	return true
 }
 
-// owners tells which rank wrote each block of attributes: the one that all
+// owners returns which rank wrote each block of attributes: the one that all
 // metadata in the block are about. Blocks without metadata have no owner.
 func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 	if !d.oneFile || len(attrs) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Knows tells whether all that the batch refers to has a number. It numbers
+// Knows reports whether all that the batch refers to has a number. It numbers
 // nothing, and must not be called while there is something Fresh.
 func (c *Catalog) Knows(b *provdb.Batch) bool {
 	c.Add(b)

@@ -123,7 +123,7 @@ func appendAll(b *testing.B, rows [][]driver.Value) time.Duration {
 	return took
 }
 
-// BenchmarkDisk tells how much smaller the file is than the records as JSON.
+// BenchmarkDisk reports how much smaller the file is than the records as JSON.
 func BenchmarkDisk(b *testing.B) {
 	records := storetest.Records(benchRecords, 1)
 	var text bytes.Buffer

@@ -72,7 +72,7 @@ func readable(t *testing.T, path string, readOnly bool) (docs []string, err erro
 	return docs, err
 }
 
-// wantDamage tells whether the error names the file and what is wrong.
+// wantDamage reports whether the error names the file and what is wrong.
 func wantDamage(t *testing.T, what, path string, err error) {
 	t.Helper()
 	said := errors.Is(err, provdb.ErrForeign) || strings.Contains(err.Error(), "the file is damaged; restore it from a copy")
@@ -209,7 +209,7 @@ func schemaOne(t *testing.T, path string) {
 	)
 }
 
-// wantOld tells whether the record of schemaOne is there, without what is new.
+// wantOld reports whether the record of schemaOne is there, without what is new.
 func wantOld(t *testing.T, s *duckstore.Store) {
 	t.Helper()
 	for question, want := range map[string]string{

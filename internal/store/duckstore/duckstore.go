@@ -232,7 +232,7 @@ func (s *Store) imitate(ctx context.Context, version int) error {
 	return run(ctx, s.conn, "sql/*_views.sql")
 }
 
-// transaction does all of f, or nothing. The caller holds mu, or nobody else
+// transaction does all of f, or nothing. The caller holds mu, or no one else
 // knows the store yet.
 func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) error {
 	if s.conn == nil {

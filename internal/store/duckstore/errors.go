@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// explain says what an error of DuckDB means and what to do.
+// explain returns what an error of DuckDB means and what to do.
 func (s *Store) explain(doing string, err error) error {
 	if err == nil || errors.Is(err, provdb.ErrNewer) {
 		return err
@@ -30,7 +30,7 @@ func (s *Store) explain(doing string, err error) error {
 	return fmt.Errorf("%s: %s: %w", s.path, doing, err)
 }
 
-// meaning says what a problem of DuckDB's means, which err tells of.
+// meaning returns what a problem of DuckDB's means, which err tells of.
 func meaning(problem *duckdb.Error, err error) error {
 	has := func(parts ...string) bool {
 		for _, p := range parts {

@@ -44,7 +44,7 @@ func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.R
 	return rows, nil
 }
 
-// ask begins a question, which Close ends if nobody does before.
+// ask begins a question, which Close ends if no one does before.
 func (s *Store) ask(ctx context.Context) (*question, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	q := &question{s: s, ctx: ctx, cancel: cancel}

@@ -21,7 +21,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) provdb.Store { return open(t, file(t), false) })
 }
 
-// file is the path of a database that is not there yet.
+// file is the path of a database that does not exist yet.
 func file(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "it's 名前.duckdb")

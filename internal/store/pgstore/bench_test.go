@@ -55,7 +55,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(bare.Seconds()/ours.Seconds(), "ratio-to-bare-COPY")
 }
 
-// BenchmarkDisk tells how much smaller the tables and indexes are than the records
+// BenchmarkDisk reports how much smaller the tables and indexes are than the records
 // as JSON.
 func BenchmarkDisk(b *testing.B) {
 	all := storetest.Records(5*provdb.DefaultSize, 1)

@@ -62,7 +62,7 @@ func (e *encoder) row(r *provenance.Record, anomalous bool, n refs) ([]any, erro
 const longestID = 1000
 
 // storedID is the event id of a record in tables. One that is too long for them
-// is cut, and told apart from others by its hash.
+// is cut, and distinguished from others by its hash.
 func storedID(r *provenance.Record) string {
 	if len(r.EventID) <= longestID {
 		return r.EventID

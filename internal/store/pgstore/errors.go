@@ -36,7 +36,7 @@ const (
 	cannotConnectNow     = "57P03"
 )
 
-// lostError says that the connection ended before the transaction did.
+// lostError reports that the connection ended before the transaction did.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -50,7 +50,7 @@ func state(err error) string {
 	return ""
 }
 
-// isLost tells whether the server cannot be reached for now.
+// isLost reports whether the server cannot be reached for now.
 func isLost(err error) bool {
 	switch code := state(err); code {
 	case adminShutdown, crashShutdown, cannotConnectNow, tooManyConnections:
@@ -64,7 +64,7 @@ func isLost(err error) bool {
 	}
 }
 
-// isConflict tells whether another transaction was in the way.
+// isConflict reports whether another transaction was in the way.
 func isConflict(err error) bool {
 	switch state(err) {
 	case serializationFailure, deadlockDetected, uniqueViolation:

@@ -216,7 +216,7 @@ func (l *lexer) name() token {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isLetter tells whether a name can begin with a byte.
+// isLetter reports whether a name can begin with a byte.
 func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }

@@ -68,7 +68,7 @@ func expect(tb testing.TB, s *Store, want [][]any, sql string, args ...any) {
 	}
 }
 
-// sameJSON tells whether two texts are the same document.
+// sameJSON reports whether two texts are the same document.
 func sameJSON(tb testing.TB, a, b []byte) bool {
 	tb.Helper()
 	var v [2]any

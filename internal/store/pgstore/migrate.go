@@ -79,7 +79,7 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	return version, err
 }
 
-// current tells whether the tables are those of this program.
+// current reports whether the tables are those of this program.
 func (s *Store) current(ctx context.Context, q querier) (bool, error) {
 	version, err := s.version(ctx, q)
 	switch {
@@ -181,7 +181,7 @@ func makeReader(ctx context.Context, tx pgx.Tx) {
 	}
 }
 
-// canRead tells whether this user can take the role of questions, and can see all
+// canRead reports whether this user can take the role of questions, and can see all
 // with it but not more than others.
 func canRead(ctx context.Context, conn *pgxpool.Conn) (reads bool) {
 	tx, err := conn.Begin(ctx)

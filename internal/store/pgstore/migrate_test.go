@@ -70,7 +70,7 @@ func TestOpenTakesASchemaThatIsThereAlready(t *testing.T) {
 }
 
 // schemaOne are the tables of the first schema with a record, as that program left
-// them, and a view of somebody else.
+// them, and a view of someone else.
 func schemaOne(t *testing.T) string {
 	t.Helper()
 	text := "CREATE SCHEMA chimbuko; SET search_path = chimbuko;\n"

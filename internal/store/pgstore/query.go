@@ -40,7 +40,7 @@ func refusal(err error) error {
 	return err
 }
 
-// tooLate tells that the server stopped a question whose time had passed.
+// tooLate reports that the server stopped a question whose time had passed.
 func tooLate(err error) error {
 	if state(err) == queryCanceled {
 		return fmt.Errorf("the question took too long: %w: %w", context.DeadlineExceeded, err)
@@ -151,7 +151,7 @@ func (s *Store) preamble(ctx context.Context) string {
 		sql += "; SET LOCAL ROLE " + readerRole
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		// A little less than what is left, so that the connection survives.
+		// A little less than the rest, so that the connection survives.
 		left := time.Until(deadline)
 		sql += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (left-left/20).Milliseconds()))
 	}

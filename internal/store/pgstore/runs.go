@@ -128,7 +128,7 @@ func hasRun(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
 
 // runTables are all with rows of a run. First the run itself, which waits for
 // batches that are being written and stops later ones; then what numbers are
-// given under; then the rest, which nobody adds to any more.
+// given under; then the rest, which no one adds to any more.
 var runTables = []string{
 	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups", "path_profiles", "issues", "links",
 }

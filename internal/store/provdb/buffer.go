@@ -62,7 +62,7 @@ func (b *Buffer) Add(ctx context.Context, batch *Batch) error {
 	return nil
 }
 
-// Flush writes what is there and waits until it is durable.
+// Flush writes what exists and waits until it is durable.
 func (b *Buffer) Flush(ctx context.Context) error {
 	b.write(ctx)
 	b.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// checkPaths says why call paths are no tree.
+// checkPaths returns why call paths are no tree.
 func checkPaths(all []provenance.PathStats) error {
 	for i := range all {
 		p := &all[i]

@@ -1,5 +1,5 @@
 // Package provdb is the contract of the provenance database: what is written,
-// how it is asked for, and the errors that callers tell apart. It holds no
+// how it is asked for, and the errors that callers distinguish. It holds no
 // implementation; internal/store/storetest is the suite that each one passes.
 //
 // A store holds any number of runs. All that belongs to a run is named by the
@@ -19,7 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Errors that callers tell apart with errors.Is. Those that a store returns name
+// Errors that callers distinguish with errors.Is. Those that a store returns name
 // the file or server and what to do.
 var (
 	ErrRunExists = errors.New("a run of that name is there already")
@@ -35,7 +35,7 @@ var (
 // RunID numbers the runs of a store.
 type RunID int32
 
-// State tells how far a run has come.
+// State is how far a run has come.
 type State string
 
 // The states of a run.
@@ -43,7 +43,7 @@ const (
 	Running  State = "running"
 	Finished State = "finished"
 	Failed   State = "failed"
-	// Incomplete is a run whose work ended before its review. It can go on.
+	// Incomplete is a run whose work ended before its review. It can continue.
 	Incomplete State = "incomplete"
 )
 

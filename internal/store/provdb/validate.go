@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Validate says what no document can hold: numbers that are none, and programs
+// Validate rejects what no document can hold: numbers that are none, and programs
 // beyond the range of tables.
 func (b *Batch) Validate() error {
 	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {

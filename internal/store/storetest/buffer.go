@@ -77,7 +77,7 @@ var bufferTests = []test{
 	{"what is flushed is there", func(f *fixture) {
 		b, _ := f.buffered(time.Hour, 1<<20)
 		f.add(b, full(10, 1))
-		f.add(b, full(20, 1)) // with the same, once more
+		f.add(b, full(20, 1)) // with the same, again
 		f.want([][]any{{int64(0)}}, "SELECT count(*) FROM anomalies")
 		if err := b.Flush(f.Context()); err != nil {
 			f.Fatal(err)

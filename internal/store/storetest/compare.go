@@ -28,7 +28,7 @@ var collections = []collection{
 	{"ad_model", []string{"pid", "fid", "func_name"}},
 }
 
-// wantDocs tells whether a collection of a run holds these documents, field for
+// wantDocs reports whether a collection of a run holds these documents, field for
 // field, and no others.
 func (f *fixture) wantDocs(run provdb.RunID, collection string, want ...any) {
 	f.Helper()
@@ -101,7 +101,7 @@ func decode(f *fixture, text []byte) (doc any) {
 	return doc
 }
 
-// difference says where two decoded documents differ, and is empty if they do
+// difference returns where two decoded documents differ, and is empty if they do
 // not.
 func difference(at string, got, want any) string {
 	switch w := want.(type) {
@@ -147,7 +147,7 @@ func difference(at string, got, want any) string {
 	return fmt.Sprintf("%s: got %s, want %s", at, shorten(fmt.Sprintf("%#v", got)), shorten(fmt.Sprintf("%#v", want)))
 }
 
-// sameNumber tells whether two texts are the same number: exactly, or rounded to
+// sameNumber reports whether two texts are the same number: exactly, or rounded to
 // the same float64 if one of them is no whole number.
 func sameNumber(a, b string) bool {
 	if a == b {

@@ -175,7 +175,7 @@ func documents(b *provdb.Batch) map[string][]any {
 	return docs
 }
 
-// wantBatch tells whether all of the batch, and nothing else, comes back.
+// wantBatch reports whether all of the batch, and nothing else, comes back.
 func (f *fixture) wantBatch(run provdb.RunID, b *provdb.Batch) {
 	f.Helper()
 	docs := documents(b)

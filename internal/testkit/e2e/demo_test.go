@@ -19,7 +19,7 @@ import (
 )
 
 // demoScenario is a small program of two hosts in which a function hangs now and
-// then, so much that nobody could miss it.
+// then, so much that no one could miss it.
 const demoScenario = `
 name = "small"
 text = "a small program for tests"
@@ -119,7 +119,7 @@ func (d *demonstration) alive(t testing.TB) map[int]string {
 		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
 		pid, _ := strconv.Atoi(filepath.Base(dir)) // it is a number
 		if err != nil || !bytes.Contains(environ, []byte("TMPDIR="+d.temporary)) || pid == d.cmd.Process.Pid {
-			continue // it has ended, is somebody else's or not ours
+			continue // it has ended, is someone else's or not ours
 		}
 		command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err == nil {

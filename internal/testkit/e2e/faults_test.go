@@ -157,7 +157,7 @@ func (p *troupe) closed() bool {
 	return err == nil && info.State == "finished" && info.RecordBytes > 0
 }
 
-// say tells when something was done.
+// say returns when something was done.
 func (p *troupe) say(text string) {
 	p.t.Helper()
 	p.t.Logf("%v: %s", time.Since(p.begun).Round(time.Millisecond), text)

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// ended says how far a replay is that has not ended.
+// ended returns how far a replay is that has not ended.
 func ended(o *api.Overview) error {
 	if o.State == api.Finished {
 		return nil

@@ -315,7 +315,7 @@ func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
-	// The program goes on, as it does on other nodes.
+	// The program continues, as it does on other nodes.
 	p := s.runs("setsid " + replaying(r, "1") + "; touch " + s.path("over"))
 	s.steps(12)
 	p.signal(syscall.SIGKILL)

@@ -17,7 +17,7 @@ const (
 	partStore  = "store"
 )
 
-// schedule says how a run is disturbed. The same seed gives the same schedule.
+// schedule describes how a run is disturbed. The same seed gives the same schedule.
 type schedule struct {
 	seed     uint64
 	services []string      // the processes of the services

@@ -29,7 +29,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// besieged has a real run go on while somebody attacks it, which cannot end before: its
+// besieged has a real run continue while someone attacks it, which cannot end before: its
 // last analyzer comes then. The run must have the same outcome as ever, and its log must
 // hold what is wanted, and no secret.
 func besieged(t *testing.T, args []string, attack func(s *scene, services *rundir.Services, serve *process), logged ...string) {
@@ -435,7 +435,7 @@ func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *te
 	refused("certificate signed by unknown authority", "--nats-cert", clientCert, "--nats-key", clientKey, "--nats-ca", foreign.file)
 	serve.says("tls: bad certificate")
 
-	_, stderr, code := run(t, "status", services.Web) // nobody said whom to believe
+	_, stderr, code := run(t, "status", services.Web) // no one said whom to believe
 	if code == 0 {
 		t.Error("a certificate of somebody unknown is believed")
 	}

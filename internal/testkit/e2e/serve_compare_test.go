@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What --compare names is there while the run goes on and while the page stays.
+// What --compare names is there while the run continues and while the page stays.
 func TestARunThatGoesOnCanBeComparedWithAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	good := analyzed(t)

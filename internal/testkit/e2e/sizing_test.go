@@ -165,7 +165,7 @@ func benchStream(b *testing.B, s *scene, r recording) {
 }
 
 // BenchmarkNetwork is what an analyzer of the ranks of a node sends and gets while
-// the program goes on, and in the review.
+// the program continues, and in the review.
 func BenchmarkNetwork(b *testing.B) {
 	n := newNetwork(b, 2)
 	s := newScene(b)

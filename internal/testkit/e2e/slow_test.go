@@ -60,7 +60,7 @@ func noted(t testing.TB, text, name string) (count int64) {
 	return count
 }
 
-// heard is a count of the tallies that analyzers tell while the run goes on.
+// heard is a count of the tallies that analyzers tell while the run continues.
 func (s *scene) heard(name string) (count int64) {
 	st, err := s.status()
 	if err != nil {

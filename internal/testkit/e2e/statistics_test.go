@@ -41,7 +41,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.packets = append(r.packets, body)
 }
 
-// closedAddress is one where nobody listens.
+// closedAddress is one where no one listens.
 func closedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -132,7 +132,7 @@ func TestARunWhoseStreamIsGoneCanBeStopped(t *testing.T) {
 	ad.kill()
 	program.finish()
 	ad = s.ad("n", contact, "--connect-timeout", "100ms")
-	ad.says("no contact file within 100ms") // at once, and once more at the end
+	ad.says("no contact file within 100ms") // at once, and again at the end
 	ad.says("all traces have ended")
 	must(t, "stop", s.run)
 	if code := ad.wait(); code != 1 {

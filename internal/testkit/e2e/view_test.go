@@ -42,7 +42,7 @@ func browse(t testing.TB, address string) *browser {
 	return b
 }
 
-// get asks for a path of the page; 0 if nobody answers.
+// get asks for a path of the page; 0 if no one answers.
 func (b *browser) get(path string) (code int, body string) {
 	b.t.Helper()
 	return b.send(http.MethodGet, path, "")
@@ -281,7 +281,7 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 		t.Errorf("the pipeline is %+v", st)
 	}
 	view.interrupt()
-	serve = s.serve("--ranks", "3") // goes on with it
+	serve = s.serve("--ranks", "3") // continues with it
 	replay.succeed()
 	succeed(append(ads, serve)...)
 }

@@ -137,7 +137,7 @@ func Start(tb testing.TB, opt Options) *Cluster {
 			tb.Fatalf("natstest: %v", err)
 		}
 		for _, s := range c.servers {
-			_ = os.Remove(s.logFile()) // the next try begins anew
+			_ = os.Remove(s.logFile()) // the next try starts over
 			s.starts = 0
 		}
 	}
@@ -271,7 +271,7 @@ func (c *Cluster) withoutPort() *server {
 	return nil
 }
 
-// healthy tells whether a server is ready. One in another network says so in its
+// healthy reports whether a server is ready. One in another network says so in its
 // log.
 func (c *Cluster) healthy(s *server) error {
 	if len(c.opt.Prefix) == 0 {

@@ -77,7 +77,7 @@ var started atomic.Pointer[Server] // the shared one, if there is one
 
 // Shared returns the server that all tests of a binary share; the first call
 // starts it, without waiting for the disk. Each test takes its own Database.
-// Nobody may stop it: a test that does takes its own server with Start. It ends
+// No one may stop it: a test that does takes its own server with Start. It ends
 // with Main, or without Main just after the test binary.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()

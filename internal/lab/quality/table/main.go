@@ -126,7 +126,7 @@ func (t *tool) check(ctx context.Context) error {
 	return below(all)
 }
 
-// below says which floors are not held.
+// below returns which floors are not held.
 func below(all []*quality.Result) error {
 	floors, err := quality.Floors()
 	errs := []error{err}
