@@ -6,7 +6,7 @@ package duckstore
 import (
 	"context"
 	"database/sql"
-	"embed"
+	_ "embed" // schema and views
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,8 +37,11 @@ const (
 // checkpointSize is how long the log may grow before it is merged into the file.
 const checkpointSize = "64MB"
 
-//go:embed sql/*.sql
-var migrations embed.FS
+//go:embed sql/schema.sql
+var schema string
+
+//go:embed sql/views.sql
+var views string
 
 // Options say how to open a store.
 type Options struct {
@@ -52,7 +55,6 @@ type Store struct {
 	path      string
 	readOnly  bool
 	claim     string // in inUse
-	place     string // of the tables that questions see: prov, or memory for an older file that is only read
 	db        *sql.DB
 	questions questions
 	seen      seenStatements
@@ -72,7 +74,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	made := err != nil
-	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), place: "prov", catalogs: make(map[provdb.RunID]*catalog.Catalog)}
+	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), catalogs: make(map[provdb.RunID]*catalog.Catalog)}
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
 		return nil, s.explain("open", fmt.Errorf("%w: this process has it open already", provdb.ErrInUse))
 	}
@@ -108,7 +110,7 @@ func resolved(path string) string {
 	return path
 }
 
-// prepare attaches the file, brings its tables up to date, and closes all ways
+// prepare attaches the file, creates its tables if it is new, and closes all ways
 // to other files.
 func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 	s.conn, err = s.db.Conn(ctx)
@@ -131,7 +133,7 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 			return err
 		}
 	}
-	return s.migrate(ctx)
+	return s.createTables(ctx)
 }
 
 // version returns the schema of the tables, 0 where there are none.
@@ -154,82 +156,24 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// migrate brings the tables to this program's schema.
-func (s *Store) migrate(ctx context.Context) error {
+// createTables creates the tables in a new file, and checks the version of others.
+func (s *Store) createTables(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case version == provdb.Schema:
-		return nil
-	case version > provdb.Schema:
-		return provdb.NewerError(s.path, version)
-	}
-	if s.readOnly {
-		return s.imitate(ctx, version)
+	if version != 0 {
+		return provdb.CheckSchema(s.path, version)
 	}
 	return s.transaction(ctx, func(conn *sql.Conn) error {
-		for version++; version <= provdb.Schema; version++ {
-			if err := run(ctx, conn, fmt.Sprintf("sql/%03d_*.sql", version)); err != nil {
+		for _, text := range []string{schema, views} {
+			if _, err := conn.ExecContext(ctx, text); err != nil {
 				return err
 			}
 		}
-		_, err := conn.ExecContext(ctx, "CREATE OR REPLACE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
+		_, err := conn.ExecContext(ctx, "CREATE TABLE schema_version AS SELECT $1::INTEGER AS version", provdb.Schema)
 		return err
 	})
-}
-
-// run runs the files whose names match, in their order.
-func run(ctx context.Context, conn *sql.Conn, pattern string) error {
-	files, err := fs.Glob(migrations, pattern)
-	if err != nil {
-		return err
-	}
-	for _, name := range files {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if _, err := conn.ExecContext(ctx, string(text)); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// imitate shows an older file, which is not to be changed, as if it had this
-// program's schema: by views in memory, in which nothing is known of what is new.
-func (s *Store) imitate(ctx context.Context, version int) error {
-	s.place = "memory"
-	if _, err := s.conn.ExecContext(ctx, "USE memory"); err != nil {
-		return err
-	}
-	for ; version < provdb.Schema; version++ {
-		if err := run(ctx, s.conn, fmt.Sprintf("sql/old_%03d.sql", version)); err != nil {
-			return err
-		}
-	}
-	rows, err := s.conn.QueryContext(ctx, "SELECT table_name FROM duckdb_tables() WHERE database_name = 'prov'")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err tells
-	var copies strings.Builder
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		fmt.Fprintf(&copies, "CREATE VIEW IF NOT EXISTS %[1]s AS SELECT * FROM prov.main.%[1]s;\n", name)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if _, err := s.conn.ExecContext(ctx, copies.String()); err != nil {
-		return err
-	}
-	return run(ctx, s.conn, "sql/*_views.sql")
 }
 
 // transaction does all of f, or nothing. The caller holds mu, or no one else

@@ -119,7 +119,7 @@ func (q *question) start(query string, args []any) (*provdb.Rows, error) {
 	if q.ended {
 		return nil, provdb.ErrClosed
 	}
-	if _, err := q.conn.ExecContext(q.ctx, "USE "+q.s.place+"; BEGIN TRANSACTION READ ONLY"); err != nil {
+	if _, err := q.conn.ExecContext(q.ctx, "USE prov; BEGIN TRANSACTION READ ONLY"); err != nil {
 		return nil, q.cause(err)
 	}
 	key := seenKey(query, args)

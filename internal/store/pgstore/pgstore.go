@@ -1,6 +1,6 @@
 // Package pgstore keeps provenance in a PostgreSQL server, version 14 or later,
 // where several processes can write one run at once. All is in the schema
-// chimbuko, which it makes and migrates. It is the only package that knows
+// chimbuko, which it creates. It is the only package that knows
 // PostgreSQL.
 package pgstore
 

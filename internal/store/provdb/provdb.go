@@ -170,10 +170,17 @@ func (r *Rows) Collect() ([][]any, error) {
 	return all, nil
 }
 
-// Schema is the version of the tables that this program writes.
+// Schema is the version of the tables that this program reads and writes. Earlier
+// versions were never released.
 const Schema = 5
 
-// NewerError is the error of a store that was written with a later schema.
-func NewerError(store string, version int) error {
-	return fmt.Errorf("%s: its schema is %d, this program knows up to %d: %w; take a newer chimbuko", store, version, Schema, ErrNewer)
+// CheckSchema returns an error if this program cannot read tables of a version.
+func CheckSchema(store string, version int) error {
+	switch {
+	case version > Schema:
+		return fmt.Errorf("%s: schema %d, this program supports up to %d: %w (use a newer chimbuko)", store, version, Schema, ErrNewer)
+	case version < Schema:
+		return fmt.Errorf("%s: schema %d was written by an unreleased version (analyze the traces again)", store, version)
+	}
+	return nil
 }

@@ -13,20 +13,20 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row,
        coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id,
        e.anomalous, e.fn, f.fid, f.name AS func, e.path, e.model, e.hostname, e.entry, e."exit",
        e.runtime_exclusive, e.runtime_total, e.lost_time, e.outlier_score, e.outlier_severity, e.status,
-       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version
+       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, e.why
 FROM executions e JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn;
 
 CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE anomalous;
 
 CREATE VIEW normalexecs AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE NOT anomalous;
 
-CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path and rank
+CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path, rank and kind
 SELECT run, pid, fn, path, rid, min(hostname) AS hostname, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
        sum(runtime_exclusive)::BIGINT AS anomalous_us, sum(outlier_severity) AS severity, max(outlier_score) AS score,
-       min(entry) AS first_us, max("exit") AS last_us
+       min(entry) AS first_us, max("exit") AS last_us, coalesce(kind, '') AS kind
 FROM executions
 WHERE anomalous AND status IS DISTINCT FROM 'withdrawn'
-GROUP BY run, pid, fn, path, rid;
+GROUP BY run, pid, fn, path, rid, coalesce(kind, '');
 
 CREATE VIEW frames AS -- of call stacks; depth 0 is the execution itself
 SELECT run, pid, rid, tid, event_id, anomalous, depth, s.fn, n.fids[s.fn] AS fid, n.names[s.fn] AS func,
@@ -53,7 +53,7 @@ CREATE VIEW messages AS -- of windows
 SELECT run, pid, rid, tid, event_id, anomalous, "position", CASE WHEN s.received THEN 'RECV' ELSE 'SEND' END AS type,
        CASE WHEN s.received THEN s.partner ELSE rid END AS src, CASE WHEN s.received THEN rid ELSE s.partner END AS tar,
        s.bytes, s.tag, entry + s."at" AS "timestamp",
-       rid || ':' || (ev_step + s.step) || ':' || (ev_row + s."row") AS execdata_key
+       rid || ':' || (ev_step + s.step) || ':' || (ev_row + s."row") AS execdata_key, ev_step, ev_row
 FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, e.ev_step, e.ev_row, e.entry,
              coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id,
              unnest(e.comm_window) AS s, generate_subscripts(e.comm_window, 1)::INTEGER AS "position"
@@ -61,15 +61,15 @@ FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, e.ev_step, e.ev_row, e.ent
 
 CREATE VIEW counter_events AS
 SELECT run, pid, rid, tid, event_id, anomalous, "position", s.idx AS counter_idx, s.name AS counter_name,
-       s."value" AS counter_value, entry + s."at" AS ts
-FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, e.entry,
+       s."value" AS counter_value, entry + s."at" AS ts, ev_step, ev_row
+FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, e.ev_step, e.ev_row, e.entry,
              coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id,
              unnest(e.counter_events) AS s, generate_subscripts(e.counter_events, 1)::INTEGER AS "position"
       FROM executions e);
 
 CREATE VIEW node_states AS
-SELECT run, pid, rid, tid, event_id, anomalous, "timestamp", s.field, s."value"
-FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, n."timestamp",
+SELECT run, pid, rid, tid, event_id, anomalous, "timestamp", s.field, s."value", ev_step, ev_row
+FROM (SELECT e.run, e.pid, e.rid, e.tid, e.anomalous, e.ev_step, e.ev_row, n."timestamp",
              coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) AS event_id, unnest(n.state) AS s
       FROM executions e JOIN samples n ON n.run = e.run AND n.pid = e.pid AND n.sample = e.sample);
 
@@ -130,8 +130,10 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, e.ev_text, e.anomalous,
            'runtime_total', e.runtime_total,
            'tid', e.tid,
            'version', e.version)::VARCHAR, -1)
+           || CASE WHEN e.kind IS NOT NULL THEN ',"kind":' || to_json(e.kind) ELSE '' END
            || CASE WHEN e.lost_time <> 0 THEN ',"lost_time":' || e.lost_time ELSE '' END
-           || CASE WHEN e.status IS NOT NULL THEN ',"status":' || to_json(e.status) ELSE '' END || '}')::JSON) AS doc
+           || CASE WHEN e.status IS NOT NULL THEN ',"status":' || to_json(e.status) ELSE '' END
+           || CASE WHEN e.why IS NOT NULL THEN ',"why":' || to_json(e.why) ELSE '' END || '}')::JSON) AS doc
 FROM executions e
 JOIN function_names n ON n.run = e.run AND n.pid = e.pid
 LEFT JOIN models m ON m.run = e.run AND m.pid = e.pid AND m.fn = e.fn AND m.model = e.model
@@ -165,3 +167,9 @@ FROM counter_stats;
 
 CREATE VIEW ad_model_json AS
 SELECT run, pid, fid, json_object('fid', fid, 'func_name', func_name, 'model', model, 'pid', pid) AS doc FROM ad_model;
+
+CREATE VIEW path_stats AS
+SELECT s.run, s.pid, s.path, s.parent, p.depth, s.fn, f.fid, f.name AS func, s.calls, s.exclusive_us, p.call_path
+FROM path_profiles s
+JOIN call_paths p ON p.run = s.run AND p.pid = s.pid AND p.path = s.path
+JOIN functions f ON f.run = s.run AND f.pid = s.pid AND f.fn = s.fn;

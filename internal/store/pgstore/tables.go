@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,12 +17,12 @@ var files embed.FS
 
 const (
 	oldestServer = 140000     // as PostgreSQL numbers versions
-	migrateLock  = 0x43686d62 // name of the lock that who migrates holds
+	createLock   = 0x43686d62 // advisory lock held while tables are created
 	readerRole   = "chimbuko_reader"
 )
 
-// prepare looks at the server, brings the tables up to date and finds out whether
-// questions can be asked as readerRole.
+// prepare checks the server, creates the tables if there are none and finds out
+// whether queries can run as readerRole.
 func (s *Store) prepare(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -42,12 +41,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("the database holds text as %s: make one with encoding UTF8", encoding)
 	}
-	current, err := s.current(ctx, conn)
-	if err == nil && !current {
-		if s.readOnly {
-			return fmt.Errorf("its schema is of an older chimbuko, and it is opened only for questions: open it once for writing with this program")
-		}
-		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.migrate(ctx, tx) })
+	exist, err := s.hasTables(ctx, conn)
+	if err == nil && !exist {
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return s.createTables(ctx, tx) })
 	}
 	if err != nil {
 		return err
@@ -79,57 +75,44 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	return version, err
 }
 
-// current reports whether the tables are those of this program.
-func (s *Store) current(ctx context.Context, q querier) (bool, error) {
+// hasTables reports whether the tables exist, and checks their version.
+func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
 	version, err := s.version(ctx, q)
 	switch {
 	case err != nil:
 		return false, err
-	case version > provdb.Schema:
-		return false, provdb.NewerError(s.name, version)
 	case version == 0 && s.readOnly:
 		return false, fmt.Errorf("it has no tables of chimbuko: %w; check the name of the database", provdb.ErrForeign)
+	case version == 0:
+		return false, nil
 	}
-	return version == provdb.Schema, nil
+	return true, provdb.CheckSchema(s.name, version)
 }
 
-// migrate brings the tables to this program's schema, unless another process has
-// just done so.
-func (s *Store) migrate(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrateLock)); err != nil {
+// createTables creates the tables unless another process has just done so.
+func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(createLock)); err != nil {
 		return err
 	}
-	current, err := s.current(ctx, tx)
-	if err != nil || current {
+	if exist, err := s.hasTables(ctx, tx); err != nil || exist {
 		return err
 	}
 	var exists bool
 	if err := tx.QueryRow(ctx, "SELECT to_regnamespace('chimbuko') IS NOT NULL").Scan(&exists); err != nil {
 		return err
 	}
-	if !exists { // IF NOT EXISTS needs the right to make schemas also where there is one
+	if !exists { // IF NOT EXISTS requires the privilege to create schemas even where one exists
 		if _, err := tx.Exec(ctx, "CREATE SCHEMA chimbuko"); err != nil {
 			return err
 		}
 	}
-	version, err := s.version(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for version++; version <= provdb.Schema; version++ {
-		names, err := fs.Glob(files, fmt.Sprintf("sql/%03d_*.sql", version))
-		if err != nil {
+	for _, name := range []string{"sql/schema.sql", "sql/views.sql"} {
+		if err := run(ctx, tx, name); err != nil {
 			return err
-		}
-		for _, name := range names {
-			if err := run(ctx, tx, name); err != nil {
-				return err
-			}
 		}
 	}
 	for _, statement := range []string{
-		"CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)",
-		"DELETE FROM schema_version",
+		"CREATE TABLE schema_version (version INTEGER NOT NULL)",
 		fmt.Sprintf("INSERT INTO schema_version VALUES (%d)", provdb.Schema),
 	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {

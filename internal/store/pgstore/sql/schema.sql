@@ -1,4 +1,4 @@
--- Schema 1, as in the other stores. Times are microseconds since the trace's
+-- Times are microseconds since the trace's
 -- epoch. What many records share is kept once and referred to by number:
 -- functions (fn), call paths (path), models (model), states of nodes (sample).
 -- Text is ordered by its bytes, as in the other stores.
@@ -95,8 +95,9 @@ CREATE TABLE executions (
     model             INTEGER, -- null for none
     sample            INTEGER, -- state of the node; null for none
     ev_text           TEXT COLLATE "C" NOT NULL DEFAULT '', -- an event id that is not rank:step:row
-    detail            JSONB NOT NULL, -- call_stack, counter_events, event_window, gpu_location and gpu_parent of the document
+    detail            JSONB NOT NULL, -- call_stack, counter_events, event_window, gpu_location, gpu_parent and why of the document
     doc               JSONB, -- the whole document, where the columns cannot give it back
+    kind              TEXT COLLATE "C", -- null for typical executions
     PRIMARY KEY (run, rid, ev_step, ev_row, pid, ev_text) -- one rank, one event, whatever the program
 );
 
@@ -106,6 +107,7 @@ ALTER TABLE executions SET (toast_tuple_target = 128);
 ALTER TABLE executions ALTER COLUMN hostname SET STORAGE MAIN;
 ALTER TABLE executions ALTER COLUMN status SET STORAGE MAIN;
 ALTER TABLE executions ALTER COLUMN ev_text SET STORAGE MAIN;
+ALTER TABLE executions ALTER COLUMN kind SET STORAGE MAIN;
 DO $$
 BEGIN
     ALTER TABLE executions ALTER COLUMN detail SET COMPRESSION lz4;
@@ -160,5 +162,49 @@ CREATE TABLE rollups ( -- live_rollups of runs that have ended
     run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, path INTEGER NOT NULL, rid INTEGER NOT NULL, hostname TEXT COLLATE "C" NOT NULL,
     anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, anomalous_us BIGINT NOT NULL, severity FLOAT8 NOT NULL, score FLOAT8 NOT NULL,
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
-    PRIMARY KEY (run, pid, fn, path, rid)
+    kind TEXT COLLATE "C" NOT NULL DEFAULT '', -- empty where executions have none
+    PRIMARY KEY (run, pid, fn, path, rid, kind)
+);
+
+-- what is wrong with a run, and which anomaly has to do with which other.
+-- Both are made when a run has ended; records that are written later remove them.
+
+CREATE TABLE issues (
+    run INTEGER NOT NULL, issue INTEGER NOT NULL, pid INTEGER NOT NULL, func TEXT COLLATE "C" NOT NULL, call_path TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL,
+    "role" TEXT COLLATE "C", -- null for none
+    cause INTEGER, -- issue; null for none
+    anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
+    worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
+    first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
+    trend TEXT COLLATE "C", -- null for none
+    example TEXT COLLATE "C", -- null for lasting changes
+    waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
+    before_us FLOAT8, after_us FLOAT8, -- of lasting changes; null for others
+    rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL,
+    PRIMARY KEY (run, issue)
+);
+
+CREATE TABLE links (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id TEXT COLLATE "C" NOT NULL, issue INTEGER NOT NULL,
+    "role" TEXT COLLATE "C", -- null for none
+    culprit_pid INTEGER, culprit_event_id TEXT COLLATE "C", -- null where none is known
+    late_rid INTEGER, -- null where it is not known
+    hops INTEGER NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
+    PRIMARY KEY (run, event_id, pid)
+);
+
+CREATE INDEX links_issue ON links (run, issue);
+CREATE INDEX links_culprit ON links (run, culprit_event_id) WHERE culprit_event_id IS NOT NULL;
+
+-- all calls of a run by call path, over all ranks of a program.
+
+CREATE TABLE path_profiles (
+    run          INTEGER NOT NULL,
+    pid          INTEGER NOT NULL,
+    path         INTEGER NOT NULL,
+    parent       INTEGER, -- path without its last function; null for none
+    fn           INTEGER NOT NULL, -- its last function
+    calls        BIGINT NOT NULL,
+    exclusive_us BIGINT NOT NULL,
+    PRIMARY KEY (run, pid, path)
 );

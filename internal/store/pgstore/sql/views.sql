@@ -15,28 +15,28 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
        e.anomalous, e.fn, f.fid, f.name AS func, e.path, e.model, e.hostname, e.entry, e."exit",
        e.runtime_exclusive, e.runtime_total, e.lost_time, e.outlier_score, e.outlier_severity, e.status,
-       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version
+       e.io_step, e.io_step_tstart, e.io_step_tend, e.is_gpu_event, e.version, e.kind, (e.detail ->> 'why') COLLATE "C" AS why
 FROM executions e LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fn = e.fn;
 
 CREATE VIEW anomalies AS
 SELECT run, pid, rid, tid, ev_step, ev_row, event_id, fn, fid, func, path, model, hostname, entry, "exit",
        runtime_exclusive, runtime_total, lost_time, outlier_score, outlier_severity, status,
-       io_step, io_step_tstart, io_step_tend, is_gpu_event, version
+       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why
 FROM all_executions WHERE anomalous;
 
 CREATE VIEW normalexecs AS
 SELECT run, pid, rid, tid, ev_step, ev_row, event_id, fn, fid, func, path, model, hostname, entry, "exit",
        runtime_exclusive, runtime_total, lost_time, outlier_score, outlier_severity, status,
-       io_step, io_step_tstart, io_step_tend, is_gpu_event, version
+       io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why
 FROM all_executions WHERE NOT anomalous;
 
-CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path and rank
+CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path, rank and kind
 SELECT run, pid, fn, path, rid, min(hostname) AS hostname, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
        sum(runtime_exclusive)::BIGINT AS anomalous_us, sum(outlier_severity) AS severity, max(outlier_score) AS score,
-       min(entry) AS first_us, max("exit") AS last_us
+       min(entry) AS first_us, max("exit") AS last_us, coalesce(kind, '') AS kind
 FROM executions
 WHERE anomalous AND status IS DISTINCT FROM 'withdrawn'
-GROUP BY run, pid, fn, path, rid;
+GROUP BY run, pid, fn, path, rid, coalesce(kind, '');
 
 CREATE VIEW frames AS -- of call stacks; depth 0 is the execution itself
 SELECT e.run, e.pid, e.rid, e.tid,
@@ -62,7 +62,7 @@ LEFT JOIN functions f ON f.run = e.run AND f.pid = e.pid AND f.fid = s.fid AND f
 CREATE VIEW messages AS -- of windows
 SELECT e.run, e.pid, e.rid, e.tid,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
-       e.anomalous, s.n::integer AS "position", s.type, s.src, s.tar, s.bytes, s.tag, s."timestamp", s.execdata_key
+       e.anomalous, s.n::integer AS "position", s.type, s.src, s.tar, s.bytes, s.tag, s."timestamp", s.execdata_key, e.ev_step, e.ev_row
 FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'event_window' -> 'comm_window') AS (
     bytes numeric(20, 0), execdata_key text COLLATE "C", src integer, tag integer, tar integer, "timestamp" bigint, type text COLLATE "C")
@@ -71,7 +71,7 @@ CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'event_window' -> 'comm_win
 CREATE VIEW counter_events AS
 SELECT e.run, e.pid, e.rid, e.tid,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
-       e.anomalous, s.n::integer AS "position", s.counter_idx, s.counter_name, s.counter_value, s.ts
+       e.anomalous, s.n::integer AS "position", s.counter_idx, s.counter_name, s.counter_value, s.ts, e.ev_step, e.ev_row
 FROM executions e
 CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'counter_events') AS (
     counter_idx bigint, counter_name text COLLATE "C", counter_value numeric(20, 0), ts bigint)
@@ -80,7 +80,7 @@ CROSS JOIN ROWS FROM (jsonb_to_recordset(e.detail -> 'counter_events') AS (
 CREATE VIEW node_states AS
 SELECT e.run, e.pid, e.rid, e.tid,
        CASE WHEN e.ev_text = '' THEN e.rid::text || ':' || e.ev_step::text || ':' || e.ev_row::text ELSE e.ev_text END AS event_id,
-       e.anomalous, x."timestamp", s.field, s."value"
+       e.anomalous, x."timestamp", s.field, s."value", e.ev_step, e.ev_row
 FROM executions e
 JOIN samples x ON x.run = e.run AND x.pid = e.pid AND x.sample = e.sample
 CROSS JOIN jsonb_to_recordset(x.state) AS s(field text COLLATE "C", "value" numeric(20, 0));
@@ -125,6 +125,7 @@ SELECT e.run, e.pid, e.rid, e.tid, e.ev_step, e.ev_row, nullif(e.ev_text, '') AS
            'runtime_total', e.runtime_total,
            'tid', e.tid,
            'version', e.version)
+           || CASE WHEN e.kind IS NOT NULL THEN jsonb_build_object('kind', e.kind) ELSE '{}' END
            || CASE WHEN e.lost_time <> 0 THEN jsonb_build_object('lost_time', e.lost_time) ELSE '{}' END
            || CASE WHEN e.status IS NOT NULL THEN jsonb_build_object('status', e.status) ELSE '{}' END) AS doc
 FROM executions e
@@ -160,3 +161,9 @@ FROM counter_stats;
 
 CREATE VIEW ad_model_json AS
 SELECT run, pid, fid, jsonb_build_object('fid', fid, 'func_name', func_name, 'model', model, 'pid', pid) AS doc FROM ad_model;
+
+CREATE VIEW path_stats AS
+SELECT s.run, s.pid, s.path, s.parent, p.depth, s.fn, f.fid, f.name AS func, s.calls, s.exclusive_us, p.call_path
+FROM path_profiles s
+LEFT JOIN call_paths p ON p.run = s.run AND p.pid = s.pid AND p.path = s.path
+LEFT JOIN functions f ON f.run = s.run AND f.pid = s.pid AND f.fn = s.fn;

@@ -1,4 +1,4 @@
--- Schema 1. Times are microseconds since the trace's epoch. What many records
+-- Times are microseconds since the trace's epoch. What many records
 -- share is kept once and referred to by number: functions (fn), call paths
 -- (path), models (model), states of nodes (sample).
 
@@ -87,7 +87,9 @@ CREATE TABLE executions (
     gpu_parent_tid    BIGINT,
     gpu_parent_stack  STRUCT(fn INTEGER, step INTEGER, "row" BIGINT, "at" BIGINT, duration BIGINT, anomalous BOOLEAN)[],
     gpu_parent_error  VARCHAR,
-    doc               JSON -- the whole document, where the columns cannot give it back
+    doc               JSON, -- the whole document, where the columns cannot give it back
+    kind              VARCHAR, -- null for typical executions
+    why               VARCHAR -- the same
 );
 
 CREATE TABLE metadata (
@@ -120,5 +122,43 @@ CREATE TABLE counter_stats (
 CREATE TABLE rollups ( -- live_rollups of runs that have ended
     run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, path INTEGER NOT NULL, rid INTEGER NOT NULL, hostname VARCHAR NOT NULL,
     anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, anomalous_us BIGINT NOT NULL, severity DOUBLE NOT NULL, score DOUBLE NOT NULL,
-    first_us BIGINT NOT NULL, last_us BIGINT NOT NULL
+    first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
+    kind VARCHAR DEFAULT '' -- empty where executions have none
+);
+
+-- what is wrong with a run, and which anomaly has to do with which other.
+-- Both are made when a run has ended; records that are written later remove them.
+
+CREATE TABLE issues (
+    run INTEGER NOT NULL, issue INTEGER NOT NULL, pid INTEGER NOT NULL, func VARCHAR NOT NULL, call_path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
+    "role" VARCHAR, -- null for none
+    cause INTEGER, -- issue; null for none
+    anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, longest_us BIGINT NOT NULL, ranks BIGINT NOT NULL, hosts BIGINT NOT NULL,
+    worst_rank INTEGER, worst_rank_lost_us BIGINT, -- null for lasting changes
+    first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
+    trend VARCHAR, -- null for none
+    example VARCHAR, -- null for lasting changes
+    waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
+    before_us DOUBLE, after_us DOUBLE, -- of lasting changes; null for others
+    rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL
+);
+
+CREATE TABLE links (
+    run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id VARCHAR NOT NULL, issue INTEGER NOT NULL,
+    "role" VARCHAR, -- null for none
+    culprit_pid INTEGER, culprit_event_id VARCHAR, -- null where none is known
+    late_rid INTEGER, -- null where it is not known
+    hops INTEGER NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL
+);
+
+-- all calls of a run by call path, over all ranks of a program.
+
+CREATE TABLE path_profiles (
+    run          INTEGER NOT NULL,
+    pid          INTEGER NOT NULL,
+    path         INTEGER NOT NULL,
+    parent       INTEGER, -- path without its last function; null for none
+    fn           INTEGER NOT NULL, -- its last function
+    calls        BIGINT NOT NULL,
+    exclusive_us BIGINT NOT NULL
 );
