@@ -9,6 +9,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -42,7 +43,7 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 	if err != nil {
 		return nil, err
 	}
-	cfg := dashboard.Config{Source: v, Run: v.Name, Version: env.Version, ReadOnly: true}
+	cfg := dashboard.Config{Source: v, Run: v.Name, Version: env.Version, ReadOnly: true, Cache: duckstore.NewCache}
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}

@@ -197,7 +197,7 @@ func (s *server) askOf(r *http.Request, run string, f func(ctx context.Context, 
 	if err != nil {
 		return nil, err
 	}
-	a.InMemory = s.indexes.atHand(runKey(&a.Run))
+	a.Memory = s.caches.atHand(runKey(&a.Run))
 	v, err := f(ctx, &asked{Asker: a, r: r, p: newParams(r)})
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		return nil, fmt.Errorf("no answer within %v: %w", s.Timeout, context.DeadlineExceeded)

@@ -73,7 +73,9 @@ func finish(ctx context.Context, s provdb.Store, id provdb.RunID, name string) e
 func measure(b *testing.B, run, path string, fresh bool) {
 	store := openLarge(b)
 	p := &pipeline{status: someStatus(), reader: store}
-	handler := func() http.Handler { return dashboard.New(dashboard.Config{Source: p, Run: "running"}) }
+	handler := func() http.Handler {
+		return dashboard.New(dashboard.Config{Source: p, Run: "running", Cache: duckstore.NewCache})
+	}
 	h := handler()
 	ask := func() {
 		w := httptest.NewRecorder()

@@ -73,6 +73,9 @@ type Config struct {
 	// How often one client may ask in SQL [120 a minute, 60 at once], and export
 	// [12 a minute, 6 at once].
 	Asks, Exports Rate
+	// Cache makes the database into which a run is copied, so that queries over many executions
+	// are fast; nil: the store answers them.
+	Cache func(ctx context.Context) (provdb.Cache, error)
 	// Parquet writes an answer to a file; nil: there are no exports of that format.
 	Parquet func(ctx context.Context, path string, rows *provdb.Rows) error
 }
@@ -111,7 +114,7 @@ type server struct {
 	comparedRuns memo[*comparison.Run]
 	differences  memo[*comparison.Difference]
 	sums         memo[[]*comparison.Sums]
-	indexes      memo[*query.Index]
+	caches       memo[provdb.Reader]
 	details      memo[*query.Details]
 	tops         memo[[]json.RawMessage]
 	answers      lasting
@@ -131,8 +134,8 @@ func New(cfg Config) http.Handler {
 		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
 		askers: memo[*query.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
 		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		sums:    memo[[]*comparison.Sums]{most: maxCompared, old: true},
-		indexes: memo[*query.Index]{most: maxIndexes, old: true}, details: memo[*query.Details]{most: maxIndexes, old: true},
+		sums:   memo[[]*comparison.Sums]{most: maxCompared, old: true},
+		caches: memo[provdb.Reader]{most: maxCaches, old: true}, details: memo[*query.Details]{most: maxCaches, old: true},
 		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
 	}
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
@@ -180,8 +183,8 @@ func (s *server) routes() http.Handler {
 	get(run+"/heatmap", s.informed(s.heatmap))
 	get(run+"/issues", s.informed(s.issueList))
 	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
-	get(run+"/explain", s.indexed(s.explain))
-	get(run+"/explain/groups", s.indexed(s.keep(s.groups)))
+	get(run+"/explain", s.cached(s.explain))
+	get(run+"/explain/groups", s.cached(s.keep(s.groups)))
 	get(run+"/flame", s.question(s.keep(s.flame)))
 	get(run+"/search", s.informed(s.search))
 	get(run+"/labels/ignore", s.informed(s.ignoreFile))

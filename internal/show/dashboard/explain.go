@@ -121,11 +121,8 @@ const leastDetailed = 2000
 // detailed returns what is at hand of executions that are looked at closely. It is read
 // once for all that is asked of a run that has ended. The one who asks has a turn already.
 func (s *server) detailed(ctx context.Context, q *asked) (*query.Details, error) {
-	if q.InMemory == nil {
-		return nil, nil //nolint:nilnil // the store is asked
-	}
 	a := *q.Asker
-	least := query.LeastDetailed
+	least := int64(query.LeastDetailed)
 	if !a.Run.State.Open() {
 		least = leastDetailed
 	}

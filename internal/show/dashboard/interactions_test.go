@@ -23,6 +23,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 )
 
 // interaction is what somebody does on the page, and what is asked for it: path is made
@@ -249,7 +250,7 @@ func load() string {
 // than a benchmark of each, since the run takes long to make.
 func BenchmarkInteractions(b *testing.B) {
 	s := openScale(b)
-	h := dashboard.New(dashboard.Config{Source: s.watching(), Run: s.name, Labels: new(memory)})
+	h := dashboard.New(dashboard.Config{Source: s.watching(), Run: s.name, Labels: new(memory), Cache: duckstore.NewCache})
 	send := func(method, path, encoding string, body io.Reader) []byte {
 		address, ofServer := strings.CutPrefix(path, "//")
 		if !ofServer {

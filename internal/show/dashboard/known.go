@@ -34,7 +34,7 @@ type known struct {
 	slowest   []query.Slow
 	strip     api.Strip // in usualColumns columns
 	functions map[functionKey]string
-	index     *query.Index // nil: there are too many, or it is being read
+	memory    provdb.Reader // copy of the run; nil: it is too large, or it is being read
 	*findings
 }
 
@@ -107,7 +107,7 @@ const (
 	maxKnown      = 16 // runs
 	maxRanksKnown = 1_000_000
 	maxLinksKnown = 100_000 // anomalies of a run whose links are not stored
-	maxIndexes    = 4       // runs whose executions are in memory
+	maxCaches     = 4       // runs in memory
 	knownPatience = 10      // times as long as one question may take
 	usualColumns  = 120
 	maxColumns    = 2000
@@ -120,10 +120,10 @@ func (s *server) informed(f func(ctx context.Context, q *asked) (any, error)) ht
 	return s.knowing(s.known, f)
 }
 
-// indexed is informed for what tells the same only if the index was read. It is waited for
-// before it is the question's turn, since it needs one as well.
-func (s *server) indexed(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
-	return s.knowing(func(ctx context.Context, run string) (*known, error) { return s.knownWith(ctx, run, s.indexes.get) }, f)
+// cached is informed for queries that wait until the run is in memory. The wait precedes the
+// slot of the query, since the copy needs a slot as well.
+func (s *server) cached(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
+	return s.knowing(func(ctx context.Context, run string) (*known, error) { return s.knownWith(ctx, run, s.caches.get) }, f)
 }
 
 func (s *server) knowing(known func(ctx context.Context, run string) (*known, error), f func(ctx context.Context, q *asked) (any, error)) http.Handler {
@@ -133,20 +133,23 @@ func (s *server) knowing(known func(ctx context.Context, run string) (*known, er
 			return nil, err
 		}
 		return s.ask(r, func(ctx context.Context, q *asked) (any, error) {
-			q.known, q.Begin, q.InMemory = k, k.begin, k.index
+			q.known, q.Begin, q.Memory = k, k.begin, k.memory
 			return f(ctx, q)
 		})
 	})
 }
 
-// known finds out what the store tells of a run. While an index of very many executions is
-// read there is none, and the store answers.
+// known finds out what the store tells of a run. While a large run is being copied into memory
+// the store answers.
 func (s *server) known(ctx context.Context, run string) (*known, error) {
-	return s.knownWith(ctx, run, s.indexes.soon)
+	return s.knownWith(ctx, run, s.caches.soon)
 }
 
-// knownWith is known with an index that get returns.
-func (s *server) knownWith(ctx context.Context, run string, get func(ctx context.Context, key string, find func(ctx context.Context) (*query.Index, bool, error)) (*query.Index, error)) (*known, error) {
+// getReader is a method of memo[provdb.Reader].
+type getReader func(ctx context.Context, key string, find func(ctx context.Context) (provdb.Reader, bool, error)) (provdb.Reader, error)
+
+// knownWith is known with the copy in memory that get returns.
+func (s *server) knownWith(ctx context.Context, run string, get getReader) (*known, error) {
 	a, err := s.brief(ctx, run)
 	if err != nil {
 		return nil, err
@@ -165,14 +168,14 @@ func (s *server) knownWith(ctx context.Context, run string, get func(ctx context
 	if err != nil {
 		return nil, err
 	}
-	index, err := get(ctx, key, func(ctx context.Context) (*query.Index, bool, error) {
+	memory, err := get(ctx, key, func(ctx context.Context) (provdb.Reader, bool, error) {
 		ctx, done, err := s.slotFor(ctx, knownPatience*s.Timeout)
 		if err != nil {
 			return nil, false, err
 		}
 		defer done()
-		x, err := a.Index(ctx, query.MaxIndexed)
-		return x, ended, err
+		r, err := s.copyOf(ctx, a)
+		return r, ended, err
 	})
 	if err != nil {
 		return nil, err
@@ -183,7 +186,7 @@ func (s *server) knownWith(ctx context.Context, run string, get func(ctx context
 			return nil, false, err
 		}
 		defer done()
-		a.InMemory = index
+		a.Memory = memory
 		k, err := newKnown(ctx, a, s.traceTime(ctx, a))
 		return k, ended, err
 	})
@@ -191,8 +194,24 @@ func (s *server) knownWith(ctx context.Context, run string, get func(ctx context
 		return nil, err
 	}
 	all := *k
-	all.findings, all.index = found, index
+	all.findings, all.memory = found, memory
 	return &all, nil
+}
+
+// copyOf copies a run into memory; nil if it is too large.
+func (s *server) copyOf(ctx context.Context, a *query.Asker) (provdb.Reader, error) {
+	if s.Cache == nil {
+		return nil, nil //nolint:nilnil // the store answers
+	}
+	c, err := s.Cache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fits, err := a.Fill(ctx, c, query.MaxCached)
+	if err != nil || !fits {
+		return nil, err
+	}
+	return c, nil
 }
 
 // runKey names a run as long as nothing but what is written to it changes.

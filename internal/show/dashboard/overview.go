@@ -354,7 +354,7 @@ func (s *server) strip(ctx context.Context, run string, columns int, k *known) (
 	if err != nil {
 		return api.Strip{}, err
 	}
-	a.Begin, a.InMemory = k.begin, k.index
+	a.Begin, a.Memory = k.begin, k.memory
 	return stripOf(ctx, a, query.Timeline{To: k.extent, Columns: columns})
 }
 

@@ -86,6 +86,9 @@ func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) 
 			return nil, err
 		}
 	}
+	if !a.Run.State.Open() { // the copy of an open run may be older than the store
+		a = a.bulk()
+	}
 	c := &conditions{args: []any{int32(a.Run.ID), int64(a.Begin), !f.Normal, int64(f.Limit), int64(f.Offset)}}
 	if f.Function != "" {
 		if err := a.ofFunctions(ctx, c, f.Function); err != nil {
@@ -93,9 +96,6 @@ func (a *Asker) Executions(ctx context.Context, f Filter) (*provdb.Rows, error) 
 		}
 	}
 	f.conditions(c, a.Begin)
-	if !a.Run.State.Open() { // nothing is withdrawn any more that the index holds
-		a.InMemory.among(c, a.Begin, &f)
-	}
 	sql := strings.ReplaceAll(text("anomalies"), "/*order*/", order+orderTies)
 	// The outer query has the columns of two tables.
 	outer := strings.LastIndex(sql, "ORDER BY")

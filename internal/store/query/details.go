@@ -5,58 +5,62 @@ import (
 	"errors"
 )
 
-// Details are what an explanation looks at closely, messages, counters and states of nodes,
-// of some executions of a run: those with the least lots, which are the first of whatever
-// is drawn. Nobody changes them.
+// Details are the messages, counters and node states of some executions of a run: those with
+// the lowest lots, which come first in any sample. They are read only.
 type Details struct {
-	of map[string]*sampled
+	of   map[string]*sampled
+	list []*sampled // in the order of samples
 }
 
-// MaxIndexed is of how many executions there is an index, some 320 MB. Of runs with at
-// least LeastDetailed of them details of about MaxDetailed are looked at, some 30 MB.
+// Runs with at least LeastDetailed executions have details of about MaxDetailed of them,
+// which takes about 30 MB.
 const (
-	MaxIndexed    = 4_000_000
 	LeastDetailed = 50_000
 	MaxDetailed   = 60_000
 )
 
-// ForExplain has explanations of a large run look at the same executions as those of
-// somebody who holds an index and details.
-func (a *Asker) ForExplain(ctx context.Context) error {
-	kept, err := a.Kept(ctx, 0)
-	if err != nil || kept.Executions < LeastDetailed {
-		return err
-	}
-	if a.InMemory, err = a.Index(ctx, MaxIndexed); err != nil {
-		return err
-	}
+// ForExplain makes explanations of a large run look at the same executions as the dashboard.
+func (a *Asker) ForExplain(ctx context.Context) (err error) {
 	a.Details, err = a.ReadDetails(ctx, LeastDetailed, MaxDetailed)
 	return err
 }
 
-// ReadDetails reads those of about most of the executions that are in memory; nil if there
-// are fewer than least of them, of which the store can be asked.
-func (a *Asker) ReadDetails(ctx context.Context, least, most int) (*Details, error) {
-	x := a.InMemory
-	if x == nil || x.Len() == 0 || x.Len() < least {
-		return nil, nil //nolint:nilnil // the store is asked
+// ReadDetails returns the details of about most executions; nil if the run has fewer than
+// least executions.
+func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, error) {
+	n, err := a.bulk().count(ctx)
+	if err != nil || n == 0 || n < least {
+		return nil, err
 	}
-	d, below := &Details{make(map[string]*sampled)}, max(1, lots*int64(most)/int64(x.Len()))
-	numbered := make(map[string]*sampled) // of others nothing more is known
-	for _, c := range []*columns{&x.flagged, &x.typical} {
-		for i := range c.len() {
-			if int64(c.lot[i]) < below {
-				s := x.sampled(c, i)
-				d.of[s.key()] = s
-				if c.texts[int32(i)] == "" {
-					numbered[s.key()] = s
-				}
-			}
+	below := max(1, lots*most/n)
+	d := &Details{of: make(map[string]*sampled)}
+	if d.list, err = a.executions(ctx, " AND "+lot+" < $4", []any{int32(a.Run.ID), nil, n, below}); err != nil {
+		return nil, err
+	}
+	numbered := make(map[string]*sampled, len(d.list)) // the store has no details of others
+	for _, x := range d.list {
+		d.of[x.key()] = x
+		if _, ok := eventNumbers(x.event); ok {
+			numbered[x.key()] = x
 		}
 	}
-	const where = "(ev_row * 7919 + rid) % 1009 < $2::BIGINT"
+	const where = lot + " < $2::BIGINT"
 	args := []any{below}
 	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args), a.statesOf(ctx, numbered, where, args))
+}
+
+// first returns copies of the first n executions with their states; nil if there are fewer.
+func (d *Details) first(n int) []*sampled {
+	if d == nil || len(d.list) < n {
+		return nil
+	}
+	list := make([]*sampled, n)
+	for i, x := range d.list[:n] {
+		c := *x
+		c.message, c.counters = nil, nil
+		list[i] = &c
+	}
+	return list
 }
 
 // mark marks executions whose details are at hand.

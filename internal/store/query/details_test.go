@@ -50,13 +50,14 @@ func TestPlantedCausesComeFirstWhenFewAreLookedAtClosely(t *testing.T) {
 }
 
 // withDetails has an Asker answer from memory, with details of one in so many executions.
-func withDetails(t *testing.T, a *query.Asker, share int) *query.Asker {
+func withDetails(t *testing.T, a *query.Asker, share int64) *query.Asker {
 	t.Helper()
-	var err error
-	if a.InMemory, err = a.Index(t.Context(), 1_000_000); err != nil || a.InMemory == nil {
-		t.Fatal(a.InMemory, err)
+	inMemory(t, a)
+	kept, err := a.Kept(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if a.Details, err = a.ReadDetails(t.Context(), 0, a.InMemory.Len()/share); err != nil || a.Details == nil {
+	if a.Details, err = a.ReadDetails(t.Context(), 0, kept.Executions/share); err != nil || a.Details == nil {
 		t.Fatal(a.Details, err)
 	}
 	return a

@@ -53,8 +53,10 @@ func eventOf(id string, row []any) (*Event, error) {
 
 // FunctionOf returns the name of the function of an execution of a program.
 func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (string, error) {
-	if r := a.InMemory.related(p, id); r != nil {
-		return r.Function, nil
+	if a.Memory != nil {
+		if r, err := a.bulk().related(ctx, p, id); err == nil && r != nil {
+			return r.Function, nil
+		}
 	}
 	e, err := a.Event(ctx, id, &p)
 	if err != nil {

@@ -184,7 +184,6 @@ type message struct {
 type sampling struct {
 	q                         *Selection
 	details                   *Details
-	memory                    *choice // of the selection, where it is made in memory
 	begin                     trace.Micros
 	selected, typical, others []*sampled
 	anywhere                  []*sampled // for states of nodes only
@@ -331,21 +330,11 @@ func (a *Asker) chosen(ctx context.Context, q *Selection, limit int) (*chosen, e
 	return w, nil
 }
 
-// choose reads the selection. Its conditions are nil where it was made in memory.
+// choose reads the selection and returns its conditions.
 func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	limit := maxSelected
 	if s.q.Member != nil {
 		limit = 10 * maxSelected // not all of them are of the issue
-	}
-	if s.memory = a.InMemory.chooses(a.Begin, s.q); s.memory != nil {
-		s.selected, s.total, s.lost = a.InMemory.selected(s.memory, limit)
-		if s.q.Member != nil {
-			s.keepMembers()
-		}
-		if !s.q.closely() {
-			return nil, nil //nolint:nilnil // the store is not asked
-		}
-		return nil, a.narrow(ctx, s)
 	}
 	w, err := a.chosen(ctx, s.q, limit)
 	if err != nil {
@@ -354,7 +343,7 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
 		return nil, err
 	}
-	rows, err := a.collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
+	rows, err := a.bulk().collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -371,9 +360,6 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 // against reads what the selection is held against.
 func (a *Asker) against(ctx context.Context, s *sampling, w *chosen) error {
 	functions := s.functionKeys()
-	if s.memory != nil {
-		return a.exclude(ctx, s, s.recall(a.InMemory, functions))
-	}
 	rest, args := w.all+" AND (TRUE"+w.some+") IS NOT TRUE", w.args
 	if s.q.Member != nil {
 		rest, args = w.all, w.args[:w.first:w.first]
@@ -407,22 +393,10 @@ func (a *Asker) exclude(ctx context.Context, s *sampling, others []*sampled) (er
 	return err
 }
 
-// recall takes from memory what the selection is held against, and returns other anomalies.
-func (s *sampling) recall(x *Index, functions string) (others []*sampled) {
-	rest := *s.memory
-	if s.q.Member != nil {
-		rest.chosen = nil // which they are it does not know
-	}
-	others, s.typical = x.others(&rest, functions, maxOthers), x.usual(&rest, functions, maxTypical)
-	if s.q.Member != nil {
-		others = slices.DeleteFunc(others, func(x *sampled) bool { return s.q.Member(x.program, x.event) })
-	}
-	return others
-}
-
 // sameFunctions chooses the functions that a parameter names.
 func sameFunctions(n int) string {
-	return fmt.Sprintf(" AND pid || '/' || fn IN (SELECT unnest(string_to_array($%d::VARCHAR, ',')))", n)
+	return fmt.Sprintf(` AND (pid, fn) IN (SELECT split_part(x, '/', 1)::INTEGER, split_part(x, '/', 2)::INTEGER
+    FROM (SELECT unnest(string_to_array($%d::VARCHAR, ',')) AS x) t WHERE x <> '')`, n)
 }
 
 // keepMembers leaves those that are of the issue.
@@ -463,7 +437,7 @@ func functionKey(program, fn int64) string { return fmt.Sprintf("%d/%d", program
 
 // executions reads some of those that conditions choose.
 func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {
-	rows, err := a.Query(ctx, strings.ReplaceAll(text("explain_executions"), " /*where*/", where), args...)
+	rows, err := a.bulk().Query(ctx, strings.ReplaceAll(text("explain_executions"), " /*where*/", where), args...)
 	if err != nil {
 		return nil, err
 	}

@@ -80,9 +80,7 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 		return nil, err
 	}
 	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
-		if c := a.InMemory.chooses(a.Begin, &q); c == nil || !a.InMemory.grouped(c, s, by.Kind) {
-			err = a.grouped(ctx, s, by.Kind)
-		}
+		err = a.grouped(ctx, s, by.Kind)
 	} else {
 		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
 			s.selected = s.atHand(s.selected)
@@ -115,7 +113,7 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind FieldKind) error 
 		args = append(args, int64(a.Begin), float64(s.binWidth()))
 	}
 	sql := strings.ReplaceAll(strings.ReplaceAll(text("explain_groups"), "/*by*/", columns), " /*where*/", w.all+w.some)
-	rows, err := a.collect(ctx, sql, args...)
+	rows, err := a.bulk().collect(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,7 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return err
 	}
-	if x := a.InMemory; x != nil {
-		s.lastStep, s.threads = x.lastStep, x.onHosts[s.selected[0].program]
-	} else if err := a.each(ctx, text("explain_last_step"), func(row []any) { s.lastStep = whole[int64](row[0]) }); err != nil {
+	if err := a.bulk().each(ctx, text("explain_last_step"), func(row []any) { s.lastStep = whole[int64](row[0]) }); err != nil {
 		return err
 	}
 	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
@@ -197,15 +195,10 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	}
 	c := &conditions{args: []any{int32(a.Run.ID), nil, int64(maxStates)}}
 	s.q.leaveOut(c, a.Begin)
-	switch x := a.InMemory; {
-	case x != nil && len(s.q.Without) == 0:
-		s.anywhere = x.all(x.anywhere)
-	case s.memory != nil:
-		s.anywhere = x.all(x.anyOf(s.memory, maxStates))
-	default:
-		if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
-			return err
-		}
+	if first := s.details.first(maxStates); len(s.q.Without) == 0 && first != nil {
+		s.anywhere = first
+	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
+		return err
 	}
 	if err := a.lookInto(ctx, s, s.anywhere, FieldState); err != nil {
 		return err
@@ -234,10 +227,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	s.pathNames, s.pathCalls = make(map[[2]int64]string), make(map[[2]int64]float64)
-	if a.InMemory != nil {
-		s.knownPaths(a.InMemory)
-		return nil
-	}
+	a = a.bulk()
 	err := a.each(ctx, text("explain_paths"), func(row []any) {
 		key := [2]int64{whole[int64](row[0]), whole[int64](row[1])}
 		s.pathNames[key] = word[string](row[3])
@@ -264,34 +254,10 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	}, strings.Join(missing, ","))
 }
 
-// knownPaths is pathsOf from memory.
-func (s *sampling) knownPaths(x *Index) {
-	functions := make(map[[2]int64]bool)
-	for name := range strings.SplitSeq(s.functionKeys(), ",") {
-		var key [2]int64
-		if _, err := fmt.Sscanf(name, "%d/%d", &key[0], &key[1]); err == nil {
-			functions[key] = true
-		}
-	}
-	for key, p := range x.paths {
-		if p.calls > 0 && functions[[2]int64{key[0], int64(p.fn)}] {
-			s.pathNames[key], s.pathCalls[key] = strings.Join(x.pathNames(key[0], key[1]), " > "), float64(p.calls)
-		}
-	}
-	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
-		for _, e := range list {
-			key := [2]int64{int64(e.program), e.path}
-			if _, ok := s.pathNames[key]; !ok {
-				s.pathNames[key] = strings.Join(x.pathNames(key[0], key[1]), " > ")
-			}
-		}
-	}
-}
-
 // devicesOf reads which devices and streams there are.
 func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 	s.devices = make(map[device][2]string)
-	return a.each(ctx, text("explain_devices"), func(row []any) {
+	return a.bulk().each(ctx, text("explain_devices"), func(row []any) {
 		key := device{whole[trace.Program](row[0]), whole[trace.Rank](row[1]), whole[int64](row[2])}
 		d := s.devices[key]
 		if row[3] == "CUDA Stream" {
@@ -305,10 +271,10 @@ func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 
 // placesOf reads which devices and threads there are.
 func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
-	if err := a.devicesOf(ctx, s); err != nil || a.InMemory != nil {
+	if err := a.devicesOf(ctx, s); err != nil {
 		return err
 	}
-	return a.each(ctx, text("explain_threads"), func(row []any) {
+	return a.bulk().each(ctx, text("explain_threads"), func(row []any) {
 		if whole[trace.Program](row[0]) == s.selected[0].program {
 			s.threads = append(s.threads, whole[int64](row[1]))
 		}

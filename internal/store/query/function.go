@@ -74,10 +74,7 @@ type RankLoss struct {
 
 // RankLosses returns the ranks on which the function lost most.
 func (a *Asker) RankLosses(ctx context.Context, f *Function, limit int) (list []RankLoss, err error) {
-	if a.InMemory != nil {
-		return a.InMemory.rankLosses(a.Begin, f, limit), nil
-	}
-	err = a.each(ctx, text("func_ranks"), func(row []any) {
+	err = a.bulk().each(ctx, text("func_ranks"), func(row []any) {
 		l := RankLoss{Rank: whole[trace.Rank](row[0]), Host: word[string](row[1]), Anomalies: whole[int64](row[2]), Lost: whole[int64](row[3]), Longest: whole[int64](row[4])}
 		l.First, _ = row[6].(float64)
 		l.Last, _ = row[7].(float64)

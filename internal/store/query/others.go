@@ -21,9 +21,6 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
-	if p := a.InMemory.place(r); p != nil {
-		return p, nil
-	}
 	var rows [][]any
 	var err error
 	if n, ok := eventNumbers(r.EventID); ok {
@@ -42,34 +39,50 @@ func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error)
 // same call path if there is one, then of the same rank, and then the nearest in time.
 // samePath says whether it is of the same path; nil: there is none.
 func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin *Event, samePath bool, err error) {
-	if a.InMemory != nil {
-		event, samePath := a.InMemory.twin(r, p)
-		if event == "" {
-			return nil, false, nil
-		}
-		twin, err = a.Event(ctx, event, &r.PID)
-		return twin, samePath, err
-	}
-	rows, err := a.collect(ctx, text("twin"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int32(r.RID), int64(r.Entry))
-	if err != nil || len(rows) == 0 {
+	id, samePath, err := a.twin(ctx, r.PID, r.RID, r.Entry, p)
+	if err != nil || id == "" {
 		return nil, false, err
 	}
-	samePath, _ = rows[0][1].(bool)
-	twin, err = a.Event(ctx, word[string](rows[0][0]), &r.PID)
+	twin, err = a.Event(ctx, id, &r.PID)
 	return twin, samePath, err
 }
 
-// EventWithTwin returns what Event, Place and Twin do, for anomalies that are in memory in
-// the time of one of them. twin is nil if there is none, or if the execution is no anomaly.
+// twin returns the id of the execution that Twin returns; empty if there is none.
+func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool, err error) {
+	rows, err := a.bulk().collect(ctx, text("twin"), int32(a.Run.ID), int32(program), p.Function.fn, p.path, int32(rank), int64(entry))
+	if err != nil || len(rows) == 0 {
+		return "", false, err
+	}
+	samePath, _ = rows[0][1].(bool)
+	return word[string](rows[0][0]), samePath, nil
+}
+
+// EventWithTwin returns what Event, Place and Twin do. It reads the documents of anomalies that
+// are in memory at the same time. twin is nil if there is none, or if the execution is not an
+// anomaly.
 func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) (e, twin *Event, place *Place, samePath bool, err error) {
-	place, program, other, samePath, known := a.InMemory.twinOf(id, p)
-	if !known {
+	n, numbered := eventNumbers(id)
+	if a.Memory == nil || !numbered {
 		return a.eventThenTwin(ctx, id, p)
 	}
+	rows, err := a.bulk().collect(ctx, text("place_anomaly"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+	if err != nil {
+		return nil, nil, nil, false, err
+	}
+	if len(rows) != 1 {
+		return a.eventThenTwin(ctx, id, p)
+	}
+	row := rows[0]
+	of := whole[trace.Program](row[0])
+	place = &Place{Function{Program: of, Name: word[string](row[4]), fn: whole[int32](row[2])}, whole[int32](row[3])}
+	other, samePath, err := a.twin(ctx, of, trace.Rank(n[0]), whole[trace.Micros](row[1]), place)
+	if err != nil {
+		return nil, nil, nil, false, err
+	}
 	g, asking := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { e, err = a.Event(asking, id, &program); return err })
+	g.Go(func() (err error) { e, err = a.Event(asking, id, &of); return err })
 	if other != "" {
-		g.Go(func() (err error) { twin, err = a.Event(asking, other, &program); return err })
+		g.Go(func() (err error) { twin, err = a.Event(asking, other, &of); return err })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, nil, nil, false, err
@@ -105,9 +118,15 @@ func relatedOf(row []any) Related {
 
 // Related returns an anomaly; nil if there is none of that name.
 func (a *Asker) Related(ctx context.Context, program trace.Program, event string) (*Related, error) {
-	if r := a.InMemory.related(program, event); r != nil {
-		return r, nil
+	if a.Memory != nil { // a copy of an open run may lack the newest
+		if r, err := a.bulk().related(ctx, program, event); err != nil || r != nil {
+			return r, err
+		}
 	}
+	return a.related(ctx, program, event)
+}
+
+func (a *Asker) related(ctx context.Context, program trace.Program, event string) (*Related, error) {
 	var rows [][]any
 	n, ok := eventNumbers(event)
 	var err error
@@ -127,11 +146,7 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
-	if a.InMemory != nil {
-		if list, known := a.InMemory.victims(program, culprit, limit); known {
-			return list, nil
-		}
-	}
+	a = a.bulk()
 	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
 	err = a.each(ctx, text("victims"), func(row []any) {
 		id := word[string](row[1])
@@ -170,9 +185,7 @@ func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit stri
 // Neighbors returns the ids of the anomalies of an issue, as it was stored when the run
 // ended, that were entered just before and after another of it; empty where there is none.
 func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, err error) {
-	if previous, next, known := a.InMemory.neighbors(issue, r); known {
-		return previous, next, nil
-	}
+	a = a.bulk()
 	previous, next, sure, err := a.near(ctx, issue, r, p)
 	if err != nil || sure {
 		return previous, next, err
@@ -254,7 +267,7 @@ type Point struct {
 }
 
 func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Point, err error) {
-	err = a.each(ctx, text(name), func(row []any) {
+	err = a.bulk().each(ctx, text(name), func(row []any) {
 		list = append(list, Point{
 			Event: word[string](row[0]), Entry: whole[trace.Micros](row[1]), Exclusive: whole[trace.Micros](row[2]), Lost: whole[trace.Micros](row[3]),
 			Rank: whole[trace.Rank](row[4]), Host: word[string](row[5]), Status: word[string](row[6]),
@@ -266,26 +279,17 @@ func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Po
 // PointsOfIssue returns the anomalies of an issue, as it was stored when the run ended:
 // those that lost most, but no more than limit. f is the function of the issue.
 func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Point, error) {
-	if a.InMemory != nil {
-		return a.InMemory.points(f, issue, limit), nil
-	}
 	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.fn)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: those
 // that lost most, but no more than limit.
 func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Point, error) {
-	if a.InMemory != nil {
-		return a.InMemory.points(f, 0, limit), nil
-	}
 	return a.points(ctx, "points_function", int32(f.Program), f.fn, int64(limit))
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit,
 // some of all times.
 func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Point, error) {
-	if a.InMemory != nil {
-		return a.InMemory.typicalPoints(f, limit), nil
-	}
 	return a.points(ctx, "points_typical", int32(f.Program), f.fn, int64(limit))
 }

@@ -85,12 +85,8 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 	if q.Function != nil {
 		fn, q.Program = q.Function.fn, &q.Function.Program
 	}
-	sums, args := "function_sums", []any{program(q.Program), name, fn, int64(q.Limit), int64(q.Offset)}
-	if a.InMemory != nil {
-		sums, args = "function_sums_given", append(args, a.InMemory.functionSums)
-	}
-	sql := strings.ReplaceAll(strings.ReplaceAll(text("function_table"), "/*order*/ ", order), "/*sums*/", text(sums))
-	err = a.each(ctx, sql, func(row []any) {
+	sql := strings.ReplaceAll(text("function_table"), "/*order*/ ", order)
+	err = a.bulk().each(ctx, sql, func(row []any) {
 		r := FunctionRow{
 			Function: functionOf(row), Calls: number[int64](row[4]), Exclusive: number[float64](row[5]), ExclusiveMean: number[float64](row[6]),
 			ExclusiveMax: number[float64](row[7]), Inclusive: number[float64](row[8]), InclusiveMean: number[float64](row[9]),
@@ -103,7 +99,7 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		}
 		total = whole[int64](row[15])
 		list = append(list, r)
-	}, args...)
+	}, program(q.Program), name, fn, int64(q.Limit), int64(q.Offset))
 	return list, total, err
 }
 
@@ -147,9 +143,7 @@ type Way struct {
 
 // Ways answers with the call paths that lead to a function, those that lost most first.
 func (a *Asker) Ways(ctx context.Context, f *Function, limit int) ([]Way, error) {
-	if a.InMemory != nil {
-		return a.InMemory.ways(f, limit), nil
-	}
+	a = a.bulk()
 	names, err := a.names(ctx)
 	if err != nil {
 		return nil, err

@@ -27,9 +27,9 @@ type Asker struct {
 	// Guessed says that Begin is the entry of the first execution that is kept, as the
 	// run does not tell yet when it began.
 	Guessed bool
-	// InMemory is from which what asks for many executions is answered;
-	// nil: the store is asked.
-	InMemory *Index
+	// Memory, if not nil, is a copy of the run that Fill made. It answers queries over many
+	// executions with the same SQL as the store.
+	Memory provdb.Reader
 	// Details are of some executions what an explanation looks at closely; nil: the store
 	// is asked for all of it.
 	Details *Details
@@ -174,13 +174,20 @@ func (a *Asker) summing(ctx context.Context, name string) (string, error) {
 	return strings.ReplaceAll(text(name), "/*rollups*/", from), nil
 }
 
+// lot is the number in whose order executions are sampled: it depends on nothing that an
+// explanation looks at. It is less than lots.
+const (
+	lot  = "(ev_row * 7919 + rid) % 1009"
+	lots = 1009
+)
+
 // text returns the statement of a file in sql/.
 func text(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic(err) // a file that is not embedded is a mistake in this package
 	}
-	return strings.TrimSpace(string(b))
+	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/*lot*/", lot)
 }
 
 // program binds a program, or none.

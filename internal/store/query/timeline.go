@@ -47,9 +47,7 @@ func (q *Timeline) ColumnWidth() trace.Micros {
 // Timeline answers with the lines in which there is something, in the order of their
 // number or kind.
 func (a *Asker) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
-	if a.InMemory.answers(&q) {
-		return a.InMemory.timeline(a.Begin, &q), nil
-	}
+	a = a.bulk()
 	from := int64(a.Begin + q.From)
 	width := int64(q.ColumnWidth())
 	c := &conditions{args: []any{int32(a.Run.ID), from, from + width*int64(q.Columns), width, int64(q.Columns)}}

@@ -7,7 +7,14 @@ SELECT f.pid, f.fn, f.fid, f.name, p.exclusive_count::BIGINT AS calls, p.exclusi
 FROM functions f
 LEFT JOIN profiles p ON p.run = f.run AND p.pid = f.pid AND p.fn = f.fn
 LEFT JOIN (
-    /*sums*/
+    SELECT pid, fn, sum(CASE WHEN flagged THEN 1 ELSE 0 END) AS anomalies, sum(CASE WHEN flagged THEN lost_time ELSE 0 END) AS lost_us,
+           sum(CASE WHEN flagged THEN runtime_exclusive ELSE 0 END) AS anomalous_us, bool_or(is_gpu_event) AS on_gpu
+    FROM (
+        SELECT pid, fn, lost_time, runtime_exclusive, is_gpu_event, anomalous AND status IS DISTINCT FROM 'withdrawn' AS flagged
+        FROM executions
+        WHERE run = $1 AND ($2::INTEGER IS NULL OR pid = $2::INTEGER) AND ($4::INTEGER IS NULL OR fn = $4::INTEGER)
+    ) e
+    GROUP BY pid, fn
 ) a ON a.pid = f.pid AND a.fn = f.fn
 CROSS JOIN (
     SELECT count(*) AS total

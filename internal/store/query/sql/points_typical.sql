@@ -2,5 +2,5 @@
 SELECT event_id, entry, runtime_exclusive, lost_time, rid, hostname, status
 FROM normalexecs
 WHERE run = $1 AND pid = $2 AND fn = $3
-ORDER BY (ev_row * 7919 + rid) % 1009, entry, event_id
+ORDER BY /*lot*/, entry, event_id
 LIMIT $4

@@ -1,9 +1,8 @@
--- Of each anomaly: the columns that it is in from its entry to its exit, and what of
--- its lost time belongs to each. What lies in one column goes there. What is longer is
--- spread evenly: "each" to every column that it fills, "tail" to the last, the rest to
--- the first, so that the sum is exact. A column's "rate" is what begins with it, or
--- ends before it, of what is to be added to all columns from there on: so one anomaly
--- gives four rows at most, however long it is.
+-- The lost time of anomalies by column. An anomaly that lies in one column counts there. A
+-- longer one is spread evenly from its entry to its exit: "each" goes to every column that it
+-- fills, "tail" to the last one, and the rest to the first one, so that the sum is exact.
+-- Anomalies with the same first and last column are added up before they are spread. "rate"
+-- is what a column adds to itself and all columns after it.
 WITH found AS (
     SELECT pid, rid, coalesce(kind, '') AS kind, lost_time AS lost, entry - $2::BIGINT AS begun,
            greatest("exit", entry + 1) - $2::BIGINT AS ended
@@ -11,17 +10,18 @@ WITH found AS (
     WHERE run = $1 AND anomalous AND status IS DISTINCT FROM 'withdrawn' AND entry < $3::BIGINT AND (entry >= $2::BIGINT OR "exit" > $2::BIGINT) /*where*/
 ), named AS (
     /*named*/
-), placed AS (
-    SELECT k, lost, begun, ended, floor(begun::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS c0,
-           floor((ended - 1)::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS c1
-    FROM named
 ), shared AS (
-    SELECT k, lost, c0, c1, greatest(c0 + 1, 0) AS c,
-           CASE WHEN c1 = c0 THEN 0 ELSE floor(lost::DOUBLE PRECISION * $4::BIGINT / (ended - begun))::BIGINT END AS each,
-           CASE WHEN c1 = c0 THEN 0 ELSE floor(lost::DOUBLE PRECISION * (ended - c1 * $4::BIGINT) / (ended - begun))::BIGINT END AS tail
-    FROM placed
+    SELECT k, c0, c1, greatest(c0 + 1, 0) AS c, count(*) AS n, sum(lost)::BIGINT AS lost,
+           sum(CASE WHEN c1 = c0 THEN 0 ELSE floor(lost::DOUBLE PRECISION * $4::BIGINT / (ended - begun))::BIGINT END)::BIGINT AS each,
+           sum(CASE WHEN c1 = c0 THEN 0 ELSE floor(lost::DOUBLE PRECISION * (ended - c1 * $4::BIGINT) / (ended - begun))::BIGINT END)::BIGINT AS tail
+    FROM (
+        SELECT k, lost, begun, ended, floor(begun::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS c0,
+               floor((ended - 1)::DOUBLE PRECISION / $4::BIGINT)::BIGINT AS c1
+        FROM named
+    ) p
+    GROUP BY k, c0, c1
 ), parts AS (
-    SELECT k, c0 AS c, lost - tail - each * greatest(c1 - c0 - 1, 0) AS here, 0::BIGINT AS rate, 1::BIGINT AS n FROM shared WHERE c0 >= 0
+    SELECT k, c0 AS c, lost - tail - each * greatest(c1 - c0 - 1, 0) AS here, 0::BIGINT AS rate, n FROM shared WHERE c0 >= 0
     UNION ALL
     SELECT k, c1, tail, 0, 0 FROM shared WHERE c1 > c0 AND c1 < $5::BIGINT
     UNION ALL

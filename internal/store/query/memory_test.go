@@ -74,9 +74,7 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 		t.Fatal(err)
 	}
 	memory := *store
-	if memory.InMemory, err = store.Index(ctx, records); err != nil || memory.InMemory == nil {
-		t.Fatal(memory.InMemory, err)
-	}
+	inMemory(t, &memory)
 	one, err := store.Function(ctx, "*relax_22*", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +326,21 @@ func lasso(t *testing.T, text string) []query.Vertex {
 	return l
 }
 
-func TestAnIndexOfTooManyExecutionsIsNotKept(t *testing.T) {
+// inMemory makes an Asker answer from a copy in memory.
+func inMemory(t *testing.T, a *query.Asker) {
+	t.Helper()
+	m, err := duckstore.NewMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	if fits, err := a.Fill(t.Context(), m, 1_000_000); err != nil || !fits {
+		t.Fatal(fits, err)
+	}
+	a.Memory = m
+}
+
+func TestFillRefusesTooManyExecutions(t *testing.T) {
 	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -349,9 +361,16 @@ func TestAnIndexOfTooManyExecutionsIsNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for limit, kept := range map[int]bool{39: false, 40: true} {
-		if times, err := a.Index(t.Context(), limit); err != nil || (times != nil) != kept {
-			t.Errorf("of 40 anomalies, with room for %d: %v, %v", limit, times != nil, err)
+	for limit, want := range map[int64]bool{39: false, 40: true} {
+		m, err := duckstore.NewMemory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits, err := a.Fill(t.Context(), m, limit); err != nil || fits != want {
+			t.Errorf("40 executions, limit %d: got %v, %v, want %v", limit, fits, err, want)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -1,0 +1,128 @@
+package query_test
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkCacheDuckDB measures queries over a run in memory.
+func BenchmarkCacheDuckDB(b *testing.B) {
+	ctx := context.WithoutCancel(b.Context())
+	a := largeDuck.open(b, func() (provdb.Store, error) {
+		return duckstore.Open(ctx, filepath.Join(dir, duckstore.FileName), duckstore.Options{})
+	})
+	begin, used := time.Now(), cpu()
+	m, err := duckstore.NewMemory(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := a.Fill(ctx, m, query.MaxCached); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("fill: %v, processor %v", time.Since(begin), cpu()-used)
+	a.Memory = m
+	begin, used = time.Now(), cpu()
+	if err := a.ForExplain(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("details: %v, processor %v", time.Since(begin), cpu()-used)
+	kept, err := a.Kept(ctx, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	extent := kept.End - a.Begin
+	ranks, err := a.Ranks(ctx, 1_000_000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := make(map[query.Process]int)
+	for i, r := range ranks {
+		lines[r.Process] = i * 50 / len(ranks)
+	}
+	f, err := a.Function(ctx, "*relax_22*", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id := someEvent(b, a)
+	since, until := extent/2, extent/2+extent/20
+	for _, q := range []struct {
+		name string
+		ask  func() error
+	}{
+		{"heatmap", func() error {
+			_, err := a.Timeline(ctx, query.Timeline{To: extent, Columns: 300, Lines: lines})
+			return err
+		}},
+		{"heatmap-6%", func() error {
+			_, err := a.Timeline(ctx, query.Timeline{From: since, To: until, Columns: 300, Lines: lines})
+			return err
+		}},
+		{"strip", func() error { _, err := a.Timeline(ctx, query.Timeline{To: extent, Columns: 120}); return err }},
+		{"points", func() error { _, err := a.PointsOfFunction(ctx, f, 500); return err }},
+		{"typical", func() error { _, err := a.TypicalPoints(ctx, f, 500); return err }},
+		{"ranks", func() error { _, err := a.RankLosses(ctx, f, 20); return err }},
+		{"ways", func() error { _, err := a.Ways(ctx, f, 20); return err }},
+		{"functions", func() error {
+			_, _, err := a.FunctionTable(ctx, query.FunctionTable{Order: "lost", Limit: 50})
+			return err
+		}},
+		{"evidence", func() error { _, _, _, _, err := a.EventWithTwin(ctx, id, nil); return err }},
+		{"event", func() error { _, err := a.Event(ctx, id, nil); return err }},
+		{"related", func() error { _, err := a.Related(ctx, 0, id); return err }},
+		{"list", func() error {
+			rows, err := a.Executions(ctx, query.Filter{Order: "lost", Limit: 50})
+			if err == nil {
+				_, err = rows.Collect()
+			}
+			return err
+		}},
+		{"explain/all", func() error {
+			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent})
+			return err
+		}},
+		{"explain/box", func() error {
+			s, u := trace.Micros(since), trace.Micros(until)
+			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: query.Filter{Since: &s, Until: &u}})
+			return err
+		}},
+		{"explain/function", func() error {
+			_, err := a.Explain(ctx, query.Selection{Ranks: ranks, Extent: extent, Filter: query.Filter{One: f}})
+			return err
+		}},
+		{"group/host", func() error {
+			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, query.FieldKey{Kind: query.FieldHost}, 20)
+			return err
+		}},
+		{"group/path", func() error {
+			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, query.FieldKey{Kind: query.FieldPath}, 20)
+			return err
+		}},
+	} {
+		b.Run(q.name, func(b *testing.B) {
+			used, n := cpu(), 0
+			for b.Loop() {
+				if err := q.ask(); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			b.ReportMetric(float64((cpu()-used).Microseconds())/1000/float64(n), "cpu-ms")
+		})
+	}
+	runtime.KeepAlive(m)
+}

@@ -1,0 +1,3 @@
+SELECT run, pid, path, call_path
+FROM call_paths
+WHERE run = $1

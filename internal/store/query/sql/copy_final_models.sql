@@ -1,0 +1,3 @@
+SELECT run, pid, fn, model
+FROM final_models
+WHERE run = $1

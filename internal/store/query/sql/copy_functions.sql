@@ -1,0 +1,3 @@
+SELECT run, pid, fn, fid, name
+FROM functions
+WHERE run = $1

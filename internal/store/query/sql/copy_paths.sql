@@ -1,0 +1,3 @@
+SELECT run, pid, path, fns
+FROM paths
+WHERE run = $1
