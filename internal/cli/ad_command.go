@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
 // notRepeated are flags of an analyzer that another start of it gets anew.
 var notRepeated = []string{
-	children.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
+	supervise.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
@@ -30,7 +30,7 @@ type Env struct {
 	Commit  string
 	Environ []string // of the process, as os.Environ returns it
 
-	leash *children.Leash // by which this process is held; nil: it is not
+	leash *supervise.Leash // by which this process is held; nil: it is not
 }
 
 // Exit codes of the program.

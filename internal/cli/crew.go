@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -23,7 +23,7 @@ type crew struct {
 	dir   string // of the run, absolute
 	shown string // the same as it was given
 	quiet bool
-	group *children.Group
+	group *supervise.Group
 	ctx   context.Context // ends when all are to end
 	end   context.CancelFunc
 
@@ -39,8 +39,8 @@ type member struct {
 	args       []string
 
 	mu    sync.Mutex
-	child *children.Child // the newest
-	words []string        // that each is told
+	child *supervise.Child // the newest
+	words []string         // that each is told
 
 	ended chan struct{} // closed when it has ended for good
 	err   error         // why it did not end well
@@ -72,7 +72,7 @@ func joinCrew(env *Env, out, store string, quiet bool) (*crew, error) {
 	if store != "" { // there may be a password in it, and all can see command lines
 		environ = append(environ, envName("store")+"="+store)
 	}
-	if c.group, err = children.New(rundir.Logs(c.dir), environ, nil); err != nil {
+	if c.group, err = supervise.New(rundir.Logs(c.dir), environ, nil); err != nil {
 		return nil, err
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -158,9 +158,9 @@ func (m *member) work(c *crew) error {
 			deaths = 0
 		}
 		if deaths++; deaths > mostDeaths {
-			return fmt.Errorf("%s died %d times and is given up, which does not touch the program; its log ends with\n%s", m.what, deaths, children.LastLines(child.Log, oneLine))
+			return fmt.Errorf("%s died %d times and is given up, which does not touch the program; its log ends with\n%s", m.what, deaths, supervise.LastLines(child.Log, oneLine))
 		}
-		c.warn("%v; it is started again, and nothing is lost", &children.Failure{Child: child, Err: child.Err()})
+		c.warn("%v; it is started again, and nothing is lost", &supervise.Failure{Child: child, Err: child.Err()})
 		if err := sleep(c.ctx, restart); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (m *member) work(c *crew) error {
 	}
 }
 
-func (m *member) current() *children.Child {
+func (m *member) current() *supervise.Child {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.child
@@ -205,7 +205,7 @@ func (c *crew) startServices(ctx context.Context, args []string) (*rundir.Servic
 const startPatience = 30 * time.Second
 
 // awaitServices waits until a process tells how to reach the services.
-func (c *crew) awaitServices(ctx context.Context, child *children.Child) (*rundir.Services, error) {
+func (c *crew) awaitServices(ctx context.Context, child *supervise.Child) (*rundir.Services, error) {
 	for begin := time.Now(); ; {
 		s, err := rundir.ReadServices(c.dir)
 		if err == nil && s.PID == child.PID() && s.Web != "" {
@@ -213,11 +213,11 @@ func (c *crew) awaitServices(ctx context.Context, child *children.Child) (*rundi
 		}
 		select {
 		case <-child.Ended():
-			return nil, fmt.Errorf("the services could not be started; their log ends with\n%s", children.LastLines(child.Log, oneLine))
+			return nil, fmt.Errorf("the services could not be started; their log ends with\n%s", supervise.LastLines(child.Log, oneLine))
 		default:
 		}
 		if time.Since(begin) > startPatience {
-			return nil, fmt.Errorf("the services did not start within %v; their log ends with\n%s", startPatience, children.LastLines(child.Log, oneLine))
+			return nil, fmt.Errorf("the services did not start within %v; their log ends with\n%s", startPatience, supervise.LastLines(child.Log, oneLine))
 		}
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return nil, err

@@ -9,18 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
 // holdable lets commands be held by the process that starts them.
 func holdable(root *cobra.Command, env *Env) {
-	held := root.PersistentFlags().Bool(children.Flag, false, "end when standard input does, and not by signals")
-	_ = root.PersistentFlags().MarkHidden(children.Flag) // only for the processes that others of this program start
+	held := root.PersistentFlags().Bool(supervise.Flag, false, "end when standard input does, and not by signals")
+	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // only for the processes that others of this program start
 	before := root.PersistentPreRun
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
 		before(cmd, args)
 		if *held {
-			ctx, leash := children.Held(cmd.Context(), cmp.Or(env.Stdin, io.Reader(os.Stdin)))
+			ctx, leash := supervise.Held(cmd.Context(), cmp.Or(env.Stdin, io.Reader(os.Stdin)))
 			env.leash = leash
 			cmd.SetContext(ctx)
 		}

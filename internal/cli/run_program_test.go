@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/online/children"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -32,7 +32,7 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		var stderr strings.Builder
-		c := &crew{env: &Env{Stderr: &stderr}, quiet: true, group: new(children.Group), dir: t.TempDir()}
+		c := &crew{env: &Env{Stderr: &stderr}, quiet: true, group: new(supervise.Group), dir: t.TempDir()}
 		c.ctx, c.end = context.WithCancel(context.Background())
 		defer c.end()
 		closeAfter := func(d time.Duration) chan struct{} {

@@ -19,9 +19,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
-	"github.com/chimbuko/chimbuko/internal/online/children"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
@@ -261,7 +261,7 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 	if s.flags.url != "" { // which the run directory tells: it may hold a password, and command lines can be seen
 		args = append(args, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
 	}
-	cmd := exec.CommandContext(ctx, program, append(args, "--"+children.Flag)...) //nolint:gosec // this very program
+	cmd := exec.CommandContext(ctx, program, append(args, "--"+supervise.Flag)...) //nolint:gosec // this very program
 	cmd.Stderr = s.env.Stderr
 	cmd.Env = s.env.Environ
 	leash, err := cmd.StdinPipe() // ends with this process, however that ends

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package children
+package supervise
 
 import "syscall"
 

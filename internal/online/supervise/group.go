@@ -2,7 +2,7 @@
 // in log files, and holds each by a leash: a pipe to its standard input. Such a
 // process heeds no signals of the terminal or of a batch system, which go to all
 // processes at once; it ends when the leash does, and so never outlives who holds it.
-package children
+package supervise
 
 import (
 	"context"
