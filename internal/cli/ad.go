@@ -244,7 +244,7 @@ func tracesOf(pattern, engine string) (paths []string, more bool, err error) {
 	default:
 		globs = nil
 		for _, end := range wanted {
-			globs = append(globs, filepath.Join(escapeGlob(pattern), "*"+end))
+			globs = append(globs, filepath.Join(rundir.EscapeGlob(pattern), "*"+end))
 		}
 	}
 	for _, g := range globs {
@@ -257,11 +257,6 @@ func tracesOf(pattern, engine string) (paths []string, more bool, err error) {
 	return slices.DeleteFunc(paths, func(p string) bool {
 		return !slices.ContainsFunc(wanted, func(end string) bool { return strings.HasSuffix(p, end) })
 	}), true, nil
-}
-
-// escapeGlob makes a path a pattern of itself.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // adSummary is what `ad` prints at the end.

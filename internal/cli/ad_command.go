@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // notRepeated are flags of an analyzer that another start of it gets anew.
@@ -32,7 +33,7 @@ func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	})
 	for _, p := range patterns {
 		if !filepath.IsAbs(p) && c.Directory != "" {
-			p = filepath.Join(escapeGlob(c.Directory), p)
+			p = filepath.Join(rundir.EscapeGlob(c.Directory), p)
 		}
 		c.Args = append(c.Args, p)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -114,10 +115,6 @@ func (r *adRun) analyze(ctx context.Context, cfg analyzer.Config, patterns []str
 	return r.summarize(res)
 }
 
-// over is what the process that holds an analyzer says when the program has ended: no
-// more traces will come, and those that are there will not grow.
-const over = "over"
-
 // heedLeash returns whether that was said; nil if nobody holds this process.
 func (r *adRun) heedLeash() func() bool {
 	if r.env.leash == nil {
@@ -126,7 +123,7 @@ func (r *adRun) heedLeash() func() bool {
 	said := new(atomic.Bool)
 	go func() {
 		for line := range r.env.leash.Lines() {
-			if line == over {
+			if line == supervise.ProgramEnded {
 				said.Store(true)
 			}
 		}

@@ -61,8 +61,11 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	case errors.Is(err, errDiffers):
 		return exitDiffers
 	}
-	if code, ok := errors.AsType[exitError](err); ok {
-		return int(code)
+	if exit, ok := errors.AsType[*supervise.ExitError](err); ok {
+		if exit.Err != nil {
+			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
+		}
+		return exit.Code
 	}
 	fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, viewer.ErrSameStore) {

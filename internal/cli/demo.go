@@ -25,6 +25,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -127,7 +128,7 @@ type demo struct {
 	out      io.Writer // standard output; the first error ends the demo
 	scenario *scenario.Scenario
 	program  *simulate.Run
-	crew     *crew
+	crew     *supervise.Crew
 	services *rundir.Services
 	missing  []*truth.Trouble // not found so far
 }
@@ -152,11 +153,11 @@ func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	d := &demo{env: env, flags: flags, out: &failingWriter{env.Stdout, fail}, scenario: s}
-	d.crew, err = newCrew(env, &keeperFlags{out: filepath.Join(dir, "run")}, false)
+	d.crew, err = supervise.NewCrew(superviseConfig(env, filepath.Join(dir, "run"), false))
 	if err != nil {
 		return err
 	}
-	defer d.crew.stop()
+	defer d.crew.Stop()
 	err = d.run(ctx)
 	switch {
 	case ctx.Err() == nil, err == nil, errors.Is(err, errReported):
@@ -166,7 +167,7 @@ func runDemo(ctx context.Context, env *Env, flags *demoFlags) (err error) {
 	case flags.out == "":
 		return errors.New("demo interrupted; nothing is left behind")
 	}
-	return fmt.Errorf("demo interrupted; its unfinished run is in %s", d.crew.shown)
+	return fmt.Errorf("demo interrupted; its unfinished run is in %s", d.crew.Dir)
 }
 
 // failingWriter calls fail when it cannot write.
@@ -213,9 +214,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.simulate(ctx); err != nil {
 		return err
 	}
-	signals := catchSignals()
-	defer signals.stop()
-	d.crew.conclude(signals, nil)
+	d.crew.Conclude()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -223,14 +222,14 @@ func (d *demo) run(ctx context.Context) error {
 	if !d.flags.stay || err != nil && !errors.Is(err, errReported) {
 		return err
 	}
-	page := &member{name: "view", what: "the page", args: []string{"view", d.crew.dir, "--http=" + d.flags.web}} // at the same address
-	if err := d.crew.start(page); err != nil {
-		return err
+	page, startErr := d.crew.Start("view", "the page", "view", d.crew.Path(), "--http="+d.flags.web) // at the same address
+	if startErr != nil {
+		return startErr
 	}
-	d.crew.say("the page stays open until Ctrl-C")
+	d.crew.Say("the page stays open until Ctrl-C")
 	select {
 	case <-ctx.Done():
-	case <-page.ended:
+	case <-page.Ended():
 	}
 	return err
 }
@@ -252,16 +251,13 @@ func (d *demo) start(ctx context.Context) (err error) {
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
 	fmt.Fprintf(d.out, "Simulating %d ranks on %d hosts for %v: %s\n", ranks, len(hosts), d.flags.duration, d.scenario.Text)
-	d.services, err = d.crew.startServices(ctx, []string{
-		"--out=" + d.crew.dir, "--name=demo", "--ranks=" + strconv.Itoa(ranks), "--http=" + d.flags.web, "--linger=0s", "--store-delay=200ms",
-	})
+	d.services, err = d.crew.StartServices(ctx, "--name=demo", "--ranks="+strconv.Itoa(ranks), "--http="+d.flags.web, "--store-delay=200ms")
 	if err != nil {
 		return err
 	}
-	d.crew.greet(d.services)
 	for _, host := range hosts {
-		traces := filepath.Join(escapeGlob(filepath.Join(d.crew.traces(), host)), "*.bp")
-		d.crew.startAnalyzer("ad-"+host, host, append(programs, "--until-told", traces)...)
+		traces := filepath.Join(rundir.EscapeGlob(filepath.Join(d.crew.Traces(), host)), "*.bp")
+		d.crew.StartAnalyzer("ad-"+host, host, append(programs, "--until-told", traces)...)
 	}
 	return nil
 }
@@ -282,7 +278,7 @@ func (d *demo) simulate(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { d.watch(watching) })
-	_, err := d.program.Write(ctx, simulate.Target{Dir: d.crew.traces(), HostDirs: true, Speed: 1, Now: time.Now, Sleep: sleep})
+	_, err := d.program.Write(ctx, simulate.Target{Dir: d.crew.Traces(), HostDirs: true, Speed: 1, Now: time.Now, Sleep: sleep})
 	stop()
 	wg.Wait()
 	if err == nil {
@@ -317,7 +313,7 @@ var demoFoundSQL string
 // reportFound reports troubles with their first anomaly in the store. It leaves those
 // for later that the services cannot tell now.
 func (d *demo) reportFound(ctx context.Context) {
-	store, err := remotestore.Open(ctx, rundir.Owner(d.crew.dir))
+	store, err := remotestore.Open(ctx, rundir.Owner(d.crew.Path()))
 	if err != nil || len(d.missing) == 0 {
 		return
 	}
@@ -349,16 +345,16 @@ func (d *demo) reportFound(ctx context.Context) {
 // conclude prints the summary of the run and compares it with the truth. It returns
 // errReported if a trouble was not found.
 func (d *demo) conclude(ctx context.Context) error {
-	info, err := rundir.ReadInfo(d.crew.dir)
+	info, err := rundir.ReadInfo(d.crew.Path())
 	if err != nil {
 		return err
 	}
-	planted, err := truth.Read([]string{d.crew.traces()})
+	planted, err := truth.Read([]string{d.crew.Traces()})
 	if err != nil {
 		return err
 	}
 	flags := planted.Matcher()
-	calls, err := readRun(ctx, d.crew.dir, flags)
+	calls, err := readRun(ctx, d.crew.Path(), flags)
 	if err != nil {
 		return err
 	}
@@ -367,8 +363,8 @@ func (d *demo) conclude(ctx context.Context) error {
 	if d.flags.out == "" {
 		printSummary(d.out, info, "")
 	} else {
-		printSummary(d.out, info, d.crew.shown)
-		fmt.Fprintf(d.out, "Compare it with the truth: chimbuko eval %s %s\n", d.crew.shown, rundir.Traces(d.crew.shown))
+		printSummary(d.out, info, d.crew.Dir)
+		fmt.Fprintf(d.out, "Compare it with the truth: chimbuko eval %s %s\n", d.crew.Dir, rundir.Traces(d.crew.Dir))
 	}
 	printTroubles(d.out, score.Troubles)
 	var missed []string

@@ -4,18 +4,16 @@ import (
 	"cmp"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
-// holdable lets commands be held by the process that starts them.
+// holdable adds the flag with which another process of this program holds this one.
 func holdable(root *cobra.Command, env *Env) {
 	held := root.PersistentFlags().Bool(supervise.Flag, false, "end when standard input does, and not by signals")
-	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // only for the processes that others of this program start
+	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // not for users
 	before := root.PersistentPreRun
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {
 		before(cmd, args)
@@ -25,14 +23,4 @@ func holdable(root *cobra.Command, env *Env) {
 			cmd.SetContext(ctx)
 		}
 	}
-}
-
-// childEnviron is the environment without the settings of chimbuko, which are not
-// meant for processes that get theirs from flags, and with another directory for
-// temporary files.
-func childEnviron(environ []string, temporary string) []string {
-	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
-		return strings.HasPrefix(v, envPrefix) || strings.HasPrefix(v, "TMPDIR=")
-	})
-	return append(environ, "TMPDIR="+temporary)
 }

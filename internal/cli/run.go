@@ -1,21 +1,19 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/show/viewer"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // runFlags are the flags of `run`.
@@ -125,130 +123,41 @@ variables that are printed. The run ends when all traces have, or with chimbuko 
 	return cmd
 }
 
-// exitError ends this program with the exit code of another, of which nothing more is
-// to be said.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// Exit codes of a command that cannot be run, as shells have them.
-const (
-	exitCannot  = 126
-	exitUnknown = 127
-)
-
-// runRun runs the program, with all that analyses it.
-func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, command []string) (err error) {
-	program := ""
-	if !flags.attach {
-		if program, err = exec.LookPath(command[0]); err != nil {
-			fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
-			if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-				return exitError(exitUnknown)
-			}
-			return exitError(exitCannot)
-		}
+// runRun turns the flags into those of the services and the analyzer.
+func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, command []string) error {
+	cfg := superviseConfig(env, flags.out, flags.quiet)
+	cfg.Store, cfg.Replace = flags.store, flags.force
+	p := &supervise.Program{
+		Command: command, Engine: flags.engine, Period: flags.period, Grace: flags.grace, KeepTraces: flags.keepTraces,
+		ServeFlags:   append(argsFor(cmd, newServeCmd(env)), "--name="+flags.runName()), //nolint:contextcheck // for its flags only
+		AnalyzeFlags: argsFor(cmd, newADCmd(env)),                                       //nolint:contextcheck // for its flags only
 	}
-	crew, err := newCrew(env, &flags.keeperFlags, flags.quiet)
-	if err != nil {
-		return err
-	}
-	defer crew.stop()
-	signals := catchSignals()
-	defer signals.stop()
-
-	serve := append(argsFor(cmd, newServeCmd(env)), "--out="+crew.dir, "--name="+flags.runName(), "--linger=0s") //nolint:contextcheck // only its flags are looked at
 	if flags.force && flags.store != "" {
-		serve = append(serve, "--force")
+		p.ServeFlags = append(p.ServeFlags, "--force")
 	}
-	ad := argsFor(cmd, newADCmd(env)) //nolint:contextcheck // only its flags are looked at
-	if !flags.attach {
-		ad = append(ad, "--until-told")
-	}
-	services, err := crew.startServices(ctx, serve)
-	if err != nil {
-		return err
-	}
-	pattern, engine := "*.bp", engineBP
-	if flags.engine == engines[engineSST] { // whose writer waits for the analyzer
-		pattern, engine = "*.sst", engineSST
-	}
-	crew.startAnalyzer("ad", "", append(ad, "--engine="+engine, filepath.Join(escapeGlob(crew.traces()), pattern))...)
-	crew.greet(services)
-	tau := tauEnviron(env, crew, flags)
-	if flags.attach {
-		crew.tellVariables(tau)
-		return crew.attend(signals)
-	}
-	p := &programRun{
-		crew: crew, path: program, command: command, environ: append(tau.clean(env.Environ), tau.list()...), grace: flags.grace, period: flags.period,
-	}
-	if err := p.start(); err != nil {
-		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
-		return exitError(exitCannot)
-	}
-	p.await(signals, true)
-	crew.conclude(signals, p.end)
-	crew.report(flags.keepTraces)
-	p.await(signals, false)
-	return exitError(p.end.Code)
+	return supervise.Run(ctx, cfg, p)
 }
 
-// tauVariables are variables of the environment, in order.
-type tauVariables [][2]string
-
-func (t tauVariables) list() (all []string) {
-	for _, v := range t {
-		all = append(all, v[0]+"="+v[1])
-	}
-	return all
-}
-
-// clean is an environment without the variables.
-func (t tauVariables) clean(environ []string) (rest []string) {
-	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		ours := false
-		for _, v := range t {
-			ours = ours || v[0] == name
-		}
-		if !ours {
-			rest = append(rest, entry)
-		}
-	}
-	return rest
-}
-
-// tauEnviron is what tells TAU where and how to write traces, and says what may keep it
-// from that.
-func tauEnviron(env *Env, c *crew, flags *runFlags) tauVariables {
-	config := cmp.Or(viewer.Variable(env.Environ, "TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
-	if _, err := os.Stat(config); err == nil {
-		c.say("%s is there: TAU takes the engine from it, not %s", config, flags.engine)
-	}
-	period := fmt.Sprint(flags.period.Microseconds())
-	return tauVariables{
-		{"TAU_ADIOS2_PERIODIC", "1"},
-		{"TAU_ADIOS2_PERIOD", period},
-		{"TAU_ADIOS2_ENGINE", flags.engine},
-		{"TAU_ADIOS2_ONE_FILE", "0"},
-		{"TAU_ADIOS2_FILENAME", filepath.Join(c.traces(), "tau")},
+// superviseConfig returns the configuration to supervise the run in a directory.
+func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
+	return supervise.Config{
+		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr, Terminal: isTerminal(env.Stderr),
+		Summarize: func(info *provdb.Info) { printSummary(env.Stderr, info, dir) },
 	}
 }
 
-// argsFor are the flags that were given to a command, wherever they came from, as
-// another takes them, too. Secrets are not among them.
+// argsFor returns the flags set on a command, on the command line or by settings, that
+// another command has, too. It leaves out secrets and what run decides.
 func argsFor(cmd, other *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if same := other.Flags().Lookup(f.Name); same == nil || f.Name == "config" || f.Name == "out" || f.Name == "force" || f.Name == "store" || f.Name == "engine" {
-			return
+		if other.Flags().Lookup(f.Name) != nil && !slices.Contains([]string{"config", "out", "force", "store", "engine"}, f.Name) {
+			args = append(args, flagArgs(f)...)
 		}
-		args = append(args, flagArgs(f)...)
 	})
 	return args
 }
 
-// flagArgs is a flag as it is given on a command line.
+// flagArgs returns the command line arguments that set a flag to its value.
 func flagArgs(f *pflag.Flag) (args []string) {
 	values := []string{f.Value.String()}
 	if list, ok := f.Value.(pflag.SliceValue); ok {

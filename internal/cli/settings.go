@@ -16,10 +16,12 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
 const (
-	envPrefix     = "CHIMBUKO_"
+	envPrefix     = supervise.EnvPrefix
 	envConfig     = envPrefix + "CONFIG"
 	originDefault = "default"
 )

@@ -39,5 +39,9 @@ func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 	return ctx, l
 }
 
+// ProgramEnded is the line that tells an analyzer that its program has ended: no more traces
+// will come, and those that exist will not grow.
+const ProgramEnded = "over"
+
 // Lines are what this process is told; closed when it is let go.
 func (l *Leash) Lines() <-chan string { return l.lines }

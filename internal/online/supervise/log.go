@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// LastLines returns the end of a log for people, indented; clean makes a line fit for
-// a terminal.
-func LastLines(path string, clean func(string) string) string {
+// LastLines returns the last lines of a log, indented, without control characters.
+func LastLines(path string) string {
 	const lines, width, most = 8, 400, 16 << 10
 	text, err := tailOf(path, most)
 	if err != nil {
@@ -20,7 +19,13 @@ func LastLines(path string, clean func(string) string) string {
 	}
 	var b strings.Builder
 	for _, line := range all[max(0, len(all)-lines):] {
-		if line = clean(line); len(line) > width {
+		line = strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return ' '
+			}
+			return r
+		}, line)
+		if len(line) > width {
 			line = strings.ToValidUTF8(line[:width], "") + "…"
 		}
 		fmt.Fprintf(&b, "  %s\n", line)
@@ -43,7 +48,7 @@ func tailOf(path string, most int64) (string, error) {
 	b := make([]byte, info.Size()-from)
 	n, err := f.ReadAt(b, from)
 	if n == len(b) {
-		err = nil // whether or not the end was met
+		err = nil // io.EOF is none
 	}
 	return string(b[:n]), err
 }

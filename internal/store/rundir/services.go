@@ -102,6 +102,11 @@ func Waiting(path string) string { return filepath.Join(path, waitingDir) }
 // Traces is that for traces which a program writes for the run.
 func Traces(path string) string { return filepath.Join(path, tracesDir) }
 
+// EscapeGlob returns a pattern that matches path only.
+func EscapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
 // Logs is that for what the processes of the run say.
 func Logs(path string) string { return filepath.Join(path, logsDir) }
 

@@ -131,7 +131,7 @@ func TestRunOfAProgramThatWritesNothingSaysSo(t *testing.T) {
 	s := newScene(t)
 	p := s.runs("exit 0")
 	p.succeed()
-	says(t, p.stderr.String(), "no trace was written", "tau_exec -adios2_trace")
+	says(t, p.stderr.String(), "the program wrote no trace", "tau_exec -adios2_trace")
 	s.ended()
 }
 
@@ -172,7 +172,7 @@ func TestRunWaitsForProcessesThatTheProgramLeftBehind(t *testing.T) {
 	s := newScene(t)
 	p := s.runs("(" + replaying(r, "0.8") + " &) ; sleep 1")
 	p.succeed()
-	says(t, p.stderr.String(), "processes that it left behind")
+	says(t, p.stderr.String(), "processes it left behind")
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
@@ -185,11 +185,11 @@ func TestRunStartsServicesAndAnalyzersAgainThatAreKilled(t *testing.T) {
 	s.steps(6)
 	kill(t, p.member("serve"))
 	kill(t, p.member("ad"))
-	p.says("the process of the services")
+	p.says("the services (chimbuko serve, process ")
 	s.steps(24)
 	kill(t, p.member("ad"))
 	p.succeed()
-	says(t, p.stderr.String(), "is started again, and nothing is lost")
+	says(t, p.stderr.String(), "restarting it, nothing is lost")
 	s.ended()
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
@@ -338,7 +338,7 @@ func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
 	says(t, must(t, "runs", s.run), "finished")
 	again := start(t, "finish", s.run)
 	again.succeed()
-	says(t, again.stderr.String(), "has finished already")
+	says(t, again.stderr.String(), "has already finished")
 }
 
 func TestAnotherCtrlCLeavesTheReviewForLater(t *testing.T) {
@@ -351,7 +351,7 @@ func TestAnotherCtrlCLeavesTheReviewForLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("go", "")
-	p.says("Ctrl-C leaves that for later")
+	p.says("Ctrl-C to postpone")
 	p.signal(syscall.SIGINT)
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d, want that of the program", code)
@@ -383,7 +383,7 @@ func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
 	}
 	f := start(t, "finish", s.run)
 	f.succeed()
-	says(t, f.stderr.String(), "the traces of n1 (ranks 1, on ", "are not here")
+	says(t, f.stderr.String(), "the traces of n1 (ranks 1, host ", "are missing")
 	info := s.ended("the analyzers of rank 1 (n1) were lost")
 	if info.Totals.Ranks != 3 {
 		t.Errorf("the run has %d ranks, want 3", info.Totals.Ranks)
@@ -422,7 +422,7 @@ func TestFinishLeavesARunAloneThatGoesOn(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, stderr, "goes on", "chimbuko stop")
+	says(t, stderr, "is running", "chimbuko stop")
 	_, stderr, code = run(t, "finish", s.path("nothing"))
 	if code != 1 {
 		t.Errorf("exit code %d of no run", code)
@@ -520,7 +520,7 @@ func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
 	s := newScene(t)
 	// Two executables without ranks are both rank 0.
 	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") + ` ]; do sleep 0.1; done; exit 4`)
-	p.says("is given up, which does not touch the program")
+	p.says("is not restarted; the program goes on")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {
 		t.Errorf("exit code %d, want that of the program", code)

@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"cmp"
@@ -49,44 +49,41 @@ func (s *signalCatcher) repeats(sig os.Signal) bool {
 // what they ask for has just happened.
 func (s *signalCatcher) settle() { s.handled, s.at = nil, time.Now() }
 
-// programRun is the program that is analyzed, while it runs.
-type programRun struct {
-	crew    *crew
-	path    string
-	command []string
-	environ []string
-	grace   time.Duration // for its end, after SIGTERM
-	period  time.Duration // of steps
+// process is the program under analysis.
+type process struct {
+	crew   *Crew
+	grace  time.Duration // how long it may take to end after SIGTERM
+	period time.Duration // time between steps of its traces
 
 	cmd        *exec.Cmd
 	ended      chan struct{}
-	end        *provdb.Program // how it ended, or will have
+	end        *provdb.Program // how it ended, once it has
 	interrupts int
 }
 
-// start starts the program. What it says and is told is not ours.
-func (p *programRun) start() error {
-	p.cmd = exec.Command(p.path, p.command[1:]...)
-	p.cmd.Args[0] = p.command[0]
-	p.cmd.Env = p.environ
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = cmp.Or(p.crew.env.Stdin, io.Reader(os.Stdin)), p.crew.env.Stdout, p.crew.env.Stderr
-	p.end = &provdb.Program{Command: p.command}
+// start starts a command with the standard input and output of the crew.
+func (p *process) start(path string, command, environ []string) error {
+	p.cmd = exec.Command(path, command[1:]...)
+	p.cmd.Args[0] = command[0]
+	p.cmd.Env = environ
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = cmp.Or(p.crew.Stdin, io.Reader(os.Stdin)), p.crew.Stdout, p.crew.Stderr
+	p.end = &provdb.Program{Command: command}
 	p.ended = make(chan struct{})
 	adoptOrphans()
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
 	go func() {
-		_ = p.cmd.Wait() // its state tells
+		_ = p.cmd.Wait() // ProcessState has the result
 		close(p.ended)
 	}()
 	return nil
 }
 
-// await waits until the program has ended, and hands it signals. With a limit it also
+// await waits until the program has ended, and forwards signals to it. With a limit it also
 // returns when the program has not ended within its grace after SIGTERM. Signals that
 // arrive as it returns are meant for the program, and settled.
-func (p *programRun) await(signals *signalCatcher, limited bool) {
+func (p *process) await(signals *signalCatcher, limited bool) {
 	defer signals.settle()
 	var late <-chan time.Time
 	for {
@@ -101,58 +98,57 @@ func (p *programRun) await(signals *signalCatcher, limited bool) {
 			if signals.repeats(s) {
 				continue
 			}
-			p.hand(s)
+			p.forward(s)
 			if s != os.Interrupt && limited && late == nil {
 				late = time.After(p.grace)
 			}
 		case <-late:
-			p.crew.warn("the program has not ended within %v; what was found so far is stored without waiting for it", p.grace)
+			p.crew.warn("the program has not ended within %v; storing the results without waiting for it", p.grace)
 			p.end.Goes = true
 			return
 		}
 	}
 }
 
-// note notes how the program ended, as shells tell it.
-func (p *programRun) note() {
+// note records how the program ended, with the exit code that a shell would report.
+func (p *process) note() {
 	p.end.Code, p.end.Goes = p.cmd.ProcessState.ExitCode(), false
 	if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		p.end.Code, p.end.Signal = 128+int(s.Signal()), s.Signal().String()
 	}
 }
 
-// hand hands a signal to the program. Ctrl-C at a terminal goes to it anyway; who
-// insists is heard.
-func (p *programRun) hand(s os.Signal) {
+// forward sends a signal to the program. The first Ctrl-C at a terminal reaches it anyway;
+// the third kills it.
+func (p *process) forward(s os.Signal) {
 	if s == os.Interrupt {
 		p.interrupts++
 		switch {
 		case p.interrupts == 1 && inForeground():
 			return
 		case p.interrupts > 2:
-			p.crew.warn("the program is killed")
+			p.crew.warn("killing the program")
 			s = os.Kill
 		}
 	}
 	_ = p.cmd.Process.Signal(s) // it may have ended
 }
 
-// quiet is how long traces may have nothing new, at least, before processes that the
-// program left are not waited for any more.
+// quiet is how long orphans of the program may write nothing to traces, at least, before
+// they are no longer waited for.
 const quiet = 5 * time.Second
 
-// awaitOrphans waits for processes that the program left behind, as long as they write
-// traces.
-func (p *programRun) awaitOrphans(signals *signalCatcher) {
-	told := false
+// awaitOrphans waits for processes that the program left behind while they write traces.
+func (p *process) awaitOrphans(signals *signalCatcher) {
+	reported := false
 	for {
 		left := orphans(p.crew.group.Has)
-		if len(left) == 0 || time.Since(newestIn(p.crew.traces())) > max(quiet, 3*p.period) {
+		if len(left) == 0 || time.Since(newestIn(p.crew.Traces())) > max(quiet, 3*p.period) {
 			return
 		}
-		if !told {
-			told = true
-			p.crew.say("the program has ended; processes that it left behind write traces and are waited for")
+		if !reported {
+			reported = true
+			p.crew.Say("the program has ended; waiting for processes it left behind that write traces")
 		}
 		select {
 		case s := <-signals.c:
@@ -160,8 +156,8 @@ func (p *programRun) awaitOrphans(signals *signalCatcher) {
 				continue
 			}
 			for _, pid := range left {
-				if process, err := os.FindProcess(pid); err == nil {
-					_ = process.Signal(s) // it may have ended
+				if orphan, err := os.FindProcess(pid); err == nil {
+					_ = orphan.Signal(s) // it may have ended
 				}
 			}
 		case <-time.After(200 * time.Millisecond):
@@ -169,11 +165,11 @@ func (p *programRun) awaitOrphans(signals *signalCatcher) {
 	}
 }
 
-// newestIn is when the newest file in a directory was written.
+// newestIn returns when the newest file in a directory was written.
 func newestIn(dir string) (newest time.Time) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // what is not there any more is not new
+			return nil //nolint:nilerr // a file that is gone is not new
 		}
 		if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
 			newest = info.ModTime()

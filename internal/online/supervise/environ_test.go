@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"slices"

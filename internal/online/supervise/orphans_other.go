@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package supervise
 
 // adoptOrphans does nothing here.
 func adoptOrphans() {}

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cli
+package supervise
 
 // inForeground reports whether the terminal sends its signals to all processes.
 func inForeground() bool { return true }

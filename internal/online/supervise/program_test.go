@@ -1,4 +1,4 @@
-package cli
+package supervise
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -32,7 +31,7 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		var stderr strings.Builder
-		c := &crew{env: &Env{Stderr: &stderr}, quiet: true, group: new(supervise.Group), dir: t.TempDir()}
+		c := &Crew{Config: Config{Stderr: &stderr, Quiet: true}, group: new(Group), dir: t.TempDir()}
 		c.ctx, c.end = context.WithCancel(context.Background())
 		defer c.end()
 		closeAfter := func(d time.Duration) chan struct{} {
@@ -43,7 +42,10 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 			}
 			go func() {
 				defer close(done)
-				_ = sleep(c.ctx, d) // stopping the crew ends it early
+				select {
+				case <-c.ctx.Done(): // the crew was stopped
+				case <-time.After(d):
+				}
 			}()
 			return done
 		}
@@ -55,11 +57,11 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 				time.AfterFunc(s.after, func() { signals.c <- s.signal })
 			}
 		}
-		p := &programRun{crew: c, cmd: ended, ended: closeAfter(r.program), end: new(provdb.Program), grace: time.Minute}
+		p := &process{crew: c, cmd: ended, ended: closeAfter(r.program), end: new(provdb.Program), grace: time.Minute}
 		reviewed := closeAfter(r.review)
 		p.await(signals, true)
 		c.awaitReview(signals, reviewed)
-		pass(time.Minute) // for signals that are left
+		time.Sleep(time.Minute) //nolint:forbidigo // in fake time, for signals that are left
 		said, interrupts = stderr.String(), p.interrupts
 	})
 	return said, interrupts
@@ -103,7 +105,7 @@ func TestSignalAfterReviewIsIgnored(t *testing.T) {
 		signals, reviewed := &signalCatcher{c: make(chan os.Signal, 1)}, make(chan struct{})
 		signals.c <- os.Interrupt
 		close(reviewed)
-		(&crew{env: &Env{Stderr: &stderr}}).awaitReview(signals, reviewed)
+		(&Crew{Config: Config{Stderr: &stderr}}).awaitReview(signals, reviewed)
 		if stderr.Len() > 0 {
 			t.Fatalf("it says %q", stderr.String())
 		}
@@ -118,7 +120,7 @@ func TestRepeatedInterruptCountsOnce(t *testing.T) {
 		for _, d := range after {
 			r.signals = append(r.signals, timedSignal{d, os.Interrupt})
 		}
-		if said, got := r.play(t, cmd); got != want || strings.Contains(said, "killed") != (want > 2) {
+		if said, got := r.play(t, cmd); got != want || strings.Contains(said, "killing") != (want > 2) {
 			t.Errorf("interrupts after %v count as %d, want %d; it says %q", after, got, want, said)
 		}
 	}

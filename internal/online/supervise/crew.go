@@ -1,0 +1,382 @@
+package supervise
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+// Config describes a run to supervise.
+type Config struct {
+	Dir     string   // run directory, as the user gave it
+	Store   string   // URL of the server that keeps the records; "" keeps them in Dir
+	Replace bool     // whether a run in Dir may be replaced
+	Quiet   bool     // report problems only
+	Environ []string // environment of this process
+
+	Stdin          io.Reader // of the program; nil is that of this process
+	Stdout, Stderr io.Writer
+	Terminal       bool // whether Stderr is a terminal
+
+	// Summarize prints the results of a finished run to Stderr.
+	Summarize func(*provdb.Info)
+}
+
+// Crew runs the processes that analyze a program: services and analyzers. It restarts
+// those that die.
+type Crew struct {
+	Config
+	dir   string // absolute path of the run directory
+	group *Group
+	ctx   context.Context // ends when all processes are to end
+	end   context.CancelFunc
+
+	failed chan struct{} // receives when a member gives up
+
+	services  *Member
+	analyzers []*Member
+}
+
+// Member is a process of a Crew, with those that replace it.
+type Member struct {
+	name, what string
+	args       []string
+
+	mu    sync.Mutex
+	child *Child   // the newest
+	words []string // sent to each child
+
+	ended chan struct{} // closed when no process is left and none will follow
+	err   error         // why it gave up
+}
+
+// Ended is closed when the member has ended and will not be restarted.
+func (m *Member) Ended() <-chan struct{} { return m.ended }
+
+// NewCrew makes the run directory and returns a Crew without processes. The caller
+// must call Stop.
+func NewCrew(cfg Config) (*Crew, error) {
+	if _, err := rundir.Create(cfg.Dir, cfg.Replace); err != nil {
+		return nil, err
+	}
+	return joinCrew(cfg)
+}
+
+// joinCrew returns a Crew for an existing run directory.
+func joinCrew(cfg Config) (*Crew, error) {
+	c := &Crew{Config: cfg, failed: make(chan struct{}, 1)}
+	var err error
+	if c.dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, err
+	}
+	temporary := filepath.Join(c.dir, "spool")
+	for _, dir := range []string{c.Traces(), rundir.Logs(c.dir), temporary} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	environ := childEnviron(cfg.Environ, temporary)
+	if cfg.Store != "" { // it may hold a password, and command lines are public
+		environ = append(environ, EnvPrefix+"STORE="+cfg.Store)
+	}
+	if c.group, err = New(rundir.Logs(c.dir), environ, nil); err != nil {
+		return nil, err
+	}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// EnvPrefix begins the names of the environment variables with settings.
+const EnvPrefix = "CHIMBUKO_"
+
+// childEnviron returns the environment without the settings, which child processes get as
+// flags, and with another directory for temporary files.
+func childEnviron(environ []string, temporary string) []string {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		return strings.HasPrefix(v, EnvPrefix) || strings.HasPrefix(v, "TMPDIR=")
+	})
+	return append(environ, "TMPDIR="+temporary)
+}
+
+// Path returns the absolute path of the run directory.
+func (c *Crew) Path() string { return c.dir }
+
+// Traces returns the directory for the traces of the program.
+func (c *Crew) Traces() string { return rundir.Traces(c.dir) }
+
+// Say prints a line for people, unless the Crew is quiet.
+func (c *Crew) Say(format string, args ...any) {
+	if !c.Quiet {
+		c.warn(format, args...)
+	}
+}
+
+// warn prints a line for people.
+func (c *Crew) warn(format string, args ...any) {
+	fmt.Fprintf(c.Stderr, "chimbuko: "+format+"\n", args...)
+}
+
+// Stop ends all processes. It may be called more than once.
+func (c *Crew) Stop() {
+	c.end()
+	c.group.Stop()
+}
+
+// A member that dies more than mostDeaths times in a row gives up. One that lived for
+// longLife begins a new row.
+const (
+	mostDeaths = 5
+	longLife   = time.Minute
+	restart    = time.Second // pause before the next process
+)
+
+// Start starts a subcommand of this program, and restarts it whenever it dies. name is that
+// of its log; what describes it.
+func (c *Crew) Start(name, what string, args ...string) (*Member, error) {
+	m := &Member{name: name, what: what, args: args, ended: make(chan struct{})}
+	if err := m.start(c); err != nil {
+		return nil, err
+	}
+	go m.live(c)
+	return m, nil
+}
+
+// start starts a process for the member.
+func (m *Member) start(c *Crew) error {
+	child, err := c.group.Start(c.ctx, m.name, m.what, m.args...)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.child = child
+	for _, w := range m.words {
+		_ = child.Tell(w) // if it has ended, the next one gets the words
+	}
+	return nil
+}
+
+// live restarts the member until it ends for good.
+func (m *Member) live(c *Crew) {
+	defer close(m.ended)
+	if m.err = m.work(c); m.err != nil {
+		if c.ctx.Err() == nil {
+			c.warn("%v", m.err)
+		}
+		select {
+		case c.failed <- struct{}{}:
+		default: // another one failed before
+		}
+	}
+}
+
+// work returns when the member has ended for good, with an error unless it succeeded.
+func (m *Member) work(c *Crew) error {
+	born, deaths := time.Now(), 0
+	for {
+		child := m.current()
+		<-child.Ended()
+		if child.Err() == nil || c.ctx.Err() != nil {
+			return child.Err()
+		}
+		if time.Since(born) > longLife {
+			deaths = 0
+		}
+		if deaths++; deaths > mostDeaths {
+			return fmt.Errorf("%s died %d times and is not restarted; the program goes on; last lines of its log:\n%s", m.what, deaths, LastLines(child.Log))
+		}
+		c.warn("%v; restarting it, nothing is lost", &Failure{Child: child, Err: child.Err()})
+		select {
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case <-time.After(restart):
+		}
+		born = time.Now()
+		if err := m.start(c); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Member) current() *Child {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.child
+}
+
+// tell sends a line to the process of the member and to those that replace it.
+func (m *Member) tell(word string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.words = append(m.words, word)
+	_ = m.child.Tell(word) // if it has ended, the next one gets the word
+}
+
+// StartServices starts the services, reports where their page is, and returns how to reach
+// them.
+func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Services, error) {
+	m := &Member{name: "serve", what: "the services", args: append([]string{"serve", "--out=" + c.dir, "--linger=0s"}, args...), ended: make(chan struct{})}
+	child, err := c.group.Start(ctx, m.name, m.what, m.args...)
+	if err != nil {
+		return nil, err
+	}
+	services, err := c.awaitServices(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	m.child, c.services = child, m
+	go m.live(c)
+	c.greet(services)
+	return services, nil
+}
+
+// startTimeout is how long the services may take to start.
+const startTimeout = 30 * time.Second
+
+// awaitServices waits until a process has published how to reach the services.
+func (c *Crew) awaitServices(ctx context.Context, child *Child) (*rundir.Services, error) {
+	late := time.After(startTimeout)
+	for {
+		s, err := rundir.ReadServices(c.dir)
+		if err == nil && s.PID == child.PID() && s.Web != "" {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-child.Ended():
+			return nil, fmt.Errorf("cannot start the services; last lines of their log:\n%s", LastLines(child.Log))
+		case <-late:
+			return nil, fmt.Errorf("the services did not start within %v; last lines of their log:\n%s", startTimeout, LastLines(child.Log))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// StartAnalyzer starts an analyzer. name is that of its log and spool, node its name for
+// the services; "" leaves that to the analyzer.
+func (c *Crew) StartAnalyzer(name, node string, args ...string) {
+	own, what := []string{"ad", "--run-dir=" + c.dir, "--spool=" + filepath.Join(c.dir, "spool", name)}, "the analyzer"
+	if node != "" {
+		own, what = append(own, "--node="+node), what+" "+node
+	}
+	m, err := c.Start(name, what, append(own, args...)...)
+	if err != nil {
+		c.warn("%v", err)
+		return
+	}
+	c.analyzers = append(c.analyzers, m)
+}
+
+// greet reports where the run and its page are.
+func (c *Crew) greet(s *rundir.Services) {
+	if !c.Terminal { // keep the token out of files that others may read
+		c.Say("the run is in %s; chimbuko view %s prints the address of its page", c.Dir, c.Dir)
+		return
+	}
+	c.Say("the run is in %s, its page at %s", c.Dir, viewer.WithToken(s.Web, s.Secret))
+	if line := viewer.Tunnel(c.Environ, s.Host, s.Web); line != "" {
+		c.Say("to open it from your own machine, run: %s", line)
+	}
+}
+
+// Conclude waits until the analysis has ended, after its program has. A signal ends it
+// without the review.
+func (c *Crew) Conclude() {
+	signals := catchSignals()
+	defer signals.stop()
+	c.conclude(signals, nil)
+}
+
+// conclude tells all processes that the program has ended, and how unless end is nil, and
+// waits until they have ended, too.
+func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
+	if end != nil {
+		if text, err := json.Marshal(end); err == nil {
+			c.services.tell(string(text))
+		}
+	}
+	for _, m := range c.analyzers {
+		m.tell(ProgramEnded)
+	}
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for _, m := range c.analyzers {
+			<-m.ended
+		}
+		<-c.services.ended
+	}()
+	c.awaitReview(signals, all)
+}
+
+// awaitReview returns when done is closed. A signal stops the processes before that, and
+// postpones the review.
+func (c *Crew) awaitReview(signals *signalCatcher, done <-chan struct{}) {
+	late := time.NewTimer(concludeQuietly)
+	defer late.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-late.C:
+			c.Say("reviewing records with the final model; Ctrl-C to postpone")
+		case <-c.failed: // the others would wait forever
+			c.Stop()
+		case s := <-signals.c:
+			if signals.repeats(s) {
+				continue
+			}
+			select {
+			case <-done: // nothing is left to stop
+				return
+			default:
+			}
+			c.warn("ending without the review")
+			c.Stop()
+			<-done
+			return
+		}
+	}
+}
+
+// concludeQuietly is how long the end may take before it is reported.
+const concludeQuietly = 3 * time.Second
+
+// report prints the results of the run, and removes its traces if they are not needed.
+func (c *Crew) report(keepTraces bool) {
+	info, err := rundir.ReadInfo(c.dir)
+	if err != nil {
+		c.warn("cannot read the run's result: %v", err)
+		return
+	}
+	if info.State != provdb.Finished {
+		c.warn("the run is incomplete; chimbuko finish %s completes it", c.Dir)
+		return
+	}
+	if info.Totals.Ranks == 0 {
+		c.warn("the program wrote no trace; if it is not linked with TAU: chimbuko run -- tau_exec -adios2_trace COMMAND")
+	} else if !c.Quiet {
+		fmt.Fprintln(c.Stderr)
+		c.Summarize(info)
+	}
+	if keepTraces || len(info.Incomplete) > 0 {
+		return
+	}
+	if err := os.RemoveAll(c.Traces()); err != nil {
+		c.warn("cannot remove the traces: %v", err)
+	} else if info.TraceBytes > 0 {
+		c.Say("removed the traces (%.1f MB); --keep-traces keeps them", float64(info.TraceBytes)/1e6)
+	}
+}
