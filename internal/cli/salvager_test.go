@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
@@ -76,7 +77,7 @@ func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *tes
 	sent := make(map[string]int)
 	batches := 0
 	review := analyzer.NewModels(outlier.NewRules(outlier.Default())).Salvage(false)
-	v := newSalvager(review, []paramserver.RankReport{{Rank: lost}}, func(n int, batch []*provenance.Record) error {
+	v := newSalvager(review, []paramserver.RankReport{{RankKey: trace.RankKey{Rank: lost}}}, func(n int, batch []*provenance.Record) error {
 		if batches++; n != batches {
 			t.Errorf("batch %d has the number %d", batches, n)
 		}

@@ -161,7 +161,7 @@ func (s *serveRun) waitForStore(ctx context.Context) error {
 func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
 	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
-		models.Add(f.Function, learned[uint32(f.ID)])
+		models.Add(&f.FunctionStats, learned[uint32(f.ID)])
 	}
 	return models
 }

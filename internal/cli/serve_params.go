@@ -34,7 +34,7 @@ func (s *serveRun) openParams() error {
 			models.Restart()
 		}
 		for _, f := range models.Functions() {
-			cfg.Learned = append(cfg.Learned, paramserver.Learned{Program: f.Program, Name: f.Name, Model: f.Learned().Clone()})
+			cfg.Learned = append(cfg.Learned, paramserver.Learned{FuncKey: f.FuncKey, Model: f.Learned().Clone()})
 		}
 	}
 	var index *paramserver.Index

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
@@ -29,7 +30,7 @@ func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
 	cfg.Outlier.Algorithm, cfg.Outlier.Sigma = outlier.SSTD, 1e6
 	models := NewModels(outlier.NewRules(cfg.Outlier))
 	var counts tally.Tally
-	one := newRank(&cfg, 0, 0, &steps.Names, &counts, nil)
+	one := newRank(&cfg, trace.RankKey{}, &steps.Names, &counts, nil)
 	file := &spoolFile{dir: t.TempDir()}
 	t.Cleanup(file.close)
 	one.spool, one.late = &spool{file: file}, &spool{file: file}

@@ -23,9 +23,8 @@ import (
 
 // StepKey names what a rank put out in a step.
 type StepKey struct {
-	Program trace.Program
-	Rank    trace.Rank
-	Step    int
+	trace.RankKey
+	Step int
 }
 
 // RecordSink takes what is kept. Methods are called by several goroutines, but
@@ -183,14 +182,14 @@ func (a *Analyzer) reviewed(n int64) {
 
 // checkRanks fails when two traces claim the same rank.
 func (a *Analyzer) checkRanks() error {
-	owner := make(map[StepKey]string)
+	owner := make(map[trace.RankKey]string)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
-			key := StepKey{Program: r.program, Rank: r.id}
-			if other, ok := owner[key]; ok {
-				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two runs, or of two programs (see --program)?", other, s.input.Path, r.id, r.program)
+			if other, ok := owner[r.key]; ok {
+				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two runs, or of two programs (see --program)?",
+					other, s.input.Path, r.key.Rank, r.key.Program)
 			}
-			owner[key] = s.input.Path
+			owner[r.key] = s.input.Path
 		}
 	}
 	return nil
@@ -314,7 +313,7 @@ func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
 		if n < 0 {
 			n = len(left)
 		}
-		if err := a.sink.Metadata(ctx, StepKey{s.input.Program, rank, s.step}, slices.Clone(left[:n])); err != nil {
+		if err := a.sink.Metadata(ctx, StepKey{trace.RankKey{Program: s.input.Program, Rank: rank}, s.step}, slices.Clone(left[:n])); err != nil {
 			return err
 		}
 		left = left[n:]

@@ -136,7 +136,7 @@ func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32
 	r.counts.Flagged++
 	r.want(f, thread)
 	if r.online {
-		f.lesson().anomalies.Add(step, entry, exit, score, exclusive)
+		f.lesson().Anomalies.Add(step, entry, exit, score, exclusive)
 		r.note(f)
 	}
 }
@@ -175,7 +175,7 @@ func (r *rank) hand(ctx context.Context, sink RecordSink, step int) error {
 	if len(r.anomalies)+len(r.normal) == 0 {
 		return nil
 	}
-	err := sink.Records(ctx, StepKey{r.program, r.id, step}, r.anomalies, r.normal)
+	err := sink.Records(ctx, StepKey{r.key, step}, r.anomalies, r.normal)
 	r.anomalies, r.normal = nil, nil
 	return err
 }

@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,9 +22,7 @@ var ErrModels = errors.New("these are no models of chimbuko")
 func (m *Models) AppendBinary(b []byte) []byte {
 	b = append(b, modelMagic...)
 	b = binary.AppendUvarint(b, uint64(len(m.functions)))
-	for _, f := range slices.SortedFunc(slices.Values(m.functions), func(x, y *Function) int {
-		return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(x.Name, y.Name))
-	}) {
+	for _, f := range slices.SortedFunc(slices.Values(m.functions), func(x, y *Function) int { return x.Compare(y.FuncKey) }) {
 		b = binary.AppendUvarint(b, uint64(f.Program))
 		b = binary.AppendUvarint(b, uint64(len(f.Name)))
 		b = append(b, f.Name...)
@@ -66,7 +63,7 @@ func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 		if !ok || length > uint64(len(b)) {
 			return nil, ErrModels
 		}
-		f := m.function(trace.Program(program), string(b[:length]))
+		f := m.function(trace.FuncKey{Program: trace.Program(program), Name: string(b[:length])})
 		var err error
 		if f.model.model, b, err = outlier.ReadModel(b[length:]); err != nil {
 			return nil, fmt.Errorf("%w: function %q: %w", ErrModels, f.Name, err)

@@ -15,7 +15,7 @@ import (
 
 // Function is what is known of a function over all ranks.
 type Function struct {
-	summary.Function // numbered from 0, in the order in which ranks showed them
+	summary.FunctionStats // numbered from 0, in the order in which ranks showed them
 
 	model   *scoped // of all ranks
 	ignored bool
@@ -65,11 +65,10 @@ func (m *Models) Functions() []*Function { return m.functions }
 func (f *Function) Learned() *outlier.Model { return &f.model.model }
 
 // function returns the function of that name, made if it is new.
-func (m *Models) function(program trace.Program, name string) *Function {
-	key := trace.FuncKey{Program: program, Name: name}
+func (m *Models) function(key trace.FuncKey) *Function {
 	f := m.byName[key]
 	if f == nil {
-		f = &Function{Function: summary.Function{ID: len(m.functions), Program: program, Name: name}, ignored: m.rules.Ignored(name)}
+		f = &Function{FunctionStats: summary.FunctionStats{ID: len(m.functions), FuncKey: key}, ignored: m.rules.Ignored(key.Name)}
 		f.model = &scoped{function: f}
 		m.functions = append(m.functions, f)
 		m.byName[key] = f
@@ -78,9 +77,9 @@ func (m *Models) function(program trace.Program, name string) *Function {
 }
 
 // Add adds the model of a function that is not there yet, under its number.
-func (m *Models) Add(f *summary.Function, model outlier.Model) {
-	known := m.function(f.Program, f.Name)
-	known.Function = *f
+func (m *Models) Add(f *summary.FunctionStats, model outlier.Model) {
+	known := m.function(f.FuncKey)
+	known.FunctionStats = *f
 	known.model.model = model
 	m.touch(known.model)
 	m.settle()

@@ -32,12 +32,8 @@ type Contribution struct {
 // Found is what a rank learned of a function in a step. What is empty was not
 // called, or is not anomalous.
 type Found struct {
-	Program   trace.Program
-	Name      string
-	Model     *outlier.Model
-	Exclusive *stats.Sums
-	Inclusive *stats.Sums
-	Anomalies *summary.Metrics // as labeled now; not counted for the step
+	*summary.FunctionStats // anomalies as labeled now, not counted for the step
+	Model                  *outlier.Model
 }
 
 // ModelSync shares what is learned with other analyzers. It never waits but in
@@ -120,12 +116,11 @@ func (a *Analyzer) timed(stage int, start time.Time) time.Time {
 
 // RankReport is a rank in a Report.
 type RankReport struct {
-	Program trace.Program
-	Rank    trace.Rank
-	Host    string
-	Step    int
-	Ended   bool
-	Behind  time.Duration
+	trace.RankKey
+	Host   string
+	Step   int
+	Ended  bool
+	Behind time.Duration
 }
 
 // findEvery is how often new traces are looked for.
@@ -327,7 +322,7 @@ func (a *Analyzer) abandon(live []*source) {
 // learnFromOthers takes in what others learned.
 func (a *Analyzer) learnFromOthers() {
 	for name, model := range a.online.Sync.Merged() {
-		f := a.models.function(name.Program, name.Name)
+		f := a.models.function(name)
 		f.model.model = model
 		a.models.touch(f.model)
 	}
@@ -339,19 +334,17 @@ func (r *rank) contribution(step int) *Contribution {
 	c := &r.shared
 	paths := c.Paths[:0]
 	*c = Contribution{
-		StepKey: StepKey{r.program, r.id, step}, Host: r.host, First: r.start, Last: r.end,
+		StepKey: StepKey{r.key, step}, Host: r.host, First: r.start, Last: r.end,
 		Functions: c.Functions[:0], Counters: c.Counters[:0], PathDepth: r.builder.Paths().Depth(),
 	}
 	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
-		c.Functions = append(c.Functions, Found{
-			Program: r.program, Name: f.function.Name, Model: &f.learned.delta,
-			Exclusive: &f.learned.exclusive, Inclusive: &f.learned.inclusive, Anomalies: &f.learned.anomalies,
-		})
+		f.learned.FuncKey = f.function.FuncKey
+		c.Functions = append(c.Functions, Found{&f.learned.FunctionStats, &f.learned.delta})
 	}
 	for id, values := range r.counter {
 		if values.Count() > 0 {
-			c.Counters = append(c.Counters, &summary.Counter{Program: r.program, Name: r.Counter(id), Values: *values})
+			c.Counters = append(c.Counters, &summary.Counter{FuncKey: r.counterKey(id), Values: *values})
 			*values = stats.Sums{}
 		}
 	}
@@ -372,7 +365,7 @@ func (a *Analyzer) report(now time.Time, ended bool) {
 		rep.Behind = max(rep.Behind, behind)
 		for _, r := range s.ranks {
 			rep.OpenCalls += int64(r.builder.OpenCalls())
-			rep.Ranks = append(rep.Ranks, RankReport{r.program, r.id, r.host, s.step, s.done, behind})
+			rep.Ranks = append(rep.Ranks, RankReport{r.key, r.host, s.step, s.done, behind})
 		}
 	}
 	for i, st := range a.stages {

@@ -48,7 +48,7 @@ func (l *ledger) Add(c *analyzer.Contribution) {
 			l.models[f.Name] = new(outlier.Model)
 		}
 		l.models[f.Name].Merge(f.Model)
-		l.exclusive.Merge(f.Exclusive)
+		l.exclusive.Merge(&f.Exclusive)
 		l.anomalies += int64(f.Anomalies.Score.N)
 	}
 	l.paths.Merge(c.PathDepth, c.Paths)

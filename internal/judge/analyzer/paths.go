@@ -15,14 +15,14 @@ import (
 // it; it returns how many do.
 func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting uint64) {
 	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
-		_, named := r.names.Func(r.id, trace.FuncID(fn))
+		_, named := r.names.Func(r.key.Rank, trace.FuncID(fn))
 		return !named
 	})
 	for i := range r.paths {
 		e := &r.paths[i]
 		name := callpath.OtherName
 		if e.Func != callpath.Other {
-			name, _ = r.names.Func(r.id, trace.FuncID(e.Func))
+			name, _ = r.names.Func(r.key.Rank, trace.FuncID(e.Func))
 		}
 		list = append(list, callpath.Named{Parent: e.Parent, Name: name, Sums: e.Sums})
 	}
@@ -42,10 +42,10 @@ func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
 			if a.online != nil {
 				continue
 			}
-			if profiles[r.program] == nil {
-				profiles[r.program] = callpath.NewProfile(callpath.MaxPaths)
+			if profiles[r.key.Program] == nil {
+				profiles[r.key.Program] = callpath.NewProfile(callpath.MaxPaths)
 			}
-			profiles[r.program].Merge(r.builder.Paths().Depth(), list)
+			profiles[r.key.Program].Merge(r.builder.Paths().Depth(), list)
 		}
 	}
 	return profiles

@@ -19,8 +19,7 @@ import (
 // rank is one rank at work.
 type rank struct {
 	cfg     *Config
-	program trace.Program
-	id      trace.Rank
+	key     trace.RankKey
 	names   *tau.Names
 	host    string
 	tally   *tally.Tally
@@ -78,10 +77,8 @@ type localFunc struct {
 // learned is what a rank learned of a function since the last merge, and found of it
 // in this step.
 type learned struct {
-	delta     outlier.Model
-	exclusive stats.Sums
-	inclusive stats.Sums
-	anomalies summary.Metrics
+	summary.FunctionStats
+	delta outlier.Model
 }
 
 // lessons are those that were forgotten, for any rank to take: there are functions on
@@ -113,9 +110,9 @@ type suspect struct {
 // damaged traces have, which a map serves well enough.
 const denseFuncs = 1 << 16
 
-func newRank(cfg *Config, program trace.Program, id trace.Rank, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
+func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
-		cfg: cfg, program: program, id: id, names: names, host: "Unknown", tally: t, step: -1,
+		cfg: cfg, key: key, names: names, host: "Unknown", tally: t, step: -1,
 		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), met: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
 	}
@@ -124,7 +121,7 @@ func newRank(cfg *Config, program trace.Program, id trace.Rank, names *tau.Names
 	bc.Role = r.role
 	if len(cfg.Uncoupled) > 0 {
 		bc.Uncoupled = func(id trace.FuncID) bool {
-			name, ok := names.Func(r.id, id)
+			name, ok := names.Func(r.key.Rank, id)
 			return ok && uncoupled(name)
 		}
 	}
@@ -140,7 +137,7 @@ func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	if ok {
 		return role
 	}
-	name, known := r.names.Counter(r.id, id)
+	name, known := r.names.Counter(r.key.Rank, id)
 	switch {
 	case !known:
 		return callstack.OfCall
@@ -233,8 +230,8 @@ func (r *rank) learn(profile bool) {
 			r.counts.Calls++
 			l := f.lesson()
 			if profile {
-				l.exclusive.Add(uint64(max(c.Exclusive(), 0)))
-				l.inclusive.Add(uint64(max(c.Inclusive(), 0)))
+				l.Exclusive.Add(uint64(max(c.Exclusive(), 0)))
+				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
 			}
 			if r.cfg.SkipFirst && r.setUp(t.ID, f) {
 				c.Label = callstack.Normal
@@ -256,7 +253,7 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	key := firstCall{thread, f.id}
 	n := r.first[key]
 	if !f.named {
-		if name, ok := r.names.Func(r.id, f.id); ok {
+		if name, ok := r.names.Func(r.key.Rank, f.id); ok {
 			f.named = true
 			if !r.cfg.Outlier.IncludeSelf { // the original judges them
 				f.wait = provenance.WaitOf(name)
@@ -284,8 +281,8 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 			continue
 		}
 		if profile {
-			f.function.Exclusive.Merge(&f.learned.exclusive)
-			f.function.Inclusive.Merge(&f.learned.inclusive)
+			f.function.Exclusive.Merge(&f.learned.Exclusive)
+			f.function.Inclusive.Merge(&f.learned.Inclusive)
 		}
 		if !frozen {
 			m.learn(f.model, &f.learned.delta)
@@ -323,16 +320,16 @@ func (r *rank) forget(frugal bool) {
 // reset forgets everything and keeps the memory.
 func (l *learned) reset() {
 	l.delta.Reset()
-	l.exclusive, l.inclusive, l.anomalies = stats.Sums{}, stats.Sums{}, summary.Metrics{}
+	l.FunctionStats = summary.FunctionStats{}
 }
 
 // resolve finds the function that the rank's number stands for.
 func (r *rank) resolve(m *Models, f *localFunc) bool {
-	name, ok := r.names.Func(r.id, f.id)
+	name, ok := r.names.Func(r.key.Rank, f.id)
 	if !ok {
 		return false
 	}
-	f.function = m.function(r.program, name)
+	f.function = m.function(trace.FuncKey{Program: r.key.Program, Name: name})
 	f.model = f.function.model
 	if r.cfg.RankScope {
 		f.model = &scoped{function: f.function}
@@ -412,10 +409,10 @@ func (r *rank) finishStep(frugal bool) {
 // The methods of provenance.Source.
 
 // Program returns the program that the rank belongs to.
-func (r *rank) Program() trace.Program { return r.program }
+func (r *rank) Program() trace.Program { return r.key.Program }
 
 // Rank returns the rank's number.
-func (r *rank) Rank() trace.Rank { return r.id }
+func (r *rank) Rank() trace.Rank { return r.key.Rank }
 
 // Host returns the name of the rank's host.
 func (r *rank) Host() string { return r.host }
@@ -425,7 +422,7 @@ func (r *rank) Func(id trace.FuncID) (int, string) {
 	if f := r.slot(id); f.function != nil {
 		return f.function.ID, f.function.Name
 	}
-	if name, ok := r.names.Func(r.id, id); ok {
+	if name, ok := r.names.Func(r.key.Rank, id); ok {
 		return -1, name // it never ended, so it is in no model
 	}
 	return -1, "#" + strconv.FormatUint(uint64(id), 10)
@@ -433,11 +430,15 @@ func (r *rank) Func(id trace.FuncID) (int, string) {
 
 // Counter returns the name of a counter.
 func (r *rank) Counter(id trace.CounterID) string {
-	name, ok := r.names.Counter(r.id, id)
+	name, ok := r.names.Counter(r.key.Rank, id)
 	if !ok {
 		return "#" + strconv.FormatUint(uint64(id), 10)
 	}
 	return name
+}
+
+func (r *rank) counterKey(id trace.CounterID) trace.FuncKey {
+	return trace.FuncKey{Program: r.key.Program, Name: r.Counter(id)}
 }
 
 // StateField returns the name of a field of the node's state.
@@ -446,4 +447,4 @@ func (r *rank) StateField(id trace.CounterID) string {
 }
 
 // GPU tells which stream of a GPU a thread stands for.
-func (r *rank) GPU(thread trace.Thread) (trace.GPU, bool) { return r.names.GPU(r.id, thread) }
+func (r *rank) GPU(thread trace.Thread) (trace.GPU, bool) { return r.names.GPU(r.key.Rank, thread) }

@@ -49,7 +49,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionOutcome)}
+			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionStats)}
 			if err := v.run(ctx); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ type review struct {
 	sink   RecordSink
 	tell   func(int64) // how many executions were reviewed
 	counts summary.Review
-	found  map[*Function]*summary.FunctionOutcome
+	found  map[*Function]*summary.FunctionStats
 
 	step      int32
 	visited   int64 // in the step
@@ -188,10 +188,10 @@ func (v *review) judge(c *provenance.Capture) {
 func (v *review) measure(f *Function, c *provenance.Capture, lost trace.Micros) {
 	o := v.found[f]
 	if o == nil {
-		o = &summary.FunctionOutcome{Name: f.Name}
+		o = &summary.FunctionStats{FuncKey: f.FuncKey}
 		v.found[f] = o
 	}
-	o.Metrics.Add(c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive)
+	o.Anomalies.Add(c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive)
 	o.LostTime += lost
 	v.inStep[f]++
 }
@@ -199,7 +199,7 @@ func (v *review) measure(f *Function, c *provenance.Capture, lost trace.Micros) 
 // flush hands the records of a step to the sink.
 func (v *review) flush(ctx context.Context) error {
 	for f, n := range v.inStep {
-		v.found[f].Metrics.Count.Add(uint64(n))
+		v.found[f].Anomalies.Count.Add(uint64(n))
 	}
 	clear(v.inStep)
 	defer func() {
@@ -214,7 +214,7 @@ func (v *review) flush(ctx context.Context) error {
 	}
 	slices.SortStableFunc(v.anomalies, byEntry)
 	slices.SortStableFunc(v.typical, byEntry)
-	key := StepKey{v.rank.program, v.rank.id, int(v.step)}
+	key := StepKey{v.rank.key, int(v.step)}
 	err := v.sink.Records(ctx, key, v.anomalies, v.typical)
 	v.anomalies, v.typical = nil, nil
 	return err
@@ -222,19 +222,19 @@ func (v *review) flush(ctx context.Context) error {
 
 // outcome is what came of the rank.
 func (v *review) outcome() *summary.RankOutcome {
-	o := &summary.RankOutcome{Program: v.rank.program, Rank: v.rank.id, Host: v.rank.host, Review: v.counts}
+	o := &summary.RankOutcome{RankKey: v.rank.key, Host: v.rank.host, Review: v.counts}
 	for _, f := range v.found {
 		o.Functions = append(o.Functions, *f)
 	}
-	slices.SortFunc(o.Functions, func(a, b summary.FunctionOutcome) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
 	return o
 }
 
 // newResult is what came of all but the ranks.
 func (a *Analyzer) newResult() *Result {
-	functions := make([]*summary.Function, 0, len(a.models.functions))
+	functions := make([]*summary.FunctionStats, 0, len(a.models.functions))
 	for _, f := range a.models.functions {
-		functions = append(functions, &f.Function)
+		functions = append(functions, &f.FunctionStats)
 	}
 	res := &Result{Models: a.models, Outcome: summary.NewOutcome(functions, func(i int) float64 {
 		return a.models.functions[i].model.model.Hist.Quantile(0.5)
@@ -252,9 +252,9 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 	for i, r := range s.ranks {
 		res.Add(s.outcomes[i])
 		for id, values := range r.counter { // two may have one name
-			key := trace.FuncKey{Program: r.program, Name: r.Counter(id)}
+			key := r.counterKey(id)
 			if counters[key] == nil {
-				counters[key] = &summary.Counter{Program: r.program, Name: key.Name}
+				counters[key] = &summary.Counter{FuncKey: key}
 			}
 			counters[key].Values.Merge(values)
 		}

@@ -15,18 +15,13 @@ import (
 type Salvage struct {
 	models    *Models
 	inclusive bool
-	ranks     map[salvagedRank]*salvaged
-}
-
-type salvagedRank struct {
-	program trace.Program
-	rank    trace.Rank
+	ranks     map[trace.RankKey]*salvaged
 }
 
 // salvaged is what came of such a rank.
 type salvaged struct {
 	outcome summary.RankOutcome
-	found   map[string]*summary.FunctionOutcome
+	found   map[string]*summary.FunctionStats
 	steps   map[string]map[int32]uint64 // anomalies of a function in a step
 }
 
@@ -34,7 +29,7 @@ type salvaged struct {
 // their time, or by that without calls inside them.
 func (m *Models) Salvage(inclusive bool) *Salvage {
 	m.settle()
-	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[salvagedRank]*salvaged)}
+	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*salvaged)}
 }
 
 // Add judges an anomaly once more, which changes its record: it is confirmed or
@@ -69,21 +64,21 @@ func (s *Salvage) Add(r *provenance.Record) {
 	of.outcome.Review.Anomalies++
 	o := of.found[r.Func]
 	if o == nil {
-		o = &summary.FunctionOutcome{Name: r.Func}
+		o = &summary.FunctionStats{FuncKey: f.FuncKey}
 		of.found[r.Func], of.steps[r.Func] = o, make(map[int32]uint64)
 	}
-	o.Metrics.Add(r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive)
+	o.Anomalies.Add(r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive)
 	o.LostTime += r.LostTime
 	of.steps[r.Func][r.IOStep]++
 }
 
 func (s *Salvage) rank(r *provenance.Record) *salvaged {
-	key := salvagedRank{r.PID, r.RID}
+	key := trace.RankKey{Program: r.PID, Rank: r.RID}
 	of := s.ranks[key]
 	if of == nil {
 		of = &salvaged{
-			outcome: summary.RankOutcome{Program: r.PID, Rank: r.RID, Host: r.Hostname},
-			found:   make(map[string]*summary.FunctionOutcome), steps: make(map[string]map[int32]uint64),
+			outcome: summary.RankOutcome{RankKey: key, Host: r.Hostname},
+			found:   make(map[string]*summary.FunctionStats), steps: make(map[string]map[int32]uint64),
 		}
 		s.ranks[key] = of
 	}
@@ -96,15 +91,13 @@ func (s *Salvage) Outcomes() (all []*summary.RankOutcome) {
 		of.outcome.Functions = nil
 		for name, f := range of.found {
 			for _, n := range of.steps[name] {
-				f.Metrics.Count.Add(n)
+				f.Anomalies.Count.Add(n)
 			}
 			of.outcome.Functions = append(of.outcome.Functions, *f)
 		}
-		slices.SortFunc(of.outcome.Functions, func(a, b summary.FunctionOutcome) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(of.outcome.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
 		all = append(all, &of.outcome)
 	}
-	slices.SortFunc(all, func(a, b *summary.RankOutcome) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
-	})
+	slices.SortFunc(all, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	return all
 }

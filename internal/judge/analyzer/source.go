@@ -131,11 +131,11 @@ func (s *source) close() {
 // rank returns the state of a rank, made by a when it is new.
 func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	for _, r := range s.ranks {
-		if r.id == id {
+		if r.key.Rank == id {
 			return r
 		}
 	}
-	r := newRank(&a.cfg, s.input.Program, id, s.steps.Names(), &s.tally, a.isUncoupled)
+	r := newRank(&a.cfg, trace.RankKey{Program: s.input.Program, Rank: id}, s.steps.Names(), &s.tally, a.isUncoupled)
 	r.online = a.online != nil
 	r.spool, r.late = &spool{file: &a.spooled}, &spool{file: &a.spooled}
 	s.ranks = append(s.ranks, r)
@@ -176,7 +176,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	var r *rank
 	for i := range step.Batches {
 		b := &step.Batches[i]
-		if r == nil || r.id != b.Rank {
+		if r == nil || r.key.Rank != b.Rank {
 			r = a.rank(s, b.Rank)
 			r.begin(step.Index)
 			s.active = append(s.active, r)

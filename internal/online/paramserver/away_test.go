@@ -64,7 +64,7 @@ func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
 		for _, name := range functionNames {
 			one.Functions = append(one.Functions, found(key, name, int64(step%100)))
 		}
-		one.Counters = append(one.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(1)})
+		one.Counters = append(one.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(1)})
 		c.Add(one)
 	}
 	w := c.inbox.ranks[key]

@@ -170,7 +170,7 @@ func benchSteps(rng *rand.Rand, key trace.RankKey) (all []*analyzer.Contribution
 				f.Inclusive.Add(uint64(v))
 			}
 			c.Functions = append(c.Functions, f)
-			c.Counters = append(c.Counters, &summary.Counter{Name: fmt.Sprint("counter ", i), Values: *randomSums(rng, i)})
+			c.Counters = append(c.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: fmt.Sprint("counter ", i)}, Values: *randomSums(rng, i)})
 		}
 		all = append(all, c)
 	}

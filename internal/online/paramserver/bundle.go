@@ -18,26 +18,17 @@ import (
 type bundle struct {
 	covers   map[trace.RankKey]*protocol.Steps
 	models   map[trace.FuncKey]*outlier.Model
-	profiles map[trace.FuncKey]*profile    // these and the following
-	ranks    map[trace.RankKey]*stats.Sums // only for
-	counters map[trace.FuncKey]*stats.Sums // the first shard
-	found    []foundStep
+	profiles map[trace.FuncKey]*summary.FunctionStats // these and the following
+	ranks    map[trace.RankKey]*stats.Sums            // only for
+	counters map[trace.FuncKey]*stats.Sums            // the first shard
+	found    []summary.StepReport                     // functions by name
 	paths    map[trace.Program]*callpath.Profile
-}
-
-// profile is what was learned of a function but its model.
-type profile struct{ exclusive, inclusive, anomalies stats.Sums }
-
-// foundStep is a summary.StepReport before its functions have numbers.
-type foundStep struct {
-	summary.StepReport
-	names []trace.FuncKey
 }
 
 func newBundle() *bundle {
 	return &bundle{
 		covers: make(map[trace.RankKey]*protocol.Steps), models: make(map[trace.FuncKey]*outlier.Model),
-		profiles: make(map[trace.FuncKey]*profile), ranks: make(map[trace.RankKey]*stats.Sums),
+		profiles: make(map[trace.FuncKey]*summary.FunctionStats), ranks: make(map[trace.RankKey]*stats.Sums),
 		counters: make(map[trace.FuncKey]*stats.Sums), paths: make(map[trace.Program]*callpath.Profile),
 	}
 }
@@ -60,7 +51,7 @@ func (b *bundle) emptied(models map[trace.FuncKey]*outlier.Model) *bundle {
 		m.Reset()
 	}
 	for _, p := range b.profiles {
-		*p = profile{}
+		*p = summary.FunctionStats{}
 	}
 	for _, sums := range b.ranks {
 		*sums = stats.Sums{}
@@ -102,28 +93,27 @@ func (b *bundle) cover(key trace.RankKey, from uint32) *protocol.Steps {
 // add adds what a rank learned in a step that is not covered yet. from is the
 // first step of the rank that the shard does not know.
 func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
-	steps := b.cover(trace.RankKey{Program: c.Program, Rank: c.Rank}, from)
+	steps := b.cover(c.RankKey, from)
 	steps.To = uint32(c.Step) + 1
 	steps.Ended = steps.GetEnded() || c.Ended
 	steps.Host = c.Host
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := trace.FuncKey{Program: f.Program, Name: f.Name}
-		if f.Model.Count() > 0 && shardOf(name.Program, name.Name, shards) == shard {
-			at(b.models, name).Merge(f.Model)
+		if f.Model.Count() > 0 && shardOf(f.FuncKey, shards) == shard {
+			at(b.models, f.FuncKey).Merge(f.Model)
 		}
 		if shard == 0 {
-			p := at(b.profiles, name)
-			p.exclusive.Merge(f.Exclusive)
-			p.inclusive.Merge(f.Inclusive)
-			p.anomalies.Add(uint64(f.Anomalies.Score.N))
+			p := at(b.profiles, f.FuncKey)
+			p.Exclusive.Merge(&f.Exclusive)
+			p.Inclusive.Merge(&f.Inclusive)
+			p.PerStep.Add(uint64(f.Anomalies.Score.N))
 		}
 	}
 	if shard != 0 {
 		return
 	}
 	for _, counter := range c.Counters {
-		at(b.counters, trace.FuncKey{Program: counter.Program, Name: counter.Name}).Merge(&counter.Values)
+		at(b.counters, counter.FuncKey).Merge(&counter.Values)
 	}
 	b.pathsOf(c.Program).Merge(c.PathDepth, c.Paths)
 	b.addFound(c)
@@ -142,10 +132,7 @@ func (b *bundle) merge(o *bundle) {
 		at(b.models, name).Merge(m)
 	}
 	for name, p := range o.profiles {
-		own := at(b.profiles, name)
-		own.exclusive.Merge(&p.exclusive)
-		own.inclusive.Merge(&p.inclusive)
-		own.anomalies.Merge(&p.anomalies)
+		at(b.profiles, name).Merge(p)
 	}
 	for key, sums := range o.ranks {
 		at(b.ranks, key).Merge(sums)
@@ -169,22 +156,19 @@ func (b *bundle) steps() (n int64) {
 
 // addFound adds the anomalies of a step.
 func (b *bundle) addFound(c *analyzer.Contribution) {
-	step := foundStep{StepReport: summary.StepReport{
-		Program: c.Program, Rank: c.Rank, Step: int32(c.Step), First: c.First, Last: c.Last,
-	}}
+	step := summary.StepReport{RankKey: c.RankKey, Step: int32(c.Step), First: c.First, Last: c.Last}
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		if f.Anomalies.Empty() {
 			continue
 		}
-		m := *f.Anomalies
-		m.Count.Add(uint64(m.Score.N))
-		step.Scores.Merge(m.Score)
-		step.Functions = append(step.Functions, summary.StepFunction{Metrics: m})
-		step.names = append(step.names, trace.FuncKey{Program: f.Program, Name: f.Name})
+		own := summary.FunctionStats{FuncKey: f.FuncKey, Anomalies: f.Anomalies}
+		own.Anomalies.Count.Add(uint64(f.Anomalies.Score.N))
+		step.Scores.Merge(f.Anomalies.Score)
+		step.Functions = append(step.Functions, own)
 	}
-	at(b.ranks, trace.RankKey{Program: c.Program, Rank: c.Rank}).Add(uint64(step.Scores.N))
-	if len(step.names) > 0 && len(b.found) < maxFound {
+	at(b.ranks, c.RankKey).Add(uint64(step.Scores.N))
+	if len(step.Functions) > 0 && len(b.found) < maxFound {
 		b.found = append(b.found, step)
 	}
 }
@@ -192,64 +176,57 @@ func (b *bundle) addFound(c *analyzer.Contribution) {
 // empty reports whether nothing was learned, not even that a rank has ended.
 func (b *bundle) empty() bool { return len(b.covers) == 0 }
 
-// arena is memory for many small encodings.
-type arena []byte
-
-// add returns what encode appends.
-func (a *arena) add(encode func([]byte) []byte) []byte {
-	begin := len(*a)
-	*a = encode(*a)
-	return (*a)[begin:len(*a):len(*a)]
-}
-
 // message writes the bundle into an exchange. number returns the numbers of
 // functions, all of which must have one.
-func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(trace.FuncKey) uint32) {
+func (b *bundle) message(req *protocol.ExchangeRequest, first bool, number func(trace.FuncKey) int) {
 	for _, steps := range b.covers {
 		req.Steps = append(req.Steps, steps)
 	}
-	parts := make(arena, 0, 256*(len(b.models)+len(b.profiles)+len(b.counters)))
+	var d summary.Delta
 	for name, m := range b.models {
-		if m.Count() == 0 {
-			continue
+		if m.Count() > 0 {
+			d.Models = append(d.Models, summary.ModelDelta{ID: number(name), Model: *m})
 		}
-		req.Models = append(req.Models, &protocol.Model{Id: number(name), Model: parts.add(m.AppendBinary)})
 	}
-	if !first {
-		return
+	if first {
+		b.summarize(&d, number)
 	}
-	sum := &protocol.Summary{}
-	req.Summary = sum
-	for name, p := range b.profiles {
-		if p.anomalies.Count() == 0 { // they are counted for each step with calls
-			continue
+	req.Delta = d.AppendBinary(make([]byte, 0, 256*(len(d.Models)+len(d.Functions)+len(d.Counters))))
+}
+
+// summarize adds to the delta what the first shard is to know besides models.
+func (b *bundle) summarize(d *summary.Delta, number func(trace.FuncKey) int) {
+	for name, f := range b.profiles {
+		if f.PerStep.Count() > 0 { // anomalies are counted for each step with calls
+			f.ID = number(name)
+			d.Functions = append(d.Functions, *f)
 		}
-		sum.Functions = append(sum.Functions, &protocol.FunctionProfile{
-			Id: number(name), Exclusive: parts.add(p.exclusive.AppendBinary), Inclusive: parts.add(p.inclusive.AppendBinary), Anomalies: parts.add(p.anomalies.AppendBinary),
-		})
 	}
 	for key, sums := range b.ranks {
-		if sums.Count() == 0 {
-			continue
+		if sums.Count() > 0 {
+			d.Ranks = append(d.Ranks, summary.RankDelta{RankKey: key, Anomalies: *sums})
 		}
-		sum.Ranks = append(sum.Ranks, &protocol.RankSteps{Program: uint32(key.Program), Rank: uint32(key.Rank), Anomalies: parts.add(sums.AppendBinary)})
 	}
 	for name, sums := range b.counters {
-		if sums.Count() == 0 {
-			continue
+		if sums.Count() > 0 {
+			d.Counters = append(d.Counters, summary.Counter{FuncKey: name, Values: *sums})
 		}
-		sum.Counters = append(sum.Counters, &protocol.Counter{Program: uint32(name.Program), Name: []byte(name.Name), Values: parts.add(sums.AppendBinary)})
 	}
 	for program, p := range b.paths {
-		if m := pathsTo(program, p, number); m != nil {
-			sum.Paths = append(sum.Paths, m)
+		if list := p.Append(nil); len(list) > 0 || p.Depth() < callpath.MaxDepth {
+			for i := range list {
+				if e := &list[i]; e.Func != callpath.Other {
+					e.Func = uint32(number(trace.FuncKey{Program: program, Name: p.Name(e.Func)}))
+				}
+			}
+			d.Paths = append(d.Paths, summary.PathDelta{Program: program, Depth: p.Depth(), List: list})
 		}
 	}
 	for i := range b.found {
-		step := &b.found[i]
-		for j, name := range step.names {
-			step.Functions[j].Function = int(number(name))
+		for j := range b.found[i].Functions {
+			f := &b.found[i].Functions[j]
+			f.ID = number(f.FuncKey)
 		}
-		sum.Steps = append(sum.Steps, stepReportTo(&step.StepReport))
 	}
+	d.Steps = b.found
 }

@@ -110,14 +110,14 @@ func (c *Client) Add(step *analyzer.Contribution) {
 		c.added++
 	}
 	for i := range step.Functions {
-		c.want(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+		c.want(step.Functions[i].FuncKey)
 	}
 	for i := range step.Paths {
 		if name := step.Paths[i].Name; name != callpath.OtherName {
 			c.want(trace.FuncKey{Program: step.Program, Name: name})
 		}
 	}
-	key := trace.RankKey{Program: step.Program, Rank: step.Rank}
+	key := step.RankKey
 	if !c.claimed[key] {
 		c.inbox.add(key, step)
 		return
@@ -135,7 +135,7 @@ func (c *Client) share(key trace.RankKey, step *analyzer.Contribution) {
 	}
 	for i := range step.Functions {
 		if known {
-			c.touch(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+			c.touch(step.Functions[i].FuncKey)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (c *Client) touch(name trace.FuncKey) {
 
 // linkOf is the link to the shard that owns the model of a function.
 func (c *Client) linkOf(name trace.FuncKey) *link {
-	return c.links[shardOf(name.Program, name.Name, len(c.links))]
+	return c.links[shardOf(name, len(c.links))]
 }
 
 func (c *Client) want(name trace.FuncKey) {

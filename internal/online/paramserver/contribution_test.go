@@ -19,7 +19,7 @@ import (
 // contribution is one that learned nothing yet.
 func contribution(key trace.RankKey, step int) *analyzer.Contribution {
 	return &analyzer.Contribution{
-		StepKey: analyzer.StepKey{Program: key.Program, Rank: key.Rank, Step: step},
+		StepKey: analyzer.StepKey{RankKey: key, Step: step},
 		Host:    fmt.Sprint("host", key.Rank/2), First: trace.Micros(1000 * step), Last: trace.Micros(1000*step + 999),
 		PathDepth: callpath.MaxDepth,
 	}
@@ -43,7 +43,7 @@ func randomPaths(rng *rand.Rand) []callpath.Named {
 // found is what a rank learned of a function that took so long.
 func found(key trace.RankKey, name string, times ...int64) analyzer.Found {
 	f := analyzer.Found{
-		Program: key.Program, Name: name, Model: new(outlier.Model), Exclusive: new(stats.Sums), Inclusive: new(stats.Sums), Anomalies: new(summary.Metrics),
+		FunctionStats: &summary.FunctionStats{FuncKey: trace.FuncKey{Program: key.Program, Name: name}}, Model: new(outlier.Model),
 	}
 	for _, v := range times {
 		f.Model.Learn(v, 0)
@@ -86,7 +86,7 @@ func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribu
 	end := ended(key, last)
 	if rng.IntN(2) == 0 {
 		end = ended(key, last+1)
-		end.Counters = append(end.Counters, &summary.Counter{Program: key.Program, Name: "late", Values: *sumsOf(3, uint64(key.Rank))})
+		end.Counters = append(end.Counters, &summary.Counter{FuncKey: trace.FuncKey{Program: key.Program, Name: "late"}, Values: *sumsOf(3, uint64(key.Rank))})
 	}
 	return append(all, end)
 }
@@ -112,7 +112,7 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 	c.Paths = randomPaths(rng)
 	for _, name := range []string{"bytes", "pages"} {
 		if rng.IntN(2) == 0 {
-			c.Counters = append(c.Counters, &summary.Counter{Program: key.Program, Name: name, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
+			c.Counters = append(c.Counters, &summary.Counter{FuncKey: trace.FuncKey{Program: key.Program, Name: name}, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
 		}
 	}
 	return c
@@ -147,25 +147,25 @@ func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(tr
 
 func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, number func(trace.FuncKey) int) {
 	o.next[key] = uint32(c.Step) + 1
-	report := &summary.StepReport{Program: key.Program, Rank: key.Rank, Step: int32(c.Step), First: c.First, Last: c.Last}
+	report := &summary.StepReport{RankKey: key, Step: int32(c.Step), First: c.First, Last: c.Last}
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		name := trace.FuncKey{Program: f.Program, Name: f.Name}
+		name := f.FuncKey
 		if f.Model.Count() > 0 {
 			at(o.models, name).Merge(f.Model)
 		}
 		id := number(name)
 		n := uint64(f.Anomalies.Score.N)
-		o.live.AddFunction(&summary.Function{ID: id, Program: f.Program, Name: f.Name, Exclusive: *f.Exclusive, Inclusive: *f.Inclusive}, sumsOf(n))
+		o.live.AddFunction(&summary.FunctionStats{ID: id, FuncKey: f.FuncKey, Exclusive: f.Exclusive, Inclusive: f.Inclusive, PerStep: *sumsOf(n)})
 		if n > 0 {
-			m := *f.Anomalies
+			m := f.Anomalies
 			m.Count = *sumsOf(n)
 			report.Scores.Merge(m.Score)
-			report.Functions = append(report.Functions, summary.StepFunction{Function: id, Metrics: m})
+			report.Functions = append(report.Functions, summary.FunctionStats{ID: id, Anomalies: m})
 		}
 	}
 	for _, counter := range c.Counters {
-		o.live.AddCounter(counter.Program, counter.Name, &counter.Values)
+		o.live.AddCounter(counter)
 	}
 	texts := make([]string, len(c.Paths))
 	for i, p := range c.Paths {
@@ -182,7 +182,7 @@ func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, nu
 		}
 	}
 	if !again {
-		o.live.AddRank(key.Program, key.Rank, sumsOf(uint64(report.Scores.N)))
+		o.live.AddRank(key, sumsOf(uint64(report.Scores.N)))
 		o.live.AddStep(report)
 	}
 }

@@ -1,13 +1,17 @@
 package paramserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // Answer is what an exchange is answered with.
@@ -25,6 +29,15 @@ func (a *Answer) Encode() ([]byte, error) {
 	return append(b, a.models...), err
 }
 
+// request is a protocol.ExchangeRequest with its delta, which is decoded into memory
+// that is used again: exchanges are most of what a server does.
+type request struct {
+	*protocol.ExchangeRequest
+	delta summary.Delta
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
 // Exchange takes what an analyzer learned, once, and answers with the models that
 // changed. What it carries becomes durable with a later snapshot. data is an
 // encoded protocol.ExchangeRequest and may be used again when Exchange returns. An
@@ -32,47 +45,60 @@ func (a *Answer) Encode() ([]byte, error) {
 func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
 	req := requests.Get().(*request)
 	defer requests.Put(req)
-	refused, err := req.read(data)
-	if err != nil {
+	req.ExchangeRequest = new(protocol.ExchangeRequest)
+	if err := proto.Unmarshal(data, req.ExchangeRequest); err != nil {
+		return nil, fmt.Errorf("malformed request: %w", err)
+	}
+	if err := s.checkSender(req.GetSender()); err != nil {
 		return nil, err
 	}
-	if err := s.checkSender(req.sender); err != nil {
-		return nil, err
-	}
+	refused := req.delta.Decode(req.GetDelta())
 	if refused == nil {
-		refused = s.checkShard(req)
+		refused = s.checkShard(&req.delta)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply, models := s.exchange(req, refused, now)
-	return &Answer{reply, req.flush, models, s.changes}, nil
+	return &Answer{reply, req.GetFlush(), models, s.changes}, nil
 }
 
-// checkShard says what this shard has no use for, and looks up names.
-func (s *State) checkShard(req *request) error {
-	if s.index != nil {
-		return req.name(s.index)
+// checkShard returns why this shard cannot use a delta, and fills in names.
+func (s *State) checkShard(d *summary.Delta) error {
+	if s.index == nil {
+		if d.Summarizes() {
+			return fmt.Errorf("shard %d keeps no summary", s.cfg.Shard)
+		}
+		return nil
 	}
-	if req.summarizes() {
-		return fmt.Errorf("shard %d keeps no summary", s.cfg.Shard)
+	names := s.index.all()
+	err := d.EachFunction(func(id int) error {
+		if id >= len(names) {
+			return fmt.Errorf("no function has the number %d", id)
+		}
+		return nil
+	})
+	for i := range d.Functions {
+		if f := &d.Functions[i]; err == nil {
+			f.FuncKey = names[f.ID]
+		}
 	}
-	return nil
+	return err
 }
 
 func (s *State) exchange(req *request, refused error, now time.Time) (reply *protocol.ExchangeReply, models []byte) {
-	reply = &protocol.ExchangeReply{Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(), Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.sender.GetNode())}
-	n := s.nodes[req.sender.GetNode()]
+	reply = &protocol.ExchangeReply{Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(), Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.GetSender().GetNode())}
+	n := s.nodes[req.GetSender().GetNode()]
 	switch {
-	case n != nil && n.session > req.sender.GetSession():
+	case n != nil && n.session > req.GetSender().GetSession():
 		s.counts.Refused++
 		reply.Refused = startedLater(n.name)
 		return reply, nil
-	case n == nil || n.session < req.sender.GetSession():
-		if reply.Unknown = true; req.number > 0 {
+	case n == nil || n.session < req.GetSender().GetSession():
+		if reply.Unknown = true; req.GetNumber() > 0 {
 			return reply, nil
 		}
 		n = nil
-	case req.number == n.last+1:
+	case req.GetNumber() == n.last+1:
 		if refused == nil {
 			refused = s.check(n, req)
 		}
@@ -82,16 +108,16 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 			return reply, nil
 		}
 		s.take(n, req)
-	case req.number > 0 && req.number <= n.last:
+	case req.GetNumber() > 0 && req.GetNumber() <= n.last:
 		s.counts.Repeated++
 	}
-	s.refresh(now, req.flush)
+	s.refresh(now, req.GetFlush())
 	if n != nil {
-		s.hear(n, req.status, now)
+		s.hear(n, req.GetStatus(), now)
 		reply.Last, reply.Included, reply.Durable = n.last, n.included, n.durable
 	}
-	known := req.known
-	if req.epoch != s.epoch {
+	known := req.GetKnown()
+	if req.GetEpoch() != s.epoch {
 		known = 0
 	}
 	reply.Version = s.version
@@ -127,72 +153,51 @@ func (s *State) hear(n *node, status *protocol.Status, now time.Time) {
 // check says why an exchange cannot be taken.
 func (s *State) check(n *node, req *request) error {
 	s.checked++
-	for i := range req.steps {
-		st := &req.steps[i]
-		r := s.ranks[st.RankKey]
+	for _, st := range req.GetSteps() {
+		key, from, to := stepsKey(st), st.GetFrom(), st.GetTo()
+		r := s.ranks[key]
 		switch {
 		case r == nil:
-			return fmt.Errorf("rank %d of program %d was not claimed", st.Rank, st.Program)
+			return fmt.Errorf("rank %d of program %d was not claimed", key.Rank, key.Program)
 		case r.node != n.name:
 			return errors.New(alsoRead(r))
-		case r.next != st.from || st.to < st.from || r.seen == s.checked:
-			return fmt.Errorf("rank %d of program %d: steps from %d to %d do not follow on step %d", st.Rank, st.Program, st.from, st.to, r.next)
-		case s.phase >= protocol.Phase_PHASE_REVIEWING && st.from < st.to:
-			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run was ended without it", st.Rank, st.Program, st.from)
+		case r.next != from || to < from || r.seen == s.checked:
+			return fmt.Errorf("rank %d of program %d: steps from %d to %d do not follow on step %d", key.Rank, key.Program, from, to, r.next)
+		case s.phase >= protocol.Phase_PHASE_REVIEWING && from < to:
+			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run was ended without it", key.Rank, key.Program, from)
 		}
 		r.seen = s.checked
 	}
-	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.models) > 0 || req.summarizes()) {
+	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.delta.Models) > 0 || req.delta.Summarizes()) {
 		return errors.New("the run was ended, nothing more is learned")
 	}
 	return nil
 }
 
-// summarizes reports whether an exchange has anything for the summary.
-func (x *request) summarizes() bool {
-	return len(x.profiles)+len(x.ranks)+len(x.found)+len(x.counters)+len(x.paths) > 0
+func stepsKey(s *protocol.Steps) trace.RankKey {
+	return trace.RankKey{Program: trace.Program(s.GetProgram()), Rank: trace.Rank(s.GetRank())}
 }
 
 // take merges an exchange.
 func (s *State) take(n *node, req *request) {
-	n.last = req.number
+	n.last = req.GetNumber()
 	s.stale = true
 	s.changes++
 	s.counts.Exchanges++
-	for i := range req.steps {
-		st := &req.steps[i]
-		r := s.ranks[st.RankKey]
-		s.counts.Steps += int64(st.to - r.next)
-		r.next = st.to
-		r.ended = r.ended || st.ended
-		if len(st.host) > 0 && r.host != string(st.host) {
-			r.host = string(st.host)
-		}
+	for _, st := range req.GetSteps() {
+		r := s.ranks[stepsKey(st)]
+		s.counts.Steps += int64(st.GetTo() - r.next)
+		r.next = st.GetTo()
+		r.ended = r.ended || st.GetEnded()
+		r.host = cmp.Or(st.GetHost(), r.host)
 	}
 	if !s.cfg.Frozen {
-		for i := range req.models {
-			m := &req.models[i]
-			e := s.entry(m.id)
-			e.model.Merge(&m.model)
+		for i := range req.delta.Models {
+			m := &req.delta.Models[i]
+			e := s.entry(uint32(m.ID))
+			e.model.Merge(&m.Model)
 			s.touch(e)
 		}
 	}
-	for i := range req.profiles {
-		p := &req.profiles[i]
-		s.live.AddFunction(&p.Function, &p.anomalies)
-	}
-	for i := range req.ranks {
-		k := &req.ranks[i]
-		s.live.AddRank(k.Program, k.Rank, &k.anomalies)
-	}
-	for _, step := range req.found {
-		s.live.AddStep(step)
-	}
-	for i := range req.counters {
-		c := &req.counters[i]
-		s.live.AddCounter(c.program, string(c.name), &c.values)
-	}
-	for i := range req.paths {
-		s.addPaths(&req.paths[i])
-	}
+	s.live.Add(&req.delta)
 }

@@ -2,14 +2,18 @@ package paramserver
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // FuzzExchange holds that no request harms a server: it is answered or not, and
@@ -23,19 +27,19 @@ func FuzzExchange(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Steps: steps(0, 4, 5), Models: modelOf(1, 5, 70), Known: 1, Epoch: 1, Flush: true})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Steps: steps(0, 4, 5), Delta: modelOf(1, 5, 70), Known: 1, Epoch: 1, Flush: true})
 	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 1, Steps: steps(0, 0, 1)})
 	add(&protocol.ExchangeRequest{Sender: sender("a", 2), Number: 2})
 	add(&protocol.ExchangeRequest{Sender: sender("", 0), Flush: true})
-	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Summary: &protocol.Summary{
-		Functions: []*protocol.FunctionProfile{{Id: 1, Exclusive: sumsOf(3).AppendBinary(nil)}},
-		Ranks:     []*protocol.RankSteps{{Rank: 1 << 31, Anomalies: sumsOf(1).AppendBinary(nil)}},
-		Counters:  []*protocol.Counter{{Name: []byte{0xff}, Values: sumsOf(1 << 63).AppendBinary(nil)}},
-		Steps:     []*protocol.StepReport{{Rank: 1, Step: 1 << 31, Scores: &protocol.Moments{N: 1e300, M4: 1e300}}},
-	}})
-	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Summary: &protocol.Summary{Paths: pathsOf(1,
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Delta: encoded(summary.Delta{
+		Functions: []summary.FunctionStats{{ID: 1, Exclusive: *sumsOf(3)}},
+		Ranks:     []summary.RankDelta{{RankKey: trace.RankKey{Rank: math.MinInt32}, Anomalies: *sumsOf(1)}},
+		Counters:  []summary.Counter{{FuncKey: trace.FuncKey{Name: "\xff"}, Values: *sumsOf(1 << 63)}},
+		Steps:     []summary.StepReport{{RankKey: trace.RankKey{Rank: 1}, Step: math.MinInt32, Scores: stats.RunStats{N: 1e300, M4: 1e300}}},
+	})})
+	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Delta: encoded(summary.Delta{Paths: pathsOf(1,
 		callpath.Entry{Parent: -1, Func: 1, Sums: callpath.Sums{Calls: 1}}, callpath.Entry{Func: 0, Sums: callpath.Sums{Calls: 1 << 63, Exclusive: 1 << 63}},
-		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}}, callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})}})
+		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}}, callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})})})
 	busy := busyState(f)
 	var base []byte
 	if _, err := busy.saveWith(func(b []byte) error { base = b; return nil }); err != nil {

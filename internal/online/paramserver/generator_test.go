@@ -3,7 +3,6 @@ package paramserver
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -12,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // newValues is how many calls of each function an exchange brings.
@@ -43,15 +44,15 @@ func randomSums(rng *rand.Rand, function int) *stats.Sums {
 // shard 0 are all, and counters.
 func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byte {
 	b.Helper()
-	req := &protocol.ExchangeRequest{Summary: new(protocol.Summary)}
+	var d summary.Delta
 	for i, id := range ids {
-		var m outlier.Model
+		m := summary.ModelDelta{ID: int(id)}
 		for range newValues {
-			m.Learn(timeOf(rng, i), 0)
+			m.Model.Learn(timeOf(rng, i), 0)
 		}
-		req.Models = append(req.Models, &protocol.Model{Id: id, Model: m.AppendBinary(nil)})
-		req.Summary.Functions = append(req.Summary.Functions, &protocol.FunctionProfile{
-			Id: id, Exclusive: m.Stats.AppendBinary(nil), Inclusive: randomSums(rng, i).AppendBinary(nil), Anomalies: sumsOf(0).AppendBinary(nil),
+		d.Models = append(d.Models, m)
+		d.Functions = append(d.Functions, summary.FunctionStats{
+			ID: int(id), Exclusive: m.Model.Stats, Inclusive: *randomSums(rng, i), PerStep: *sumsOf(0),
 		})
 	}
 	paths := []callpath.Entry{{Parent: -1, Func: ids[0]}}
@@ -60,10 +61,11 @@ func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byt
 			paths = append(paths, callpath.Entry{Parent: int32(from), Func: id, Sums: callpath.Sums{Calls: newValues / 2, Exclusive: uint64(newValues * timeOf(rng, i))}})
 		}
 	}
-	req.Summary.Paths = pathsOf(callpath.MaxDepth, paths...)
+	d.Paths = pathsOf(callpath.MaxDepth, paths...)
 	for i := range counters {
-		req.Summary.Counters = append(req.Summary.Counters, &protocol.Counter{Name: fmt.Append(nil, "counter ", i), Values: randomSums(rng, i).AppendBinary(nil)})
+		d.Counters = append(d.Counters, summary.Counter{FuncKey: trace.FuncKey{Name: fmt.Sprint("counter ", i)}, Values: *randomSums(rng, i)})
 	}
+	req := &protocol.ExchangeRequest{Delta: encoded(d)}
 	body, err := proto.Marshal(req)
 	if err != nil {
 		b.Fatal(err)
@@ -138,23 +140,41 @@ func (g *generator) exchange(ctx context.Context, first int) error {
 	return g.take(data)
 }
 
+func parseError(n int) error {
+	if n < 0 {
+		return protowire.ParseError(n)
+	}
+	return nil
+}
+
 // take reads the head of an answer and leaves the models alone.
 func (g *generator) take(data []byte) error {
 	for len(data) > 0 {
-		f, rest, ok := nextField(data)
-		switch {
-		case !ok:
-			return io.ErrUnexpectedEOF
-		case f.tag == 1<<3|number && f.value != g.number, f.tag == 10<<3|text:
-			return fmt.Errorf("exchange %d was not taken", g.number)
-		case f.tag == 4<<3|number:
-			g.epoch = f.value
-		case f.tag == 5<<3|number:
-			g.version = f.value
-		case f.tag == replyModels<<3|text:
-			return nil
+		field, kind, n := protowire.ConsumeTag(data)
+		if n < 0 || field == replyModels {
+			return parseError(n)
 		}
-		data = rest
+		data = data[n:]
+		value := uint64(0)
+		if kind == protowire.VarintType {
+			value, _ = protowire.ConsumeVarint(data)
+		}
+		if n = protowire.ConsumeFieldValue(field, kind, data); n < 0 {
+			return protowire.ParseError(n)
+		}
+		data = data[n:]
+		switch field {
+		case 1:
+			if value != g.number {
+				return fmt.Errorf("the server has exchange %d, want %d", value, g.number)
+			}
+		case 4:
+			g.epoch = value
+		case 5:
+			g.version = value
+		case 10:
+			return fmt.Errorf("exchange %d was refused", g.number)
+		}
 	}
 	return nil
 }

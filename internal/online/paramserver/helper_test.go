@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // start is when the runs of tests begin.
@@ -105,13 +105,20 @@ func steps(rank, from, to uint32) []*protocol.Steps {
 	return []*protocol.Steps{{Rank: rank, From: from, To: to}}
 }
 
-// modelOf is a message with the model of so many calls that took so long.
-func modelOf(id uint32, times ...int64) []*protocol.Model {
-	var m outlier.Model
+// modelsOf holds the model of calls that took so long.
+func modelsOf(id uint32, times ...int64) []summary.ModelDelta {
+	m := summary.ModelDelta{ID: int(id)}
 	for _, v := range times {
-		m.Learn(v, 0)
+		m.Model.Learn(v, 0)
 	}
-	return []*protocol.Model{{Id: id, Model: m.AppendBinary(nil)}}
+	return []summary.ModelDelta{m}
+}
+
+func encoded(d summary.Delta) []byte { return d.AppendBinary(nil) }
+
+// modelOf is modelsOf in the form of an exchange.
+func modelOf(id uint32, times ...int64) []byte {
+	return encoded(summary.Delta{Models: modelsOf(id, times...)})
 }
 
 // idsOf are the functions of the models in a reply.

@@ -8,7 +8,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -43,7 +42,7 @@ func newInbox(shards int) inbox {
 func (x *inbox) add(key trace.RankKey, c *analyzer.Contribution) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		at(x.models, trace.FuncKey{Program: f.Program, Name: f.Name}).Merge(f.Model)
+		at(x.models, f.FuncKey).Merge(f.Model)
 	}
 	w := at(x.ranks, key)
 	if w.joined != nil {
@@ -110,13 +109,11 @@ func (x *inbox) reshard(n int) {
 		w.joined[0] = &first
 		for _, b := range old {
 			for name, m := range b.models {
-				w.joined[shardOf(name.Program, name.Name, n)].models[name] = m
+				w.joined[shardOf(name, n)].models[name] = m
 			}
 		}
 	}
 }
-
-var noAnomalies summary.Metrics
 
 // clone returns a copy of all that a contribution refers to.
 func clone(c *analyzer.Contribution) *analyzer.Contribution {
@@ -125,18 +122,8 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 	d.Counters = make([]*summary.Counter, len(c.Counters))
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		own := &struct {
-			model                outlier.Model
-			exclusive, inclusive stats.Sums
-		}{f.Model.Clone(), *f.Exclusive, *f.Inclusive}
-		anomalies := &noAnomalies
-		if !f.Anomalies.Empty() {
-			m := *f.Anomalies
-			anomalies = &m
-		}
-		d.Functions[i] = analyzer.Found{
-			Program: f.Program, Name: f.Name, Model: &own.model, Exclusive: &own.exclusive, Inclusive: &own.inclusive, Anomalies: anomalies,
-		}
+		stats, model := *f.FunctionStats, f.Model.Clone()
+		d.Functions[i] = analyzer.Found{FunctionStats: &stats, Model: &model}
 	}
 	d.Paths = slices.Clone(c.Paths)
 	for i, counter := range c.Counters {
@@ -173,7 +160,7 @@ func (x *inbox) addModels(w *waiting) {
 	for _, c := range w.apart {
 		for i := range c.Functions {
 			f := &c.Functions[i]
-			at(x.models, trace.FuncKey{Program: f.Program, Name: f.Name}).Merge(f.Model)
+			at(x.models, f.FuncKey).Merge(f.Model)
 		}
 	}
 	for _, b := range w.joined {

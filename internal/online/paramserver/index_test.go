@@ -129,14 +129,14 @@ func TestFunctionsAreSpreadOverShards(t *testing.T) {
 	const n = 5
 	var each [n]int
 	for i := range 1000 {
-		each[shardOf(0, fmt.Sprint("function ", i), n)]++
+		each[shardOf(fn(0, fmt.Sprint("function ", i)), n)]++
 	}
 	for shard, count := range each {
 		if count < 100 || count > 300 {
 			t.Errorf("shard %d owns %d of 1000 functions", shard, count)
 		}
 	}
-	if shardOf(3, "f", 1) != 0 {
+	if shardOf(fn(3, "f"), 1) != 0 {
 		t.Error("the only shard owns all")
 	}
 }

@@ -99,7 +99,7 @@ func (l *link) claim(key trace.RankKey, next uint32) {
 const maxSent = 64
 
 // pack makes what is fresh an exchange.
-func (l *link) pack(number func(trace.FuncKey) uint32) error {
+func (l *link) pack(number func(trace.FuncKey) int) error {
 	if l.fresh.empty() || len(l.sent) >= l.most {
 		return nil
 	}

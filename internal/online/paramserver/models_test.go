@@ -12,6 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // asker exchanges as one analyzer that keeps what it was told.
@@ -26,12 +27,12 @@ type asker struct {
 }
 
 // learn sends models and wants those of the given functions back.
-func (a *asker) exchange(models []*protocol.Model, flush bool, want ...uint32) {
+func (a *asker) exchange(models []byte, flush bool, want ...uint32) {
 	a.tb.Helper()
 	req := &protocol.ExchangeRequest{Sender: sender("a", 1), Epoch: a.epoch, Known: a.known, Flush: flush}
 	if models != nil {
 		a.number++
-		req.Number, req.Steps, req.Models = a.number, steps(0, a.step, a.step+1), models
+		req.Number, req.Steps, req.Delta = a.number, steps(0, a.step, a.step+1), models
 		a.step++
 	}
 	reply := exchangeAt(a.tb, a.s, req, a.now)
@@ -47,7 +48,7 @@ func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
 	ids := numbersOf(t, s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
 	a := &asker{tb: t, s: s, now: start}
-	a.exchange(append(modelOf(ids[0], 1), modelOf(ids[1], 2)...), false, 0, 1)
+	a.exchange(encoded(summary.Delta{Models: append(modelsOf(ids[0], 1), modelsOf(ids[1], 2)...)}), false, 0, 1)
 	a.exchange(nil, false)
 	a.exchange(modelOf(ids[1], 3), false, 1)
 	a.exchange(modelOf(ids[2], 3), false, 2)
@@ -123,7 +124,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 	for shards := range 3 {
 		cfg := Config{Shards: shards + 1, Frozen: true}
 		for _, name := range []string{"g", "solve", "f"} {
-			l := Learned{Name: name}
+			l := Learned{FuncKey: fn(0, name)}
 			for v := range int64(50) {
 				l.Model.Learn(100+v, 0)
 			}
@@ -160,15 +161,15 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 }
 
 func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
-	l := Learned{Name: "solve"}
+	l := Learned{FuncKey: fn(0, "solve")}
 	l.Model.Learn(5, 0)
 	path := filepath.Join(t.TempDir(), "index")
-	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{Name: "f"}, l}}, openIndex(t, path), 1)
+	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{FuncKey: fn(0, "f")}, l}}, openIndex(t, path), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustRegister(t, s, "a", 1, 0)
-	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Models: modelOf(1, 6)})
+	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Delta: modelOf(1, 6)})
 	var want outlier.Model
 	want.Learn(5, 0)
 	want.Learn(6, 0)
@@ -199,7 +200,7 @@ func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte
 func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 	w := newWorld(t, Config{Shards: 2})
 	name := "g"
-	for shardOf(0, name, 2) != 1 {
+	for shardOf(trace.FuncKey{Name: name}, 2) != 1 {
 		name += "g"
 	}
 	traces := make(map[trace.RankKey][]*analyzer.Contribution)

@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -16,8 +17,8 @@ func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(t, s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
-	first := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Models: modelOf(id, 10, 11)}
-	second := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Models: modelOf(id, 12)}
+	first := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Delta: modelOf(id, 10, 11)}
+	second := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Delta: modelOf(id, 12)}
 	for i, req := range []*protocol.ExchangeRequest{second, first, first, second, second, first} {
 		want := []uint64{0, 1, 1, 2, 2, 2}[i]
 		if got := exchangeOne(t, s, req).GetLast(); got != want {
@@ -34,12 +35,12 @@ func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(t, s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
-	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 3), Models: modelOf(id, 10)})
+	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 3), Delta: modelOf(id, 10)})
 	if next := mustRegister(t, s, "a", 2, 0).GetNext()[0]; next != 3 {
 		t.Errorf("the next session is to go on with step %d, want 3", next)
 	}
 	before := contentOf(t, s)
-	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Models: modelOf(id, 11)})
+	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Delta: modelOf(id, 11)})
 	wantText(t, late.GetRefused(), `another analyzer of the name "a" was started later`)
 	if reply, err := register(s, "a", 1, 0); err != nil || reply.GetNewer() != 2 || len(reply.GetNext()) > 0 {
 		t.Errorf("the earlier session was registered again: %v, %v", reply, err)
@@ -47,7 +48,7 @@ func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	if contentOf(t, s) != before {
 		t.Error("what was refused changed the state")
 	}
-	reply := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 2), Number: 1, Steps: steps(0, 3, 4), Models: modelOf(id, 11)})
+	reply := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 2), Number: 1, Steps: steps(0, 3, 4), Delta: modelOf(id, 11)})
 	if reply.GetRefused() != "" || reply.GetLast() != 1 {
 		t.Errorf("the new session got %v", reply)
 	}
@@ -91,7 +92,7 @@ func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 1}
 	end := ended(key, 1)
-	end.Counters = append(end.Counters, &summary.Counter{Name: "bytes", Values: *sumsOf(5)})
+	end.Counters = append(end.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(5)})
 	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: {learned(key, 0, "solve", 3), end}})
 	for range 3 {
 		a.readAll()
@@ -176,20 +177,21 @@ func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by the analyzer "b"`)
 	f(&protocol.ExchangeRequest{Steps: steps(0, 1, 2)}, "steps from 1 to 2 do not follow on step 0")
 	f(&protocol.ExchangeRequest{Steps: append(steps(0, 0, 5), steps(0, 0, 2)...)}, "do not follow")
-	f(&protocol.ExchangeRequest{Models: modelOf(id+1, 3)}, "no function has the number 1")
-	f(&protocol.ExchangeRequest{Models: []*protocol.Model{{Id: id, Model: []byte{1, 2}}}}, "malformed statistics: model")
-	profile := func(p *protocol.FunctionProfile) *protocol.Summary {
-		return &protocol.Summary{Functions: []*protocol.FunctionProfile{p}}
+	f(&protocol.ExchangeRequest{Delta: modelOf(id+1, 3)}, "no function has the number 1")
+	refused := func(d summary.Delta, why string) {
+		t.Helper()
+		f(&protocol.ExchangeRequest{Delta: encoded(d)}, why)
 	}
-	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: 9})}, "no function has the number 9")
-	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Inclusive: []byte{9}})}, "malformed statistics: sums")
-	paths := func(all []*protocol.PathProfile) *protocol.Summary { return &protocol.Summary{Paths: all} }
-	f(&protocol.ExchangeRequest{Summary: paths(pathsOf(9, callpath.Entry{Parent: -1, Func: 9}))}, "no function has the number 9")
-	f(&protocol.ExchangeRequest{Summary: paths([]*protocol.PathProfile{{Paths: []byte{1, 1, 1}}})}, "malformed statistics: call paths")
-	huge := bytes.Replace(sumsOf(0).AppendBinary(nil), []byte{1}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, 1)
-	f(&protocol.ExchangeRequest{Summary: profile(&protocol.FunctionProfile{Id: id, Exclusive: huge})}, "malformed statistics: sums")
-	nan := []*protocol.StepReport{{Scores: &protocol.Moments{N: -1}}}
-	f(&protocol.ExchangeRequest{Summary: &protocol.Summary{Steps: nan}}, "malformed statistics: moments")
+	damaged := modelOf(id, 3)
+	f(&protocol.ExchangeRequest{Delta: damaged[:5]}, "malformed model")
+	refused(summary.Delta{Functions: []summary.FunctionStats{{ID: 9}}}, "no function has the number 9")
+	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: -1, Func: 9})}, "no function has the number 9")
+	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: 5})}, "malformed call paths")
+	profile := encoded(summary.Delta{Functions: []summary.FunctionStats{{ID: int(id), Exclusive: *sumsOf(0)}}})
+	f(&protocol.ExchangeRequest{Delta: append(profile, 9)}, "trailing bytes")
+	huge := bytes.Replace(profile, sumsOf(0).AppendBinary(nil), append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, sumsOf(0).AppendBinary(nil)[1:]...), 1)
+	f(&protocol.ExchangeRequest{Delta: huge}, "malformed sums")
+	refused(summary.Delta{Steps: []summary.StepReport{{Scores: stats.RunStats{N: -1}}}}, "malformed moments")
 	if _, err := s.Exchange([]byte{0xff}, start); err == nil {
 		t.Error("what is no message is accepted")
 	}

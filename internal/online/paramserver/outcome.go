@@ -1,7 +1,6 @@
 package paramserver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,10 +19,9 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	if err := s.checkSender(req.GetSender()); err != nil {
 		return nil, err
 	}
-	for _, r := range req.GetRanks() {
-		if _, err := rankOutcomeFrom(r); err != nil {
-			return &protocol.OutcomeReply{Refused: err.Error()}, nil
-		}
+	handover, err := summary.ReadHandover(req.GetHandover())
+	if err != nil {
+		return &protocol.OutcomeReply{Refused: err.Error()}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,8 +29,8 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	if n == nil || n.session != req.GetSender().GetSession() {
 		return &protocol.OutcomeReply{Refused: "another analyzer of this name was started later"}, nil
 	}
-	for _, r := range req.GetRanks() {
-		known := s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}]
+	for _, r := range handover.Ranks {
+		known := s.ranks[r.RankKey]
 		if known != nil && known.node != n.name {
 			return &protocol.OutcomeReply{Refused: alsoRead(known)}, nil
 		}
@@ -54,26 +52,21 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 		return m.Hist.Quantile(0.5)
 	})
 	o.Counters = s.live.Counters()
-	s.sumPaths(o)
+	s.addPathsTo(o)
 	var ranks []*summary.RankOutcome
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
-		part := s.outcomes[name]
-		o.Totals.Merge(totalsFrom(part.GetTotals()))
-		addTally(&o.Tally, part.GetTally())
-		for _, b := range part.GetBroken() {
+		part, err := summary.ReadHandover(s.outcomes[name].GetHandover())
+		if err != nil {
+			return nil, fmt.Errorf("analyzer %s: %w", name, err)
+		}
+		o.Totals.Merge(part.Totals)
+		o.Tally.Merge(&part.Tally)
+		for _, b := range part.Broken {
 			o.Broken = append(o.Broken, errors.New(b))
 		}
-		for _, r := range part.GetRanks() {
-			rank, err := rankOutcomeFrom(r)
-			if err != nil {
-				return nil, fmt.Errorf("analyzer %s: %w", name, err)
-			}
-			ranks = append(ranks, rank)
-		}
+		ranks = append(ranks, part.Ranks...)
 	}
-	slices.SortStableFunc(ranks, func(a, b *summary.RankOutcome) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
-	})
+	slices.SortStableFunc(ranks, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	for _, r := range ranks {
 		o.Add(r)
 	}
@@ -87,7 +80,7 @@ func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Total
 	defer s.mu.Unlock()
 	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
 		if r := s.ranks[key]; s.outcomes[r.node] == nil {
-			ranks = append(ranks, RankReport{Program: r.Program, Rank: r.Rank, Host: r.host, Node: r.node, Next: int(r.next)})
+			ranks = append(ranks, RankReport{RankKey: r.RankKey, Host: r.host, Node: r.node, Next: int(r.next)})
 		}
 	}
 	for _, r := range ranks {

@@ -109,9 +109,9 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	wantError(t, err, "rank 5 of program 0 comes too late", "--ranks")
 	_, err = register(s, "b", 1, 0)
 	wantError(t, err, `rank 0 of program 0 was read by the analyzer "a"`)
-	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Models: modelOf(id, 4)})
+	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Delta: modelOf(id, 4)})
 	wantText(t, late.GetRefused(), "step 1 comes too late")
-	late = exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Models: modelOf(id, 4)})
+	late = exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Delta: modelOf(id, 4)})
 	wantText(t, late.GetRefused(), "nothing more is learned")
 	if contentOf(t, s) != before {
 		t.Error("what came too late changed the state")
@@ -204,13 +204,15 @@ func outcome(tb testing.TB, s *State, node string, session uint64, rank uint32) 
 	scores.Add(int32(rank), 10, 20, 0.1*float64(rank+1), 7)
 	var counts tally.Tally
 	counts.Add(tally.Kind(0), int64(rank))
+	h := summary.Handover{
+		Totals: summary.Totals{Steps: 1, Calls: int64(rank), Ranks: 1, Begin: 5}, Tally: counts, Broken: []string{node + " is broken"},
+		Ranks: []*summary.RankOutcome{{
+			RankKey: trace.RankKey{Rank: trace.Rank(rank)}, Host: node, Review: summary.Review{Anomalies: 1},
+			Functions: []summary.FunctionStats{{FuncKey: trace.FuncKey{Name: "solve"}, Anomalies: scores, LostTime: 3}},
+		}},
+	}
 	reply, err := s.SetOutcome(&protocol.OutcomeRequest{
-		Sender: sender(node, session), Totals: totalsTo(summary.Totals{Steps: 1, Calls: int64(rank), Ranks: 1, Begin: 5}), Tally: TallyTo(&counts),
-		Broken: []string{node + " is broken"}, Traces: []string{node + ".bp"}, TraceBytes: 10,
-		Ranks: []*protocol.RankOutcome{rankOutcomeTo(&summary.RankOutcome{
-			Rank: trace.Rank(rank), Host: node, Review: summary.Review{Anomalies: 1},
-			Functions: []summary.FunctionOutcome{{Name: "solve", Metrics: scores, LostTime: 3}},
-		})},
+		Sender: sender(node, session), Handover: h.AppendBinary(nil), Traces: []string{node + ".bp"}, TraceBytes: 10,
 	}, start)
 	if err != nil {
 		tb.Fatal(err)
@@ -226,8 +228,8 @@ func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
 			node := string('a' + rune(4-i))
 			mustRegister(t, s, node, 1, i)
 		}
-		profile := &protocol.Summary{Functions: []*protocol.FunctionProfile{{Id: id, Exclusive: sumsOf(3).AppendBinary(nil)}}}
-		exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Summary: profile})
+		profile := encoded(summary.Delta{Functions: []summary.FunctionStats{{ID: int(id), Exclusive: *sumsOf(3)}}})
+		exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Delta: profile})
 		for _, i := range order {
 			node := string('a' + rune(4-i))
 			if refused := outcome(t, s, node, 1, i); refused != "" {
@@ -246,8 +248,8 @@ func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
 	}
 	want := all([]uint32{0, 1, 2, 3, 4})
 	got := all([]uint32{3, 1, 4, 0, 2})
-	if *got.Functions[0].Metrics != *want.Functions[0].Metrics || got.Review != want.Review || got.Totals != want.Totals {
-		t.Errorf("got %+v, want %+v", got.Functions[0].Metrics, want.Functions[0].Metrics)
+	if got.Functions[0].Anomalies != want.Functions[0].Anomalies || got.Review != want.Review || got.Totals != want.Totals {
+		t.Errorf("got %+v, want %+v", got.Functions[0].Anomalies, want.Functions[0].Anomalies)
 	}
 	if !slices.Equal(got.Functions[0].Hosts, []string{"e", "d", "c", "b", "a"}) || got.Totals.Calls != 10 || len(got.Broken) != 5 {
 		t.Errorf("hosts %v, %+v, %d broken", got.Functions[0].Hosts, got.Totals, len(got.Broken))

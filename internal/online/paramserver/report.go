@@ -44,8 +44,7 @@ type NodeReport struct {
 
 // RankReport is a rank.
 type RankReport struct {
-	Program   trace.Program
-	Rank      trace.Rank
+	trace.RankKey
 	Host      string
 	Node      string
 	Next      int // first step that is not known
@@ -84,15 +83,13 @@ func (s *State) report() Report {
 	steps := make(map[string]int64)
 	found := make(map[trace.RankKey]summary.RankStatus)
 	for _, st := range s.live.Ranks() {
-		found[trace.RankKey{Program: st.Program, Rank: st.Rank}] = st
+		found[st.RankKey] = st
 	}
 	for _, k := range s.ranks {
 		steps[k.node] += int64(k.next)
-		r.Ranks = append(r.Ranks, RankReport{k.Program, k.Rank, k.host, k.node, int(k.next), k.ended, int64(found[k.RankKey].Anomalies)})
+		r.Ranks = append(r.Ranks, RankReport{k.RankKey, k.host, k.node, int(k.next), k.ended, int64(found[k.RankKey].Anomalies)})
 	}
-	slices.SortFunc(r.Ranks, func(a, b RankReport) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
-	})
+	slices.SortFunc(r.Ranks, func(a, b RankReport) int { return a.Compare(b.RankKey) })
 	for _, n := range s.nodes {
 		r.Nodes = append(r.Nodes, NodeReport{n.name, n.since, n.heard, steps[n.name], n.settings, s.outcomes[n.name] != nil, n.status})
 	}

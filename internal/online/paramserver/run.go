@@ -179,13 +179,11 @@ var ErrRefused = errors.New("the parameter server refuses what came of the ranks
 
 // SendOutcome tells what came of the analyzer's ranks.
 func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, o *summary.Outcome, traces []string, size int64) error {
-	req := &protocol.OutcomeRequest{Sender: c.sender(), Totals: totalsTo(o.Totals), Tally: TallyTo(&o.Tally), Traces: traces, TraceBytes: size}
-	for _, r := range ranks {
-		req.Ranks = append(req.Ranks, rankOutcomeTo(r))
-	}
+	h := summary.Handover{Totals: o.Totals, Tally: o.Tally, Ranks: ranks}
 	for _, b := range o.Broken {
-		req.Broken = append(req.Broken, b.Error())
+		h.Broken = append(h.Broken, b.Error())
 	}
+	req := &protocol.OutcomeRequest{Sender: c.sender(), Handover: h.AppendBinary(nil), Traces: traces, TraceBytes: size}
 	b, err := proto.Marshal(req)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 	for i := range l.funcs {
 		f := &l.funcs[i]
 		f.Model.Reset()
-		*f.Exclusive, *f.Inclusive = stats.Sums{}, stats.Sums{}
+		f.Exclusive, f.Inclusive = stats.Sums{}, stats.Sums{}
 	}
 	events := step.Batches[0].Events
 	l.stack = l.stack[:0]
@@ -179,7 +179,7 @@ func (l *learner) learn(b *testing.B, s *scale, rank *simulate.Stream) *analyzer
 		}
 	}
 	l.step = analyzer.Contribution{
-		StepKey: analyzer.StepKey{Program: rank.Program(), Rank: rank.Rank(), Step: step.Index}, Host: rank.Host(),
+		StepKey: analyzer.StepKey{RankKey: trace.RankKey{Program: rank.Program(), Rank: rank.Rank()}, Step: step.Index}, Host: rank.Host(),
 		First: events[0].Time, Last: events[len(events)-1].Time,
 		Ended: step.Index == s.scenario.Steps-1, Functions: l.step.Functions[:0],
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -32,7 +33,6 @@ func (s *State) snapshot() *snapshot {
 	if !s.stopping.IsZero() {
 		m.Stopping = s.stopping.UnixNano()
 	}
-	m.Paths = s.pathMessages()
 	for _, id := range slices.Sorted(maps.Keys(s.models)) {
 		e := s.models[id]
 		b := e.encoded
@@ -98,9 +98,6 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	if err := s.checkNames(m); err != nil {
 		return err
 	}
-	if err := s.restorePaths(m.GetPaths()); err != nil {
-		return err
-	}
 	for _, f := range m.GetModels() {
 		e := s.entry(f.GetId())
 		model, rest, err := outlier.ReadModel(f.GetModel())
@@ -138,8 +135,15 @@ func (s *State) checkNames(m *protocol.Snapshot) error {
 			return fmt.Errorf("function %d has a model, but no name in the index; restore the index", f.GetId())
 		}
 	}
+	for _, p := range s.live.PathDeltas() {
+		for _, e := range p.List {
+			if e.Func != callpath.Other && uint64(e.Func) >= uint64(len(names)) {
+				return fmt.Errorf("function %d has calls, but no name in the index; restore the index", e.Func)
+			}
+		}
+	}
 	for _, f := range s.live.Functions() {
-		if f.ID < 0 || f.ID >= len(names) || names[f.ID] != (trace.FuncKey{Program: f.Program, Name: f.Name}) {
+		if f.ID >= len(names) || names[f.ID] != f.FuncKey {
 			return fmt.Errorf("function %d, %q, has another name in the index; restore the index", f.ID, f.Name)
 		}
 	}

@@ -21,30 +21,31 @@ func busyState(tb testing.TB) *State {
 	s := newState(tb, Config{})
 	ids := numbersOf(tb, s, "solve", "send")
 	mustRegister(tb, s, "a", 3, 0, 1)
-	report := stepReportTo(&summary.StepReport{Rank: 1, Step: 0, First: 1, Last: 9})
-	report.Scores = &protocol.Moments{N: 1, Mean: 2, Min: 2, Max: 2}
-	report.Functions = []*protocol.StepFunction{{Id: ids[1], Metrics: &protocol.Metrics{
-		Count: sumsOf(1).AppendBinary(nil), Score: report.Scores, Severity: sumsOf(4).AppendBinary(nil),
-	}}}
+	var anomalies summary.Metrics
+	anomalies.Count.Add(1)
+	anomalies.Add(0, 0, 0, 2, 4)
 	exchangeOne(tb, s, &protocol.ExchangeRequest{
 		Sender: sender("a", 3), Number: 1, Steps: append(steps(0, 0, 4), &protocol.Steps{Rank: 1, To: 1, Ended: true, Host: "h"}),
-		Models: append(modelOf(ids[0], 4, 5), modelOf(ids[1], 1000)...),
 		Status: &protocol.Status{State: protocol.Status_STATE_READING, Steps: 5},
-		Summary: &protocol.Summary{
-			Functions: []*protocol.FunctionProfile{{Id: ids[0], Exclusive: sumsOf(4, 5).AppendBinary(nil), Anomalies: sumsOf(0).AppendBinary(nil)}},
-			Ranks:     []*protocol.RankSteps{{Rank: 1, Anomalies: sumsOf(1).AppendBinary(nil)}},
-			Counters:  []*protocol.Counter{{Name: []byte("bytes"), Values: sumsOf(77).AppendBinary(nil)}},
-			Steps:     []*protocol.StepReport{report},
-			Paths:     pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]}, callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
-		},
+		Delta: encoded(summary.Delta{
+			Models:    append(modelsOf(ids[0], 4, 5), modelsOf(ids[1], 1000)...),
+			Functions: []summary.FunctionStats{{ID: int(ids[0]), Exclusive: *sumsOf(4, 5), PerStep: *sumsOf(0)}},
+			Ranks:     []summary.RankDelta{{RankKey: trace.RankKey{Rank: 1}, Anomalies: *sumsOf(1)}},
+			Counters:  []summary.Counter{{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(77)}},
+			Steps: []summary.StepReport{{
+				RankKey: trace.RankKey{Rank: 1}, First: 1, Last: 9, Scores: anomalies.Score,
+				Functions: []summary.FunctionStats{{ID: int(ids[1]), Anomalies: anomalies}},
+			}},
+			Paths: pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]}, callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
+		}),
 	})
 	outcome(tb, s, "a", 3, 0)
 	return s
 }
 
 // pathsOf are call paths of program 0.
-func pathsOf(depth int, list ...callpath.Entry) []*protocol.PathProfile {
-	return []*protocol.PathProfile{{Depth: uint32(depth), Paths: callpath.AppendBinary(nil, list)}}
+func pathsOf(depth int, list ...callpath.Entry) []summary.PathDelta {
+	return []summary.PathDelta{{Depth: depth, List: list}}
 }
 
 // successor is a state that begins with the snapshot of another.
@@ -145,7 +146,7 @@ func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
 		wantError(t, err, why)
 	}
 	f(`of the run "other", not of "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
-	f("of version 99; this program knows 3", func(m *protocol.Snapshot) { m.Version = 99 })
+	f("of version 99; this program knows 4", func(m *protocol.Snapshot) { m.Version = 99 })
 	f("models are frozen: true, not false", func(m *protocol.Snapshot) { m.Frozen = true })
 	f("in phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
 	f("function 5 has a model, but no name in the index", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
@@ -153,7 +154,7 @@ func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
 	f("malformed statistics", func(m *protocol.Snapshot) { m.Live = nil })
 	f(`function 1, "solve", has another name in the index`, func(m *protocol.Snapshot) {
 		l := summary.NewLive()
-		l.AddFunction(&summary.Function{ID: 1, Name: "solve"}, sumsOf(0))
+		l.AddFunction(&summary.FunctionStats{ID: 1, FuncKey: trace.FuncKey{Name: "solve"}, PerStep: *sumsOf(0)})
 		m.Live = l.AppendBinary(nil)
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -44,9 +43,8 @@ type Config struct {
 
 // Learned is the model of a function.
 type Learned struct {
-	Program trace.Program
-	Name    string
-	Model   outlier.Model
+	trace.FuncKey
+	Model outlier.Model
 }
 
 // State is what a parameter server, or one shard of it, knows of a run. Its
@@ -68,7 +66,6 @@ type State struct {
 	ranks     map[trace.RankKey]*rankState
 	nodes     map[string]*node
 	live      *summary.Live
-	paths     map[trace.Program]*callpath.Tree    // functions by their numbers
 	liveSize  int                                 // room for its next encoding
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	phase     protocol.Phase
@@ -128,7 +125,7 @@ func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
 	s := &State{
 		cfg: cfg, index: index, epoch: epoch, models: make(map[uint32]*entry), byVersion: list.New(),
 		replies: make(map[uint64][]byte), ranks: make(map[trace.RankKey]*rankState), nodes: make(map[string]*node),
-		live: summary.NewLive(), paths: make(map[trace.Program]*callpath.Tree), outcomes: make(map[string]*protocol.OutcomeRequest),
+		live: summary.NewLive(), outcomes: make(map[string]*protocol.OutcomeRequest),
 	}
 	for i := range cfg.Learned {
 		if err := s.learned(uint32(i), &cfg.Learned[i]); err != nil {
@@ -141,7 +138,7 @@ func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
 // learned adds a model to begin with; all shards number them in the same way.
 func (s *State) learned(id uint32, l *Learned) error {
 	if s.index != nil {
-		ids, err := s.index.Numbers([]trace.FuncKey{{Program: l.Program, Name: l.Name}})
+		ids, err := s.index.Numbers([]trace.FuncKey{l.FuncKey})
 		if err != nil {
 			return err
 		}
@@ -149,7 +146,7 @@ func (s *State) learned(id uint32, l *Learned) error {
 			return fmt.Errorf("function %q of the loaded model has the number %d in this run, not %d; begin a new run", l.Name, ids[0], id)
 		}
 	}
-	if shardOf(l.Program, l.Name, s.cfg.Shards) == s.cfg.Shard {
+	if shardOf(l.FuncKey, s.cfg.Shards) == s.cfg.Shard {
 		e := s.entry(id)
 		e.model.Merge(&l.Model)
 		s.touch(e)

@@ -48,7 +48,7 @@ func (c *Client) release(key trace.RankKey, w *waiting) error {
 	c.claimed[key] = true
 	for _, step := range w.apart {
 		for i := range step.Functions {
-			c.touch(trace.FuncKey{Program: step.Functions[i].Program, Name: step.Functions[i].Name})
+			c.touch(step.Functions[i].FuncKey)
 		}
 		c.share(key, step)
 	}
@@ -216,7 +216,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unnamed) == 0 { // all that is fresh can be named
-		if err := l.pack(func(n trace.FuncKey) uint32 { return c.ids[n] }); err != nil {
+		if err := l.pack(func(n trace.FuncKey) int { return int(c.ids[n]) }); err != nil {
 			return nil, err
 		}
 	}

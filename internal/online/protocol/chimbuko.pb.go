@@ -125,7 +125,7 @@ func (x Status_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Status_State.Descriptor instead.
 func (Status_State) EnumDescriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19, 0}
+	return file_chimbuko_proto_rawDescGZIP(), []int{10, 0}
 }
 
 type Rank struct {
@@ -533,12 +533,11 @@ type ExchangeRequest struct {
 	Sender        *Sender                `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
 	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	Steps         []*Steps               `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
-	Models        []*Model               `protobuf:"bytes,4,rep,name=models,proto3" json:"models,omitempty"`
-	Summary       *Summary               `protobuf:"bytes,5,opt,name=summary,proto3" json:"summary,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Known         uint64                 `protobuf:"varint,7,opt,name=known,proto3" json:"known,omitempty"`
-	Flush         bool                   `protobuf:"varint,8,opt,name=flush,proto3" json:"flush,omitempty"`
-	Status        *Status                `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
+	Delta         []byte                 `protobuf:"bytes,4,opt,name=delta,proto3" json:"delta,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Known         uint64                 `protobuf:"varint,6,opt,name=known,proto3" json:"known,omitempty"`
+	Flush         bool                   `protobuf:"varint,7,opt,name=flush,proto3" json:"flush,omitempty"`
+	Status        *Status                `protobuf:"bytes,8,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,16 +593,9 @@ func (x *ExchangeRequest) GetSteps() []*Steps {
 	return nil
 }
 
-func (x *ExchangeRequest) GetModels() []*Model {
+func (x *ExchangeRequest) GetDelta() []byte {
 	if x != nil {
-		return x.Models
-	}
-	return nil
-}
-
-func (x *ExchangeRequest) GetSummary() *Summary {
-	if x != nil {
-		return x.Summary
+		return x.Delta
 	}
 	return nil
 }
@@ -904,658 +896,6 @@ func (x *ExchangeReply) GetKnownSteps() int64 {
 	return 0
 }
 
-type Summary struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Functions     []*FunctionProfile     `protobuf:"bytes,1,rep,name=functions,proto3" json:"functions,omitempty"`
-	Ranks         []*RankSteps           `protobuf:"bytes,2,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	Steps         []*StepReport          `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
-	Counters      []*Counter             `protobuf:"bytes,4,rep,name=counters,proto3" json:"counters,omitempty"`
-	Paths         []*PathProfile         `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Summary) Reset() {
-	*x = Summary{}
-	mi := &file_chimbuko_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Summary) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Summary) ProtoMessage() {}
-
-func (x *Summary) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Summary.ProtoReflect.Descriptor instead.
-func (*Summary) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *Summary) GetFunctions() []*FunctionProfile {
-	if x != nil {
-		return x.Functions
-	}
-	return nil
-}
-
-func (x *Summary) GetRanks() []*RankSteps {
-	if x != nil {
-		return x.Ranks
-	}
-	return nil
-}
-
-func (x *Summary) GetSteps() []*StepReport {
-	if x != nil {
-		return x.Steps
-	}
-	return nil
-}
-
-func (x *Summary) GetCounters() []*Counter {
-	if x != nil {
-		return x.Counters
-	}
-	return nil
-}
-
-func (x *Summary) GetPaths() []*PathProfile {
-	if x != nil {
-		return x.Paths
-	}
-	return nil
-}
-
-type PathProfile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Depth         uint32                 `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`
-	Paths         []byte                 `protobuf:"bytes,3,opt,name=paths,proto3" json:"paths,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PathProfile) Reset() {
-	*x = PathProfile{}
-	mi := &file_chimbuko_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PathProfile) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PathProfile) ProtoMessage() {}
-
-func (x *PathProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PathProfile.ProtoReflect.Descriptor instead.
-func (*PathProfile) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *PathProfile) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *PathProfile) GetDepth() uint32 {
-	if x != nil {
-		return x.Depth
-	}
-	return 0
-}
-
-func (x *PathProfile) GetPaths() []byte {
-	if x != nil {
-		return x.Paths
-	}
-	return nil
-}
-
-type FunctionProfile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Exclusive     []byte                 `protobuf:"bytes,2,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
-	Inclusive     []byte                 `protobuf:"bytes,3,opt,name=inclusive,proto3" json:"inclusive,omitempty"`
-	Anomalies     []byte                 `protobuf:"bytes,4,opt,name=anomalies,proto3" json:"anomalies,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FunctionProfile) Reset() {
-	*x = FunctionProfile{}
-	mi := &file_chimbuko_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FunctionProfile) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FunctionProfile) ProtoMessage() {}
-
-func (x *FunctionProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FunctionProfile.ProtoReflect.Descriptor instead.
-func (*FunctionProfile) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *FunctionProfile) GetId() uint32 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-func (x *FunctionProfile) GetExclusive() []byte {
-	if x != nil {
-		return x.Exclusive
-	}
-	return nil
-}
-
-func (x *FunctionProfile) GetInclusive() []byte {
-	if x != nil {
-		return x.Inclusive
-	}
-	return nil
-}
-
-func (x *FunctionProfile) GetAnomalies() []byte {
-	if x != nil {
-		return x.Anomalies
-	}
-	return nil
-}
-
-type RankSteps struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Anomalies     []byte                 `protobuf:"bytes,3,opt,name=anomalies,proto3" json:"anomalies,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RankSteps) Reset() {
-	*x = RankSteps{}
-	mi := &file_chimbuko_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RankSteps) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RankSteps) ProtoMessage() {}
-
-func (x *RankSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RankSteps.ProtoReflect.Descriptor instead.
-func (*RankSteps) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *RankSteps) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *RankSteps) GetRank() uint32 {
-	if x != nil {
-		return x.Rank
-	}
-	return 0
-}
-
-func (x *RankSteps) GetAnomalies() []byte {
-	if x != nil {
-		return x.Anomalies
-	}
-	return nil
-}
-
-type StepReport struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Step          uint32                 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
-	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"`
-	Last          int64                  `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
-	Scores        *Moments               `protobuf:"bytes,6,opt,name=scores,proto3" json:"scores,omitempty"`
-	Functions     []*StepFunction        `protobuf:"bytes,7,rep,name=functions,proto3" json:"functions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StepReport) Reset() {
-	*x = StepReport{}
-	mi := &file_chimbuko_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StepReport) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StepReport) ProtoMessage() {}
-
-func (x *StepReport) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StepReport.ProtoReflect.Descriptor instead.
-func (*StepReport) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *StepReport) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *StepReport) GetRank() uint32 {
-	if x != nil {
-		return x.Rank
-	}
-	return 0
-}
-
-func (x *StepReport) GetStep() uint32 {
-	if x != nil {
-		return x.Step
-	}
-	return 0
-}
-
-func (x *StepReport) GetFirst() int64 {
-	if x != nil {
-		return x.First
-	}
-	return 0
-}
-
-func (x *StepReport) GetLast() int64 {
-	if x != nil {
-		return x.Last
-	}
-	return 0
-}
-
-func (x *StepReport) GetScores() *Moments {
-	if x != nil {
-		return x.Scores
-	}
-	return nil
-}
-
-func (x *StepReport) GetFunctions() []*StepFunction {
-	if x != nil {
-		return x.Functions
-	}
-	return nil
-}
-
-type StepFunction struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Metrics       *Metrics               `protobuf:"bytes,2,opt,name=metrics,proto3" json:"metrics,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StepFunction) Reset() {
-	*x = StepFunction{}
-	mi := &file_chimbuko_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StepFunction) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StepFunction) ProtoMessage() {}
-
-func (x *StepFunction) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StepFunction.ProtoReflect.Descriptor instead.
-func (*StepFunction) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *StepFunction) GetId() uint32 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-func (x *StepFunction) GetMetrics() *Metrics {
-	if x != nil {
-		return x.Metrics
-	}
-	return nil
-}
-
-type Metrics struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Count         []byte                 `protobuf:"bytes,1,opt,name=count,proto3" json:"count,omitempty"`
-	FirstStep     int32                  `protobuf:"varint,2,opt,name=first_step,json=firstStep,proto3" json:"first_step,omitempty"`
-	LastStep      int32                  `protobuf:"varint,3,opt,name=last_step,json=lastStep,proto3" json:"last_step,omitempty"`
-	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"`
-	Last          int64                  `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
-	Score         *Moments               `protobuf:"bytes,6,opt,name=score,proto3" json:"score,omitempty"`
-	Severity      []byte                 `protobuf:"bytes,7,opt,name=severity,proto3" json:"severity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Metrics) Reset() {
-	*x = Metrics{}
-	mi := &file_chimbuko_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Metrics) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Metrics) ProtoMessage() {}
-
-func (x *Metrics) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Metrics.ProtoReflect.Descriptor instead.
-func (*Metrics) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *Metrics) GetCount() []byte {
-	if x != nil {
-		return x.Count
-	}
-	return nil
-}
-
-func (x *Metrics) GetFirstStep() int32 {
-	if x != nil {
-		return x.FirstStep
-	}
-	return 0
-}
-
-func (x *Metrics) GetLastStep() int32 {
-	if x != nil {
-		return x.LastStep
-	}
-	return 0
-}
-
-func (x *Metrics) GetFirst() int64 {
-	if x != nil {
-		return x.First
-	}
-	return 0
-}
-
-func (x *Metrics) GetLast() int64 {
-	if x != nil {
-		return x.Last
-	}
-	return 0
-}
-
-func (x *Metrics) GetScore() *Moments {
-	if x != nil {
-		return x.Score
-	}
-	return nil
-}
-
-func (x *Metrics) GetSeverity() []byte {
-	if x != nil {
-		return x.Severity
-	}
-	return nil
-}
-
-type Moments struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	N             float64                `protobuf:"fixed64,1,opt,name=n,proto3" json:"n,omitempty"`
-	Mean          float64                `protobuf:"fixed64,2,opt,name=mean,proto3" json:"mean,omitempty"`
-	M2            float64                `protobuf:"fixed64,3,opt,name=m2,proto3" json:"m2,omitempty"`
-	M3            float64                `protobuf:"fixed64,4,opt,name=m3,proto3" json:"m3,omitempty"`
-	M4            float64                `protobuf:"fixed64,5,opt,name=m4,proto3" json:"m4,omitempty"`
-	Min           float64                `protobuf:"fixed64,6,opt,name=min,proto3" json:"min,omitempty"`
-	Max           float64                `protobuf:"fixed64,7,opt,name=max,proto3" json:"max,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Moments) Reset() {
-	*x = Moments{}
-	mi := &file_chimbuko_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Moments) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Moments) ProtoMessage() {}
-
-func (x *Moments) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Moments.ProtoReflect.Descriptor instead.
-func (*Moments) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *Moments) GetN() float64 {
-	if x != nil {
-		return x.N
-	}
-	return 0
-}
-
-func (x *Moments) GetMean() float64 {
-	if x != nil {
-		return x.Mean
-	}
-	return 0
-}
-
-func (x *Moments) GetM2() float64 {
-	if x != nil {
-		return x.M2
-	}
-	return 0
-}
-
-func (x *Moments) GetM3() float64 {
-	if x != nil {
-		return x.M3
-	}
-	return 0
-}
-
-func (x *Moments) GetM4() float64 {
-	if x != nil {
-		return x.M4
-	}
-	return 0
-}
-
-func (x *Moments) GetMin() float64 {
-	if x != nil {
-		return x.Min
-	}
-	return 0
-}
-
-func (x *Moments) GetMax() float64 {
-	if x != nil {
-		return x.Max
-	}
-	return 0
-}
-
-type Counter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Values        []byte                 `protobuf:"bytes,3,opt,name=values,proto3" json:"values,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Counter) Reset() {
-	*x = Counter{}
-	mi := &file_chimbuko_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Counter) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Counter) ProtoMessage() {}
-
-func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Counter.ProtoReflect.Descriptor instead.
-func (*Counter) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *Counter) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *Counter) GetName() []byte {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *Counter) GetValues() []byte {
-	if x != nil {
-		return x.Values
-	}
-	return nil
-}
-
 type Status struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	Host                string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
@@ -1593,7 +933,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +945,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +958,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Status) GetHost() string {
@@ -1835,7 +1175,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +1187,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[20]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +1200,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{20}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stage) GetName() string {
@@ -1898,7 +1238,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +1250,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[21]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +1263,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{21}
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RankStatus) GetProgram() uint32 {
@@ -1978,7 +1318,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +1330,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[22]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +1343,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{22}
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Count) GetKind() uint32 {
@@ -2023,19 +1363,16 @@ func (x *Count) GetCount() int64 {
 type OutcomeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sender        *Sender                `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
-	Ranks         []*RankOutcome         `protobuf:"bytes,2,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	Totals        *Totals                `protobuf:"bytes,3,opt,name=totals,proto3" json:"totals,omitempty"`
-	Tally         []*Count               `protobuf:"bytes,4,rep,name=tally,proto3" json:"tally,omitempty"`
-	Broken        []string               `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty"`
-	TraceBytes    int64                  `protobuf:"varint,6,opt,name=trace_bytes,json=traceBytes,proto3" json:"trace_bytes,omitempty"`
-	Traces        []string               `protobuf:"bytes,7,rep,name=traces,proto3" json:"traces,omitempty"`
+	Handover      []byte                 `protobuf:"bytes,2,opt,name=handover,proto3" json:"handover,omitempty"`
+	TraceBytes    int64                  `protobuf:"varint,3,opt,name=trace_bytes,json=traceBytes,proto3" json:"trace_bytes,omitempty"`
+	Traces        []string               `protobuf:"bytes,4,rep,name=traces,proto3" json:"traces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +1384,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[23]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +1397,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{23}
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -2070,30 +1407,9 @@ func (x *OutcomeRequest) GetSender() *Sender {
 	return nil
 }
 
-func (x *OutcomeRequest) GetRanks() []*RankOutcome {
+func (x *OutcomeRequest) GetHandover() []byte {
 	if x != nil {
-		return x.Ranks
-	}
-	return nil
-}
-
-func (x *OutcomeRequest) GetTotals() *Totals {
-	if x != nil {
-		return x.Totals
-	}
-	return nil
-}
-
-func (x *OutcomeRequest) GetTally() []*Count {
-	if x != nil {
-		return x.Tally
-	}
-	return nil
-}
-
-func (x *OutcomeRequest) GetBroken() []string {
-	if x != nil {
-		return x.Broken
+		return x.Handover
 	}
 	return nil
 }
@@ -2121,7 +1437,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +1449,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[24]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +1462,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{24}
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -2154,318 +1470,6 @@ func (x *OutcomeReply) GetRefused() string {
 		return x.Refused
 	}
 	return ""
-}
-
-type RankOutcome struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
-	Review        *Review                `protobuf:"bytes,4,opt,name=review,proto3" json:"review,omitempty"`
-	Functions     []*FunctionOutcome     `protobuf:"bytes,5,rep,name=functions,proto3" json:"functions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RankOutcome) Reset() {
-	*x = RankOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RankOutcome) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RankOutcome) ProtoMessage() {}
-
-func (x *RankOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RankOutcome.ProtoReflect.Descriptor instead.
-func (*RankOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *RankOutcome) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *RankOutcome) GetRank() uint32 {
-	if x != nil {
-		return x.Rank
-	}
-	return 0
-}
-
-func (x *RankOutcome) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *RankOutcome) GetReview() *Review {
-	if x != nil {
-		return x.Review
-	}
-	return nil
-}
-
-func (x *RankOutcome) GetFunctions() []*FunctionOutcome {
-	if x != nil {
-		return x.Functions
-	}
-	return nil
-}
-
-type Review struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Anomalies     int64                  `protobuf:"varint,1,opt,name=anomalies,proto3" json:"anomalies,omitempty"`
-	Confirmed     int64                  `protobuf:"varint,2,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
-	Withdrawn     int64                  `protobuf:"varint,3,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
-	Promoted      int64                  `protobuf:"varint,4,opt,name=promoted,proto3" json:"promoted,omitempty"`
-	Dropped       int64                  `protobuf:"varint,5,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	NotJudged     int64                  `protobuf:"varint,6,opt,name=not_judged,json=notJudged,proto3" json:"not_judged,omitempty"`
-	Typical       int64                  `protobuf:"varint,7,opt,name=typical,proto3" json:"typical,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Review) Reset() {
-	*x = Review{}
-	mi := &file_chimbuko_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Review) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Review) ProtoMessage() {}
-
-func (x *Review) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Review.ProtoReflect.Descriptor instead.
-func (*Review) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *Review) GetAnomalies() int64 {
-	if x != nil {
-		return x.Anomalies
-	}
-	return 0
-}
-
-func (x *Review) GetConfirmed() int64 {
-	if x != nil {
-		return x.Confirmed
-	}
-	return 0
-}
-
-func (x *Review) GetWithdrawn() int64 {
-	if x != nil {
-		return x.Withdrawn
-	}
-	return 0
-}
-
-func (x *Review) GetPromoted() int64 {
-	if x != nil {
-		return x.Promoted
-	}
-	return 0
-}
-
-func (x *Review) GetDropped() int64 {
-	if x != nil {
-		return x.Dropped
-	}
-	return 0
-}
-
-func (x *Review) GetNotJudged() int64 {
-	if x != nil {
-		return x.NotJudged
-	}
-	return 0
-}
-
-func (x *Review) GetTypical() int64 {
-	if x != nil {
-		return x.Typical
-	}
-	return 0
-}
-
-type FunctionOutcome struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Metrics       *Metrics               `protobuf:"bytes,2,opt,name=metrics,proto3" json:"metrics,omitempty"`
-	Lost          int64                  `protobuf:"varint,3,opt,name=lost,proto3" json:"lost,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FunctionOutcome) Reset() {
-	*x = FunctionOutcome{}
-	mi := &file_chimbuko_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FunctionOutcome) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FunctionOutcome) ProtoMessage() {}
-
-func (x *FunctionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FunctionOutcome.ProtoReflect.Descriptor instead.
-func (*FunctionOutcome) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *FunctionOutcome) GetName() []byte {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *FunctionOutcome) GetMetrics() *Metrics {
-	if x != nil {
-		return x.Metrics
-	}
-	return nil
-}
-
-func (x *FunctionOutcome) GetLost() int64 {
-	if x != nil {
-		return x.Lost
-	}
-	return 0
-}
-
-type Totals struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Steps         int64                  `protobuf:"varint,1,opt,name=steps,proto3" json:"steps,omitempty"`
-	Events        int64                  `protobuf:"varint,2,opt,name=events,proto3" json:"events,omitempty"`
-	Calls         int64                  `protobuf:"varint,3,opt,name=calls,proto3" json:"calls,omitempty"`
-	Flagged       int64                  `protobuf:"varint,4,opt,name=flagged,proto3" json:"flagged,omitempty"`
-	Ranks         int64                  `protobuf:"varint,5,opt,name=ranks,proto3" json:"ranks,omitempty"`
-	Begin         int64                  `protobuf:"varint,6,opt,name=begin,proto3" json:"begin,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Totals) Reset() {
-	*x = Totals{}
-	mi := &file_chimbuko_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Totals) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Totals) ProtoMessage() {}
-
-func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Totals.ProtoReflect.Descriptor instead.
-func (*Totals) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *Totals) GetSteps() int64 {
-	if x != nil {
-		return x.Steps
-	}
-	return 0
-}
-
-func (x *Totals) GetEvents() int64 {
-	if x != nil {
-		return x.Events
-	}
-	return 0
-}
-
-func (x *Totals) GetCalls() int64 {
-	if x != nil {
-		return x.Calls
-	}
-	return 0
-}
-
-func (x *Totals) GetFlagged() int64 {
-	if x != nil {
-		return x.Flagged
-	}
-	return 0
-}
-
-func (x *Totals) GetRanks() int64 {
-	if x != nil {
-		return x.Ranks
-	}
-	return 0
-}
-
-func (x *Totals) GetBegin() int64 {
-	if x != nil {
-		return x.Begin
-	}
-	return 0
 }
 
 type RecordBatch struct {
@@ -2489,7 +1493,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +1505,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[29]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +1518,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{29}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -2612,23 +1616,21 @@ type Snapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Run           string                 `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
-	ModelVersion  uint64                 `protobuf:"varint,3,opt,name=model_version,json=modelVersion,proto3" json:"model_version,omitempty"`
-	Models        []*Model               `protobuf:"bytes,4,rep,name=models,proto3" json:"models,omitempty"`
-	Ranks         []*RankState           `protobuf:"bytes,5,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	Nodes         []*NodeState           `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Live          []byte                 `protobuf:"bytes,7,opt,name=live,proto3" json:"live,omitempty"`
-	Phase         Phase                  `protobuf:"varint,8,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
-	Outcomes      []*OutcomeRequest      `protobuf:"bytes,9,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	Frozen        bool                   `protobuf:"varint,10,opt,name=frozen,proto3" json:"frozen,omitempty"`
-	Stopping      int64                  `protobuf:"varint,12,opt,name=stopping,proto3" json:"stopping,omitempty"`
-	Paths         []*PathProfile         `protobuf:"bytes,13,rep,name=paths,proto3" json:"paths,omitempty"`
+	Models        []*Model               `protobuf:"bytes,3,rep,name=models,proto3" json:"models,omitempty"`
+	Ranks         []*RankState           `protobuf:"bytes,4,rep,name=ranks,proto3" json:"ranks,omitempty"`
+	Nodes         []*NodeState           `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Live          []byte                 `protobuf:"bytes,6,opt,name=live,proto3" json:"live,omitempty"`
+	Phase         Phase                  `protobuf:"varint,7,opt,name=phase,proto3,enum=chimbuko.v1.Phase" json:"phase,omitempty"`
+	Outcomes      []*OutcomeRequest      `protobuf:"bytes,8,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Frozen        bool                   `protobuf:"varint,9,opt,name=frozen,proto3" json:"frozen,omitempty"`
+	Stopping      int64                  `protobuf:"varint,10,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +1642,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[30]
+	mi := &file_chimbuko_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +1655,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{30}
+	return file_chimbuko_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -2668,13 +1670,6 @@ func (x *Snapshot) GetRun() string {
 		return x.Run
 	}
 	return ""
-}
-
-func (x *Snapshot) GetModelVersion() uint64 {
-	if x != nil {
-		return x.ModelVersion
-	}
-	return 0
 }
 
 func (x *Snapshot) GetModels() []*Model {
@@ -2733,13 +1728,6 @@ func (x *Snapshot) GetStopping() int64 {
 	return 0
 }
 
-func (x *Snapshot) GetPaths() []*PathProfile {
-	if x != nil {
-		return x.Paths
-	}
-	return nil
-}
-
 type RankState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -2754,7 +1742,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[31]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +1754,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[31]
+	mi := &file_chimbuko_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +1767,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{31}
+	return file_chimbuko_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -2840,7 +1828,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[32]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +1840,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[32]
+	mi := &file_chimbuko_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +1853,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{32}
+	return file_chimbuko_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NodeState) GetName() string {
@@ -2957,17 +1945,16 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x06frozen\x18\x03 \x01(\bR\x06frozen\x12(\n" +
 	"\x05phase\x18\x04 \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06shards\x18\x05 \x01(\rR\x06shards\x12\x14\n" +
-	"\x05newer\x18\x06 \x01(\x04R\x05newer\"\xcb\x02\n" +
+	"\x05newer\x18\x06 \x01(\x04R\x05newer\"\x85\x02\n" +
 	"\x0fExchangeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12(\n" +
-	"\x05steps\x18\x03 \x03(\v2\x12.chimbuko.v1.StepsR\x05steps\x12*\n" +
-	"\x06models\x18\x04 \x03(\v2\x12.chimbuko.v1.ModelR\x06models\x12.\n" +
-	"\asummary\x18\x05 \x01(\v2\x14.chimbuko.v1.SummaryR\asummary\x12\x14\n" +
-	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05known\x18\a \x01(\x04R\x05known\x12\x14\n" +
-	"\x05flush\x18\b \x01(\bR\x05flush\x12+\n" +
-	"\x06status\x18\t \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\x83\x01\n" +
+	"\x05steps\x18\x03 \x03(\v2\x12.chimbuko.v1.StepsR\x05steps\x12\x14\n" +
+	"\x05delta\x18\x04 \x01(\fR\x05delta\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05known\x18\x06 \x01(\x04R\x05known\x12\x14\n" +
+	"\x05flush\x18\a \x01(\bR\x05flush\x12+\n" +
+	"\x06status\x18\b \x01(\v2\x13.chimbuko.v1.StatusR\x06status\"\x83\x01\n" +
 	"\x05Steps\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -2992,59 +1979,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	" \x01(\tR\arefused\x12\x12\n" +
 	"\x04stop\x18\v \x01(\bR\x04stop\x12\x1f\n" +
 	"\vknown_steps\x18\f \x01(\x03R\n" +
-	"knownSteps\"\x84\x02\n" +
-	"\aSummary\x12:\n" +
-	"\tfunctions\x18\x01 \x03(\v2\x1c.chimbuko.v1.FunctionProfileR\tfunctions\x12,\n" +
-	"\x05ranks\x18\x02 \x03(\v2\x16.chimbuko.v1.RankStepsR\x05ranks\x12-\n" +
-	"\x05steps\x18\x03 \x03(\v2\x17.chimbuko.v1.StepReportR\x05steps\x120\n" +
-	"\bcounters\x18\x04 \x03(\v2\x14.chimbuko.v1.CounterR\bcounters\x12.\n" +
-	"\x05paths\x18\x05 \x03(\v2\x18.chimbuko.v1.PathProfileR\x05paths\"S\n" +
-	"\vPathProfile\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x14\n" +
-	"\x05depth\x18\x02 \x01(\rR\x05depth\x12\x14\n" +
-	"\x05paths\x18\x03 \x01(\fR\x05paths\"{\n" +
-	"\x0fFunctionProfile\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1c\n" +
-	"\texclusive\x18\x02 \x01(\fR\texclusive\x12\x1c\n" +
-	"\tinclusive\x18\x03 \x01(\fR\tinclusive\x12\x1c\n" +
-	"\tanomalies\x18\x04 \x01(\fR\tanomalies\"W\n" +
-	"\tRankSteps\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x1c\n" +
-	"\tanomalies\x18\x03 \x01(\fR\tanomalies\"\xdf\x01\n" +
-	"\n" +
-	"StepReport\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
-	"\x04step\x18\x03 \x01(\rR\x04step\x12\x14\n" +
-	"\x05first\x18\x04 \x01(\x03R\x05first\x12\x12\n" +
-	"\x04last\x18\x05 \x01(\x03R\x04last\x12,\n" +
-	"\x06scores\x18\x06 \x01(\v2\x14.chimbuko.v1.MomentsR\x06scores\x127\n" +
-	"\tfunctions\x18\a \x03(\v2\x19.chimbuko.v1.StepFunctionR\tfunctions\"N\n" +
-	"\fStepFunction\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\x12.\n" +
-	"\ametrics\x18\x02 \x01(\v2\x14.chimbuko.v1.MetricsR\ametrics\"\xcd\x01\n" +
-	"\aMetrics\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\fR\x05count\x12\x1d\n" +
-	"\n" +
-	"first_step\x18\x02 \x01(\x05R\tfirstStep\x12\x1b\n" +
-	"\tlast_step\x18\x03 \x01(\x05R\blastStep\x12\x14\n" +
-	"\x05first\x18\x04 \x01(\x03R\x05first\x12\x12\n" +
-	"\x04last\x18\x05 \x01(\x03R\x04last\x12*\n" +
-	"\x05score\x18\x06 \x01(\v2\x14.chimbuko.v1.MomentsR\x05score\x12\x1a\n" +
-	"\bseverity\x18\a \x01(\fR\bseverity\"\x7f\n" +
-	"\aMoments\x12\f\n" +
-	"\x01n\x18\x01 \x01(\x01R\x01n\x12\x12\n" +
-	"\x04mean\x18\x02 \x01(\x01R\x04mean\x12\x0e\n" +
-	"\x02m2\x18\x03 \x01(\x01R\x02m2\x12\x0e\n" +
-	"\x02m3\x18\x04 \x01(\x01R\x02m3\x12\x0e\n" +
-	"\x02m4\x18\x05 \x01(\x01R\x02m4\x12\x10\n" +
-	"\x03min\x18\x06 \x01(\x01R\x03min\x12\x10\n" +
-	"\x03max\x18\a \x01(\x01R\x03max\"O\n" +
-	"\aCounter\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\fR\x04name\x12\x16\n" +
-	"\x06values\x18\x03 \x01(\fR\x06values\"\xd3\b\n" +
+	"knownSteps\"\xd3\b\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12/\n" +
@@ -3099,44 +2034,15 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\x0ebehind_seconds\x18\x06 \x01(\x01R\rbehindSeconds\"1\n" +
 	"\x05Count\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\x95\x02\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\x92\x01\n" +
 	"\x0eOutcomeRequest\x12+\n" +
-	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12.\n" +
-	"\x05ranks\x18\x02 \x03(\v2\x18.chimbuko.v1.RankOutcomeR\x05ranks\x12+\n" +
-	"\x06totals\x18\x03 \x01(\v2\x13.chimbuko.v1.TotalsR\x06totals\x12(\n" +
-	"\x05tally\x18\x04 \x03(\v2\x12.chimbuko.v1.CountR\x05tally\x12\x16\n" +
-	"\x06broken\x18\x05 \x03(\tR\x06broken\x12\x1f\n" +
-	"\vtrace_bytes\x18\x06 \x01(\x03R\n" +
+	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x1a\n" +
+	"\bhandover\x18\x02 \x01(\fR\bhandover\x12\x1f\n" +
+	"\vtrace_bytes\x18\x03 \x01(\x03R\n" +
 	"traceBytes\x12\x16\n" +
-	"\x06traces\x18\a \x03(\tR\x06traces\"(\n" +
+	"\x06traces\x18\x04 \x03(\tR\x06traces\"(\n" +
 	"\fOutcomeReply\x12\x18\n" +
-	"\arefused\x18\x01 \x01(\tR\arefused\"\xb8\x01\n" +
-	"\vRankOutcome\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\x12+\n" +
-	"\x06review\x18\x04 \x01(\v2\x13.chimbuko.v1.ReviewR\x06review\x12:\n" +
-	"\tfunctions\x18\x05 \x03(\v2\x1c.chimbuko.v1.FunctionOutcomeR\tfunctions\"\xd1\x01\n" +
-	"\x06Review\x12\x1c\n" +
-	"\tanomalies\x18\x01 \x01(\x03R\tanomalies\x12\x1c\n" +
-	"\tconfirmed\x18\x02 \x01(\x03R\tconfirmed\x12\x1c\n" +
-	"\twithdrawn\x18\x03 \x01(\x03R\twithdrawn\x12\x1a\n" +
-	"\bpromoted\x18\x04 \x01(\x03R\bpromoted\x12\x18\n" +
-	"\adropped\x18\x05 \x01(\x03R\adropped\x12\x1d\n" +
-	"\n" +
-	"not_judged\x18\x06 \x01(\x03R\tnotJudged\x12\x18\n" +
-	"\atypical\x18\a \x01(\x03R\atypical\"i\n" +
-	"\x0fFunctionOutcome\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\fR\x04name\x12.\n" +
-	"\ametrics\x18\x02 \x01(\v2\x14.chimbuko.v1.MetricsR\ametrics\x12\x12\n" +
-	"\x04lost\x18\x03 \x01(\x03R\x04lost\"\x92\x01\n" +
-	"\x06Totals\x12\x14\n" +
-	"\x05steps\x18\x01 \x01(\x03R\x05steps\x12\x16\n" +
-	"\x06events\x18\x02 \x01(\x03R\x06events\x12\x14\n" +
-	"\x05calls\x18\x03 \x01(\x03R\x05calls\x12\x18\n" +
-	"\aflagged\x18\x04 \x01(\x03R\aflagged\x12\x14\n" +
-	"\x05ranks\x18\x05 \x01(\x03R\x05ranks\x12\x14\n" +
-	"\x05begin\x18\x06 \x01(\x03R\x05begin\"\xe7\x02\n" +
+	"\arefused\x18\x01 \x01(\tR\arefused\"\xe7\x02\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x18\n" +
@@ -3153,21 +2059,19 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
-	"path_stats\x18\r \x03(\fR\tpathStats\"\xc4\x03\n" +
+	"path_stats\x18\r \x03(\fR\tpathStats\"\xe9\x02\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\tR\x03run\x12#\n" +
-	"\rmodel_version\x18\x03 \x01(\x04R\fmodelVersion\x12*\n" +
-	"\x06models\x18\x04 \x03(\v2\x12.chimbuko.v1.ModelR\x06models\x12,\n" +
-	"\x05ranks\x18\x05 \x03(\v2\x16.chimbuko.v1.RankStateR\x05ranks\x12,\n" +
-	"\x05nodes\x18\x06 \x03(\v2\x16.chimbuko.v1.NodeStateR\x05nodes\x12\x12\n" +
-	"\x04live\x18\a \x01(\fR\x04live\x12(\n" +
-	"\x05phase\x18\b \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x127\n" +
-	"\boutcomes\x18\t \x03(\v2\x1b.chimbuko.v1.OutcomeRequestR\boutcomes\x12\x16\n" +
-	"\x06frozen\x18\n" +
-	" \x01(\bR\x06frozen\x12\x1a\n" +
-	"\bstopping\x18\f \x01(\x03R\bstopping\x12.\n" +
-	"\x05paths\x18\r \x03(\v2\x18.chimbuko.v1.PathProfileR\x05pathsJ\x04\b\v\x10\f\"\x8b\x01\n" +
+	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +
+	"\x06models\x18\x03 \x03(\v2\x12.chimbuko.v1.ModelR\x06models\x12,\n" +
+	"\x05ranks\x18\x04 \x03(\v2\x16.chimbuko.v1.RankStateR\x05ranks\x12,\n" +
+	"\x05nodes\x18\x05 \x03(\v2\x16.chimbuko.v1.NodeStateR\x05nodes\x12\x12\n" +
+	"\x04live\x18\x06 \x01(\fR\x04live\x12(\n" +
+	"\x05phase\x18\a \x01(\x0e2\x12.chimbuko.v1.PhaseR\x05phase\x127\n" +
+	"\boutcomes\x18\b \x03(\v2\x1b.chimbuko.v1.OutcomeRequestR\boutcomes\x12\x16\n" +
+	"\x06frozen\x18\t \x01(\bR\x06frozen\x12\x1a\n" +
+	"\bstopping\x18\n" +
+	" \x01(\x03R\bstopping\"\x8b\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -3203,7 +2107,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -3217,29 +2121,16 @@ var file_chimbuko_proto_goTypes = []any{
 	(*Steps)(nil),           // 9: chimbuko.v1.Steps
 	(*Model)(nil),           // 10: chimbuko.v1.Model
 	(*ExchangeReply)(nil),   // 11: chimbuko.v1.ExchangeReply
-	(*Summary)(nil),         // 12: chimbuko.v1.Summary
-	(*PathProfile)(nil),     // 13: chimbuko.v1.PathProfile
-	(*FunctionProfile)(nil), // 14: chimbuko.v1.FunctionProfile
-	(*RankSteps)(nil),       // 15: chimbuko.v1.RankSteps
-	(*StepReport)(nil),      // 16: chimbuko.v1.StepReport
-	(*StepFunction)(nil),    // 17: chimbuko.v1.StepFunction
-	(*Metrics)(nil),         // 18: chimbuko.v1.Metrics
-	(*Moments)(nil),         // 19: chimbuko.v1.Moments
-	(*Counter)(nil),         // 20: chimbuko.v1.Counter
-	(*Status)(nil),          // 21: chimbuko.v1.Status
-	(*Stage)(nil),           // 22: chimbuko.v1.Stage
-	(*RankStatus)(nil),      // 23: chimbuko.v1.RankStatus
-	(*Count)(nil),           // 24: chimbuko.v1.Count
-	(*OutcomeRequest)(nil),  // 25: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 26: chimbuko.v1.OutcomeReply
-	(*RankOutcome)(nil),     // 27: chimbuko.v1.RankOutcome
-	(*Review)(nil),          // 28: chimbuko.v1.Review
-	(*FunctionOutcome)(nil), // 29: chimbuko.v1.FunctionOutcome
-	(*Totals)(nil),          // 30: chimbuko.v1.Totals
-	(*RecordBatch)(nil),     // 31: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 32: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 33: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 34: chimbuko.v1.NodeState
+	(*Status)(nil),          // 12: chimbuko.v1.Status
+	(*Stage)(nil),           // 13: chimbuko.v1.Stage
+	(*RankStatus)(nil),      // 14: chimbuko.v1.RankStatus
+	(*Count)(nil),           // 15: chimbuko.v1.Count
+	(*OutcomeRequest)(nil),  // 16: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 17: chimbuko.v1.OutcomeReply
+	(*RecordBatch)(nil),     // 18: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 19: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 20: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 21: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -3249,44 +2140,26 @@ var file_chimbuko_proto_depIdxs = []int32{
 	0,  // 4: chimbuko.v1.RegisterReply.phase:type_name -> chimbuko.v1.Phase
 	3,  // 5: chimbuko.v1.ExchangeRequest.sender:type_name -> chimbuko.v1.Sender
 	9,  // 6: chimbuko.v1.ExchangeRequest.steps:type_name -> chimbuko.v1.Steps
-	10, // 7: chimbuko.v1.ExchangeRequest.models:type_name -> chimbuko.v1.Model
-	12, // 8: chimbuko.v1.ExchangeRequest.summary:type_name -> chimbuko.v1.Summary
-	21, // 9: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
-	10, // 10: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
-	0,  // 11: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
-	14, // 12: chimbuko.v1.Summary.functions:type_name -> chimbuko.v1.FunctionProfile
-	15, // 13: chimbuko.v1.Summary.ranks:type_name -> chimbuko.v1.RankSteps
-	16, // 14: chimbuko.v1.Summary.steps:type_name -> chimbuko.v1.StepReport
-	20, // 15: chimbuko.v1.Summary.counters:type_name -> chimbuko.v1.Counter
-	13, // 16: chimbuko.v1.Summary.paths:type_name -> chimbuko.v1.PathProfile
-	19, // 17: chimbuko.v1.StepReport.scores:type_name -> chimbuko.v1.Moments
-	17, // 18: chimbuko.v1.StepReport.functions:type_name -> chimbuko.v1.StepFunction
-	18, // 19: chimbuko.v1.StepFunction.metrics:type_name -> chimbuko.v1.Metrics
-	19, // 20: chimbuko.v1.Metrics.score:type_name -> chimbuko.v1.Moments
-	1,  // 21: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	24, // 22: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
-	23, // 23: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
-	22, // 24: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
-	3,  // 25: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	27, // 26: chimbuko.v1.OutcomeRequest.ranks:type_name -> chimbuko.v1.RankOutcome
-	30, // 27: chimbuko.v1.OutcomeRequest.totals:type_name -> chimbuko.v1.Totals
-	24, // 28: chimbuko.v1.OutcomeRequest.tally:type_name -> chimbuko.v1.Count
-	28, // 29: chimbuko.v1.RankOutcome.review:type_name -> chimbuko.v1.Review
-	29, // 30: chimbuko.v1.RankOutcome.functions:type_name -> chimbuko.v1.FunctionOutcome
-	18, // 31: chimbuko.v1.FunctionOutcome.metrics:type_name -> chimbuko.v1.Metrics
-	10, // 32: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	33, // 33: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	34, // 34: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 35: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	25, // 36: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	13, // 37: chimbuko.v1.Snapshot.paths:type_name -> chimbuko.v1.PathProfile
-	21, // 38: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	5,  // 39: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
-	40, // [40:40] is the sub-list for method output_type
-	40, // [40:40] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	12, // 7: chimbuko.v1.ExchangeRequest.status:type_name -> chimbuko.v1.Status
+	10, // 8: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
+	0,  // 9: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
+	1,  // 10: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
+	15, // 11: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
+	14, // 12: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
+	13, // 13: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
+	3,  // 14: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	10, // 15: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	20, // 16: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	21, // 17: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 18: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	16, // 19: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	12, // 20: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 21: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -3300,7 +2173,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   33,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3,6 +3,6 @@
 package protocol
 
 // Version is that of the messages. A service refuses those of another.
-const Version = 3
+const Version = 4
 
 //go:generate go run ./gen

@@ -138,7 +138,7 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	start(t, p)
 	all := storetest.Records(40, 1)
 	for i, r := range all {
-		key := analyzer.StepKey{Program: r.PID, Rank: r.RID, Step: i}
+		key := analyzer.StepKey{RankKey: trace.RankKey{Program: r.PID, Rank: r.RID}, Step: i}
 		if err := p.Records(t.Context(), key, []*provenance.Record{r}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
 		records = append(records, &provenance.Record{EventID: fmt.Sprintf("0:1:%d", i), Func: strings.Repeat("f", 10_000)})
 	}
 	huge := &provenance.Record{EventID: "0:1:1000", Func: strings.Repeat("h", 2<<20)}
-	key := analyzer.StepKey{Rank: 1}
+	key := analyzer.StepKey{RankKey: trace.RankKey{Rank: 1}}
 	if err := errors.Join(p.Records(t.Context(), key, records, nil), p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
 		t.Fatal(err)
 	}

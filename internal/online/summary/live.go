@@ -5,23 +5,17 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
 // StepReport is what a rank found in a step that has anomalies, as labeled then.
 type StepReport struct {
-	Program     trace.Program
-	Rank        trace.Rank
+	trace.RankKey
 	Step        int32
-	First, Last trace.Micros   // earliest entry and latest exit of the step
-	Scores      stats.RunStats // of all its anomalies
-	Functions   []StepFunction // with anomalies
-}
-
-// StepFunction is what a rank found in one function in a step.
-type StepFunction struct {
-	Function int // global id
-	Metrics  Metrics
+	First, Last trace.Micros    // earliest entry and latest exit of the step
+	Scores      stats.RunStats  // of all its anomalies
+	Functions   []FunctionStats // with anomalies
 }
 
 // Live is the running picture of a run, made of what its ranks add. It holds
@@ -36,6 +30,7 @@ type Live struct {
 	counters  table[trace.FuncKey, liveCounter]
 	ranks     table[trace.RankKey, liveRank]
 	metrics   table[metricsKey, liveMetrics]
+	paths     map[trace.Program]*callpath.Tree // functions by their ids
 
 	news  bool
 	steps []liveStep     // with anomalies, since the last packet
@@ -45,9 +40,8 @@ type Live struct {
 }
 
 type liveFunction struct {
-	Function
-	anomalies stats.Sums // for each rank and step with calls
-	quoted    string     // the name in JSON
+	FunctionStats
+	quoted string // the name in JSON
 }
 
 type liveCounter struct {
@@ -93,44 +87,58 @@ type liveStep struct {
 func NewLive() *Live {
 	return &Live{
 		functions: newTable[int](func(a, b *liveFunction) int { return cmp.Compare(a.ID, b.ID) }),
-		counters: newTable[trace.FuncKey](func(a, b *liveCounter) int {
-			return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
-		}),
-		ranks:   newTable[trace.RankKey](func(a, b *liveRank) int { return a.Compare(b.RankKey) }),
-		metrics: newTable[metricsKey](func(a, b *liveMetrics) int { return a.compare(b.metricsKey) }),
+		counters:  newTable[trace.FuncKey](func(a, b *liveCounter) int { return a.Compare(b.FuncKey) }),
+		ranks:     newTable[trace.RankKey](func(a, b *liveRank) int { return a.Compare(b.RankKey) }),
+		metrics:   newTable[metricsKey](func(a, b *liveMetrics) int { return a.compare(b.metricsKey) }),
+		paths:     make(map[trace.Program]*callpath.Tree),
 	}
 }
 
-// AddFunction adds calls of a function: the times that f holds, and anomalies,
-// the number of them for each rank and step with calls of it, zeros included.
-// Program and name of an id are those that came first.
-func (l *Live) AddFunction(f *Function, anomalies *stats.Sums) {
+// Add adds what ranks found.
+func (l *Live) Add(d *Delta) {
+	for i := range d.Functions {
+		l.AddFunction(&d.Functions[i])
+	}
+	for i := range d.Ranks {
+		l.AddRank(d.Ranks[i].RankKey, &d.Ranks[i].Anomalies)
+	}
+	for i := range d.Steps {
+		l.AddStep(&d.Steps[i])
+	}
+	for i := range d.Counters {
+		l.AddCounter(&d.Counters[i])
+	}
+	for i := range d.Paths {
+		l.addPaths(&d.Paths[i])
+	}
+}
+
+// AddFunction adds calls of a function. Program and name of an id are those that
+// came first. Anomalies are added with their steps, not here.
+func (l *Live) AddFunction(f *FunctionStats) {
 	known := l.functions.get(f.ID)
 	if known == nil {
-		known = l.function(f.ID, f.Program, strings.Clone(f.Name))
+		known = l.function(f.ID, trace.FuncKey{Program: f.Program, Name: strings.Clone(f.Name)})
 		l.news = true
 	}
-	if f.Exclusive.Count() > 0 || f.Inclusive.Count() > 0 || anomalies.Count() > 0 {
+	if f.Exclusive.Count() > 0 || f.Inclusive.Count() > 0 || f.PerStep.Count() > 0 {
 		l.news = true
 	}
 	known.Exclusive.Merge(&f.Exclusive)
 	known.Inclusive.Merge(&f.Inclusive)
-	known.anomalies.Merge(anomalies)
+	known.PerStep.Merge(&f.PerStep)
 }
 
-func (l *Live) function(id int, program trace.Program, name string) *liveFunction {
-	return l.functions.add(id, &liveFunction{
-		Function: Function{ID: id, Program: program, Name: name},
-		quoted:   quote(name),
-	})
+func (l *Live) function(id int, key trace.FuncKey) *liveFunction {
+	return l.functions.add(id, &liveFunction{FunctionStats: FunctionStats{ID: id, FuncKey: key}, quoted: quote(key.Name)})
 }
 
 // AddRank adds steps of a rank: the number of anomalies of each, zeros included.
-func (l *Live) AddRank(program trace.Program, rank trace.Rank, steps *stats.Sums) {
+func (l *Live) AddRank(key trace.RankKey, steps *stats.Sums) {
 	if steps.Count() > 0 {
 		l.news = true
 	}
-	l.rank(trace.RankKey{Program: program, Rank: rank}).steps.Merge(steps)
+	l.rank(key).steps.Merge(steps)
 }
 
 // rank returns what is known of a rank, which is little for a new one.
@@ -147,15 +155,15 @@ func (l *Live) AddStep(r *StepReport) {
 		return
 	}
 	l.news = true
-	rank := l.rank(trace.RankKey{Program: r.Program, Rank: r.Rank})
+	rank := l.rank(r.RankKey)
 	s := liveStep{RankKey: rank.RankKey, step: r.Step, first: r.First, last: r.Last, scores: r.Scores}
 	found := false
 	for i := range r.Functions {
-		m := &r.Functions[i].Metrics
+		m := &r.Functions[i].Anomalies
 		if m.Empty() {
 			continue
 		}
-		l.addMetrics(metricsKey{rank.RankKey, r.Functions[i].Function}, r, m)
+		l.addMetrics(metricsKey{rank.RankKey, r.Functions[i].ID}, r, m)
 		if !found {
 			s.first, s.last, found = m.First, m.Last, true
 		}
@@ -206,20 +214,28 @@ func (m *Metrics) addStep(r *StepReport, o *Metrics) {
 }
 
 // AddCounter adds values of a counter.
-func (l *Live) AddCounter(program trace.Program, name string, values *stats.Sums) {
-	known := l.counters.get(trace.FuncKey{Program: program, Name: name})
+func (l *Live) AddCounter(c *Counter) {
+	known := l.counters.get(c.FuncKey)
 	if known == nil {
-		known = l.counter(program, strings.Clone(name))
+		known = l.counter(trace.FuncKey{Program: c.Program, Name: strings.Clone(c.Name)})
 		l.news = true
 	}
-	if values.Count() > 0 {
+	if c.Values.Count() > 0 {
 		l.news = true
 	}
-	known.Values.Merge(values)
+	known.Values.Merge(&c.Values)
 }
 
-func (l *Live) counter(program trace.Program, name string) *liveCounter {
-	return l.counters.add(trace.FuncKey{Program: program, Name: name}, &liveCounter{
-		Counter: Counter{Program: program, Name: name}, quoted: quote(name),
-	})
+func (l *Live) counter(key trace.FuncKey) *liveCounter {
+	return l.counters.add(key, &liveCounter{Counter: Counter{FuncKey: key}, quoted: quote(key.Name)})
+}
+
+// addPaths adds calls by call path.
+func (l *Live) addPaths(p *PathDelta) {
+	t := l.paths[p.Program]
+	if t == nil {
+		t = callpath.New(callpath.MaxPaths)
+		l.paths[p.Program] = t
+	}
+	t.Merge(p.Depth, p.List)
 }

@@ -18,7 +18,7 @@ const (
 // exchange is what a rank adds: some calls of all functions, and a step of which
 // three functions have anomalies.
 type exchange struct {
-	functions []*summary.Function
+	functions []*summary.FunctionStats
 	none, one *stats.Sums
 	counters  []string
 	values    *stats.Sums
@@ -36,7 +36,7 @@ func newExchange() *exchange {
 	}
 	e.step = summary.StepReport{Scores: scores(1.5, 2.25, 100), First: 1000, Last: 2000}
 	for i := range 3 {
-		e.step.Functions = append(e.step.Functions, summary.StepFunction{Function: i * 11, Metrics: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
+		e.step.Functions = append(e.step.Functions, summary.FunctionStats{ID: i * 11, Anomalies: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
 	}
 	return e
 }
@@ -44,16 +44,16 @@ func newExchange() *exchange {
 func (e *exchange) add(l *summary.Live, rank trace.Rank, step int32) {
 	for i, f := range e.functions {
 		if i%11 == 0 && i < 33 {
-			l.AddFunction(f, e.one)
+			addFunction(l, f, e.one)
 		} else {
-			l.AddFunction(f, e.none)
+			addFunction(l, f, e.none)
 		}
 	}
-	l.AddRank(0, rank, e.values)
+	l.AddRank(trace.RankKey{Program: 0, Rank: rank}, e.values)
 	e.step.Rank, e.step.Step = rank, step
 	l.AddStep(&e.step)
 	for _, name := range e.counters {
-		l.AddCounter(0, name, e.values)
+		addCounter(l, 0, name, e.values)
 	}
 }
 

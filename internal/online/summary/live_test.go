@@ -32,8 +32,8 @@ func anomaly(step int32, entry, exit trace.Micros, score float64) summary.Metric
 	return m
 }
 
-func function(id int, program trace.Program, name string, times ...uint64) *summary.Function {
-	f := &summary.Function{ID: id, Program: program, Name: name, Exclusive: *sums(times...)}
+func function(id int, program trace.Program, name string, times ...uint64) *summary.FunctionStats {
+	f := &summary.FunctionStats{ID: id, FuncKey: trace.FuncKey{Program: program, Name: name}, Exclusive: *sums(times...)}
 	for _, v := range times {
 		f.Inclusive.Add(v + 10)
 	}
@@ -44,40 +44,40 @@ func function(id int, program trace.Program, name string, times ...uint64) *summ
 // some that a packet told already, some not.
 func smallRun() *summary.Live {
 	l := summary.NewLive()
-	l.AddFunction(function(4, 0, "solve<double>", 100, 110, 90), sums(0, 1))
-	l.AddFunction(function(0, 0, `MPI_Send() [{a "quoted" name}]`, 7, 7), sums(1, 0))
-	l.AddFunction(function(9, 1, "write", 3_000_000), sums(0))
-	l.AddRank(0, 3, sums(0, 2))
-	l.AddRank(0, 12, sums(0, 0))
-	l.AddRank(1, 0, sums(0))
-	l.AddCounter(0, "Bytes Sent", sums(8, 16, 4096))
+	addFunction(l, function(4, 0, "solve<double>", 100, 110, 90), sums(0, 1))
+	addFunction(l, function(0, 0, `MPI_Send() [{a "quoted" name}]`, 7, 7), sums(1, 0))
+	addFunction(l, function(9, 1, "write", 3_000_000), sums(0))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0, 2))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 12}, sums(0, 0))
+	l.AddRank(trace.RankKey{Program: 1, Rank: 0}, sums(0))
+	addCounter(l, 0, "Bytes Sent", sums(8, 16, 4096))
 	l.AddStep(&summary.StepReport{
-		Program: 0, Rank: 3, Step: 1, First: 1000, Last: 2000, Scores: scores(2.5, 12),
-		Functions: []summary.StepFunction{
-			{Function: 4, Metrics: anomaly(1, 1100, 1210, 12)},
-			{Function: 0, Metrics: anomaly(1, 1300, 1310, 2.5)},
+		RankKey: trace.RankKey{Program: 0, Rank: 3}, Step: 1, First: 1000, Last: 2000, Scores: scores(2.5, 12),
+		Functions: []summary.FunctionStats{
+			{ID: 4, Anomalies: anomaly(1, 1100, 1210, 12)},
+			{ID: 0, Anomalies: anomaly(1, 1300, 1310, 2.5)},
 		},
 	})
 	l.Packet(1, 1)
 
-	l.AddFunction(function(4, 0, "solve<double>", 5000), sums(1))
-	l.AddRank(0, 3, sums(1))
-	l.AddRank(0, 12, sums(1, 0))
-	l.AddCounter(1, "pages swapped", sums(0, 0))
+	addFunction(l, function(4, 0, "solve<double>", 5000), sums(1))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(1))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 12}, sums(1, 0))
+	addCounter(l, 1, "pages swapped", sums(0, 0))
 	l.AddStep(&summary.StepReport{
-		Program: 0, Rank: 12, Step: 2, First: 2000, Last: 3000, Scores: scores(7),
-		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(2, 2100, 2900, 7)}},
+		RankKey: trace.RankKey{Program: 0, Rank: 12}, Step: 2, First: 2000, Last: 3000, Scores: scores(7),
+		Functions: []summary.FunctionStats{{ID: 4, Anomalies: anomaly(2, 2100, 2900, 7)}},
 	})
 	l.AddStep(&summary.StepReport{
-		Program: 0, Rank: 3, Step: 4, First: 4000, Last: 9500, Scores: scores(0.125),
-		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(4, 4100, 9400, 0.125)}},
+		RankKey: trace.RankKey{Program: 0, Rank: 3}, Step: 4, First: 4000, Last: 9500, Scores: scores(0.125),
+		Functions: []summary.FunctionStats{{ID: 4, Anomalies: anomaly(4, 4100, 9400, 0.125)}},
 	})
 	return l
 }
 
 func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
 	l := smallRun()
-	l.AddFunction(function(4, 7, "another name", 1), sums())
+	addFunction(l, function(4, 7, "another name", 1), sums())
 	var ids []int
 	for _, f := range l.Functions() {
 		ids = append(ids, f.ID)
@@ -93,9 +93,9 @@ func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
 
 func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
 	l := smallRun()
-	l.AddCounter(0, "A", sums(1))
-	l.AddCounter(0, "Bytes Sent", sums(2))
-	want := []summary.Counter{{0, "A", *sums(1)}, {0, "Bytes Sent", *sums(8, 16, 4096, 2)}, {1, "pages swapped", *sums(0, 0)}}
+	addCounter(l, 0, "A", sums(1))
+	addCounter(l, 0, "Bytes Sent", sums(2))
+	want := []summary.Counter{{trace.FuncKey{Program: 0, Name: "A"}, *sums(1)}, {trace.FuncKey{Program: 0, Name: "Bytes Sent"}, *sums(8, 16, 4096, 2)}, {trace.FuncKey{Program: 1, Name: "pages swapped"}, *sums(0, 0)}}
 	got := l.Counters()
 	if !slices.EqualFunc(got, want, func(a *summary.Counter, b summary.Counter) bool { return *a == b }) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -104,9 +104,9 @@ func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
 
 func TestRanksAreListedWithTheirAnomaliesAndLastStep(t *testing.T) {
 	want := []summary.RankStatus{
-		{Program: 0, Rank: 3, Steps: 3, Anomalies: 3, LastStep: 4, LastTime: 9400},
-		{Program: 0, Rank: 12, Steps: 4, Anomalies: 1, LastStep: 2, LastTime: 2900},
-		{Program: 1, Rank: 0, Steps: 1, LastStep: -1},
+		{RankKey: trace.RankKey{Program: 0, Rank: 3}, Steps: 3, Anomalies: 3, LastStep: 4, LastTime: 9400},
+		{RankKey: trace.RankKey{Program: 0, Rank: 12}, Steps: 4, Anomalies: 1, LastStep: 2, LastTime: 2900},
+		{RankKey: trace.RankKey{Program: 1, Rank: 0}, Steps: 1, LastStep: -1},
 	}
 	if got := smallRun().Ranks(); !slices.Equal(got, want) {
 		t.Errorf("got %+v,\nwant %+v", got, want)
@@ -127,31 +127,31 @@ func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
 		}
 	}
 	f("nothing", false, func() {})
-	f("no calls of a known function", false, func() { l.AddFunction(function(4, 0, ""), sums()) })
-	f("no calls of a new function", true, func() { l.AddFunction(function(5, 0, "new"), sums()) })
-	f("calls", true, func() { l.AddFunction(function(4, 0, "", 5), sums()) })
-	f("a step without anomalies of a function", true, func() { l.AddFunction(function(4, 0, ""), sums(0)) })
-	f("no steps", false, func() { l.AddRank(0, 3, sums()) })
-	f("a step without anomalies", true, func() { l.AddRank(0, 3, sums(0)) })
-	f("a report of a step without anomalies", false, func() { l.AddStep(&summary.StepReport{Rank: 3}) })
+	f("no calls of a known function", false, func() { addFunction(l, function(4, 0, ""), sums()) })
+	f("no calls of a new function", true, func() { addFunction(l, function(5, 0, "new"), sums()) })
+	f("calls", true, func() { addFunction(l, function(4, 0, "", 5), sums()) })
+	f("a step without anomalies of a function", true, func() { addFunction(l, function(4, 0, ""), sums(0)) })
+	f("no steps", false, func() { l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums()) })
+	f("a step without anomalies", true, func() { l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0)) })
+	f("a report of a step without anomalies", false, func() { l.AddStep(&summary.StepReport{RankKey: trace.RankKey{Rank: 3}}) })
 	f("a report whose count is no number", false, func() { l.AddStep(&summary.StepReport{Scores: stats.RunStats{N: math.NaN()}}) })
-	f("a report of anomalies", true, func() { l.AddStep(&summary.StepReport{Rank: 3, Scores: scores(1)}) })
-	f("no values of a counter", false, func() { l.AddCounter(0, "Bytes Sent", sums()) })
-	f("values of a counter", true, func() { l.AddCounter(0, "Bytes Sent", sums(0)) })
+	f("a report of anomalies", true, func() { l.AddStep(&summary.StepReport{RankKey: trace.RankKey{Rank: 3}, Scores: scores(1)}) })
+	f("no values of a counter", false, func() { addCounter(l, 0, "Bytes Sent", sums()) })
+	f("values of a counter", true, func() { addCounter(l, 0, "Bytes Sent", sums(0)) })
 }
 
 func TestAddingToWhatIsKnownDoesNotAllocate(t *testing.T) {
 	l := smallRun()
 	f, anomalies, values := function(4, 0, "solve<double>", 7, 8), sums(0, 1), sums(3)
 	r := &summary.StepReport{
-		Rank: 3, Step: 5, Scores: scores(1),
-		Functions: []summary.StepFunction{{Function: 4, Metrics: anomaly(5, 1, 2, 1)}},
+		RankKey: trace.RankKey{Rank: 3}, Step: 5, Scores: scores(1),
+		Functions: []summary.FunctionStats{{ID: 4, Anomalies: anomaly(5, 1, 2, 1)}},
 	}
 	add := func() {
-		l.AddFunction(f, anomalies)
-		l.AddRank(0, 3, anomalies)
+		addFunction(l, f, anomalies)
+		l.AddRank(trace.RankKey{Program: 0, Rank: 3}, anomalies)
 		l.AddStep(r)
-		l.AddCounter(0, "Bytes Sent", values)
+		addCounter(l, 0, "Bytes Sent", values)
 	}
 	for range 2000 {
 		add() // makes room for the news of the runs below
@@ -160,4 +160,14 @@ func TestAddingToWhatIsKnownDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, add); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// addFunction adds calls of a function with anomalies in each step.
+func addFunction(l *summary.Live, f *summary.FunctionStats, anomalies *stats.Sums) {
+	f.PerStep = *anomalies
+	l.AddFunction(f)
+}
+
+func addCounter(l *summary.Live, program trace.Program, name string, values *stats.Sums) {
+	l.AddCounter(&summary.Counter{FuncKey: trace.FuncKey{Program: program, Name: name}, Values: *values})
 }

@@ -1,18 +1,21 @@
 package summary
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
 // Functions returns all functions of the run in order of their ids. They are
 // those of the picture: later additions change them, the caller must not.
-func (l *Live) Functions() []*Function {
-	all := make([]*Function, 0, len(l.functions.list))
+func (l *Live) Functions() []*FunctionStats {
+	all := make([]*FunctionStats, 0, len(l.functions.list))
 	for _, f := range l.functions.inOrder() {
-		all = append(all, &f.Function)
+		all = append(all, &f.FunctionStats)
 	}
 	return all
 }
@@ -29,8 +32,7 @@ func (l *Live) Counters() []*Counter {
 
 // RankStatus is what is known of a rank at a glance.
 type RankStatus struct {
-	Program   trace.Program
-	Rank      trace.Rank
+	trace.RankKey
 	Steps     uint64       // added so far
 	Anomalies uint64       // as labeled then
 	LastStep  int32        // the last with anomalies; -1 without
@@ -42,11 +44,30 @@ func (l *Live) Ranks() []RankStatus {
 	all := make([]RankStatus, 0, len(l.ranks.list))
 	for _, r := range l.ranks.inOrder() {
 		all = append(all, RankStatus{
-			Program: r.Program, Rank: r.Rank, Steps: r.steps.Count(),
+			RankKey: r.RankKey, Steps: r.steps.Count(),
 			Anomalies: r.anomalies, LastStep: r.lastStep, LastTime: r.lastTime,
 		})
 	}
 	return all
+}
+
+// PathDeltas returns all calls by call path, by program. Equal pictures give equal
+// lists.
+func (l *Live) PathDeltas() (all []PathDelta) {
+	for _, program := range slices.Sorted(maps.Keys(l.paths)) {
+		t := l.paths[program]
+		list := callpath.Sort(t.Append(nil, nil), func(a, b uint32) int { return cmp.Compare(a, b) })
+		all = append(all, PathDelta{Program: program, Depth: t.Depth(), List: list})
+	}
+	return all
+}
+
+// AddPathsTo adds all calls by call path to the outcome; name returns the names of
+// functions.
+func (l *Live) AddPathsTo(o *Outcome, name func(id uint32) string) {
+	for _, program := range slices.Sorted(maps.Keys(l.paths)) {
+		o.AddPaths(program, l.paths[program].Append(nil, nil), func(fn uint32) (int, string) { return int(fn), name(fn) })
+	}
 }
 
 // Discard takes the news as a packet does, and writes nothing. Who sends no

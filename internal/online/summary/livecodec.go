@@ -1,7 +1,9 @@
 package summary
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -20,21 +22,12 @@ func (l *Live) AppendBinary(b []byte) []byte {
 
 	b = binary.AppendUvarint(b, uint64(len(l.functions.list)))
 	for _, f := range l.functions.inOrder() {
-		b = binary.AppendVarint(b, int64(f.ID))
-		b = binary.AppendUvarint(b, uint64(f.Program))
-		b = appendText(b, f.Name)
-		b = f.Exclusive.AppendBinary(b)
-		b = f.Inclusive.AppendBinary(b)
-		b = f.anomalies.AppendBinary(b)
+		b = f.AppendBinary(b)
 	}
-
 	b = binary.AppendUvarint(b, uint64(len(l.counters.list)))
 	for _, c := range l.counters.inOrder() {
-		b = binary.AppendUvarint(b, uint64(c.Program))
-		b = appendText(b, c.Name)
-		b = c.Values.AppendBinary(b)
+		b = c.AppendBinary(b)
 	}
-
 	b = binary.AppendUvarint(b, uint64(len(l.ranks.list)))
 	for _, r := range l.ranks.inOrder() {
 		b = appendRank(b, r.RankKey)
@@ -47,7 +40,7 @@ func (l *Live) AppendBinary(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(l.metrics.list)))
 	for _, m := range l.metrics.inOrder() {
 		b = appendRank(b, m.RankKey)
-		b = binary.AppendVarint(b, int64(m.function))
+		b = binary.AppendUvarint(b, uint64(m.function))
 		b = binary.AppendUvarint(b, m.index)
 		b = appendMetrics(b, &m.all)
 		if b = appendBool(b, m.fresh != nil); m.fresh != nil {
@@ -64,7 +57,7 @@ func (l *Live) AppendBinary(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(s.last))
 		b = appendRunStats(b, &s.scores)
 	}
-	return b
+	return appendList(b, l.PathDeltas(), (*PathDelta).AppendBinary)
 }
 
 func appendBool(b []byte, v bool) []byte {
@@ -80,6 +73,36 @@ func appendText(b []byte, s string) []byte {
 
 func appendRank(b []byte, k trace.RankKey) []byte {
 	return binary.AppendVarint(binary.AppendUvarint(b, uint64(k.Program)), int64(k.Rank))
+}
+
+func appendFuncKey(b []byte, k trace.FuncKey) []byte {
+	return appendText(binary.AppendUvarint(b, uint64(k.Program)), k.Name)
+}
+
+// appendList appends the length of a list and its elements.
+func appendList[T any](b []byte, list []T, encode func(*T, []byte) []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for i := range list {
+		b = encode(&list[i], b)
+	}
+	return b
+}
+
+// AppendBinary appends the encoding of the statistics to b.
+func (f *FunctionStats) AppendBinary(b []byte) []byte {
+	b = appendFuncKey(binary.AppendUvarint(b, uint64(f.ID)), f.FuncKey)
+	b = f.Exclusive.AppendBinary(b)
+	b = f.Inclusive.AppendBinary(b)
+	b = f.PerStep.AppendBinary(b)
+	if b = appendBool(b, !f.Anomalies.Empty()); !f.Anomalies.Empty() {
+		b = appendMetrics(b, &f.Anomalies)
+	}
+	return binary.AppendVarint(b, int64(f.LostTime))
+}
+
+// AppendBinary appends the encoding of the counter to b.
+func (c *Counter) AppendBinary(b []byte) []byte {
+	return c.Values.AppendBinary(appendFuncKey(b, c.FuncKey))
 }
 
 func appendMetrics(b []byte, m *Metrics) []byte {
@@ -102,13 +125,14 @@ func appendRunStats(b []byte, s *stats.RunStats) []byte {
 // ReadLive decodes what AppendBinary wrote, and nothing else: b must end there.
 // It takes memory in proportion to b. An error is an ErrEncoding of stats.
 func ReadLive(b []byte) (*Live, error) {
-	c, err := newCursor(b)
-	if err != nil {
-		return nil, err
+	rest, ok := bytes.CutPrefix(b, []byte(liveMagic))
+	if !ok {
+		return nil, fmt.Errorf("%w: it does not begin with %q", stats.ErrEncoding, liveMagic)
 	}
+	c := &cursor{b: rest, size: len(b)}
 	l := NewLive()
 	l.news = c.bool()
-	for _, read := range [...]func(*cursor){l.readFunction, l.readCounter, l.readRank, l.readMetrics, l.readStep} {
+	for _, read := range [...]func(*cursor){l.readFunction, l.readCounter, l.readRank, l.readMetrics, l.readStep, l.readPaths} {
 		c.list(read)
 	}
 	c.end()
@@ -121,22 +145,23 @@ func ReadLive(b []byte) (*Live, error) {
 }
 
 func (l *Live) readFunction(c *cursor) {
-	id, program, name := int(c.signed(math.MinInt, math.MaxInt)), c.program(), c.text()
-	if n := len(l.functions.list); c.err != nil || n > 0 && l.functions.list[n-1].ID >= id {
+	var f FunctionStats
+	c.function(&f)
+	if n := len(l.functions.list); c.err != nil || n > 0 && l.functions.list[n-1].ID >= f.ID {
 		c.fail("functions out of order")
 		return
 	}
-	f := l.function(id, program, name)
-	f.Exclusive, f.Inclusive, f.anomalies = c.sums(), c.sums(), c.sums()
+	l.function(f.ID, f.FuncKey).FunctionStats = f
 }
 
 func (l *Live) readCounter(c *cursor) {
-	program, name := c.program(), c.text()
-	if c.err != nil || l.counters.get(trace.FuncKey{Program: program, Name: name}) != nil {
+	var counter Counter
+	c.counter(&counter)
+	if c.err != nil || l.counters.get(counter.FuncKey) != nil {
 		c.fail("a counter twice")
 		return
 	}
-	l.counter(program, name).Values = c.sums()
+	l.counter(counter.FuncKey).Values = counter.Values
 }
 
 func (l *Live) readRank(c *cursor) {
@@ -146,22 +171,32 @@ func (l *Live) readRank(c *cursor) {
 		return
 	}
 	r := l.rank(k)
-	r.steps, r.anomalies = c.sums(), c.number()
-	r.lastStep, r.lastTime = c.step(), c.micros()
+	c.sums(&r.steps)
+	r.anomalies, r.lastStep, r.lastTime = c.number(), c.step(), c.micros()
 }
 
 func (l *Live) readMetrics(c *cursor) {
-	k := metricsKey{c.rank(), int(c.signed(math.MinInt, math.MaxInt))}
+	k := metricsKey{c.rank(), c.id()}
 	if c.err != nil || l.metrics.get(k) != nil {
 		c.fail("metrics twice")
 		return
 	}
-	m := l.metrics.add(k, &liveMetrics{metricsKey: k, index: c.number(), all: c.metrics()})
+	m := l.metrics.add(k, &liveMetrics{metricsKey: k, index: c.number()})
+	c.metrics(&m.all)
 	if c.bool() {
-		fresh := c.metrics()
-		m.fresh = &fresh
+		m.fresh = new(Metrics)
+		c.metrics(m.fresh)
 		l.fresh = append(l.fresh, m)
 	}
+}
+
+func (l *Live) readPaths(c *cursor) {
+	var p PathDelta
+	if c.paths(&p); c.err != nil || l.paths[p.Program] != nil {
+		c.fail("call paths of a program twice")
+		return
+	}
+	l.addPaths(&p)
 }
 
 func (l *Live) readStep(c *cursor) {
@@ -184,25 +219,4 @@ func (l *Live) checkIndices(c *cursor) {
 		}
 		seen[m.index] = true
 	}
-}
-
-// program reads the number of a program.
-func (c *cursor) program() trace.Program { return trace.Program(c.below(math.MaxUint32)) }
-
-func (c *cursor) rank() trace.RankKey {
-	return trace.RankKey{Program: c.program(), Rank: trace.Rank(c.signed(math.MinInt32, math.MaxInt32))}
-}
-
-func (c *cursor) step() int32 { return int32(c.signed(math.MinInt32, math.MaxInt32)) }
-
-func (c *cursor) micros() trace.Micros {
-	return trace.Micros(c.signed(math.MinInt64, math.MaxInt64))
-}
-
-func (c *cursor) metrics() (m Metrics) {
-	m.Count = c.sums()
-	m.FirstStep, m.LastStep = c.step(), c.step()
-	m.First, m.Last = c.micros(), c.micros()
-	m.Score, m.Severity = c.runStats(), c.sums()
-	return m
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -24,11 +25,11 @@ func reread(t *testing.T, l *summary.Live) *summary.Live {
 
 func TestAPictureThatWasReadGoesOnAsTheOneThatWasWritten(t *testing.T) {
 	later := func(l *summary.Live) {
-		l.AddFunction(function(4, 0, "solve<double>", 77), sums(2))
-		l.AddRank(0, 3, sums(2))
+		addFunction(l, function(4, 0, "solve<double>", 77), sums(2))
+		l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(2))
 		l.AddStep(&summary.StepReport{
-			Rank: 3, Step: 6, First: 9500, Last: 9900, Scores: scores(3, 4),
-			Functions: []summary.StepFunction{{Function: 9, Metrics: anomaly(6, 9600, 9700, 3)}, {Function: 4, Metrics: anomaly(6, 9800, 9890, 4)}},
+			RankKey: trace.RankKey{Rank: 3}, Step: 6, First: 9500, Last: 9900, Scores: scores(3, 4),
+			Functions: []summary.FunctionStats{{ID: 9, Anomalies: anomaly(6, 9600, 9700, 3)}, {ID: 4, Anomalies: anomaly(6, 9800, 9890, 4)}},
 		})
 	}
 	for _, schema := range []int{1, 2} {
@@ -120,7 +121,7 @@ func FuzzReadLive(f *testing.F) {
 		if !bytes.Equal(got, want) || news != newsToo || !json.Valid(got) {
 			t.Fatalf("packets %s (%v)\nand %s (%v)", want, news, got, newsToo)
 		}
-		again.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.StepFunction{{Metrics: anomaly(1, 2, 3, 4)}}})
+		again.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.FunctionStats{{Anomalies: anomaly(1, 2, 3, 4)}}})
 		if p, news := again.Packet(2, 1); !news || !json.Valid(p) {
 			t.Fatalf("after an addition: news %v in %s", news, p)
 		}

@@ -143,7 +143,7 @@ func (l *Live) writeFunctions(w *writer) {
 		w.integer("fid", int64(f.ID))
 		w.sums("inclusive", &f.Inclusive)
 		w.raw("name", f.quoted)
-		w.sums("stats", &f.anomalies)
+		w.sums("stats", &f.PerStep)
 		w.close('}')
 	}
 	w.close(']')

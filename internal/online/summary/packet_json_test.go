@@ -11,7 +11,7 @@ import (
 
 func TestNamesAndNumbersThatJSONCannotHoldAreReplaced(t *testing.T) {
 	l := summary.NewLive()
-	l.AddFunction(function(0, 0, "a\xffb\x00\"\\\u2028", 1), sums(0))
+	addFunction(l, function(0, 0, "a\xffb\x00\"\\\u2028", 1), sums(0))
 	odd := scores(1)
 	odd.Mean, odd.M2, odd.Max, odd.Min = math.NaN(), 1, math.Inf(1), math.Inf(-1)
 	l.AddStep(&summary.StepReport{Scores: odd})
@@ -40,7 +40,7 @@ func TestThePacketHasTheStatisticsOfSumsAsTheyAre(t *testing.T) {
 		{1e15, 3},
 	} {
 		l := summary.NewLive()
-		l.AddCounter(0, "c", sums(values...))
+		addCounter(l, 0, "c", sums(values...))
 		if got, want := next(t, l).Counters[0].Stats, sums(values...).Summary(); got != want {
 			t.Errorf("%v: got %+v, want %+v", values, got, want)
 		}

@@ -111,7 +111,7 @@ func TestWithoutNewsThereAreOnlyCountersIfAny(t *testing.T) {
 	}
 	f(1, `{}`)
 	f(2, `{"created_at":77,"version":2}`)
-	l.AddCounter(0, "c", sums())
+	addCounter(l, 0, "c", sums())
 	l.Discard()
 	zero := `{"accumulate":0.0,"count":0.0,"kurtosis":0.0,"maximum":0.0,"mean":0.0,"minimum":0.0,"skewness":0.0,"stddev":0.0}`
 	f(1, `{"counter_stats":[{"app":0,"counter":"c","stats":`+zero+`}]}`)
@@ -121,12 +121,12 @@ func TestWithoutNewsThereAreOnlyCountersIfAny(t *testing.T) {
 func TestNewsWithoutAnomaliesHaveEmptyListsAndAllFunctions(t *testing.T) {
 	l := smallRun()
 	l.Discard()
-	l.AddRank(0, 3, sums(0))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
 	p := next(t, l)
 	if p.Stats == nil || len(p.Stats.Anomaly) != 0 || p.Stats.Metrics == nil || len(p.Stats.Metrics) != 0 || len(p.Stats.Func) != 3 {
 		t.Errorf("got %+v, want no ranks, no metrics and 3 functions", p.Stats)
 	}
-	l.AddRank(0, 3, sums(0))
+	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
 	if b, _ := l.Packet(2, 1); strings.Contains(string(b), "anomaly_metrics") || !strings.Contains(string(b), `"anomaly":[]`) {
 		t.Errorf("schema 2 has metrics, or lacks anomaly_stats: %s", b)
 	}
@@ -158,8 +158,8 @@ func TestStepsMayComeInAnyOrder(t *testing.T) {
 	for _, step := range []int32{5, 3, 9, 4, 9, 3} {
 		at := trace.Micros(step) * 1000
 		l.AddStep(&summary.StepReport{
-			Rank: 1, Step: step, First: at - 900, Last: at, Scores: scores(1),
-			Functions: []summary.StepFunction{{Function: 2, Metrics: anomaly(step, at-20, at-10, 1)}},
+			RankKey: trace.RankKey{Rank: 1}, Step: step, First: at - 900, Last: at, Scores: scores(1),
+			Functions: []summary.FunctionStats{{ID: 2, Anomalies: anomaly(step, at-20, at-10, 1)}},
 		})
 	}
 	p := next(t, l).Stats
@@ -183,8 +183,8 @@ func TestTheIDOfAFunctionOnARankNeverChanges(t *testing.T) {
 		for i := range 12 {
 			rank := (i*7 + int(round)*5) % 12
 			l.AddStep(&summary.StepReport{
-				Program: trace.Program(rank % 2), Rank: trace.Rank(rank), Step: round, Scores: scores(1),
-				Functions: []summary.StepFunction{{Function: rank % 3, Metrics: anomaly(round, 1, 2, 1)}},
+				RankKey: trace.RankKey{Program: trace.Program(rank % 2), Rank: trace.Rank(rank)}, Step: round, Scores: scores(1),
+				Functions: []summary.FunctionStats{{ID: rank % 3, Anomalies: anomaly(round, 1, 2, 1)}},
 			})
 		}
 		for _, m := range next(t, l).Stats.Metrics {
@@ -203,7 +203,7 @@ func TestTheIDOfAFunctionOnARankNeverChanges(t *testing.T) {
 
 func TestMetricsOfAFunctionThatIsNotKnownYetHaveNoName(t *testing.T) {
 	l := summary.NewLive()
-	l.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.StepFunction{{Function: 8, Metrics: anomaly(0, 1, 2, 1)}}})
+	l.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.FunctionStats{{ID: 8, Anomalies: anomaly(0, 1, 2, 1)}}})
 	if m := next(t, l).Stats.Metrics; len(m) != 1 || m[0].FID != 8 || m[0].FName != "" {
 		t.Errorf("got %+v, want function 8 without a name", m)
 	}

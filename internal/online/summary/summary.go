@@ -5,12 +5,10 @@
 package summary
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
 // Totals are the sums over everything read.
@@ -42,70 +40,6 @@ func (t *Totals) Started(at trace.Micros) {
 	}
 }
 
-// Function is the profile of a function over all ranks.
-type Function struct {
-	ID      int // global: the same for all ranks
-	Program trace.Program
-	Name    string
-
-	Exclusive stats.Sums // times of all its calls, in microseconds
-	Inclusive stats.Sums
-}
-
-// Counter is what is known of a counter over all ranks.
-type Counter struct {
-	Program trace.Program
-	Name    string
-	Values  stats.Sums
-}
-
-// SortCounters orders counters by program and name.
-func SortCounters(counters []*Counter) {
-	slices.SortFunc(counters, func(a, b *Counter) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// Metrics sum up anomalies of a function.
-type Metrics struct {
-	Count     stats.Sums // for each rank and step with anomalies
-	FirstStep int32
-	LastStep  int32
-	First     trace.Micros // entry of the first
-	Last      trace.Micros // exit of the last
-	Score     stats.RunStats
-	Severity  stats.Sums // exclusive times
-}
-
-// Empty reports whether there are no anomalies.
-func (m *Metrics) Empty() bool { return m.Score.N == 0 }
-
-// Add adds an anomaly, which the caller counts for its step.
-func (m *Metrics) Add(step int32, entry, exit trace.Micros, score float64, severity trace.Micros) {
-	if m.Empty() {
-		m.FirstStep, m.LastStep, m.First, m.Last = step, step, entry, exit
-	}
-	m.FirstStep, m.LastStep = min(m.FirstStep, step), max(m.LastStep, step)
-	m.First, m.Last = min(m.First, entry), max(m.Last, exit)
-	m.Score.Add(score)
-	m.Severity.Add(uint64(max(severity, 0)))
-}
-
-// Merge adds the anomalies of o.
-func (m *Metrics) Merge(o *Metrics) {
-	if o.Empty() {
-		return
-	}
-	if m.Empty() {
-		m.FirstStep, m.LastStep, m.First, m.Last = o.FirstStep, o.LastStep, o.First, o.Last
-	}
-	m.FirstStep, m.LastStep = min(m.FirstStep, o.FirstStep), max(m.LastStep, o.LastStep)
-	m.First, m.Last = min(m.First, o.First), max(m.Last, o.Last)
-	m.Count.Merge(&o.Count)
-	m.Score.Merge(o.Score)
-	m.Severity.Merge(&o.Severity)
-}
-
 // Review says what became of what was kept, when it was judged once more with
 // all that is known.
 type Review struct {
@@ -129,20 +63,20 @@ func (r *Review) Merge(o Review) {
 	r.Typical += o.Typical
 }
 
-// RankOutcome is what came of a rank.
+// RankOutcome is the result of a rank.
 type RankOutcome struct {
-	Program   trace.Program
-	Rank      trace.Rank
+	trace.RankKey
 	Host      string
 	Review    Review
-	Functions []FunctionOutcome // with anomalies, by name
+	Functions []FunctionStats // with anomalies, by name
 }
 
-// FunctionOutcome is what came of a function on a rank.
-type FunctionOutcome struct {
-	Name     string
-	Metrics  Metrics
-	LostTime trace.Micros // how much longer than is typical its anomalies took
+// Handover is what an analyzer hands over when all its ranks are reviewed.
+type Handover struct {
+	Totals Totals
+	Tally  tally.Tally
+	Broken []string // why traces ended early
+	Ranks  []*RankOutcome
 }
 
 // Outcome is what came of a run.
@@ -161,12 +95,10 @@ type Outcome struct {
 
 // FunctionResult is what came of a function.
 type FunctionResult struct {
-	*Function
-	Metrics  *Metrics // nil without anomalies
-	LostTime trace.Micros
-	Typical  float64 // median of the judged time
-	Ranks    []trace.Rank
-	Hosts    []string
+	FunctionStats
+	Typical float64 // median of the judged time
+	Ranks   []trace.Rank
+	Hosts   []string
 }
 
 // Change is a lasting change of the time that a function takes. No single call is
@@ -183,11 +115,11 @@ type Change struct {
 
 // NewOutcome returns the outcome of a run before any rank was added. typical is
 // the median of a function's judged time.
-func NewOutcome(functions []*Function, typical func(i int) float64) *Outcome {
+func NewOutcome(functions []*FunctionStats, typical func(i int) float64) *Outcome {
 	o := &Outcome{byName: make(map[trace.FuncKey]*FunctionResult)}
 	for i, f := range functions {
-		r := &FunctionResult{Function: f, Typical: typical(i)}
-		o.byName[trace.FuncKey{Program: f.Program, Name: f.Name}] = r
+		r := &FunctionResult{FunctionStats: *f, Typical: typical(i)}
+		o.byName[f.FuncKey] = r
 		o.Functions = append(o.Functions, r)
 	}
 	return o
@@ -203,11 +135,7 @@ func (o *Outcome) Add(r *RankOutcome) {
 		if res == nil {
 			continue // of a run whose profile was lost
 		}
-		if res.Metrics == nil {
-			res.Metrics = new(Metrics)
-		}
-		res.Metrics.Merge(&f.Metrics)
-		res.LostTime += f.LostTime
+		res.Merge(f)
 		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // they mostly come in order
 			res.Ranks = append(res.Ranks, r.Rank)
 		}

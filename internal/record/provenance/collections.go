@@ -102,7 +102,7 @@ func funcStats(o *summary.Outcome) []FuncStats {
 			App: f.Program, FID: f.ID, Name: Text(f.Name),
 			RuntimeProfile: RuntimeProfile{Exclusive: f.Exclusive.Summary(), Inclusive: f.Inclusive.Summary()},
 		}
-		if m := f.Metrics; m != nil {
+		if m := &f.Anomalies; !m.Empty() {
 			fs.AnomalyMetrics = &AnomalyMetrics{
 				Count: m.Count.Summary(), FirstStep: int64(m.FirstStep), LastStep: int64(m.LastStep),
 				First: m.First, Last: m.Last, Score: m.Score.Summary(), Severity: m.Severity.Summary(),

@@ -127,12 +127,12 @@ func (i *Info) Finish(res *summary.Outcome) {
 	worst := slices.Clone(res.Functions)
 	slices.SortStableFunc(worst, func(a, b *summary.FunctionResult) int { return int(b.LostTime - a.LostTime) })
 	for _, f := range worst {
-		if f.Metrics == nil || len(i.Top) == topFunctions {
+		if f.Anomalies.Empty() || len(i.Top) == topFunctions {
 			break
 		}
 		i.Top = append(i.Top, TopFunction{
-			Function: f.Name, Program: int(f.Program), Anomalies: int64(f.Metrics.Score.N), LostUS: int64(f.LostTime),
-			TypicalUS: f.Typical, Ranks: f.Ranks, Hosts: f.Hosts, FirstUS: int64(f.Metrics.First), LastUS: int64(f.Metrics.Last),
+			Function: f.Name, Program: int(f.Program), Anomalies: int64(f.Anomalies.Score.N), LostUS: int64(f.LostTime),
+			TypicalUS: f.Typical, Ranks: f.Ranks, Hosts: f.Hosts, FirstUS: int64(f.Anomalies.First), LastUS: int64(f.Anomalies.Last),
 		})
 	}
 	for _, b := range res.Broken {

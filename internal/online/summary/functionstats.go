@@ -1,0 +1,85 @@
+package summary
+
+import (
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+)
+
+// FunctionStats are the statistics of the calls of a function: those of a rank
+// in a step, of a rank, or of a run. A part that was not measured is empty. The
+// zero value is the identity of Merge.
+type FunctionStats struct {
+	trace.FuncKey
+	ID int // global: the same for all ranks
+
+	Exclusive stats.Sums // times of all calls, in microseconds
+	Inclusive stats.Sums
+	PerStep   stats.Sums // anomalies of each rank and step with calls, zeros included
+	Anomalies Metrics
+	LostTime  trace.Micros // how much longer than is typical the anomalies took
+}
+
+// Merge adds the calls that o holds, whatever its name and number; o stays
+// unchanged.
+func (f *FunctionStats) Merge(o *FunctionStats) {
+	f.Exclusive.Merge(&o.Exclusive)
+	f.Inclusive.Merge(&o.Inclusive)
+	f.PerStep.Merge(&o.PerStep)
+	f.Anomalies.Merge(&o.Anomalies)
+	f.LostTime += o.LostTime
+}
+
+// Metrics sum up anomalies of a function.
+type Metrics struct {
+	Count     stats.Sums // for each rank and step with anomalies
+	FirstStep int32
+	LastStep  int32
+	First     trace.Micros // entry of the first
+	Last      trace.Micros // exit of the last
+	Score     stats.RunStats
+	Severity  stats.Sums // exclusive times
+}
+
+// Empty reports whether there are no anomalies.
+func (m *Metrics) Empty() bool { return m.Score.N == 0 }
+
+// Add adds an anomaly, which the caller counts for its step.
+func (m *Metrics) Add(step int32, entry, exit trace.Micros, score float64, severity trace.Micros) {
+	m.extend(step, step, entry, exit)
+	m.Score.Add(score)
+	m.Severity.Add(uint64(max(severity, 0)))
+}
+
+// Merge adds the anomalies of o.
+func (m *Metrics) Merge(o *Metrics) {
+	if o.Empty() {
+		return
+	}
+	m.extend(o.FirstStep, o.LastStep, o.First, o.Last)
+	m.Count.Merge(&o.Count)
+	m.Score.Merge(o.Score)
+	m.Severity.Merge(&o.Severity)
+}
+
+// extend makes the steps and times include the given ones.
+func (m *Metrics) extend(firstStep, lastStep int32, first, last trace.Micros) {
+	if m.Empty() {
+		m.FirstStep, m.LastStep, m.First, m.Last = firstStep, lastStep, first, last
+		return
+	}
+	m.FirstStep, m.LastStep = min(m.FirstStep, firstStep), max(m.LastStep, lastStep)
+	m.First, m.Last = min(m.First, first), max(m.Last, last)
+}
+
+// Counter is what is known of a counter over all ranks.
+type Counter struct {
+	trace.FuncKey
+	Values stats.Sums
+}
+
+// SortCounters orders counters by program and name.
+func SortCounters(counters []*Counter) {
+	slices.SortFunc(counters, func(a, b *Counter) int { return a.Compare(b.FuncKey) })
+}
