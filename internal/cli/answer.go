@@ -20,6 +20,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -103,7 +104,7 @@ func (q *questionFlags) asking(ctx context.Context, ask func(ctx context.Context
 	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
 		return usageError{err}
 	}
-	if _, ok := errors.AsType[*query.TermError](err); ok {
+	if _, ok := errors.AsType[*contrast.TermError](err); ok {
 		return usageError{err}
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -133,7 +134,7 @@ func (f *explainFlags) selection(ctx context.Context, a *query.Asker, q *questio
 		return nil, err
 	}
 	if f.lasso != "" {
-		if s.Lasso, err = query.ParseLasso(f.lasso); err != nil {
+		if s.Lasso, err = contrast.ParseLasso(f.lasso); err != nil {
 			return nil, usagef("--lasso: %w", err)
 		}
 	}
@@ -144,12 +145,12 @@ func (f *explainFlags) selection(ctx context.Context, a *query.Asker, q *questio
 	return s, nil
 }
 
-func parseTerms(flag string, texts []string) (terms []query.Term, err error) {
-	if len(texts) > query.MaxTerms {
-		return nil, usagef("--%s is given %d times, at most %d are possible", flag, len(texts), query.MaxTerms)
+func parseTerms(flag string, texts []string) (terms []contrast.Term, err error) {
+	if len(texts) > contrast.MaxTerms {
+		return nil, usagef("--%s is given %d times, at most %d are possible", flag, len(texts), contrast.MaxTerms)
 	}
 	for _, text := range texts {
-		t, err := query.ParseTerm(text)
+		t, err := contrast.ParseTerm(text)
 		if err != nil {
 			return nil, usagef("--%s: %w", flag, err)
 		}
@@ -160,7 +161,7 @@ func parseTerms(flag string, texts []string) (terms []query.Term, err error) {
 
 // breakDown prints the selection by values of a field.
 func (f *explainFlags) breakDown(ctx context.Context, env *Env, a *query.Asker, q *questionFlags, s *query.Selection) error {
-	by, err := query.ParseField(f.group)
+	by, err := contrast.ParseField(f.group)
 	if err != nil {
 		return usagef("--group-by: %w", err)
 	}
@@ -268,7 +269,7 @@ func (f *explainFlags) ofIssue(ctx context.Context, a *query.Asker, s *query.Sel
 }
 
 // explainRows are fields for programs.
-func explainRows(e *query.Explanation) *provdb.Rows {
+func explainRows(e *contrast.Explanation) *provdb.Rows {
 	columns := []provdb.Column{
 		{Name: "field", Type: provdb.Text},
 		{Name: "name", Type: provdb.Text},
@@ -291,7 +292,7 @@ func explainRows(e *query.Explanation) *provdb.Rows {
 }
 
 // writeExplanation writes it for people.
-func writeExplanation(w io.Writer, e *query.Explanation) error {
+func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", oneLine(e.Sentence))
 	if e.Looked > 0 {
 		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),

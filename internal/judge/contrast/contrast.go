@@ -1,8 +1,9 @@
-// Package contrast finds out in which fields a few executions differ from the rest. It
-// is given columns of values, of the selection and of what it is held against, and
-// returns for each field the values that tell the two apart best, how well they do,
-// on how much that rests, and whether chance could have done it. It knows nothing of
-// where values come from, and what is different need not be the cause.
+// Package contrast finds the fields in which a few executions differ from the rest. From
+// columns of values of the selection and of its baseline it computes for each field the
+// values that separate the two best, how well they do, on how much that rests, and whether
+// it may be chance, and puts the result into words. It also has the fields of executions
+// and the conditions on them that people write. It does not know where values come from,
+// and a difference need not be the cause.
 package contrast
 
 import (

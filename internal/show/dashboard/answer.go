@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -42,7 +43,7 @@ func asProblem(err error) *problem {
 	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
 		return &problem{http.StatusBadRequest, text, ""}
 	}
-	if _, ok := errors.AsType[*query.TermError](err); ok {
+	if _, ok := errors.AsType[*contrast.TermError](err); ok {
 		return &problem{http.StatusBadRequest, text, "docs/dashboard.md tells what can be narrowed and grouped"}
 	}
 	for _, k := range []struct {

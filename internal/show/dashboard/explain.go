@@ -37,7 +37,7 @@ const usualGroups = 12
 
 // groups breaks some anomalies down by a field.
 func (s *server) groups(ctx context.Context, q *asked) (any, error) {
-	by, err := query.ParseField(q.p.text("by"))
+	by, err := contrast.ParseField(q.p.text("by"))
 	if err != nil {
 		q.p.fail("by", "%w", err)
 	}
@@ -74,7 +74,7 @@ func (s *server) selection(ctx context.Context, q *asked) (*query.Selection, err
 	selection := query.Selection{Filter: f, Only: q.p.terms("only"), Without: q.p.terms("without"), Ranks: q.known.ranks, Extent: q.known.extent}
 	if text := q.p.text("lasso"); text != "" {
 		var err error
-		if selection.Lasso, err = query.ParseLasso(text); err != nil {
+		if selection.Lasso, err = contrast.ParseLasso(text); err != nil {
 			q.p.fail("lasso", "%w", err)
 		}
 	}
@@ -99,17 +99,17 @@ func (s *server) selection(ctx context.Context, q *asked) (*query.Selection, err
 }
 
 // terms reads conditions on fields; the parameter may be given several times.
-func (p *params) terms(name string) (terms []query.Term) {
+func (p *params) terms(name string) (terms []contrast.Term) {
 	p.known[name] = true
 	for _, text := range p.values[name] {
-		t, err := query.ParseTerm(text)
+		t, err := contrast.ParseTerm(text)
 		if err != nil {
 			p.fail(name, "%w", err)
 		}
 		terms = append(terms, t)
 	}
-	if len(terms) > query.MaxTerms {
-		p.fail(name, "%d are more than %d", len(terms), query.MaxTerms)
+	if len(terms) > contrast.MaxTerms {
+		p.fail(name, "%d are more than %d", len(terms), contrast.MaxTerms)
 	}
 	return terms
 }
@@ -172,7 +172,7 @@ var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.Wh
 // maxExplainFunctions is how many functions of a selection are named.
 const maxExplainFunctions = 10
 
-func pageExplanation(e *query.Explanation) *api.Explained {
+func pageExplanation(e *contrast.Explanation) *api.Explained {
 	p := &api.Explained{
 		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
 		Functions: []api.ExplainFunction{}, Fields: []api.ExplainField{},
@@ -180,7 +180,7 @@ func pageExplanation(e *query.Explanation) *api.Explained {
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
 		term := ""
 		if c.Name != "" {
-			term = query.Term{Field: query.FieldKey{Kind: query.FieldFunction}, Label: c.Name}.String()
+			term = contrast.Term{Field: contrast.FieldKey{Kind: contrast.FieldFunction}, Label: c.Name}.String()
 		}
 		p.Functions = append(p.Functions, api.ExplainFunction{Program: int64(c.Program), Function: c.Name, Term: term, Executions: c.Executions})
 	}
@@ -248,7 +248,7 @@ func (s *server) explainCommand(q *asked, selection *query.Selection) string {
 			add("max-us", strconv.FormatInt(f.Took.Last, 10))
 		}
 	}
-	add("lasso", query.LassoText(selection.Lasso))
+	add("lasso", contrast.LassoText(selection.Lasso))
 	for _, t := range selection.Only {
 		add("only", t.String())
 	}

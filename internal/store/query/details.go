@@ -3,6 +3,8 @@ package query
 import (
 	"context"
 	"errors"
+
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
 // Details are the messages, counters and node states of some executions of a run: those with
@@ -74,7 +76,7 @@ func (d *Details) mark(list []*sampled) {
 
 // fill fills in what a field of a kind needs of executions, as far as it is known, and
 // returns the others.
-func (d *Details) fill(byKey map[string]*sampled, kind FieldKind) (unknown map[string]*sampled) {
+func (d *Details) fill(byKey map[string]*sampled, kind contrast.FieldKind) (unknown map[string]*sampled) {
 	if d == nil {
 		return byKey
 	}
@@ -84,9 +86,9 @@ func (d *Details) fill(byKey map[string]*sampled, kind FieldKind) (unknown map[s
 		switch {
 		case known == nil:
 			unknown[key] = x
-		case kind == FieldCounter:
+		case kind == contrast.FieldCounter:
 			x.counters = known.counters
-		case kind == FieldState:
+		case kind == contrast.FieldState:
 			x.states, x.stateRead = known.states, known.stateRead
 		default:
 			x.message = known.message

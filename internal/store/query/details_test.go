@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -101,7 +102,7 @@ func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
 	whole := explainedAs(t, a, query.Selection{})
 	groups := func(a *query.Asker) *query.Groups {
 		t.Helper()
-		g, err := a.Group(t.Context(), query.Selection{}, query.FieldKey{Kind: query.FieldPartner}, 100)
+		g, err := a.Group(t.Context(), query.Selection{}, contrast.FieldKey{Kind: contrast.FieldPartner}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestNumbersThatAreReckonedFromAPartAreAboutRight(t *testing.T) {
 	}
 	for i := range exact.Rows {
 		r := &exact.Rows[i]
-		got := explainedAs(t, &part, query.Selection{Only: []query.Term{r.Term}})
+		got := explainedAs(t, &part, query.Selection{Only: []contrast.Term{r.Term}})
 		share := float64(r.Executions) / float64(whole.Selected)
 		allowed := 1 + 4*float64(whole.Selected)*math.Sqrt(share*(1-share)/float64(looked.Looked))
 		if math.Abs(float64(got.Selected-r.Executions)) > allowed || !got.Reckoned {

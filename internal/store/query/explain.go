@@ -24,8 +24,8 @@ type Selection struct {
 	// Only leaves executions that have, of each field that it names, one of the values.
 	// Without leaves out what has any of its values, here and in what the selection is
 	// held against. Lasso leaves those inside of a polygon.
-	Only, Without []Term
-	Lasso         []Vertex
+	Only, Without []contrast.Term
+	Lasso         []contrast.Vertex
 	// Ranks are all of the run, and Extent is how long it took; nil and 0: they are
 	// asked for.
 	Ranks  []Placed
@@ -41,73 +41,6 @@ const (
 	maxClosely  = 400 // of each of them whose messages, counters and states are looked at
 	// leastClosely is how many are looked at in any case of a run of which details are at hand.
 	leastClosely = 25
-	maxBars      = 8
-	timeBins     = 200
-)
-
-// Explanation is what is different about a selection.
-type Explanation struct {
-	Sentence  string
-	Selected  int64 // executions of the selection
-	Lost      trace.Micros
-	Reckoned  bool // both are reckoned from a part, as there are very many
-	Looked    int  // of them that were looked at
-	Typical   int  // executions that it is held against: kept as typical of the same functions,
-	Others    int  // and other anomalies of them
-	Functions []Count
-	Fields    []Contrast
-}
-
-// Count is how many executions are of a function.
-type Count struct {
-	Program    trace.Program
-	Name       string
-	Executions int
-}
-
-// Contrast is how the selection differs in a field. From and To of a time are seconds
-// since the begin of the run.
-type Contrast struct {
-	contrast.Finding
-	Kind   FieldKind
-	Values string // that tell it from the rest, in words
-	Rest   string // what it is held against, in words
-	Bars   []Bar  // shares by value, or by parts of a range
-	Clause string // in a sentence, after how many they are
-	Key    FieldKey
-	Terms  []Term // that choose the values; empty: nothing can be chosen by them
-}
-
-// Bar is how many have a value or lie in a part of a range.
-type Bar struct {
-	Label         string
-	Share         float64 // of the selection
-	BaselineShare float64
-	Telling       bool // it is one of the values that tell them apart
-}
-
-// FieldKind is what a field is about.
-type FieldKind string
-
-// The kinds of fields. Those of counters and states of nodes have a name besides. A
-// selection is held against the same functions, so they explain nothing, but it can be
-// narrowed and grouped by them.
-const (
-	FieldFunction FieldKind = "function"
-
-	FieldHost    FieldKind = "host"
-	FieldDevice  FieldKind = "gpu-device"
-	FieldStream  FieldKind = "gpu-stream"
-	FieldRank    FieldKind = "rank"
-	FieldLink    FieldKind = "link"
-	FieldPartner FieldKind = "partner"
-	FieldThread  FieldKind = "thread"
-	FieldPath    FieldKind = "call-path"
-	FieldBytes   FieldKind = "bytes"
-	FieldState   FieldKind = "node-state"
-	FieldCounter FieldKind = "counter"
-	FieldTime    FieldKind = "time"
-	FieldStep    FieldKind = "step"
 )
 
 // sampled is an execution that is looked at.
@@ -189,8 +122,8 @@ type sampling struct {
 	anywhere                  []*sampled // for states of nodes only
 	total                     int64
 	lost                      trace.Micros
-	reckoned                  bool                          // both of them
-	read                      map[FieldKind]map[string]bool // of which executions messages, counters and states are known
+	reckoned                  bool                                   // both of them
+	read                      map[contrast.FieldKind]map[string]bool // of which executions messages, counters and states are known
 	lastStep                  int64
 	hosts                     map[Process]string
 
@@ -232,12 +165,12 @@ type device struct {
 // Explain tells what is different about a selection of anomalies: it is held against
 // typical executions of the same functions, other anomalies of them, and what is known
 // of all calls.
-func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) {
+func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation, error) {
 	if q.Issue != nil && q.Issue.IsChange() {
 		if err := q.ofChange(); err != nil {
 			return nil, err
 		}
-		return a.explainChange(&q), nil
+		return contrast.ExplainChange(q.Issue, a.Begin), nil
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
 	if err := q.check(); err != nil {
@@ -250,7 +183,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	if err != nil {
 		return nil, err
 	}
-	e := &Explanation{Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
+	e := &contrast.Explanation{Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
 	if len(s.selected) == 0 {
 		e.Sentence = "No anomaly is in the selection"
 		return e, nil
@@ -258,15 +191,7 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*Explanation, error) 
 	if err := a.known(ctx, s); err != nil {
 		return nil, err
 	}
-	fields := s.fields()
-	columns := make([]contrast.Column, len(fields))
-	for i := range fields {
-		columns[i] = fields[i].Column
-	}
-	for _, f := range contrast.Default().Compare(columns) {
-		e.Fields = append(e.Fields, s.difference(&fields[f.Column], f))
-	}
-	e.Sentence = s.sentence(e)
+	e.Explain(s.fields(), s.bins())
 	return e, nil
 }
 
@@ -281,8 +206,8 @@ func (q *Selection) check() error {
 }
 
 // functions counts those of the selection, the most frequent first.
-func (s *sampling) functions() []Count {
-	var list []Count
+func (s *sampling) functions() []contrast.Count {
+	var list []contrast.Count
 	at := make(map[[2]int64]int)
 	for _, x := range s.selected {
 		key := [2]int64{int64(x.program), x.fn}
@@ -290,11 +215,11 @@ func (s *sampling) functions() []Count {
 		if !ok {
 			i = len(list)
 			at[key] = i
-			list = append(list, Count{Program: x.program, Name: x.function})
+			list = append(list, contrast.Count{Program: x.program, Name: x.function})
 		}
 		list[i].Executions++
 	}
-	slices.SortStableFunc(list, func(a, b Count) int { return b.Executions - a.Executions })
+	slices.SortStableFunc(list, func(a, b contrast.Count) int { return b.Executions - a.Executions })
 	return list
 }
 

@@ -3,36 +3,28 @@ package query
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
-
-// field is a column with what it is about.
-type field struct {
-	contrast.Column
-	key  FieldKey
-	rest string // what shares are of: ranks, calls …
-}
 
 // monitoring is how counters are named in the trace that tell the state of the node.
 const monitoring = "monitoring: "
 
 // fields makes columns of all that is known. Where several tell the same, the first is
 // the simplest: a host before its ranks, a rank before who it talks to.
-func (s *sampling) fields() []field {
-	list := append(s.places(), s.column(FieldKey{Kind: FieldLink}, contrast.Labels, nil, ""), s.column(FieldKey{Kind: FieldPartner}, contrast.Numbers, nil, ""))
-	list = append(list, s.paths(), s.column(FieldKey{Kind: FieldBytes}, contrast.Amounts, nil, ""))
-	list = append(list, s.amounts(FieldState)...)
-	list = append(list, s.amounts(FieldCounter)...)
+func (s *sampling) fields() []contrast.Field {
+	list := append(s.places(), s.column(contrast.FieldKey{Kind: contrast.FieldLink}, contrast.Labels, nil, ""), s.column(contrast.FieldKey{Kind: contrast.FieldPartner}, contrast.Numbers, nil, ""))
+	list = append(list, s.paths(), s.column(contrast.FieldKey{Kind: contrast.FieldBytes}, contrast.Amounts, nil, ""))
+	list = append(list, s.amounts(contrast.FieldState)...)
+	list = append(list, s.amounts(contrast.FieldCounter)...)
 	list = append(list, s.times()...)
 	for i := range list {
-		k := list[i].key
+		k := list[i].Key
 		switch {
 		case s.chosenBy(k):
 			list[i].Role = contrast.Chosen
-		case k.Kind == FieldTime || k.Kind == FieldStep:
+		case k.Kind == contrast.FieldTime || k.Kind == contrast.FieldStep:
 			list[i].Role = contrast.When
 		}
 	}
@@ -40,46 +32,46 @@ func (s *sampling) fields() []field {
 }
 
 // chosenBy reports whether the selection was made by a field, so that it tells nothing.
-func (s *sampling) chosenBy(k FieldKey) bool {
+func (s *sampling) chosenBy(k contrast.FieldKey) bool {
 	f := &s.q.Filter
-	if slices.ContainsFunc(s.q.Only, func(t Term) bool { return t.Field == k }) {
+	if slices.ContainsFunc(s.q.Only, func(t contrast.Term) bool { return t.Field == k }) {
 		return true
 	}
 	switch k.Kind {
-	case FieldTime, FieldStep:
+	case contrast.FieldTime, contrast.FieldStep:
 		// Of what one of them leaves out the other knows nothing.
-		left := slices.ContainsFunc(s.q.Without, func(t Term) bool {
-			return t.Field != k && (t.Field.Kind == FieldTime || t.Field.Kind == FieldStep)
+		left := slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
+			return t.Field != k && (t.Field.Kind == contrast.FieldTime || t.Field.Kind == contrast.FieldStep)
 		})
-		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left || s.q.only(FieldTime, FieldStep)
-	case FieldHost:
-		return f.Host != "" || len(f.Ranks) > 0 || s.q.only(FieldRank)
-	case FieldRank:
+		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left || s.q.only(contrast.FieldTime, contrast.FieldStep)
+	case contrast.FieldHost:
+		return f.Host != "" || len(f.Ranks) > 0 || s.q.only(contrast.FieldRank)
+	case contrast.FieldRank:
 		return len(f.Ranks) > 0
-	case FieldDevice:
-		return s.q.only(FieldStream)
-	case FieldLink, FieldPartner:
-		return s.q.only(FieldLink, FieldPartner)
+	case contrast.FieldDevice:
+		return s.q.only(contrast.FieldStream)
+	case contrast.FieldLink, contrast.FieldPartner:
+		return s.q.only(contrast.FieldLink, contrast.FieldPartner)
 	}
 	return false
 }
 
 // column makes a field of values of the executions; without a share of what is known of
 // all calls they are held against the others that are kept.
-func (s *sampling) column(key FieldKey, shape contrast.Shape, shares []contrast.Share, rest string) field {
+func (s *sampling) column(key contrast.FieldKey, shape contrast.Shape, shares []contrast.Share, rest string) contrast.Field {
 	selected, typical, others := s.selected, s.typical, s.others
-	if key.Kind == FieldLink || key.Kind == FieldPartner {
+	if key.Kind == contrast.FieldLink || key.Kind == contrast.FieldPartner {
 		typical, others = s.onChosenRanks(typical), s.onChosenRanks(others)
 	}
-	if fieldForms[key.Kind].closely {
+	if key.Kind.Closely() {
 		selected, typical, others = s.closely(selected), s.closely(typical), s.closely(others)
 	}
 	shares = slices.DeleteFunc(shares, func(w contrast.Share) bool { return s.leftOut(key, w) })
-	f := field{key: key, rest: rest, Column: contrast.Column{Name: key.words(), Shape: shape, Shares: shares, Of: len(selected)}}
+	f := contrast.Field{Key: key, Rest: rest, Column: contrast.Column{Name: key.Words(), Shape: shape, Shares: shares, Of: len(selected)}}
 	cells := func(list []*sampled) (cells []contrast.Cell) {
 		for _, x := range list {
 			if c, ok := s.cell(key, x); ok {
-				c.Unit = s.unit(x, (x.entry-s.begin)/s.binWidth())
+				c.Unit = s.unit(x, (x.entry-s.begin)/s.bins().Width())
 				cells = append(cells, c)
 			}
 		}
@@ -88,77 +80,77 @@ func (s *sampling) column(key FieldKey, shape contrast.Shape, shares []contrast.
 	f.Selection = cells(selected)
 	if len(shares) == 0 {
 		f.Baseline = append(cells(typical), cells(others)...)
-		f.rest = "others"
+		f.Rest = "others"
 	}
 	return f
 }
 
 // leftOut reports whether all that has a value was left out.
-func (s *sampling) leftOut(key FieldKey, w contrast.Share) bool {
-	return slices.ContainsFunc(s.q.Without, func(t Term) bool {
+func (s *sampling) leftOut(key contrast.FieldKey, w contrast.Share) bool {
+	return slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
 		if t.Field != key {
 			return false
 		}
-		if key.Kind == FieldTime { // of the part of the run
-			width := float64(s.binWidth()) / 1e6
+		if key.Kind == contrast.FieldTime { // of the part of the run
+			width := float64(s.bins().Width()) / 1e6
 			return w.Number*width >= t.From-1e-6 && (w.Number+1)*width <= t.To+1e-6
 		}
-		return t.has(contrast.Cell{Label: w.Label, Number: w.Number})
+		return t.Has(contrast.Cell{Label: w.Label, Number: w.Number})
 	})
 }
 
 // cell is the value that an execution has of a field; !ok: none.
-func (s *sampling) cell(key FieldKey, x *sampled) (c contrast.Cell, ok bool) {
+func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok bool) {
 	switch key.Kind {
-	case FieldFunction:
+	case contrast.FieldFunction:
 		c.Label = x.function
 		return c, c.Label != ""
-	case FieldHost:
+	case contrast.FieldHost:
 		c.Label = s.hosts[Process{x.program, x.rank}]
 		return c, c.Label != ""
-	case FieldDevice, FieldStream:
+	case contrast.FieldDevice, contrast.FieldStream:
 		d := s.devices[device{x.program, x.rank, x.thread}]
-		if c.Label = d[0]; key.Kind == FieldStream {
+		if c.Label = d[0]; key.Kind == contrast.FieldStream {
 			c.Label = d[1]
 		}
 		return c, c.Label != "" && x.onGPU
-	case FieldRank:
+	case contrast.FieldRank:
 		c.Number = float64(x.rank)
 		return c, true
-	case FieldThread:
+	case contrast.FieldThread:
 		c.Number = float64(x.thread)
 		return c, !x.onGPU
-	case FieldLink:
+	case contrast.FieldLink:
 		if x.message == nil || !x.message.own {
 			return c, false
 		}
-		c.Label = linkLabel(int64(x.rank), x.message.partner)
+		c.Label = contrast.LinkLabel(int64(x.rank), x.message.partner)
 		return c, true
-	case FieldPartner:
+	case contrast.FieldPartner:
 		if x.message == nil || !x.message.own {
 			return c, false
 		}
 		c.Number = float64(x.message.partner)
 		return c, true
-	case FieldBytes:
+	case contrast.FieldBytes:
 		if x.message == nil {
 			return c, false
 		}
 		c.Number = x.message.bytes
 		return c, true
-	case FieldPath:
+	case contrast.FieldPath:
 		c.Label = s.pathNames[[2]int64{int64(x.program), x.path}]
 		return c, c.Label != ""
-	case FieldState:
+	case contrast.FieldState:
 		c.Number, ok = x.states[key.Name]
 		return c, ok
-	case FieldCounter:
+	case contrast.FieldCounter:
 		c.Number, ok = x.counters[key.Name]
 		return c, ok
-	case FieldTime:
-		c.Number = min(s.lastBin(), float64(max(0, x.entry-s.begin)/s.binWidth()))
+	case contrast.FieldTime:
+		c.Number = min(s.bins().Last(), float64(max(0, x.entry-s.begin)/s.bins().Width()))
 		return c, true
-	case FieldStep:
+	case contrast.FieldStep:
 		c.Number = float64(x.step)
 		return c, true
 	}
@@ -168,7 +160,7 @@ func (s *sampling) cell(key FieldKey, x *sampled) (c contrast.Cell, ok bool) {
 // onChosenRanks leaves those on ranks of the selection if it was chosen by rank or host: who
 // a rank talks to depends on the rank, and that was not found but chosen.
 func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
-	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" && !s.q.only(FieldRank, FieldHost) {
+	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" && !s.q.only(contrast.FieldRank, contrast.FieldHost) {
 		return list
 	}
 	chosen := make(map[Process]bool)
@@ -185,7 +177,7 @@ func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
 }
 
 // places are hosts, devices, streams, ranks and threads.
-func (s *sampling) places() []field {
+func (s *sampling) places() []contrast.Field {
 	programs := make(map[trace.Program]bool)
 	for _, x := range s.selected {
 		programs[x.program] = true
@@ -193,11 +185,11 @@ func (s *sampling) places() []field {
 	var hosts, ranks, threads []contrast.Share
 	for _, r := range s.q.Ranks {
 		host, rank := contrast.Share{Label: r.Host, Weight: 1}, contrast.Share{Number: float64(r.Rank), Weight: 1}
-		if !programs[r.Program] || s.leftOut(FieldKey{Kind: FieldHost}, host) || s.leftOut(FieldKey{Kind: FieldRank}, rank) {
+		if !programs[r.Program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldHost}, host) || s.leftOut(contrast.FieldKey{Kind: contrast.FieldRank}, rank) {
 			continue
 		}
 		// Which host it is was chosen; which of its ranks was not.
-		if !s.q.only(FieldHost) || slices.ContainsFunc(s.q.Only, func(t Term) bool { return t.Field.Kind == FieldHost && t.Label == r.Host }) {
+		if !s.q.only(contrast.FieldHost) || slices.ContainsFunc(s.q.Only, func(t contrast.Term) bool { return t.Field.Kind == contrast.FieldHost && t.Label == r.Host }) {
 			ranks = append(ranks, rank)
 		}
 		if r.Host != "" {
@@ -208,18 +200,18 @@ func (s *sampling) places() []field {
 		threads = append(threads, contrast.Share{Number: float64(t), Weight: 1})
 	}
 	devices, streams := s.streamShares(programs)
-	return []field{
-		s.column(FieldKey{Kind: FieldHost}, contrast.Labels, hosts, "ranks"),
-		s.column(FieldKey{Kind: FieldDevice}, contrast.Labels, devices, "streams"),
-		s.column(FieldKey{Kind: FieldStream}, contrast.Labels, streams, "streams"),
-		s.column(FieldKey{Kind: FieldRank}, contrast.Numbers, ranks, "ranks"),
-		s.column(FieldKey{Kind: FieldThread}, contrast.Numbers, threads, "threads"),
+	return []contrast.Field{
+		s.column(contrast.FieldKey{Kind: contrast.FieldHost}, contrast.Labels, hosts, "ranks"),
+		s.column(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Labels, devices, "streams"),
+		s.column(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Labels, streams, "streams"),
+		s.column(contrast.FieldKey{Kind: contrast.FieldRank}, contrast.Numbers, ranks, "ranks"),
+		s.column(contrast.FieldKey{Kind: contrast.FieldThread}, contrast.Numbers, threads, "threads"),
 	}
 }
 
 func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, streams []contrast.Share) {
 	for key, d := range s.devices {
-		if !programs[key.program] || s.leftOut(FieldKey{Kind: FieldDevice}, contrast.Share{Label: d[0]}) || s.leftOut(FieldKey{Kind: FieldStream}, contrast.Share{Label: d[1]}) {
+		if !programs[key.program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Share{Label: d[0]}) || s.leftOut(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Share{Label: d[1]}) {
 			continue
 		}
 		if d[0] != "" {
@@ -233,7 +225,7 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 }
 
 // paths are how functions were called.
-func (s *sampling) paths() field {
+func (s *sampling) paths() contrast.Field {
 	functions := make(map[[2]int64]bool)
 	for _, x := range s.selected {
 		functions[[2]int64{int64(x.program), x.fn}] = true
@@ -244,13 +236,13 @@ func (s *sampling) paths() field {
 			shares = append(shares, contrast.Share{Label: s.pathNames[key], Weight: n})
 		}
 	}
-	return s.column(FieldKey{Kind: FieldPath}, contrast.Labels, shares, "calls")
+	return s.column(contrast.FieldKey{Kind: contrast.FieldPath}, contrast.Labels, shares, "calls")
 }
 
 // amounts are counters that were read in executions, or states of nodes.
-func (s *sampling) amounts(kind FieldKind) []field {
+func (s *sampling) amounts(kind contrast.FieldKind) []contrast.Field {
 	values := func(x *sampled) map[string]float64 {
-		if kind == FieldState {
+		if kind == contrast.FieldState {
 			return x.states
 		}
 		return x.counters
@@ -261,12 +253,12 @@ func (s *sampling) amounts(kind FieldKind) []field {
 			names[name] = true
 		}
 	}
-	var list []field
+	var list []contrast.Field
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		f := s.column(FieldKey{kind, name}, contrast.Amounts, nil, "")
-		if kind == FieldState {
+		f := s.column(contrast.FieldKey{Kind: kind, Name: name}, contrast.Amounts, nil, "")
+		if kind == contrast.FieldState {
 			f.Selection, f.Baseline = s.stateCells(name)
-			f.rest, f.Stale = "other states", true
+			f.Rest, f.Stale = "other states", true
 			if m, ok := s.readings[monitoring+name]; ok {
 				f.Moments = &m
 			}
@@ -297,39 +289,23 @@ func (s *sampling) stateCells(name string) (selection, rest []contrast.Cell) {
 }
 
 // times are the time since the begin of the run, in parts of it, and the step.
-func (s *sampling) times() []field {
-	last := s.lastBin()
+func (s *sampling) times() []contrast.Field {
+	last := s.bins().Last()
 	var times, steps []contrast.Share
-	for i := 0.0; i <= last && i < 2*timeBins; i++ {
+	for i := 0.0; i <= last && i < s.bins().Most(); i++ {
 		times = append(times, contrast.Share{Number: i, Weight: 1})
 	}
 	for i := int64(0); i <= s.lastStep && i < maxSteps; i++ {
 		steps = append(steps, contrast.Share{Number: float64(i), Weight: 1})
 	}
-	return []field{
-		s.column(FieldKey{Kind: FieldTime}, contrast.Spans, times, "of the run"),
-		s.column(FieldKey{Kind: FieldStep}, contrast.Spans, steps, "steps"),
+	return []contrast.Field{
+		s.column(contrast.FieldKey{Kind: contrast.FieldTime}, contrast.Spans, times, "of the run"),
+		s.column(contrast.FieldKey{Kind: contrast.FieldStep}, contrast.Spans, steps, "steps"),
 	}
 }
 
 // maxSteps is how many steps of a run are told apart.
 const maxSteps = 100_000
 
-// binWidth is that of the parts of the run.
-func (s *sampling) binWidth() trace.Micros { return max(1, (s.q.Extent+timeBins-1)/timeBins) }
-
-// lastBin is the number of the last part of the run.
-func (s *sampling) lastBin() float64 { return float64(max(0, (s.q.Extent-1)/s.binWidth())) }
-
-// text writes a value of the field.
-func (f *field) text(s *sampling, v float64) string { return s.text(f.key, v) }
-
-func (s *sampling) text(key FieldKey, v float64) string {
-	switch key.Kind {
-	case FieldTime:
-		return strconv.FormatFloat(v*float64(s.binWidth())/1e6, 'f', 2, 64) + " s"
-	case FieldBytes, FieldState, FieldCounter:
-		return amountText(v)
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
-}
+// bins returns the parts of the run.
+func (s *sampling) bins() contrast.Bins { return contrast.Bins{Extent: s.q.Extent} }

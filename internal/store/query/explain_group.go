@@ -14,7 +14,7 @@ import (
 
 // Groups is a selection broken down by a field.
 type Groups struct {
-	Field      FieldKey
+	Field      contrast.FieldKey
 	Name       string // of the field, in words
 	Executions int64  // of the selection
 	Lost       trace.Micros
@@ -31,7 +31,7 @@ type Groups struct {
 // Group is executions with one value, or with values of a range.
 type Group struct {
 	Label      string
-	Term       Term
+	Term       contrast.Term
 	Executions int64
 	Lost       trace.Micros
 }
@@ -48,9 +48,9 @@ const (
 )
 
 // groupColumns are what a store groups by: all that a field is made of.
-var groupColumns = map[FieldKind]string{
-	FieldFunction: "func", FieldHost: "pid, rid", FieldRank: "rid", FieldThread: "tid, is_gpu_event", FieldDevice: "pid, rid, tid, is_gpu_event",
-	FieldStream: "pid, rid, tid, is_gpu_event", FieldPath: "pid, path", FieldStep: "io_step", FieldTime: "", // parts of the run
+var groupColumns = map[contrast.FieldKind]string{
+	contrast.FieldFunction: "func", contrast.FieldHost: "pid, rid", contrast.FieldRank: "rid", contrast.FieldThread: "tid, is_gpu_event", contrast.FieldDevice: "pid, rid, tid, is_gpu_event",
+	contrast.FieldStream: "pid, rid, tid, is_gpu_event", contrast.FieldPath: "pid, path", contrast.FieldStep: "io_step", contrast.FieldTime: "", // parts of the run
 }
 
 // ofChange refuses to narrow a lasting change, which is no set of anomalies.
@@ -58,17 +58,17 @@ func (q *Selection) ofChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
 		return nil
 	}
-	return &TermError{q.Issue.Func, "it changed for all of its calls: that is no set of anomalies which could be narrowed or grouped"}
+	return &contrast.TermError{Text: q.Issue.Func, Reason: "it changed for all of its calls: that is no set of anomalies which could be narrowed or grouped"}
 }
 
 // Group breaks a selection down by a field: how many executions have which value, and
 // what they lost; no more than limit values.
-func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) (*Groups, error) {
-	if _, err := ParseField(by.String()); err != nil {
+func (a *Asker) Group(ctx context.Context, q Selection, by contrast.FieldKey, limit int) (*Groups, error) {
+	if _, err := contrast.ParseField(by.String()); err != nil {
 		return nil, err
 	}
 	if q.Issue != nil && q.Issue.IsChange() {
-		q.Lasso = make([]Vertex, 1) // as if it were narrowed
+		q.Lasso = make([]contrast.Vertex, 1) // as if it were narrowed
 		return nil, q.ofChange()
 	}
 	s := &sampling{q: &q, details: a.Details, begin: a.Begin}
@@ -82,35 +82,35 @@ func (a *Asker) Group(ctx context.Context, q Selection, by FieldKey, limit int) 
 	if _, ok := groupColumns[by.Kind]; ok && q.Member == nil && !q.closely() {
 		err = a.grouped(ctx, s, by.Kind)
 	} else {
-		if _, err = a.choose(ctx, s); err == nil && fieldForms[by.Kind].closely {
+		if _, err = a.choose(ctx, s); err == nil && by.Kind.Closely() {
 			s.selected = s.atHand(s.selected)
 			err = a.lookInto(ctx, s, s.selected, by.Kind)
 		}
 	}
-	if err == nil && by.Kind == FieldPath {
+	if err == nil && by.Kind == contrast.FieldPath {
 		err = a.pathsOf(ctx, s)
 	}
-	if err == nil && (by.Kind == FieldDevice || by.Kind == FieldStream) {
+	if err == nil && (by.Kind == contrast.FieldDevice || by.Kind == contrast.FieldStream) {
 		err = a.devicesOf(ctx, s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	g := &Groups{Field: by, Name: by.words(), Executions: s.total, Lost: s.lost, Reckoned: s.reckoned}
+	g := &Groups{Field: by, Name: by.Words(), Executions: s.total, Lost: s.lost, Reckoned: s.reckoned}
 	g.fill(s, max(1, limit))
 	return g, nil
 }
 
 // grouped lets the store count all of the selection: what it finds stands for many.
-func (a *Asker) grouped(ctx context.Context, s *sampling, kind FieldKind) error {
+func (a *Asker) grouped(ctx context.Context, s *sampling, kind contrast.FieldKind) error {
 	w, err := a.chosen(ctx, s.q, 1)
 	if err != nil {
 		return err
 	}
 	columns, args := groupColumns[kind], w.args
-	if kind == FieldTime {
+	if kind == contrast.FieldTime {
 		columns = fmt.Sprintf("floor((entry - $%d)::DOUBLE PRECISION / $%d)::BIGINT", len(args)+1, len(args)+2)
-		args = append(args, int64(a.Begin), float64(s.binWidth()))
+		args = append(args, int64(a.Begin), float64(s.bins().Width()))
 	}
 	sql := strings.ReplaceAll(strings.ReplaceAll(text("explain_groups"), "/*by*/", columns), " /*where*/", w.all+w.some)
 	rows, err := a.bulk().collect(ctx, sql, args...)
@@ -119,8 +119,8 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind FieldKind) error 
 	}
 	for _, row := range rows {
 		x := &sampled{count: whole[int64](row[0]), lost: whole[trace.Micros](row[1])}
-		if kind == FieldTime {
-			x.entry = a.Begin + whole[trace.Micros](row[2])*s.binWidth()
+		if kind == contrast.FieldTime {
+			x.entry = a.Begin + whole[trace.Micros](row[2])*s.bins().Width()
 		} else {
 			for i, column := range strings.Split(columns, ", ") {
 				x.set(column, row[2+i])
@@ -166,17 +166,16 @@ func (g *Groups) fill(s *sampling, limit int) {
 		if !seen {
 			i = len(g.Rows)
 			at[c] = i
-			row := Group{Label: plain(c.Label), Term: Term{Field: g.Field, Label: c.Label, From: c.Number, To: c.Number}}
-			if !fieldForms[g.Field.Kind].names {
-				row.Label = s.text(g.Field, c.Number)
+			row := Group{Label: contrast.Plain(c.Label), Term: contrast.Term{Field: g.Field, Label: c.Label, From: c.Number, To: c.Number}}
+			if !g.Field.Kind.Named() {
+				row.Label = s.bins().Text(g.Field, c.Number)
 			}
 			g.Rows = append(g.Rows, row)
 		}
 		g.Rows[i].add(x)
 	}
 	g.Values = len(g.Rows)
-	form := fieldForms[g.Field.Kind]
-	g.Ranges = !form.names && !form.whole
+	g.Ranges = !g.Field.Kind.Named() && !g.Field.Kind.Whole()
 	switch {
 	case g.Ranges:
 		slices.SortFunc(g.Rows, func(a, b Group) int { return cmp.Compare(a.Term.From, b.Term.From) })
@@ -195,13 +194,13 @@ func (g *Groups) fill(s *sampling, limit int) {
 
 // ranges joins values that are in order to a few parts of equal width.
 func (g *Groups) ranges(s *sampling) {
-	isTime := g.Field.Kind == FieldTime
+	isTime := g.Field.Kind == contrast.FieldTime
 	var parts []Group
 	if len(g.Rows) > 0 {
 		low, high := g.Rows[0].Term.From, g.Rows[len(g.Rows)-1].Term.From
 		width := (high - low) / maxRanges
 		if isTime {
-			low, width = 0, math.Ceil((s.lastBin()+1)/maxRanges)
+			low, width = 0, math.Ceil((s.bins().Last()+1)/maxRanges)
 		}
 		last := -1
 		for _, row := range g.Rows {
@@ -229,12 +228,12 @@ func (g *Groups) ranges(s *sampling) {
 func (g *Groups) label(s *sampling, p *Group, low, width float64) {
 	from, to := p.Term.From, p.Term.To
 	switch {
-	case g.Field.Kind == FieldTime:
+	case g.Field.Kind == contrast.FieldTime:
 		from = low + math.Floor((from-low)/width)*width
-		to = min(from+width-1, s.lastBin())
-		p.Term = s.timeTerm(from, to)
-		p.Label = s.text(g.Field, from) + " to " + s.text(g.Field, to+1)
+		to = min(from+width-1, s.bins().Last())
+		p.Term = s.bins().TimeTerm(from, to)
+		p.Label = s.bins().Text(g.Field, from) + " to " + s.bins().Text(g.Field, to+1)
 	case from != to:
-		p.Label = s.text(g.Field, from) + " to " + s.text(g.Field, to)
+		p.Label = s.bins().Text(g.Field, from) + " to " + s.bins().Text(g.Field, to)
 	}
 }

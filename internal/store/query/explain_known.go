@@ -23,7 +23,7 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 		return err
 	}
 	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
-	if err := a.lookInto(ctx, s, list, FieldBytes, FieldCounter, FieldState); err != nil {
+	if err := a.lookInto(ctx, s, list, contrast.FieldBytes, contrast.FieldCounter, contrast.FieldState); err != nil {
 		return err
 	}
 	return errors.Join(a.statesBeside(ctx, s), a.pathsOf(ctx, s), a.placesOf(ctx, s))
@@ -31,14 +31,14 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 
 // lookInto reads what fields of some kinds need of executions: their messages, counters
 // or states of nodes, each once. Each kind fills in fields of its own.
-func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...FieldKind) error {
+func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
 	if s.read == nil {
-		s.read = make(map[FieldKind]map[string]bool)
+		s.read = make(map[contrast.FieldKind]map[string]bool)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, kind := range kinds {
-		if kind == FieldLink || kind == FieldPartner {
-			kind = FieldBytes // they are of the same message
+		if kind == contrast.FieldLink || kind == contrast.FieldPartner {
+			kind = contrast.FieldBytes // they are of the same message
 		}
 		if s.read[kind] == nil {
 			s.read[kind] = make(map[string]bool)
@@ -52,11 +52,11 @@ func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kind
 		unknown := s.details.fill(byKey, kind)
 		where, args := named(unknown)
 		switch kind {
-		case FieldBytes:
+		case contrast.FieldBytes:
 			g.Go(func() error { return a.messagesOf(ctx, unknown, where, args) })
-		case FieldCounter:
+		case contrast.FieldCounter:
 			g.Go(func() error { return a.countersOf(ctx, unknown, where, args) })
-		case FieldState:
+		case contrast.FieldState:
 			g.Go(func() error { return a.statesOf(ctx, unknown, where, args) })
 		}
 	}
@@ -200,7 +200,7 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 	} else if s.anywhere, err = a.executions(ctx, c.sql.String(), c.args); err != nil {
 		return err
 	}
-	if err := a.lookInto(ctx, s, s.anywhere, FieldState); err != nil {
+	if err := a.lookInto(ctx, s, s.anywhere, contrast.FieldState); err != nil {
 		return err
 	}
 	s.anywhere = slices.DeleteFunc(s.anywhere, func(x *sampled) bool { return s.q.without(x, s) })

@@ -8,17 +8,18 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
 // closely reports whether executions have to be looked at closely to know which of them
 // the terms choose.
 func (q *Selection) closely() bool {
-	deep := func(t Term) bool { return fieldForms[t.Field.Kind].closely }
+	deep := func(t contrast.Term) bool { return t.Field.Kind.Closely() }
 	return slices.ContainsFunc(q.Only, deep) || slices.ContainsFunc(q.Without, deep)
 }
 
 // kinds are those of the fields that terms are about.
-func (q *Selection) kinds() (kinds []FieldKind) {
+func (q *Selection) kinds() (kinds []contrast.FieldKind) {
 	for _, t := range slices.Concat(q.Only, q.Without) {
 		kinds = append(kinds, t.Field.Kind)
 	}
@@ -26,18 +27,18 @@ func (q *Selection) kinds() (kinds []FieldKind) {
 }
 
 // only reports whether terms of some kinds say what is left.
-func (q *Selection) only(kinds ...FieldKind) bool {
-	return slices.ContainsFunc(q.Only, func(t Term) bool { return slices.Contains(kinds, t.Field.Kind) })
+func (q *Selection) only(kinds ...contrast.FieldKind) bool {
+	return slices.ContainsFunc(q.Only, func(t contrast.Term) bool { return slices.Contains(kinds, t.Field.Kind) })
 }
 
 // without reports whether terms leave an execution out that was looked at closely.
 func (q *Selection) without(x *sampled, s *sampling) bool {
-	return slices.ContainsFunc(q.Without, func(t Term) bool {
-		if !fieldForms[t.Field.Kind].closely {
+	return slices.ContainsFunc(q.Without, func(t contrast.Term) bool {
+		if !t.Field.Kind.Closely() {
 			return false // the store left it out
 		}
 		c, ok := s.cell(t.Field, x)
-		return ok && t.has(c)
+		return ok && t.Has(c)
 	})
 }
 
@@ -46,11 +47,11 @@ func (q *Selection) without(x *sampled, s *sampling) bool {
 func (q *Selection) has(x *sampled, s *sampling) bool {
 	for i := range q.Only {
 		field := q.Only[i].Field
-		if !fieldForms[field.Kind].closely {
+		if !field.Kind.Closely() {
 			continue // the store chose by it
 		}
 		c, ok := s.cell(field, x)
-		if !ok || !slices.ContainsFunc(q.Only, func(t Term) bool { return t.Field == field && t.has(c) }) {
+		if !ok || !slices.ContainsFunc(q.Only, func(t contrast.Term) bool { return t.Field == field && t.Has(c) }) {
 			return false
 		}
 	}
@@ -60,7 +61,7 @@ func (q *Selection) has(x *sampled, s *sampling) bool {
 // leaveOut adds what nothing that is looked at may have.
 func (q *Selection) leaveOut(c *conditions, begin trace.Micros) {
 	for i := range q.Without {
-		if sql, values := q.Without[i].condition(begin); sql != "" {
+		if sql, values := condition(&q.Without[i], begin); sql != "" {
 			c.add("("+sql+") IS NOT TRUE", values...)
 		}
 	}
@@ -70,7 +71,7 @@ func (q *Selection) leaveOut(c *conditions, begin trace.Micros) {
 func (q *Selection) leave(c *conditions, begin trace.Micros) {
 	for i := range q.Only {
 		field := q.Only[i].Field
-		if slices.ContainsFunc(q.Only[:i], func(t Term) bool { return t.Field == field }) {
+		if slices.ContainsFunc(q.Only[:i], func(t contrast.Term) bool { return t.Field == field }) {
 			continue
 		}
 		var ways []string
@@ -79,7 +80,7 @@ func (q *Selection) leave(c *conditions, begin trace.Micros) {
 			if t.Field != field {
 				continue
 			}
-			if sql, v := t.condition(begin); sql != "" {
+			if sql, v := condition(&t, begin); sql != "" {
 				ways, values = append(ways, sql), append(values, v...)
 			}
 		}
@@ -93,29 +94,29 @@ func (q *Selection) leave(c *conditions, begin trace.Micros) {
 }
 
 // condition is the term for a store; empty: executions have to be looked at closely.
-func (t *Term) condition(begin trace.Micros) (sql string, values []any) {
+func condition(t *contrast.Term, begin trace.Micros) (sql string, values []any) {
 	switch t.Field.Kind {
-	case FieldFunction:
+	case contrast.FieldFunction:
 		return "(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name = ?)", []any{t.Label}
-	case FieldHost:
+	case contrast.FieldHost:
 		return `(hostname = ? OR coalesce(hostname, '') IN ('', 'Unknown')
 			AND (pid, rid) IN (SELECT pid, rid FROM metadata WHERE run = $1 AND descr = 'Hostname' AND "value" = ?))`, []any{t.Label, t.Label}
-	case FieldDevice, FieldStream:
+	case contrast.FieldDevice, contrast.FieldStream:
 		descr := "CUDA Stream"
-		if t.Field.Kind == FieldDevice {
+		if t.Field.Kind == contrast.FieldDevice {
 			descr = "CUDA Device"
 		}
 		return `(is_gpu_event AND (pid, rid, tid) IN (SELECT pid, rid, tid FROM metadata WHERE run = $1 AND descr = ? AND "value" = ?))`, []any{descr, t.Label}
-	case FieldPath:
+	case contrast.FieldPath:
 		return "(pid, path) IN (SELECT pid, path FROM call_paths WHERE run = $1 AND call_path = ?)", []any{t.Label}
-	case FieldRank:
-		return t.between("rid")
-	case FieldThread:
-		sql, values = t.between("tid")
+	case contrast.FieldRank:
+		return between(t, "rid")
+	case contrast.FieldThread:
+		sql, values = between(t, "tid")
 		return "NOT is_gpu_event AND " + sql, values
-	case FieldStep:
-		return t.between("io_step")
-	case FieldTime:
+	case contrast.FieldStep:
+		return between(t, "io_step")
+	case contrast.FieldTime:
 		var parts []string
 		if !math.IsInf(t.From, 0) {
 			parts, values = append(parts, "entry >= ?"), append(values, int64(begin)+int64(math.Round(t.From*1e6)))
@@ -129,21 +130,21 @@ func (t *Term) condition(begin trace.Micros) (sql string, values []any) {
 }
 
 // between is a range of whole numbers.
-func (t *Term) between(column string) (sql string, values []any) {
+func between(t *contrast.Term, column string) (sql string, values []any) {
 	return "(" + column + " BETWEEN ? AND ?)", []any{int64(max(t.From, 0)), int64(min(t.To, math.MaxInt32))}
 }
 
 // inside adds that executions are within a lasso: a line to the right of each crosses its
 // edge an odd number of times.
-func inside(c *conditions, lasso []Vertex, begin trace.Micros) {
+func inside(c *conditions, lasso []contrast.Vertex, begin trace.Micros) {
 	low, high := lasso[0], lasso[0]
 	for _, v := range lasso {
-		low = Vertex{min(low.Seconds, v.Seconds), min(low.Micros, v.Micros)}
-		high = Vertex{max(high.Seconds, v.Seconds), max(high.Micros, v.Micros)}
+		low = contrast.Vertex{Seconds: min(low.Seconds, v.Seconds), Micros: min(low.Micros, v.Micros)}
+		high = contrast.Vertex{Seconds: max(high.Seconds, v.Seconds), Micros: max(high.Micros, v.Micros)}
 	}
 	c.add("entry BETWEEN ? AND ?", int64(begin)+int64(math.Floor(low.Seconds*1e6)), int64(begin)+int64(math.Ceil(high.Seconds*1e6)))
 	c.add("runtime_exclusive BETWEEN ? AND ?", int64(math.Floor(low.Micros)), int64(math.Ceil(high.Micros)))
-	height := func(v Vertex) float64 { return math.Log(max(1, v.Micros)) }
+	height := func(v contrast.Vertex) float64 { return math.Log(max(1, v.Micros)) }
 	const x, y = "(entry - ?::BIGINT)::DOUBLE PRECISION / 1e6", "ln(greatest(1, runtime_exclusive)::DOUBLE PRECISION)"
 	var crossings []string
 	var values []any
@@ -196,7 +197,7 @@ func (a *Asker) narrow(ctx context.Context, s *sampling) error {
 
 // leaveOutClosely removes from executions what terms leave out.
 func (a *Asker) leaveOutClosely(ctx context.Context, s *sampling, list []*sampled) ([]*sampled, error) {
-	if !slices.ContainsFunc(s.q.Without, func(t Term) bool { return fieldForms[t.Field.Kind].closely }) {
+	if !slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool { return t.Field.Kind.Closely() }) {
 		return list, nil
 	}
 	list = s.closely(list)

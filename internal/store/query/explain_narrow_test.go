@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -49,7 +50,7 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := make(map[query.FieldKey]bool)
+		seen := make(map[contrast.FieldKey]bool)
 		for i := range issues {
 			q := query.Selection{Issue: &issues[i]}
 			e := explainedAs(t, a, q)
@@ -76,11 +77,11 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 			t.Errorf("fields were %v, want %v", got, want)
 		}
 		// Each rank has one device.
-		device, err := a.Group(t.Context(), query.Selection{}, query.FieldKey{Kind: query.FieldDevice}, 5)
+		device, err := a.Group(t.Context(), query.Selection{}, contrast.FieldKey{Kind: contrast.FieldDevice}, 5)
 		if err != nil || len(device.Rows) != 1 || device.Rows[0].Executions == 0 || device.None.Executions == 0 {
 			t.Fatalf("got %+v, %v", device, err)
 		}
-		if e := explainedAs(t, a, query.Selection{Only: []query.Term{device.Rows[0].Term}}); e.Selected != device.Rows[0].Executions {
+		if e := explainedAs(t, a, query.Selection{Only: []contrast.Term{device.Rows[0].Term}}); e.Selected != device.Rows[0].Executions {
 			t.Errorf("got %d on the device, want %d", e.Selected, device.Rows[0].Executions)
 		}
 	})
@@ -101,7 +102,7 @@ func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
 		}
 		box := query.Filter{Ranks: []query.Range{{First: 0, Last: 3}}}
 		all := explainedAs(t, a, query.Selection{Filter: box})
-		g, err := a.Group(t.Context(), query.Selection{Filter: box}, query.FieldKey{Kind: query.FieldFunction}, 100)
+		g, err := a.Group(t.Context(), query.Selection{Filter: box}, contrast.FieldKey{Kind: contrast.FieldFunction}, 100)
 		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost || g.None.Executions != 0 {
 			t.Fatalf("got %+v, %v; want %v", g, err, functions)
 		}
@@ -120,14 +121,14 @@ func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
 			}
 		}
 		for _, f := range all.Fields {
-			if f.Kind == query.FieldFunction {
+			if f.Kind == contrast.FieldFunction {
 				t.Errorf("the function explains: %+v", f)
 			}
 		}
 	})
 }
 
-func explainedAs(t *testing.T, a *query.Asker, q query.Selection) *query.Explanation {
+func explainedAs(t *testing.T, a *query.Asker, q query.Selection) *contrast.Explanation {
 	t.Helper()
 	e, err := a.Explain(t.Context(), q)
 	if err != nil {
@@ -137,7 +138,7 @@ func explainedAs(t *testing.T, a *query.Asker, q query.Selection) *query.Explana
 }
 
 // checkField chooses by a field in all ways.
-func checkField(t *testing.T, a *query.Asker, q query.Selection, e *query.Explanation, f *query.Contrast) {
+func checkField(t *testing.T, a *query.Asker, q query.Selection, e *contrast.Explanation, f *contrast.Difference) {
 	t.Helper()
 	what := fmt.Sprintf("%s, %s, %v", a.Run.Name, q.Issue.Func, f.Terms)
 	only, without := q, q
@@ -160,7 +161,7 @@ func checkField(t *testing.T, a *query.Asker, q query.Selection, e *query.Explan
 		r := &g.Rows[i]
 		n, lost = n+r.Executions, lost+r.Lost
 		one := q
-		one.Only = []query.Term{r.Term}
+		one.Only = []contrast.Term{r.Term}
 		if got := explainedAs(t, a, one); got.Selected != r.Executions || got.Lost != r.Lost {
 			t.Errorf("%s: %s is %d that lost %d, chosen by it are %d that lost %d", what, r.Term, r.Executions, r.Lost, got.Selected, got.Lost)
 		}
@@ -184,7 +185,7 @@ func TestMembersThatAreToldCanBeNarrowedAndGrouped(t *testing.T) {
 		x := &issues[slices.IndexFunc(issues, func(x provenance.Issue) bool { return x.Func == "stream" })]
 		member := func(_ trace.Program, event string) bool { return event[0] >= '4' } // on ranks 4 to 7
 		for key, want := range map[string]int64{"rank": 40, "host": 160} {
-			field, err := query.ParseField(key)
+			field, err := contrast.ParseField(key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,10 +201,10 @@ func TestMembersThatAreToldCanBeNarrowedAndGrouped(t *testing.T) {
 	})
 }
 
-func terms(t *testing.T, texts ...string) (list []query.Term) {
+func terms(t *testing.T, texts ...string) (list []contrast.Term) {
 	t.Helper()
 	for _, text := range texts {
-		term, err := query.ParseTerm(text)
+		term, err := contrast.ParseTerm(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,11 +219,11 @@ func TestWhatIsLeftOutIsNeitherHereNorThere(t *testing.T) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
 		q := query.Selection{Without: terms(t, "rank=1", "host=node01")}
 		for _, f := range explainedAs(t, a, q).Fields {
-			if f.Kind == query.FieldRank && f.Rest != "1 of 3 ranks" && f.Rest != "2 of 3 ranks" && f.Rest != "3 of 3 ranks" {
+			if f.Kind == contrast.FieldRank && f.Rest != "1 of 3 ranks" && f.Rest != "2 of 3 ranks" && f.Rest != "3 of 3 ranks" {
 				t.Errorf("got %s", f.Rest)
 			}
 			for _, b := range f.Bars {
-				if (f.Kind == query.FieldHost && b.Label == "node01" || f.Kind == query.FieldRank && b.Label == "1") && b.Share+b.BaselineShare > 0 {
+				if (f.Kind == contrast.FieldHost && b.Label == "node01" || f.Kind == contrast.FieldRank && b.Label == "1") && b.Share+b.BaselineShare > 0 {
 					t.Errorf("got %+v", b)
 				}
 			}
@@ -270,7 +271,7 @@ func TestALassoChoosesWhatIsInside(t *testing.T) {
 			"4:100,5.5:2000,7:100,6:3000,7:90000,5.5:5000,4:90000,5:3000", // a star
 			"5:0,6:0,6:0.5", // lower than anything
 		} {
-			lasso, err := query.ParseLasso(text)
+			lasso, err := contrast.ParseLasso(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,11 +282,11 @@ func TestALassoChoosesWhatIsInside(t *testing.T) {
 				}
 			}
 			e := explainedAs(t, a, query.Selection{Lasso: lasso})
-			if e.Selected != want || query.LassoText(lasso) != text {
-				t.Errorf("%s: got %d, want %d; as %s", text, e.Selected, want, query.LassoText(lasso))
+			if e.Selected != want || contrast.LassoText(lasso) != text {
+				t.Errorf("%s: got %d, want %d; as %s", text, e.Selected, want, contrast.LassoText(lasso))
 			}
 			for _, f := range e.Fields {
-				if (f.Kind == query.FieldTime || f.Kind == query.FieldStep) && f.Notable {
+				if (f.Kind == contrast.FieldTime || f.Kind == contrast.FieldStep) && f.Notable {
 					t.Errorf("%s was chosen by time, and that is notable", text)
 				}
 			}
@@ -294,9 +295,9 @@ func TestALassoChoosesWhatIsInside(t *testing.T) {
 }
 
 // within winds around a point: the sum of angles to all corners.
-func within(lasso []query.Vertex, seconds, micros float64) bool {
+func within(lasso []contrast.Vertex, seconds, micros float64) bool {
 	turns := 0.0
-	angle := func(v query.Vertex) float64 {
+	angle := func(v contrast.Vertex) float64 {
 		return math.Atan2(math.Log(max(1, v.Micros))-math.Log(max(1, micros)), v.Seconds-seconds)
 	}
 	for i, v := range lasso {
@@ -310,12 +311,12 @@ func TestTermsThatMakeNoSenseAreRefusedWithAReason(t *testing.T) {
 		"", "host", "=x", "host=", "color=red", "counter=5", "counter:=5", "rank:x=5", "rank=x", "rank=-1", "rank=1.5", "rank=5..4", "rank=..", "rank=99999999999",
 		"time=5", "time=1e300..", "bytes=NaN", "bytes=..Inf", "link=5", "link=5:x", "host=\x00", "host=\xff", "node-state:x=soon", "node-state=3",
 	} {
-		if term, err := query.ParseTerm(text); err == nil {
+		if term, err := contrast.ParseTerm(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, term)
 		}
 	}
 	for _, text := range []string{"", "1:2,3:4", "1:2,3:4,5", "1:2,3:4,x:6", "1:2,3:4,5:-6", "1:2,3:4,NaN:6"} {
-		if lasso, err := query.ParseLasso(text); err == nil {
+		if lasso, err := contrast.ParseLasso(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, lasso)
 		}
 	}
@@ -329,11 +330,11 @@ func FuzzTerm(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		term, err := query.ParseTerm(text)
+		term, err := contrast.ParseTerm(text)
 		if err != nil {
 			return
 		}
-		again, err := query.ParseTerm(term.String())
+		again, err := contrast.ParseTerm(term.String())
 		if err != nil || again != term {
 			t.Errorf("%q is %+v, its text %q is %+v, %v", text, term, term, again, err)
 		}
@@ -343,11 +344,11 @@ func FuzzTerm(f *testing.F) {
 func FuzzLasso(f *testing.F) {
 	f.Add("9.03:1200,9.5:1300,9:1e6")
 	f.Fuzz(func(t *testing.T, text string) {
-		lasso, err := query.ParseLasso(text)
+		lasso, err := contrast.ParseLasso(text)
 		if err != nil {
 			return
 		}
-		again, err := query.ParseLasso(query.LassoText(lasso))
+		again, err := contrast.ParseLasso(contrast.LassoText(lasso))
 		if err != nil || !slices.Equal(again, lasso) {
 			t.Errorf("%q is %v, and again %v, %v", text, lasso, again, err)
 		}

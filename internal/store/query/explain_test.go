@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -73,7 +74,7 @@ var plantedCauses = []plantedCause{
 }
 
 // explained asks for the explanation of a planted cause; nil if nothing of it is an anomaly.
-func explained(t *testing.T, a *query.Asker, issues []provenance.Issue, c *plantedCause) *query.Explanation {
+func explained(t *testing.T, a *query.Asker, issues []provenance.Issue, c *plantedCause) *contrast.Explanation {
 	t.Helper()
 	var q query.Selection
 	for i := range issues {
@@ -97,7 +98,7 @@ func explained(t *testing.T, a *query.Asker, issues []provenance.Issue, c *plant
 }
 
 // right says whether an explanation has the planted cause first.
-func (c *plantedCause) right(e *query.Explanation) bool {
+func (c *plantedCause) right(e *contrast.Explanation) bool {
 	if e == nil {
 		return false
 	}
@@ -108,7 +109,7 @@ func (c *plantedCause) right(e *query.Explanation) bool {
 		return false
 	}
 	first := &e.Fields[0]
-	if c.field == "time" && first.Kind == query.FieldStep {
+	if c.field == "time" && first.Kind == contrast.FieldStep {
 		return true // it is a time, too
 	}
 	return (string(first.Kind) == c.field || first.Name == c.field) && strings.HasPrefix(first.Values, c.value)
@@ -204,7 +205,7 @@ func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	for i := range e.Fields {
-		if f := &e.Fields[i]; (f.Kind == query.FieldLink || f.Kind == query.FieldPartner) && (f.Notable || f.BaselineOf > 12) {
+		if f := &e.Fields[i]; (f.Kind == contrast.FieldLink || f.Kind == contrast.FieldPartner) && (f.Notable || f.BaselineOf > 12) {
 			t.Errorf("%s: %s", f.Name, f.Support())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -105,11 +106,11 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 			return err
 		}},
 		{"group/host", func() error {
-			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, query.FieldKey{Kind: query.FieldHost}, 20)
+			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, contrast.FieldKey{Kind: contrast.FieldHost}, 20)
 			return err
 		}},
 		{"group/path", func() error {
-			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, query.FieldKey{Kind: query.FieldPath}, 20)
+			_, err := a.Group(ctx, query.Selection{Ranks: ranks, Extent: extent}, contrast.FieldKey{Kind: contrast.FieldPath}, 20)
 			return err
 		}},
 	} {

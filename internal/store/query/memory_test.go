@@ -11,6 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
@@ -274,12 +275,12 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 	asker := *memory
 	detailed := withDetails(t, &asker, 1)
 	member := func(program trace.Program, event string) bool { return len(event)%2 == 0 }
-	groups, err := store.Group(ctx, query.Selection{}, query.FieldKey{Kind: query.FieldPath}, 1)
+	groups, err := store.Group(ctx, query.Selection{}, contrast.FieldKey{Kind: contrast.FieldPath}, 1)
 	if err != nil || len(groups.Rows) == 0 {
 		t.Fatal(groups, err)
 	}
 	path := groups.Rows[0].Term.Label
-	functions, err := store.Group(ctx, query.Selection{}, query.FieldKey{Kind: query.FieldFunction}, 2)
+	functions, err := store.Group(ctx, query.Selection{}, contrast.FieldKey{Kind: contrast.FieldFunction}, 2)
 	if err != nil || len(functions.Rows) < 2 {
 		t.Fatal(functions, err)
 	}
@@ -305,21 +306,21 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: query.Filter{Since: at(1)}},
 	} {
 		if q.Issue == nil || !q.Issue.IsChange() {
-			for _, by := range []query.FieldKind{query.FieldFunction, query.FieldHost, query.FieldRank, query.FieldThread, query.FieldPath, query.FieldStep, query.FieldTime, query.FieldBytes, query.FieldStream} {
+			for _, by := range []contrast.FieldKind{contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread, contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream} {
 				group := func(a *query.Asker) func() (*query.Groups, error) {
-					return func() (*query.Groups, error) { return a.Group(ctx, q, query.FieldKey{Kind: by}, 9) }
+					return func() (*query.Groups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}
 				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
 			}
 		}
-		same(t, fmt.Sprint("selection ", i, " with details"), func() (*query.Explanation, error) { return store.Explain(ctx, q) }, func() (*query.Explanation, error) { return detailed.Explain(ctx, q) })
-		same(t, fmt.Sprint("selection ", i), func() (*query.Explanation, error) { return store.Explain(ctx, q) }, func() (*query.Explanation, error) { return memory.Explain(ctx, q) })
+		same(t, fmt.Sprint("selection ", i, " with details"), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) }, func() (*contrast.Explanation, error) { return detailed.Explain(ctx, q) })
+		same(t, fmt.Sprint("selection ", i), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) }, func() (*contrast.Explanation, error) { return memory.Explain(ctx, q) })
 	}
 }
 
-func lasso(t *testing.T, text string) []query.Vertex {
+func lasso(t *testing.T, text string) []contrast.Vertex {
 	t.Helper()
-	l, err := query.ParseLasso(text)
+	l, err := contrast.ParseLasso(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package query
+package contrast
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
 // FieldKey names a field of executions: its kind, and for counters and states of nodes
@@ -71,8 +69,8 @@ type TermError struct{ Text, Reason string }
 // Error says it.
 func (e *TermError) Error() string { return fmt.Sprintf("%.80q: %s", e.Text, e.Reason) }
 
-// words is what the field is called.
-func (k FieldKey) words() string { return cmp.Or(k.Name, fieldForms[k.Kind].name) }
+// Words returns the name of the field for people.
+func (k FieldKey) Words() string { return cmp.Or(k.Name, fieldForms[k.Kind].name) }
 
 // String is the text that ParseField reads.
 func (k FieldKey) String() string {
@@ -133,7 +131,7 @@ func ParseTerm(text string) (t Term, err error) {
 		if !ok || errA != nil || errB != nil {
 			return t, &TermError{text, "a link is two ranks, as in link=5:6"}
 		}
-		t.Label = linkLabel(a, b)
+		t.Label = LinkLabel(a, b)
 		return t, nil
 	case form.names:
 		t.Label = value
@@ -200,8 +198,8 @@ func (t Term) String() string {
 	return t.Field.String() + "=" + value
 }
 
-// has reports whether a value is one that the term means.
-func (t *Term) has(c contrast.Cell) bool {
+// Has reports whether a value is one that the term means.
+func (t *Term) Has(c Cell) bool {
 	if fieldForms[t.Field.Kind].names {
 		return c.Label == t.Label
 	}
@@ -210,8 +208,8 @@ func (t *Term) has(c contrast.Cell) bool {
 
 const linkDash = " – "
 
-// linkLabel names the link between two ranks.
-func linkLabel(a, b int64) string { return fmt.Sprintf("%d%s%d", min(a, b), linkDash, max(a, b)) }
+// LinkLabel names the link between two ranks.
+func LinkLabel(a, b int64) string { return fmt.Sprintf("%d%s%d", min(a, b), linkDash, max(a, b)) }
 
 // Vertex is a corner of a lasso: a time since the begin of the run, and an exclusive time.
 type Vertex struct{ Seconds, Micros float64 }
@@ -245,3 +243,37 @@ func LassoText(lasso []Vertex) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// FieldKind is what a field is about.
+type FieldKind string
+
+// The kinds of fields. Those of counters and states of nodes have a name besides. A
+// selection is held against the same functions, so they explain nothing, but it can be
+// narrowed and grouped by them.
+const (
+	FieldFunction FieldKind = "function"
+
+	FieldHost    FieldKind = "host"
+	FieldDevice  FieldKind = "gpu-device"
+	FieldStream  FieldKind = "gpu-stream"
+	FieldRank    FieldKind = "rank"
+	FieldLink    FieldKind = "link"
+	FieldPartner FieldKind = "partner"
+	FieldThread  FieldKind = "thread"
+	FieldPath    FieldKind = "call-path"
+	FieldBytes   FieldKind = "bytes"
+	FieldState   FieldKind = "node-state"
+	FieldCounter FieldKind = "counter"
+	FieldTime    FieldKind = "time"
+	FieldStep    FieldKind = "step"
+)
+
+// Closely reports whether the values of a field are in the messages, counters or node states of
+// executions.
+func (k FieldKind) Closely() bool { return fieldForms[k].closely }
+
+// Named reports whether values of the field are names rather than numbers.
+func (k FieldKind) Named() bool { return fieldForms[k].names }
+
+// Whole reports whether values of the field are whole numbers from 0 on.
+func (k FieldKind) Whole() bool { return fieldForms[k].whole }

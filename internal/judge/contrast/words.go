@@ -1,4 +1,4 @@
-package query
+package contrast
 
 import (
 	"cmp"
@@ -9,9 +9,99 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
+
+// maxBars is how many values a picture shows; timeBins is how many parts of equal length the time
+// of a run has.
+const (
+	maxBars  = 8
+	timeBins = 200
+)
+
+// Explanation is what is different about a selection.
+type Explanation struct {
+	Sentence  string
+	Selected  int64 // executions of the selection
+	Lost      trace.Micros
+	Reckoned  bool // both are reckoned from a part, as there are very many
+	Looked    int  // of them that were looked at
+	Typical   int  // executions that it is held against: kept as typical of the same functions,
+	Others    int  // and other anomalies of them
+	Functions []Count
+	Fields    []Difference
+}
+
+// Count is how many executions are of a function.
+type Count struct {
+	Program    trace.Program
+	Name       string
+	Executions int
+}
+
+// Difference is how the selection differs in a field. From and To of a time are seconds
+// since the begin of the run.
+type Difference struct {
+	Finding
+	Kind   FieldKind
+	Values string // that tell it from the rest, in words
+	Rest   string // what it is held against, in words
+	Bars   []Bar  // shares by value, or by parts of a range
+	Clause string // in a sentence, after how many they are
+	Key    FieldKey
+	Terms  []Term // that choose the values; empty: nothing can be chosen by them
+}
+
+// Bar is how many have a value or lie in a part of a range.
+type Bar struct {
+	Label         string
+	Share         float64 // of the selection
+	BaselineShare float64
+	Telling       bool // it is one of the values that tell them apart
+}
+
+// Field is a column with what it is about.
+type Field struct {
+	Column
+	Key  FieldKey
+	Rest string // what shares are of: ranks, calls …
+}
+
+// Bins divides the time of a run into parts of equal length.
+type Bins struct{ Extent trace.Micros }
+
+// Width returns the length of a part.
+func (b Bins) Width() trace.Micros { return max(1, (b.Extent+timeBins-1)/timeBins) }
+
+// Last returns the number of the last part.
+func (b Bins) Last() float64 { return float64(max(0, (b.Extent-1)/b.Width())) }
+
+// Most returns a bound of the number of parts.
+func (b Bins) Most() float64 { return 2 * timeBins }
+
+// Text returns a value of a field for people; of a time it is the number of a part.
+func (b Bins) Text(key FieldKey, v float64) string {
+	switch key.Kind {
+	case FieldTime:
+		return strconv.FormatFloat(v*float64(b.Width())/1e6, 'f', 2, 64) + " s"
+	case FieldBytes, FieldState, FieldCounter:
+		return amountText(v)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// Explain compares the fields of a selection, and adds the differences and a sentence.
+func (e *Explanation) Explain(fields []Field, b Bins) {
+	columns := make([]Column, len(fields))
+	for i := range fields {
+		columns[i] = fields[i].Column
+	}
+	for _, f := range Default().Compare(columns) {
+		e.Fields = append(e.Fields, b.difference(&fields[f.Column], f))
+	}
+	e.Sentence = e.sentence()
+}
 
 // amountText is a number in short.
 func amountText(v float64) string {
@@ -45,8 +135,8 @@ func percent(share float64) string {
 	}
 }
 
-// plain is a name in one line.
-func plain(name string) string {
+// Plain is a name in one line.
+func Plain(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
@@ -58,35 +148,35 @@ func several(n int64, what string) string {
 }
 
 // difference puts a finding into words and bars.
-func (s *sampling) difference(f *field, found contrast.Finding) Contrast {
-	c := Contrast{Finding: found, Kind: f.key.Kind, Key: f.key, Terms: s.terms(f.key, found)}
+func (b Bins) difference(f *Field, found Finding) Difference {
+	c := Difference{Finding: found, Kind: f.Key.Kind, Key: f.Key, Terms: b.terms(f.Key, found)}
 	switch {
 	case found.Least:
-		c.Values = f.text(s, found.From) + " or more"
+		c.Values = b.Text(f.Key, found.From) + " or more"
 	case found.Most:
-		c.Values = f.text(s, found.To) + " or less"
-	case found.Range && f.key.Kind == FieldTime:
-		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To+1)
+		c.Values = b.Text(f.Key, found.To) + " or less"
+	case found.Range && f.Key.Kind == FieldTime:
+		c.Values = b.Text(f.Key, found.From) + " to " + b.Text(f.Key, found.To+1)
 	case found.Range && found.From != found.To:
-		c.Values = f.text(s, found.From) + " to " + f.text(s, found.To)
+		c.Values = b.Text(f.Key, found.From) + " to " + b.Text(f.Key, found.To)
 	case found.Range:
-		c.Values = f.text(s, found.From)
+		c.Values = b.Text(f.Key, found.From)
 	case len(found.Numbers) > 0:
-		c.Values = joined(found.Numbers, func(v float64) string { return f.text(s, v) })
+		c.Values = joined(found.Numbers, func(v float64) string { return b.Text(f.Key, v) })
 	default:
-		c.Values = joined(found.Labels, plain)
+		c.Values = joined(found.Labels, Plain)
 	}
 	c.Clause = f.clause(c.Values, found)
 	c.Rest = f.restText(found)
-	c.Bars = f.bars(s, found)
-	if f.key.Kind == FieldTime { // seconds, not parts of the run
-		c.From, c.To = s.seconds(found.From), s.seconds(found.To+1)
+	c.Bars = f.bars(b, found)
+	if f.Key.Kind == FieldTime { // seconds, not parts of the run
+		c.From, c.To = b.seconds(found.From), b.seconds(found.To+1)
 	}
 	return c
 }
 
 // terms choose the values of a finding.
-func (s *sampling) terms(key FieldKey, found contrast.Finding) (terms []Term) {
+func (b Bins) terms(key FieldKey, found Finding) (terms []Term) {
 	for _, l := range found.Labels {
 		terms = append(terms, Term{Field: key, Label: l})
 	}
@@ -102,18 +192,18 @@ func (s *sampling) terms(key FieldKey, found contrast.Finding) (terms []Term) {
 			t.To = found.To
 		}
 		if key.Kind == FieldTime {
-			t = s.timeTerm(found.From, found.To)
+			t = b.TimeTerm(found.From, found.To)
 		}
 		terms = append(terms, t)
 	}
 	return terms
 }
 
-// timeTerm chooses parts of the run, from the first to the last.
-func (s *sampling) timeTerm(first, last float64) Term {
-	t := Term{Field: FieldKey{Kind: FieldTime}, From: s.seconds(first), To: s.seconds(last + 1)}
+// TimeTerm chooses parts of the run, from the first to the last.
+func (b Bins) TimeTerm(first, last float64) Term {
+	t := Term{Field: FieldKey{Kind: FieldTime}, From: b.seconds(first), To: b.seconds(last + 1)}
 	switch { // what is before the begin is in the first, what is after the end in the last
-	case last >= s.lastBin():
+	case last >= b.Last():
 		t.To = math.Inf(1)
 	case first <= 0:
 		t.From = math.Inf(-1)
@@ -122,7 +212,7 @@ func (s *sampling) timeTerm(first, last float64) Term {
 }
 
 // seconds is when a part of the run begins.
-func (s *sampling) seconds(bin float64) float64 { return bin * float64(s.binWidth()) / 1e6 }
+func (b Bins) seconds(bin float64) float64 { return bin * float64(b.Width()) / 1e6 }
 
 func joined[T any](list []T, text func(T) string) string {
 	var parts []string
@@ -136,7 +226,7 @@ func joined[T any](list []T, text func(T) string) string {
 }
 
 // clause tells the values of a field in a sentence.
-func (f *field) clause(values string, found contrast.Finding) string {
+func (f *Field) clause(values string, found Finding) string {
 	many := len(found.Labels) > 1 || len(found.Numbers) > 1 || found.Range && found.From != found.To
 	noun := func(one, more string) string {
 		if many {
@@ -144,7 +234,7 @@ func (f *field) clause(values string, found contrast.Finding) string {
 		}
 		return one
 	}
-	switch f.key.Kind {
+	switch f.Key.Kind {
 	case FieldHost:
 		return "ran on " + values
 	case FieldRank:
@@ -168,24 +258,24 @@ func (f *field) clause(values string, found contrast.Finding) string {
 	case FieldStep:
 		return "ended in " + noun("step ", "steps ") + values
 	}
-	return "ran while " + plain(f.Name) + " was " + values
+	return "ran while " + Plain(f.Name) + " was " + values
 }
 
 // restText tells how many of the rest have the values.
-func (f *field) restText(found contrast.Finding) string {
+func (f *Field) restText(found Finding) string {
 	switch {
 	case found.Bounded:
 		return "at most " + percent(found.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
-		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)), several(int64(found.BaselineOf), strings.TrimSuffix(f.rest, "s")))
-	case f.key.Kind == FieldTime || f.rest == "calls":
-		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.rest, "calls", "all calls", 1), "of ")
+		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)), several(int64(found.BaselineOf), strings.TrimSuffix(f.Rest, "s")))
+	case f.Key.Kind == FieldTime || f.Rest == "calls":
+		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
 	}
 	total := 0.0
 	for _, share := range f.Shares {
 		total += share.Weight
 	}
-	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)), several(int64(math.Round(total)), strings.TrimSuffix(f.rest, "s")))
+	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)), several(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
 }
 
 // chanceText is how likely chance is.
@@ -197,34 +287,34 @@ func chanceText(p float64) string {
 }
 
 // ChanceText is the chance in words.
-func (c *Contrast) ChanceText() string { return chanceText(c.Chance) }
+func (c *Difference) ChanceText() string { return chanceText(c.Chance) }
 
 // Support tells, in words, how far a difference goes and on how much it rests.
-func (c *Contrast) Support() string {
+func (c *Difference) Support() string {
 	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)), provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
 }
 
 // sentence tells what explains most.
-func (s *sampling) sentence(e *Explanation) string {
+func (e *Explanation) sentence() string {
 	what := several(e.Selected, "execution")
 	if e.Reckoned {
 		what = "about " + what
 	}
 	if len(e.Functions) == 1 {
-		what += " of " + plain(e.Functions[0].Name)
+		what += " of " + Plain(e.Functions[0].Name)
 	}
-	if s.total > int64(len(s.selected)) {
-		what = fmt.Sprintf("%s (%s looked at)", what, provenance.Grouped(float64(len(s.selected))))
+	if e.Selected > int64(e.Looked) {
+		what = fmt.Sprintf("%s (%s looked at)", what, provenance.Grouped(float64(e.Looked)))
 	}
 	if len(e.Fields) == 0 {
 		return "Nothing is known by which " + what + " could differ from others"
 	}
 	first := &e.Fields[0]
 	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
-	if first.Of < len(s.selected) { // messages, counters and states are those of a part
+	if first.Of < e.Looked { // messages, counters and states are those of a part
 		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)), provenance.Grouped(float64(first.Of)), what)
 	}
-	if first.With == first.Of && first.Of >= len(s.selected) {
+	if first.With == first.Of && first.Of >= e.Looked {
 		count = "All " + strings.TrimPrefix(what, "about ")
 		if first.Of == 1 {
 			count = "The only execution"
@@ -233,18 +323,18 @@ func (s *sampling) sentence(e *Explanation) string {
 	told := fmt.Sprintf("%s %s%s (%.2f bits of 1, chance %s)", count, first.Clause, first.beside(), first.Bits, chanceText(first.Chance))
 	switch {
 	case first.Notable:
-		if first.Role == contrast.Cause {
-			told += s.alsoWhen(e)
+		if first.Role == Cause {
+			told += e.alsoWhen()
 		}
 		return told
-	case first.Role != contrast.Chosen && first.Bits >= contrast.Default().LeastBits && first.Share >= 0.5:
+	case first.Role != Chosen && first.Bits >= Default().LeastBits && first.Share >= 0.5:
 		return told + "; that may be chance, as they are few"
 	}
 	return "Nothing that is known sets " + what + " apart: they are spread as chance would have it"
 }
 
 // beside tells, in a sentence, how much of the rest has the values.
-func (c *Contrast) beside() string {
+func (c *Difference) beside() string {
 	switch c.Kind {
 	case FieldHost:
 		return ", which has " + c.Rest
@@ -257,7 +347,7 @@ func (c *Contrast) beside() string {
 }
 
 // alsoWhen tells the time where that is short.
-func (s *sampling) alsoWhen(e *Explanation) string {
+func (e *Explanation) alsoWhen() string {
 	for i := range e.Fields {
 		if f := &e.Fields[i]; f.Kind == FieldTime && f.Notable {
 			if f.With == f.Of {
@@ -270,9 +360,9 @@ func (s *sampling) alsoWhen(e *Explanation) string {
 }
 
 // bars are shares of both sides, for a picture.
-func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
-	if f.Shape == contrast.Amounts || f.Shape == contrast.Spans {
-		return f.parts(s, found)
+func (f *Field) bars(b Bins, found Finding) []Bar {
+	if f.Shape == Amounts || f.Shape == Spans {
+		return f.parts(b, found)
 	}
 	type pair struct {
 		Bar
@@ -281,14 +371,14 @@ func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
 	at := make(map[string]int)
 	var list []pair
 	slot := func(label string, number float64) *pair {
-		if f.Shape == contrast.Numbers {
-			label = f.text(s, number)
+		if f.Shape == Numbers {
+			label = b.Text(f.Key, number)
 		}
 		i, ok := at[label]
 		if !ok {
 			i = len(list)
 			at[label] = i
-			list = append(list, pair{Bar{Label: plain(label)}, number})
+			list = append(list, pair{Bar{Label: Plain(label)}, number})
 		}
 		return &list[i]
 	}
@@ -307,7 +397,7 @@ func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
 	}
 	for i := range list {
 		list[i].Telling = found.Range && list[i].number >= found.From && list[i].number <= found.To ||
-			slices.Contains(found.Numbers, list[i].number) && f.Shape == contrast.Numbers || f.Shape == contrast.Labels && slices.ContainsFunc(found.Labels, func(l string) bool { return plain(l) == list[i].Label })
+			slices.Contains(found.Numbers, list[i].number) && f.Shape == Numbers || f.Shape == Labels && slices.ContainsFunc(found.Labels, func(l string) bool { return Plain(l) == list[i].Label })
 	}
 	slices.SortStableFunc(list, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number), cmp.Compare(a.Label, b.Label))
@@ -320,7 +410,7 @@ func (f *field) bars(s *sampling, found contrast.Finding) []Bar {
 }
 
 // parts are shares of both sides by parts of the range of values.
-func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
+func (f *Field) parts(b Bins, found Finding) []Bar {
 	low, high := math.Inf(1), math.Inf(-1)
 	see := func(v float64) { low, high = min(low, v), max(high, v) }
 	for _, c := range f.Selection {
@@ -337,7 +427,7 @@ func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
 	}
 	const n = 12
 	width := (high - low) / n
-	if f.Shape == contrast.Spans {
+	if f.Shape == Spans {
 		width = max(1, math.Ceil((high-low+1)/n))
 	}
 	bars := make([]Bar, 0, n)
@@ -348,7 +438,7 @@ func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
 		}
 		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most && from <= found.To ||
 			slices.ContainsFunc(found.Numbers, func(v float64) bool { return v >= from && v < from+width })
-		bars = append(bars, Bar{Label: f.text(s, from), Telling: telling})
+		bars = append(bars, Bar{Label: b.Text(f.Key, from), Telling: telling})
 	}
 	part := func(v float64) *Bar {
 		i := 0
@@ -369,15 +459,14 @@ func (f *field) parts(s *sampling, found contrast.Finding) []Bar {
 	return bars
 }
 
-// explainChange explains a lasting change of a function, which is no set of anomalies:
+// ExplainChange explains a lasting change of a function, which is no set of anomalies:
 // all calls from a time on are what changed.
-func (a *Asker) explainChange(q *Selection) *Explanation {
-	x := q.Issue
-	at := float64(max(0, x.First-a.Begin)) / 1e6
-	c := Contrast{
+func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
+	at := float64(max(0, x.First-begin)) / 1e6
+	c := Difference{
 		Kind: FieldTime, Values: strconv.FormatFloat(at, 'f', 2, 64) + " s or later", Rest: "no call before",
-		Finding: contrast.Finding{
-			Name: "time", Role: contrast.When, Least: true, From: at, With: int(x.Anomalies), Of: int(x.Anomalies),
+		Finding: Finding{
+			Name: "time", Role: When, Least: true, From: at, With: int(x.Anomalies), Of: int(x.Anomalies),
 			Share: 1, Units: int(x.Anomalies), Bits: 1, Notable: true,
 		},
 	}
@@ -385,7 +474,7 @@ func (a *Asker) explainChange(q *Selection) *Explanation {
 	return &Explanation{
 		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{Program: x.PID, Name: x.Func, Executions: int(min(x.Anomalies, math.MaxInt32))}},
 		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are no anomalies",
-			several(x.Anomalies, "call"), plain(x.Func), at, provenance.Duration(x.After), provenance.Duration(x.Before)),
-		Fields: []Contrast{c},
+			several(x.Anomalies, "call"), Plain(x.Func), at, provenance.Duration(x.After), provenance.Duration(x.Before)),
+		Fields: []Difference{c},
 	}
 }
