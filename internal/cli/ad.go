@@ -11,17 +11,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/service"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
-	"github.com/chimbuko/chimbuko/internal/source/tau"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -29,71 +30,61 @@ import (
 // adFlags are the flags of `ad`.
 type adFlags struct {
 	detectFlags
-	busFlags
-	dir      string
-	run      string
-	node     string
-	rank     int
-	override int
-	traces   int
-	linger   time.Duration
-	idle     time.Duration
-	poll     time.Duration
-	exchange time.Duration
-	outbox   int64
-	spool    string
-	giveUp   time.Duration
-	told     bool
-	asJSON   bool
-	streamFlags
+	service.AnalyzerConfig
+	asJSON bool
 }
 
 func (a *adFlags) register(f *pflag.FlagSet) {
 	a.detectFlags.register(f)
-	a.busFlags.register(f)
-	f.StringVar(&a.dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
-	f.StringVar(&a.run, "name", "", "name of the run, as given to chimbuko serve; by default what the run directory tells, else its name")
-	f.StringVar(&a.node, "node", "", "name of this analyzer, another for each; by default made of the host and the traces")
-	f.IntVar(&a.rank, "rank", -1, "leave out what is not of this rank")
-	f.IntVar(&a.override, "override-rank", -1, "take all as of this rank, whatever the trace says")
-	f.IntVar(&a.traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for --linger")
-	f.DurationVar(&a.linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
-	f.DurationVar(&a.idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
-	f.DurationVar(&a.poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
-	f.DurationVar(&a.exchange, "exchange", time.Second, "time between exchanges with the parameter server")
-	f.Int64Var(&a.outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
-	f.StringVar(&a.spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
-	f.DurationVar(&a.giveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error and unreviewed; 0 is for ever")
-	f.BoolVar(&a.told, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
+	registerBus(f, &a.Bus)
+	f.StringVar(&a.Dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
+	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default what the run directory tells, else its name")
+	f.StringVar(&a.Node, "node", "", "name of this analyzer, another for each; by default made of the host and the traces")
+	f.IntVar(&a.Rank, "rank", -1, "leave out what is not of this rank")
+	f.IntVar(&a.OverrideRank, "override-rank", -1, "take all as of this rank, whatever the trace says")
+	f.IntVar(&a.Traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for --linger")
+	f.DurationVar(&a.Linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
+	f.DurationVar(&a.Idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
+	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
+	f.DurationVar(&a.Exchange, "exchange", time.Second, "time between exchanges with the parameter server")
+	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
+	f.StringVar(&a.Spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
+	f.DurationVar(&a.GiveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error and unreviewed; 0 is for ever")
+	f.BoolVar(&a.UntilTold, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
 	_ = f.MarkHidden("until-told") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
-	f.StringVar(&a.engine, "engine", engineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or auto: by the names, .bp or .sst")
-	a.streamFlags.register(f)
-	f.Int64Var(&a.queue, "stream-queue", sst.Default().Queue>>20, "megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
+	f.StringVar(&a.Engine, "engine", service.EngineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or auto: by the names, .bp or .sst")
+	registerConnect(f, &a.ConnectTimeout)
+	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20, "megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
 }
 
 // check says what is wrong with the flags, and fills in what was left out.
 func (a *adFlags) check(patterns []string) error {
 	var errs []error
-	if a.rank >= 0 && a.override >= 0 {
+	if a.Rank >= 0 && a.OverrideRank >= 0 {
 		errs = append(errs, errors.New("give --rank or --override-rank, not both"))
 	}
-	for name, d := range map[string]time.Duration{"poll": a.poll, "exchange": a.exchange} {
+	for name, d := range map[string]time.Duration{"poll": a.Poll, "exchange": a.Exchange} {
 		if d <= 0 {
 			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
 		}
 	}
-	if a.linger < 0 || a.idle < 0 || a.giveUp < 0 || a.traces < 0 || a.outbox < 1 {
+	if a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1 {
 		errs = append(errs, errors.New("--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive"))
 	}
-	errs = append(errs, a.streamFlags.check())
-	services, err := rundir.ReadServices(a.dir)
-	if err != nil || a.url != "" {
-		services = &rundir.Services{Run: (&keeperFlags{out: a.dir}).runName()}
+	if a.Engine != service.EngineAuto && a.Engine != service.EngineBP && a.Engine != service.EngineSST {
+		errs = append(errs, fmt.Errorf("unknown --engine %q (want %s, %s or %s)", a.Engine, service.EngineAuto, service.EngineBP, service.EngineSST))
 	}
-	a.run = cmp.Or(a.run, services.Run)
-	if a.node == "" {
-		a.node = a.defaultNode(patterns)
+	if a.ConnectTimeout < 0 || a.StreamQueue < 1 {
+		errs = append(errs, errors.New("--connect-timeout cannot be negative, and --stream-queue must be positive"))
+	}
+	services, err := rundir.ReadServices(a.Dir)
+	if err != nil || a.Bus.URL != "" {
+		services = &rundir.Services{Run: (&keeperFlags{out: a.Dir}).runName()}
+	}
+	a.Run = cmp.Or(a.Run, services.Run)
+	if a.Node == "" {
+		a.Node = a.defaultNode(patterns)
 	}
 	return errors.Join(errs...)
 }
@@ -112,7 +103,7 @@ func (a *adFlags) defaultNode(patterns []string) string {
 		}
 		fmt.Fprintf(h, "%s\n", p)
 	}
-	fmt.Fprintf(h, "%d %d", a.rank, a.override)
+	fmt.Fprintf(h, "%d %d", a.Rank, a.OverrideRank)
 	return fmt.Sprintf("%s-%08x", host, h.Sum32())
 }
 
@@ -150,113 +141,64 @@ steps that are still to come.`,
 			if err := errors.Join(err, flags.check(patterns)); err != nil {
 				return usageError{err}
 			}
-			return runAD(cmd.Context(), env, &flags, cfg, patterns, commandOf(cmd, patterns))
+			flags.Analysis, flags.Patterns, flags.Command = cfg, patterns, commandOf(cmd, patterns)
+			return runAD(cmd.Context(), env, &flags)
 		},
 	}
 	flags.register(cmd.Flags())
 	return cmd
 }
 
-// traceFinder finds the traces of an analyzer, which may appear at any time.
-type traceFinder struct {
-	flags    *adFlags
-	patterns []string
-	now      func() time.Time
-	over     func() bool                                                   // whether who writes them has ended; nil: that is told by nobody
-	told     func(paths *[]string)                                         // of all traces when there are new ones
-	open     func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
-
-	streams []string // all that were found: a contact file goes with its stream
-	found   int
-	latest  time.Time // when the last one appeared
+// runAD runs an analyzer.
+func runAD(ctx context.Context, env *Env, flags *adFlags) error {
+	cfg, progress := &flags.AnalyzerConfig, &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}
+	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
+	cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
+		inputs, _, err := flags.inputsOf(paths)
+		return inputs, err
+	}
+	if env.leash != nil {
+		cfg.ProgramEnded = programEnded(env.leash)
+	}
+	res, err := service.Analyze(ctx, cfg)
+	progress.Clear()
+	switch {
+	case errors.Is(err, paramserver.ErrReviewed):
+		fmt.Fprintln(env.Stderr, "chimbuko: what this analyzer had found before it was started again is stored; nothing is left to do")
+		return nil
+	case errors.Is(err, service.ErrStreamsInterrupted):
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command goes on with the steps "+
+			"that are still to come, and chimbuko stop ends the run with what is known")
+		return errReported
+	case errors.Is(err, service.ErrInterrupted):
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing counts twice")
+		return errReported
+	case err != nil:
+		return err
+	}
+	sum := newADSummary(cfg.Node, res)
+	err = env.show(flags.asJSON, sum, sum.print)
+	for _, b := range sum.Broken {
+		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
+		if env.leash == nil { // else the whole run reports it
+			err = errors.Join(err, errReported)
+		}
+	}
+	return err
 }
 
-// find returns the traces that are there, and whether no others will come.
-func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
-	var paths []string
-	open := false // whether more can come
-	for _, p := range t.patterns {
-		some, more, err := tracesOf(p, t.flags.engine)
-		if err != nil {
-			return nil, false, err
+// programEnded returns a function that reports whether the process that holds this one has
+// said that the program ended.
+func programEnded(leash *supervise.Leash) func() bool {
+	ended := new(atomic.Bool)
+	go func() {
+		for line := range leash.Lines() {
+			if line == supervise.ProgramEnded {
+				ended.Store(true)
+			}
 		}
-		paths, open = append(paths, some...), open || more
-	}
-	paths = append(paths, t.streams...)
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	inputs, _, err := t.flags.inputsOf(paths)
-	if err != nil {
-		return nil, false, err
-	}
-	t.streams = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !isStream(p) })
-	for i := range inputs {
-		if isStream(inputs[i].Path) {
-			inputs[i].Open = t.open(inputs[i].Path)
-		}
-		switch {
-		case t.flags.rank >= 0:
-			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.flags.rank), tau.VerifyRank
-		case t.flags.override >= 0:
-			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.flags.override), tau.OverrideRank
-		}
-	}
-	if len(inputs) != t.found {
-		t.found, t.latest = len(inputs), t.now()
-		t.told(&paths)
-	}
-	switch {
-	case t.over != nil && t.over():
-		return inputs, true, nil
-	case t.flags.traces > 0:
-		return inputs, len(inputs) >= t.flags.traces, nil
-	case t.flags.told:
-		return inputs, false, nil
-	case !open:
-		return inputs, true, nil
-	}
-	return inputs, len(inputs) > 0 && t.now().Sub(t.latest) >= t.flags.linger, nil
-}
-
-// tracesOf returns the datasets and contact files that a pattern stands for at
-// the moment, and whether others can come.
-func tracesOf(pattern, engine string) (paths []string, more bool, err error) {
-	var wanted []string // ends of names
-	if engine != engineSST {
-		wanted = append(wanted, ".bp")
-	}
-	if engine != engineBP {
-		wanted = append(wanted, streamSuffix)
-	}
-	globs := []string{pattern}
-	switch {
-	case strings.ContainsAny(pattern, "*?["):
-		if engine == engineSST && !isStream(pattern) {
-			globs = append(globs, pattern+streamSuffix)
-		}
-	case isStream(pattern) && engine != engineBP:
-		return []string{pattern}, false, nil
-	case strings.HasSuffix(filepath.Clean(pattern), ".bp"):
-		if engine == engineSST {
-			return []string{filepath.Clean(pattern) + streamSuffix}, false, nil
-		}
-		return []string{pattern}, false, nil
-	default:
-		globs = nil
-		for _, end := range wanted {
-			globs = append(globs, filepath.Join(rundir.EscapeGlob(pattern), "*"+end))
-		}
-	}
-	for _, g := range globs {
-		some, err := filepath.Glob(g)
-		if err != nil {
-			return nil, true, err
-		}
-		paths = append(paths, some...)
-	}
-	return slices.DeleteFunc(paths, func(p string) bool {
-		return !slices.ContainsFunc(wanted, func(end string) bool { return strings.HasSuffix(p, end) })
-	}), true, nil
+	}()
+	return ended.Load
 }
 
 // adSummary is what `ad` prints at the end.
@@ -274,6 +216,19 @@ type adSummary struct {
 	Broken    []string     `json:"broken,omitempty"`
 }
 
+func newADSummary(name string, res *service.AnalyzerResult) *adSummary {
+	sum := &adSummary{
+		Node: name, Reading: res.Reading.Seconds(), Seconds: res.Took.Seconds(),
+		Totals:    provdb.Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
+		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
+		Records: res.Sent, Deferred: res.Deferred, Notes: res.Tally.Notes(),
+	}
+	for _, b := range res.Broken {
+		sum.Broken = append(sum.Broken, b.Error())
+	}
+	return sum
+}
+
 func (s *adSummary) print(w io.Writer) {
 	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s promoted, %s withdrawn), %s records sent\n",
 		grouped(s.Events), grouped(s.Calls), s.Ranks, s.Reading, grouped(s.Anomalies), grouped(s.Confirmed), grouped(s.Promoted), grouped(s.Withdrawn), grouped(s.Records))
@@ -285,12 +240,4 @@ func (s *adSummary) print(w io.Writer) {
 // newLog returns a log for people on w.
 func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
-}
-
-// orForever bounds ctx by d, if there is a bound.
-func orForever(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if d == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, d)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -142,7 +143,7 @@ func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer
 	}
 	for _, in := range inputs {
 		sum.Traces = append(sum.Traces, in.Path)
-		sum.TraceBytes += sizeOf(in.Path)
+		sum.TraceBytes += bp.Size(in.Path)
 	}
 	store, err := flags.keeperFlags.config()
 	if err != nil {

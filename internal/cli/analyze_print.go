@@ -3,12 +3,12 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -90,28 +90,8 @@ func microsText(us float64) string {
 	return strconv.FormatFloat(us/1e6, 'f', 2, 64) + " s"
 }
 
-// rankList writes ranks as 0-3,7; of many only the first.
-func rankList(ranks []trace.Rank) string {
-	ranks = slices.Clone(ranks)
-	slices.Sort(ranks)
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(int(ranks[i]))
-		if j > i {
-			part += "-" + strconv.Itoa(int(ranks[j]))
-		}
-		if parts = append(parts, part); len(parts) == 8 && j+1 < len(ranks) {
-			parts = append(parts, fmt.Sprintf("... (%d)", len(ranks)))
-			break
-		}
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
-}
+// rankList writes ranks as 0-3,7.
+func rankList(ranks []trace.Rank) string { return provenance.RankList(ranks) }
 
 // hostsShown is how many hosts are named of many.
 const hostsShown = 3

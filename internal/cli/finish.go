@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
 // finishFlags are the flags of `finish`.
@@ -39,7 +38,7 @@ TRACE says where the traces are now, if that is not where they were.`,
 			cfg.Store = flags.store
 			err := supervise.Finish(cmd.Context(), cfg, &supervise.Unfinished{
 				Traces: given[1:], Listen: flags.web, Force: flags.force,
-				End: func(ctx context.Context, s *rundir.Services) error { return stopRun(ctx, &busFlags{}, s) },
+				End: new(service.Bus).Stop,
 			})
 			if errors.Is(err, supervise.ErrIncomplete) {
 				return errReported

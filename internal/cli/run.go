@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -48,7 +49,7 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 }
 
 // engines are the names that TAU takes.
-var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", engineSST: "SST"}
+var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "SST"}
 
 // check says what is wrong with the flags.
 func (r *runFlags) check(command []string) error {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -12,125 +14,96 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/show/viewer"
+	"github.com/chimbuko/chimbuko/internal/online/service"
+	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
-
-// The roles of `serve`.
-const (
-	roleBus    = "nats"
-	roleParams = "params"
-	roleStore  = "store"
-	roleWeb    = "web"
-)
-
-var allRoles = []string{roleBus, roleParams, roleStore, roleWeb}
 
 // serveFlags are the flags of `serve`.
 type serveFlags struct {
 	keeperFlags
-	busFlags
 	modelFlags
-	page      viewer.Options
-	config    string
-	roles     []string
-	listen    string
-	tlsCA     string
-	maxStream int64
-	replicas  int
-	shards    int
-	shard     int
-	ranks     int
-	linger    time.Duration
-	snapshot  time.Duration
-	stay      bool
-	statsURL  string
-	statsDir  string
-	period    time.Duration
-	schema    int
-	flush     time.Duration
-	reopen    bool
-	lost      []string
+	service.Config
+	config string
 }
 
 func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.keeperFlags.register(f)
-	s.busFlags.register(f)
+	registerBus(f, &s.Bus)
 	s.modelFlags.register(f)
-	registerPage(f, &s.page)
+	registerPage(f, &s.Page)
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
-	f.StringSliceVar(&s.roles, "roles", allRoles, "parts to run in this process: nats, params (parameter server), store, web")
-	f.StringVar(&s.listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other nodes come")
-	f.StringVar(&s.page.Cert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
-	f.StringVar(&s.page.Key, "tls-key", "", "file with its key")
-	f.StringVar(&s.tlsCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
-	f.Int64Var(&s.maxStream, "stream-size", 4096, "megabytes of records that may wait for the store")
-	f.IntVar(&s.replicas, "stream-replicas", 1, "servers of a NATS cluster that keep records which wait")
-	f.IntVar(&s.shards, "shards", 1, "processes that share the models of the parameter server")
-	f.IntVar(&s.shard, "shard", 0, "which of them this one is; the first starts the others")
-	f.IntVar(&s.ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyzer came for --linger")
-	f.DurationVar(&s.linger, "linger", 5*time.Second, "how long to wait for further analyzers when all ranks have ended")
-	f.DurationVar(&s.snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
-	f.StringVar(&s.page.Listen, "http", "127.0.0.1:0", "where HTTP listens")
-	f.BoolVar(&s.page.MetricsOpen, "metrics-open", false, "let /metrics be read without the token")
-	f.StringSliceVar(&s.page.AllowedHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
-	f.BoolVar(&s.stay, "stay", false, "when the run has ended keep its page until Ctrl-C")
-	f.StringVar(&s.statsURL, "stats-url", "", "URL to which statistics are posted")
-	f.StringVar(&s.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
-	f.DurationVar(&s.period, "stats-period", time.Second, "time between packets of statistics")
-	f.IntVar(&s.schema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
-	f.DurationVar(&s.flush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does not answer")
-	f.BoolVar(&s.reopen, "reopen", false, "have a run that was cut end: analyzers that have not handed over all come again")
-	f.StringSliceVar(&s.lost, "lost", nil, "analyzers that do not")
+	f.StringSliceVar(&s.Roles, "roles", service.AllRoles, "parts to run in this process: nats, params (parameter server), store, web")
+	f.StringVar(&s.Listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other nodes come")
+	f.StringVar(&s.Page.Cert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
+	f.StringVar(&s.Page.Key, "tls-key", "", "file with its key")
+	f.StringVar(&s.ClientCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
+	f.Int64Var(&s.MaxStream, "stream-size", 4096, "megabytes of records that may wait for the store")
+	f.IntVar(&s.Replicas, "stream-replicas", 1, "servers of a NATS cluster that keep records which wait")
+	f.IntVar(&s.Shards, "shards", 1, "processes that share the models of the parameter server")
+	f.IntVar(&s.Shard, "shard", 0, "which of them this one is; the first starts the others")
+	f.IntVar(&s.Ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyzer came for --linger")
+	f.DurationVar(&s.Linger, "linger", 5*time.Second, "how long to wait for further analyzers when all ranks have ended")
+	f.DurationVar(&s.Snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
+	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "where HTTP listens")
+	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "let /metrics be read without the token")
+	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
+	f.BoolVar(&s.Stay, "stay", false, "when the run has ended keep its page until Ctrl-C")
+	f.StringVar(&s.StatsURL, "stats-url", "", "URL to which statistics are posted")
+	f.StringVar(&s.StatsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
+	f.DurationVar(&s.StatsPeriod, "stats-period", time.Second, "time between packets of statistics")
+	f.IntVar(&s.StatsSchema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
+	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does not answer")
+	f.BoolVar(&s.Reopen, "reopen", false, "have a run that was cut end: analyzers that have not handed over all come again")
+	f.StringSliceVar(&s.Lost, "lost", nil, "analyzers that do not")
 	for _, own := range []string{"shard", "reopen", "lost"} {
 		_ = f.MarkHidden(own) // only for processes that this program starts
 	}
 }
 
-func (s *serveFlags) has(role string) bool { return slices.Contains(s.roles, role) }
-
 // check says what is wrong with the flags.
 func (s *serveFlags) check() error {
 	var errs []error
-	for _, r := range s.roles {
-		if !slices.Contains(allRoles, r) {
-			errs = append(errs, fmt.Errorf("role %q is none of %s", r, strings.Join(allRoles, ", ")))
+	for _, r := range s.Roles {
+		if !slices.Contains(service.AllRoles, r) {
+			errs = append(errs, fmt.Errorf("role %q is none of %s", r, strings.Join(service.AllRoles, ", ")))
 		}
 	}
-	if len(s.roles) == 0 {
+	if len(s.Roles) == 0 {
 		errs = append(errs, errors.New("no role is given"))
 	}
-	if s.schema != 1 && s.schema != 2 {
-		errs = append(errs, fmt.Errorf("statistics schema %d is neither 1 nor 2", s.schema))
+	if s.StatsSchema != 1 && s.StatsSchema != 2 {
+		errs = append(errs, fmt.Errorf("statistics schema %d is neither 1 nor 2", s.StatsSchema))
 	}
-	if s.shards < 1 || s.shard < 0 || s.shard >= s.shards {
-		errs = append(errs, fmt.Errorf("shard %d of %d cannot be", s.shard, s.shards))
+	if s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards {
+		errs = append(errs, fmt.Errorf("shard %d of %d cannot be", s.Shard, s.Shards))
 	}
-	for name, d := range map[string]time.Duration{"stats-period": s.period, "snapshot": s.snapshot} {
+	for name, d := range map[string]time.Duration{"stats-period": s.StatsPeriod, "snapshot": s.Snapshot} {
 		if d <= 0 {
 			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
 		}
 	}
-	if s.ranks < 0 || s.linger < 0 || s.flush < 0 || s.maxStream < 1 || s.replicas < 1 {
+	if s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1 {
 		errs = append(errs, errors.New("--ranks, --linger and --stats-flush cannot be negative, --stream-size and --stream-replicas must be positive"))
 	}
-	if (s.page.Cert == "") != (s.page.Key == "") {
+	if (s.Page.Cert == "") != (s.Page.Key == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))
 	}
 	if s.frozen && s.loadFrom == "" {
 		errs = append(errs, errors.New("to freeze a model needs one to load: give --load-model"))
 	}
-	if s.url != "" && s.has(roleBus) {
+	if s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus) {
 		if !s.rolesGiven() {
-			s.roles = slices.DeleteFunc(slices.Clone(s.roles), func(r string) bool { return r == roleBus })
+			s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(r string) bool { return r == service.RoleBus })
 		} else {
 			errs = append(errs, errors.New("with --nats the role nats is somebody else's: leave it out of --roles"))
 		}
 	}
-	if u, err := url.Parse(s.statsURL); s.statsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("--stats-url %q is not of the form http://host:port/path", s.statsURL))
+	if u, err := url.Parse(s.StatsURL); s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("--stats-url %q is not of the form http://host:port/path", s.StatsURL))
 	}
-	for name, addr := range map[string]string{"nats-listen": s.listen, "http": s.page.Listen} {
+	for name, addr := range map[string]string{"nats-listen": s.Listen, "http": s.Page.Listen} {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			errs = append(errs, fmt.Errorf("--%s %q is not of the form host:port", name, addr))
 		}
@@ -139,7 +112,7 @@ func (s *serveFlags) check() error {
 }
 
 // rolesGiven reports whether roles were chosen.
-func (s *serveFlags) rolesGiven() bool { return !slices.Equal(s.roles, allRoles) }
+func (s *serveFlags) rolesGiven() bool { return !slices.Equal(s.Roles, service.AllRoles) }
 
 func newServeCmd(env *Env) *cobra.Command {
 	var flags serveFlags
@@ -179,4 +152,38 @@ Everything listens on this machine only, unless told otherwise, and wants a toke
 	}
 	flags.register(cmd.Flags())
 	return cmd
+}
+
+// runServe runs the services.
+func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) error {
+	store, err := flags.keeperFlags.config()
+	if err != nil {
+		return err
+	}
+	cfg := &flags.Config
+	cfg.Store, cfg.Settings = *store, settings
+	cfg.LoadModel, cfg.SaveModel, cfg.FreezeModel = flags.loadFrom, flags.saveTo, flags.frozen
+	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
+	cfg.ShowToken, cfg.ShardArgs = isTerminal(env.Stderr), []string{"--" + supervise.Flag}
+	if env.leash != nil {
+		cfg.Orders = env.leash.Lines()
+	}
+	cfg.Print = func(info *provdb.Info) error {
+		return env.show(false, nil, func(w io.Writer) { printSummary(w, info, flags.out) })
+	}
+	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
+		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command goes on with it, chimbuko finish %s ends it\n", flags.out)
+		return errReported
+	}
+	return err
+}
+
+// registerBus adds the flags that say how to reach a message bus.
+func registerBus(f *pflag.FlagSet, b *service.Bus) {
+	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas), instead of what the run directory tells")
+	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token that the NATS of --nats wants")
+	f.StringVar(&b.Creds, "nats-creds", "", "file with credentials (.creds) for it")
+	f.StringVar(&b.CA, "nats-ca", "", "file with the certificate that signed its own")
+	f.StringVar(&b.Cert, "nats-cert", "", "file with our certificate for it")
+	f.StringVar(&b.Key, "nats-key", "", "file with the key of our certificate")
 }

@@ -13,13 +13,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chimbuko/chimbuko/internal/online/bus"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -222,7 +221,7 @@ func printRanks(w io.Writer, st *api.Status, all bool) {
 }
 
 func newStopCmd(env *Env) *cobra.Command {
-	var flags busFlags
+	var flags service.Bus
 	var name string
 	cmd := &cobra.Command{
 		Use:   "stop RUN",
@@ -240,40 +239,20 @@ names, say how to reach a NATS of others, as for serve.`,
 				return usageError{err}
 			}
 			s, err := rundir.ReadServices(given[0])
-			if err != nil && flags.url == "" {
+			if err != nil && flags.URL == "" {
 				return fmt.Errorf("no services are known for this run: %w", err)
 			}
 			if s == nil {
 				s = &rundir.Services{Run: name}
 			}
-			if err := stopRun(cmd.Context(), &flags, s); err != nil {
+			if err := flags.Stop(cmd.Context(), s); err != nil {
 				return err
 			}
 			fmt.Fprintf(env.Stderr, "chimbuko: run %q is ending; chimbuko status %s --watch shows how far it is\n", s.Run, given[0])
 			return nil
 		},
 	}
-	flags.register(cmd.Flags())
+	registerBus(cmd.Flags(), &flags)
 	cmd.Flags().StringVar(&name, "name", "", "name of the run, with --nats")
 	return cmd
-}
-
-// stopRun has a run end with what is known.
-func stopRun(ctx context.Context, flags *busFlags, s *rundir.Services) error {
-	opt, err := flags.options(s, "chimbuko stop", nil)
-	if err != nil {
-		return err
-	}
-	conn, err := bus.Connect(opt)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() //nolint:contextcheck // Close bounds itself
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := conn.Wait(ctx); err != nil {
-		return fmt.Errorf("the services do not answer: %w", err)
-	}
-	_, err = conn.Request(ctx, paramserver.Subject(s.Run, 0, "stop"), nil)
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
 )
 
 func newTraceCmd(env *Env) *cobra.Command {
@@ -60,7 +61,7 @@ func expandPath(path string) ([]string, error) {
 		if len(matches) == 0 {
 			return nil, fmt.Errorf("nothing matches %s", path)
 		}
-		if !isStream(path) {
+		if !sst.IsContact(path) {
 			matches = slices.DeleteFunc(matches, isBeside)
 		}
 		return expandPaths(matches)
@@ -98,7 +99,7 @@ func datasetsIn(dir string) ([]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case isStream(path):
+		case sst.IsContact(path):
 			contacts = append(contacts, path)
 		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
 			found = append(found, path)

@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
@@ -33,7 +34,7 @@ type dumpConfig struct {
 	follow    bool
 	poll      time.Duration
 	idle      time.Duration
-	streamFlags
+	connect   time.Duration
 }
 
 func newTraceDumpCmd(env *Env) *cobra.Command {
@@ -71,7 +72,7 @@ takes it from the program as any reader does.`,
 	f.BoolVar(&cfg.follow, "follow", false, "wait for new steps, and for the trace if it does not exist yet")
 	f.DurationVar(&cfg.poll, "poll", cfg.poll, "with --follow: how often to look for new steps")
 	f.DurationVar(&cfg.idle, "idle", 0, "with --follow: end when no step came for so long; 0 waits for ever")
-	cfg.register(f)
+	registerConnect(f, &cfg.connect)
 	return cmd
 }
 
@@ -86,7 +87,7 @@ func runTraceDump(ctx context.Context, env *Env, path string, cfg dumpConfig) er
 			return err
 		}
 	}
-	if slices.ContainsFunc(paths, isStream) {
+	if slices.ContainsFunc(paths, sst.IsContact) {
 		if len(paths) > 1 {
 			return usagef("%s holds the contact files of %d live streams, whose program waits until all are read; name one of them, or use chimbuko trace info", path, len(paths))
 		}

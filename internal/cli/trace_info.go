@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,12 +15,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
 func newTraceInfoCmd(env *Env) *cobra.Command {
 	var asJSON bool
-	var streams streamFlags
+	var connect time.Duration
 	cmd := &cobra.Command{
 		Use:   "info PATH...",
 		Short: "say what is in traces: steps, events, threads, functions, hosts, time",
@@ -43,11 +41,11 @@ its end, which takes it from the program as any reader does.`,
 			if err != nil {
 				return err
 			}
-			return runTraceInfo(cmd.Context(), env, paths, asJSON, streams.connect)
+			return runTraceInfo(cmd.Context(), env, paths, asJSON, connect)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs instead of a table for people")
-	streams.register(cmd.Flags())
+	registerConnect(cmd.Flags(), &connect)
 	return cmd
 }
 
@@ -137,7 +135,7 @@ func inspectAll(ctx context.Context, env *Env, paths []string, connect time.Dura
 	defer frugal(50)()
 	var workers sync.WaitGroup
 	at := min(runtime.GOMAXPROCS(0), len(paths))
-	if slices.ContainsFunc(paths, isStream) {
+	if slices.ContainsFunc(paths, sst.IsContact) {
 		at = len(paths)
 	}
 	for range at {
@@ -164,7 +162,7 @@ func inspectAll(ctx context.Context, env *Env, paths []string, connect time.Dura
 // inspect reads one dataset or stream from beginning to end.
 func inspect(ctx context.Context, path string, connect time.Duration) *fileInfo {
 	f := &fileInfo{Path: path, Hosts: []string{}, names: make(map[string]bool)}
-	f.Bytes = sizeOf(path)
+	f.Bytes = bp.Size(path)
 	opt := bp.Default()
 	opt.Tally = &f.tally
 	r, err := openTrace(path, opt, connect) //nolint:contextcheck // a stream lives until it is closed
@@ -324,20 +322,4 @@ func total(files []*fileInfo) totalInfo {
 	slices.Sort(t.Hosts)
 	t.Notes = all.Notes()
 	return t
-}
-
-// sizeOf is the number of bytes of all files of a dataset.
-func sizeOf(path string) (bytes int64) {
-	for _, root := range []string{path, path + ".dir"} {
-		// A file that cannot be looked at is reported when it is read.
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
-				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-					bytes += info.Size()
-				}
-			}
-			return nil
-		})
-	}
-	return bytes
 }

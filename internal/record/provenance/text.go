@@ -3,10 +3,13 @@ package provenance
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
 // Text returns s as documents and databases can hold it: bytes that are no
@@ -95,4 +98,27 @@ func OneLine(text string) string {
 		return text
 	}
 	return string(r[:maxOneLine/2]) + "…" + string(r[len(r)-(maxOneLine-1-maxOneLine/2):])
+}
+
+// RankList writes ranks as 0-3,7; of many only the first.
+func RankList(ranks []trace.Rank) string {
+	ranks = slices.Clone(ranks)
+	slices.Sort(ranks)
+	var parts []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(int(ranks[i]))
+		if j > i {
+			part += "-" + strconv.Itoa(int(ranks[j]))
+		}
+		if parts = append(parts, part); len(parts) == 8 && j+1 < len(ranks) {
+			parts = append(parts, fmt.Sprintf("... (%d)", len(ranks)))
+			break
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
 }

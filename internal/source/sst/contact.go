@@ -181,3 +181,9 @@ func (a address) encode() string {
 	}
 	return base64.StdEncoding.EncodeToString(b)
 }
+
+// Suffix ends the names of contact files.
+const Suffix = ".sst"
+
+// IsContact reports whether path is named like a contact file.
+func IsContact(path string) bool { return strings.HasSuffix(path, Suffix) }

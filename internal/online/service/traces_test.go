@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 )
 
 func TestTheEngineAndTheNamesSayWhichTracesAreRead(t *testing.T) {
@@ -18,7 +20,7 @@ func TestTheEngineAndTheNamesSayWhichTracesAreRead(t *testing.T) {
 	}
 	f := func(pattern, engine, want string, more bool) {
 		t.Helper()
-		paths, gotMore, err := tracesOf(filepath.Join(dir, pattern), engine)
+		paths, gotMore, err := Traces(filepath.Join(dir, pattern), engine)
 		for i := range paths {
 			paths[i] = filepath.Base(paths[i])
 		}
@@ -27,18 +29,18 @@ func TestTheEngineAndTheNamesSayWhichTracesAreRead(t *testing.T) {
 			t.Errorf("%s with the engine %s: got %q, more %v, error %v; want %q, more %v", pattern, engine, got, gotMore, err, want, more)
 		}
 	}
-	f(".", engineAuto, "a-0.bp a-1.bp.sst a-2.bp.sst", true)
-	f(".", engineBP, "a-0.bp", true)
-	f(".", engineSST, "a-1.bp.sst a-2.bp.sst", true)
-	f("a-*", engineAuto, "a-0.bp a-1.bp.sst a-2.bp.sst", true)
-	f("a-*.bp", engineAuto, "a-0.bp", true)
-	f("a-*.bp", engineSST, "a-1.bp.sst a-2.bp.sst", true)
-	f("a-*.bp.sst", engineAuto, "a-1.bp.sst a-2.bp.sst", true)
-	f("a-*.bp.sst", engineSST, "a-1.bp.sst a-2.bp.sst", true)
-	f("b.bp", engineAuto, "b.bp", false)
-	f("b.bp", engineSST, "b.bp.sst", false)
-	f("b.bp.sst", engineAuto, "b.bp.sst", false)
-	f("b.bp.sst", engineSST, "b.bp.sst", false)
+	f(".", EngineAuto, "a-0.bp a-1.bp.sst a-2.bp.sst", true)
+	f(".", EngineBP, "a-0.bp", true)
+	f(".", EngineSST, "a-1.bp.sst a-2.bp.sst", true)
+	f("a-*", EngineAuto, "a-0.bp a-1.bp.sst a-2.bp.sst", true)
+	f("a-*.bp", EngineAuto, "a-0.bp", true)
+	f("a-*.bp", EngineSST, "a-1.bp.sst a-2.bp.sst", true)
+	f("a-*.bp.sst", EngineAuto, "a-1.bp.sst a-2.bp.sst", true)
+	f("a-*.bp.sst", EngineSST, "a-1.bp.sst a-2.bp.sst", true)
+	f("b.bp", EngineAuto, "b.bp", false)
+	f("b.bp", EngineSST, "b.bp.sst", false)
+	f("b.bp.sst", EngineAuto, "b.bp.sst", false)
+	f("b.bp.sst", EngineSST, "b.bp.sst", false)
 }
 
 // TestAStreamStaysATraceWhenItsContactFileGoes: programs remove theirs when they
@@ -49,10 +51,15 @@ func TestAStreamStaysATraceWhenItsContactFileGoes(t *testing.T) {
 	if err := os.WriteFile(contact, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags := &adFlags{traces: 1, rank: -1, override: -1}
-	flags.engine = engineAuto
-	s := &streams{flags: &flags.streamFlags}
-	finder := &traceFinder{flags: flags, patterns: []string{dir}, now: time.Now, told: func(*[]string) {}, open: s.opener}
+	inputs := func(paths []string) (inputs []analyzer.Input, err error) {
+		for _, p := range paths {
+			inputs = append(inputs, analyzer.Input{Path: p})
+		}
+		return inputs, nil
+	}
+	cfg := &AnalyzerConfig{Traces: 1, Rank: -1, OverrideRank: -1, Engine: EngineAuto, Patterns: []string{dir}, Inputs: inputs}
+	s := &streams{cfg: cfg}
+	finder := &traceFinder{cfg: cfg, now: time.Now, onFound: func(*[]string) {}, open: s.opener}
 	for range 2 {
 		inputs, complete, err := finder.find()
 		if err != nil || !complete || len(inputs) != 1 || inputs[0].Path != contact || inputs[0].Open == nil {

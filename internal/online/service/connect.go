@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"cmp"
@@ -11,41 +11,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// busFlags say how to reach a message bus that somebody else runs.
-type busFlags struct {
-	url       string
-	tokenFile string
-	creds     string
-	ca        string
-	cert      string
-	key       string
+// Bus says how to reach a message bus that is not in the run directory's services.
+type Bus struct {
+	URL       string // "" is what the run directory says
+	TokenFile string
+	Creds     string // file
+	CA        string // file
+	Cert, Key string // files, of the client
 }
 
-func (b *busFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&b.url, "nats", "", "URL of a NATS server or cluster (several with commas), instead of what the run directory tells")
-	f.StringVar(&b.tokenFile, "nats-token-file", "", "file with the token that the NATS of --nats wants")
-	f.StringVar(&b.creds, "nats-creds", "", "file with credentials (.creds) for it")
-	f.StringVar(&b.ca, "nats-ca", "", "file with the certificate that signed its own")
-	f.StringVar(&b.cert, "nats-cert", "", "file with our certificate for it")
-	f.StringVar(&b.key, "nats-key", "", "file with the key of our certificate")
-}
-
-// options are those of a client of the bus. The services may be nil.
-func (b *busFlags) options(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
-	opt := bus.Options{Name: name, Log: log, URL: b.url, Credentials: b.creds, CA: b.ca, Cert: b.cert, Key: b.key}
-	if s != nil && b.url == "" {
+// Options returns the options of a client. The services may be nil.
+func (b *Bus) Options(s *rundir.Services, name string, log *slog.Logger) (bus.Options, error) {
+	opt := bus.Options{Name: name, Log: log, URL: b.URL, Credentials: b.Creds, CA: b.CA, Cert: b.Cert, Key: b.Key}
+	if s != nil && b.URL == "" {
 		opt.URL, opt.Token = s.Bus, s.Token
 		opt.CA = cmp.Or(opt.CA, s.CA)
 	}
-	if b.tokenFile != "" {
-		text, err := os.ReadFile(b.tokenFile)
+	if b.TokenFile != "" {
+		text, err := os.ReadFile(b.TokenFile)
 		if err != nil {
 			return opt, err
 		}
@@ -54,14 +42,34 @@ func (b *busFlags) options(s *rundir.Services, name string, log *slog.Logger) (b
 	return opt, nil
 }
 
+// Stop asks the services of a run to end it with what is known.
+func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
+	opt, err := b.Options(s, "chimbuko stop", nil)
+	if err != nil {
+		return err
+	}
+	conn, err := bus.Connect(opt)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:contextcheck // Close bounds itself
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := conn.Wait(ctx); err != nil {
+		return fmt.Errorf("the services do not answer: %w", err)
+	}
+	_, err = conn.Request(ctx, paramserver.Subject(s.Run, 0, "stop"), nil)
+	return err
+}
+
 // connector reaches the services of a run wherever they are at the moment: they
 // may be started later, and again at another address. What cannot be done fails
 // with bus.ErrAway.
 type connector struct {
-	flags *busFlags
-	dir   string // of the run; "" where the flags say it all
-	name  string
-	log   *slog.Logger
+	bus  *Bus
+	dir  string // of the run; "" where the flags say it all
+	name string
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	conn   *bus.Conn
@@ -99,7 +107,7 @@ func (c *connector) watch(ctx context.Context) {
 // look connects to where the services are now, if that changed.
 func (c *connector) look() error {
 	var s *rundir.Services
-	if c.flags.url == "" {
+	if c.bus.URL == "" {
 		var err error
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
@@ -109,7 +117,7 @@ func (c *connector) look() error {
 			return fmt.Errorf("%s is the directory of the run %q, but this analyzer was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
 		}
 	}
-	opt, err := c.flags.options(s, c.name, c.log)
+	opt, err := c.bus.Options(s, c.name, c.log)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
-	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
@@ -30,8 +28,8 @@ import (
 
 // runParams runs the parameter server; its first shard ends the run when all
 // has been reviewed.
-func (s *serveRun) runParams(ctx context.Context) error {
-	if s.flags.shard > 0 {
+func (s *server) runParams(ctx context.Context) error {
+	if s.cfg.Shard > 0 {
 		return s.params.Run(ctx)
 	}
 	live, stop := context.WithCancel(ctx)
@@ -53,17 +51,17 @@ func (s *serveRun) runParams(ctx context.Context) error {
 }
 
 // closeSender waits until all statistics are delivered, for as long as the flags say.
-func (s *serveRun) closeSender(ctx context.Context) error {
+func (s *server) closeSender(ctx context.Context) error {
 	if s.sender == nil {
 		return nil
 	}
-	flush, cancel := context.WithTimeout(ctx, s.flags.flush)
+	flush, cancel := context.WithTimeout(ctx, s.cfg.StatsFlush)
 	defer cancel()
 	return s.sender.Close(flush)
 }
 
 // conclude stores what is known over all ranks, which is the end of the run.
-func (s *serveRun) conclude(ctx context.Context) error {
+func (s *server) conclude(ctx context.Context) error {
 	var learned map[uint32]outlier.Model
 	err := s.insist(ctx, "the models of all shards", func(ctx context.Context) (err error) {
 		learned, err = s.params.CollectModels(ctx, s.conn)
@@ -77,8 +75,8 @@ func (s *serveRun) conclude(ctx context.Context) error {
 		return err
 	}
 	models := s.models(outcome, learned)
-	if s.flags.saveTo != "" {
-		if err := rundir.SaveModels(s.flags.saveTo, models); err != nil {
+	if s.cfg.SaveModel != "" {
+		if err := rundir.SaveModels(s.cfg.SaveModel, models); err != nil {
 			return err
 		}
 	}
@@ -93,12 +91,12 @@ func (s *serveRun) conclude(ctx context.Context) error {
 	if err := s.salvage(ctx, models, outcome); err != nil {
 		return err
 	}
-	s.sum.Traces, s.sum.TraceBytes = s.state.Traces()
-	s.sum.Program = cmp.Or(s.program.Load(), s.sum.Program)
-	s.sum.Finish(outcome)
+	s.info.Traces, s.info.TraceBytes = s.state.Traces()
+	s.info.Program = cmp.Or(s.program.Load(), s.info.Program)
+	s.info.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	err = s.insist(ctx, "what is known over all ranks", func(ctx context.Context) error {
-		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.sum)
+		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.info)
 	})
 	if err != nil {
 		return err
@@ -120,7 +118,7 @@ const (
 // insist calls f until it succeeds, as long as the reason why it does not may pass: a
 // message bus or a shard that was killed is started again, and a store that is slow
 // makes room in the stream.
-func (s *serveRun) insist(ctx context.Context, what string, f func(context.Context) error) error {
+func (s *server) insist(ctx context.Context, what string, f func(context.Context) error) error {
 	for said := false; ; said = true {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)
 		err := f(attempt)
@@ -144,7 +142,7 @@ func (s *serveRun) insist(ctx context.Context, what string, f func(context.Conte
 // waitForStore waits until the store has taken all records. A server that was killed
 // after it had said that the run ends, and is started again, says so twice: the store
 // ends the run with the first and does not take the second.
-func (s *serveRun) waitForStore(ctx context.Context) error {
+func (s *server) waitForStore(ctx context.Context) error {
 	for {
 		left, _, err := s.stream.Pending(ctx)
 		if err == nil && left == 0 || s.hasFinished() {
@@ -158,7 +156,7 @@ func (s *serveRun) waitForStore(ctx context.Context) error {
 
 // models are those of the functions that were called, which are judged as the
 // analyzers judge.
-func (s *serveRun) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
+func (s *server) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
 	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
 		models.Add(&f.FunctionStats, learned[uint32(f.ID)])
@@ -173,7 +171,7 @@ type judging struct {
 }
 
 // judging is how the analyzers of the run judge.
-func (s *serveRun) judging() judging {
+func (s *server) judging() judging {
 	for _, n := range s.params.Report().Nodes {
 		how := judging{Config: analyzer.Default().Outlier}
 		if json.Unmarshal([]byte(n.Settings), &how) == nil {
@@ -184,7 +182,7 @@ func (s *serveRun) judging() judging {
 }
 
 // storeEnd ends the run in the store and in its directory.
-func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
+func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	final := new(provdb.Info)
 	if err := json.Unmarshal(info, final); err != nil {
 		return err
@@ -201,9 +199,9 @@ func (s *serveRun) storeEnd(ctx context.Context, info json.RawMessage) error {
 	return s.keeper.Dir.RemoveSpool()
 }
 
-// tellEnd says what came of the run, when all parts of this process have ended:
+// printEnd says what came of the run, when all parts of this process have ended:
 // the database has its size only then.
-func (s *serveRun) tellEnd() error {
+func (s *server) printEnd() error {
 	if s.final == nil {
 		return nil
 	}
@@ -211,18 +209,18 @@ func (s *serveRun) tellEnd() error {
 	if err := s.keeper.Dir.WriteInfo(s.final); err != nil {
 		return err
 	}
-	return s.env.show(false, nil, func(w io.Writer) { printSummary(w, s.final, s.flags.out) })
+	return s.cfg.Print(s.final)
 }
 
 // sendStatistics makes packets until ctx ends, and then the last.
-func (s *serveRun) sendStatistics(ctx context.Context) {
+func (s *server) sendStatistics(ctx context.Context) {
 	for more := true; more; {
-		more = sleep(ctx, s.flags.period) == nil
+		more = sleep(ctx, s.cfg.StatsPeriod) == nil
 		if s.sender == nil {
 			s.state.Discard()
 			continue
 		}
-		if packet, _ := s.state.Packet(s.flags.schema, time.Now()); string(packet) != "{}" {
+		if packet, _ := s.state.Packet(s.cfg.StatsSchema, time.Now()); string(packet) != "{}" {
 			s.sender.Send(packet)
 		}
 	}
@@ -230,8 +228,8 @@ func (s *serveRun) sendStatistics(ctx context.Context) {
 
 // startShards starts the processes of the other shards, and starts them again
 // when they die.
-func (s *serveRun) startShards(ctx context.Context, g *errgroup.Group) {
-	for i := 1; i < s.flags.shards; i++ {
+func (s *server) startShards(ctx context.Context, g *errgroup.Group) {
+	for i := 1; i < s.cfg.Shards; i++ {
 		g.Go(func() error {
 			for ctx.Err() == nil {
 				err := s.runShard(ctx, i)
@@ -246,24 +244,24 @@ func (s *serveRun) startShards(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-func (s *serveRun) runShard(ctx context.Context, shard int) error {
+func (s *server) runShard(ctx context.Context, shard int) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	args := []string{
-		"serve", "--out", s.flags.out, "--name", s.run, "--roles", roleParams, "--shard", strconv.Itoa(shard), "--shards", strconv.Itoa(s.flags.shards),
-		"--snapshot", s.flags.snapshot.String(),
+		"serve", "--out", s.cfg.Store.Dir, "--name", s.run, "--roles", RoleParams, "--shard", strconv.Itoa(shard), "--shards", strconv.Itoa(s.cfg.Shards),
+		"--snapshot", s.cfg.Snapshot.String(),
 	}
-	if s.flags.loadFrom != "" {
-		args = append(args, "--load-model", s.flags.loadFrom, fmt.Sprintf("--freeze-model=%t", s.flags.frozen))
+	if s.cfg.LoadModel != "" {
+		args = append(args, "--load-model", s.cfg.LoadModel, fmt.Sprintf("--freeze-model=%t", s.cfg.FreezeModel))
 	}
-	if s.flags.url != "" { // which the run directory tells: it may hold a password, and command lines can be seen
-		args = append(args, "--nats-token-file", s.flags.tokenFile, "--nats-creds", s.flags.creds, "--nats-ca", s.flags.ca, "--nats-cert", s.flags.cert, "--nats-key", s.flags.key)
+	if s.cfg.Bus.URL != "" { // which the run directory tells: it may hold a password, and command lines can be seen
+		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Creds, "--nats-ca", s.cfg.Bus.CA, "--nats-cert", s.cfg.Bus.Cert, "--nats-key", s.cfg.Bus.Key)
 	}
-	cmd := exec.CommandContext(ctx, program, append(args, "--"+supervise.Flag)...) //nolint:gosec // this very program
-	cmd.Stderr = s.env.Stderr
-	cmd.Env = s.env.Environ
+	cmd := exec.CommandContext(ctx, program, append(args, s.cfg.ShardArgs...)...) //nolint:gosec // this very program
+	cmd.Stderr = s.cfg.Stderr
+	cmd.Env = s.cfg.Environ
 	leash, err := cmd.StdinPipe() // ends with this process, however that ends
 	if err != nil {
 		return err
@@ -276,25 +274,25 @@ func (s *serveRun) runShard(ctx context.Context, shard int) error {
 // closeEnded closes a run whose process with the store was killed when the run had ended,
 // but before the database was closed and measured. It reports whether there is one, which
 // has nothing left to do then.
-func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
-	if !s.flags.has(roleStore) || s.flags.force || s.flags.store != "" {
+func (s *server) closeEnded(ctx context.Context) (bool, error) {
+	if !s.cfg.has(RoleStore) || s.cfg.Store.Force || s.cfg.Store.Store != "" {
 		return false, nil
 	}
-	final, err := rundir.ReadInfo(s.flags.out)
+	final, err := rundir.ReadInfo(s.cfg.Store.Dir)
 	if err != nil || !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
 		return false, nil //nolint:nilerr // there is no run yet
 	}
-	if c, err := remotestore.Open(ctx, rundir.Owner(s.flags.out)); err == nil {
+	if c, err := remotestore.Open(ctx, rundir.Owner(s.cfg.Store.Dir)); err == nil {
 		return false, c.Close() // somebody is at work there
 	}
-	k, err := rundir.Reopen(ctx, s.store)
+	k, err := rundir.Reopen(ctx, &s.cfg.Store)
 	if err != nil {
 		return false, err
 	}
 	if err := errors.Join(k.Close(), k.Dir.RemoveSpool()); err != nil {
 		return false, err
 	}
-	if s.flags.has(roleParams) { // statistics that wait on disk
+	if s.cfg.has(RoleParams) { // statistics that wait on disk
 		if err := s.openSender(); err != nil { //nolint:contextcheck // what it starts ends with close
 			return false, err
 		}
@@ -303,5 +301,5 @@ func (s *serveRun) closeEnded(ctx context.Context) (bool, error) {
 		}
 	}
 	s.keeper, s.final = k, final
-	return true, s.tellEnd()
+	return true, s.printEnd()
 }

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ func storeStatusSubject(run string) string {
 }
 
 // serveStatus has the parts of this process tell how they fare, wherever HTTP is.
-func (s *serveRun) serveStatus() error {
+func (s *server) serveStatus() error {
 	tell := func(subject string, status func(context.Context) *api.Status) error {
 		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
 		if err == nil {
@@ -40,7 +41,7 @@ func (s *serveRun) serveStatus() error {
 	}
 	if s.params != nil {
 		rates := new(rateMeter)
-		if err := tell(paramserver.Subject(s.run, s.flags.shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
+		if err := tell(paramserver.Subject(s.run, s.cfg.Shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
 			return err
 		}
 	}
@@ -52,18 +53,18 @@ func (s *serveRun) serveStatus() error {
 }
 
 // serveWeb starts HTTP, if this process has it, and returns its address.
-func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address string, err error) {
-	if err := s.serveStatus(); err != nil || !s.flags.has(roleWeb) { //nolint:contextcheck // services end with close
+func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address string, err error) {
+	if err := s.serveStatus(); err != nil || !s.cfg.has(RoleWeb) { //nolint:contextcheck // services end with close
 		return "", err
 	}
-	own := rundir.Place{Server: s.flags.store, File: filepath.Join(s.flags.out, duckstore.FileName), Run: s.run}
-	with, err := s.flags.page.References(ctx, viewer.Subject{Name: s.run, Version: s.env.Version, Place: own, Reader: s.Reader()})
+	own := rundir.Place{Server: s.cfg.Store.Store, File: filepath.Join(s.cfg.Store.Dir, duckstore.FileName), Run: s.run}
+	with, err := s.cfg.Page.References(ctx, viewer.Subject{Name: s.run, Version: s.cfg.Version, Place: own, Reader: s.Reader()})
 	if err != nil {
 		return "", err
 	}
 	s.later(with.Close)
-	cfg := dashboard.Config{Source: s, Run: s.run, Version: s.env.Version, Token: s.services.Secret, References: with.List, Log: s.log}
-	page, err := s.flags.page.ServeConfig(ctx, cfg, s.flags.out, s.webBefore)
+	cfg := dashboard.Config{Source: s, Run: s.run, Version: s.cfg.Version, Token: s.services.Secret, References: with.List, Log: s.log}
+	page, err := s.cfg.Page.ServeConfig(ctx, cfg, s.cfg.Store.Dir, s.webBefore)
 	if err != nil {
 		return "", err
 	}
@@ -72,27 +73,27 @@ func (s *serveRun) serveWeb(ctx context.Context, g *errgroup.Group) (address str
 }
 
 // greet tells a person what runs and what to do next.
-func (s *serveRun) greet() {
-	if s.flags.shard > 0 {
+func (s *server) greet() {
+	if s.cfg.Shard > 0 {
 		return
 	}
-	w := s.env.Stderr
-	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.flags.out, redact.URLs(s.services.Bus))
+	w := s.cfg.Stderr
+	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.cfg.Store.Dir, redact.URLs(s.services.Bus))
 	if s.services.Web != "" {
-		address, whole := shownTo(w, viewer.WithToken(s.services.Web, s.services.Secret))
+		address, whole := s.shown(viewer.WithToken(s.services.Web, s.services.Secret))
 		if !whole {
-			address += "; chimbuko view " + s.flags.out + " prints it with its token"
+			address += "; chimbuko view " + s.cfg.Store.Dir + " prints it with its token"
 		}
 		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
-		if line := viewer.Tunnel(s.env.Environ, s.services.Host, s.services.Web); line != "" {
+		if line := viewer.Tunnel(s.cfg.Environ, s.services.Host, s.services.Web); line != "" {
 			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
 		}
 	}
-	fmt.Fprintf(w, "chimbuko: analyzers join with: chimbuko ad --run-dir %s TRACE...\n", s.flags.out)
+	fmt.Fprintf(w, "chimbuko: analyzers join with: chimbuko ad --run-dir %s TRACE...\n", s.cfg.Store.Dir)
 }
 
 // Reader is the store, in this process or another.
-func (s *serveRun) Reader() provdb.Reader {
+func (s *server) Reader() provdb.Reader {
 	if s.keeper == nil {
 		return &s.elsewhere
 	}
@@ -100,7 +101,7 @@ func (s *serveRun) Reader() provdb.Reader {
 }
 
 // Status gathers how all parts fare.
-func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
+func (s *server) Status(ctx context.Context) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, viewer.StatusTimeout)
 	defer cancel()
 	subjects := []string{storeStatusSubject(s.run)}
@@ -121,7 +122,7 @@ func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
 		})
 	}
 	wg.Wait()
-	all := &api.Status{Run: api.RunStatus{Name: s.run, State: api.Waiting, Started: s.sum.Started, Now: time.Now().UTC(), Version: s.env.Version}}
+	all := &api.Status{Run: api.RunStatus{Name: s.run, State: api.Waiting, Started: s.info.Started, Now: time.Now().UTC(), Version: s.cfg.Version}}
 	for i, part := range parts {
 		name := "store"
 		if i > 0 {
@@ -152,7 +153,7 @@ func (s *serveRun) Status(ctx context.Context) (*api.Status, error) {
 }
 
 // hasFinished reports whether the run directory says that the run has ended.
-func (s *serveRun) hasFinished() bool { return rundir.HasFinished(s.flags.out) }
+func (s *server) hasFinished() bool { return rundir.HasFinished(s.cfg.Store.Dir) }
 
 // awayText says in short why a part does not answer.
 func awayText(err error) string {
@@ -180,32 +181,42 @@ func merge(all, part *api.Status) {
 
 // leavePage says how to see the run again, whose page ended with it, or shows it
 // until ctx ends.
-func (s *serveRun) leavePage(ctx context.Context) (err error) {
-	if !s.flags.stay {
-		fmt.Fprintf(s.env.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.flags.out)
+func (s *server) leavePage(ctx context.Context) (err error) {
+	if !s.cfg.Stay {
+		fmt.Fprintf(s.cfg.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.cfg.Store.Dir)
 		return nil
 	}
-	place := rundir.Place{Server: s.flags.store, Run: s.run}
-	if s.flags.store == "" {
-		if place, err = rundir.FindStore(s.flags.out); err != nil {
+	place := rundir.Place{Server: s.cfg.Store.Store, Run: s.run}
+	if s.cfg.Store.Store == "" {
+		if place, err = rundir.FindStore(s.cfg.Store.Dir); err != nil {
 			return err
 		}
 	}
-	v, err := viewer.OpenPlace(ctx, place, s.flags.out, "", s.env.Version)
+	v, err := viewer.OpenPlace(ctx, place, s.cfg.Store.Dir, "", s.cfg.Version)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	with, err := s.flags.page.References(ctx, viewer.Subject{Name: v.Name, Version: s.env.Version, Place: place, Reader: v.Reader()})
+	with, err := s.cfg.Page.References(ctx, viewer.Subject{Name: v.Name, Version: s.cfg.Version, Place: place, Reader: v.Reader()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, with.Close()) }()
-	page, err := s.flags.page.Serve(ctx, v, with.List, s.log)
+	page, err := s.cfg.Page.Serve(ctx, v, with.List, s.log)
 	if err != nil {
 		return err
 	}
-	address, _ := shownTo(s.env.Stderr, page.URL())
-	fmt.Fprintf(s.env.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
+	address, _ := s.shown(page.URL())
+	fmt.Fprintf(s.cfg.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
 	return page.Wait()
+}
+
+// shown returns the address of a page as it may be written to Stderr: without the token
+// unless only its owner can read it.
+func (s *server) shown(visit string) (text string, whole bool) {
+	if s.cfg.ShowToken {
+		return visit, true
+	}
+	bare, _, _ := strings.Cut(visit, "?")
+	return bare, false
 }

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -16,21 +16,21 @@ import (
 )
 
 // openParams starts the parameter server.
-func (s *serveRun) openParams() error {
-	dir := rundir.Parameters(s.flags.out)
+func (s *server) openParams() error {
+	dir := rundir.Parameters(s.cfg.Store.Dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	cfg := paramserver.Config{
-		Run: s.run, Shard: s.flags.shard, Shards: s.flags.shards, Frozen: s.flags.frozen, Ranks: s.flags.ranks,
-		Linger: s.flags.linger, Refresh: 100 * time.Millisecond,
+		Run: s.run, Shard: s.cfg.Shard, Shards: s.cfg.Shards, Frozen: s.cfg.FreezeModel, Ranks: s.cfg.Ranks,
+		Linger: s.cfg.Linger, Refresh: 100 * time.Millisecond,
 	}
-	if s.flags.loadFrom != "" {
-		models, err := rundir.LoadModels(s.flags.loadFrom, outlier.NewRules(outlier.Default()))
+	if s.cfg.LoadModel != "" {
+		models, err := rundir.LoadModels(s.cfg.LoadModel, outlier.NewRules(outlier.Default()))
 		if err != nil {
 			return err
 		}
-		if !s.flags.frozen {
+		if !s.cfg.FreezeModel {
 			models.Restart()
 		}
 		for _, f := range models.Functions() {
@@ -38,7 +38,7 @@ func (s *serveRun) openParams() error {
 		}
 	}
 	var index *paramserver.Index
-	if s.flags.shard == 0 {
+	if s.cfg.Shard == 0 {
 		var err error
 		if index, err = paramserver.OpenIndex(filepath.Join(dir, "functions")); err != nil {
 			return err
@@ -49,18 +49,18 @@ func (s *serveRun) openParams() error {
 	if s.state, err = paramserver.NewState(cfg, index, uint64(time.Now().UnixNano())); err != nil {
 		return err
 	}
-	if err := s.state.Load(paramserver.StatePath(dir, s.flags.shard)); err != nil {
+	if err := s.state.Load(paramserver.StatePath(dir, s.cfg.Shard)); err != nil {
 		return err
 	}
-	if s.flags.reopen {
-		s.state.Reopen(s.flags.lost)
+	if s.cfg.Reopen {
+		s.state.Reopen(s.cfg.Lost)
 	}
-	if s.flags.shard == 0 {
+	if s.cfg.Shard == 0 {
 		if err := s.openSender(); err != nil {
 			return err
 		}
 	}
-	s.params, err = paramserver.NewServer(s.conn, s.state, paramserver.ServerConfig{Dir: dir, Snapshot: s.flags.snapshot, Workers: 4, Log: s.log})
+	s.params, err = paramserver.NewServer(s.conn, s.state, paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -69,17 +69,17 @@ func (s *serveRun) openParams() error {
 }
 
 // openSender prepares what delivers statistics.
-func (s *serveRun) openSender() (err error) {
-	if s.flags.statsURL == "" && s.flags.statsDir == "" {
+func (s *server) openSender() (err error) {
+	if s.cfg.StatsURL == "" && s.cfg.StatsDir == "" {
 		return nil
 	}
-	if s.flags.statsDir != "" {
-		if err := os.MkdirAll(s.flags.statsDir, 0o755); err != nil {
+	if s.cfg.StatsDir != "" {
+		if err := os.MkdirAll(s.cfg.StatsDir, 0o755); err != nil {
 			return err
 		}
 	}
 	s.sender, err = sender.New(sender.Options{
-		URL: s.flags.statsURL, Dir: s.flags.statsDir, Spill: rundir.Waiting(s.flags.out), Log: s.log, First: firstPacket(s.flags.statsDir),
+		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.Waiting(s.cfg.Store.Dir), Log: s.log, First: firstPacket(s.cfg.StatsDir),
 	})
 	if err == nil {
 		s.later(func() error {
@@ -108,7 +108,7 @@ func firstPacket(dir string) (n int) {
 }
 
 // work runs all parts until the run has ended.
-func (s *serveRun) work(ctx context.Context) error {
+func (s *server) work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ended, end := context.WithCancel(ctx) // with the last part that has an end
 	defer end()
@@ -117,7 +117,7 @@ func (s *serveRun) work(ctx context.Context) error {
 		return err
 	}
 	s.services.Web = web
-	if s.flags.shard == 0 {
+	if s.cfg.Shard == 0 {
 		if err := s.announce(); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *serveRun) work(ctx context.Context) error {
 	}
 	g.Go(func() error { s.sample(ended); return nil })
 	s.greet()
-	if s.params != nil && s.flags.shard == 0 && s.flags.shards > 1 {
+	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {
 		s.startShards(ended, g)
 	}
 	parts, together := errgroup.WithContext(ctx) // with one that fails the others end
@@ -148,7 +148,7 @@ func (s *serveRun) work(ctx context.Context) error {
 
 // sample looks at all parts again and again, so that rates are known to whoever
 // asks for the first time.
-func (s *serveRun) sample(ctx context.Context) {
+func (s *server) sample(ctx context.Context) {
 	for sleep(ctx, meterInterval) == nil {
 		for _, f := range s.samplers {
 			f(ctx)

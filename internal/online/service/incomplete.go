@@ -1,11 +1,10 @@
-package cli
+package service
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,46 +14,30 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/show/viewer"
-	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
-	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// tellCut says that a run is incomplete whose file nobody owns.
-func tellCut(env *Env, where rundir.Place) {
-	dir := filepath.Dir(where.File)
-	if where.File == "" || filepath.Base(where.File) != duckstore.FileName {
-		return
-	}
-	info, err := rundir.ReadInfo(dir)
-	if err != nil || !info.State.Open() {
-		return
-	}
-	fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.WhyStopped(dir, info))
-}
-
 // leave marks a run whose services end before it does, as far as that can be done.
-func (s *serveRun) leave(why string) {
+func (s *server) leave(why string) {
 	if s.keeper == nil || s.hasFinished() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	s.sum.State, s.sum.Incomplete, s.sum.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.sum.Program)
-	if err := s.keeper.End(ctx, s.sum); err != nil {
+	s.info.State, s.info.Incomplete, s.info.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.info.Program)
+	if err := s.keeper.End(ctx, s.info); err != nil {
 		s.log.Error("the run cannot be marked as incomplete", "error", err)
 	}
 }
 
 // listen takes in what the process that holds this one says: how the program ended.
-func (s *serveRun) listen() {
-	if s.env.leash == nil {
+func (s *server) listen() {
+	if s.cfg.Orders == nil {
 		return
 	}
 	go func() {
-		for line := range s.env.leash.Lines() {
+		for line := range s.cfg.Orders {
 			end := new(provdb.Program)
 			if err := json.Unmarshal([]byte(line), end); err == nil {
 				s.program.Store(end)
@@ -65,7 +48,7 @@ func (s *serveRun) listen() {
 
 // ask asks the store, and once more when the answer is cut: a store of another process may
 // have died and be started again.
-func (s *serveRun) ask(ctx context.Context, f func(a *query.Asker) error) error {
+func (s *server) ask(ctx context.Context, f func(a *query.Asker) error) error {
 	for {
 		a, err := query.New(ctx, s.Reader(), s.run)
 		if err == nil {
@@ -83,15 +66,15 @@ func (s *serveRun) ask(ctx context.Context, f func(a *query.Asker) error) error 
 // salvage reviews what nobody did: what analyzers that are lost had flagged, and what
 // others had before they were started again and could not read once more, as of live
 // streams. It is in the store.
-func (s *serveRun) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
+func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
 	names, ranks, totals := s.state.Lost()
 	if len(ranks) > 0 {
 		var numbers []trace.Rank
 		for _, r := range ranks {
 			numbers = append(numbers, r.Rank)
 		}
-		s.sum.Incomplete = append(s.sum.Incomplete, fmt.Sprintf(
-			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", rankList(numbers), strings.Join(names, ", ")))
+		s.info.Incomplete = append(s.info.Incomplete, fmt.Sprintf(
+			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", provenance.RankList(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
 	}
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it

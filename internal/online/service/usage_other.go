@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cli
+package service
 
 // processorSeconds is not known here.
 func processorSeconds() float64 { return 0 }

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *tes
 		t.Fatal(err)
 	}
 	rows := 1
-	s := &serveRun{run: "run"}
+	s := &server{run: "run"}
 	s.elsewhere.Find = func(context.Context) (provdb.Reader, func() error, error) {
 		return dying{store, &rows}, store.Close, nil
 	}

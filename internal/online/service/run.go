@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"cmp"
@@ -27,14 +27,12 @@ import (
 // removing is how long a server of NATS may take to delete the stream of a run.
 const removing = 5 * time.Second
 
-// serveRun is a process with services at work.
-type serveRun struct {
-	flags  *serveFlags
-	env    *Env
+// server is a process that runs services.
+type server struct {
+	cfg    *Config
 	log    *slog.Logger
-	run    string
-	store  *rundir.Config
-	sum    *provdb.Info
+	run    string // its name
+	info   *provdb.Info
 	keeper *rundir.Keeper // nil without the role store
 
 	services *rundir.Services
@@ -57,14 +55,12 @@ type serveRun struct {
 	program atomic.Pointer[provdb.Program] // that the run is of; nil: it is not known
 }
 
-func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[string]string) (err error) {
-	store, err := flags.keeperFlags.config()
-	if err != nil {
-		return err
-	}
-	s := &serveRun{flags: flags, env: env, log: newLog(env.Stderr), run: flags.runName(), store: store}
-	s.sum = provdb.NewInfo(env.Version, env.Commit, settings)
-	s.sum.Online, s.sum.Name, s.sum.Store = true, s.run, redact.URLs(flags.store)
+// Serve runs services until the run has ended. When ctx ends before, it marks the run as
+// incomplete and returns ErrInterrupted.
+func Serve(ctx context.Context, cfg *Config) (err error) {
+	s := &server{cfg: cfg, log: cfg.Log, run: cfg.Store.RunName()}
+	s.info = provdb.NewInfo(cfg.Version, cfg.Commit, cfg.Settings)
+	s.info.Online, s.info.Name, s.info.Store = true, s.run, redact.URLs(cfg.Store.Store)
 	s.elsewhere.Find = s.findElsewhere
 	s.later(s.elsewhere.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -78,8 +74,7 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	err = s.work(ctx)
 	if ctx.Err() != nil {
 		s.leave(fmt.Sprintf("the services ended before the run had: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
-		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command goes on with it, chimbuko finish %s ends it\n", flags.out)
-		return errReported
+		return ErrInterrupted
 	}
 	if err != nil {
 		s.leave(fmt.Sprintf("the services failed: %v", err)) //nolint:contextcheck // ctx may have ended
@@ -88,16 +83,16 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		err = s.close()
 	}
 	if err == nil {
-		err = s.tellEnd()
+		err = s.printEnd()
 	}
-	if err == nil && s.services.Web != "" && flags.shard == 0 {
+	if err == nil && s.services.Web != "" && cfg.Shard == 0 {
 		err = s.leavePage(ctx)
 	}
 	return err
 }
 
 // close ends what was opened, the last first.
-func (s *serveRun) close() error {
+func (s *server) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.closers) {
 		errs = append(errs, f())
@@ -106,15 +101,15 @@ func (s *serveRun) close() error {
 	return errors.Join(errs...)
 }
 
-func (s *serveRun) later(f func() error) { s.closers = append(s.closers, f) }
+func (s *server) later(f func() error) { s.closers = append(s.closers, f) }
 
 // open starts all parts, sinks before sources.
-func (s *serveRun) open(ctx context.Context) error {
-	if err := os.MkdirAll(s.flags.out, 0o755); err != nil {
+func (s *server) open(ctx context.Context) error {
+	if err := os.MkdirAll(s.cfg.Store.Dir, 0o755); err != nil {
 		return err
 	}
-	if s.flags.has(roleStore) {
-		k, err := rundir.NewOrResume(ctx, s.store, s.sum)
+	if s.cfg.has(RoleStore) {
+		k, err := rundir.NewOrResume(ctx, &s.cfg.Store, s.info)
 		if err != nil {
 			return err
 		}
@@ -124,7 +119,7 @@ func (s *serveRun) open(ctx context.Context) error {
 	if err := s.openBus(ctx); err != nil {
 		return err
 	}
-	if s.flags.has(roleStore) {
+	if s.cfg.has(RoleStore) {
 		if err := s.openStream(ctx); err != nil {
 			return err
 		}
@@ -133,9 +128,9 @@ func (s *serveRun) open(ctx context.Context) error {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
-		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.flags.delay, knownSubject(s.run), s.storeEnd, s.log)
+		s.storer = recordstream.NewStorer(s.consumer, s.keeper.Store, s.keeper.Run.ID, s.cfg.Store.Delay, knownSubject(s.run), s.storeEnd, s.log)
 	}
-	if s.flags.has(roleParams) {
+	if s.cfg.has(RoleParams) {
 		if err := s.openParams(); err != nil { //nolint:contextcheck // what it starts ends with close
 			return err
 		}
@@ -144,36 +139,36 @@ func (s *serveRun) open(ctx context.Context) error {
 }
 
 // openBus starts the message bus, or finds it, and connects to it.
-func (s *serveRun) openBus(ctx context.Context) error {
+func (s *server) openBus(ctx context.Context) error {
 	before, err := s.findServices(ctx)
 	if err != nil {
 		return err
 	}
 	host, _ := os.Hostname() // only shown
 	s.services = &rundir.Services{
-		Run: s.run, Bus: s.flags.url, Shards: s.flags.shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
+		Run: s.run, Bus: s.cfg.Bus.URL, Shards: s.cfg.Shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
 	}
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
 		s.services.Analyzer = cmp.Or(before.Analyzer, s.services.Analyzer)
 		s.webBefore = before.Web
 	}
-	if ca := cmp.Or(s.flags.ca, s.flags.page.Cert); ca != "" { // a certificate vouches for itself
+	if ca := cmp.Or(s.cfg.Bus.CA, s.cfg.Page.Cert); ca != "" { // a certificate vouches for itself
 		if s.services.CA, err = filepath.Abs(ca); err != nil {
 			return err
 		}
 	}
 	switch {
-	case s.flags.has(roleBus):
+	case s.cfg.has(RoleBus):
 		if err := s.startBus(ctx, before); err != nil {
 			return err
 		}
-	case s.flags.url == "":
+	case s.cfg.Bus.URL == "":
 		s.services.Bus, s.services.CA, s.services.Analyzer = before.Bus, before.CA, before.Analyzer
 	default:
 		s.services.Token, s.services.Analyzer = "", "" // who uses the server has a token for it
 	}
-	opt, err := s.flags.options(s.services, "chimbuko serve of "+s.run, s.log)
+	opt, err := s.cfg.Bus.Options(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
 		return err
 	}
@@ -185,13 +180,13 @@ func (s *serveRun) openBus(ctx context.Context) error {
 }
 
 // startBus starts a message bus in this process, where it was before if it can.
-func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error {
+func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 	opt := bus.ServerOptions{
-		Dir: rundir.Bus(s.flags.out), Listen: s.flags.listen, Token: s.services.Token,
+		Dir: rundir.Bus(s.cfg.Store.Dir), Listen: s.cfg.Listen, Token: s.services.Token,
 		Access: []bus.Access{analyzerAccess(s.run, s.services.Analyzer)},
-		Cert:   s.flags.page.Cert, Key: s.flags.page.Key, CA: s.flags.tlsCA, Log: s.log,
+		Cert:   s.cfg.Page.Cert, Key: s.cfg.Page.Key, CA: s.cfg.ClientCA, Log: s.log,
 	}
-	listen, port, _ := net.SplitHostPort(s.flags.listen) // checked before
+	listen, port, _ := net.SplitHostPort(s.cfg.Listen) // checked before
 	again := opt
 	if before != nil && port == "0" {
 		if _, old, err := net.SplitHostPort(viewer.HostPort(before.Bus)); err == nil {
@@ -219,7 +214,7 @@ func (s *serveRun) startBus(ctx context.Context, before *rundir.Services) error 
 }
 
 // openStream makes the stream of records, or finds it.
-func (s *serveRun) openStream(ctx context.Context) (err error) {
+func (s *server) openStream(ctx context.Context) (err error) {
 	if s.stream == nil {
 		s.stream, err = s.recordStream(ctx)
 	}
@@ -228,18 +223,18 @@ func (s *serveRun) openStream(ctx context.Context) (err error) {
 
 // recordStream makes the stream of records, or finds it. The process with the store
 // says how large it may be and how many servers keep it.
-func (s *serveRun) recordStream(ctx context.Context) (*bus.Stream, error) {
+func (s *server) recordStream(ctx context.Context) (*bus.Stream, error) {
 	opt := bus.StreamOptions{Name: streamName(s.run), Subjects: []string{recordSubject(s.run), knownSubject(s.run)}}
-	if s.flags.has(roleStore) {
-		opt.MaxBytes, opt.Replicas = s.flags.maxStream<<20, s.flags.replicas
+	if s.cfg.has(RoleStore) {
+		opt.MaxBytes, opt.Replicas = s.cfg.MaxStream<<20, s.cfg.Replicas
 	}
 	return s.conn.Stream(ctx, opt)
 }
 
 // removeStream deletes the stream of a run that has ended from a server that is
 // there for other runs, too.
-func (s *serveRun) removeStream(ctx context.Context) {
-	if s.flags.url == "" {
+func (s *server) removeStream(ctx context.Context) {
+	if s.cfg.Bus.URL == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, removing)

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -60,7 +60,7 @@ var nodeStates = map[protocol.Status_State]api.NodeState{
 }
 
 // paramsStatus tells how the parameter server of this process fares.
-func (s *serveRun) paramsStatus(rates *rateMeter) *api.Status {
+func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 	rep, now := s.params.Report(), time.Now()
 	name := fmt.Sprint(rep.Shard)
 	shard := api.Shard{
@@ -170,13 +170,13 @@ func addNode(st *api.Status, p *protocol.Status) {
 }
 
 // addSender tells how the delivery of statistics fares.
-func (s *serveRun) addSender(st *api.Status) {
+func (s *server) addSender(st *api.Status) {
 	if s.sender == nil {
 		return
 	}
 	stats := s.sender.Stats()
 	p := stats.Receiver
-	if s.flags.statsURL == "" {
+	if s.cfg.StatsURL == "" {
 		p = stats.Files
 	}
 	st.Sender = &api.Sender{
@@ -191,10 +191,10 @@ func (s *serveRun) addSender(st *api.Status) {
 }
 
 // storeStatus tells how the store of this process fares.
-func (s *serveRun) storeStatus(ctx context.Context, rates *rateMeter) *api.Status {
+func (s *server) storeStatus(ctx context.Context, rates *rateMeter) *api.Status {
 	stats, now := s.storer.Stats(), time.Now()
 	store := &api.StoreStatus{Kind: "DuckDB", Records: stats.Records, RecordsPerSecond: rates.rate("records", stats.Records, now)}
-	if s.flags.store != "" {
+	if s.cfg.Store.Store != "" {
 		store.Kind = "PostgreSQL"
 	}
 	if messages, size, err := s.stream.Pending(ctx); err == nil {

@@ -1,4 +1,4 @@
-package cli
+package service
 
 import (
 	"context"
@@ -17,10 +17,10 @@ const (
 
 // storePaths stores all calls by call path now and then until ctx ends. What cannot be
 // stored is left to the next time; the end of the run stores them in any case.
-func (s *serveRun) storePaths(ctx context.Context) {
+func (s *server) storePaths(ctx context.Context) {
 	var stream *bus.Stream
 	stored := uint64(0)
-	for sleep(ctx, pathsEvery*s.flags.period) == nil {
+	for sleep(ctx, pathsEvery*s.cfg.StatsPeriod) == nil {
 		paths, calls := s.state.Paths(), uint64(0)
 		for i := range paths {
 			calls += paths[i].Calls

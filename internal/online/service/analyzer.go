@@ -1,0 +1,325 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+// AnalyzerConfig says what an analyzer reads, and how it reaches the services.
+type AnalyzerConfig struct {
+	Bus  Bus
+	Dir  string // of the run; it need not exist yet
+	Run  string // its name
+	Node string // name of the analyzer
+
+	Patterns     []string // of traces, as Traces takes them
+	Engine       string
+	Rank         int                                            // skip traces of other ranks; -1 takes all
+	OverrideRank int                                            // take all traces as of this rank; -1 does not
+	Inputs       func(paths []string) ([]analyzer.Input, error) // adds the programs of traces
+	Traces       int                                            // how many there will be; 0 if that is not known
+	Linger       time.Duration                                  // for further traces, when all have ended
+	Idle         time.Duration                                  // after which a trace counts as ended; 0 is never
+	Poll         time.Duration                                  // between looks for new steps
+	UntilTold    bool                                           // traces may appear until the program has ended
+
+	ConnectTimeout time.Duration // of a live stream; 0 is for ever
+	StreamQueue    int64         // megabytes of each live stream that are read ahead
+
+	Analysis analyzer.Config
+	Exchange time.Duration // between exchanges with the parameter server
+	Outbox   int64         // megabytes of records that may wait to be sent
+	Spool    string        // directory for what is kept until the end; "" is a temporary one
+	GiveUp   time.Duration // how long to wait for the services at the end; 0 is for ever
+
+	Command *protocol.Command // that starts the analyzer again
+	// ProgramEnded reports whether the program has ended: no trace appears or grows any more.
+	// It is nil if nobody knows.
+	ProgramEnded func() bool
+
+	Progress Progress
+	Log      *slog.Logger
+}
+
+// Progress shows how far an analyzer is.
+type Progress interface {
+	// Show shows the state of the work, the steps that are not shared yet, and whether the
+	// services are away.
+	Show(rep *analyzer.Report, unsent int64, away bool)
+	// Clear removes what Show wrote, before something else is written.
+	Clear()
+}
+
+// ErrStreamsInterrupted is an ErrInterrupted while reading live streams, which cannot be
+// read again.
+var ErrStreamsInterrupted = fmt.Errorf("%w: live streams cannot be read again", ErrInterrupted)
+
+// AnalyzerResult is the result of an analyzer.
+type AnalyzerResult struct {
+	*analyzer.Result
+	Reading, Took  time.Duration // until all traces had ended, and in all
+	Sent, Deferred int64         // records
+}
+
+// node is an analyzer at work.
+type node struct {
+	cfg       *AnalyzerConfig
+	log       *slog.Logger
+	start     time.Time
+	conn      *connector
+	client    *paramserver.Client
+	publisher *recordstream.Publisher
+	report    atomic.Pointer[analyzer.Report]
+	traces    atomic.Pointer[[]string] // found so far
+	reviewing atomic.Bool
+	reading   time.Duration // until all traces had ended
+	streams   streams
+}
+
+// Analyze analyzes traces until all have ended and all is stored. It returns
+// paramserver.ErrReviewed if the analyzer had done so before it was restarted, and
+// ErrInterrupted if ctx ends before.
+func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err error) {
+	settings, err := json.Marshal(judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Analysis.SpoolDir = cfg.Spool; cfg.Spool == "" {
+		if cfg.Analysis.SpoolDir, err = os.MkdirTemp("", "chimbuko-ad-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(cfg.Analysis.SpoolDir) //nolint:errcheck // temporary files
+	} else if err := os.MkdirAll(cfg.Spool, 0o755); err != nil {
+		return nil, err
+	}
+	r := &node{cfg: cfg, log: cfg.Log, start: time.Now()}
+	r.streams.cfg, r.streams.log = cfg, r.log
+	r.report.Store(&analyzer.Report{})
+	r.traces.Store(new([]string))
+	r.conn = &connector{bus: &cfg.Bus, dir: cfg.Dir, name: "analyzer " + cfg.Node, log: r.log, run: cfg.Run}
+	session := uint64(r.start.UnixNano())
+	r.client = paramserver.NewClient(paramserver.ClientConfig{
+		Run: cfg.Run, Node: cfg.Node, Session: session, Shards: 1, Period: cfg.Exchange,
+		Timeout: 10 * time.Second, Settings: string(settings), Command: cfg.Command, Status: r.status, Log: r.log,
+	}, r.conn)
+	r.publisher = recordstream.NewPublisher(recordstream.PublisherConfig{
+		Run: cfg.Run, Subject: recordSubject(cfg.Run), Sender: cfg.Node + "-" + strconv.FormatUint(session, 36),
+		Numbers: r.client, Reviewing: r.reviewing.Load, MaxBytes: cfg.Outbox << 20, Log: r.log,
+	}, r.conn)
+
+	background, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.conn.watch(background) })
+	wg.Go(func() { r.client.Run(background) })
+	wg.Go(func() { r.publisher.Run(background) })
+	defer wg.Wait()
+	defer stop()
+	res, err = r.analyze(ctx)
+	if ctx.Err() != nil {
+		if _, live := r.streams.received(); live {
+			return nil, ErrStreamsInterrupted
+		}
+		return nil, ErrInterrupted
+	}
+	return res, err
+}
+
+// analyze reads, waits for the others, reviews, and sends the results.
+func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
+	finder := &traceFinder{cfg: r.cfg, now: time.Now, over: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
+	res, err := analyzer.New(r.cfg.Analysis, r.publisher, nil).Follow(ctx, analyzer.Online{
+		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle, Over: finder.over, Sleep: sleep, Report: r.note,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.publisher.Flush(ctx); err != nil {
+		return nil, err
+	}
+	r.addSending(&res.Tally)
+	if err := r.sendOutcome(ctx, res); err != nil {
+		return nil, err
+	}
+	st := r.publisher.Stats()
+	return &AnalyzerResult{Result: res, Reading: r.reading, Took: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
+}
+
+// addSending counts what happened to records on their way to the store.
+func (r *node) addSending(t *tally.Tally) {
+	st := r.publisher.Stats()
+	t.Add(tally.RecordDeferred, st.Deferred)
+	t.Add(tally.StreamFull, st.Held)
+	t.Add(tally.RecordTooLarge, st.TooLarge)
+}
+
+// sendOutcome sends the server the outcome of the ranks, as often as needed. A server that was
+// killed after it had taken that, but before it said so, may have been started again and
+// have ended the run meanwhile.
+func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
+	ctx, cancel := orForever(ctx, r.cfg.GiveUp)
+	defer cancel()
+	size, _ := r.streams.received()
+	traces := *r.traces.Load()
+	for _, path := range traces {
+		size += bp.Size(path)
+	}
+	for {
+		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
+		if err == nil || errors.Is(err, paramserver.ErrRefused) {
+			return err
+		}
+		if rundir.HasFinished(r.cfg.Dir) {
+			r.log.Info("the run has ended meanwhile")
+			return nil
+		}
+		if waitErr := sleep(ctx, time.Second); waitErr != nil {
+			return errors.Join(waitErr, err)
+		}
+	}
+}
+
+// nodeSync is the client, with what the analyzer does when reading ends.
+type nodeSync struct {
+	*paramserver.Client
+	node *node
+}
+
+// Finish waits until all analyzers have ended, for as long as the flags say.
+func (s nodeSync) Finish(ctx context.Context) error {
+	r := s.node
+	r.reading = time.Since(r.start)
+	r.cfg.Progress.Clear()
+	r.log.Info("all traces have ended; waiting for the other analyzers", "seconds", r.reading.Seconds())
+	bounded, cancel := orForever(ctx, r.cfg.GiveUp)
+	defer cancel()
+	bounded, over := context.WithCancelCause(bounded)
+	defer over(nil)
+	go r.watchEnd(bounded, over)
+	err := s.Client.Finish(bounded)
+	if err != nil {
+		if end, ok := errors.AsType[*runEnded](context.Cause(bounded)); ok {
+			return end.error
+		}
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; start the same command again when they are there", r.cfg.GiveUp, s.Err())
+		}
+		return err
+	}
+	r.reviewing.Store(true)
+	return nil
+}
+
+// runEnded says that the run has ended without its analyzer, and what that means.
+type runEnded struct{ error }
+
+// endedAway is how long the services of a run that has ended must be away before an
+// analyzer believes it: they may be about to replace the run by another.
+const endedAway = 5 * time.Second
+
+// watchEnd ends the wait for the services when the run directory says that the run has
+// ended: they will not come again. The analyzer was killed when it had told what came of
+// its ranks, or had not, when the run was stopped.
+func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
+	for away := time.Now(); sleep(ctx, watchEvery) == nil; {
+		if r.client.Err() == nil {
+			away = time.Now()
+		}
+		if time.Since(away) < endedAway {
+			continue
+		}
+		info, err := rundir.ReadInfo(r.cfg.Dir)
+		if err != nil || info.State != provdb.Finished {
+			continue
+		}
+		for _, path := range *r.traces.Load() {
+			if !slices.Contains(info.Traces, path) {
+				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyze it with chimbuko analyze, or begin another run", r.cfg.Dir, path)})
+				return
+			}
+		}
+		over(&runEnded{paramserver.ErrReviewed})
+	}
+}
+
+// note stores and shows the progress.
+func (r *node) note(rep *analyzer.Report) {
+	r.report.Store(rep)
+	r.cfg.Progress.Show(rep, r.client.Lag(), r.client.Err() != nil)
+}
+
+// status returns the status for the server.
+func (r *node) status() *protocol.Status {
+	rep, out := r.report.Load(), r.publisher.Stats()
+	ex := r.client.Exchanges()
+	counts := rep.Tally
+	r.addSending(&counts)
+	host, _ := os.Hostname() // not known is not known
+	s := &protocol.Status{
+		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
+		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
+		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
+	}
+	if ex.Count > 0 {
+		s.ExchangeMeanSeconds = ex.Sum.Seconds() / float64(ex.Count)
+	}
+	s.Rss, s.CpuSeconds = usage()
+	for _, st := range rep.Stages {
+		s.Stages = append(s.Stages, &protocol.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
+	}
+	s.Bytes, _ = r.streams.received()
+	for _, path := range *r.traces.Load() {
+		s.Bytes += bp.Size(path)
+	}
+	for _, k := range rep.Ranks {
+		s.Ranks = append(s.Ranks, &protocol.RankStatus{
+			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step), Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),
+		})
+	}
+	switch {
+	case r.reviewing.Load():
+		s.State = protocol.Status_STATE_REVIEWING
+	case len(rep.Ranks) > 0:
+		s.State = protocol.Status_STATE_READING
+	}
+	return s
+}
+
+// usage is the memory and the processor time of this process, as far as the
+// system tells.
+func usage() (rss int64, seconds float64) {
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := strings.Fields(string(b)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			rss = pages * int64(os.Getpagesize())
+		}
+	}
+	return rss, processorSeconds()
+}
+
+// orForever bounds ctx by d, unless that is 0.
+func orForever(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}

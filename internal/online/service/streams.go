@@ -1,0 +1,67 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
+)
+
+// streams are the live streams of an analyzer.
+type streams struct {
+	cfg  *AnalyzerConfig
+	log  *slog.Logger
+	mu   sync.Mutex
+	open []*sst.Reader
+}
+
+// opener returns the function that opens the stream at path, for an analyzer that does
+// not wait for steps.
+func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error) {
+	return func(t *tally.Tally) (analyzer.Reader, error) {
+		opt := sst.Default()
+		opt.ConnectTimeout, opt.Idle, opt.Queue, opt.Tally = s.cfg.ConnectTimeout, bp.NoWait, s.cfg.StreamQueue<<20, t
+		opt.Connected = func(address string) {
+			s.log.Info("connected with the program of a stream", "stream", path, "address", address)
+		}
+		r, err := sst.Open(path, opt)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open = append(s.open, r)
+		return &loggedStream{r, s.log}, nil
+	}
+}
+
+// loggedStream logs at once when it ends early. The program then continues without being
+// analyzed, so somebody should know before the end of the run.
+type loggedStream struct {
+	*sst.Reader
+	log *slog.Logger
+}
+
+func (t *loggedStream) Next(ctx context.Context) (*bp.Step, error) {
+	step, err := t.Reader.Next(ctx)
+	if err != nil && !errors.Is(err, bp.ErrIdle) && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		t.log.Warn("a stream is not read any further", "error", err)
+	}
+	return step, err
+}
+
+// received returns the bytes that were read from streams, and whether there are any.
+func (s *streams) received() (bytes int64, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.open {
+		bytes += r.Received()
+	}
+	return bytes, len(s.open) > 0
+}
