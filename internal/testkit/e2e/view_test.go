@@ -292,7 +292,7 @@ func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 	dir := analyzed(t, "--store", server)
 	view := start(t, "view", server, "--run", "done")
 	b := browse(t, view.address())
-	says(t, view.stderr.String(), "cannot be kept without a run directory")
+	says(t, view.stderr.String(), "cannot be stored without a run directory")
 	if list := ask[api.IssueList](b, "api/v1/runs/done/issues"); list.Writable || len(list.Rows) == 0 {
 		t.Errorf("the issues are %+v", list)
 	}
