@@ -42,7 +42,7 @@ func TestThePageListsTheBuiltInScenarios(t *testing.T) {
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", name, spaced(ranks), spaced(calls(t, s)), s.Text)
 	}
 	var got strings.Builder
-	for line := range strings.Lines(section(t, "## Scenarios that are built in")) {
+	for line := range strings.Lines(section(t, "## Built-in scenarios")) {
 		if strings.HasPrefix(line, "| `") {
 			got.WriteString(line)
 		}
