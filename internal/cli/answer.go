@@ -60,7 +60,7 @@ func (q *questionFlags) only() *trace.Program {
 // check says what is wrong with the form of the answer before anything is asked.
 func (q *questionFlags) check() error {
 	if _, ok := answerForms[q.format]; !ok && q.format != "parquet" {
-		return usagef("format %q is none of table, json, csv, markdown, parquet", q.format)
+		return usagef("unknown format %q (want table, json, csv, markdown, parquet)", q.format)
 	}
 	if q.format == "parquet" && q.output == "" {
 		return usagef("an answer as parquet needs a file: give --output FILE")

@@ -79,7 +79,7 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
 		}
 		list, ok := diffLists[show]
 		if !ok {
-			return usagef("--show %q is none of lost, time, metadata", show)
+			return usagef("--show: unknown value %q (want lost, time, metadata)", show)
 		}
 		if err := checkLimit(limit); err != nil {
 			return err

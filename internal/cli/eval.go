@@ -177,7 +177,7 @@ func addFlag(flags *truth.Matcher, r *provenance.Record) error {
 	case provenance.Withdrawn:
 		return nil
 	default:
-		return fmt.Errorf("status %q is none of confirmed, promoted, provisional, withdrawn", r.Status)
+		return fmt.Errorf("unknown status %q (want confirmed, promoted, provisional, withdrawn)", r.Status)
 	}
 	if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
 		f.Launched, f.LaunchEntry, f.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit

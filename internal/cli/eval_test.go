@@ -383,10 +383,10 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 		f(good, path, append(want, path+":2: ")...)
 	}
 	line("0 1 f 1000 1400", "5 words, want 6")
-	line("0 1 f 1000 x 300", `exit_us "x" is no whole number`)
+	line("0 1 f 1000 x 300", `exit_us "x" is not an integer`)
 	line("9999999999 1 f 1000 1400 300", `rank "9999999999"`)
 	line("0 1 f 1400 1000 300", "ends before it begins")
-	line("TRUTH kind=melted", "kind=melted is none of")
+	line("TRUTH kind=melted", "unknown kind melted")
 	line("TRUTH kind=gpu_slow launch_us=5", "kernel= is missing")
 	line("TRUTH kind=gpu_slow kernel=k", "launch_us= is missing")
 	line("TRUTH kind=host_sleep func=f start_us=7 end_us=5", "ends before it begins")
@@ -421,7 +421,7 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 	records("["+r+"] []", "something follows the array")
 	records("["+r+","+r+"]", `event "1:0:1" of this rank has a record already`)
 	records(`[{"rid":1,"func":"f","entry":5}]`, "record 0, byte 1: without event_id, exit")
-	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", "is none of confirmed, withdrawn, promoted")
+	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", "is not confirmed, withdrawn or promoted")
 
 	lost := newRun(t, 10)
 	if err := os.RemoveAll(filepath.Join(lost, "records")); err != nil {

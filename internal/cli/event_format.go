@@ -23,7 +23,7 @@ func newEventFormat(name string, w *bufio.Writer) (eventFormat, error) {
 	case "csv":
 		return csvFormat(w)
 	}
-	return nil, usagef("--format: %q is none of text, jsonl, csv", name)
+	return nil, usagef("--format: unknown value %q (want text, jsonl, csv)", name)
 }
 
 func (e *namedEvent) isMessage() bool { return e.Kind == trace.Send || e.Kind == trace.Recv }

@@ -60,7 +60,7 @@ func TestExplainSaysWhatIsWrongWithAQuestion(t *testing.T) {
 		"a lasso has 3 to 50 corners": {"--lasso", "1:2"},
 		"--group-by: ":                {"--group-by", "color"},
 		"--groups is from 1 to 1000":  {"--group-by", "rank", "--groups", "0"},
-		`kind "odd" is none of`:       {"--kind", "odd"},
+		`unknown kind "odd" (want `:   {"--kind", "odd"},
 	} {
 		r := run(t, append([]string{"explain", dir}, args...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, want) {

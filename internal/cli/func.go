@@ -75,7 +75,7 @@ which.` + whereHelp,
 		}
 		switch {
 		case part != "":
-			return usagef("part %q is none of profile, ranks, times, paths", part)
+			return usagef("unknown part %q (want profile, ranks, times, paths)", part)
 		case q.format == "json":
 			return q.funcJSON(ctx, env, a, f, limit)
 		}

@@ -78,7 +78,7 @@ func (f *issueFlags) check() error {
 			for _, k := range provenance.IssueKinds() {
 				words = append(words, string(k))
 			}
-			return usagef("kind %q is none of %s", k, strings.Join(words, ", "))
+			return usagef("unknown kind %q (want %s)", k, strings.Join(words, ", "))
 		}
 	}
 	return checkLimit(f.limit)

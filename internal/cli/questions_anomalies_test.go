@@ -143,11 +143,11 @@ func TestFiltersThatMakeNoSenseAreExplained(t *testing.T) {
 	f(`--until: "NaN" is no time`, "--until", "NaN")
 	f(`--min-severity: "1e300" is no time`, "--min-severity", "1e300")
 	f(`--min-lost: "much" is no time`, "--min-lost", "much")
-	f(`order "beauty" is none of lost, score, severity, time`, "--order", "beauty")
-	f(`kind "odd" is none of comm-wait, fast, gpu, slow`, "--kind", "slow,odd")
+	f(`unknown order "beauty" (want lost, score, severity, time`, "--order", "beauty")
+	f(`unknown kind "odd" (want comm-wait, fast, gpu, slow`, "--kind", "slow,odd")
 	f("cannot be negative", "--limit", "-1")
 	f("cannot be negative", "--offset", "-1")
-	f(`format "xml" is none of`, "--format", "xml")
+	f(`unknown format "xml" (want `, "--format", "xml")
 	f("parquet needs a file", "--format", "parquet")
 }
 

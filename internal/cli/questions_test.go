@@ -174,8 +174,8 @@ func TestTopIsLimitedToAProgramAndToSomeRows(t *testing.T) {
 	if text := must(t, "top", dir, "--program", "7"); !strings.Contains(text, "(none)") {
 		t.Errorf("a program that is not there: %s", text)
 	}
-	fails(t, 2, []string{"top", dir, "--by", "color"}, `by "color" is none of function, host, kind, path, rank`)
-	fails(t, 2, []string{"top", dir, "--order", "time"}, `order "time" is none of anomalies, lost, score, severity`)
+	fails(t, 2, []string{"top", dir, "--by", "color"}, `unknown by "color" (want function, host, kind, path, rank`)
+	fails(t, 2, []string{"top", dir, "--order", "time"}, `unknown order "time" (want anomalies, lost, score, severity`)
 	fails(t, 2, []string{"top", dir, "--limit", "-1"}, "negative")
 }
 
@@ -307,7 +307,7 @@ func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
 	fails(t, 1, []string{"func", dir, "MPI_*"}, "several functions", "\n  program 1: MPI_Recv()")
 	fails(t, 1, []string{"func", dir, ".TAU application"}, "--program", "program 0", "program 1")
 	fails(t, 1, []string{"func", dir, "quicksort"}, `"quicksort"`, "not found")
-	fails(t, 2, []string{"func", dir, "g", "--program", "2", "--part", "model"}, `part "model" is none of`)
+	fails(t, 2, []string{"func", dir, "g", "--program", "2", "--part", "model"}, `unknown part "model" (want `)
 }
 
 func TestCountersAreThoseOfTheFile(t *testing.T) {

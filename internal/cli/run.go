@@ -56,7 +56,7 @@ func (r *runFlags) check(command []string) error {
 	var errs []error
 	engine, ok := engines[strings.ToLower(r.engine)]
 	if !ok {
-		errs = append(errs, fmt.Errorf("engine %q is none of BP5, BP4, SST", r.engine))
+		errs = append(errs, fmt.Errorf("unknown engine %q (want BP5, BP4, SST)", r.engine))
 	}
 	r.engine = engine
 	if r.period < time.Millisecond {

@@ -67,7 +67,7 @@ func (s *serveFlags) check() error {
 	var errs []error
 	for _, r := range s.Roles {
 		if !slices.Contains(service.AllRoles, r) {
-			errs = append(errs, fmt.Errorf("role %q is none of %s", r, strings.Join(service.AllRoles, ", ")))
+			errs = append(errs, fmt.Errorf("unknown role %q (want %s)", r, strings.Join(service.AllRoles, ", ")))
 		}
 	}
 	if len(s.Roles) == 0 {

@@ -241,7 +241,7 @@ func newEventFilter(cfg dumpConfig) (*eventFilter, error) {
 		case name == "message":
 			f.kinds[trace.Send], f.kinds[trace.Recv] = true, true
 		default:
-			return nil, usagef("--kind: %q is none of enter, exit, send, recv, counter, function, message", name)
+			return nil, usagef("--kind: unknown value %q (want enter, exit, send, recv, counter, function, message)", name)
 		}
 	}
 	for _, glob := range cfg.functions {

@@ -88,7 +88,7 @@ var table = [NumKinds]entry{
 	TableMisshapen:       {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
 	StepReread:           {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
 	ExitWithoutEnter:     {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
-	ExitLost:             {"exit-lost", Repaired, "calls whose exit is missing; closed with the call around them, and none of these learned or judged"},
+	ExitLost:             {"exit-lost", Repaired, "calls whose exit is missing; closed with the enclosing call, neither learned nor judged"},
 	StackTooDeep:         {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
 	OutsideAnyCall:       {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
 	CorrelationDropped:   {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their other half; their kernels will have no parent"},
@@ -96,12 +96,12 @@ var table = [NumKinds]entry{
 	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or launches without kernel"},
 	OpenAtEnd:            {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
 	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
-	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than can be told apart"},
+	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than the limit"},
 	PathUnnamed:          {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a function that the trace never named"},
 	RecordDeferred:       {"record-deferred", Info, "records that found no room in the outbox of their analyzer while the run went on, and were sent with the review: the services were away or slow (see --outbox)"},
 	StreamFull:           {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the store is slow or was away (see --stream-size)"},
 	RecordTooLarge:       {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko serve a larger --stream-size"},
-	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because nobody took them in time (QueueFullPolicy=Discard)"},
+	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because no reader took them in time (QueueFullPolicy=Discard)"},
 }
 
 // Name returns the name for programs, stable over versions.

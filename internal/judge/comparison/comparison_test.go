@@ -260,7 +260,7 @@ func TestDamagedBaselinesAreRefusedWithAReason(t *testing.T) {
 	f(packed(head+`{"paths":[{"parent":-1,"function":"f"},{"parent":0,"program":1,"function":"f"}]}}`), "call path 1 continues 0")
 	f(packed(head+`{"paths":[{"parent":-1,"function":"f","lost_us":-1}]}}`), "numbers that cannot be")
 	f(packed(head+`{"functions":[{"name":"f","calls":-1}]}}`), "-1 calls")
-	f(packed(head+`{"functions":[{"name":"f"},{"name":"f"}]}}`), "twice")
+	f(packed(head+`{"functions":[{"name":"f"},{"name":"f"}]}}`), "repeated")
 	f(packed(head+`{"functions":7}}`), "damaged")
 }
 

@@ -281,7 +281,7 @@ func (r *Run) check() error {
 	seen := make(map[trace.FuncKey]bool)
 	for _, f := range r.Functions {
 		if key := (trace.FuncKey{Program: f.Program, Name: f.Name}); seen[key] {
-			return fmt.Errorf("function %.80q is there twice", f.Name)
+			return fmt.Errorf("function %.80q is repeated", f.Name)
 		} else {
 			seen[key] = true
 		}

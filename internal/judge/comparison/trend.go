@@ -34,7 +34,7 @@ func (l LeftOut) Sentences() (list []string) {
 		list = append(list, fmt.Sprintf("These are the newest %d runs; older ones are left out: %s.", MaxTrend, number(int64(l.Older))))
 	}
 	if l.Unfinished > 0 {
-		list = append(list, fmt.Sprintf("Runs that go on or did not end as they should are left out, since what they miss would look like a change: %s.", number(int64(l.Unfinished))))
+		list = append(list, fmt.Sprintf("Left out: %s unfinished or incomplete runs, whose missing data would look like a change.", number(int64(l.Unfinished))))
 	}
 	return list
 }
@@ -330,7 +330,7 @@ func (s *Series) since(low, high int) *Since {
 // what matters more comes first.
 func (t *Trend) verdict(times, lost []*Series) Verdict {
 	if len(t.Runs) < 2 {
-		return Verdict{LevelUnknown, "Two runs that are finished are needed to tell what changed."}
+		return Verdict{LevelUnknown, "At least two finished runs are needed to see a change."}
 	}
 	parts := []string{turnText(times, t.timeText), turnText(lost, t.lostText)}
 	if len(times) == 0 || len(lost) > 0 && lost[0].by() > times[0].by() {

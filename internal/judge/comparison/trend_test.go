@@ -56,8 +56,8 @@ func TestATrendNamesSinceWhenTheNewestRunIsAsItIs(t *testing.T) {
 	f(nights(ms(1000, 1000, 0), nil), good, "solve is gone since night3 and took 1.00 s in night2.")
 	f(nights(ms(1000, 1020, 1090), nil), good, fmt.Sprintf(same, 3))
 	f(nights(ms(100, 100, 190), nil), good, fmt.Sprintf(same, 3)) // twice as slow, and nothing of all time
-	f(nights(ms(1000), nil), unknown, "Two runs that are finished are needed to tell what changed.")
-	f(nil, unknown, "Two runs that are finished are needed to tell what changed.")
+	f(nights(ms(1000), nil), unknown, "At least two finished runs are needed to see a change.")
+	f(nil, unknown, "At least two finished runs are needed to see a change.")
 
 	f(nights(nil, ms(0, 0, 200, 220)), bad, "solve loses 220 ms to anomalies since night3, and nothing in night2.")
 	f(nights(nil, ms(100, 100, 400)), bad, "solve loses 400 ms to anomalies since night3 instead of 100 ms.")

@@ -158,7 +158,7 @@ func (t *Term) readRange(text, value string) error {
 		v, err := strconv.ParseFloat(end.text, 64)
 		switch {
 		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-			return &TermError{text, "the value is no number and no range such as 4..7, 400.. or ..400"}
+			return &TermError{text, "want a number or a range such as 4..7, 400.. or ..400"}
 		case form.whole && (v < 0 || v > math.MaxInt32 || v != math.Trunc(v)):
 			return &TermError{text, "a " + form.name + " is a whole number from 0 on"}
 		case t.Field.Kind == FieldTime && math.Abs(v) > maxSeconds:

@@ -85,7 +85,7 @@ func (c Config) Validate() error {
 		for _, a := range Algorithms() {
 			names = append(names, string(a))
 		}
-		errs = append(errs, fmt.Errorf("algorithm %q is none of %s", c.Algorithm, strings.Join(names, ", ")))
+		errs = append(errs, fmt.Errorf("unknown algorithm %q (want %s)", c.Algorithm, strings.Join(names, ", ")))
 	}
 	check := func(what string, v float64) {
 		if c.Algorithm == SSTD && (v <= 0 || math.IsNaN(v)) {

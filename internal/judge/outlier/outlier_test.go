@@ -78,7 +78,7 @@ func TestValidationSaysAllThatIsWrong(t *testing.T) {
 		f(settings(a))
 	}
 	f(outlier.Config{Algorithm: "lof", Threshold: 1.5, Thresholds: []outlier.Override{{"f*", -1}, {"g", 0.5}}},
-		`algorithm "lof" is none of modal, hbos, sstd, copod`,
+		`unknown algorithm "lof" (want modal, hbos, sstd, copod)`,
 		`threshold: 1.5 is not between 0 and 1`,
 		`threshold of "f*": -1 is not between 0 and 1`,
 		`minimum of 0 samples is not positive`)

@@ -68,7 +68,7 @@ func (t *Trouble) check(s *Scenario) error {
 	}
 	wants, ok := needs[t.Kind]
 	if !ok {
-		return fmt.Errorf("kind = %q is none of %v", t.Kind, slices.Sorted(maps.Keys(needs)))
+		return fmt.Errorf("unknown kind %q (want one of %v)", t.Kind, slices.Sorted(maps.Keys(needs)))
 	}
 	var bad problems
 	given := map[string]bool{

@@ -21,7 +21,7 @@ func (s *Scenario) Validate() error {
 		bad.add("notable_us = %v, notable_share = %v: neither can be negative", s.NotableMicros, s.NotableShare)
 	}
 	if len(s.Programs) == 0 {
-		bad.add("there is no [[program]]")
+		bad.add("no [[program]]")
 	}
 	before := make(map[string]*Program)
 	for i := range s.Programs {
@@ -58,7 +58,7 @@ func (p *Program) check(before map[string]*Program) error {
 	hosts := make(map[string]bool)
 	for i, h := range p.Hosts {
 		if h == "" || strings.ContainsAny(h, "/\\\x00") || hosts[h] {
-			bad.add("host %d: %q is empty, has slashes, or is there twice", i+1, h)
+			bad.add("host %d: %q is empty, contains slashes or is repeated", i+1, h)
 		}
 		hosts[h] = true
 	}
@@ -138,19 +138,19 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 		}
 	case Launch:
 		if k, ok := p.Functions[f.Kernel]; !ok || k.Kind != Compute || len(k.Calls) > 0 {
-			bad.add("kernel = %q is no function without kind and calls", f.Kernel)
+			bad.add("kernel = %q must be a function without kind and calls", f.Kernel)
 		}
 		if f.Stream < 0 || f.Stream >= maxStreams {
 			bad.add("stream = %d is not from 0 to %d", f.Stream, maxStreams-1)
 		}
 	case Await:
 		if from := before[f.From]; from == nil {
-			bad.add("from = %q is no program that stands before this one", f.From)
+			bad.add("from = %q must be a program defined before this one", f.From)
 		} else if !from.publishes() {
 			bad.add("from = %q has no function with kind = \"publish\"", f.From)
 		}
 	default:
-		bad.add("kind = %q is none of exchange, collective, parallel, launch, device-sync, publish, await", f.Kind)
+		bad.add("unknown kind %q (want exchange, collective, parallel, launch, device-sync, publish or await)", f.Kind)
 	}
 	if f.Every < 0 {
 		bad.add("every = %d is negative; 0 and 1 mean each iteration", f.Every)
@@ -181,7 +181,7 @@ func (l *problems) checkNeighbors(f *Function) {
 		case n < -maxRanks || n > maxRanks:
 			l.add("neighbor %d is not from %d to %d", n, -maxRanks, maxRanks)
 		case slices.Contains(f.Neighbors[:i], n):
-			l.add("neighbor %d is there twice", n)
+			l.add("neighbor %d is repeated", n)
 		}
 	}
 }

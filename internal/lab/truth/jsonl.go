@@ -39,7 +39,7 @@ func decode(text []byte) (*Trouble, *Call, error) {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			return nil, nil, fmt.Errorf("%q cannot be a %s", wrong.Field, wrong.Value)
 		}
-		return nil, nil, fmt.Errorf("the line is no JSON object: %w", err)
+		return nil, nil, fmt.Errorf("line is not a JSON object: %w", err)
 	}
 	if l.Event != nil {
 		c, err := l.call()
@@ -94,7 +94,7 @@ func (l *line) call() (*Call, error) {
 	case c.Trouble == "":
 		err = errors.New(`"trouble" is empty`)
 	case c.Role != Cause && c.Role != Victim:
-		err = fmt.Errorf("role %q is none of cause, victim", c.Role)
+		err = fmt.Errorf("unknown role %q (want cause or victim)", c.Role)
 	case c.Exit < c.Entry:
 		err = errors.New("the call ends before it begins")
 	}

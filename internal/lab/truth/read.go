@@ -187,7 +187,7 @@ func (r *reader) newTrouble(name, mentioned string) {
 func (r *reader) addCall(path string, n int, c *Call) error {
 	id, ok := parseEvent(c.Program, c.Event)
 	if !ok || id.rank != c.Rank {
-		return fmt.Errorf("call %q is no event of rank %d of the form rank:step:row", c.Event, c.Rank)
+		return fmt.Errorf("call %q is not an event of rank %d (want rank:step:row)", c.Event, c.Rank)
 	}
 	if _, ok := r.troubles[c.Trouble]; !ok {
 		r.newTrouble(c.Trouble, fmt.Sprintf("%s:%d", path, n))

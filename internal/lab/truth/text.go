@@ -44,7 +44,7 @@ type numbers struct{ err error }
 func (n *numbers) read(name, text string, bits int) int64 {
 	v, err := strconv.ParseInt(text, 10, bits)
 	if err != nil && n.err == nil {
-		n.err = fmt.Errorf("%s %q is no whole number, or none that is possible", name, text)
+		n.err = fmt.Errorf("%s %q is not a valid integer", name, text)
 	}
 	return v
 }
@@ -100,7 +100,7 @@ func parsePairs(words []string) (p timedCall, err error) {
 		p.entry, p.exit = n.time("start_us", need("start_us")), n.time("end_us", need("end_us"))
 		p.injected = p.exit - p.entry
 	default:
-		return p, fmt.Errorf("kind=%s is none of gpu_slow, host_sleep", kind)
+		return p, fmt.Errorf("unknown kind %s (want gpu_slow or host_sleep)", kind)
 	}
 	return p, n.err
 }

@@ -342,9 +342,9 @@ func TestReadExplainsWhatItCannotRead(t *testing.T) {
 		}
 		return changed
 	}
-	f(trouble+"x", `:2: the line is no JSON object: invalid character 'x' looking for beginning of value`)
-	f("\n\n{\n", `:3: the line is no JSON object: unexpected end of JSON input`)
-	f(trouble+"[]", `:2: the line is no JSON object: json: cannot unmarshal array into Go value of type truth.line`)
+	f(trouble+"x", `:2: line is not a JSON object: invalid character 'x' looking for beginning of value`)
+	f("\n\n{\n", `:3: line is not a JSON object: unexpected end of JSON input`)
+	f(trouble+"[]", `:2: line is not a JSON object: json: cannot unmarshal array into Go value of type truth.line`)
 	f(trouble+"null", `:2: "trouble" is missing`)
 	f("{}", `:1: "trouble" is missing`)
 	for _, name := range []string{"trouble", "kind", "each", "program", "hosts", "ranks", "functions", "from_us", "to_us", "text"} {
@@ -361,11 +361,11 @@ func TestReadExplainsWhatItCannotRead(t *testing.T) {
 	f(with(trouble, `"from_us":0,"to_us":0`, `"from_us":9,"to_us":8`), `:1: the trouble ends before it begins`)
 	f(trouble+trouble, `:2: trouble "a" is declared already`)
 
-	f(trouble+with(one, `"cause"`, `"both"`), `:2: role "both" is none of cause, victim`)
+	f(trouble+with(one, `"cause"`, `"both"`), `:2: unknown role "both" (want cause or victim)`)
 	f(trouble+with(one, `"exit_us":150`, `"exit_us":99`), `:2: the call ends before it begins`)
 	f(trouble+with(one, `"trouble":"a"`, `"trouble":""`), `:2: "trouble" is empty`)
 	for _, id := range []string{"", "8:0", "8:0:1:2", "8::1", "9:0:1", "8:-1:1", "8:0:4294967296", "x:0:1"} {
-		f(trouble+with(one, "8:0:1", id), fmt.Sprintf(`:2: call %q is no event of rank 8 of the form rank:step:row`, id))
+		f(trouble+with(one, "8:0:1", id), fmt.Sprintf(`:2: call %q is not an event of rank 8 (want rank:step:row)`, id))
 	}
 	f(trouble+one+"\n"+one, `:4: call 8:0:1 is in trouble "a" already`)
 	f(trouble+one+with(one, `"trouble":"a"`, `"trouble":"b"`), `:3: no line declares trouble "b"`)

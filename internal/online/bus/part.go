@@ -44,7 +44,7 @@ func parsePart(text string) (p part, err error) {
 	for i, to := range []*int{&p.index, &p.count, &p.total} {
 		n, err := strconv.ParseUint(fields[i], 10, 31)
 		if err != nil {
-			return part{}, fmt.Errorf("part %.100q: %.20q is no number", text, fields[i])
+			return part{}, fmt.Errorf("part %.100q: %.20q is not a number", text, fields[i])
 		}
 		*to = int(n)
 	}

@@ -25,7 +25,7 @@ func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, O
 
 // statusWords end the sentence of an anomaly.
 var statusWords = map[Status]string{
-	Provisional: "flagged so far, the run goes on",
+	Provisional: "flagged so far, the run continues",
 	Confirmed:   "flagged at the time and confirmed at the end",
 	Promoted:    "found only at the end, with all that was learned",
 	Withdrawn:   "flagged at the time, but withdrawn at the end with all that was learned",

@@ -25,7 +25,7 @@ func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
 	f(slow, provenance.Confirmed, 4063, begin+"; flagged at the time and confirmed at the end")
 	f(slow, provenance.Promoted, 4063, begin+"; found only at the end, with all that was learned")
 	f(slow, provenance.Withdrawn, 4063, begin+"; flagged at the time, but withdrawn at the end with all that was learned")
-	f(slow, provenance.Provisional, 4063, begin+"; flagged so far, the run goes on")
+	f(slow, provenance.Provisional, 4063, begin+"; flagged so far, the run continues")
 	f(slow, "", 4063, begin)
 	f(slow, "", 5000, "took 4.06 ms of its own"+begin[len("took 4.06 ms"):])
 

@@ -57,17 +57,17 @@ func TestABadFileGivesWhatIsBeforeTheDamage(t *testing.T) {
 	f("["+good+"]["+second+"]", 1, -1, 2+n, "something follows")
 	f("["+good+"]\x00", 1, -1, 2+n, "something follows")
 	f("["+good+", "+good+"]", 1, 1, 3+n, `event "3:7:1" of this rank has a record already`)
-	f("["+good+", 5]", 1, 1, 3+n, "is no object")
-	f("["+good+",[]]", 1, 1, 2+n, "is no object")
+	f("["+good+", 5]", 1, 1, 3+n, "is not an object")
+	f("["+good+",[]]", 1, 1, 2+n, "is not an object")
 	f("["+good+",\n{}]", 1, 1, 3+n, "without entry, event_id, exit, fid, func, rid, runtime_exclusive, tid")
 	f("["+strings.Replace(good, `"rid":3,`, "", 1)+"]", 0, 0, 1, "without rid")
 	f("["+strings.Replace(good, `"exit":30`, `"exit":null`, 1)+"]", 0, 0, 1, "without exit")
 	f("["+strings.Replace(good, `"3:7:1"`, `""`, 1)+"]", 0, 0, 1, "event_id is empty")
 	f("["+strings.Replace(good, `"rid":3,`, `"rid":4,`, 1)+"]", 0, 0, 1, "rid is 4, but the file is of rank 3")
 	at := int64(strings.Index(good, `"f"`))
-	f("["+good+","+strings.Replace(good, `"f"`, `7.5`, 1)+"]", 1, 1, 2+n+at, `func: "7.5" is no text`)
+	f("["+good+","+strings.Replace(good, `"f"`, `7.5`, 1)+"]", 1, 1, 2+n+at, `func: "7.5" is not a string`)
 	stack := `{"call_stack": [{"func":"f"}, {"func":"g","fid": "1"}]}`
-	f("["+stack+"]", 0, 0, 1+int64(strings.Index(stack, `"1"`)), `call_stack: 1: fid: "\"1\"" is no number`)
+	f("["+stack+"]", 0, 0, 1+int64(strings.Index(stack, `"1"`)), `call_stack: 1: fid: "\"1\"" is not a number`)
 	f("["+strings.Repeat("[", 1e5), 0, 0, 1, "exceeded max depth")
 }
 

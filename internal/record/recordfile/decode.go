@@ -87,7 +87,7 @@ func damage(record int, err error, dec *json.Decoder, file *counter) error {
 // text reads a string as documents and databases can hold it.
 func (d *decoder) text(v value) (string, error) {
 	if !v.isString() {
-		return "", v.wrong("%s is no text", v.excerpt())
+		return "", v.wrong("%s is not a string", v.excerpt())
 	}
 	return provenance.Text(unquote(v.text[1 : len(v.text)-1])), nil
 }

@@ -45,7 +45,7 @@ func newFields[T any](object string, list ...field[T]) *fields[T] {
 // are noted, but for the number that the original's database gave to a record.
 func (f *fields[T]) read(d *decoder, v value, into *T) (seen uint64, err error) {
 	if !v.isObject() {
-		return 0, v.wrong("%s is no object", v.excerpt())
+		return 0, v.wrong("%s is not an object", v.excerpt())
 	}
 	for name, member := range v.members() {
 		i, ok := f.find(name)
@@ -193,7 +193,7 @@ func name[T any](at func(*T) *string) setter[T] {
 func list[T, E any](f *fields[E], at func(*T) *[]E) setter[T] {
 	return func(d *decoder, into *T, v value) error {
 		if !v.isArray() {
-			return v.wrong("%s is no array", v.excerpt())
+			return v.wrong("%s is not an array", v.excerpt())
 		}
 		all := []E{}
 		for v := range v.elements() {

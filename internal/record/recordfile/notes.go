@@ -21,7 +21,7 @@ const (
 	noteVersion     = "records of a later version of the schema; read as version 2"
 	noteProgram     = "records with another program than their directory; that of the directory was taken"
 	noteRank        = "facts of another rank than that of their directory; read as they stand"
-	noteTypical     = "anomalies whose model does not tell what is typical; their lost time is not known"
+	noteTypical     = "anomalies whose model has no typical time; their lost time is unknown"
 	noteNoAnomaly   = "functions with metrics of no anomaly; read as without metrics"
 	noteNames       = "files or directories whose names are not those of records; not read"
 )

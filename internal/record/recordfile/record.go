@@ -151,7 +151,7 @@ func setStatus(d *decoder, r *record, v value) error {
 	case "", provenance.Confirmed, provenance.Withdrawn, provenance.Promoted:
 		return nil
 	}
-	return v.wrong("%s is none of confirmed, withdrawn, promoted", v.excerpt())
+	return v.wrong("%s is not confirmed, withdrawn or promoted", v.excerpt())
 }
 
 // setParent sets the launch of a kernel, or the text that says why it is not

@@ -200,17 +200,17 @@ const exactFloat = 1 << 53
 func (v value) whole() (w whole, err error) {
 	text := string(v.text)
 	if text[0] != '-' && (text[0] < '0' || text[0] > '9') {
-		return w, v.wrong("%s is no number", v.excerpt())
+		return w, v.wrong("%s is not a number", v.excerpt())
 	}
 	if bytes.ContainsAny(v.text, "eE") {
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || f != math.Trunc(f) || math.Abs(f) > exactFloat {
-			return w, v.wrong("%s is no whole number that can be read exactly", v.excerpt())
+			return w, v.wrong("%s is not an exactly representable integer", v.excerpt())
 		}
 		text = strconv.FormatInt(int64(f), 10)
 	} else if before, fraction, ok := bytes.Cut(v.text, []byte(".")); ok {
 		if len(bytes.Trim(fraction, "0")) > 0 {
-			return w, v.wrong("%s is no whole number", v.excerpt())
+			return w, v.wrong("%s is not an integer", v.excerpt())
 		}
 		text = string(before)
 	}
@@ -228,7 +228,7 @@ func (v value) whole() (w whole, err error) {
 func (v value) float() (float64, error) {
 	f, err := strconv.ParseFloat(string(v.text), 64)
 	if err != nil {
-		return 0, v.wrong("%s is no number that can be held", v.excerpt())
+		return 0, v.wrong("%s is out of range", v.excerpt())
 	}
 	return f, nil
 }

@@ -22,7 +22,7 @@ type pairNode struct {
 func (s *server) compareFlame(_ context.Context, p *params, two *pair) (any, error) {
 	metric, program := p.word("metric", "time"), p.program()
 	if metric != "time" && metric != metricLost {
-		p.fail("metric", "%.40q is none of lost, time", metric)
+		p.fail("metric", "unknown value %.40q (want lost, time)", metric)
 	}
 	if err := p.done(); err != nil {
 		return nil, err

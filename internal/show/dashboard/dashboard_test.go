@@ -161,7 +161,7 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 	}
 	f("/functions?name=MPI_*&order=name&limit=5000", 10, "id program fid function group anomalies lost_us")
 	f("/functions?name=*compute_8(*", 1, "calls exclusive_us exclusive_mean_us exclusive_max_us inclusive_us inclusive_mean_us anomalous_calls_percent anomalous_time_percent")
-	fails(t, do(t, at+monday+"/functions?order=color", ""), 400, `order "color" is none of anomalies`)
+	fails(t, do(t, at+monday+"/functions?order=color", ""), 400, `unknown order "color" (want anomalies`)
 }
 
 func TestListsContinue(t *testing.T) {
@@ -226,5 +226,5 @@ func TestAnEventIsItsDocument(t *testing.T) {
 		}
 	}
 	fails(t, do(t, at+monday+"/events/0:0:0", ""), 404, "event 0:0:0 of run monday: not found")
-	fails(t, do(t, at+monday+"/events/nonsense?program=x", ""), 400, `program: "x" is no number`)
+	fails(t, do(t, at+monday+"/events/nonsense?program=x", ""), 400, `program: "x" is not a number`)
 }

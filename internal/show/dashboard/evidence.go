@@ -226,7 +226,7 @@ func (s *server) window(ctx context.Context, q *asked) (any, error) {
 	program, format := q.p.program(), q.p.word("format", "perfetto")
 	form, ok := windowForms[format]
 	if !ok {
-		q.p.fail("format", "%.40q is none of chrome, json, perfetto", format)
+		q.p.fail("format", "unknown value %.40q (want chrome, json, perfetto)", format)
 	}
 	if err := q.p.done(); err != nil {
 		return nil, err

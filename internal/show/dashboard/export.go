@@ -62,7 +62,7 @@ func (s *server) export(r *http.Request) (any, error) {
 	}[q.Format]
 	switch {
 	case !ok:
-		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("format %.40q is none of csv, parquet", q.Format), `send {"sql": "SELECT …", "format": "csv"}`}
+		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv, parquet)", q.Format), `send {"sql": "SELECT …", "format": "csv"}`}
 	case q.Format == "parquet" && s.Parquet == nil:
 		return nil, &problem{http.StatusNotImplemented, "this server writes no parquet", "take csv, or chimbuko query --format parquet"}
 	}

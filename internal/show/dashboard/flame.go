@@ -27,7 +27,7 @@ type pathTime struct {
 func (s *server) flame(ctx context.Context, q *asked) (any, error) {
 	metric, program := q.p.word("metric", "time"), q.p.program()
 	if metric != "time" && metric != metricLost {
-		q.p.fail("metric", "%.40q is none of lost, time", metric)
+		q.p.fail("metric", "unknown value %.40q (want lost, time)", metric)
 	}
 	if err := q.p.done(); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (p *params) heat() heatQuestion {
 			}
 		}
 	default:
-		p.fail("metric", "%.40q is none of anomalies, lost, own", q.metric)
+		p.fail("metric", "unknown value %.40q (want anomalies, lost, own)", q.metric)
 	}
 	if q.from != nil && q.to != nil && *q.to <= *q.from {
 		p.fail("to", "it is not after from")

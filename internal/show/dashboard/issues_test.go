@@ -90,7 +90,7 @@ func TestPeopleLabelIssues(t *testing.T) {
 		t.Errorf("left are %v", labels.all)
 	}
 	fails(t, put("gone", `{"state":"muted"}`), 404, "no issue has the key")
-	fails(t, put(issue.Key, `{"state":"red"}`), 400, `state "red" is none of open, muted, expected`)
+	fails(t, put(issue.Key, `{"state":"red"}`), 400, `unknown state "red" (want open, muted, expected`)
 	fails(t, put(issue.Key, `{"note":"x"}`), 400, "no state")
 	fails(t, put(issue.Key, `{"state":"open","color":1}`), 400, "not understood")
 	fails(t, put(issue.Key, `{"state":"open"} {}`), 400, "not understood")

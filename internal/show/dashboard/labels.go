@@ -91,7 +91,7 @@ func readLabel(r *http.Request) (api.Label, error) {
 	switch *in.State {
 	case LabelOpen, LabelMuted, LabelExpected:
 	default:
-		return bad("state %.40q is none of open, muted, expected", *in.State)
+		return bad("unknown state %.40q (want open, muted, expected)", *in.State)
 	}
 	if n := len(in.Note); n > maxNote {
 		return bad("the note has %d bytes, %d are allowed", n, maxNote)

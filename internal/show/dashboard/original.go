@@ -30,7 +30,7 @@ func (s *server) executionsPDB(r *http.Request) (any, error) {
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-			p.fail(name, "%.40q is no number", text)
+			p.fail(name, "%.40q is not a number", text)
 			return nil
 		}
 		return &n
@@ -41,7 +41,7 @@ func (s *server) executionsPDB(r *http.Request) (any, error) {
 			return nil
 		}
 		if *n != math.Trunc(*n) || math.Abs(*n) > math.MaxInt32 {
-			p.fail(name, "%g is no number of one", *n)
+			p.fail(name, "%g is not an integer", *n)
 			return nil
 		}
 		i := int64(*n)

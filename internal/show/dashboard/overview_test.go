@@ -155,7 +155,7 @@ func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
 	fails(t, do(t, at+"/api/v1/runs/other/overview", ""), 503, "no store")
 	p.set(func(p *pipeline) { p.reader, p.err = filled(t), errors.New("timeout") })
 	fails(t, do(t, at+"/api/v1/runs/new/overview", ""), 404, "nothing of run")
-	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is no number from 1 to 2000`)
+	fails(t, do(t, at+monday+"/overview?columns=0&issues=101", ""), 400, `columns: "0" is not a number from 1 to 2000`)
 }
 
 // obstructed is a store some of whose answers are a matter of chance.

@@ -81,7 +81,7 @@ func (p *params) integer(name string, usual, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		p.fail(name, "%.40q is no number from %d to %d", text, least, most)
+		p.fail(name, "%.40q is not a number from %d to %d", text, least, most)
 		return usual
 	}
 	return n
@@ -121,7 +121,7 @@ func (p *params) number(name string) float64 {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		p.fail(name, "%.40q is no number", text)
+		p.fail(name, "%.40q is not a number", text)
 		return 0
 	}
 	return x

@@ -88,7 +88,7 @@ func readQuestion(r *http.Request, usual, most int) (q api.SQLQuestion, limit in
 	limit = usual
 	if err == nil && q.Limit != nil {
 		if *q.Limit < 0 || *q.Limit > int64(most) {
-			err = fmt.Errorf("limit %d is no number from 0 to %d", *q.Limit, most)
+			err = fmt.Errorf("limit %d is not a number from 0 to %d", *q.Limit, most)
 		}
 		limit = int(*q.Limit)
 	}

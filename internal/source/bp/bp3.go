@@ -54,10 +54,10 @@ func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
 	e.active = !hasBP3Footer(e.data.file(0))
 	complete := hasBP3Footer(&whole) // looked at first: any large file may have been given
 	if _, err := os.Stat(path + ".dir"); opt.Follow && err == nil && (e.active || !complete) {
-		return nil, fmt.Errorf("%s: %w: BP3 is written anew with each step; it is read when it is closed", path, ErrNotReady)
+		return nil, fmt.Errorf("%s: %w: BP3 is rewritten with each step; read it after it is closed", path, ErrNotReady)
 	}
 	if !complete {
-		return nil, &UnsupportedError{Path: path, What: "a file that is no ADIOS2 dataset"}
+		return nil, &UnsupportedError{Path: path, What: "a file that is not an ADIOS2 dataset"}
 	}
 	b := make([]byte, size)
 	if err := whole.readAt(b, 0, -1); err != nil {

@@ -252,7 +252,7 @@ var shapesBP5 = map[byte]Shape{'g': GlobalValue, 'l': LocalValue, 'G': GlobalArr
 // planVariable reads the name of a field, such as BPG_8_8_event_timestamps.
 func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	bad := func() (bp5Variable, error) {
-		return v, &CorruptError{Step: -1, Reason: fmt.Sprintf("the metadata field %q has a name that is no variable's", fd.Name)}
+		return v, &CorruptError{Step: -1, Reason: fmt.Sprintf("the metadata field %q does not name a variable", fd.Name)}
 	}
 	rest, ok := strings.CutPrefix(fd.Name, "BP")
 	if !ok || len(rest) < 2 {

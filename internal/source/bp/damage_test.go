@@ -546,9 +546,9 @@ func TestWhatCannotBeReadIsRefusedByName(t *testing.T) {
 		return strings.TrimSuffix(text("trace.bp.sst", "#ADIOS2-SST v0\n0x1:AAMA")(t), ".sst")
 	}, "SST", "TAU_ADIOS2_ENGINE")
 	f("a DAOS directory", func(t *testing.T) string { return filepath.Dir(text("data_oids.txt", "")(t)) }, "DAOS")
-	f("a text file", text("notes.txt", strings.Repeat("a text of more than 56 bytes\n", 9)), "no ADIOS2 dataset")
-	f("a short text file", text("notes.txt", "short"), "no ADIOS2 dataset")
-	f("an empty directory", func(t *testing.T) string { return t.TempDir() }, "no ADIOS2 dataset", "md.idx")
+	f("a text file", text("notes.txt", strings.Repeat("a text of more than 56 bytes\n", 9)), "not an ADIOS2 dataset")
+	f("a short text file", text("notes.txt", "short"), "not an ADIOS2 dataset")
+	f("an empty directory", func(t *testing.T) string { return t.TempDir() }, "not an ADIOS2 dataset", "md.idx")
 	f("an index by itself", func(t *testing.T) string {
 		return filepath.Join(tracetest.Recorded(t, "ring-BP5")[0], "md.idx")
 	}, "directory", "tau-metrics-ring-0.bp")

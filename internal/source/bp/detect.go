@@ -142,7 +142,7 @@ func (r *Reader) explainDirectory() error {
 	if filepath.Ext(r.path) == ".bp" {
 		return fmt.Errorf("%s: %w: the directory has no md.idx", r.path, ErrNotReady)
 	}
-	return &UnsupportedError{Path: r.path, What: "a directory that is no ADIOS2 dataset (it has no md.idx)"}
+	return &UnsupportedError{Path: r.path, What: "a directory that is not an ADIOS2 dataset (no md.idx)"}
 }
 
 func refuseSST(path string) error {

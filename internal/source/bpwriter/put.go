@@ -71,7 +71,7 @@ func (s *Step) Value(name string, t Type, value []byte) {
 			return
 		}
 	} else if size, ok := sizes[t]; !ok || size != len(value) {
-		s.fail("variable %q: %d bytes are no value of type %d", brief(name), len(value), t)
+		s.fail("variable %q: %d bytes do not fit type %d", brief(name), len(value), t)
 		return
 	}
 	el, at := s.variable(name, t, Dims{})
@@ -106,7 +106,7 @@ func (s *Step) Table(name string, columns int, rows []uint64) {
 		return
 	}
 	if columns <= 0 || len(rows)%columns != 0 {
-		s.fail("variable %q: %d numbers are no rows of %d", brief(name), len(rows), columns)
+		s.fail("variable %q: %d numbers do not form rows of %d", brief(name), len(rows), columns)
 		return
 	}
 	count := [2]uint64{uint64(len(rows) / columns), uint64(columns)}

@@ -155,9 +155,9 @@ func TestMistakesAreReportedWhenTheStepIsWritten(t *testing.T) {
 	f("65536 bytes", func(s *bpwriter.Step) { s.Attribute(long, "a") })
 	f("65536 bytes", func(s *bpwriter.Step) { s.Uint64(long, 1) })
 	f("65536 bytes", func(s *bpwriter.Step) { s.Value("v", bpwriter.String, []byte(long)) })
-	f("no rows of 6", func(s *bpwriter.Step) { s.Table("v", 6, make([]uint64, 7)) })
-	f("no value of type", func(s *bpwriter.Step) { s.Value("v", bpwriter.Int32, make([]byte, 8)) })
-	f("no value of type", func(s *bpwriter.Step) { s.Value("v", 99, nil) })
+	f("do not form rows of 6", func(s *bpwriter.Step) { s.Table("v", 6, make([]uint64, 7)) })
+	f("do not fit type", func(s *bpwriter.Step) { s.Value("v", bpwriter.Int32, make([]byte, 8)) })
+	f("do not fit type", func(s *bpwriter.Step) { s.Value("v", 99, nil) })
 	f("of type 54 and of type 2", func(s *bpwriter.Step) { s.Uint64("v", 1); s.Int32("v", 1) })
 	f("impossible extent", func(s *bpwriter.Step) { s.Array("v", bpwriter.Uint64, bpwriter.Dims{}) })
 	f("impossible extent", func(s *bpwriter.Step) {

@@ -123,7 +123,7 @@ func (fd *Field) count(f *Format, all Values) (n uint64, err error) {
 		name := f.Fields[d.field].Name
 		v, ok := all[name].(uint64)
 		if !ok && all[name] != nil {
-			return 0, fmt.Errorf("its length %q is no number", name)
+			return 0, fmt.Errorf("length %q is not a number", name)
 		}
 		n *= v
 	}

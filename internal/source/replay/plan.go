@@ -57,7 +57,7 @@ func (p *Replay) source(ctx context.Context, d Dataset) (*stream, error) {
 	}
 	if r.Engine() == "BP3" && !p.cfg.rewrites() {
 		r.Close()
-		return nil, fmt.Errorf("%s: BP3 shows nothing before its program ends, so there is nothing to replay; written anew as BP4 it can be", d.From)
+		return nil, fmt.Errorf("%s: cannot replay BP3, which is empty until its program ends (rewrite it as BP4)", d.From)
 	}
 	s := &stream{src: r, to: d.To, steps: countSteps(d.From)}
 	if p.cfg.Ranks > 0 {

@@ -58,7 +58,7 @@ func Default() Config { return Config{Speed: 1} }
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.Speed >= 0) || math.IsInf(c.Speed, 0) {
-		errs = append(errs, fmt.Errorf("speed %v is no number from 0 on", c.Speed))
+		errs = append(errs, fmt.Errorf("speed %v: must be ≥ 0", c.Speed))
 	}
 	if c.Ranks < 0 || c.Ranks > math.MaxInt32 {
 		errs = append(errs, fmt.Errorf("%d ranks are impossible", c.Ranks))

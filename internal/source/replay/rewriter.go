@@ -103,7 +103,7 @@ func (r *rewriter) put(out *bpwriter.Step, s *bp.Step, v *bp.Variable, block int
 	b := &v.Blocks[block]
 	typ, ok := typeOf[v.Type]
 	if !ok || v.Shape == bp.LocalValue || v.Shape == bp.JoinedArray {
-		return fmt.Errorf("variable %q: a %v of type %v cannot be written anew", v.Name, v.Shape, v.Type)
+		return fmt.Errorf("variable %q: a %v of type %v cannot be rewritten", v.Name, v.Shape, v.Type)
 	}
 	if v.Shape == bp.GlobalValue {
 		value := b.Value

@@ -182,7 +182,7 @@ func (r *Reader) explain(err error, at contact) error {
 		return fmt.Errorf("%s: no contact file within %v: the program has not opened its stream, or has ended; "+
 			"it writes the file when TAU_ADIOS2_ENGINE=SST, and a longer --connect-timeout waits for it", r.path, waited)
 	case errors.Is(err, syscall.ECONNREFUSED) || stranger:
-		return fmt.Errorf("%s: the contact file is left from a program that has ended: nobody, or somebody else, listens at %v; "+
+		return fmt.Errorf("%s: stale contact file: its program has ended, and no process or another one listens at %v; "+
 			"remove it before the program starts (%w)", r.path, at.address, err)
 	case silent || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: %w; streams of ADIOS2 before 2.9 cannot be read: take a newer one, or have TAU write files with TAU_ADIOS2_ENGINE=BP4", r.path, err)

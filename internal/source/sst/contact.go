@@ -34,18 +34,18 @@ const signature = "#ADIOS2-SST v0\n"
 // parseContact reads the text of a contact file.
 func parseContact(path string, text []byte) (contact, error) {
 	bad := func(format string, args ...any) (contact, error) {
-		return contact{}, fmt.Errorf("%s: this is no SST contact file: %s", path, fmt.Sprintf(format, args...))
+		return contact{}, fmt.Errorf("%s: not an SST contact file: %s", path, fmt.Sprintf(format, args...))
 	}
 	if !bytes.HasPrefix(text, []byte(signature)) {
 		return bad("it does not begin with %q", strings.TrimSpace(signature))
 	}
 	id, list, ok := strings.Cut(strings.TrimSpace(string(text[len(signature):])), ":")
 	if !ok {
-		return bad("there is no address in it")
+		return bad("no address")
 	}
 	writer, err := strconv.ParseUint(strings.TrimPrefix(id, "0x"), 16, 64)
 	if err != nil {
-		return bad("%q is no number of a stream", id)
+		return bad("invalid stream number %q", id)
 	}
 	a, err := parseAddress(list)
 	if err != nil {
@@ -79,7 +79,7 @@ const (
 func parseAddress(text string) (a address, err error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return a, fmt.Errorf("its address is no base64: %w", err)
+		return a, fmt.Errorf("address is not base64: %w", err)
 	}
 	if len(b) < 4 {
 		return a, fmt.Errorf("its address has %d bytes", len(b))
@@ -120,7 +120,7 @@ func (a *address) number(atom, v uint32) {
 	}
 }
 
-// other reads an attribute that is no number of 4 bytes, and returns the rest.
+// other reads an attribute that is not a number of 4 bytes, and returns the rest.
 func (a *address) other(b []byte) ([]byte, error) {
 	if len(b) < 8 {
 		return nil, errAddressCut

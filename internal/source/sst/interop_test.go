@@ -596,7 +596,7 @@ func TestTheContactFileOfAProgramThatWasKilledIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = open(t, stale, func(o *sst.Options) { o.ConnectTimeout = 3 * time.Second })
-	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "left from a program that has ended") {
+	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "stale contact file") {
 		t.Errorf("got the error %v, want one that says what the file is", err)
 	}
 }

@@ -131,7 +131,7 @@ func (r *Reader) begin(s *stepMetadata, b []byte) error {
 		p.parts[w].Attributes = a
 	}
 	if len(s.metadata) > len(r.resp.writers) {
-		return protocolError("metadata of %d writers, of which there are %d", len(s.metadata), len(r.resp.writers))
+		return protocolError("metadata of %d writers, want %d", len(s.metadata), len(r.resp.writers))
 	}
 	for w, md := range s.metadata {
 		if len(md) == 0 {
@@ -205,7 +205,7 @@ func (p *pending) take(d stepData, b []byte) bool {
 func (r *Reader) arrive(d stepData, b []byte) error {
 	r.bytes += int64(len(d.data))
 	unasked := func() error {
-		return protocolError("%d bytes of data of writer %d for step %d, which nobody asked for", len(d.data), d.writer, d.step)
+		return protocolError("%d bytes of data of writer %d for step %d, which were not requested", len(d.data), d.writer, d.step)
 	}
 	at, found := slices.BinarySearchFunc(r.queue, d.step, func(p *pending, step uint64) int { return cmp.Compare(uint64(p.step), step) })
 	if found {

@@ -269,7 +269,7 @@ func TestAnotherProgramAtTheSameAddressIsLeftAlone(t *testing.T) {
 	r := reading(t, w.contact(), func(o *Options) { o.ConnectTimeout = 3 * time.Second })
 	w.accept(6)
 	w.left()
-	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "left from a program that has ended") {
+	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "stale contact file") {
 		t.Errorf("got the error %v, want one that says what the file is", err)
 	}
 }
@@ -287,7 +287,7 @@ func TestAFileThatIsNoContactFileIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reading(t, path, nil).Next(t.Context()); err == nil || !strings.Contains(err.Error(), "no SST contact file") {
+	if _, err := reading(t, path, nil).Next(t.Context()); err == nil || !strings.Contains(err.Error(), "not an SST contact file") {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -444,7 +444,7 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 		w.say(timestep, step(t, ffs.Values{"timestep": uint64(4)}))
 		w.say(timestep, step(t, nil))
 	})
-	f("data that nobody asked for", "for step 1, which nobody asked for", func(t *testing.T, w *standIn) {
+	f("data that was not requested", "for step 1, which were not requested", func(t *testing.T, w *standIn) {
 		t.Helper()
 		w.say(timestep, step(t, ffs.Values{"timestep": uint64(1)}))
 		w.expect("EvpathReadRequest")

@@ -63,7 +63,7 @@ func meaning(problem *duckdb.Error, err error) error {
 		case has("No space left", "File too large", "Disk quota", "Could not write", "Could not truncate"):
 			return fmt.Errorf("the disk is full or cannot be written: make room and do it again; what was stored before is safe: %w", err)
 		case has("orrupt", "hecksum", "Could not read", "deserialize"):
-			return fmt.Errorf("the file is damaged; restore it from a copy, or make it anew with analyze or import: %w", err)
+			return fmt.Errorf("the file is damaged; restore it from a copy, or create it again with analyze or import: %w", err)
 		}
 	}
 	return err

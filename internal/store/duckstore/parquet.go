@@ -92,7 +92,7 @@ func parquetValue(v any) driver.Value {
 	case int64:
 		return big.NewInt(v)
 	case json.Number:
-		n, _ := new(big.Int).SetString(string(v), 10) // nil for what is no whole number
+		n, _ := new(big.Int).SetString(string(v), 10) // nil for what is not an integer
 		return n
 	case json.RawMessage:
 		return string(v)

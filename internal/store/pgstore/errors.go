@@ -121,7 +121,7 @@ var advice = map[string]string{
 	readOnlyTransaction:  "the server can only be read from, as a standby: give the address of the primary server",
 	invalidAuthorization: "the server refuses the user: check user, password and the server's pg_hba.conf",
 	invalidPassword:      "the server refuses user or password: give the password in PGPASSWORD or in ~/.pgpass",
-	noDatabase:           "there is no such database: make it with createdb",
+	noDatabase:           "no such database (create it with createdb)",
 	insufficientRights:   "the user lacks a right: docs/postgresql.md says which are needed",
 	diskFull:             "the server's disk is full: make room and do it again; what was stored before is safe",
 	tooManyConnections:   "the server has too many clients: raise its max_connections, or have fewer processes write",

@@ -52,7 +52,7 @@ func question(sql string) (text string, asks bool, err error) {
 		t := l.next()
 		switch {
 		case t.kind == endToken && first.kind == endToken:
-			return "", false, errors.New("there is no statement")
+			return "", false, errors.New("no statement")
 		case t.kind == endToken && end < 0:
 			return sql, questions[strings.ToLower(first.text)], nil
 		case t.kind == endToken:

@@ -22,7 +22,7 @@ import (
 // Errors that callers distinguish with errors.Is. Those that a store returns name
 // the file or server and what to do.
 var (
-	ErrRunExists = errors.New("a run of that name is there already")
+	ErrRunExists = errors.New("a run of that name already exists")
 	ErrNotFound  = errors.New("not found")
 	ErrForeign   = errors.New("not a provenance database of chimbuko")
 	ErrNewer     = errors.New("written by a newer version of chimbuko")

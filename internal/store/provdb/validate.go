@@ -72,7 +72,7 @@ func checkSummaries(all ...*stats.Summary) error {
 func checkNumbers(all ...float64) error {
 	for _, x := range all {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("%v is no number that can be stored", x)
+			return fmt.Errorf("%v cannot be stored", x)
 		}
 	}
 	return nil

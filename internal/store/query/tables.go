@@ -58,7 +58,7 @@ func (a *Asker) Table(ctx context.Context, name string) (*provdb.Rows, error) {
 func (a *Asker) readTable(ctx context.Context, name, columns string) (*provdb.Rows, error) {
 	t, ok := tables[name]
 	if !ok {
-		return nil, fmt.Errorf("table %q is none of %s", name, strings.Join(Tables, ", "))
+		return nil, fmt.Errorf("unknown table %q (want %s)", name, strings.Join(Tables, ", "))
 	}
 	if !t.ofRanks {
 		return a.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE run = $1 ORDER BY %s", columns, name, t.order), int32(a.Run.ID))

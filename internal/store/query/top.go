@@ -52,7 +52,7 @@ func choose(what, word string, among map[string]string) (string, error) {
 	return found, nil
 }
 
-// ChoiceError says that a word is none of those that can be chosen.
+// ChoiceError reports an unknown choice.
 type ChoiceError struct {
 	What, Word string
 	Among      []string
@@ -60,7 +60,7 @@ type ChoiceError struct {
 
 // Error says which there are.
 func (e *ChoiceError) Error() string {
-	return fmt.Sprintf("%s %q is none of %s", e.What, e.Word, strings.Join(e.Among, ", "))
+	return fmt.Sprintf("unknown %s %q (want %s)", e.What, e.Word, strings.Join(e.Among, ", "))
 }
 
 // Counters answers with what is known of the counters whose names match; an

@@ -108,12 +108,12 @@ func checkLabel(l api.Label) error {
 	switch l.State {
 	case dashboard.LabelOpen, dashboard.LabelMuted, dashboard.LabelExpected:
 	default:
-		return fmt.Errorf("state %q is none of open, muted, expected", l.State)
+		return fmt.Errorf("unknown state %q (want open, muted, expected)", l.State)
 	}
 	odd := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
 	switch {
 	case l.Key == "" || len(l.Key) > maxLabelKey || !utf8.ValidString(l.Key) || strings.ContainsFunc(l.Key, unicode.IsControl):
-		return fmt.Errorf("key %.50q is none of an issue: it has 1 to %d bytes of text", l.Key, maxLabelKey)
+		return fmt.Errorf("invalid issue key %.50q (want 1 to %d bytes of text)", l.Key, maxLabelKey)
 	case len(l.Note) > maxLabelNote:
 		return fmt.Errorf("the note has %d bytes, and at most %d are kept: shorten it", len(l.Note), maxLabelNote)
 	case !utf8.ValidString(l.Note) || strings.ContainsFunc(l.Note, odd):

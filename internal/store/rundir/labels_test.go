@@ -122,7 +122,7 @@ func TestLabelsThatCannotBeAreRefused(t *testing.T) {
 			t.Errorf("%.20q %q %.20q: %v does not say %q", key, state, note, err, part)
 		}
 	}
-	f("a", "closed", "", `"closed" is none of open, muted, expected`)
+	f("a", "closed", "", `unknown state "closed" (want open, muted, expected`)
 	f("", "muted", "", "1 to 256 bytes")
 	f(strings.Repeat("k", 257), "muted", "", "1 to 256 bytes")
 	f("a\nb", "muted", "", "1 to 256 bytes")

@@ -148,7 +148,7 @@ func difference(at string, got, want any) string {
 }
 
 // sameNumber reports whether two texts are the same number: exactly, or rounded to
-// the same float64 if one of them is no whole number.
+// the same float64 if one of them is not an integer.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

@@ -304,7 +304,7 @@ func TestAProgramThatDoesNotHeedSIGTERMIsNotWaitedForWithWhatWasFound(t *testing
 	s.steps(3)
 	p.signal(syscall.SIGTERM)
 	p.says("The run is in")
-	s.ended("the program was asked to end and had not ended yet")
+	s.ended("the program was asked to stop and has not ended")
 	s.write("go", "")
 	if code := p.wait(); code != 5 {
 		t.Errorf("exit code %d, want that of the program", code)
