@@ -16,7 +16,7 @@ type Status struct {
 	Health []Health     `json:"health,omitempty"`
 }
 
-// State tells how far a run has come.
+// State is the state of a run, in answers, in stores and in run.json.
 type State string
 
 // The states of a run.
@@ -26,12 +26,15 @@ const (
 	Reviewing State = "reviewing" // the traces have ended, anomalies are judged again
 	Finished  State = "finished"
 	Failed    State = "failed"
-	// Incomplete is a run that nobody is at work on, and that has not ended.
+	// Incomplete is a run whose work stopped before its review. It can be resumed.
 	Incomplete State = "incomplete"
 )
 
 // States are all states of a run, in order.
 var States = []State{Waiting, Running, Reviewing, Finished, Failed, Incomplete}
+
+// Open reports whether the run has not ended: a process works on it, or can resume it.
+func (s State) Open() bool { return s == Waiting || s == Running || s == Reviewing || s == Incomplete }
 
 // RunStatus is about the run as a whole.
 type RunStatus struct {

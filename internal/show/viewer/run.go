@@ -164,16 +164,11 @@ func (r *Run) Info(ctx context.Context) (*provdb.Info, error) {
 	return info, nil
 }
 
-// states are the states of runs that no process works on.
-var states = map[provdb.State]api.State{
-	provdb.Running: api.Running, provdb.Finished: api.Finished, provdb.Failed: api.Failed, provdb.Incomplete: api.Incomplete,
-}
-
 // outcome returns the status of a run that no process works on.
 func (r *Run) outcome(info *provdb.Info) *api.Status {
 	t := &info.Totals
 	st := &api.Status{
-		Run: api.RunStatus{Name: r.Name, State: states[info.State], Started: info.Started, Now: time.Now().UTC(), Version: r.version},
+		Run: api.RunStatus{Name: r.Name, State: info.State, Started: info.Started, Now: time.Now().UTC(), Version: r.version},
 		Totals: api.Totals{
 			Ranks: int64(t.Ranks), Steps: int64(t.Steps), Events: t.Events, Calls: t.Calls, Anomalies: t.Anomalies, Functions: int64(t.Functions),
 			BytesRead: info.TraceBytes,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Errors that callers distinguish with errors.Is. Those that a store returns name
@@ -35,21 +36,16 @@ var (
 // RunID numbers the runs of a store.
 type RunID int32
 
-// State is how far a run has come.
-type State string
+// State is the state of a run.
+type State = api.State
 
-// The states of a run.
+// The states of a run in a store and in run.json.
 const (
-	Running  State = "running"
-	Finished State = "finished"
-	Failed   State = "failed"
-	// Incomplete is a run whose work ended before its review. It can continue.
-	Incomplete State = "incomplete"
+	Running    = api.Running
+	Finished   = api.Finished
+	Failed     = api.Failed
+	Incomplete = api.Incomplete
 )
-
-// Open reports whether the run is still to be ended, by those who are at work on it
-// or by others later.
-func (s State) Open() bool { return s == Running || s == Incomplete }
 
 // Run is what a store knows of a run as a whole.
 type Run struct {

@@ -850,7 +850,7 @@ export interface Status {
   health?: Health[];
 }
 /**
- * State tells how far a run has come.
+ * State is the state of a run, in answers, in stores and in run.json.
  */
 export type State = string;
 /**
@@ -874,7 +874,7 @@ export const Finished: State = "finished";
  */
 export const Failed: State = "failed";
 /**
- * Incomplete is a run that nobody is at work on, and that has not ended.
+ * Incomplete is a run whose work stopped before its review. It can be resumed.
  */
 export const Incomplete: State = "incomplete";
 /**
