@@ -19,7 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
@@ -163,7 +163,7 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	res, err := service.Analyze(ctx, cfg)
 	progress.Clear()
 	switch {
-	case errors.Is(err, paramserver.ErrReviewed):
+	case errors.Is(err, paramclient.ErrReviewed):
 		fmt.Fprintln(env.Stderr, "chimbuko: what this analyzer had found before it was started again is stored; nothing is left to do")
 		return nil
 	case errors.Is(err, service.ErrStreamsInterrupted):

@@ -9,23 +9,24 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 )
 
 // testAnalyzer reads traces, learns, and shares what it learns as the real one does.
 // It can be killed, and starts again from the beginning then.
 type testAnalyzer struct {
 	tb     testing.TB
-	cfg    ClientConfig
-	bus    Requester
+	cfg    paramclient.Config
+	bus    paramclient.Requester
 	traces map[trace.RankKey][]*analyzer.Contribution
-	client *Client
+	client *paramclient.Client
 	read   map[trace.RankKey]int            // contributions of each rank
 	local  map[trace.FuncKey]*outlier.Model // what it judges by
 	own    map[trace.FuncKey]uint64         // times that it learned itself
 }
 
-func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces map[trace.RankKey][]*analyzer.Contribution) *testAnalyzer {
-	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: ClientConfig{
+func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int, traces map[trace.RankKey][]*analyzer.Contribution) *testAnalyzer {
+	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: paramclient.Config{
 		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
 	}}
 	a.start()
@@ -35,7 +36,7 @@ func newAnalyzer(tb testing.TB, bus Requester, name string, shards int, traces m
 // start is a new process.
 func (a *testAnalyzer) start() {
 	a.cfg.Session++
-	a.client = NewClient(a.cfg, a.bus)
+	a.client = paramclient.New(a.cfg, a.bus)
 	a.read = make(map[trace.RankKey]int)
 	a.local = make(map[trace.FuncKey]*outlier.Model)
 	a.own = make(map[trace.FuncKey]uint64)
@@ -65,14 +66,7 @@ func (a *testAnalyzer) readAll() {
 		for a.readOne(key) {
 		}
 	}
-	a.end()
-}
-
-// end is what Finish does before it waits.
-func (a *testAnalyzer) end() {
-	a.client.mu.Lock()
-	defer a.client.mu.Unlock()
-	a.client.ended = true
+	a.client.End()
 }
 
 func (a *testAnalyzer) hasReadAll() bool {
@@ -99,8 +93,7 @@ func (a *testAnalyzer) learnFromOthers() {
 // talk is one round of exchanges.
 func (a *testAnalyzer) talk() error {
 	a.tb.Helper()
-	err := a.client.talk(a.tb.Context())
-	a.client.note(err, nil)
+	err := a.client.Talk(a.tb.Context())
 	a.learnFromOthers()
 	return err
 }
@@ -115,9 +108,7 @@ func (a *testAnalyzer) mustTalk() {
 
 // finished reports whether the final models have come.
 func (a *testAnalyzer) finished() bool {
-	a.client.mu.Lock()
-	defer a.client.mu.Unlock()
-	return a.client.final
+	return a.client.Progress().Final
 }
 
 // wantModels fails when what an analyzer judges by is not what all have learned.
@@ -179,9 +170,10 @@ func settle(w *world, all ...*testAnalyzer) {
 	w.tb.Fatal("the run does not end")
 }
 
-// Ended reports whether all that the analyzer learned is known to the server.
-func (c *Client) Ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.settled()
+// at returns the value of a key, made if it is new.
+func at[K comparable, V any](m map[K]*V, key K) *V {
+	if m[key] == nil {
+		m[key] = new(V)
+	}
+	return m[key]
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
-	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
 // patience is how long a test waits for what must happen.
@@ -25,7 +25,7 @@ func longTraces(steps int) map[trace.RankKey][]*analyzer.Contribution {
 }
 
 func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
-	for _, limit := range []int{maxInbox, 20, 1} {
+	for _, limit := range []int{1 << 16, 20, 1} {
 		for _, shards := range []int{1, 2, 5} {
 			known := max(1, (shards*3)%7) // which the analyzer is wrong about at first
 			s := &schedule{world: newWorld(t, Config{Shards: shards}), traces: longTraces(60)}
@@ -34,7 +34,8 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 			}
 			a := newAnalyzer(t, s.world, "a", known, s.traces)
 			s.analyzers = append(s.analyzers, a)
-			a.client.inbox.limit = limit
+			a.cfg.MaxApart = limit
+			a.start()
 			for range 60 {
 				for key := range s.traces {
 					a.readOne(key)
@@ -43,8 +44,8 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 					t.Fatal("nobody answers, and the talk succeeds")
 				}
 			}
-			if x := &a.client.inbox; x.size > limit {
-				t.Errorf("%d functions are kept apart, more than %d", x.size, limit)
+			if n := a.client.Progress().Apart; n > limit {
+				t.Errorf("%d functions are kept apart, more than %d", n, limit)
 			}
 			if steps := a.client.Lag(); steps < 3*40 {
 				t.Errorf("%d steps wait, want those of three ranks", steps)
@@ -52,24 +53,6 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 			s.finish()
 			s.wantOracle()
 		}
-	}
-}
-
-func TestWhatWaitsForTheServerDoesNotGrowWithTime(t *testing.T) {
-	key := trace.RankKey{Program: 0, Rank: 0}
-	c := NewClient(ClientConfig{Shards: 1}, nil)
-	c.inbox.limit = 30
-	for step := range 5000 {
-		one := contribution(key, step)
-		for _, name := range functionNames {
-			one.Functions = append(one.Functions, found(key, name, int64(step%100)))
-		}
-		one.Counters = append(one.Counters, &summary.Counter{FuncKey: trace.FuncKey{Name: "bytes"}, Values: *sumsOf(1)})
-		c.Add(one)
-	}
-	w := c.inbox.ranks[key]
-	if len(w.apart) != 0 || len(w.joined[0].models) != len(functionNames) || len(w.joined[0].counters) != 1 {
-		t.Errorf("%d steps, %d models, %d counters wait", len(w.apart), len(w.joined[0].models), len(w.joined[0].counters))
 	}
 }
 
@@ -86,8 +69,8 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 		a.mustTalk()
 		s.save(0)
 		s.kill(0)
+		a.cfg.MaxApart = limit
 		a.start()
-		a.client.inbox.limit = limit
 		for range 6 {
 			a.readOne(key)
 			if err := a.talk(); err == nil {
@@ -100,6 +83,7 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 			wantError(t, a.client.Err(), want)
 			wantError(t, a.client.Finish(t.Context()), want)
 			wantError(t, a.talk(), want) // for ever
+			a.cfg.MaxApart = 0
 			a.start()
 		}
 		a.mustTalk()
@@ -129,7 +113,7 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 		w.kill(0)
 		w.shards[0].disk = nil
 		w.start(0)
-		a.end()
+		a.client.End()
 		var err error
 		for range 4 {
 			err = errors.Join(err, a.talk())
@@ -145,17 +129,18 @@ func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 2))
-	a.client.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
+	a.cfg.Status = func() *protocol.Status { // more than is true, and asks the client
 		a.client.Lag()
 		return &protocol.Status{State: protocol.Status_STATE_REVIEWING}
 	}
+	a.start()
 	a.readOne(key)
 	a.mustTalk()
 	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
 		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
 	a.readAll()
-	if a.client.Ended() {
+	if a.client.Progress().Ended {
 		t.Error("the analyzer has ended before the server knows all")
 	}
 	a.mustTalk()
@@ -163,18 +148,18 @@ func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 		t.Errorf("with its last steps the analyzer says that it is %v", got)
 	}
 	a.mustTalk()
-	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Ended() {
+	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Progress().Ended {
 		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
 	without := newAnalyzer(t, w, "b", 1, nil)
-	if without.end(); without.client.Ended() {
+	if without.client.End(); without.client.Progress().Ended {
 		t.Error("an analyzer without traces has ended before it said so")
 	}
 }
 
 // looksBefore does something before each request.
 type looksBefore struct {
-	Requester
+	paramclient.Requester
 	look func()
 }
 
@@ -209,12 +194,15 @@ func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
 func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
+	const maxSent = 16
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 3*maxSent))
+	a.cfg.MaxSent = maxSent
+	a.start()
 	for range 2 * maxSent {
 		a.readOne(key)
 		a.mustTalk()
 	}
-	if n := len(a.client.links[0].sent); n != maxSent {
+	if n := a.client.Progress().Sent; n != maxSent {
 		t.Errorf("%d exchanges are kept, want %d", n, maxSent)
 	}
 	w.kill(0)
@@ -256,7 +244,7 @@ func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T
 	if err := a.talk(); err != nil {
 		t.Fatalf("the later analyzer: %v", err)
 	}
-	if err := before.talk(t.Context()); err == nil || before.broken == nil {
+	if err := before.Talk(t.Context()); err == nil || !before.Progress().Broken {
 		t.Errorf("the earlier analyzer goes on: %v", err)
 	}
 	s.finish()

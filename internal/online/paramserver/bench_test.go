@@ -11,6 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -105,11 +106,10 @@ func reportRate(b *testing.B, in, out int64) {
 // what comes.
 func benchClients(b *testing.B) {
 	nats, s := benchServer(b)
-	var clients []*Client
+	var clients []*paramclient.Client
 	var steps [][]*analyzer.Contribution
 	for i := range 4 {
-		c := NewClient(ClientConfig{Run: "run", Node: fmt.Sprint("node", i), Session: 1, Shards: 1, Timeout: patience}, connect(b, nats))
-		c.links[0].most = math.MaxInt // so fast they are not stored
+		c := paramclient.New(paramclient.Config{Run: "run", Node: fmt.Sprint("node", i), Session: 1, Shards: 1, Timeout: patience, MaxSent: math.MaxInt /* so fast they are not stored */}, connect(b, nats))
 		clients = append(clients, c)
 		steps = append(steps, benchSteps(rand.New(rand.NewPCG(uint64(i), 1)), trace.RankKey{Program: 0, Rank: trace.Rank(i)}))
 	}
@@ -124,7 +124,7 @@ func benchClients(b *testing.B) {
 				step := *steps[i][n%len(steps[i])]
 				step.Step = n
 				c.Add(&step)
-				if err := c.talk(b.Context()); err != nil {
+				if err := c.Talk(b.Context()); err != nil {
 					b.Error(err)
 					return
 				}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -91,7 +92,7 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 	switch {
 	case n != nil && n.session > req.GetSender().GetSession():
 		s.counts.Refused++
-		reply.Refused = startedLater(n.name)
+		reply.Refused = paramwire.StartedLater(n.name)
 		return reply, nil
 	case n == nil || n.session < req.GetSender().GetSession():
 		if reply.Unknown = true; req.GetNumber() > 0 {

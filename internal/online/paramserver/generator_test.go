@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -101,7 +102,7 @@ func (g *generator) register(b *testing.B, first int, names []string) []uint32 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	data, err = g.bus.Request(b.Context(), Subject("run", 0, "register"), data)
+	data, err = g.bus.Request(b.Context(), paramwire.Subject("run", 0, "register"), data)
 	reply := new(protocol.RegisterReply)
 	if err == nil {
 		err = proto.Unmarshal(data, reply)
@@ -131,7 +132,7 @@ func (g *generator) next(first int) ([]byte, error) {
 func (g *generator) exchange(ctx context.Context, first int) error {
 	data, err := g.next(first)
 	if err == nil {
-		data, err = g.bus.Request(ctx, Subject("run", 0, "exchange"), data)
+		data, err = g.bus.Request(ctx, paramwire.Subject("run", 0, "exchange"), data)
 	}
 	if err != nil {
 		return err

@@ -183,22 +183,3 @@ func (x *Index) Len() int { return len(x.all()) }
 
 // Close closes the file.
 func (x *Index) Close() error { return x.file.Close() }
-
-// shardOf returns which of n shards owns the model of a function, by the 64-bit
-// FNV-1a hash of program and name.
-func shardOf(key trace.FuncKey, n int) int {
-	if n == 1 {
-		return 0
-	}
-	h := uint64(14695981039346656037)
-	mix := func(c byte) { h = (h ^ uint64(c)) * 1099511628211 }
-	var digits [10]byte
-	for _, c := range strconv.AppendUint(digits[:0], uint64(key.Program), 10) {
-		mix(c)
-	}
-	mix(0)
-	for i := range len(key.Name) {
-		mix(key.Name[i])
-	}
-	return int(h % uint64(n))
-}

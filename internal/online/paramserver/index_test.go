@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 )
 
 func fn(program trace.Program, name string) trace.FuncKey {
@@ -105,12 +107,12 @@ func TestAServerKilledAfterItGaveANumberKeepsIt(t *testing.T) {
 	w := newWorld(t, Config{})
 	ask := func(names ...string) {
 		for i, name := range names {
-			c := NewClient(ClientConfig{Run: "run", Node: "a", Session: w.epoch, Shards: 1, Timeout: patience}, w)
+			c := paramclient.New(paramclient.Config{Run: "run", Node: "a", Session: w.epoch, Shards: 1, Timeout: patience}, w)
 			wait := c.Numbered()
 			if _, ok := c.Number(0, name); ok {
 				t.Fatalf("%q has a number before it was asked for", name)
 			}
-			if err := c.talk(t.Context()); err != nil {
+			if err := c.Talk(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-wait
@@ -129,14 +131,14 @@ func TestFunctionsAreSpreadOverShards(t *testing.T) {
 	const n = 5
 	var each [n]int
 	for i := range 1000 {
-		each[shardOf(fn(0, fmt.Sprint("function ", i)), n)]++
+		each[paramwire.ShardOf(fn(0, fmt.Sprint("function ", i)), n)]++
 	}
 	for shard, count := range each {
 		if count < 100 || count > 300 {
 			t.Errorf("shard %d owns %d of 1000 functions", shard, count)
 		}
 	}
-	if shardOf(fn(3, "f"), 1) != 0 {
+	if paramwire.ShardOf(fn(3, "f"), 1) != 0 {
 		t.Error("the only shard owns all")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -95,7 +97,7 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	w.kill(0)
 	w.start(0)
 	a.mustTalk()
-	if n := len(a.client.links[0].base); n != 2 {
+	if n := a.client.Progress().Models; n != 2 {
 		t.Errorf("%d models came after the restart, want 2", n)
 	}
 	settle(w, a)
@@ -109,14 +111,14 @@ func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.
 	a.readOne(one)
 	a.mustTalk()
 	b.mustTalk() // it knows no function yet
-	version := b.client.links[0].version
+	version := b.client.Progress().Version
 	b.readOne(two)
 	b.mustTalk()
 	if got := b.local[trace.FuncKey{Name: "solve"}].Count(); got != 4 {
 		t.Errorf("the second analyzer judges by %d values, want 4", got)
 	}
-	if version == 0 || b.client.links[0].version <= version {
-		t.Errorf("versions %d and %d: the models were asked for again", version, b.client.links[0].version)
+	if version == 0 || b.client.Progress().Version <= version {
+		t.Errorf("versions %d and %d: the models were asked for again", version, b.client.Progress().Version)
 	}
 }
 
@@ -181,16 +183,16 @@ func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 
 // oneAfterOther has the second shard answer first, and something happen between.
 type oneAfterOther struct {
-	Requester
+	paramclient.Requester
 	second  chan struct{}
 	between func()
 }
 
 func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	switch subject {
-	case Subject("run", 1, "exchange"):
+	case paramwire.Subject("run", 1, "exchange"):
 		defer func() { o.second <- struct{}{} }()
-	case Subject("run", 0, "exchange"):
+	case paramwire.Subject("run", 0, "exchange"):
 		<-o.second
 		o.between()
 	}
@@ -200,7 +202,7 @@ func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte
 func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
 	w := newWorld(t, Config{Shards: 2})
 	name := "g"
-	for shardOf(trace.FuncKey{Name: name}, 2) != 1 {
+	for paramwire.ShardOf(trace.FuncKey{Name: name}, 2) != 1 {
 		name += "g"
 	}
 	traces := make(map[trace.RankKey][]*analyzer.Contribution)

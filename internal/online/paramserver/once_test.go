@@ -9,6 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -107,7 +109,7 @@ func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
 
 // addsMeanwhile adds a step while a shard is being asked.
 type addsMeanwhile struct {
-	Requester
+	paramclient.Requester
 	subject string
 	add     func()
 }
@@ -127,7 +129,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 		for _, what := range []string{"register", "exchange"} {
 			w := newWorld(t, Config{Shards: 2})
 			key := trace.RankKey{Program: 0, Rank: 1}
-			slow := &addsMeanwhile{Requester: w, subject: Subject("run", shard, what)}
+			slow := &addsMeanwhile{Requester: w, subject: paramwire.Subject("run", shard, what)}
 			traces := oneTrace(key, 3)
 			a := newAnalyzer(t, slow, "a", 2, traces)
 			slow.add = func() { a.readOne(key) }

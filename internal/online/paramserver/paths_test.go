@@ -78,10 +78,11 @@ func TestCallPathsThatWaitForTheServerAreBounded(t *testing.T) {
 		steps = append(steps, c)
 	}
 	a := newAnalyzer(t, w, "a", 1, map[trace.RankKey][]*analyzer.Contribution{key: append(steps, ended(key, 39))})
-	a.client.inbox.limit = 1000
+	a.cfg.MaxApart = 1000
+	a.start()
 	a.readAll()
-	if held := a.client.inbox.ranks[key]; held.joined == nil || len(held.apart) > 0 {
-		t.Errorf("%d steps wait one by one", len(held.apart))
+	if n := a.client.Progress().Apart; n > 0 || a.client.Lag() == 0 {
+		t.Errorf("%d functions of %d steps wait one by one", n, a.client.Lag())
 	}
 	w.start(0)
 	settle(w, a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -279,12 +280,12 @@ func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 		t.Error("a rank that comes too late was taken")
 	}
 
-	c := NewClient(ClientConfig{Run: s.cfg.Run, Node: "a", Session: 3, Shards: 1, Period: time.Second, Timeout: time.Second}, answers(func(data []byte) ([]byte, error) {
+	c := paramclient.New(paramclient.Config{Run: s.cfg.Run, Node: "a", Session: 3, Shards: 1, Period: time.Second, Timeout: time.Second}, answers(func(data []byte) ([]byte, error) {
 		return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) { return s.Register(req, start) })
 	}))
 	c.Number(0, "solve") // which it must not get: nothing is to be sent
-	wantError(t, c.talk(t.Context()), ErrReviewed.Error())
-	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), ErrReviewed) {
+	wantError(t, c.Talk(t.Context()), paramclient.ErrReviewed.Error())
+	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), paramclient.ErrReviewed) {
 		t.Error("the analyzer goes on")
 	}
 	if _, ok := c.Number(0, "solve"); ok {

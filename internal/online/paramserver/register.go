@@ -1,47 +1,23 @@
 package paramserver
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
-
-// refusedMark begins the text of a refusal, by which a client knows it.
-const refusedMark = "refused: "
-
-// refusal is the error of a request that can never be granted.
-type refusal struct{ why string }
-
-func (r *refusal) Error() string { return refusedMark + r.why }
-
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
-
-// refusedBy reports whether an answer is a refusal, and why.
-func refusedBy(err error) (why string, refused bool) {
-	if remote, ok := errors.AsType[*bus.RemoteError](err); ok {
-		return strings.CutPrefix(remote.Text, refusedMark)
-	}
-	return "", false
-}
 
 // checkSender says why a request is not for this state.
 func (s *State) checkSender(from *protocol.Sender) error {
 	switch {
 	case from.GetVersion() != protocol.Version:
-		return refuse("the request is of version %d, this server knows %d: take the same chimbuko on both sides", from.GetVersion(), protocol.Version)
+		return paramwire.Refuse("the request is of version %d, this server knows %d: take the same chimbuko on both sides", from.GetVersion(), protocol.Version)
 	case from.GetRun() != s.cfg.Run:
-		return refuse("the request is for the run %q, this server keeps %q", from.GetRun(), s.cfg.Run)
+		return paramwire.Refuse("the request is for the run %q, this server keeps %q", from.GetRun(), s.cfg.Run)
 	}
 	return nil
-}
-
-func startedLater(name string) string {
-	return fmt.Sprintf("another analyzer of the name %q was started later; give each a name with --node", name)
 }
 
 func alsoRead(r *rankState) string {
@@ -115,7 +91,7 @@ func (s *State) numbers(asked []*protocol.FunctionName) ([]uint32, error) {
 		return nil, nil
 	}
 	if s.index == nil {
-		return nil, refuse("shard %d does not number functions", s.cfg.Shard)
+		return nil, paramwire.Refuse("shard %d does not number functions", s.cfg.Shard)
 	}
 	names := make([]trace.FuncKey, len(asked))
 	for i, n := range asked {
@@ -133,9 +109,9 @@ func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error
 		state := s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}]
 		switch {
 		case state == nil:
-			return refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks", r.GetRank(), r.GetProgram())
+			return paramwire.Refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks", r.GetRank(), r.GetProgram())
 		case state.node != from.GetNode():
-			return refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyzer %q; start it by that name", r.GetRank(), r.GetProgram(), state.node)
+			return paramwire.Refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyzer %q; start it by that name", r.GetRank(), r.GetProgram(), state.node)
 		}
 	}
 	return nil

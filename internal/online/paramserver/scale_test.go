@@ -18,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/tau"
@@ -80,13 +81,13 @@ func (s *scale) report(b *testing.B, took time.Duration, server *Server) {
 	b.ReportMetric(float64(server.in)/steps, "B-to-server/step")
 }
 
-func (s *scale) client(b *testing.B, nats *bus.Server, host string) *Client {
+func (s *scale) client(b *testing.B, nats *bus.Server, host string) *paramclient.Client {
 	b.Helper()
-	return NewClient(ClientConfig{Run: "run", Node: host, Session: 1, Shards: 1, Period: time.Second, Timeout: patience}, connect(b, nats))
+	return paramclient.New(paramclient.Config{Run: "run", Node: host, Session: 1, Shards: 1, Period: time.Second, Timeout: patience}, connect(b, nats))
 }
 
 // talk has a client talk to its server until the returned function is called.
-func talk(ctx context.Context, c *Client) (stop func()) {
+func talk(ctx context.Context, c *paramclient.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var talking sync.WaitGroup
 	talking.Go(func() { c.Run(ctx) })
@@ -98,7 +99,7 @@ func talk(ctx context.Context, c *Client) (stop func()) {
 
 func scaleSummary(b *testing.B, s *scale) {
 	nats, server := serverOf(b, s.ranks)
-	clients := make(map[string]*Client)
+	clients := make(map[string]*paramclient.Client)
 	for host := range s.hosts {
 		clients[host] = s.client(b, nats, host)
 		defer talk(b.Context(), clients[host])()

@@ -62,10 +62,10 @@ func (s *schedule) play() {
 			break
 		}
 		if a.hasReadAll() {
-			a.end()
+			a.client.End()
 		}
 	case n < 75:
-		if err := a.talk(); err != nil && a.client.broken != nil {
+		if err := a.talk(); err != nil && a.client.Progress().Broken {
 			s.tb.Fatalf("analyzer %s gave up: %v", a.cfg.Node, err)
 		}
 	case n < 82 && up:

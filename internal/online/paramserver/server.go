@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -57,7 +58,7 @@ func StatePath(dir string, shard int) string {
 func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) {
 	s := newServer(state, cfg)
 	serve := func(what string, workers int, h bus.Handler) error {
-		service, err := conn.Serve(Subject(state.cfg.Run, state.cfg.Shard, what), "", workers, h)
+		service, err := conn.Serve(paramwire.Subject(state.cfg.Run, state.cfg.Shard, what), "", workers, h)
 		if err == nil {
 			s.services = append(s.services, service)
 		}
@@ -215,7 +216,7 @@ func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]
 		if err != nil {
 			return nil, err
 		}
-		if b, err = conn.Request(ctx, Subject(cfg.Run, shard, "exchange"), b); err != nil {
+		if b, err = conn.Request(ctx, paramwire.Subject(cfg.Run, shard, "exchange"), b); err != nil {
 			return nil, fmt.Errorf("models of shard %d: %w", shard, err)
 		}
 		reply := new(protocol.ExchangeReply)

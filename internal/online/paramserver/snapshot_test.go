@@ -102,7 +102,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 	w.shards[0].server.save = func() (int, error) { return 0, full }
 	a.readAll()
 	wantError(t, a.talk(), full.Error())
-	if a.client.Ended() {
+	if a.client.Progress().Ended {
 		t.Error("the analyzer takes as durable what could not be stored")
 	}
 	w.shards[0].server.save = store

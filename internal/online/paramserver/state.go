@@ -1,6 +1,6 @@
 // Package paramserver merges what all analyzers learn, so that each judges by
 // the knowledge of all, and keeps the running picture of the whole run. State is
-// what it knows, Server gives analyzers access to it, and Client is the
+// what it knows, Server gives analyzers access to it. Package paramclient is the
 // analyzer's end.
 //
 // An exchange is named by run, analyzer, session and number and says which steps
@@ -19,6 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -146,7 +147,7 @@ func (s *State) learned(id uint32, l *Learned) error {
 			return fmt.Errorf("function %q of the loaded model has the number %d in this run, not %d; begin a new run", l.Name, ids[0], id)
 		}
 	}
-	if shardOf(l.FuncKey, s.cfg.Shards) == s.cfg.Shard {
+	if paramwire.ShardOf(l.FuncKey, s.cfg.Shards) == s.cfg.Shard {
 		e := s.entry(id)
 		e.model.Merge(&l.Model)
 		s.touch(e)

@@ -16,7 +16,7 @@ import (
 
 // world is a parameter server in this process whose shards can be killed at any
 // moment. What a shard has made durable is all that its next process knows. It is
-// the Requester of its clients.
+// the paramclient.Requester of its clients.
 type world struct {
 	tb        testing.TB
 	cfg       Config

@@ -16,7 +16,8 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/paramclient"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -86,7 +87,7 @@ type node struct {
 	log       *slog.Logger
 	start     time.Time
 	conn      *connector
-	client    *paramserver.Client
+	client    *paramclient.Client
 	publisher *recordstream.Publisher
 	report    atomic.Pointer[analyzer.Report]
 	traces    atomic.Pointer[[]string] // found so far
@@ -96,7 +97,7 @@ type node struct {
 }
 
 // Analyze analyzes traces until all have ended and all is stored. It returns
-// paramserver.ErrReviewed if the analyzer had done so before it was restarted, and
+// paramclient.ErrReviewed if the analyzer had done so before it was restarted, and
 // ErrInterrupted if ctx ends before.
 func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err error) {
 	settings, err := json.Marshal(judging{cfg.Analysis.Outlier, cfg.Analysis.Inclusive})
@@ -117,7 +118,7 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 	r.traces.Store(new([]string))
 	r.conn = &connector{bus: &cfg.Bus, dir: cfg.Dir, name: "analyzer " + cfg.Node, log: r.log, run: cfg.Run}
 	session := uint64(r.start.UnixNano())
-	r.client = paramserver.NewClient(paramserver.ClientConfig{
+	r.client = paramclient.New(paramclient.Config{
 		Run: cfg.Run, Node: cfg.Node, Session: session, Shards: 1, Period: cfg.Exchange,
 		Timeout: 10 * time.Second, Settings: string(settings), Command: cfg.Command, Status: r.status, Log: r.log,
 	}, r.conn)
@@ -184,7 +185,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	}
 	for {
 		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
-		if err == nil || errors.Is(err, paramserver.ErrRefused) {
+		if err == nil || errors.Is(err, paramclient.ErrRefused) {
 			return err
 		}
 		if rundir.HasFinished(r.cfg.Dir) {
@@ -199,7 +200,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 
 // nodeSync is the client, with what the analyzer does when reading ends.
 type nodeSync struct {
-	*paramserver.Client
+	*paramclient.Client
 	node *node
 }
 
@@ -256,7 +257,7 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 				return
 			}
 		}
-		over(&runEnded{paramserver.ErrReviewed})
+		over(&runEnded{paramclient.ErrReviewed})
 	}
 }
 
@@ -276,7 +277,7 @@ func (r *node) status() *protocol.Status {
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramserver.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramwire.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
 		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
 	}
 	if ex.Count > 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/online/bus"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -58,7 +58,7 @@ func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
 	if err := conn.Wait(ctx); err != nil {
 		return fmt.Errorf("the services do not answer: %w", err)
 	}
-	_, err = conn.Request(ctx, paramserver.Subject(s.Run, 0, "stop"), nil)
+	_, err = conn.Request(ctx, paramwire.Subject(s.Run, 0, "stop"), nil)
 	return err
 }
 
@@ -175,18 +175,18 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 	return stream.Publish(ctx, subject, id, data)
 }
 
-func streamName(run string) string { return "chimbuko-records-" + paramserver.Token(run) }
+func streamName(run string) string { return "chimbuko-records-" + paramwire.Token(run) }
 
 // recordSubject is where analyzers send what they keep, and knownSubject where services
 // send what is known over all ranks, and that the run has ended.
-func recordSubject(run string) string { return "chimbuko." + paramserver.Token(run) + ".records" }
-func knownSubject(run string) string  { return "chimbuko." + paramserver.Token(run) + ".known" }
+func recordSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".records" }
+func knownSubject(run string) string  { return "chimbuko." + paramwire.Token(run) + ".known" }
 
 // analyzerAccess is what the token of analyzers is good for.
 func analyzerAccess(run, token string) bus.Access {
 	a := bus.Access{Name: "analyzer", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
-	for _, what := range paramserver.AnalyzersAsk {
-		a.Subjects = append(a.Subjects, paramserver.AnyShard(run, what))
+	for _, what := range paramwire.AnalyzersAsk {
+		a.Subjects = append(a.Subjects, paramwire.AnyShard(run, what))
 	}
 	return a
 }

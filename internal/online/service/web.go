@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/online/bus"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -26,7 +26,7 @@ import (
 
 // storeStatusSubject is where the process with the store tells how it fares.
 func storeStatusSubject(run string) string {
-	return "chimbuko." + paramserver.Token(run) + ".store.status"
+	return "chimbuko." + paramwire.Token(run) + ".store.status"
 }
 
 // serveStatus has the parts of this process tell how they fare, wherever HTTP is.
@@ -41,7 +41,7 @@ func (s *server) serveStatus() error {
 	}
 	if s.params != nil {
 		rates := new(rateMeter)
-		if err := tell(paramserver.Subject(s.run, s.cfg.Shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
+		if err := tell(paramwire.Subject(s.run, s.cfg.Shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 	defer cancel()
 	subjects := []string{storeStatusSubject(s.run)}
 	for i := range s.shards() {
-		subjects = append(subjects, paramserver.Subject(s.run, i, "status"))
+		subjects = append(subjects, paramwire.Subject(s.run, i, "status"))
 	}
 	parts := make([]*api.Status, len(subjects))
 	errs := make([]error, len(subjects))

@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import "time"
 
@@ -13,6 +13,25 @@ func (c *Client) settled() bool {
 		}
 	}
 	return true
+}
+
+// Progress is how far a client has come.
+type Progress struct {
+	Ended   bool   // all that was added is durable
+	Final   bool   // the final models have come
+	Broken  bool   // nothing is shared any more
+	Apart   int    // functions of steps that wait one by one for the server
+	Sent    int    // exchanges with the first shard that are not durable
+	Version uint64 // of the models of the first shard
+	Models  int    // that came from the first shard
+}
+
+// Progress returns how far the client has come.
+func (c *Client) Progress() Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.links[0]
+	return Progress{c.settled(), c.final, c.broken != nil, c.inbox.size, len(l.sent), l.version, len(l.base)}
 }
 
 // Err is why the last talk with the server failed, or why there are to be no

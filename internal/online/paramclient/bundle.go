@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -99,7 +100,7 @@ func (b *bundle) add(c *analyzer.Contribution, from uint32, shard, shards int) {
 	steps.Host = c.Host
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		if f.Model.Count() > 0 && shardOf(f.FuncKey, shards) == shard {
+		if f.Model.Count() > 0 && paramwire.ShardOf(f.FuncKey, shards) == shard {
 			at(b.models, f.FuncKey).Merge(f.Model)
 		}
 		if shard == 0 {

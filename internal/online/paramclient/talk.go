@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -121,7 +122,7 @@ func (c *Client) succeed(newer uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known {
-		return final{errors.New(startedLater(c.cfg.Node))}
+		return final{errors.New(paramwire.StartedLater(c.cfg.Node))}
 	}
 	c.session.Store(newer + 1)
 	return nil
@@ -136,7 +137,7 @@ func (c *Client) reshard(n int) error {
 			return final{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyzer again", n, len(c.links))}
 		}
 	}
-	c.links = newLinks(n)
+	c.links = c.newLinks(n)
 	c.inbox.reshard(n)
 	return nil
 }

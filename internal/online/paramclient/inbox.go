@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
@@ -30,12 +31,8 @@ type waiting struct {
 	first  uint32
 }
 
-// maxInbox is how many functions of steps are kept apart, of about one kilobyte
-// each.
-const maxInbox = 1 << 16
-
-func newInbox(shards int) inbox {
-	return inbox{shards: shards, limit: maxInbox, ranks: make(map[trace.RankKey]*waiting), models: make(map[trace.FuncKey]*outlier.Model)}
+func newInbox(shards, limit int) inbox {
+	return inbox{shards: shards, limit: limit, ranks: make(map[trace.RankKey]*waiting), models: make(map[trace.FuncKey]*outlier.Model)}
 }
 
 // add keeps a copy of what a rank learned.
@@ -109,7 +106,7 @@ func (x *inbox) reshard(n int) {
 		w.joined[0] = &first
 		for _, b := range old {
 			for name, m := range b.models {
-				w.joined[shardOf(name, n)].models[name] = m
+				w.joined[paramwire.ShardOf(name, n)].models[name] = m
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package paramserver
+package paramwire
 
 import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"

@@ -1,6 +1,11 @@
-package paramserver
+// Package paramclient is the analyzer's end of the parameter server. A Client
+// hands over what an analyzer learns, exactly once, and takes what all have
+// learned. It keeps what is not durable yet and sends it again after a crash of the
+// server.
+package paramclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -13,6 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
@@ -22,8 +28,8 @@ type Requester interface {
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 }
 
-// ClientConfig says who an analyzer is.
-type ClientConfig struct {
+// Config says who an analyzer is.
+type Config struct {
 	Run      string
 	Node     string            // name of the analyzer: another for each of a run, the same when it is started again
 	Session  uint64            // greater each time it is started, unless a clock was put back
@@ -37,6 +43,12 @@ type ClientConfig struct {
 	// is told to the server when it knows all that was learned, not before.
 	Status func() *protocol.Status
 	Log    *slog.Logger // nil discards it
+	// MaxApart is how many functions of steps are kept one by one until the server
+	// has said how far it knows their ranks; 0: 65536, of about two kilobytes each.
+	MaxApart int
+	// MaxSent is how many exchanges may wait to be durable; when there are more, what
+	// is learned is gathered until the server can store again. 0: 64.
+	MaxSent int
 }
 
 // Client is the analyzer's end of the parameter server: an analyzer.ModelSync.
@@ -44,7 +56,7 @@ type ClientConfig struct {
 // gathers what is learned, which does not grow with time, and goes on. Its
 // methods may be called by several goroutines.
 type Client struct {
-	cfg     ClientConfig
+	cfg     Config
 	bus     Requester
 	session atomic.Uint64
 
@@ -76,24 +88,24 @@ type Client struct {
 	finish chan struct{} // closed when final or broken
 }
 
-// NewClient returns a client; nothing happens before Run.
-func NewClient(cfg ClientConfig, bus Requester) *Client {
+// New returns a client; nothing happens before Run.
+func New(cfg Config, bus Requester) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{
 		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
 		unnamed: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
-		inbox: newInbox(cfg.Shards), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
+		inbox: newInbox(cfg.Shards, cmp.Or(cfg.MaxApart, 1<<16)), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
-	c.links = newLinks(cfg.Shards)
+	c.links = c.newLinks(cfg.Shards)
 	return c
 }
 
-func newLinks(n int) (links []*link) {
+func (c *Client) newLinks(n int) (links []*link) {
 	for i := range n {
-		links = append(links, newLink(i, n))
+		links = append(links, newLink(i, n, cmp.Or(c.cfg.MaxSent, 64)))
 	}
 	return links
 }
@@ -151,7 +163,7 @@ func (c *Client) touch(name trace.FuncKey) {
 
 // linkOf is the link to the shard that owns the model of a function.
 func (c *Client) linkOf(name trace.FuncKey) *link {
-	return c.links[shardOf(name, len(c.links))]
+	return c.links[paramwire.ShardOf(name, len(c.links))]
 }
 
 func (c *Client) want(name trace.FuncKey) {
@@ -224,14 +236,19 @@ func (c *Client) Numbered() <-chan struct{} {
 	return c.numbered
 }
 
-// Finish waits until no analyzer has anything to add any more. The error is that
-// of ctx, with what the server last said, ErrReviewed, or why this analyzer cannot
-// share any more and must be started again.
-func (c *Client) Finish(ctx context.Context) error {
+// End says that nothing more will be added.
+func (c *Client) End() {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
 	c.poke()
+}
+
+// Finish waits until no analyzer has anything to add any more. The error is that
+// of ctx, with what the server last said, ErrReviewed, or why this analyzer cannot
+// share any more and must be started again.
+func (c *Client) Finish(ctx context.Context) error {
+	c.End()
 	select {
 	case <-c.finish:
 		c.mu.Lock()

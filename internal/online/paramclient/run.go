@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
@@ -29,7 +30,7 @@ func (c *Client) Run(ctx context.Context) {
 		case <-c.wake:
 		case <-timer.C:
 		}
-		err := c.talk(ctx)
+		err := c.Talk(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -41,11 +42,10 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// note keeps the error of a talk, and logs it if it is another than before. It
-// reports whether it was the last talk.
+// note logs the error of a talk if it is another than before. It reports whether it
+// was the last talk.
 func (c *Client) note(err, last error) (broken bool) {
 	c.mu.Lock()
-	c.trouble = err
 	broken = c.broken != nil
 	c.mu.Unlock()
 	switch {
@@ -83,8 +83,9 @@ func (c *Client) poke() {
 	}
 }
 
-// talk registers what is new and has an exchange with each shard.
-func (c *Client) talk(ctx context.Context) error {
+// Talk registers what is new and has an exchange with each shard, as Run does time
+// and again.
+func (c *Client) Talk(ctx context.Context) error {
 	c.mu.Lock()
 	err := c.broken
 	c.mu.Unlock()
@@ -105,6 +106,7 @@ func (c *Client) talk(ctx context.Context) error {
 	if err == nil {
 		c.conclude()
 	}
+	c.trouble = err
 	return c.lasting(err)
 }
 
@@ -143,8 +145,8 @@ func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, re
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	start := time.Now()
-	b, err := c.bus.Request(ctx, Subject(c.cfg.Run, shard, what), req)
-	if why, refused := refusedBy(err); refused {
+	b, err := c.bus.Request(ctx, paramwire.Subject(c.cfg.Run, shard, what), req)
+	if why, refused := paramwire.RefusedBy(err); refused {
 		return final{fmt.Errorf("the parameter server refuses this analyzer: %s", why)}
 	}
 	if err != nil {

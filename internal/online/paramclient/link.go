@@ -1,4 +1,4 @@
-package paramserver
+package paramclient
 
 import (
 	"errors"
@@ -45,9 +45,9 @@ type sentBundle struct {
 // final is an error that nothing but another start of the analyzer mends.
 type final struct{ error }
 
-func newLink(shard, shards int) *link {
+func newLink(shard, shards, most int) *link {
 	return &link{
-		shard: shard, shards: shards, most: maxSent, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
+		shard: shard, shards: shards, most: most, next: make(map[trace.RankKey]uint32), fresh: newBundle(),
 		base: make(map[trace.FuncKey]*outlier.Model), strangers: make(map[uint32][]byte), doubtful: make(map[trace.FuncKey]bool),
 	}
 }
@@ -93,10 +93,6 @@ func (l *link) claim(key trace.RankKey, next uint32) {
 		l.behind = true
 	}
 }
-
-// maxSent is how many exchanges may wait to be durable; when there are more, what
-// is learned is gathered until the server can store again.
-const maxSent = 64
 
 // pack makes what is fresh an exchange.
 func (l *link) pack(number func(trace.FuncKey) int) error {
@@ -192,7 +188,7 @@ func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (trace.Func
 		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, of which those after %d are kept here); start this analyzer again, it reads its traces from the beginning", l.confirmed, l.number, kept)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
-		if len(l.spare) < maxSent {
+		if len(l.spare) < l.most {
 			l.spare = append(l.spare, l.sent[0].models)
 		}
 		l.sent = l.sent[1:]
