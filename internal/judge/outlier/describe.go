@@ -66,10 +66,7 @@ func (j *Judge) Describe(v int64) Description {
 			d.Alike += n
 		}
 	}
-	if j.modal != nil {
-		score, _ := j.modal.judge(v)
-		d.Decades = int(min(math.Floor(score), maxSaid))
-	}
+	d.Decades = int(min(math.Floor(j.detector.decades(v)), maxSaid))
 	return d
 }
 
@@ -87,17 +84,9 @@ func sideOf(v int64, usual []Range) Side {
 // is at least one. Those of modal are what it takes for normal, as far as there
 // were such times.
 func (j *Judge) usual() []Range {
-	if j.modal == nil || len(j.modal.spans) == 0 {
+	all := j.detector.ranges()
+	if len(all) == 0 {
 		return []Range{{int64(j.hist.Quantile(usualLow)), int64(j.hist.Quantile(usualHigh))}}
-	}
-	var all []Range
-	for i := range j.modal.spans {
-		s := &j.modal.spans[i]
-		if k := len(all) - 1; k >= 0 && s.low <= all[k].High+1 {
-			all[k].High = max(all[k].High, s.high)
-		} else {
-			all = append(all, Range{s.low, s.high})
-		}
 	}
 	for i := range all {
 		all[i] = j.seen(all[i])

@@ -16,7 +16,9 @@ import (
 // All lengths are in the logarithm of the time, so that the same rules hold for
 // microseconds and minutes. docs/detectors.md tells what else was tried.
 type modal struct {
-	spans []span // in order of time; their tails may overlap
+	hist      *stats.Histogram
+	threshold float64 // decades
+	spans     []span  // in order of time; their tails may overlap
 }
 
 // span is a mode and its tails.
@@ -119,7 +121,7 @@ func newModal(learned *Model, decades float64, halfLife int64, waits bool) *moda
 	f.width = max(f.shortestHalf()/4, 1.0/128)
 	f.estimate()
 	modes := f.modes()
-	m := &modal{spans: make([]span, 0, len(modes))}
+	m := &modal{hist: h, threshold: decades, spans: make([]span, 0, len(modes))}
 	for i, r := range modes {
 		from, to := 0, len(f.points) // where other modes end and begin
 		if i > 0 {
@@ -162,6 +164,34 @@ func (m *modal) judge(v int64) (float64, Verdict) {
 		}
 	}
 	return min(score, maxDecades), verdict
+}
+
+func (m *modal) oddness(v int64) float64 { return -float64(m.hist.Count(stats.BinOf(v))) }
+
+func (m *modal) decades(v int64) float64 {
+	score, _ := m.judge(v)
+	return score
+}
+
+// ranges returns what is normal.
+func (m *modal) ranges() (all []Range) {
+	for i := range m.spans {
+		s := &m.spans[i]
+		if k := len(all) - 1; k >= 0 && s.low <= all[k].High+1 {
+			all[k].High = max(all[k].High, s.high)
+		} else {
+			all = append(all, Range{s.low, s.high})
+		}
+	}
+	return all
+}
+
+func (m *modal) params() any {
+	p := histogramParams{Histogram: m.hist, Threshold: m.threshold}
+	for i := range m.spans {
+		p.Normal = append(p.Normal, [2]int64{max(m.spans[i].low, 0), m.spans[i].high})
+	}
+	return p
 }
 
 // slowOnly makes all times normal that are not longer than those of all modes.
