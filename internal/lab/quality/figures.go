@@ -99,24 +99,24 @@ type column struct {
 }
 
 var columns = []column{
-	{"found/planted", "planted calls that are flagged in the end, of all that were to be found", func(r *Result) string {
+	{"found/planted", "planted calls flagged at the end, of all planted calls", func(r *Result) string {
 		if r.Planted == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d/%d", r.Found, r.Planted)
 	}},
-	{"precision", "found, of all that are found or wrong, in per cent", percent((*Result).precision)},
-	{"recall", "found, of all planted, in per cent", percent((*Result).recall)},
-	{"F1", "harmonic mean of the two, in per cent", percent((*Result).f1)},
-	{"wrong/million", "flags on normal calls, for each million of those: calls that no trouble touched, neither as cause nor as victim, and that are not where and when a trouble lasts", rate((*Result).perMillion)},
-	{"taken back", "flags on normal calls that were raised during the run and withdrawn at its end, for each million of those", rate((*Result).withdrawn)},
-	{"troubles", "troubles that were flagged at all, of all", func(r *Result) string {
+	{"precision", "found / (found + wrong), in percent", percent((*Result).precision)},
+	{"recall", "found / planted, in percent", percent((*Result).recall)},
+	{"F1", "harmonic mean of the two, in percent", percent((*Result).f1)},
+	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting trouble", rate((*Result).perMillion)},
+	{"taken back", "flags withdrawn at the end of the run, per million normal calls", rate((*Result).withdrawn)},
+	{"troubles", "flagged troubles, of all troubles", func(r *Result) string {
 		if len(r.After) == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d/%d", r.seen(), len(r.After))
 	}},
-	{"after", "median time from the begin of a trouble, or from the entry of the first call that it touched if that is later, to the exit of the first call flagged because of it, in seconds; one found only at the end of the run counts from there, and `never` means that half of the troubles were not flagged", func(r *Result) string {
+	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that half of the troubles were not flagged", func(r *Result) string {
 		v, ok := r.after()
 		switch {
 		case !ok:
@@ -126,13 +126,13 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%.3f", v)
 	}},
-	{"first step", "flags on normal calls that were raised in the first I/O step, when least is known, of all its calls", func(r *Result) string {
+	{"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls", func(r *Result) string {
 		if r.FirstCalls <= 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
 	}},
-	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets of which the original's are known", LateStep), func(r *Result) string {
+	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep), func(r *Result) string {
 		if r.Late == nil {
 			return ""
 		}
