@@ -13,37 +13,37 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Access is what clients with a token of their own may do: publish to some subjects
-// and hear the answers. They can read and change nothing else, not even streams to
+// Access grants the holders of a token the right to publish to some subjects and to
+// receive the answers. They can read and change nothing else, not even the streams to
 // which they publish.
 type Access struct {
 	Name     string   // of these clients, for the log
-	Token    string   // that they know
-	Subjects []string // to which they may publish; * and > stand for one and more words
-	Streams  []string // of which they may ask how full they are, as those do who publish to them
+	Token    string   // that they present
+	Subjects []string // to which they may publish; * matches one token, > one or more
+	Streams  []string // whose state they may read, as publishers do
 }
 
-// Every client has subjects of its own for answers, below inboxes and a word that is
-// known to it and the server alone. It is the last one of its name.
+// Every client receives answers below inboxes and a random id that only it and the
+// server know. The id is the last word of the client's name.
 const (
-	inboxes   = "_INBOX."
-	partsWord = "parts" // between that and the rest, for parts of large messages
-	leastID   = 16      // characters of that word
-	answering = 2 * time.Minute
+	inboxes      = "_INBOX."
+	restToken    = "rest" // follows the id in subjects that serve the rest of large messages
+	leastID      = 16     // characters of an id
+	replyTimeout = 2 * time.Minute
 )
 
-// isInbox tells whether somebody may be answered at a subject. It must not be one that
-// others serve: a service may send where who asks it may not.
+// isInbox reports whether a subject may receive replies. Services may publish where
+// their requesters may not, so they must not reply to a subject that others serve.
 func isInbox(subject string) bool {
-	return strings.HasPrefix(subject, inboxes) || strings.HasPrefix(subject, "_R_.") // what a server makes of it for another account
+	return strings.HasPrefix(subject, inboxes) || strings.HasPrefix(subject, "_R_.") // the form for another account
 }
 
-// permissions are those of the client with the given name.
+// permissions returns those of the client with the given name.
 func (a *Access) permissions(name string) *server.Permissions {
 	p := &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: append(slices.Clone(a.Subjects), inboxes+"*."+partsWord+".*")},
+		Publish:   &server.SubjectPermission{Allow: append(slices.Clone(a.Subjects), inboxes+"*."+restToken+".*")},
 		Subscribe: &server.SubjectPermission{Deny: []string{">"}},
-		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: answering},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: replyTimeout},
 	}
 	for _, s := range a.Streams {
 		p.Publish.Allow = append(p.Publish.Allow, "$JS.API.STREAM.INFO."+s)
@@ -54,7 +54,7 @@ func (a *Access) permissions(name string) *server.Permissions {
 	return p
 }
 
-// doorkeeper decides who may connect, and what they may do.
+// doorkeeper decides who may connect and what they may do.
 type doorkeeper struct {
 	token  hashed
 	access []Access
@@ -64,10 +64,10 @@ type doorkeeper struct {
 	banTime time.Duration
 
 	mu     sync.Mutex
-	banned map[string]time.Time // hosts whose clients with limited access may not come before
+	banned map[string]time.Time // end of the ban of clients with limited access, by host
 }
 
-// hashed is a token of which comparing tells nothing, not even its length.
+// hashed is a token whose comparison leaks nothing, not even its length.
 type hashed [sha256.Size]byte
 
 func (h hashed) is(token string) bool {
@@ -76,7 +76,9 @@ func (h hashed) is(token string) bool {
 }
 
 func newDoorkeeper(token string, access []Access, log *serverLog) (*doorkeeper, error) {
-	d := &doorkeeper{token: sha256.Sum256([]byte(token)), access: access, log: log, banTime: banTime, banned: make(map[string]time.Time)}
+	d := &doorkeeper{
+		token: sha256.Sum256([]byte(token)), access: access, log: log, banTime: banTime, banned: make(map[string]time.Time),
+	}
 	for _, a := range access {
 		if a.Name == "" || a.Token == "" || a.Token == token {
 			return nil, errors.New("limited access needs a name and a token of its own")
@@ -86,7 +88,7 @@ func newDoorkeeper(token string, access []Access, log *serverLog) (*doorkeeper, 
 	return d, nil
 }
 
-// Check is called for each client that connects.
+// Check implements server.Authentication: it decides whether a client may connect.
 func (d *doorkeeper) Check(c server.ClientAuthentication) bool {
 	from, opts := c.RemoteAddress(), c.GetOpts()
 	host := hostOf(from)
@@ -98,22 +100,22 @@ func (d *doorkeeper) Check(c server.ClientAuthentication) bool {
 			continue
 		}
 		a := &d.access[i]
-		if opts.Nkey != "" || opts.JWT != "" { // under which others would know it
-			d.log.refuse(from, "it shows more than a token", "as", a.Name)
+		if opts.Nkey != "" || opts.JWT != "" { // the server would use that identity instead
+			d.log.refuse(from, "credentials besides the token", "as", a.Name)
 			return false
 		}
 		if d.isBanned(host, time.Now()) {
-			d.log.refuse(from, "it has sent too much, and must wait", "as", a.Name)
+			d.log.refuse(from, "its address is banned for sending too much", "as", a.Name)
 			return false
 		}
 		c.RegisterUser(&server.User{Username: a.Name, Permissions: a.permissions(opts.Name)})
 		return true
 	}
-	why := "its token is wrong"
+	reason := "wrong token"
 	if opts.Token == "" {
-		why = "it has no token"
+		reason = "no token"
 	}
-	d.log.refuse(from, why)
+	d.log.refuse(from, reason)
 	return false
 }
 
@@ -123,7 +125,7 @@ func (d *doorkeeper) isBanned(host string, now time.Time) bool {
 	return now.Before(d.banned[host])
 }
 
-// ban keeps clients with limited access of a host away for some time.
+// ban rejects clients with limited access from a host for some time.
 func (d *doorkeeper) ban(host string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,12 +137,12 @@ func (d *doorkeeper) ban(host string, now time.Time) {
 	d.banned[host] = now.Add(d.banTime)
 }
 
-// limited reports whether clients of a name have limited access.
+// limited reports whether clients of this name have limited access.
 func (d *doorkeeper) limited(name string) bool {
 	return slices.ContainsFunc(d.access, func(a Access) bool { return a.Name == name })
 }
 
-// hostOf is an address without its port, which is another for each connection.
+// hostOf returns an address without its port, which differs for each connection.
 func hostOf(from net.Addr) string {
 	if from == nil {
 		return "unknown"

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// logged is a log that is read while it is written.
+// logged is a log that can be read while it is written.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -48,7 +48,7 @@ const (
 	ours   = "token of those who may do all"
 )
 
-// guarded is a server with two tokens: guests may ask svc.ask and publish s.in.
+// guarded starts a server with two tokens: guests may request svc.ask and publish to s.in.
 func guarded(t *testing.T, opt ServerOptions) (*Server, *logged) {
 	t.Helper()
 	log := new(logged)
@@ -72,7 +72,7 @@ func joinAs(t *testing.T, s *Server, token string) *Conn {
 	return c
 }
 
-// raw is a client that does what it likes, not what this package does.
+// raw returns a NATS client that bypasses this package.
 func raw(t *testing.T, s *Server, token string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(s.URL(), append([]nats.Option{nats.Token(token), nats.MaxReconnects(0)}, options...)...)
@@ -83,15 +83,15 @@ func raw(t *testing.T, s *Server, token string, options ...nats.Option) *nats.Co
 	return nc
 }
 
-func TestAClientWithoutTheRightTokenIsRefusedAndLogged(t *testing.T) {
+func TestWrongTokenIsRejectedAndLogged(t *testing.T) {
 	s, log := guarded(t, ServerOptions{})
 	f := func(token, want string) {
 		t.Helper()
 		wantRefused(t, connect(t, Options{URL: s.URL(), Token: token}), "Authorization")
 		log.says(t, want, "address=127.0.0.1:")
 	}
-	f("guess", "its token is wrong")
-	f("", "it has no token")
+	f("guess", "wrong token")
+	f("", "no token")
 	for range 500 {
 		if _, err := nats.Connect(s.URL(), nats.Token("guess")); !errors.Is(err, nats.ErrAuthorization) {
 			t.Fatal(err)
@@ -103,10 +103,10 @@ func TestAClientWithoutTheRightTokenIsRefusedAndLogged(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	log.says(t, "the same was said again", "its token is wrong\" times=")
+	log.says(t, "message repeated", "wrong token\" times=")
 }
 
-func TestLimitedAccessIsEnoughToAskAndToPublish(t *testing.T) {
+func TestLimitedAccessAllowsRequestsAndPublishing(t *testing.T) {
 	s, log := guarded(t, ServerOptions{})
 	all, guest := joinAs(t, s, ours), joinAs(t, s, theirs)
 	stream := openStream(t, all, StreamOptions{})
@@ -116,7 +116,7 @@ func TestLimitedAccessIsEnoughToAskAndToPublish(t *testing.T) {
 	for _, size := range []int{0, 1000, 5 << 20} {
 		want := bytesOf(1, size)
 		if got, err := guest.Request(soon(t), "svc.ask", want); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("asked with %d bytes the answer is %d bytes and %v", size, len(got), err)
+			t.Errorf("request of %d bytes: got %d bytes and error %v", size, len(got), err)
 		}
 	}
 	out, err := guest.Stream(soon(t), StreamOptions{Name: "S"})
@@ -124,13 +124,13 @@ func TestLimitedAccessIsEnoughToAskAndToPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := consume(t, stream)
-	for i, size := range []int{10, 5 << 20} {
-		want := bytesOf(2, size)
+	for i, size := range []int{10, 10 << 20} {
+		want := largeText(size)
 		if err := out.Publish(soon(t), "s.in", fmt.Sprint(i), want); err != nil {
 			t.Fatal(err)
 		}
 		if got := fetch(t, in, 1); !bytes.Equal(got[0].Data, want) {
-			t.Errorf("of %d bytes %d came", size, len(got[0].Data))
+			t.Errorf("sent %d bytes, got %d", size, len(got[0].Data))
 		}
 	}
 	if log.String() != "" {
@@ -138,7 +138,7 @@ func TestLimitedAccessIsEnoughToAskAndToPublish(t *testing.T) {
 	}
 }
 
-func TestLimitedAccessIsForNothingElse(t *testing.T) {
+func TestLimitedAccessDeniesEverythingElse(t *testing.T) {
 	s, log := guarded(t, ServerOptions{})
 	all, guest := joinAs(t, s, ours), joinAs(t, s, theirs)
 	stream := openStream(t, all, StreamOptions{})
@@ -163,10 +163,10 @@ func TestLimitedAccessIsForNothingElse(t *testing.T) {
 	denied("delete a stream", guest.DeleteStream(soon(t), "S"))
 	_, err = guest.Stream(soon(t), StreamOptions{Name: "T", Subjects: []string{"t.>"}})
 	denied("make a stream", err)
-	_, err = out.Consumer(soon(t), "reader")
+	_, err = out.Consumer(soon(t))
 	denied("consume", err)
 
-	// What can be tried by other means.
+	// The same without this package.
 	errs := make(chan error, 100)
 	nc := raw(t, s, theirs, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }))
 	refused := func(what string, err error) {
@@ -191,14 +191,14 @@ func TestLimitedAccessIsForNothingElse(t *testing.T) {
 		refused("to send to "+subject, nc.Publish(subject, nil))
 	}
 	if stopped {
-		t.Error("a service for others was asked")
+		t.Error("a forbidden service got a request")
 	}
 	wantPending(t, stream, 3)
 	log.says(t, "Publish Violation", "Subscription Violation", "address=127.0.0.1:")
 }
 
-// A service that is asked must not do for a client what that may not do itself.
-func TestLimitedAccessCannotUseAServiceForMore(t *testing.T) {
+// A service must not do for a client what the client may not do itself.
+func TestLimitedAccessCannotUseServicesAsProxy(t *testing.T) {
 	s, _ := guarded(t, ServerOptions{})
 	all := joinAs(t, s, ours)
 	stream := openStream(t, all, StreamOptions{})
@@ -220,7 +220,7 @@ func TestLimitedAccessCannotUseAServiceForMore(t *testing.T) {
 	nc := raw(t, s, theirs)
 	for _, m := range []*nats.Msg{
 		{Subject: "svc.ask", Reply: "svc.stop"},
-		{Subject: "svc.ask", Reply: "_INBOX.x", Data: []byte("x"), Header: nats.Header{partHeader: {"0 2 2"}, restHeader: {"svc.stop"}}},
+		{Subject: "svc.ask", Reply: "_INBOX.x", Data: []byte("x"), Header: nats.Header{sizeHeader: {"2"}, restHeader: {"svc.stop"}}},
 		{Subject: "s.in", Reply: "svc.stop", Data: []byte("x")},
 		{Subject: "s.in", Reply: "$JS.API.STREAM.PURGE.S", Data: []byte("x")},
 		{Subject: "s.in", Reply: "$JS.API.STREAM.DELETE.S", Data: []byte("x")},
@@ -236,7 +236,7 @@ func TestLimitedAccessCannotUseAServiceForMore(t *testing.T) {
 	select {
 	case <-asked:
 	case <-time.After(patience):
-		t.Fatal("the service is not asked at all")
+		t.Fatal("the service got no request")
 	}
 	if _, err := all.Request(soon(t), "svc.stop", nil); err != nil {
 		t.Fatal(err)
@@ -244,12 +244,12 @@ func TestLimitedAccessCannotUseAServiceForMore(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if stopped != 1 {
-		t.Errorf("a service for others was asked %d times, want once", stopped)
+		t.Errorf("a forbidden service got %d requests, want 1", stopped)
 	}
 	wantPending(t, stream, 6)
 }
 
-func TestALargeMessageIsRefusedAtOnceAndLogged(t *testing.T) {
+func TestOversizedMessageIsRejectedAndLogged(t *testing.T) {
 	s, log := guarded(t, ServerOptions{})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
 	if err != nil {
@@ -262,14 +262,14 @@ func TestALargeMessageIsRefusedAtOnceAndLogged(t *testing.T) {
 	fmt.Fprintf(conn, "CONNECT {\"auth_token\":%q,\"verbose\":false}\r\nPUB svc.ask %d\r\n", theirs, 100<<20)
 	answer, _ := io.ReadAll(conn) // it ends, one way or another
 	if !strings.Contains(string(answer), "Maximum Payload Violation") {
-		t.Errorf("the server says %q", answer)
+		t.Errorf("the server answered %q", answer)
 	}
 	log.says(t, "maximum payload exceeded: 104857600", "address=127.0.0.1:")
 	joinAs(t, s, theirs)
 }
 
-func TestAClientThatFloodsIsDisconnectedAndLogged(t *testing.T) {
-	s, log := guarded(t, ServerOptions{most: fill{each: flow{1000, 4 << 20}, more: flow{2000, 16 << 20}}, ban: 100 * time.Millisecond})
+func TestFloodingClientIsDisconnectedAndLogged(t *testing.T) {
+	s, log := guarded(t, ServerOptions{limit: rateLimit{each: flow{1000, 4 << 20}, more: flow{2000, 16 << 20}}, ban: 100 * time.Millisecond})
 	all := joinAs(t, s, ours)
 	if _, err := all.Serve("svc.ask", "", 4, func(_ context.Context, data []byte) ([]byte, error) { return data, nil }); err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestAClientThatFloodsIsDisconnectedAndLogged(t *testing.T) {
 		for end := time.Now().Add(patience); nc.IsConnected(); {
 			_ = nc.PublishRequest(subject, "_INBOX.nobody", data) // it fails when the server has had enough
 			if time.Now().After(end) {
-				t.Fatalf("nobody minds a flood to %s", subject)
+				t.Fatalf("a flood to %s is tolerated", subject)
 			}
 		}
 		eventually(t, "another client is answered", func() bool { // what came with the flood may be lost
@@ -305,20 +305,20 @@ func TestAClientThatFloodsIsDisconnectedAndLogged(t *testing.T) {
 	flood("s.in", 10)
 	flood("s.in", 1<<20)
 	flood("svc.none", 10)
-	log.says(t, "a client sends too much and is disconnected", "as=guests")
+	log.says(t, "disconnecting a client that sends too much", "as=guests")
 	if n := strings.Count(log.String(), "\n"); n > 30 {
 		t.Errorf("%d lines are in the log:\n%s", n, log)
 	}
 }
 
-func TestWhatIsTooMuchDependsOnHowLongItLasts(t *testing.T) {
+func TestRateLimitDrainsOverTime(t *testing.T) {
 	f := func(level int64, took time.Duration, want int64, floods bool) {
 		t.Helper()
-		most := fill{each: flow{10, 10}, more: flow{100, 100}}
+		most := rateLimit{each: flow{10, 10}, more: flow{100, 100}}
 		for _, one := range []flow{{messages: level}, {bytes: level}} {
 			left := most.after(one, took)
 			if left.messages+left.bytes != want || most.overflows(left) != floods {
-				t.Errorf("after %v %d of %+v are left, and that they are too many is %t; want %d, %t", took, left.messages+left.bytes, one, most.overflows(left), want, floods)
+				t.Errorf("after %v: %d of %+v left, overflow %t; want %d, %t", took, left.messages+left.bytes, one, most.overflows(left), want, floods)
 			}
 		}
 	}
@@ -331,15 +331,15 @@ func TestWhatIsTooMuchDependsOnHowLongItLasts(t *testing.T) {
 	f(1000, time.Hour, 0, false)
 }
 
-func TestAClientThatFloodedMustWait(t *testing.T) {
+func TestFloodingAddressIsBanned(t *testing.T) {
 	s, log := guarded(t, ServerOptions{ban: time.Hour})
 	guest := joinAs(t, s, theirs)
 	s.door.ban("127.0.0.1", time.Now())
 	wantRefused(t, connect(t, Options{URL: s.URL(), Token: theirs}), "Authorization")
-	log.says(t, "it has sent too much, and must wait", "as=guests")
+	log.says(t, "its address is banned for sending too much", "as=guests")
 	joinAs(t, s, ours)
 	if !guest.Connected() {
-		t.Error("one that did nothing was disconnected")
+		t.Error("disconnected an innocent client")
 	}
 }
 
@@ -350,7 +350,7 @@ func TestTokensMustDiffer(t *testing.T) {
 		_, err := StartServer(t.Context(), opt)
 		wantText(t, err, want)
 	}
-	f(ServerOptions{Access: []Access{{Name: "a", Token: "x"}}}, "needs a token for those who may do all")
+	f(ServerOptions{Access: []Access{{Name: "a", Token: "x"}}}, "needs a token for full access")
 	f(ServerOptions{Token: "x", Access: []Access{{Name: "a", Token: "x"}}}, "a token of its own")
 	f(ServerOptions{Token: "x", Access: []Access{{Name: "a"}}}, "a token of its own")
 }

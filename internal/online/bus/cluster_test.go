@@ -12,8 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// startCluster runs servers that are not ours, until the test ends. It returns them
-// by name.
+// startCluster runs plain nats-servers until the test ends and returns them by name.
 func startCluster(t *testing.T, size int) (all map[string]*server.Server, urls string) {
 	t.Helper()
 	routes := make([]*url.URL, size)
@@ -29,7 +28,7 @@ func startCluster(t *testing.T, size int) (all map[string]*server.Server, urls s
 		s, err := server.NewServer(&server.Options{
 			ServerName: name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
-			MaxPayload: 64 << 10, // less than the default, so that there are many parts
+			MaxPayload: 64 << 10, // less than the default
 			Cluster:    server.ClusterOpts{Name: "cluster", Host: "127.0.0.1", Port: port, PoolSize: -1},
 		})
 		if err != nil {
@@ -46,13 +45,13 @@ func startCluster(t *testing.T, size int) (all map[string]*server.Server, urls s
 	return all, strings.Join(list, ",")
 }
 
-func TestClusterServesWithoutOneOfItsServers(t *testing.T) {
+func TestClusterSurvivesLossOfServer(t *testing.T) {
 	t.Parallel() // it waits for elections most of the time
 	servers, urls := startCluster(t, 3)
 	c := connect(t, Options{URL: urls})
 	s := openStream(t, c, StreamOptions{Replicas: 3})
 	publishSome(t, s, 3)
-	publish(t, s, "big", bytesOf(1, 3<<20))
+	publish(t, s, "big", largeText(3<<20))
 	reader := consume(t, openStream(t, connect(t, Options{URL: urls}), StreamOptions{}))
 	got := fetch(t, reader, 2)
 	ack(t, reader, got[0])
@@ -69,7 +68,7 @@ func TestClusterServesWithoutOneOfItsServers(t *testing.T) {
 	eventually(t, "a message can be published", func() bool { return s.Publish(soon(t), "s.x", "after", nil) == nil })
 	got = append(got, fetchAll(t, reader, 3)...)
 	wantIDs(t, got, "0 1 2 big after")
-	if !bytes.Equal(got[3].Data, bytesOf(1, 3<<20)) {
+	if !bytes.Equal(got[3].Data, largeText(3<<20)) {
 		t.Error("the big message has changed")
 	}
 	ack(t, reader, got[4])
@@ -81,7 +80,7 @@ func TestClusterServesWithoutOneOfItsServers(t *testing.T) {
 	})
 }
 
-// fetchAll is fetch in spite of lost connections.
+// fetchAll is fetch that tolerates lost connections.
 func fetchAll(t *testing.T, c *Consumer, n int) (all []Message) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(all) < n; {

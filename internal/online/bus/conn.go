@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,18 +19,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/throttle"
 )
 
-// closing is how long Close waits for what is under way.
-const closing = 10 * time.Second
+// closeTimeout bounds the time that Close waits for services.
+const closeTimeout = 10 * time.Second
 
 var errNotYet = errors.New("no connection so far")
 
-// Conn is a client of the bus. It comes back by itself whenever the connection is
-// lost. All methods may be called by several goroutines.
+// Conn is a client of the bus. It reconnects by itself whenever the connection is
+// lost. Several goroutines may call its methods.
 type Conn struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	log     *slog.Logger
-	flight  *flight
 	retried atomic.Pointer[nats.Conn] // for the function that is called between attempts
 
 	mu       sync.Mutex
@@ -35,23 +38,31 @@ type Conn struct {
 	changed  chan struct{} // closed when session is replaced
 	lastErr  error
 	services map[*Service]struct{}
-	asking   map[*asking]struct{}
+	calls    map[*call]struct{}
 	closed   bool
 
-	lines *throttle.Lines // of the log that others cause
+	lines *throttle.Lines // log lines that others cause
+}
+
+// call is a wait for an answer of the server to a message that was sent to a subject,
+// or to one with this prefix.
+type call struct {
+	subject string
+	cancel  context.CancelCauseFunc
 }
 
 // Connect returns a client that connects as soon as the server is there: it tries
-// once, for no longer than two seconds for each server, and goes on in the
-// background. An error says that the options are wrong.
+// once, for at most two seconds for each server, and continues in the background. An
+// error means that the options are wrong.
 func Connect(opt Options) (*Conn, error) {
 	options, err := opt.natsOptions()
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{log: orDiscard(opt.Log), flight: newFlight(), lastErr: errNotYet, changed: make(chan struct{}), services: make(map[*Service]struct{}), asking: make(map[*asking]struct{}), lines: throttle.New(repeatAfter)}
-	c.session, c.lost = context.WithCancel(context.Background())
-	c.lost()
+	c := &Conn{
+		log: orDiscard(opt.Log), lastErr: errNotYet, session: endedSession, lost: func() {}, changed: make(chan struct{}),
+		services: make(map[*Service]struct{}), calls: make(map[*call]struct{}), lines: throttle.New(repeatAfter),
+	}
 	options = append(options,
 		nats.ConnectHandler(func(nc *nats.Conn) { c.up(nc, false) }),
 		nats.ReconnectHandler(func(nc *nats.Conn) { c.up(nc, true) }),
@@ -60,7 +71,7 @@ func Connect(opt Options) (*Conn, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.report(sub, err) }),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration {
 			if nc := c.retried.Load(); nc != nil {
-				c.note(nc.LastError()) // a refused greeting is told nowhere else
+				c.note(nc.LastError()) // a rejected handshake is reported nowhere else
 			}
 			return retryWait(attempts)
 		}))
@@ -68,12 +79,7 @@ func Connect(opt Options) (*Conn, error) {
 		return nil, fmt.Errorf("message server %s: %w", withoutUser(opt.URL), err)
 	}
 	c.retried.Store(c.nc)
-	c.js, err = jetstream.New(c.nc,
-		jetstream.WithPublishAsyncTimeout(ackTimeout),
-		jetstream.WithPublishAsyncMaxPending(2*flightSlots),
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) { c.flight.landed(m, ack, nil) }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { c.flight.landed(m, nil, err) }))
-	if err != nil {
+	if c.js, err = jetstream.New(c.nc); err != nil {
 		c.nc.Close()
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func Connect(opt Options) (*Conn, error) {
 	return c, nil
 }
 
-// up begins a session, unless there is one that is not known to be over.
+// up begins a session, unless one is under way.
 func (c *Conn) up(nc *nats.Conn, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,12 +125,12 @@ func (c *Conn) note(err error) {
 		return
 	}
 	if c.lastErr == nil || c.lastErr.Error() != err.Error() {
-		c.log.Warn("cannot connect to the message bus, trying again", "reason", err)
+		c.log.Warn("cannot connect to the message bus, retrying", "reason", err)
 	}
 	c.lastErr = err
 }
 
-// report takes errors that belong to no call.
+// report logs errors that belong to no call.
 func (c *Conn) report(sub *nats.Subscription, err error) {
 	c.deny(err)
 	if c.note(err); sub == nil {
@@ -135,10 +141,38 @@ func (c *Conn) report(sub *nats.Subscription, err error) {
 	}
 }
 
-// Connected tells whether there is a connection.
+// violation matches how a server reports what a client may not do.
+var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]*)"`)
+
+// deny is called when the server rejects a subject. The server does not answer such a
+// message nor say which it was, so deny ends all calls to that subject.
+func (c *Conn) deny(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	match := violation.FindStringSubmatch(err.Error())
+	if match == nil {
+		c.log.Error("message bus", "reason", err)
+		return
+	}
+	subject := match[2]
+	reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()), ": ")
+	if due, left := c.lines.Say(subject, time.Now()); due {
+		c.log.Error("the message server rejects a subject", "subject", subject, "reason", err, "left_out", left)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a := range c.calls {
+		if strings.HasPrefix(subject, a.subject) {
+			a.cancel(fmt.Errorf("%w: %s", ErrDenied, reason))
+		}
+	}
+}
+
+// Connected reports whether there is a connection.
 func (c *Conn) Connected() bool { return c.current().Err() == nil }
 
-// LastError is why there is no connection, and nil when there is one.
+// LastError returns why there is no connection, and nil if there is one.
 func (c *Conn) LastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,29 +182,23 @@ func (c *Conn) LastError() error {
 	return c.lastErr
 }
 
-// Wait returns nil when there is a connection. When ctx ends before, the error is
-// that of ctx and LastError.
+// Wait returns nil when there is a connection. If ctx ends first, the error wraps that
+// of ctx and LastError.
 func (c *Conn) Wait(ctx context.Context) error {
-	_, err := c.wait(ctx)
-	return err
-}
-
-// wait returns the session.
-func (c *Conn) wait(ctx context.Context) (context.Context, error) {
 	for {
 		c.mu.Lock()
 		session, changed, closed := c.session, c.changed, c.closed
 		c.mu.Unlock()
 		if session.Err() == nil {
-			return session, nil
+			return nil
 		}
 		if closed {
-			return nil, c.away()
+			return c.away()
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", c.away(), context.Cause(ctx))
+			return fmt.Errorf("%w: %w", c.away(), context.Cause(ctx))
 		}
 	}
 }
@@ -181,7 +209,7 @@ func (c *Conn) current() context.Context {
 	return c.session
 }
 
-// away is ErrAway with its reason.
+// away returns ErrAway with its reason.
 func (c *Conn) away() error {
 	if reason := c.LastError(); reason != nil {
 		return fmt.Errorf("%w: %w", ErrAway, reason)
@@ -189,9 +217,9 @@ func (c *Conn) away() error {
 	return fmt.Errorf("%w: the connection was lost", ErrAway) // and is back already
 }
 
-// within is ctx that ends with the connection, too, and then has the cause ErrAway.
-// When the server refuses the subject, or one that begins so, it ends with ErrDenied.
-// It fails when there is no connection.
+// within returns a context that also ends with the connection, with the cause ErrAway,
+// and when the server rejects the subject or one with this prefix, with ErrDenied. It
+// fails if there is no connection.
 func (c *Conn) within(ctx context.Context, subject string) (context.Context, func(), error) {
 	session := c.current()
 	if session.Err() != nil {
@@ -199,29 +227,26 @@ func (c *Conn) within(ctx context.Context, subject string) (context.Context, fun
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(session, func() { cancel(ErrAway) })
-	a := &asking{subject: subject, cancel: cancel}
+	a := &call{subject: subject, cancel: cancel}
 	c.mu.Lock()
-	c.asking[a] = struct{}{}
+	c.calls[a] = struct{}{}
 	c.mu.Unlock()
 	return ctx, func() {
 		stop()
 		cancel(nil)
 		c.mu.Lock()
-		delete(c.asking, a)
+		delete(c.calls, a)
 		c.mu.Unlock()
 	}, nil
 }
 
-// Close ends the client: services finish what they have begun and messages under
-// way are waited for, both for ten seconds at most. More calls do nothing.
+// Close ends the client. It waits at most ten seconds for services to finish what they
+// have begun. More calls do nothing.
 func (c *Conn) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	c.mu.Lock()
-	services := make([]*Service, 0, len(c.services))
-	for s := range c.services {
-		services = append(services, s)
-	}
+	services := slices.Collect(maps.Keys(c.services))
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for _, s := range services {
@@ -229,7 +254,6 @@ func (c *Conn) Close() {
 	}
 	all.Wait()
 	if c.Connected() {
-		c.flight.wait(ctx)
 		_ = c.nc.FlushWithContext(ctx) // the server may be gone
 	}
 	c.mu.Lock()
@@ -240,5 +264,4 @@ func (c *Conn) Close() {
 	c.closed = true
 	c.mu.Unlock()
 	c.nc.Close()
-	c.flight.fail(ErrClosed)
 }

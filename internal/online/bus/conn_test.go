@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// freePort is one on which nobody listens now.
+// freePort returns an unused port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -24,7 +24,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func TestClientMayStartBeforeTheServer(t *testing.T) {
+func TestClientMayStartBeforeServer(t *testing.T) {
 	noLeaks(t)
 	listen := "127.0.0.1:" + strconv.Itoa(freePort(t))
 	c := connect(t, Options{URL: "nats://" + listen})
@@ -50,7 +50,7 @@ func TestClientMayStartBeforeTheServer(t *testing.T) {
 	}
 }
 
-func TestWaitSaysWhyThereIsNoConnection(t *testing.T) {
+func TestWaitReportsWhyNotConnected(t *testing.T) {
 	s := startServer(t, ServerOptions{Token: "secret"})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -67,7 +67,7 @@ func TestWaitSaysWhyThereIsNoConnection(t *testing.T) {
 	wantConnected(t, connect(t, Options{URL: s.URL(), Token: "secret"}))
 }
 
-func TestBadOptionsAreErrorsAtOnce(t *testing.T) {
+func TestInvalidOptionsFail(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -95,7 +95,7 @@ func TestBadOptionsAreErrorsAtOnce(t *testing.T) {
 	f(Options{URL: url, Credentials: empty}, "empty")
 }
 
-func TestBadServersAreErrorsAtOnce(t *testing.T) {
+func TestInvalidServerOptionsFail(t *testing.T) {
 	running := startServer(t, ServerOptions{})
 	dir := t.TempDir()
 	startServer(t, ServerOptions{Dir: dir})
@@ -111,13 +111,13 @@ func TestBadServersAreErrorsAtOnce(t *testing.T) {
 	f(ServerOptions{Dir: dir}, "in use by another", dir)
 	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:" + strconv.Itoa(running.Port())}, "address already in use")
 	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1"}, "want host:port")
-	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:http"}, "is no port")
+	f(ServerOptions{Dir: t.TempDir(), Listen: "127.0.0.1:http"}, "invalid port")
 	f(ServerOptions{Dir: t.TempDir(), Listen: "0.0.0.0:0"}, "set a token")
 	f(ServerOptions{Dir: t.TempDir(), Cert: "cert.pem"}, "certificate and its key")
 	f(ServerOptions{Dir: t.TempDir(), Cert: "missing.pem", Key: "missing.pem"}, "missing.pem")
 }
 
-func TestServerOnAllAddresses(t *testing.T) {
+func TestServerListensOnAllAddresses(t *testing.T) {
 	s := startServer(t, ServerOptions{Listen: "0.0.0.0:0", Token: "secret"})
 	if want := "nats://127.0.0.1:" + strconv.Itoa(s.Port()); s.URL() != want {
 		t.Errorf("got %s, want %s", s.URL(), want)
@@ -125,7 +125,7 @@ func TestServerOnAllAddresses(t *testing.T) {
 	wantConnected(t, connect(t, Options{URL: s.URL(), Token: "secret"}))
 }
 
-func TestClientComesBackAfterTheServer(t *testing.T) {
+func TestClientReconnectsAfterServerRestart(t *testing.T) {
 	noLeaks(t)
 	dir := t.TempDir()
 	s := startServer(t, ServerOptions{Dir: dir})
@@ -139,7 +139,7 @@ func TestClientComesBackAfterTheServer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the loss is seen", func() bool { return !c.Connected() })
+	eventually(t, "the client notices", func() bool { return !c.Connected() })
 	if c.LastError() == nil {
 		t.Error("no reason for the loss")
 	}
@@ -155,24 +155,24 @@ func TestClientComesBackAfterTheServer(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := c.Request(t.Context(), "echo", nil); !errors.Is(err, ErrAway) || !errors.Is(err, ErrClosed) {
-		t.Errorf("a closed client says %v, want ErrAway and ErrClosed", err)
+		t.Errorf("after Close: %v, want ErrAway and ErrClosed", err)
 	}
 	if err := c.Wait(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("a closed client says %v, want ErrClosed", err)
+		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 	wantText(t, errors.New(log.String()), "connected", "lost the message bus")
 }
 
-func TestRetriesWaitShortlyAndNotAllTheSame(t *testing.T) {
+func TestRetryWaitIsShortAndRandom(t *testing.T) {
 	waits := make(map[time.Duration]bool)
 	for attempts := range 1000 {
 		wait := retryWait(attempts)
 		if wait < firstRetry/2 || wait > lastRetry {
-			t.Errorf("after %d attempts it waits %v", attempts, wait)
+			t.Errorf("after %d attempts: wait %v", attempts, wait)
 		}
 		waits[wait] = true
 	}
 	if len(waits) < 900 {
-		t.Errorf("of 1000 clients only %d wait different times", len(waits))
+		t.Errorf("1000 clients have only %d different waits", len(waits))
 	}
 }

@@ -2,72 +2,160 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	heldBytes    = 64 << 20 // of parts whose message is not whole
-	shortestWait = 5 * time.Millisecond
+	ownerKey       = "chimbuko-consumer"  // in the metadata of a stream: its current owner
+	consumerPrefix = "chimbuko-"          // of the names of consumers at the server
+	idleConsumer   = time.Hour            // after which the server deletes an unused consumer
+	batchBytes     = 16 << 20             // far less than what makes a server drop a slow client
+	shortestWait   = 5 * time.Millisecond // of Fetch
+	checkEvery     = 2 * time.Second      // whether messages were lost, while none arrive
 )
 
-// Message is one of a stream.
+// Message is a message of a stream.
 type Message struct {
 	Subject, ID string
 	Data        []byte
-	Seq         uint64    // its place in the stream, greater than that of all before
-	Time        time.Time // when the server stored it, or its last part
+	Seq         uint64    // position in the stream
+	Time        time.Time // when the server stored it
 }
 
-// Consumer takes the messages of a stream. Only one Fetch and one Ack at a time do
-// something; others wait.
+// Consumer reads the messages of a stream in order. It delivers each message until
+// it is acknowledged, and usually once: an acknowledged message may be delivered
+// again when the server fails at that moment. Several goroutines may call it.
 //
-// It delivers each message until it was acknowledged, and mostly once: one that was
-// acknowledged may come again when the server fails in the same moment.
+// The stream's metadata name its owner, and the last process to write its name there
+// wins. The server's consumer only delivers: messages are deleted from the stream
+// when they are acknowledged, so nothing depends on what the server believes it
+// delivered. After any loss, such as that of the connection, a new one starts at the
+// next message.
 type Consumer struct {
 	stream *Stream
+	owner  string
+	taken  atomic.Bool
 	closed context.Context
 	close  context.CancelFunc
 
 	reading sync.Mutex
-	feed    *feed
-
-	deleting sync.Mutex
-	gone     uint64 // all below it was deleted
-
-	mu     sync.Mutex
-	ledger *ledger
-	taken  bool // by another
+	nats    jetstream.Consumer
+	session context.Context // the connection for which nats was made; after it ends, make another
+	made    int             // consumers made at the server
+	count   uint64          // messages that nats has delivered
+	next    uint64          // first sequence to read
+	pending []jetstream.Msg // received and not returned yet
+	checked time.Time
 }
 
-// Consumer makes this process the consumer of the stream, at once: another one of
-// the same name that lives gets ErrTaken from now on. All that was not acknowledged
-// is delivered again, from the first message on. A stream has consumers of one name
-// only. It waits for the server until ctx ends.
-func (s *Stream) Consumer(ctx context.Context, durable string) (*Consumer, error) {
-	c := &Consumer{stream: s, gone: 1, feed: &feed{owner: owner{stream: s, durable: durable}, session: ended}}
-	// Parts that were given up must be stored again when their publisher tries
-	// again: by then the server must have forgotten their ids.
-	c.ledger = newLedger(s.dedupe+s.dedupe/2, heldBytes)
-	err := checkWord("name of the consumer", durable)
+// endedSession marks a consumer at the server that must be replaced.
+var endedSession = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Consumer makes this process the consumer of the stream: from now on an earlier one
+// gets ErrTaken. It delivers all messages that are not acknowledged, from the first
+// on. Consumer waits for the server until ctx ends.
+func (s *Stream) Consumer(ctx context.Context) (*Consumer, error) {
+	c := &Consumer{stream: s, owner: rand.Text(), session: endedSession, next: 1}
+	err := s.conn.settle(ctx, c.claim)
 	if err == nil {
-		err = c.feed.begin(ctx, ctx, c.feed.take)
+		err = c.attach(ctx, ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("consumer %s: %w", durable, err)
+		return nil, fmt.Errorf("consume stream %s: %w", s.name, err)
 	}
 	c.closed, c.close = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// Fetch returns up to most messages in the order of the stream, where one that was
-// sent in parts has the place of its last part. It returns fewer, or none, when wait
-// has passed. The caller owns the data. The error, with which there are no messages,
-// is
+// claim makes this consumer the owner of the stream.
+func (c *Consumer) claim(ctx context.Context) error {
+	info, err := c.stream.nats.Info(ctx)
+	if err != nil {
+		return err
+	}
+	conf := info.Config
+	if conf.Metadata = maps.Clone(conf.Metadata); conf.Metadata == nil {
+		conf.Metadata = make(map[string]string)
+	}
+	conf.Metadata[ownerKey] = c.owner
+	_, err = c.stream.conn.js.UpdateStream(ctx, conf)
+	return err
+}
+
+// attach makes a consumer at the server. It waits for a connection until waiting
+// ends, and completes what it has begun unless ctx ends.
+func (c *Consumer) attach(ctx, waiting context.Context) error {
+	conn := c.stream.conn
+	err := conn.settle(waiting, func(context.Context) error {
+		return conn.call(ctx, func(ctx context.Context) error {
+			c.session = conn.current()
+			return c.create(ctx)
+		})
+	})
+	if err != nil {
+		c.session = endedSession
+	}
+	return err
+}
+
+// create makes a consumer at the server that delivers from c.next on, and deletes all
+// others. It returns ErrTaken when this process no longer owns the stream.
+func (c *Consumer) create(ctx context.Context) (err error) {
+	s := c.stream.nats
+	c.nats, err = s.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: consumerPrefix + rand.Text(), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: idleConsumer,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: c.next,
+	})
+	if err != nil {
+		return err
+	}
+	own := c.nats.CachedInfo().Name
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Config.Metadata[ownerKey] != c.owner {
+		return errors.Join(ErrTaken, c.remove(ctx, own))
+	}
+	list := s.ConsumerNames(ctx)
+	for name := range list.Name() {
+		if name != own && strings.HasPrefix(name, consumerPrefix) {
+			err = errors.Join(err, c.remove(ctx, name))
+		}
+	}
+	if err = errors.Join(err, list.Err()); err != nil {
+		return err
+	}
+	c.count, c.checked = 0, time.Now()
+	c.made++
+	return nil
+}
+
+// remove deletes a consumer at the server, if it exists.
+func (c *Consumer) remove(ctx context.Context, name string) error {
+	err := c.stream.nats.DeleteConsumer(ctx, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Fetch returns up to most messages in the order of the stream. It returns fewer, or
+// none, when wait has passed or their size reaches a limit. The caller owns the data.
+// With an error there are no messages; it is
 //   - ErrTaken when another consumer has taken over;
 //   - ErrAway when there was no connection for all of wait: call again;
 //   - ErrClosed after Close;
@@ -75,140 +163,168 @@ func (s *Stream) Consumer(ctx context.Context, durable string) (*Consumer, error
 func (c *Consumer) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	ctx, cancel := c.untilClosed(ctx)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.closed.Err() != nil {
+		return nil, ErrClosed
 	}
+	defer context.AfterFunc(c.closed, func() { cancel(ErrClosed) })()
 	waiting, stop := context.WithTimeout(ctx, max(wait, shortestWait))
 	defer stop()
-	c.tidy(ctx)
 	var err error
-	for more := true; more && err == nil; {
-		ready := c.ready()
-		if ready >= most {
-			break
-		}
-		var it item
-		if it, more, err = c.feed.read(ctx, waiting, most-ready); more && err == nil {
-			c.mu.Lock()
-			c.ledger.add(it, time.Now())
-			c.mu.Unlock()
-		}
+	for more := len(c.pending) == 0; more && err == nil && waiting.Err() == nil && len(c.pending) < most; {
+		more, err = c.pull(ctx, waiting, most-len(c.pending))
 	}
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		return nil, cause
 	case errors.Is(err, ErrTaken):
-		c.mu.Lock()
-		c.taken = true
-		c.mu.Unlock()
+		c.taken.Store(true)
 		return nil, err
-	case c.ready() == 0:
+	case len(c.pending) == 0:
 		return nil, err
 	}
-	return c.hand(ctx, most)
+	return c.take(most), nil
 }
 
-// untilClosed is ctx that ends with the consumer, too, and then has the cause
-// ErrClosed.
-func (c *Consumer) untilClosed(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	closed := c.closed
-	if closed.Err() != nil {
-		cancel(ErrClosed)
-	}
-	stop := context.AfterFunc(closed, func() { cancel(ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }
-}
-
-func (c *Consumer) ready() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.ledger.ready)
-}
-
-// tidy gives up old parts. When they cannot be deleted now, the next Ack does it.
-func (c *Consumer) tidy(ctx context.Context) {
-	c.mu.Lock()
-	before := c.ledger.lost
-	c.ledger.giveUp(time.Now())
-	some := c.ledger.lost > before
-	c.mu.Unlock()
-	if some {
-		if err := c.trim(ctx); err != nil {
-			c.stream.conn.log.Warn("cannot delete parts of messages that never became whole", "stream", c.stream.name, "reason", err)
-		}
-	}
-}
-
-// hand gives out messages that are ready.
-func (c *Consumer) hand(ctx context.Context, most int) ([]Message, error) {
-	var all []Message
-	for len(all) < most && c.ready() > 0 {
-		err := c.load(ctx)
-		c.mu.Lock()
-		switch {
-		case err == nil:
-			all = append(all, c.ledger.hand())
-		case errors.Is(err, jetstream.ErrMsgNotFound): // someone else has deleted it
-			c.ledger.skip()
-			err = nil
-		}
-		c.mu.Unlock()
-		if err != nil && len(all) == 0 {
-			return nil, err
-		} else if err != nil {
-			break
-		}
-	}
-	return all, nil
-}
-
-// load reads the parts of the next message that were not kept.
-func (c *Consumer) load(ctx context.Context) error {
-	c.mu.Lock()
-	m := c.ledger.ready[0]
-	c.mu.Unlock()
-	for {
-		i, seq, ok := m.missing()
-		if !ok {
-			return nil
-		}
-		var raw *jetstream.RawStreamMsg
-		err := c.stream.conn.settle(ctx, func(ctx context.Context) (err error) {
-			raw, err = c.stream.nats.GetMsg(ctx, seq)
-			return err
-		})
-		if err == nil && len(raw.Data) != m.parts[i].size {
-			err = jetstream.ErrMsgNotFound
-		}
+// take returns pending messages, up to a number and, decompressed, about batchBytes.
+func (c *Consumer) take(most int) (all []Message) {
+	for size := 0; len(c.pending) > 0 && len(all) < most && size < batchBytes; c.pending = c.pending[1:] {
+		m := c.pending[0]
+		c.pending[0] = nil
+		meta, err := m.Metadata()
 		if err != nil {
-			return fmt.Errorf("part of %s: %w", m.ID, err)
+			continue // unreachable: add has read it
 		}
-		c.mu.Lock()
-		m.parts[i] = piece{seq: seq, size: len(raw.Data), data: raw.Data}
-		c.ledger.held += len(raw.Data)
-		c.mu.Unlock()
+		data := decompress(m.Headers(), m.Data())
+		size += len(data)
+		all = append(all, Message{
+			Subject: m.Subject(), ID: m.Headers().Get(jetstream.MsgIDHeader), Data: data, Seq: meta.Sequence.Stream, Time: meta.Timestamp,
+		})
+	}
+	return all
+}
+
+// pull asks the server once for up to want messages and adds what arrives to
+// c.pending. It reports whether the caller should pull again. An error says that
+// there is no connection or that another consumer has taken over.
+func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err error) {
+	if c.session.Err() != nil {
+		if err := c.attach(ctx, waiting); err != nil {
+			return false, err
+		}
+	}
+	end, _ := waiting.Deadline()
+	wait := max(time.Until(end), time.Millisecond)
+	batch, err := c.nats.Fetch(want, jetstream.FetchMaxWait(wait), jetstream.FetchMaxBytes(batchBytes))
+	if err != nil { // the connection was lost
+		c.session = endedSession
+		return true, nil
+	}
+	for before := len(c.pending); ; {
+		select {
+		case m, ok := <-batch.Messages():
+			switch {
+			case ok && c.add(m):
+				continue
+			case !ok && batch.Error() == nil:
+				c.check(ctx)
+				return len(c.pending) == before, nil
+			}
+			c.session = endedSession
+			if skipped := c.skipForged(ctx); !ok && !skipped { // the server deleted the consumer, say, or elects a leader
+				select {
+				case <-time.After(settleTick):
+				case <-waiting.Done():
+				}
+			}
+			return true, nil
+		case <-c.session.Done():
+			return true, nil
+		case <-ctx.Done(): // what the server sends now is lost
+			c.session = endedSession
+			return false, nil
+		}
 	}
 }
 
-// Lost counts the messages that never became whole since the Consumer was made, and
-// were given up: their publisher died, or tries again and sends them anew.
-func (c *Consumer) Lost() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ledger.lost
+// add takes the next message, and reports false when one before it was lost.
+func (c *Consumer) add(m jetstream.Msg) bool {
+	meta, err := m.Metadata()
+	switch {
+	case err != nil:
+		return false
+	case meta.Sequence.Stream < c.next:
+		return true // delivered again after another server of a cluster took over
+	case meta.Sequence.Consumer != c.count+1:
+		return false
+	}
+	c.count, c.next, c.checked = meta.Sequence.Consumer, meta.Sequence.Stream+1, time.Now()
+	c.pending = append(c.pending, m)
+	return true
 }
 
-// Close gives the stream up. What was not acknowledged goes to the next consumer.
-// More calls do nothing.
+// skipForged skips messages that look like reports of the server, and reports whether
+// there were any. The client library drops empty messages with the header Status, so
+// the consumer would never get past them.
+func (c *Consumer) skipForged(ctx context.Context) (skipped bool) {
+	_ = c.stream.conn.call(ctx, func(ctx context.Context) error { // after an error the next pull fails, too
+		for {
+			m, err := c.stream.nats.GetMsg(ctx, c.next, jetstream.WithGetMsgSubject(">"))
+			if err != nil || len(m.Data) > 0 || m.Header.Get("Status") == "" {
+				return err
+			}
+			c.next, skipped = m.Sequence+1, true
+		}
+	})
+	return skipped
+}
+
+// check has a new consumer made if the last messages were lost on the way. It asks the
+// server only when nothing has arrived for a while.
+func (c *Consumer) check(ctx context.Context) {
+	if time.Since(c.checked) < checkEvery {
+		return
+	}
+	c.checked = time.Now()
+	err := c.stream.conn.call(ctx, func(ctx context.Context) error {
+		info, err := c.nats.Info(ctx)
+		if err == nil && info.Delivered.Consumer > c.count {
+			c.session = endedSession
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		c.session = endedSession
+	}
+}
+
+// Ack deletes m and all messages before it from the stream. After an error it may be
+// called again. It returns ErrTaken when Fetch has reported that another consumer has
+// taken over.
+func (c *Consumer) Ack(ctx context.Context, m Message) error {
+	err := ErrTaken
+	switch {
+	case c.closed.Err() != nil:
+		err = ErrClosed
+	case !c.taken.Load():
+		err = c.stream.conn.settle(ctx, func(ctx context.Context) error {
+			return c.stream.nats.Purge(ctx, jetstream.WithPurgeSequence(m.Seq+1))
+		})
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // a deleted stream holds nothing
+		return fmt.Errorf("acknowledge %s: %w", m.ID, err)
+	}
+	return nil
+}
+
+// Close gives up the stream. Messages that are not acknowledged go to the next
+// consumer. More calls do nothing.
 func (c *Consumer) Close() {
 	c.close()
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	c.feed.stop()
 	_ = c.stream.conn.call(context.Background(), func(ctx context.Context) error {
-		return c.feed.remove(ctx, c.feed.name)
+		return c.remove(ctx, c.nats.CachedInfo().Name)
 	}) // without a connection the next consumer removes it
 }

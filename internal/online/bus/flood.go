@@ -7,61 +7,61 @@ import (
 )
 
 const (
-	floodLook = 500 * time.Millisecond // how often
-	banTime   = 10 * time.Second
+	floodCheck = 500 * time.Millisecond
+	banTime    = 10 * time.Second
 )
 
-// flow is what a client sends.
+// flow counts what a client sends.
 type flow struct{ messages, bytes int64 }
 
-// fill is how much a client with limited access may send: so much in a second for as
-// long as it likes, and so much more at once. One that waits for each confirmation, as
-// Publish does, stays below; the largest message is sent in parts.
-type fill struct{ each, more flow }
+// rateLimit is a leaky bucket for a client with limited access: it may send each per
+// second without end, and more at once. A client that waits for each confirmation, as
+// Publish does, stays below; the largest request fits into more.
+type rateLimit struct{ each, more flow }
 
-var usualFill = fill{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
+var usualLimit = rateLimit{each: flow{10_000, 32 << 20}, more: flow{20_000, MaxMessage + 64<<20}}
 
-// after is what is left of a level after a time.
-func (f fill) after(level flow, took time.Duration) flow {
+// after returns the level of the bucket after a time.
+func (f rateLimit) after(level flow, took time.Duration) flow {
 	drained := func(level, each int64) int64 { return max(0, level-int64(float64(each)*took.Seconds())) }
 	return flow{drained(level.messages, f.each.messages), drained(level.bytes, f.each.bytes)}
 }
 
-func (f fill) overflows(level flow) bool {
+func (f rateLimit) overflows(level flow) bool {
 	return level.messages > f.more.messages || level.bytes > f.more.bytes
 }
 
-// floodWatch disconnects clients with limited access that flood. They would fill
-// streams, and have others wait.
+// floodWatch disconnects clients with limited access that send too much: they would
+// fill streams and delay others.
 type floodWatch struct {
-	nats *server.Server
-	door *doorkeeper
-	log  *serverLog
-	most fill
+	nats  *server.Server
+	door  *doorkeeper
+	log   *serverLog
+	limit rateLimit
 
-	total  flow
-	looked time.Time
-	known  map[uint64]client
-	since  time.Time // when known was made
+	total   flow
+	checked time.Time
+	clients map[uint64]client
+	since   time.Time // when clients was made
 }
 
-// client is what is known of one.
+// client holds the counters of a client.
 type client struct {
-	sent  flow // in all
-	level flow // what it sent too much, so far
+	sent  flow // in total
+	level flow // of its bucket
 }
 
-// look is called again and again. All clients are only looked at when there is so much
-// traffic that one of them may flood.
-func (w *floodWatch) look(now time.Time) error {
+// check must be called repeatedly. It inspects single clients only when the traffic is
+// so high that one of them may exceed its limit.
+func (w *floodWatch) check(now time.Time) error {
 	all, err := w.nats.Varz(nil)
 	if err != nil {
 		return err
 	}
 	total := flow{all.InMsgs, all.InBytes}
 	sent := flow{total.messages - w.total.messages, total.bytes - w.total.bytes}
-	quiet := w.most.after(sent, now.Sub(w.looked)) == flow{}
-	w.total, w.looked = total, now
+	quiet := w.limit.after(sent, now.Sub(w.checked)) == flow{}
+	w.total, w.checked = total, now
 	if quiet {
 		return nil
 	}
@@ -69,26 +69,27 @@ func (w *floodWatch) look(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[uint64]client)
+	seen := make(map[uint64]client)
 	for _, c := range clients.Conns {
 		if !w.door.limited(c.AuthorizedUser) {
 			continue
 		}
 		sent, took := flow{c.InMsgs, c.InBytes}, now.Sub(c.Start)
-		before, seen := w.known[c.Cid]
-		if seen {
+		before, known := w.clients[c.Cid]
+		if known {
 			took = now.Sub(w.since)
 		}
-		level := w.most.after(flow{before.level.messages + sent.messages - before.sent.messages, before.level.bytes + sent.bytes - before.sent.bytes}, took)
-		if !w.most.overflows(level) {
-			known[c.Cid] = client{sent, level}
+		added := flow{sent.messages - before.sent.messages, sent.bytes - before.sent.bytes}
+		level := w.limit.after(flow{before.level.messages + added.messages, before.level.bytes + added.bytes}, took)
+		if !w.limit.overflows(level) {
+			seen[c.Cid] = client{sent, level}
 			continue
 		}
 		w.door.ban(c.IP, now)
-		w.log.warn("flood "+c.IP, "a client sends too much and is disconnected; others of its address may not come for a while", "address", c.IP, "as", c.AuthorizedUser,
-			"name", c.Name, "messages", sent.messages-before.sent.messages, "bytes", sent.bytes-before.sent.bytes, "seconds", took.Seconds(), "wait", w.door.banTime)
+		w.log.warn("flood "+c.IP, "disconnecting a client that sends too much; address banned", "address", c.IP, "as", c.AuthorizedUser,
+			"name", c.Name, "messages", added.messages, "bytes", added.bytes, "seconds", took.Seconds(), "ban", w.door.banTime)
 		_ = w.nats.DisconnectClientByID(c.Cid) // it may be gone by itself
 	}
-	w.known, w.since = known, now
+	w.clients, w.since = seen, now
 	return nil
 }

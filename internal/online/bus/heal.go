@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A server whose disk was full takes no messages for its streams any more, not even
-// when there is room again. All that it does about it is to say so.
+// A server whose disk was full accepts no more messages for its streams, even when
+// there is room again. It only logs this.
 
-// isStuck reports whether a line of the server says that a stream takes nothing more.
+// isStuck reports whether a log line of the server says that a stream is disabled.
 func isStuck(line string) bool {
 	line = strings.ToLower(line)
 	return strings.Contains(line, "critical write error") || strings.Contains(line, "will be disabled")
@@ -19,13 +19,13 @@ func isStuck(line string) bool {
 
 const (
 	healEvery = time.Second
-	healRoom  = 8 << 20 // bytes that must fit on the disk
+	healRoom  = 8 << 20 // bytes that must be free on the disk
 )
 
-// heal starts the server again, at the same address and with the same files, as soon as
-// there is room on its disk. Clients come back by themselves. It gives up when ctx ends.
+// heal restarts the server, at the same address and with the same files, as soon as
+// there is room on its disk. Clients reconnect by themselves. It gives up when ctx ends.
 func (s *Server) heal(ctx context.Context) {
-	s.log.warn("stuck", "the disk of the message server is full or broken; it goes on when there is room, and clients keep what they have until then")
+	s.log.warn("stuck", "the disk of the message server is full or broken; waiting for room, clients keep their messages until then")
 	for tick := time.NewTicker(healEvery); ; {
 		if hasRoom(s.dir) {
 			break
@@ -45,10 +45,10 @@ func (s *Server) heal(ctx context.Context) {
 		again, err := start(ctx, conf, s.log, s.fatal)
 		if err == nil {
 			s.nats = again
-			s.log.warn("healed", "the message server was started again")
+			s.log.warn("healed", "restarted the message server")
 			break
 		}
-		s.log.warn("heal", "the message server cannot be started again", "error", err)
+		s.log.warn("heal", "cannot restart the message server, retrying", "error", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -56,15 +56,15 @@ func (s *Server) heal(ctx context.Context) {
 		}
 	}
 	select {
-	case <-s.log.stuck: // what it said before
+	case <-s.log.stuck: // from before the restart
 	default:
 	}
 }
 
-// hasRoom reports whether something can be written in a directory.
+// hasRoom reports whether a directory has room for healRoom bytes.
 func hasRoom(dir string) bool {
 	path := filepath.Join(dir, "room")
 	err := os.WriteFile(path, make([]byte, healRoom), 0o600)
-	_ = os.Remove(path) // also what was written in part
+	_ = os.Remove(path) // also after a partial write
 	return err == nil
 }

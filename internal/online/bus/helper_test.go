@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen.
+// patience bounds how long a test waits for an event.
 const patience = 20 * time.Second
 
 // startServer runs a server until the test ends.
@@ -31,7 +32,7 @@ func startServer(tb testing.TB, opt ServerOptions) *Server {
 	return s
 }
 
-// connect returns a client, which may not be connected.
+// connect returns a client, connected or not.
 func connect(tb testing.TB, opt Options) *Conn {
 	tb.Helper()
 	opt.Name = tb.Name()
@@ -43,7 +44,7 @@ func connect(tb testing.TB, opt Options) *Conn {
 	return c
 }
 
-// join is connect to a server that is there.
+// join connects to a running server.
 func join(tb testing.TB, s *Server) *Conn {
 	tb.Helper()
 	c := connect(tb, Options{URL: s.URL()})
@@ -58,7 +59,7 @@ func wantConnected(tb testing.TB, c *Conn) {
 	}
 }
 
-// soon is a context that ends when a test has waited long enough.
+// soon returns a context that ends after patience.
 func soon(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
@@ -66,20 +67,19 @@ func soon(tb testing.TB) context.Context {
 	return ctx
 }
 
-// eventually waits until what is so.
+// eventually waits until f returns true.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); !f(); <-tick.C {
 		if time.Now().After(end) {
-			tb.Fatal("waited in vain until " + what)
+			tb.Fatal("timed out waiting until " + what)
 		}
 	}
 }
 
-// noLeaks fails a test after which more goroutines run than before. It is called
-// before anything is started.
+// noLeaks fails a test that leaves goroutines behind. Call it first.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -96,7 +96,7 @@ func noLeaks(t *testing.T) {
 	})
 }
 
-// bytesOf are always the same for a seed.
+// bytesOf returns random bytes that depend on the seed only.
 func bytesOf(seed uint64, size int) []byte {
 	var key [32]byte
 	key[0] = byte(seed)
@@ -105,7 +105,10 @@ func bytesOf(seed uint64, size int) []byte {
 	return b
 }
 
-// openStream makes the stream S of the subjects s.>.
+// largeText returns compressible data.
+func largeText(size int) []byte { return bytes.Repeat([]byte("text "), size/5+1)[:size] }
+
+// openStream opens the stream S of the subjects s.>.
 func openStream(tb testing.TB, c *Conn, opt StreamOptions) *Stream {
 	tb.Helper()
 	opt.Name, opt.Subjects = "S", []string{"s.>"}
@@ -118,7 +121,7 @@ func openStream(tb testing.TB, c *Conn, opt StreamOptions) *Stream {
 
 func consume(tb testing.TB, s *Stream) *Consumer {
 	tb.Helper()
-	c, err := s.Consumer(soon(tb), "reader")
+	c, err := s.Consumer(soon(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -133,7 +136,7 @@ func publish(tb testing.TB, s *Stream, id string, data []byte) {
 	}
 }
 
-// publishSome publishes small messages with the ids from 0 on.
+// publishSome publishes small messages with the ids 0, 1, 2, ….
 func publishSome(tb testing.TB, s *Stream, n int) {
 	tb.Helper()
 	for i := range n {
@@ -151,7 +154,7 @@ func fetch(tb testing.TB, c *Consumer, n int) []Message {
 	return got
 }
 
-// wantNothing fails when a message comes soon.
+// wantNothing fails if a message arrives within 50 ms.
 func wantNothing(tb testing.TB, c *Consumer) {
 	tb.Helper()
 	if got, err := c.Fetch(tb.Context(), 1, 50*time.Millisecond); err != nil || len(got) > 0 {
@@ -166,7 +169,7 @@ func ack(tb testing.TB, c *Consumer, m Message) {
 	}
 }
 
-// ids are those of messages, with spaces between.
+// ids returns the ids of messages, separated by spaces.
 func ids(all []Message) string {
 	names := make([]string, len(all))
 	for i, m := range all {
@@ -185,19 +188,19 @@ func wantIDs(tb testing.TB, got []Message, want string) {
 func wantPending(tb testing.TB, s *Stream, want uint64) {
 	tb.Helper()
 	if n, _, err := s.Pending(soon(tb)); err != nil || n != want {
-		tb.Errorf("the stream holds %d messages and says %v, want %d", n, err, want)
+		tb.Errorf("the stream holds %d messages, error %v; want %d", n, err, want)
 	}
 }
 
 func wantText(tb testing.TB, err error, parts ...string) {
 	tb.Helper()
 	if err == nil {
-		tb.Errorf("no error, want one with %q", parts)
+		tb.Errorf("no error, want %q", parts)
 		return
 	}
 	for _, p := range parts {
 		if !strings.Contains(err.Error(), p) {
-			tb.Errorf("got the error %q, want %q in it", err, p)
+			tb.Errorf("error %q does not contain %q", err, p)
 		}
 	}
 }

@@ -2,5 +2,5 @@ package bus
 
 import "errors"
 
-// errLocked says that another holds the lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("locked")

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock on a file, which it makes when missing, or fails with
-// errLocked. A process that ends gives it back. Some parallel file systems have no
-// locks; there nothing is locked.
+// lockFile locks a file, which it creates if missing, or fails with errLocked. The
+// lock ends with the process. On file systems without locks it locks nothing.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

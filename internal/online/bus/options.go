@@ -22,23 +22,23 @@ const (
 	lastRetry  = 2 * time.Second
 )
 
-// Options say where the server is and who we are.
+// Options describe a client: where the server is, and who connects.
 type Options struct {
-	URL  string // nats://host:port or tls://host:port; several of a cluster with commas
-	Name string // of this client, for those who look after the server
+	URL  string // nats://host:port or tls://host:port; members of a cluster separated by commas
+	Name string // of this client, for the operator of the server
 
 	Token          string
 	User, Password string
 	Credentials    string // a .creds file
 
-	// CA, Cert and Key are files in PEM format: who signed the server's certificate,
-	// where that is not known to the system, and our own certificate.
+	// CA, Cert and Key are PEM files: the authority of the server's certificate, unless
+	// the system knows it, and the client's own certificate.
 	CA, Cert, Key string
 
-	Log *slog.Logger // gets what comes and goes, and what NATS reports; nil discards it
+	Log *slog.Logger // nil discards
 }
 
-// natsOptions checks the options and reads the files that they name.
+// natsOptions validates the options and reads the files that they name.
 func (o Options) natsOptions() ([]nats.Option, error) {
 	secure := o.CA != "" || o.Cert != ""
 	for one := range strings.SplitSeq(o.URL, ",") {
@@ -48,11 +48,11 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 		}
 		secure = secure || u.Scheme == "tls"
 	}
-	id := rand.Text() // so that answers come to nobody else
+	id := rand.Text() // so that nobody else receives the answers
 	all := []nats.Option{
 		nats.Name(strings.TrimSpace(o.Name + " " + id)), nats.CustomInboxPrefix(inboxes + id),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectBufSize(-1), // what cannot be sent now is an error now
+		nats.ReconnectBufSize(-1), // fail at once without a connection
 		nats.PingInterval(20 * time.Second), nats.MaxPingsOutstanding(2),
 	}
 	if o.Token != "" {
@@ -80,8 +80,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	return all, nil
 }
 
-// withoutUser takes what only the server may know out of addresses, also out of such as
-// are none.
+// withoutUser removes credentials from addresses, also from malformed ones.
 func withoutUser(addresses string) string { return userOfURL.ReplaceAllString(addresses, "$1") }
 
 var userOfURL = regexp.MustCompile(`(^|//|,\s*)[^,\s]*@`)
@@ -115,18 +114,18 @@ func tlsConfig(ca, cert, key string) (*tls.Config, error) {
 		return conf, nil
 	}
 	if cert == "" || key == "" {
-		return nil, errors.New("a certificate for the message server needs its key, and a key its certificate")
+		return nil, errors.New("a client certificate needs its key, and a key its certificate")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("certificate for the message server: %w", err)
+		return nil, fmt.Errorf("client certificate: %w", err)
 	}
 	conf.Certificates = []tls.Certificate{pair}
 	return conf, nil
 }
 
-// retryWait is how long to wait after the given number of attempts, so that many
-// clients do not come back at the same moment.
+// retryWait returns how long to wait after a number of attempts. It is random, so that
+// many clients do not reconnect at the same moment.
 func retryWait(attempts int) time.Duration {
 	most := lastRetry
 	if attempts < 6 {

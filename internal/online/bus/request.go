@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	holding      = 15 * time.Second // a reply, for a requester who asks for no more parts
-	holdingLeast = 2 * time.Second  // when others need the place
-	partPatience = time.Second      // until a new subject is known in all of a cluster
+	holdReply     = 15 * time.Second // for a requester that does not ask for the rest
+	holdLeast     = 2 * time.Second  // while other replies wait for the slot
+	routePatience = time.Second      // until all servers of a cluster know a new subject
 )
 
 // Request sends data to a service and returns its reply, which the caller owns. It
@@ -23,7 +23,7 @@ const (
 //   - ErrNoService when nobody serves the subject;
 //   - ErrAway when there is no connection, or it was lost before the reply came;
 //   - a RemoteError when the handler failed;
-//   - ErrDenied when the server does not let us ask there;
+//   - ErrDenied when the server does not let this client ask there;
 //   - ErrTooLarge.
 func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := c.request(ctx, subject, data)
@@ -34,7 +34,7 @@ func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 }
 
 func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte, error) {
-	if err := errors.Join(checkName("subject", subject), tooLarge(len(data))); err != nil {
+	if err := errors.Join(checkName("subject", subject), checkSize(len(data))); err != nil {
 		return nil, err
 	}
 	ctx, done, err := c.within(ctx, subject)
@@ -42,7 +42,7 @@ func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte
 		return nil, err
 	}
 	defer done()
-	m := &nats.Msg{Subject: subject, Data: data}
+	m := &nats.Msg{Subject: subject}
 	rest, err := c.fill(m, data)
 	if err != nil {
 		return nil, err
@@ -58,25 +58,34 @@ func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte
 	return c.collect(ctx, reply)
 }
 
-// ask is a request and a reply of one message each.
+// ask sends a request and receives a reply of one message each.
 func (c *Conn) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	reply, err := c.nc.RequestMsgWithContext(ctx, m)
-	switch {
-	case err == nil:
-		return reply, nil
-	case errors.Is(err, nats.ErrNoResponders):
+	if errors.Is(err, nats.ErrNoResponders) {
 		return nil, ErrNoService
-	case isAway(err), errors.Is(context.Cause(ctx), ErrAway):
-		return nil, c.away()
-	case errors.Is(context.Cause(ctx), ErrDenied):
-		return nil, context.Cause(ctx)
 	}
-	return nil, err
+	return reply, c.explain(ctx, err)
 }
 
-// isAway tells whether NATS could not send for want of a connection.
+// explain returns why a call to NATS failed. See within for the causes that end ctx.
+func (c *Conn) explain(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case isAway(err), errors.Is(cause, ErrAway):
+		return c.away()
+	case errors.Is(cause, ErrDenied):
+		return cause
+	}
+	return err
+}
+
+// isAway reports whether NATS could not send because there is no connection.
 func isAway(err error) bool {
-	for _, kind := range []error{nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining} {
+	for _, kind := range []error{
+		nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining,
+	} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -84,17 +93,17 @@ func isAway(err error) bool {
 	return false
 }
 
-// rest gives the parts of a message to the one who got its first.
+// rest serves the rest of a message to the receiver of its beginning.
 type rest struct {
-	sub   *nats.Subscription
-	asked chan struct{} // one for each part that was asked for
-	last  chan struct{} // closed when the last part was
+	sub    *nats.Subscription
+	asked  chan struct{} // receives when the receiver asks
+	served chan struct{} // closed when the end was sent
 }
 
-// fill puts data into m: all of it, or the first part, and where to ask for more.
-// The result is nil when there is no more.
+// fill puts data into m: all of it, or the beginning and where to ask for more. The
+// result is nil if there is no more.
 func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
-	size, err := c.partSize()
+	size, err := c.payload(largestPart)
 	if err != nil {
 		return nil, err
 	}
@@ -102,36 +111,37 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 		m.Data = data
 		return nil, nil
 	}
-	parts := split(data, size)
-	r := &rest{asked: make(chan struct{}, 1), last: make(chan struct{})}
-	last := sync.OnceFunc(func() { close(r.last) })
-	inbox := c.partsInbox()
+	r := &rest{asked: make(chan struct{}, 1), served: make(chan struct{})}
+	served := sync.OnceFunc(func() { close(r.served) })
+	inbox := c.restInbox()
 	r.sub, err = c.nc.Subscribe(inbox, func(req *nats.Msg) {
-		i, err := strconv.ParseUint(string(req.Data), 10, 31)
-		if err != nil || i >= uint64(len(parts)) {
+		offset, err := strconv.ParseUint(string(req.Data), 10, 31)
+		if err != nil || offset >= uint64(len(data)) {
 			return
 		}
-		_ = req.Respond(parts[i]) // without a connection the other side learns of it, too
+		end := min(int(offset)+size, len(data))
+		_ = req.Respond(data[offset:end]) // without a connection the other side fails, too
 		select {
 		case r.asked <- struct{}{}:
 		default:
 		}
-		if i == uint64(len(parts)-1) {
-			last()
+		if end == len(data) {
+			served()
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.Data = parts[0]
-	setHeader(m, partHeader, part{count: len(parts), total: len(data)}.String())
+	m.Data = data[:size]
+	setHeader(m, sizeHeader, strconv.Itoa(len(data)))
 	setHeader(m, restHeader, inbox)
 	return r, nil
 }
 
-// partsInbox is a new subject that others may ask for parts. Nobody can guess it.
-func (c *Conn) partsInbox() string {
-	return c.nc.Opts.InboxPrefix + "." + partsWord + "." + rand.Text()
+// restInbox returns a new subject that others may ask for the rest of a message.
+// Nobody can guess it.
+func (c *Conn) restInbox() string {
+	return c.nc.Opts.InboxPrefix + "." + restToken + "." + rand.Text()
 }
 
 func (r *rest) close() {
@@ -140,65 +150,67 @@ func (r *rest) close() {
 	}
 }
 
-// wait returns when all parts were asked for, or none for too long, or ctx ends.
+// wait returns when the end was sent, when the receiver has stopped asking, or when
+// ctx ends.
 func (r *rest) wait(ctx context.Context, crowded func() bool) {
-	tick := time.NewTicker(holdingLeast / 2)
+	tick := time.NewTicker(holdLeast / 2)
 	defer tick.Stop()
-	for idle := time.Duration(0); idle < holding && (idle < holdingLeast || !crowded()); {
+	for idle := time.Duration(0); idle < holdReply && (idle < holdLeast || !crowded()); {
 		select {
 		case <-r.asked:
 			idle = 0
-		case <-r.last:
+		case <-r.served:
 			return
 		case <-tick.C:
-			idle += holdingLeast / 2
+			idle += holdLeast / 2
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// collect returns the whole of which m is the first part.
+// collect returns the message of which m is the beginning.
 func (c *Conn) collect(ctx context.Context, m *nats.Msg) ([]byte, error) {
-	text := m.Header.Get(partHeader)
+	text := m.Header.Get(sizeHeader)
 	if text == "" {
 		return m.Data, nil
 	}
-	p, err := parsePart(text)
-	if err != nil {
-		return nil, err
+	total, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || total > MaxMessage {
+		return nil, fmt.Errorf("invalid message size %.20q", text)
 	}
-	if !isInbox(m.Header.Get(restHeader)) {
-		return nil, fmt.Errorf("no parts can be had from the subject %.100q", m.Header.Get(restHeader))
+	from := m.Header.Get(restHeader)
+	if !isInbox(from) {
+		return nil, fmt.Errorf("cannot fetch the rest of a message from %.100q", from)
 	}
-	all := append(make([]byte, 0, min(p.total, 8*len(m.Data))), m.Data...)
-	for i := 1; i < p.count; i++ {
-		more, err := c.askPart(ctx, m.Header.Get(restHeader), i)
+	all := append(make([]byte, 0, min(int(total), 8*len(m.Data))), m.Data...)
+	for len(all) < int(total) {
+		more, err := c.askRest(ctx, from, len(all))
 		if err != nil {
-			return nil, fmt.Errorf("part %d of %d: %w", i+1, p.count, err)
+			return nil, fmt.Errorf("fetch byte %d of %d: %w", len(all), total, err)
 		}
-		if len(more.Data) > p.total-len(all) {
+		if len(more.Data) == 0 {
 			break
 		}
 		all = append(all, more.Data...)
 	}
-	if len(all) != p.total {
-		return nil, fmt.Errorf("the parts are not of a message of %d bytes", p.total)
+	if len(all) != int(total) {
+		return nil, fmt.Errorf("the message has %d bytes, want %d", len(all), total)
 	}
 	return all, nil
 }
 
-// askPart asks again when nobody answers: in a cluster the subject is new.
-func (c *Conn) askPart(ctx context.Context, subject string, index int) (*nats.Msg, error) {
-	tick := time.NewTicker(partPatience / 20)
+// askRest asks again while nobody answers: in a cluster the subject is new.
+func (c *Conn) askRest(ctx context.Context, subject string, offset int) (*nats.Msg, error) {
+	tick := time.NewTicker(routePatience / 20)
 	defer tick.Stop()
-	for end := time.Now().Add(partPatience); ; {
-		m, err := c.ask(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(index), 10)})
+	for end := time.Now().Add(routePatience); ; {
+		m, err := c.ask(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(offset), 10)})
 		if !errors.Is(err, ErrNoService) {
 			return m, err
 		}
 		if time.Now().After(end) {
-			return nil, errors.New("the other side is gone")
+			return nil, errors.New("the sender is gone")
 		}
 		select {
 		case <-tick.C:

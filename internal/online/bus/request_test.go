@@ -23,7 +23,7 @@ func serve(t *testing.T, c *Conn, subject, queue string, workers int, h Handler)
 	return s
 }
 
-func TestMessagesOfAnySizeGoBothWays(t *testing.T) {
+func TestRequestAndReplyOfAnySize(t *testing.T) {
 	noLeaks(t)
 	s := startServer(t, ServerOptions{})
 	serve(t, join(t, s), "echo", "", 4, echo)
@@ -41,7 +41,7 @@ func TestMessagesOfAnySizeGoBothWays(t *testing.T) {
 	all.Wait()
 }
 
-func TestTooLargeMessagesAreRefused(t *testing.T) {
+func TestOversizedMessagesAreRejected(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, ServerOptions{})
 	huge := make([]byte, MaxMessage+1)
@@ -60,7 +60,7 @@ func TestTooLargeMessagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestHandlersErrorArrivesAsItsText(t *testing.T) {
+func TestHandlerErrorArrivesAsText(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, ServerOptions{})
 	c := join(t, s)
@@ -77,7 +77,7 @@ func TestHandlersErrorArrivesAsItsText(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNobodyAnswers(t *testing.T) {
+func TestUnansweredRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, ServerOptions{})
 	c := join(t, s)
@@ -108,7 +108,7 @@ func TestRequestsThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestRequestEndsWithTheConnection(t *testing.T) {
+func TestRequestFailsWhenConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, ServerOptions{})
 	c := join(t, s)

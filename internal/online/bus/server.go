@@ -20,52 +20,52 @@ import (
 
 const (
 	defaultListen = "127.0.0.1:0"
-	serverStart   = 30 * time.Second // for a server to be ready, with many files to read
+	startTimeout  = 30 * time.Second // with many files to read
 	syncEvery     = 10 * time.Second // from the page cache to the disk
 	unlimited     = 1 << 50          // bytes; streams have limits of their own
 )
 
-// What a server takes of a client; who sends more is disconnected.
+// Limits of a client; the server disconnects one that exceeds them.
 const (
 	maxClients       = 16384
 	maxSubscriptions = 1024             // of a client
-	maxPending       = 64 << 20         // bytes that a client does not fetch
-	maxCommand       = 4 << 10          // bytes of a line of the protocol, before the message
-	greeting         = 5                // seconds for a client to say who it is, and as many for TLS
-	writeDeadline    = 10 * time.Second // for a client to take what it is sent
+	maxPending       = 64 << 20         // bytes that wait for a slow client
+	maxCommand       = 4 << 10          // bytes of a protocol line, before the message
+	authSeconds      = 5                // for a client to authenticate, and as many for TLS
+	writeDeadline    = 10 * time.Second // for a client to receive
 )
 
-// ServerOptions are those of a server in this process.
+// ServerOptions describe a server in this process.
 type ServerOptions struct {
-	Dir    string // for the files of streams; made when missing
-	Listen string // host:port; "" is 127.0.0.1:0, and port 0 is any free one
-	Token  string // clients must know it; "" is accepted on loopback addresses only
+	Dir    string // for the files of streams; created if missing
+	Listen string // host:port; "" means 127.0.0.1:0, and port 0 any free port
+	Token  string // of clients; "" only on loopback addresses
 
-	// Access is for clients who do not know Token, and may do less.
+	// Access lists tokens with fewer rights than Token.
 	Access []Access
 
-	// Cert and Key are files in PEM format and switch TLS on. With CA clients need
-	// certificates that it signed.
+	// Cert and Key are PEM files and enable TLS. With CA, clients need certificates
+	// that it signed.
 	Cert, Key, CA string
 
-	Log *slog.Logger // gets warnings and errors of the server; nil discards them
+	Log *slog.Logger // for warnings and errors of the server; nil discards
 
-	most fill          // of clients with limited access; for tests
-	ban  time.Duration // for tests
+	limit rateLimit     // of clients with limited access; for tests
+	ban   time.Duration // for tests
 }
 
-// Server is a NATS server in this process that listens on TCP. What streams hold
-// survives the end of the process at once, and that of the machine after ten
-// seconds. Who may not come, or do something, is refused and logged; so is a message
-// larger than 1 MiB, in which size this package sends the parts of its own.
+// Server is a NATS server in this process that listens on TCP. The messages of a
+// stream survive the end of the process at once, and that of the machine after ten
+// seconds. The server rejects and logs unauthorized clients and messages larger than
+// 8 MiB.
 type Server struct {
-	nats   *server.Server // another one after each that got stuck
+	nats   *server.Server // replaced when its disk was full
 	conf   *server.Options
 	dir    string
 	fatal  <-chan error
 	door   *doorkeeper
 	log    *serverLog
-	end    context.CancelFunc // of what watches the clients
+	end    context.CancelFunc // of watch
 	ended  chan struct{}
 	unlock func()
 	scheme string
@@ -74,9 +74,9 @@ type Server struct {
 	close  sync.Once
 }
 
-// StartServer starts a server and returns when clients can use it. It fails when
-// the address is taken, and when another server uses the directory. The server
-// runs until Close; ctx only bounds the start.
+// StartServer starts a server and returns when it accepts clients. It fails if the
+// address or the directory is in use. The server runs until Close; ctx only bounds the
+// start.
 func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	conf, err := opt.natsOptions()
 	if err != nil {
@@ -87,7 +87,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	}
 	unlock, err := lockFile(filepath.Join(opt.Dir, "server.lock"))
 	if errors.Is(err, errLocked) {
-		return nil, fmt.Errorf("directory %s is in use by another message server: stop that one or give this one its own directory", opt.Dir)
+		return nil, fmt.Errorf("directory %s is in use by another message server (stop it, or use another directory)", opt.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("directory of the message server: %w", err)
@@ -101,7 +101,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if opt.Token != "" {
 		conf.CustomClientAuthentication = door
 	} else if len(opt.Access) > 0 {
-		err = errors.New("limited access needs a token for those who may do all")
+		err = errors.New("limited access needs a token for full access as well")
 	}
 	var s *server.Server
 	if err == nil {
@@ -115,33 +115,37 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	if conf.TLS {
 		scheme = "tls"
 	}
-	own := &Server{nats: s, conf: conf, dir: opt.Dir, fatal: fatal, door: door, log: log, ended: make(chan struct{}), unlock: unlock, scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port}
+	own := &Server{
+		nats: s, conf: conf, dir: opt.Dir, fatal: fatal, door: door, log: log, ended: make(chan struct{}), unlock: unlock,
+		scheme: scheme, host: reachable(conf.Host), port: s.Addr().(*net.TCPAddr).Port,
+	}
 	watching, end := context.WithCancel(context.Background())
 	own.end = end
-	go own.watch(watching, &floodWatch{nats: s, door: door, log: log, most: cmp.Or(opt.most, usualFill), looked: time.Now()}) //nolint:contextcheck // until Close
+	floods := &floodWatch{nats: s, door: door, log: log, limit: cmp.Or(opt.limit, usualLimit), checked: time.Now()}
+	go own.watch(watching, floods) //nolint:contextcheck // until Close
 	return own, nil
 }
 
-// watch looks after the clients until ctx ends.
+// watch heals the server and disconnects floods until ctx ends.
 func (s *Server) watch(ctx context.Context, floods *floodWatch) {
 	defer close(s.ended)
-	tick := time.NewTicker(floodLook)
+	tick := time.NewTicker(floodCheck)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			s.log.tellLeft(s.log.lines.Rest(time.Now()))
+			s.log.writeRepeats(s.log.lines.Rest(time.Now()))
 			return
 		case <-s.log.stuck:
 			s.heal(ctx)
 			floods.nats = s.nats
 		case now := <-tick.C:
-			s.log.tellLeft(s.log.lines.Left(now))
+			s.log.writeRepeats(s.log.lines.Left(now))
 			if len(floods.door.access) == 0 {
 				continue
 			}
-			if err := floods.look(now); err != nil {
-				s.log.warn("look", "the message server cannot tell what its clients send", "error", err)
+			if err := floods.check(now); err != nil {
+				s.log.warn("check", "cannot read the traffic of message server clients", "error", err)
 			}
 		}
 	}
@@ -154,8 +158,8 @@ func (o ServerOptions) listen() string {
 	return o.Listen
 }
 
-// natsOptions checks the options, reads the files of TLS, and says the same in the
-// server's own terms.
+// natsOptions validates the options, reads the TLS files, and returns the options of
+// the server.
 func (o ServerOptions) natsOptions() (*server.Options, error) {
 	if o.Dir == "" {
 		return nil, errors.New("the message server needs a directory")
@@ -166,18 +170,18 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("listen address %q: %q is no port", o.listen(), portText)
+		return nil, fmt.Errorf("listen address %q: invalid port %q", o.listen(), portText)
 	}
 	if o.Token == "" && !loopback(host) {
 		return nil, fmt.Errorf("listen address %q can be reached from other machines: set a token", o.listen())
 	}
 	conf := &server.Options{
 		Host: host, Port: int(port),
-		MaxPayload: largestPart, MaxControlLine: maxCommand, MaxConn: maxClients, MaxSubs: maxSubscriptions, MaxPending: maxPending,
-		AuthTimeout: greeting, WriteDeadline: writeDeadline,
+		MaxPayload: maxPayload, MaxControlLine: maxCommand, MaxConn: maxClients, MaxSubs: maxSubscriptions, MaxPending: maxPending,
+		AuthTimeout: authSeconds, WriteDeadline: writeDeadline,
 		JetStream: true, StoreDir: o.Dir, SyncInterval: syncEvery,
-		// Otherwise the limit is a share of what is free when the server starts,
-		// and a stream that has filled the disk could not be opened again.
+		// By default the limit is a share of the free space at the start, and a stream
+		// that has filled the disk could not be opened again.
 		JetStreamMaxStore: unlimited,
 		NoSigs:            true,
 	}
@@ -186,13 +190,14 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 	}
 	switch {
 	case o.Cert != "" && o.Key != "":
-		conf.TLS, conf.TLSTimeout, conf.TLSVerify = true, greeting, o.CA != ""
-		conf.AuthTimeout = 2 * greeting
-		conf.TLSConfig, err = server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, CaFile: o.CA, Verify: o.CA != ""})
+		conf.TLS, conf.TLSTimeout, conf.TLSVerify = true, authSeconds, o.CA != ""
+		conf.AuthTimeout = 2 * authSeconds
+		files := &server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, CaFile: o.CA, Verify: o.CA != ""}
+		conf.TLSConfig, err = server.GenTLSConfig(files)
 		if err != nil {
 			return nil, fmt.Errorf("TLS of the message server: %w", err)
 		}
-		if err := current(conf.TLSConfig, time.Now()); err != nil {
+		if err := checkDates(conf.TLSConfig, time.Now()); err != nil {
 			return nil, fmt.Errorf("certificate %s: %w", o.Cert, err)
 		}
 	case o.Cert+o.Key+o.CA != "":
@@ -201,30 +206,30 @@ func (o ServerOptions) natsOptions() (*server.Options, error) {
 	return conf, nil
 }
 
-// current says why no client would believe a certificate now.
-func current(conf *tls.Config, now time.Time) error {
+// checkDates rejects certificates that are not valid now.
+func checkDates(conf *tls.Config, now time.Time) error {
 	for _, pair := range conf.Certificates {
 		cert, err := x509.ParseCertificate(pair.Certificate[0])
 		switch {
 		case err != nil:
 			return err
 		case now.After(cert.NotAfter):
-			return fmt.Errorf("it has expired on %s: get another", cert.NotAfter.Format(time.RFC1123))
+			return fmt.Errorf("expired on %s", cert.NotAfter.Format(time.RFC1123))
 		case now.Before(cert.NotBefore):
-			return fmt.Errorf("it is not valid before %s: get another, or set the clock", cert.NotBefore.Format(time.RFC1123))
+			return fmt.Errorf("not valid before %s (check the clock)", cert.NotBefore.Format(time.RFC1123))
 		}
 	}
 	return nil
 }
 
-// start runs a server until it is ready or says why it never will be.
+// start runs a server and waits until it is ready or has failed.
 func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-chan error) (*server.Server, error) {
 	s, err := server.NewServer(conf)
 	if err != nil {
 		return nil, err
 	}
 	s.SetLogger(log, false, false)
-	ctx, cancel := context.WithTimeout(ctx, serverStart)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	started := make(chan struct{})
 	go func() {
@@ -250,17 +255,17 @@ func start(ctx context.Context, conf *server.Options, log *serverLog, fatal <-ch
 	return s, nil
 }
 
-// Port is that on which the server listens.
+// Port returns the port on which the server listens.
 func (s *Server) Port() int { return s.port }
 
-// URL is where clients on this machine find the server, without the token. When it
-// listens on all addresses, others find it under the machine's name and Port.
+// URL returns the address for clients on this machine, without the token. If the server
+// listens on all addresses, others use the machine's name and Port.
 func (s *Server) URL() string {
 	return s.scheme + "://" + net.JoinHostPort(s.host, strconv.Itoa(s.Port()))
 }
 
-// Close stops the server and returns when it is down and its directory free. More
-// calls do nothing. The error is always nil.
+// Close stops the server and unlocks its directory. More calls do nothing. The error is
+// always nil.
 func (s *Server) Close() error {
 	s.close.Do(func() {
 		s.end()
@@ -277,7 +282,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// reachable is the host that clients on this machine use for a listener on host.
+// reachable returns the host that clients on this machine use for a listener on host.
 func reachable(host string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		return "127.0.0.1"

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	waitingBytes = 64 << 20 // of requests that wait for a worker; who sends more is not answered
-	waitingMost  = 64 << 10 // requests
-	longestError = 64 << 10
-	moreHeld     = 4                // replies that are fetched while the workers go on
-	collecting   = 30 * time.Second // for a large request to come in
+	queueBytes     = 64 << 20 // of requests that wait for a worker; more get no answer
+	queueLength    = 64 << 10 // requests that wait for a worker
+	longestError   = 64 << 10
+	extraReplies   = 4                // large replies that may be sent while all workers are busy
+	collectTimeout = 30 * time.Second // for a large request to arrive
 )
 
-// Handler answers a request. The data are its own; what it returns must not change
-// any more. An error goes to the requester as a RemoteError. ctx ends when Close of
-// the Conn has waited long enough.
+// Handler answers a request. It owns the data, and must not change the reply after it
+// returns. The requester gets an error as a RemoteError. ctx ends when Close of the
+// Conn has waited long enough.
 type Handler func(ctx context.Context, data []byte) ([]byte, error)
 
 // Service answers requests until Close.
@@ -28,19 +28,19 @@ type Service struct {
 	conn    *Conn
 	handler Handler
 	sub     *nats.Subscription
-	stopped chan struct{} // closed when no more requests come
+	stopped chan struct{} // closed when no more requests arrive
 
-	ctx     context.Context // ends when handlers are to give up
+	ctx     context.Context // of handlers
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	workers chan struct{} // one for each that is busy; nil for a single one
-	held    chan struct{} // one for each reply whose parts are being fetched
+	workers chan struct{} // semaphore; nil for a single worker
+	replies chan struct{} // semaphore for large replies
 }
 
 // Serve answers requests for a subject, now or as soon as there is a connection.
-// Of all services with the same queue one gets a request; with queue "" each gets
-// all. Up to workers requests are handled at once; a single worker handles them
-// strictly in order of arrival.
+// Services with the same queue share the requests; with queue "" each gets all. It
+// handles up to workers requests at once; a single worker handles them in order of
+// arrival.
 func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, error) {
 	if err := checkName("subject", subject); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 	if workers < 1 {
 		return nil, fmt.Errorf("serve %s: %d workers", subject, workers)
 	}
-	s := &Service{conn: c, handler: h, stopped: make(chan struct{}), held: make(chan struct{}, workers+moreHeld)}
+	s := &Service{conn: c, handler: h, stopped: make(chan struct{}), replies: make(chan struct{}, workers+extraReplies)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if workers > 1 {
 		s.workers = make(chan struct{}, workers)
@@ -59,11 +59,11 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 		return nil, fmt.Errorf("serve %s: %w", subject, err)
 	}
 	s.sub.SetClosedHandler(func(string) { close(s.stopped) })
-	if err := s.sub.SetPendingLimits(waitingMost, waitingBytes); err != nil {
+	if err := s.sub.SetPendingLimits(queueLength, queueBytes); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("serve %s: %w", subject, err)
 	}
-	if c.Connected() { // others may ask as soon as we return
+	if c.Connected() { // requests must work once Serve returns
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 		_ = c.nc.FlushWithContext(ctx) // otherwise the server learns of it later
 		cancel()
@@ -74,8 +74,8 @@ func (c *Conn) Serve(subject, queue string, workers int, h Handler) (*Service, e
 	return s, nil
 }
 
-// take is called for one request after the other. What nobody can be told the answer
-// of is no request: who may not ask could otherwise have a server send it as an answer.
+// take handles one request after the other. It ignores messages without an inbox for
+// the reply: a client could otherwise make the service publish for it.
 func (s *Service) take(m *nats.Msg) {
 	if !isInbox(m.Reply) {
 		return
@@ -94,7 +94,7 @@ func (s *Service) take(m *nats.Msg) {
 func (s *Service) handle(m *nats.Msg) {
 	reply, err := s.answer(m)
 	if err == nil {
-		err = tooLarge(len(reply))
+		err = checkSize(len(reply))
 	}
 	out := &nats.Msg{Subject: m.Reply}
 	var more *rest
@@ -107,11 +107,11 @@ func (s *Service) handle(m *nats.Msg) {
 		setHeader(out, errorHeader, "1")
 	}
 	if more != nil {
-		s.held <- struct{}{}
+		s.replies <- struct{}{}
 		s.running.Go(func() {
-			more.wait(s.ctx, func() bool { return len(s.held) == cap(s.held) })
+			more.wait(s.ctx, func() bool { return len(s.replies) == cap(s.replies) })
 			more.close()
-			<-s.held
+			<-s.replies
 		})
 	}
 	if err := s.conn.nc.PublishMsg(out); err != nil && !isAway(err) { // the requester has lost the connection, too
@@ -120,20 +120,20 @@ func (s *Service) handle(m *nats.Msg) {
 }
 
 func (s *Service) answer(m *nats.Msg) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, collecting)
+	ctx, cancel := context.WithTimeout(s.ctx, collectTimeout)
 	data, err := s.conn.collect(ctx, m)
 	cancel()
 	if err != nil {
-		return nil, fmt.Errorf("the request did not come whole: %w", err)
+		return nil, fmt.Errorf("incomplete request: %w", err)
 	}
 	return s.handler(s.ctx, data)
 }
 
-// Close takes no more requests and returns when those that arrived are answered.
+// Close accepts no more requests and returns when those that arrived are answered.
 // More calls do nothing. A handler must not call it.
 func (s *Service) Close() { s.close(context.Background()) }
 
-// close gives up when ctx ends, and makes handlers give up.
+// close cancels the handlers and gives up when ctx ends.
 func (s *Service) close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
@@ -153,7 +153,7 @@ func (s *Service) close(ctx context.Context) {
 	select {
 	case <-finished:
 	case <-ctx.Done():
-		_ = s.sub.Unsubscribe() // it may be over in the meantime
+		_ = s.sub.Unsubscribe() // it may be closed by now
 	}
 	s.conn.mu.Lock()
 	delete(s.conn.services, s)

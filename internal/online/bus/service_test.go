@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestSingleWorkerKeepsTheOrder(t *testing.T) {
+func TestSingleWorkerKeepsOrder(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, ServerOptions{})
 	var busy atomic.Int32
@@ -30,9 +30,9 @@ func TestSingleWorkerKeepsTheOrder(t *testing.T) {
 		data := fmt.Appendf(nil, "%3d", i)
 		want = append(want, string(data))
 		if i%10 == 5 {
-			data = append(data, make([]byte, 3<<20)...) // comes in parts
+			data = append(data, make([]byte, 3<<20)...) // larger than a message
 		}
-		// What follows is sent when this was, but before it is answered.
+		// Send the next request after this one, but before its reply.
 		sent := c.nc.Stats().OutMsgs
 		all.Go(func() {
 			if _, err := c.Request(soon(t), "count", data); err != nil {
@@ -47,7 +47,7 @@ func TestSingleWorkerKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestWorkersWorkAtTheSameTime(t *testing.T) {
+func TestWorkersRunConcurrently(t *testing.T) {
 	t.Parallel()
 	const workers = 3
 	s := startServer(t, ServerOptions{})
@@ -91,7 +91,7 @@ func TestQueueSharesRequests(t *testing.T) {
 	for i := range 40 {
 		data := bytesOf(1, 10)
 		if i%10 == 0 {
-			data = bytesOf(1, 3<<20) // all parts must reach the same service
+			data = bytesOf(1, 3<<20) // the rest must reach the same service
 		}
 		if got, err := c.Request(soon(t), "work", data); err != nil || !bytes.Equal(got, data) {
 			t.Fatalf("got %d bytes and %v", len(got), err)
@@ -117,7 +117,7 @@ func TestServiceCloseWaitsForHandlers(t *testing.T) {
 	go func() {
 		got, err := c.Request(soon(t), "slow", nil)
 		if !bytes.Equal(got, bytesOf(1, 3<<20)) {
-			t.Error("the reply is not whole")
+			t.Error("the reply is incomplete")
 		}
 		result <- err
 	}()

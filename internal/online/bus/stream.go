@@ -13,41 +13,40 @@ import (
 
 const (
 	defaultDedupe = 2 * time.Minute
-	callTimeout   = 5 * time.Second // for one question to the server
+	callTimeout   = 5 * time.Second // for one request to the server
 	settling      = 15 * time.Second
 	settleTick    = 100 * time.Millisecond
 )
 
-// Error codes of servers that do not keep a stream: no room, and no cluster.
+// Error codes of servers that cannot keep a stream: no room, and no cluster.
 const (
 	codeNoStorage jetstream.ErrorCode = 10047
 	codeNoCluster jetstream.ErrorCode = 10074
 )
 
-// StreamOptions are those of a stream. What is left out stays as it is when the
-// stream is there, and is the default otherwise.
+// StreamOptions describe a stream. A zero value keeps the setting of a stream that
+// exists, and is the default otherwise.
 type StreamOptions struct {
 	Name     string
-	Subjects []string      // those that it keeps; * and > stand for one and more words
+	Subjects []string      // that it keeps; * matches one token, > one or more
 	MaxBytes int64         // on disk, with headers; no limit by default
 	Replicas int           // servers of a cluster that keep it; 1 by default
-	Dedupe   time.Duration // how long ids are remembered; 2 minutes by default
+	Dedupe   time.Duration // how long the stream remembers ids; 2 minutes by default
 }
 
 // Stream keeps messages in files of the server until its consumer acknowledges them.
-// When it is full it refuses new ones.
+// A full stream rejects new ones.
 type Stream struct {
-	conn   *Conn
-	name   string
-	nats   jetstream.Stream
-	dedupe time.Duration
+	conn *Conn
+	name string
+	nats jetstream.Stream
 }
 
-// Stream makes a stream, or attaches to it and changes what opt says otherwise.
-// Without subjects it must be there. It waits for the server until ctx ends.
+// Stream creates a stream, or attaches to it and applies the settings in opt. Without
+// subjects the stream must exist. It waits for the server until ctx ends.
 func (c *Conn) Stream(ctx context.Context, opt StreamOptions) (*Stream, error) {
 	s := &Stream{conn: c, name: opt.Name}
-	err := checkWord("name of the stream", opt.Name)
+	err := checkWord("stream name", opt.Name)
 	if err == nil {
 		err = c.settle(ctx, func(ctx context.Context) (err error) {
 			s.nats, err = c.stream(ctx, opt)
@@ -55,20 +54,20 @@ func (c *Conn) Stream(ctx context.Context, opt StreamOptions) (*Stream, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", opt.Name, explained(err, opt))
+		return nil, fmt.Errorf("stream %s: %w", opt.Name, withHint(err, opt))
 	}
-	s.dedupe = s.nats.CachedInfo().Config.Duplicates
 	return s, nil
 }
 
-// explained says what can be done about some refusals of a server.
-func explained(err error, opt StreamOptions) error {
+// withHint adds what to do about some errors of the server.
+func withHint(err error, opt StreamOptions) error {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case ok && api.ErrorCode == codeNoStorage:
-		return fmt.Errorf("the server, or our account there, has no room for %d MB on each of %d servers: %w", opt.MaxBytes>>20, max(opt.Replicas, 1), err)
+		return fmt.Errorf("no room for %d MB on each of %d servers (free some, or raise the limits of the account): %w",
+			opt.MaxBytes>>20, max(opt.Replicas, 1), err)
 	case ok && api.ErrorCode == codeNoCluster:
-		return fmt.Errorf("a stream on %d servers needs a cluster of so many: %w", opt.Replicas, err)
+		return fmt.Errorf("a stream with %d replicas needs a cluster of that size: %w", opt.Replicas, err)
 	}
 	return err
 }
@@ -77,13 +76,13 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 	old, err := c.js.Stream(ctx, opt.Name)
 	conf := jetstream.StreamConfig{
 		Name: opt.Name, Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-		MaxBytes: -1, Replicas: 1, Duplicates: defaultDedupe, AllowDirect: true,
+		MaxBytes: -1, Replicas: 1, Duplicates: defaultDedupe,
 	}
 	switch {
 	case err == nil:
 		conf = old.CachedInfo().Config
 		if conf.Discard != jetstream.DiscardNew || conf.Retention != jetstream.LimitsPolicy {
-			return nil, errors.New("there is one that was not made by this program and may drop messages: use another name")
+			return nil, errors.New("a stream of this name may drop messages and belongs to another program: use another name")
 		}
 	case !errors.Is(err, jetstream.ErrStreamNotFound) || len(opt.Subjects) == 0:
 		return nil, err
@@ -110,8 +109,7 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 	return c.js.CreateStream(ctx, conf)
 }
 
-// DeleteStream deletes a stream with all that it holds. That there is none is no
-// error.
+// DeleteStream deletes a stream and its messages, if it exists.
 func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	err := c.settle(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -120,8 +118,7 @@ func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// Pending is what the stream holds: messages that are not acknowledged, where one
-// sent in parts counts once for each, and their bytes.
+// Pending returns the number and the bytes of messages that are not acknowledged.
 func (s *Stream) Pending(ctx context.Context) (messages, bytes uint64, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
@@ -138,14 +135,14 @@ func (s *Stream) info(ctx context.Context) (info *jetstream.StreamInfo, err erro
 	return info, err
 }
 
-// settle calls f until it gives an answer: while there is no connection, and while
-// the servers of a cluster agree on who answers. That ends with ctx, and where no
-// server ever answers after some time.
+// settle calls f until the server answers: it retries while there is no connection,
+// and while a cluster elects a leader. It gives up when ctx ends, or after a while
+// with a connection but no answer.
 func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error {
 	tick := time.NewTicker(settleTick)
 	defer tick.Stop()
 	for began := (time.Time{}); ; {
-		if _, err := c.wait(ctx); err != nil {
+		if err := c.Wait(ctx); err != nil {
 			return err
 		}
 		if began.IsZero() {
@@ -163,7 +160,7 @@ func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error 
 	}
 }
 
-// call calls f once, and ends it with the connection.
+// call calls f once, and cancels it when the connection is lost.
 func (c *Conn) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -172,27 +169,23 @@ func (c *Conn) call(ctx context.Context, f func(context.Context) error) error {
 		return err
 	}
 	defer done()
-	if err = f(ctx); err != nil && (isAway(err) || errors.Is(context.Cause(ctx), ErrAway)) {
-		return c.away()
-	}
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrDenied) {
-		return cause
-	}
-	return err
+	return c.explain(ctx, f(ctx))
 }
 
-// unsettled tells whether an error may go away by itself.
+// unsettled reports whether an error may go away by itself.
 func unsettled(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
-		case 10004, 10005, 10008, 10009, 10023, 10049, jetstream.JSErrCodeJetStreamNotEnabled: // no leader, or too few servers, so far
+		case 10004, 10005, 10008, 10009, 10023, 10049, jetstream.JSErrCodeJetStreamNotEnabled: // no leader or too few servers yet
 			return true
-		case jetstream.JSErrCodeStreamNameInUse: // another process made the stream in the same moment
+		case jetstream.JSErrCodeStreamNameInUse: // another process created the stream at the same moment
 			return true
 		}
 		return false
 	}
-	for _, kind := range []error{ErrAway, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled} {
+	for _, kind := range []error{
+		ErrAway, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled,
+	} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -200,13 +193,13 @@ func unsettled(err error) bool {
 	return false
 }
 
-// checkWord refuses names that a server does not take as one.
+// checkWord rejects names that are not a single token of a subject.
 func checkWord(what, s string) error {
 	if err := checkName(what, s); err != nil {
 		return err
 	}
 	if strings.ContainsAny(s, `.*>/\`) {
-		return fmt.Errorf(`the %s %q may have none of .*>/\`, what, s)
+		return fmt.Errorf(`the %s %q must not contain .*>/\`, what, s)
 	}
 	return nil
 }

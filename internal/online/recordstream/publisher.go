@@ -1,6 +1,6 @@
-// Package recordstream takes what analyzers keep to the store: through a durable
-// stream, which a message leaves when the store has committed it. A record that
-// is sent twice is stored once.
+// Package recordstream carries the records of analyzers to the store through a durable
+// stream. A message leaves the stream when the store has committed it, and a record
+// that is sent twice is stored once.
 package recordstream
 
 import (
@@ -23,34 +23,34 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Stream takes messages, and has them durably when Publish has returned nil.
+// Stream stores messages durably before Publish returns nil.
 type Stream interface {
 	Publish(ctx context.Context, subject, id string, data []byte) error
 }
 
-// Numbers gives functions the numbers that are the same for all ranks.
+// Numbers assigns functions numbers that are the same for all ranks.
 type Numbers interface {
 	Number(program trace.Program, name string) (int, bool)
-	// Numbered is closed when functions get numbers that had none.
+	// Numbered returns a channel that is closed when more functions get numbers.
 	Numbered() <-chan struct{}
 }
 
-// PublisherConfig says what a Publisher sends.
+// PublisherConfig configures a Publisher.
 type PublisherConfig struct {
 	Run     string
 	Subject string
-	Sender  string // names messages: another for each start of an analyzer
+	Sender  string // prefix of message ids, different for each start of an analyzer
 	Numbers Numbers
-	// Reviewing reports whether records are final. Before, those that find no
-	// room are left for the review; then, they are waited for.
+	// Reviewing reports whether records are final. Before, Records defers those that
+	// do not fit to the review; from then on it waits for room.
 	Reviewing func() bool
-	// MaxBytes is about how much may wait in memory.
+	// MaxBytes approximately bounds the memory of waiting records.
 	MaxBytes int64
 	Log      *slog.Logger
 }
 
-// Publisher sends what is kept. It is an analyzer.RecordSink that never waits
-// until the review; Run does the sending.
+// Publisher is an analyzer.RecordSink that sends records to a stream. It never blocks
+// before the review; Run does the sending.
 type Publisher struct {
 	cfg    PublisherConfig
 	stream Stream
@@ -61,18 +61,18 @@ type Publisher struct {
 	stats   Stats
 }
 
-// Stats tells how a Publisher fares.
+// Stats counts the work of a Publisher.
 type Stats struct {
 	Sent     int64 // records
 	Messages int64 // waiting
-	Bytes    int64 // waiting, about
-	Deferred int64 // records that found no room and wait for the review
+	Bytes    int64 // waiting, approximately
+	Deferred int64 // records that did not fit and wait for the review
 	Held     int64 // messages for which the stream had no room at first
-	TooLarge int64 // records that the stream can never take
-	Err      error // why the last message is not sent yet
+	TooLarge int64 // records that the stream can never hold
+	Err      error // of the last attempt to send
 }
 
-// item is what a rank kept of a step.
+// item holds the records of a step of a rank.
 type item struct {
 	key       analyzer.StepKey
 	anomalies []*provenance.Record
@@ -81,20 +81,20 @@ type item struct {
 	size      int64
 }
 
-// NewPublisher returns a publisher; nothing is sent before Run.
+// NewPublisher returns a publisher. It sends nothing before Run.
 func NewPublisher(cfg PublisherConfig, stream Stream) *Publisher {
 	p := &Publisher{cfg: cfg, stream: stream}
 	p.changed.L = &p.mu
 	return p
 }
 
-// Metadata sends the facts that appeared in a step.
+// Metadata queues the metadata that appeared in a step.
 func (p *Publisher) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
 	p.push(&item{key: key, metadata: found, size: 100 * int64(len(found))})
 	return nil
 }
 
-// Records sends the anomalies and typical executions of a step.
+// Records queues the anomalies and typical executions of a step.
 func (p *Publisher) Records(ctx context.Context, key analyzer.StepKey, anomalies, typical []*provenance.Record) error {
 	it := &item{key: key, anomalies: anomalies, typical: typical}
 	for _, list := range [...][]*provenance.Record{anomalies, typical} {
@@ -122,7 +122,7 @@ func (p *Publisher) Records(ctx context.Context, key analyzer.StepKey, anomalies
 	return nil
 }
 
-// sizeOf is about the size of a record in memory.
+// sizeOf estimates the size of a record in memory.
 func sizeOf(r *provenance.Record) int64 {
 	return 1000 + 120*int64(len(r.CallStack)+len(r.CounterEvents)+len(r.EventWindow.Execs)+len(r.EventWindow.Comms))
 }
@@ -136,14 +136,14 @@ func (p *Publisher) push(it *item) {
 	p.changed.Broadcast()
 }
 
-// Stats tells how the publisher fares.
+// Stats returns the current counters.
 func (p *Publisher) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats
 }
 
-// Flush waits until all that was given is durable.
+// Flush waits until the stream has everything.
 func (p *Publisher) Flush(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.changed.Broadcast)
 	defer stop()
@@ -151,7 +151,7 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	defer p.mu.Unlock()
 	for p.stats.Messages > 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("%d messages are not stored: %w", p.stats.Messages, ctx.Err())
+			return fmt.Errorf("%d messages are not in the stream: %w", p.stats.Messages, ctx.Err())
 		}
 		p.changed.Wait()
 	}
@@ -178,7 +178,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// next waits for something to send; nil when ctx has ended.
+// next returns the next item to send, or nil when ctx ends.
 func (p *Publisher) next(ctx context.Context) *item {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,14 +200,14 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// send sends until it succeeds; false when ctx ended before.
+// send sends an item, with retries. It returns false if ctx ends first.
 func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 	if !p.number(ctx, it) {
 		return false
 	}
 	messages, err := it.messages(p.cfg.Run)
-	if err != nil { // nothing of ours cannot be encoded
-		p.cfg.Log.Error("a message is lost: it cannot be encoded", "error", err)
+	if err != nil { // unreachable: all our records can be encoded
+		p.cfg.Log.Error("dropping records that cannot be encoded", "error", err)
 		return true
 	}
 	for i, m := range messages {
@@ -218,12 +218,12 @@ func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 	return true
 }
 
-// publish has the stream take a message, unless it never can; false when ctx ended
-// before.
+// publish publishes a message, with retries, and drops it if it can never fit. It
+// returns false if ctx ends first.
 func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id string) bool {
 	data, err := proto.Marshal(m)
 	if err != nil { // as above
-		p.cfg.Log.Error("a message is lost: it cannot be encoded", "error", err)
+		p.cfg.Log.Error("dropping records that cannot be encoded", "error", err)
 		return true
 	}
 	held := false
@@ -247,7 +247,7 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 		case err == nil:
 			return true
 		case never:
-			p.cfg.Log.Error("records are lost: the stream is too small for them; give chimbuko serve a larger --stream-size", "error", err)
+			p.cfg.Log.Error("dropping records larger than the stream (raise --stream-size of chimbuko serve)", "error", err)
 			return true
 		}
 		select {
@@ -258,8 +258,8 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 	}
 }
 
-// number gives all functions of the records their numbers, for which it waits;
-// false when ctx ended before.
+// number sets the numbers of all functions of the records, and waits for those that
+// are not assigned yet. It returns false if ctx ends first.
 func (p *Publisher) number(ctx context.Context, it *item) bool {
 	for {
 		missing := false
@@ -280,7 +280,7 @@ func (p *Publisher) number(ctx context.Context, it *item) bool {
 		if !missing {
 			return true
 		}
-		p.cfg.Numbers.Numbered() // asks for them
+		p.cfg.Numbers.Numbered() // requests them
 		select {
 		case <-ctx.Done():
 			return false
@@ -305,22 +305,47 @@ func renumber(r *provenance.Record, set func(fid *int, name string)) {
 	}
 }
 
-// messageSize is about how large a message is at most. A stream that is nearly full,
-// or small, takes a part of what a step left.
+// messageSize is about how large a message gets, so that a stream that is small or
+// nearly full accepts a part of what a step left.
 const messageSize = 256 << 10
 
-// messages returns what the stream is to take, in messages of bounded size.
-func (it *item) messages(run string) (all []*protocol.RecordBatch, err error) {
-	size := 0
-	next := func() *protocol.RecordBatch {
-		size = 0
-		all = append(all, &protocol.RecordBatch{
-			Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
-		})
-		return all[len(all)-1]
+// packer packs documents into messages of bounded size. The messages share the fields
+// of head.
+type packer struct {
+	head *protocol.RecordBatch
+	all  []*protocol.RecordBatch
+	size int // of the last message
+}
+
+// last returns the message that has room for size more bytes.
+func (p *packer) last(size int) *protocol.RecordBatch {
+	if len(p.all) == 0 || p.size > 0 && p.size+size > messageSize {
+		p.size = 0
+		p.all = append(p.all, proto.CloneOf(p.head))
 	}
-	m := next()
-	if m.Metadata, err = writeAll(it.metadata); err != nil {
+	p.size += size
+	return p.all[len(p.all)-1]
+}
+
+// pack adds values as JSON to a field of the messages.
+func pack[T any](p *packer, values []T, field func(*protocol.RecordBatch) *[][]byte) error {
+	for i := range values {
+		text, err := json.Marshal(&values[i])
+		if err != nil {
+			return err
+		}
+		to := field(p.last(len(text)))
+		*to = append(*to, text)
+	}
+	return nil
+}
+
+// messages returns the messages to publish.
+func (it *item) messages(run string) ([]*protocol.RecordBatch, error) {
+	p := &packer{head: &protocol.RecordBatch{
+		Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
+	}}
+	if err := pack(p, it.metadata, func(m *protocol.RecordBatch) *[][]byte { return &m.Metadata }); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -330,10 +355,7 @@ func (it *item) messages(run string) (all []*protocol.RecordBatch, err error) {
 			if err := r.WriteJSON(&b); err != nil {
 				return nil, fmt.Errorf("record %s: %w", r.EventID, err)
 			}
-			if size > 0 && size+b.Len() > messageSize {
-				m = next()
-			}
-			size += b.Len()
+			m := p.last(b.Len())
 			to := &m.Anomalies
 			if i == 1 {
 				to = &m.Typical
@@ -341,28 +363,11 @@ func (it *item) messages(run string) (all []*protocol.RecordBatch, err error) {
 			*to = append(*to, bytes.Clone(b.Bytes()))
 		}
 	}
-	return all, nil
+	return p.all, nil
 }
 
-// writeAll writes documents.
-func writeAll[T any](values []T) (documents [][]byte, err error) {
-	for i := range values {
-		text, err := json.Marshal(&values[i])
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, text)
-	}
-	return documents, nil
-}
-
-// SendAnomalies sends anomalies that are in the store, to replace them. The id names the
-// messages.
-func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, anomalies []*provenance.Record) error {
-	messages, err := (&item{anomalies: anomalies}).messages(run)
-	if err != nil {
-		return err
-	}
+// publishAll publishes messages under ids that begin with id.
+func publishAll(ctx context.Context, stream Stream, subject, id string, messages []*protocol.RecordBatch) error {
 	for i, m := range messages {
 		data, err := proto.Marshal(m)
 		if err != nil {
@@ -375,36 +380,46 @@ func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, 
 	return nil
 }
 
-// SendPaths sends all calls of the run so far by call path, which replace what was
-// sent before. The id names the message.
-func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {
-	documents, err := writeAll(paths)
+// SendAnomalies sends anomalies to replace those in the store. The ids of its messages
+// begin with id.
+func SendAnomalies(ctx context.Context, stream Stream, run, subject, id string, anomalies []*provenance.Record) error {
+	messages, err := (&item{anomalies: anomalies}).messages(run)
 	if err != nil {
 		return err
 	}
-	data, err := proto.Marshal(&protocol.RecordBatch{Version: protocol.Version, Run: run, PathStats: documents})
-	if err != nil {
-		return err
-	}
-	return stream.Publish(ctx, subject, id, data)
+	return publishAll(ctx, stream, subject, id, messages)
 }
 
-// Finish sends what is known over all ranks and the information about the run,
-// which is its end. The id names the message.
-func Finish(ctx context.Context, stream Stream, run, subject, id string, known *provenance.Collections, info any) error {
-	m := &protocol.RecordBatch{Version: protocol.Version, Run: run}
-	var errs [5]error
-	m.FuncStats, errs[0] = writeAll(known.FuncStats)
-	m.CounterStats, errs[1] = writeAll(known.CounterStats)
-	m.AdModels, errs[2] = writeAll(known.ADModels)
-	m.PathStats, errs[4] = writeAll(known.PathStats)
-	m.Finish, errs[3] = json.Marshal(info)
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
+// SendPaths sends the statistics of all call paths of the run so far, to replace
+// those in the store. The ids of its messages begin with id.
+func SendPaths(ctx context.Context, stream Stream, run, subject, id string, paths []provenance.PathStats) error {
+	if len(paths) == 0 {
+		return nil
 	}
-	data, err := proto.Marshal(m)
+	m := &protocol.RecordBatch{Version: protocol.Version, Run: run} // one message: they are a tree
+	for i := range paths {
+		text, err := json.Marshal(&paths[i])
+		if err != nil {
+			return err
+		}
+		m.PathStats = append(m.PathStats, text)
+	}
+	return publishAll(ctx, stream, subject, id+"-paths", []*protocol.RecordBatch{m})
+}
+
+// Finish sends the run-level data and then the information about the run, which ends
+// it. The ids of its messages begin with id.
+func Finish(ctx context.Context, stream Stream, run, subject, id string, data *provenance.Collections, info any) error {
+	p := &packer{head: &protocol.RecordBatch{Version: protocol.Version, Run: run}}
+	end, err := json.Marshal(info)
+	err = errors.Join(err,
+		pack(p, data.FuncStats, func(m *protocol.RecordBatch) *[][]byte { return &m.FuncStats }),
+		pack(p, data.CounterStats, func(m *protocol.RecordBatch) *[][]byte { return &m.CounterStats }),
+		pack(p, data.ADModels, func(m *protocol.RecordBatch) *[][]byte { return &m.AdModels }),
+		SendPaths(ctx, stream, run, subject, id, data.PathStats))
 	if err != nil {
 		return err
 	}
-	return stream.Publish(ctx, subject, id, data)
+	p.last(len(end)).Finish = end
+	return publishAll(ctx, stream, subject, id, p.all)
 }

@@ -107,7 +107,7 @@ func start(t *testing.T, p *recordstream.Publisher) {
 	t.Cleanup(func() { stop(); <-done })
 }
 
-func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
+func TestRecordsReachStoreThroughBus(t *testing.T) {
 	t.Parallel()
 	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
@@ -156,7 +156,7 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	consumer, err := stream.Consumer(t.Context(), "store")
+	consumer, err := stream.Consumer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestRecordsReachTheStoreOverARealBus(t *testing.T) {
 	f("SELECT call_path, calls, exclusive_us FROM path_stats", "[[f 3 4]]")
 }
 
-func TestAPublisherTriesUntilTheStreamHasAMessage(t *testing.T) {
+func TestPublisherRetriesUntilStreamAccepts(t *testing.T) {
 	t.Parallel()
 	m := &memory{failures: 3}
 	p := recordstream.NewPublisher(config(newNumbers(true), true), m)
@@ -205,7 +205,7 @@ func TestAPublisherTriesUntilTheStreamHasAMessage(t *testing.T) {
 	}
 }
 
-func TestRecordsWaitForTheNumbersOfTheirFunctions(t *testing.T) {
+func TestRecordsWaitForFunctionNumbers(t *testing.T) {
 	t.Parallel()
 	m, names := new(memory), newNumbers(false)
 	p := recordstream.NewPublisher(config(names, true), m)
@@ -224,7 +224,7 @@ func TestRecordsWaitForTheNumbersOfTheirFunctions(t *testing.T) {
 	}
 }
 
-func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
+func TestStepLargerThanStreamIsSplit(t *testing.T) {
 	server, err := bus.StartServer(t.Context(), bus.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
 	if err := errors.Join(p.Records(t.Context(), key, records, nil), p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
 		t.Fatal(err)
 	}
-	consumer, err := stream.Consumer(t.Context(), "store")
+	consumer, err := stream.Consumer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestAStepLargerThanTheStreamPassesInPartsAndWaitsForRoom(t *testing.T) {
 	}
 }
 
-func TestWhatFindsNoRoomIsLeftForTheReview(t *testing.T) {
+func TestRecordsWithoutRoomWaitForReview(t *testing.T) {
 	t.Parallel()
 	cfg := config(newNumbers(true), false)
 	cfg.MaxBytes = 10_000

@@ -20,61 +20,67 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Source is the stream that a Storer reads.
+// Source delivers the messages of a stream.
 type Source interface {
 	Fetch(ctx context.Context, most int, wait time.Duration) ([]bus.Message, error)
 	Ack(ctx context.Context, m bus.Message) error
 }
 
-// Storer writes what comes through a stream into a store. A message leaves the
-// stream when the store has it durably.
+// Storer writes the messages of a stream to a store. A message leaves the stream when
+// the store has committed it.
 type Storer struct {
-	source Source
-	store  provdb.Writer
-	run    provdb.RunID
-	delay  time.Duration
-	known  string
-	lines  *throttle.Lines
-	finish func(ctx context.Context, info json.RawMessage) error
-	log    *slog.Logger
+	source     Source
+	store      provdb.Writer
+	run        provdb.RunID
+	delay      time.Duration
+	runSubject string
+	lines      *throttle.Lines
+	finish     func(ctx context.Context, info json.RawMessage) error
+	log        *slog.Logger
 
 	mu     sync.Mutex
 	stored StorerStats
 }
 
-// StorerStats tells how a Storer fares.
+// StorerStats counts the work of a Storer.
 type StorerStats struct {
 	Documents int64
 	Records   int64     // documents that are executions
 	Refused   int64     // messages that can never be stored
-	Newest    time.Time // when the last message that was stored had been sent
-	Err       error     // why the last write failed; nil if it did not
+	Newest    time.Time // when the last stored message was sent
+	Err       error     // of the last write
 	ErrAt     time.Time // when it failed
 }
 
-// fetchMost is how many messages are stored at once.
+// fetchMost is the maximum number of messages per write.
 const fetchMost = 512
 
-// refusedEvery is how often it is logged that messages cannot be stored.
+// refusedEvery limits how often rejected messages are logged.
 const refusedEvery = 10 * time.Second
 
-// NewStorer returns a storer that gathers messages for at most delay. finish is
-// called with what Finish was given, when all before it is stored. That, and what is
-// known over all ranks, is taken from messages of the subject known alone: analyzers
-// may send to another one only.
-func NewStorer(source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, known string, finish func(context.Context, json.RawMessage) error, log *slog.Logger) *Storer {
-	return &Storer{source: source, store: store, run: run, delay: delay, known: known, finish: finish, log: log, lines: throttle.New(refusedEvery)}
+// NewStorer returns a storer that gathers messages for at most delay. It calls finish
+// with the information that was passed to Finish once everything before it is stored.
+// It accepts run-level data only from runSubject: analyzers may publish to another
+// subject only.
+func NewStorer(
+	source Source, store provdb.Writer, run provdb.RunID, delay time.Duration, runSubject string,
+	finish func(context.Context, json.RawMessage) error, log *slog.Logger,
+) *Storer {
+	return &Storer{
+		source: source, store: store, run: run, delay: delay, runSubject: runSubject, finish: finish, log: log, lines: throttle.New(refusedEvery),
+	}
 }
 
-// Stats tells how the storer fares.
+// Stats returns the current counters.
 func (s *Storer) Stats() StorerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stored
 }
 
-// Run stores until the run has finished, when it returns nil, until ctx ends, until
-// another takes over the stream, or until the store must be opened again: provdb.ErrBroken.
+// Run stores messages until the run has finished, when it returns nil. It fails when
+// ctx ends, when another consumer takes over the stream, and with provdb.ErrBroken when
+// the store must be reopened.
 func (s *Storer) Run(ctx context.Context) error {
 	pause := firstPause
 	for finished := false; !finished; {
@@ -90,7 +96,7 @@ func (s *Storer) Run(ctx context.Context) error {
 			finished, err = s.commit(ctx, messages)
 		}
 		if err != nil && ctx.Err() != nil {
-			return ctx.Err() // no fault of the store
+			return ctx.Err() // not an error of the store
 		}
 		s.note(err)
 		if errors.Is(err, provdb.ErrBroken) {
@@ -114,7 +120,7 @@ func (s *Storer) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && (s.stored.Err == nil || s.stored.Err.Error() != err.Error()) {
-		s.log.Error("records cannot be stored; they wait in the stream", "error", err)
+		s.log.Error("cannot store records; they wait in the stream", "error", err)
 	}
 	s.stored.Err, s.stored.ErrAt = err, time.Time{}
 	if err != nil {
@@ -122,8 +128,8 @@ func (s *Storer) note(err error) {
 	}
 }
 
-// commit stores messages, tries for as long as the store fails, and takes them
-// out of the stream. It reports whether the run has finished.
+// commit stores messages, retries while the store fails, and acknowledges them. It
+// reports whether the run has finished.
 func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished bool, err error) {
 	var all provdb.Batch
 	var info json.RawMessage
@@ -168,8 +174,7 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 	return info != nil, nil
 }
 
-// write writes a batch. One that is refused is written message by message, and
-// what is to blame is left out.
+// write writes a batch. If it is invalid, write stores the valid messages one by one.
 func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Message) error {
 	if all.Len() == 0 {
 		return nil
@@ -193,21 +198,22 @@ func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Me
 	return nil
 }
 
-// refuse counts a message that can never be stored.
+// refuse logs and counts a message that can never be stored.
 func (s *Storer) refuse(m bus.Message, err error) {
 	if due, left := s.lines.Say("refused", time.Now()); due {
-		s.log.Error("a message of the record stream cannot be stored and is left out", "message", m.ID, "error", err, "others", left)
+		s.log.Error("dropping an invalid message of the record stream", "message", m.ID, "error", err, "others", left)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored.Refused++
 }
 
-// decode reads a message, and what the run ends with if it is the last.
+// decode decodes a message, and the information about the run if it is the last.
 func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage, err error) {
 	b, finish, err = decode(m.Data)
-	if err == nil && m.Subject != s.known && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0) {
-		return nil, nil, errors.New("an analyzer may not tell what is known over all ranks, nor end the run")
+	runLevel := err == nil && (len(finish) > 0 || len(b.Functions)+len(b.Counters)+len(b.Models)+len(b.Paths) > 0)
+	if runLevel && m.Subject != s.runSubject {
+		return nil, nil, errors.New("not allowed to publish run-level data")
 	}
 	return b, finish, err
 }
@@ -215,23 +221,25 @@ func (s *Storer) decode(m bus.Message) (b *provdb.Batch, finish json.RawMessage,
 func decode(data []byte) (b *provdb.Batch, finish json.RawMessage, err error) {
 	m := new(protocol.RecordBatch)
 	if err := proto.Unmarshal(data, m); err != nil {
-		return nil, nil, fmt.Errorf("no batch of records: %w", err)
+		return nil, nil, fmt.Errorf("decode a batch of records: %w", err)
 	}
 	if m.GetVersion() != protocol.Version {
-		return nil, nil, fmt.Errorf("records of version %d; this program knows %d", m.GetVersion(), protocol.Version)
+		return nil, nil, fmt.Errorf("records of version %d, want %d", m.GetVersion(), protocol.Version)
 	}
 	b = new(provdb.Batch)
 	facts := []provenance.Metadata{}
 	err = errors.Join(
 		readAll(m.GetAnomalies(), &b.Anomalies), readAll(m.GetTypical(), &b.Typical), readAll(m.GetMetadata(), &facts),
-		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters), readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
+		readAll(m.GetFuncStats(), &b.Functions), readAll(m.GetCounterStats(), &b.Counters),
+		readAll(m.GetAdModels(), &b.Models), readAll(m.GetPathStats(), &b.Paths))
 	if len(facts) > 0 {
-		b.Metadata = []provdb.StepMetadata{{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}}
+		key := provdb.StepMetadata{Program: trace.Program(m.GetProgram()), Rank: trace.Rank(m.GetRank()), Step: int(m.GetStep()), Facts: facts}
+		b.Metadata = []provdb.StepMetadata{key}
 	}
 	return b, m.GetFinish(), err
 }
 
-// readAll reads documents.
+// readAll decodes documents.
 func readAll[T any](documents [][]byte, all *[]T) error {
 	*all = slices.Grow(*all, len(documents))
 	for i, text := range documents {

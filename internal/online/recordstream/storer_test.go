@@ -90,7 +90,7 @@ func store(t *testing.T, m *memory, w provdb.Writer) *recordstream.Storer {
 	return s
 }
 
-func TestAMessageStaysInTheStreamUntilTheStoreHasIt(t *testing.T) {
+func TestMessageStaysInStreamUntilStored(t *testing.T) {
 	t.Parallel()
 	m, w := new(memory), &flaky{failures: 2}
 	send(t, m, storetest.Records(5, 1))
@@ -100,7 +100,7 @@ func TestAMessageStaysInTheStreamUntilTheStoreHasIt(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
+func TestFailingStoreIsReported(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	m := new(memory)
@@ -115,7 +115,7 @@ func TestAStoreThatFailsSaysWhyAndWhen(t *testing.T) {
 	}
 }
 
-func TestAStoreThatMustBeOpenedAgainIsLeft(t *testing.T) {
+func TestStorerReturnsErrBroken(t *testing.T) {
 	t.Parallel()
 	m := new(memory)
 	send(t, m, storetest.Records(1, 1))
@@ -129,7 +129,7 @@ func TestAStoreThatMustBeOpenedAgainIsLeft(t *testing.T) {
 	}
 }
 
-func TestAMessageThatCanNeverBeStoredDoesNotStopTheOthers(t *testing.T) {
+func TestInvalidMessageDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	m, w := new(memory), new(flaky)
 	m.messages = []bus.Message{{ID: "rubbish", Data: []byte("rubbish"), Seq: 0}}
@@ -142,7 +142,7 @@ func TestAMessageThatCanNeverBeStoredDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestAnAnalyzerCanNeitherEndTheRunNorTellWhatIsKnown(t *testing.T) {
+func TestAnalyzerCannotPublishRunLevelData(t *testing.T) {
 	t.Parallel()
 	m, w := new(memory), new(flaky)
 	summary := &provenance.Collections{FuncStats: []provenance.FuncStats{{FID: 1, Name: "f"}}}

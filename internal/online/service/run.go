@@ -124,7 +124,7 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if s.consumer, err = s.stream.Consumer(ctx, "store"); err != nil {
+		if s.consumer, err = s.stream.Consumer(ctx); err != nil {
 			return err
 		}
 		s.later(func() error { s.consumer.Close(); return nil }) //nolint:contextcheck // Close bounds itself
