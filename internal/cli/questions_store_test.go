@@ -343,7 +343,7 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, []string{"top", dir}, "in use", "no process offers to answer")
+	fails(t, 1, []string{"top", dir}, "in use", "no process answers queries")
 	server, err := remotestore.Serve(t.Context(), store, rundir.Owner(dir))
 	if err != nil {
 		t.Fatal(err)

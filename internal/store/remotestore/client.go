@@ -3,7 +3,7 @@ package remotestore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -20,16 +20,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// greeting is how long an owner may take to say that it is there, and dialing how
-// long a connection may take.
 const (
-	greeting = 15 * time.Second
-	dialing  = 5 * time.Second
+	pingTimeout = 15 * time.Second
+	dialTimeout = 5 * time.Second
 )
 
 var errRead = errors.New("the answer was read or closed already")
 
-// Client asks the owner of a store. Several goroutines may call it.
+// Client queries a store through its owner. Several goroutines may call it.
 type Client struct {
 	announce string
 	owner    announcement
@@ -40,14 +38,14 @@ type Client struct {
 
 var _ provdb.Reader = (*Client)(nil)
 
-// Open finds the owner that wrote the file announce, and makes sure that it
+// Open connects to the owner that wrote the file announce, and makes sure that it
 // answers. The error is
-//   - provdb.ErrNotFound when there is no such file: nobody owns the store, or
-//     does so without answering;
-//   - ErrGone when the owner has left it behind;
+//   - provdb.ErrNotFound when there is no such file: nobody owns the store, or its
+//     owner does not answer queries;
+//   - ErrGone when the owner has ended without removing it, or is an earlier chimbuko;
 //   - provdb.ErrInUse when the owner is on another host;
-//   - fs.ErrPermission when the file cannot be read, or its token is refused;
-//   - provdb.ErrNewer when the owner speaks a later protocol.
+//   - fs.ErrPermission when the file cannot be read, or the owner rejects the token;
+//   - provdb.ErrNewer when the owner has a later protocol.
 func Open(ctx context.Context, announce string) (*Client, error) {
 	owner, err := readAnnouncement(announce)
 	if err != nil {
@@ -58,95 +56,95 @@ func Open(ctx context.Context, announce string) (*Client, error) {
 		return nil, err
 	}
 	if owner.Host != host {
-		return nil, fmt.Errorf("%s: %w: process %d on host %s; ask there, or remove this file if that process has ended",
+		return nil, fmt.Errorf("%s: %w: process %d on host %s (query there, or remove this file if that process has ended)",
 			announce, provdb.ErrInUse, owner.PID, owner.Host)
 	}
 	c := &Client{announce: announce, owner: owner}
-	c.http.Transport = &http.Transport{ // without a proxy, and with a connection for each question
-		DialContext:        (&net.Dialer{Timeout: dialing}).DialContext,
+	c.http.Transport = &http.Transport{ // no proxy, and a connection for each query
+		DialContext:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.ctx, c.close = context.WithCancelCause(context.WithoutCancel(ctx))
-	if err := c.greet(ctx); err != nil {
+	if err := c.ping(ctx); err != nil {
 		c.close(nil)
 		return nil, err
 	}
 	return c, nil
 }
 
-// greet asks nothing.
-func (c *Client) greet(ctx context.Context) error {
+// ping checks that the owner answers.
+func (c *Client) ping(ctx context.Context) error {
 	late := fmt.Errorf("%s: process %d does not answer: %w", c.announce, c.owner.PID, context.DeadlineExceeded)
-	ctx, cancel := context.WithTimeoutCause(ctx, greeting, late)
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTimeout, late)
 	defer cancel()
-	rows, err := c.ask(ctx, question{})
+	rows, err := c.ask(ctx, question{Ping: true})
 	if err == nil {
 		_, err = rows.Collect()
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrGone) {
-		err = fmt.Errorf("%w; remove this file if that process does not own the store", err)
+		err = fmt.Errorf("%w (remove this file if that process does not own the store)", err)
 	}
 	return err
 }
 
-// Close ends the answers that are under way. Nothing may be asked after it.
+// Close ends all queries. No query may follow.
 func (c *Client) Close() error {
 	c.close(provdb.ErrClosed)
 	return nil
 }
 
-// Query asks the owner. Arguments are numbers, texts, truth values, times and
-// nil. Beside the errors that the store gives, there are ErrGone when the owner
-// has ended since Open, and provdb.ErrClosed when it ends while it answers. The
-// end of ctx ends the question at the owner, too.
+// Query sends a query to the owner. Arguments are numbers, strings, booleans, times and
+// nil. Besides the errors of the store, it returns ErrGone when the owner has ended
+// since Open, and provdb.ErrClosed when the owner ends during the query. The end of ctx
+// cancels the query at the owner, too.
 func (c *Client) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
 	if !utf8.ValidString(sql) {
-		return nil, errors.New("the question is not a text in UTF-8")
+		return nil, errors.New("the query is not valid UTF-8")
 	}
-	q := question{SQL: &sql}
+	q := question{SQL: sql}
 	for i, v := range args {
-		w, err := argToWire(v)
+		p, err := plainArg(v)
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
 		}
-		q.Args = append(q.Args, w)
+		q.Args = append(q.Args, p)
 	}
 	return c.ask(ctx, q)
 }
 
 // ask sends a question and reads the columns of its answer.
 func (c *Client) ask(ctx context.Context, q question) (*provdb.Rows, error) {
-	body, err := json.Marshal(q)
-	if err != nil {
+	var body bytes.Buffer
+	if err := gob.NewEncoder(&body).Encode(q); err != nil {
 		return nil, err
 	}
-	if len(body) > maxQuestion {
-		return nil, fmt.Errorf("the question has %d bytes, at most %d are allowed", len(body), maxQuestion)
+	if body.Len() > maxQuestion {
+		return nil, fmt.Errorf("the query has %d bytes (limit %d)", body.Len(), maxQuestion)
 	}
 	if c.ctx.Err() != nil {
 		return nil, provdb.ErrClosed
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	unlink := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) }) //nolint:contextcheck // the client's life bounds the question's, too
-	give := func(cause error) { unlink(); cancel(cause) }
-	in, err := c.post(ctx, body)
+	unlink := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) }) //nolint:contextcheck // Close ends queries, too
+	end := func(cause error) { unlink(); cancel(cause) }
+	in, err := c.post(ctx, &body)
 	if err != nil {
 		err = c.explain(ctx, err)
-		give(nil)
+		end(nil)
 		return nil, err
 	}
 	d := newDecoder(in)
 	columns, err := d.header()
 	if err != nil {
 		err = errors.Join(c.explain(ctx, err), in.Close())
-		give(nil)
+		end(nil)
 		return nil, err
 	}
-	rows := &provdb.Rows{Columns: columns, Close: sync.OnceValue(func() error { give(errRead); return in.Close() })}
+	rows := &provdb.Rows{Columns: columns, Close: sync.OnceValue(func() error { end(errRead); return in.Close() })}
 	rows.All = func(yield func([]any, error) bool) {
-		defer func() { _ = rows.Close() }() // the rows told all there is
+		defer func() { _ = rows.Close() }() // All has yielded the error
 		err := ctx.Err()
 		for err == nil {
 			var row []any
@@ -162,14 +160,14 @@ func (c *Client) ask(ctx context.Context, q question) (*provdb.Rows, error) {
 	return rows, nil
 }
 
-// post sends a question and returns the answer's lines.
-func (c *Client) post(ctx context.Context, body []byte) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.owner.Address+queryPath, bytes.NewReader(body))
+// post sends a question and returns the body of the answer.
+func (c *Client) post(ctx context.Context, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.owner.Address+queryPath, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.owner.Token)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", contentType)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -177,30 +175,29 @@ func (c *Client) post(ctx context.Context, body []byte) (io.ReadCloser, error) {
 	if resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == contentType {
 		return resp.Body, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // only to say more
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // for the error only
 	err = errors.New(resp.Status + ": " + strings.TrimSpace(string(text)))
 	if resp.StatusCode == http.StatusUnauthorized {
-		err = fmt.Errorf("the token is refused: %w", fs.ErrPermission)
+		err = fmt.Errorf("the owner rejects the token: %w", fs.ErrPermission)
 	}
 	return nil, errors.Join(err, resp.Body.Close())
 }
 
-// explain says what an error of a question means and what to do.
+// explain adds context to an error of a query.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	if told := (*ownerError)(nil); errors.As(err, &told) {
+	if _, ok := errors.AsType[*ownerError](err); ok {
 		return err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) || c.owner.stale(c.announce) {
 		return fmt.Errorf("%s: process %d: %w: %w", c.announce, c.owner.PID, ErrGone, err)
 	}
-	return fmt.Errorf("%s: ask process %d: %w", c.announce, c.owner.PID, err)
+	return fmt.Errorf("%s: query process %d: %w", c.announce, c.owner.PID, err)
 }
 
-// ended is why a question was given up: by its caller, whose errors callers know,
-// or by a Close.
+// ended returns why ctx ended: the error of the caller's context, or that of a Close.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) || errors.Is(cause, errRead) || errors.Is(cause, provdb.ErrClosed) {

@@ -43,7 +43,7 @@ func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan str
 	return store, c, over
 }
 
-func TestAStoreGivesTheSameThroughItsOwner(t *testing.T) {
+func TestStoreAnswersTheSameThroughOwner(t *testing.T) {
 	store, c, _ := openDuck(t)
 	ctx := t.Context()
 	if _, err := store.CreateRun(ctx, provdb.Run{Name: "one", State: provdb.Running, Started: time.Now(), Info: []byte(`{"a": 9007199254740993}`)}); err != nil {
@@ -90,7 +90,7 @@ func TestAStoreGivesTheSameThroughItsOwner(t *testing.T) {
 	f("SELECT i, i / 7, 'row ' || i, i % 2 = 0 FROM range(10000) t(i)")
 }
 
-func TestAStoreRefusesThroughItsOwner(t *testing.T) {
+func TestStoreErrorsAreTheSameThroughOwner(t *testing.T) {
 	store, c, _ := openDuck(t)
 	for _, sql := range []string{"DELETE FROM runs", "SELECT nonsense", "", "SELECT 1; SELECT 2", "SELECT * FROM read_csv('/etc/passwd')"} {
 		_, want := askSQL(t, store, sql)
@@ -110,7 +110,7 @@ func askSQL(t *testing.T, r provdb.Reader, sql string) ([][]any, error) {
 	return rows.Collect()
 }
 
-func TestAMillionRowsArrive(t *testing.T) {
+func TestMillionRows(t *testing.T) {
 	_, c, ended := openDuck(t)
 	const n = 1_000_000
 	rows, err := c.Query(t.Context(), "SELECT i FROM range($1) t(i) ORDER BY i", n)
@@ -139,7 +139,7 @@ func TestAMillionRowsArrive(t *testing.T) {
 	wait(t, ended, "a question that was given up ends")
 }
 
-func TestCancelingEndsALongQuestionOfAStore(t *testing.T) {
+func TestCancelEndsLongQuery(t *testing.T) {
 	_, c, ended := openDuck(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -153,8 +153,8 @@ func TestCancelingEndsALongQuestionOfAStore(t *testing.T) {
 	wait(t, ended, "the owner's question ends")
 }
 
-// TestAnotherProcessAsksWhileTheOwnerWrites is what this package is for.
-func TestAnotherProcessAsksWhileTheOwnerWrites(t *testing.T) {
+// TestOtherProcessQueriesWhileOwnerWrites shows the purpose of this package.
+func TestOtherProcessQueriesWhileOwnerWrites(t *testing.T) {
 	if announce := os.Getenv("REMOTESTORE_ANNOUNCE"); announce != "" {
 		askFromOutside(t, announce)
 		return
@@ -164,7 +164,7 @@ func TestAnotherProcessAsksWhileTheOwnerWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAnotherProcessAsksWhileTheOwnerWrites$", "-test.v")
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOtherProcessQueriesWhileOwnerWrites$", "-test.v")
 	other.Env = append(os.Environ(), "REMOTESTORE_ANNOUNCE="+c.announce)
 	done := make(chan error, 1)
 	var out []byte

@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// patience is how long a test waits for what must happen.
+// patience bounds how long a test waits for an event.
 const patience = 20 * time.Second
 
 // readerFunc is a provdb.Reader.
@@ -27,7 +27,7 @@ func (f readerFunc) Query(ctx context.Context, sql string, args ...any) (*provdb
 	return f(ctx, sql, args)
 }
 
-// echo answers each question with its arguments as the one row.
+// echo answers each query with one row, its arguments.
 func echo(_ context.Context, _ string, args []any) (*provdb.Rows, error) {
 	columns := make([]provdb.Column, len(args))
 	return rowsOf(columns, func(yield func([]any, error) bool) { yield(args, nil) }), nil
@@ -39,8 +39,7 @@ func hang(ctx context.Context, _ string, _ []any) (*provdb.Rows, error) {
 	return nil, ctx.Err()
 }
 
-// counting answers with the numbers from 0, as many as there are below n, and
-// closes ended when that is over.
+// counting answers with the numbers from 0 to n-1, and closes ended at the end.
 func counting(n int64, ended chan<- struct{}) readerFunc {
 	return func(ctx context.Context, _ string, _ []any) (*provdb.Rows, error) {
 		return rowsOf([]provdb.Column{{Name: "i", Type: provdb.Int}}, func(yield func([]any, error) bool) {
@@ -95,7 +94,7 @@ func open(t *testing.T, r provdb.Reader, l limits) (*Server, *Client) {
 	return s, c
 }
 
-// noLeaks fails a test after which more goroutines run than before.
+// noLeaks fails a test that leaves goroutines behind.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -112,13 +111,13 @@ func noLeaks(t *testing.T) {
 	})
 }
 
-// wait fails the test when c gives nothing.
+// wait receives from c, or fails the test.
 func wait[T any](t *testing.T, c <-chan T, what string) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
 	case <-time.After(patience):
-		t.Fatal("waited in vain until " + what)
+		t.Fatal("timed out waiting until " + what)
 	}
 	return v
 }
@@ -136,8 +135,7 @@ func edit(t *testing.T, path string, change func(a *announcement)) {
 	}
 }
 
-// impostor listens where an announcement says that the owner does, and hands each
-// connection to f.
+// impostor writes an announcement and passes each connection to f.
 func impostor(t *testing.T, f func(net.Conn)) (announce string) {
 	t.Helper()
 	noLeaks(t)
@@ -185,7 +183,7 @@ func ask(t *testing.T, r provdb.Reader, args ...any) ([][]any, error) {
 	return rows.Collect()
 }
 
-// same tells whether two values are of one type and equal to the last bit.
+// same reports whether two values have one type and equal bits.
 func same(a, b any) bool {
 	if x, ok := a.(float64); ok {
 		y, ok := b.(float64)
@@ -197,18 +195,17 @@ func same(a, b any) bool {
 func wantText(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("no error, want one with %q", parts)
+		t.Errorf("no error, want %q", parts)
 		return
 	}
 	for _, p := range parts {
 		if !strings.Contains(err.Error(), p) {
-			t.Errorf("got the error %q, want %q in it", err, p)
+			t.Errorf("error %q does not contain %q", err, p)
 		}
 	}
 }
 
-// manyValues are of all types that answers have, with those that are hard to
-// write.
+// manyValues returns values of all types that answers have, with edge cases.
 func manyValues() []any {
 	far := time.Date(20000, 1, 2, 3, 4, 5, 6, time.UTC)
 	return []any{

@@ -1,30 +1,13 @@
-// Package remotestore lets other processes ask a store that only one can open:
-// the process that owns the file answers their questions, over HTTP on the
-// loopback interface. It writes nothing for others and never leaves the host.
+// Package remotestore lets other processes query a store that only one process can
+// open: the owner of the file answers their queries over HTTP on the loopback
+// interface. It accepts no writes and never leaves the host.
 //
-// The owner calls Serve, which writes a small file, the announcement, beside the
-// store: where to ask, and a token that proves the right to. Who can read that
-// file can ask. Others call Open with the name of the announcement.
+// The owner calls Serve, which writes a small file beside the store, the announcement,
+// with its address and a token. Whoever can read that file may query. Other processes
+// call Open with the name of the announcement.
 //
-// A question is a POST to /query with the token as its bearer and a body of
-// JSON: {"sql": …, "args": […]}. A body without sql only asks whether somebody
-// is there. The answer is one value of JSON on each line:
-//
-//	{"columns": [{"name": …, "type": …}, …]}
-//	[value, …]                              for each row
-//	{"end": true}                           or {"error": …, "kind": …}
-//
-// The last line is there exactly once, so an answer that was cut is never taken
-// for a short one. An error may come in place of the columns. Values keep their
-// Go types:
-//
-//	null, true, "text"       nil, bool, string
-//	12                       int64: a number without a point or an exponent
-//	1.2e+01                  float64; {"float": "NaN"}, "+Inf" and "-Inf"
-//	{"number": "12"}         json.Number
-//	{"json": "[1]"}          json.RawMessage, byte for byte
-//	{"time": [s, ns]}        time.Time in UTC; s is rounded down
-//	{"text64": …}            string that is not UTF-8, in base64; so json64
+// A query is a POST to /query with the token as its bearer and a question in gob as its
+// body. The answer is a stream of frames in gob.
 package remotestore
 
 import (
@@ -43,23 +26,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// ErrGone tells that no owner answers any more, so the caller may try to open
-// the store itself. A store that is opened for writing locks its file, so being
-// wrong here harms nothing.
+// ErrGone means that the owner no longer answers, so the caller may try to open the
+// store itself. A store opened for writing locks its file, so a wrong ErrGone does no
+// harm.
 var ErrGone = errors.New("the process that owned the store is gone")
 
-// Protocol is the version of what owner and client say to each other.
-const Protocol = 1
+// Protocol is the version of the messages between owner and client.
+const Protocol = 2
 
 const (
 	queryPath    = "/query"
-	contentType  = "application/jsonl"
-	maxQuestion  = 1 << 20 // bytes of a body
+	contentType  = "application/x-gob"
+	maxQuestion  = 1 << 20 // bytes
 	maxAnnounced = 64 << 10
 	tokenSize    = 32
 )
 
-// announcement is the file by which clients find the owner.
+// announcement is the file through which clients find the owner.
 type announcement struct {
 	Protocol int    `json:"protocol"`
 	Address  string `json:"address"` // IP and port, of the loopback interface
@@ -80,7 +63,7 @@ func newAnnouncement(address string) (announcement, error) {
 	return announcement{Protocol: Protocol, Address: address, Token: hex.EncodeToString(token), PID: os.Getpid(), Host: host}, nil
 }
 
-// write puts the announcement where only this user can read it, at once.
+// write writes the announcement atomically, readable by this user alone.
 func (a announcement) write(path string) (err error) {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -102,7 +85,7 @@ func (a announcement) write(path string) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// remove takes the announcement away unless it is another owner's by now.
+// remove deletes the announcement unless another owner has replaced it.
 func (a announcement) remove(path string) error {
 	if own, err := a.stands(path); err != nil || !own {
 		return err
@@ -110,7 +93,7 @@ func (a announcement) remove(path string) error {
 	return os.Remove(path)
 }
 
-// stands tells whether the file is still this announcement.
+// stands reports whether the file still holds this announcement.
 func (a announcement) stands(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +103,8 @@ func (a announcement) stands(path string) (bool, error) {
 	return json.Unmarshal(text, &now) == nil && now.Token == a.Token, err
 }
 
-// stale tells whether the owner has left although something may answer at its
-// address: its process has ended, or the announcement is gone or another's.
+// stale reports whether the owner is gone even if something answers at its address:
+// its process has ended, or the announcement was removed or replaced.
 func (a announcement) stale(path string) bool {
 	if own, err := a.stands(path); err == nil && !own {
 		return true
@@ -134,9 +117,9 @@ func readAnnouncement(path string) (a announcement, err error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return a, fmt.Errorf("%s: no process offers to answer: %w", path, provdb.ErrNotFound)
+		return a, fmt.Errorf("%s: no process answers queries: %w", path, provdb.ErrNotFound)
 	case errors.Is(err, fs.ErrPermission):
-		return a, fmt.Errorf("only the user who runs the owner of the store can ask it: %w", err)
+		return a, fmt.Errorf("only the user who runs the owner of the store can query it: %w", err)
 	case err != nil:
 		return a, err
 	}
@@ -145,26 +128,29 @@ func readAnnouncement(path string) (a announcement, err error) {
 		return a, err
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
-		return a, fmt.Errorf("%s: not the announcement of a store: %w", path, err)
+		return a, fmt.Errorf("%s: invalid announcement: %w", path, err)
 	}
 	return a, a.check(path)
 }
 
-// check refuses announcements that this program did not write.
+// check rejects announcements that this version did not write.
 func (a announcement) check(path string) error {
-	if a.Protocol > Protocol {
-		return fmt.Errorf("%s: its protocol is %d, this program knows up to %d: %w; take a newer chimbuko", path, a.Protocol, Protocol, provdb.ErrNewer)
+	switch {
+	case a.Protocol > Protocol:
+		return fmt.Errorf("%s: %w: protocol %d, want %d (use a newer chimbuko)", path, provdb.ErrNewer, a.Protocol, Protocol)
+	case a.Protocol > 0 && a.Protocol < Protocol:
+		return fmt.Errorf("%s: %w: protocol %d of an earlier chimbuko", path, ErrGone, a.Protocol)
 	}
 	where, err := netip.ParseAddrPort(a.Address)
 	switch {
 	case err != nil:
 	case !where.Addr().IsLoopback() || where.Port() == 0:
-		err = fmt.Errorf("%s is not an address of this host alone", a.Address)
+		err = fmt.Errorf("%s is not a loopback address", a.Address)
 	case a.Protocol < 1 || a.Token == "" || a.PID < 1 || a.Host == "":
 		err = errors.New("protocol, token, pid or host is missing")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: not the announcement of a store: %w", path, err)
+		return fmt.Errorf("%s: invalid announcement: %w", path, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/subtle"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -15,18 +16,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// limits bound what others can make the owner do.
+// limits bound the load that other processes cause.
 type limits struct {
 	questions int           // answered at once; others wait
 	receive   time.Duration // for a question to arrive
-	stall     time.Duration // for a client to take what was written for it
-	grace     time.Duration // for questions to end by themselves when the owner closes
-	abort     time.Duration // for them to end when told to
+	stall     time.Duration // for a client to read
+	grace     time.Duration // for queries to end when the owner closes
+	abort     time.Duration // for queries to end when they are canceled
 }
 
 var usual = limits{questions: 8, receive: 10 * time.Second, stall: 5 * time.Minute, grace: 2 * time.Second, abort: 5 * time.Second}
 
-// An answer is sent when so much of it has gathered, or so long after the last.
+// Buffered rows are flushed at this size, or this long after the last flush.
 const (
 	flushSize  = 32 << 10
 	flushAfter = 200 * time.Millisecond
@@ -34,7 +35,7 @@ const (
 
 var errEnding = fmt.Errorf("the process that owns the store is ending: %w", provdb.ErrClosed)
 
-// Server answers the questions of other processes.
+// Server answers the queries of other processes.
 type Server struct {
 	reader   provdb.Reader
 	announce string
@@ -43,18 +44,17 @@ type Server struct {
 
 	http    http.Server
 	served  chan error    // that of the listener
-	slots   chan struct{} // one for each question that is being answered
+	slots   chan struct{} // semaphore of queries
 	ctx     context.Context
 	cancel  context.CancelFunc
-	closing chan struct{} // closed when no question is begun any more
+	closing chan struct{} // closed when no more queries may begin
 	close   sync.Once
 	err     error // of the first Close
 }
 
-// Serve begins to answer questions from r and writes the file announce, so that
-// Open finds it; one that is there already is replaced, for who owns the store
-// may. When ctx ends, so do the questions that are under way, and others are
-// refused. The caller closes the server before the store.
+// Serve answers queries from r and writes the file announce, so that Open finds it. It
+// replaces a file of an earlier owner. When ctx ends, the server cancels all queries
+// and rejects new ones. Close the server before the store.
 func Serve(ctx context.Context, r provdb.Reader, announce string) (*Server, error) {
 	return serve(ctx, r, announce, usual)
 }
@@ -63,7 +63,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("answer other processes: %w", err)
+		return nil, fmt.Errorf("serve queries of other processes: %w", err)
 	}
 	own, err := newAnnouncement(listener.Addr().String())
 	if err == nil {
@@ -81,7 +81,7 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 		Handler:                      http.HandlerFunc(s.handle),
 		BaseContext:                  func(net.Listener) context.Context { return s.ctx },
 		ReadHeaderTimeout:            l.receive,
-		ReadTimeout:                  l.receive, // ends with the body; answers have the deadlines of timedWriter
+		ReadTimeout:                  l.receive, // of the body; see stream.Write for answers
 		IdleTimeout:                  l.receive,
 		MaxHeaderBytes:               16 << 10,
 		DisableGeneralOptionsHandler: true,
@@ -91,10 +91,9 @@ func serve(ctx context.Context, r provdb.Reader, announce string, l limits) (*Se
 	return s, nil
 }
 
-// Close takes the announcement away unless it is another owner's by now, stops
-// listening and refuses the questions that wait. Those that are being answered
-// get a little time to end and are then canceled; an error tells if the store
-// does not end them even so. It may be called twice.
+// Close removes the announcement unless another owner has replaced it, stops listening
+// and rejects waiting queries. It cancels running queries after a short grace period,
+// and fails if the store does not end them. It may be called twice.
 func (s *Server) Close() error {
 	s.close.Do(func() { s.err = s.shutdown() })
 	return s.err
@@ -110,8 +109,7 @@ func (s *Server) shutdown() error {
 		s.cancel()
 		ended = s.drain(ctx, s.limits.abort)
 	}
-	// What is still open are connections without a question, and clients that do
-	// not read.
+	// Close connections without a query, and those of clients that do not read.
 	err := errors.Join(removed, s.http.Close())
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -129,7 +127,7 @@ func (s *Server) drain(ctx context.Context, d time.Duration) error {
 	return s.http.Shutdown(ctx)
 }
 
-// quiet waits until no question is being answered, and lets none begin.
+// quiet waits until no query runs, and lets none begin.
 func (s *Server) quiet(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -137,7 +135,7 @@ func (s *Server) quiet(ctx context.Context, d time.Duration) error {
 		select {
 		case s.slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("%d questions of other processes do not end", cap(s.slots)-i)
+			return fmt.Errorf("%d queries of other processes do not end", cap(s.slots)-i)
 		}
 	}
 	return nil
@@ -147,37 +145,41 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	known := []byte("Bearer " + s.own.Token)
 	switch {
 	case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), known) != 1:
-		http.Error(w, "the token is not that of this owner", http.StatusUnauthorized)
+		http.Error(w, "wrong token", http.StatusUnauthorized)
 		return
 	case r.URL.Path != queryPath:
-		http.Error(w, "only "+queryPath+" is answered", http.StatusNotFound)
+		http.Error(w, "not found (want "+queryPath+")", http.StatusNotFound)
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "only POST is answered", http.StatusMethodNotAllowed)
+		http.Error(w, "method not allowed (want POST)", http.StatusMethodNotAllowed)
 		return
 	}
 	q, err := readQuestion(http.MaxBytesReader(w, r.Body, maxQuestion))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		http.Error(w, fmt.Sprintf("a question has at most %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		http.Error(w, fmt.Sprintf("query too large (limit %d bytes)", tooLarge.Limit), http.StatusRequestEntityTooLarge)
 		return
 	} else if err != nil {
-		http.Error(w, "the question makes no sense: "+err.Error(), http.StatusBadRequest)
+		http.Error(w, "malformed query: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
 	out := newStream(w, s.limits.stall)
 	err = s.answer(r.Context(), q, out)
 	if err != nil && s.ctx.Err() != nil {
-		err = errEnding // whatever the store made of that
+		err = errEnding // whatever the store returns then
 	}
-	_ = out.end(err) // fails when the client is gone: nobody is left to tell
+	last := frame{End: err == nil}
+	if err != nil {
+		last.Error = newOwnerError(err)
+	}
+	_ = out.send(last, true) // fails only when the client is gone
 }
 
-// answer writes the answer, but for its last line.
+// answer writes an answer, except its last frame.
 func (s *Server) answer(ctx context.Context, q question, out *stream) error {
-	if q.SQL == nil {
-		return out.columns(nil)
+	if q.Ping {
+		return out.send(frame{}, true)
 	}
 	select {
 	case <-s.closing:
@@ -192,19 +194,23 @@ func (s *Server) answer(ctx context.Context, q question, out *stream) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rows, err := s.reader.Query(ctx, *q.SQL, q.Args...)
+	rows, err := s.reader.Query(ctx, q.SQL, q.Args...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // the rows told all there is
-	if err := out.columns(rows.Columns); err != nil {
+	defer func() { _ = rows.Close() }()                                  // All yields the error
+	if err := out.send(frame{Columns: rows.Columns}, true); err != nil { // the client waits for them
 		return err
 	}
+	var plain []any
 	for row, err := range rows.All {
-		if err != nil {
-			return err
+		if err == nil {
+			plain, err = plainRow(row, plain)
 		}
-		if err := out.row(row); err != nil {
+		if err == nil {
+			err = out.send(frame{Row: plain}, false)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -212,73 +218,50 @@ func (s *Server) answer(ctx context.Context, q question, out *stream) error {
 }
 
 func readQuestion(body io.Reader) (q question, err error) {
-	text, err := io.ReadAll(body)
-	if err != nil {
-		return q, err
-	}
-	if err := parse(text, &q); err != nil {
+	if err := gob.NewDecoder(body).Decode(&q); err != nil {
 		return q, err
 	}
 	for i, v := range q.Args {
-		if q.Args[i], err = fromWire(v); err != nil {
+		if q.Args[i], err = plain(v); err != nil {
 			return q, fmt.Errorf("argument %d: %w", i+1, err)
 		}
 	}
 	return q, nil
 }
 
-// stream is an answer on its way. It is sent now and then, and at its end.
+// stream sends an answer. It gives up on a client that does not read for long.
 type stream struct {
-	enc  *encoder
-	buf  *bufio.Writer
-	http *http.ResponseController
-	sent time.Time
+	w     http.ResponseWriter
+	http  *http.ResponseController
+	stall time.Duration
+	buf   *bufio.Writer
+	gob   *gob.Encoder
+	sent  time.Time
 }
 
 func newStream(w http.ResponseWriter, stall time.Duration) *stream {
-	c := http.NewResponseController(w)
-	buf := bufio.NewWriterSize(&timedWriter{w: w, http: c, stall: stall}, 2*flushSize)
-	return &stream{enc: newEncoder(buf), buf: buf, http: c}
+	s := &stream{w: w, http: http.NewResponseController(w), stall: stall}
+	s.buf = bufio.NewWriterSize(s, 2*flushSize)
+	s.gob = gob.NewEncoder(s.buf)
+	return s
 }
 
-// columns are sent at once: the client waits for them alone.
-func (s *stream) columns(all []provdb.Column) error {
-	return s.send(s.enc.columns(all))
-}
-
-func (s *stream) row(values []any) error {
-	if err := s.enc.row(values); err != nil {
+// send writes a frame, and flushes if now is set or enough is buffered.
+func (s *stream) send(f frame, now bool) error {
+	if err := s.gob.Encode(f); err != nil {
 		return err
 	}
-	if s.buf.Buffered() < flushSize && time.Since(s.sent) < flushAfter {
+	if !now && s.buf.Buffered() < flushSize && time.Since(s.sent) < flushAfter {
 		return nil
 	}
-	return s.send(nil)
-}
-
-func (s *stream) end(err error) error { return s.send(s.enc.end(err)) }
-
-func (s *stream) send(err error) error {
-	if err == nil {
-		err = s.buf.Flush()
-	}
-	if err == nil {
-		err = s.http.Flush()
-	}
 	s.sent = time.Now()
-	return err
+	return errors.Join(s.buf.Flush(), s.http.Flush())
 }
 
-// timedWriter gives up on a client that takes nothing for long.
-type timedWriter struct {
-	w     io.Writer
-	http  *http.ResponseController
-	stall time.Duration
-}
-
-func (t *timedWriter) Write(p []byte) (int, error) {
-	if err := t.http.SetWriteDeadline(time.Now().Add(t.stall)); err != nil {
+// Write writes to the client before a deadline.
+func (s *stream) Write(p []byte) (int, error) {
+	if err := s.http.SetWriteDeadline(time.Now().Add(s.stall)); err != nil {
 		return 0, err
 	}
-	return t.w.Write(p)
+	return s.w.Write(p)
 }

@@ -1,7 +1,10 @@
 package remotestore
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,7 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestTheAnnouncementIsForThisUserAlone(t *testing.T) {
+func TestAnnouncementIsPrivate(t *testing.T) {
 	s, announce := start(t, readerFunc(echo), usual)
 	info, err := os.Stat(announce)
 	if err != nil || info.Mode() != 0o600 {
@@ -35,7 +38,7 @@ func TestTheAnnouncementIsForThisUserAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a["protocol"] != 1.0 || a["pid"] != float64(os.Getpid()) || a["host"] != host || len(a["token"].(string)) != 2*tokenSize ||
+	if a["protocol"] != float64(Protocol) || a["pid"] != float64(os.Getpid()) || a["host"] != host || len(a["token"].(string)) != 2*tokenSize ||
 		!strings.HasPrefix(a["address"].(string), "127.0.0.1:") {
 		t.Errorf("got %s", text)
 	}
@@ -52,7 +55,7 @@ func TestTheAnnouncementIsForThisUserAlone(t *testing.T) {
 	}
 }
 
-func TestTheAnnouncementOfALaterOwnerStays(t *testing.T) {
+func TestCloseKeepsAnnouncementOfLaterOwner(t *testing.T) {
 	first, announce := start(t, readerFunc(hang), usual)
 	c, err := Open(t.Context(), announce)
 	if err != nil {
@@ -83,7 +86,7 @@ func TestTheAnnouncementOfALaterOwnerStays(t *testing.T) {
 	}
 }
 
-func TestOpenTellsWhyNobodyAnswers(t *testing.T) {
+func TestOpenExplainsFailures(t *testing.T) {
 	f := func(path string, sentinel error, words ...string) {
 		t.Helper()
 		c, err := Open(t.Context(), path)
@@ -107,19 +110,20 @@ func TestOpenTellsWhyNobodyAnswers(t *testing.T) {
 	}
 
 	f(filepath.Join(t.TempDir(), "none.json"), provdb.ErrNotFound)
-	f(writeFile(t, ""), nil, "not the announcement")
-	f(writeFile(t, "{}"), nil, "not the announcement")
-	f(writeFile(t, strings.Repeat("[", 1<<20)), nil, "not the announcement")
-	f(writeFile(t, `{"protocol":1,"address":"127.0.0.1:9","host":"x","pid":1}`), nil, "not the announcement", "missing")
-	f(writeFile(t, `{"protocol":1,"address":"192.0.2.1:9","token":"x","host":"x","pid":1}`), nil, "not the announcement", "192.0.2.1")
-	f(writeFile(t, `{"protocol":2}`), provdb.ErrNewer, "protocol is 2")
-	f(announced(func(a *announcement) { a.Host = "elsewhere" }), provdb.ErrInUse, "on host elsewhere", "ask there")
-	f(announced(func(a *announcement) { a.Token = "wrong" }), os.ErrPermission, "token is refused", "remove this file")
+	f(writeFile(t, ""), nil, "invalid announcement")
+	f(writeFile(t, "{}"), nil, "invalid announcement")
+	f(writeFile(t, strings.Repeat("[", 1<<20)), nil, "invalid announcement")
+	f(writeFile(t, `{"protocol":2,"address":"127.0.0.1:9","host":"x","pid":1}`), nil, "invalid announcement", "missing")
+	f(writeFile(t, `{"protocol":2,"address":"192.0.2.1:9","token":"x","host":"x","pid":1}`), nil, "invalid announcement", "192.0.2.1")
+	f(writeFile(t, `{"protocol":3}`), provdb.ErrNewer, "protocol 3")
+	f(writeFile(t, `{"protocol":1}`), ErrGone, "protocol 1")
+	f(announced(func(a *announcement) { a.Host = "elsewhere" }), provdb.ErrInUse, "on host elsewhere", "query there")
+	f(announced(func(a *announcement) { a.Token = "wrong" }), os.ErrPermission, "rejects the token", "remove this file")
 	f(announced(func(a *announcement) { a.Token, a.PID = "of another", dead.Process.Pid }), ErrGone)
 	f(announced(func(a *announcement) { a.Address = unused(t) }), ErrGone)
 }
 
-// unused is an address at which nobody listens.
+// unused returns an address at which nobody listens.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -132,11 +136,11 @@ func unused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestOpenRefusesOtherPrograms(t *testing.T) {
+func TestOpenRejectsOtherPrograms(t *testing.T) {
 	f := func(says string, words ...string) {
 		t.Helper()
 		announce := impostor(t, func(conn net.Conn) {
-			if req, err := http.ReadRequest(newDecoder(conn).in); err == nil {
+			if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 				_, _ = io.Copy(io.Discard, req.Body)
 			}
 			_, _ = io.WriteString(conn, says)
@@ -151,10 +155,10 @@ func TestOpenRefusesOtherPrograms(t *testing.T) {
 	f("220 mail.example.org\r\n", "malformed HTTP")
 	f("HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<html>hello", "200 OK", "hello")
 	f("HTTP/1.0 307 Moved\r\nLocation: http://127.0.0.1:1/query\r\n\r\n", "307")
-	f("HTTP/1.0 200 OK\r\nContent-Type: application/jsonl\r\n\r\n{\"end\":true}\n", "columns are missing")
+	f("HTTP/1.0 200 OK\r\nContent-Type: application/x-gob\r\n\r\n{\"end\":true}\n", "incomplete answer")
 }
 
-func TestOnlyQuestionsAreAnswered(t *testing.T) {
+func TestServerRejectsInvalidRequests(t *testing.T) {
 	s, announce := start(t, readerFunc(echo), usual)
 	a, err := readAnnouncement(announce)
 	if err != nil {
@@ -181,8 +185,15 @@ func TestOnlyQuestionsAreAnswered(t *testing.T) {
 		}
 	}
 	right := "Bearer " + s.own.Token
-	f("POST", "/query", right, `{"sql":"","args":[1]}`, http.StatusOK)
-	f("POST", "/query", right, `{}`, http.StatusOK)
+	body := func(q question) string {
+		var b bytes.Buffer
+		if err := gob.NewEncoder(&b).Encode(q); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	f("POST", "/query", right, body(question{Args: []any{int64(1)}}), http.StatusOK)
+	f("POST", "/query", right, body(question{Ping: true}), http.StatusOK)
 	f("POST", "/query", "", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", "Bearer ", `{}`, http.StatusUnauthorized)
 	f("POST", "/query", right+"0", `{}`, http.StatusUnauthorized)
@@ -194,12 +205,11 @@ func TestOnlyQuestionsAreAnswered(t *testing.T) {
 	f("POST", "/query/", right, `{}`, http.StatusNotFound)
 	f("POST", "/query", right, "", http.StatusBadRequest)
 	f("POST", "/query", right, `{"sql":1}`, http.StatusBadRequest)
-	f("POST", "/query", right, `{"sql":""}{}`, http.StatusBadRequest)
-	f("POST", "/query", right, `{"sql":"","args":[[]]}`, http.StatusBadRequest)
-	f("POST", "/query", right, `{"sql":"`+strings.Repeat("x", maxQuestion), http.StatusRequestEntityTooLarge)
+	f("POST", "/query", right, body(question{Args: []any{[]byte("x")}}), http.StatusBadRequest)
+	f("POST", "/query", right, body(question{SQL: strings.Repeat("x", maxQuestion)}), http.StatusRequestEntityTooLarge)
 }
 
-func TestAQuestionMayTakeLongerThanItsArrival(t *testing.T) {
+func TestQueryMayOutliveReceiveTimeout(t *testing.T) {
 	l := usual
 	l.receive = 20 * time.Millisecond
 	_, c := open(t, readerFunc(func(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
@@ -215,7 +225,7 @@ func TestAQuestionMayTakeLongerThanItsArrival(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotReadIsGivenUp(t *testing.T) {
+func TestServerDropsStalledClient(t *testing.T) {
 	ended, row := make(chan struct{}), []any{strings.Repeat("x", 100<<10)}
 	l := usual
 	l.stall = 20 * time.Millisecond
@@ -236,7 +246,7 @@ func TestAClientThatDoesNotReadIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestCloseLetsAnswersEnd(t *testing.T) {
+func TestCloseWaitsForAnswers(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	l := usual
 	l.grace = patience
@@ -259,7 +269,7 @@ func TestCloseLetsAnswersEnd(t *testing.T) {
 	}
 }
 
-func TestCloseEndsQuestions(t *testing.T) {
+func TestCloseCancelsQueries(t *testing.T) {
 	l := usual
 	l.questions, l.grace = 1, time.Millisecond
 	begun := make(chan struct{})
@@ -289,7 +299,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotWaitForOthers(t *testing.T) {
+func TestCloseDoesNotWaitForIdleClients(t *testing.T) {
 	l := usual
 	l.grace = time.Millisecond
 	ended := make(chan struct{})
@@ -311,7 +321,7 @@ func TestCloseDoesNotWaitForOthers(t *testing.T) {
 	}
 }
 
-func TestCloseTellsOfAStoreThatDoesNotListen(t *testing.T) {
+func TestCloseReportsHangingStore(t *testing.T) {
 	l := usual
 	l.grace, l.abort = time.Millisecond, time.Millisecond
 	begun, proceed := make(chan struct{}), make(chan struct{})
@@ -334,14 +344,14 @@ func TestCloseTellsOfAStoreThatDoesNotListen(t *testing.T) {
 		answered <- err
 	}()
 	wait(t, begun, "the question runs")
-	wantText(t, s.Close(), "1 questions of other processes do not end")
+	wantText(t, s.Close(), "1 queries of other processes do not end")
 	if err := wait(t, answered, "the client is told"); err == nil {
 		t.Error("the question was answered")
 	}
 	close(proceed)
 }
 
-func TestQuestionsEndWithTheContextOfTheServer(t *testing.T) {
+func TestQueriesEndWithServerContext(t *testing.T) {
 	noLeaks(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{}, 2)
