@@ -130,10 +130,10 @@ func (c *Consumer) create(ctx context.Context) (err error) {
 	if info.Config.Metadata[ownerKey] != c.owner {
 		return errors.Join(ErrTaken, c.remove(ctx, own))
 	}
-	list := s.ConsumerNames(ctx)
-	for name := range list.Name() {
-		if name != own && strings.HasPrefix(name, consumerPrefix) {
-			err = errors.Join(err, c.remove(ctx, name))
+	list := s.ListConsumers(ctx)
+	for other := range list.Info() {
+		if other.Name != own && strings.HasPrefix(other.Name, consumerPrefix) {
+			err = errors.Join(err, c.remove(ctx, other.Name))
 		}
 	}
 	if err = errors.Join(err, list.Err()); err != nil {

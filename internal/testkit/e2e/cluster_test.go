@@ -118,8 +118,8 @@ func TestAStreamThatAServerCannotKeepIsAnErrorAtTheStart(t *testing.T) {
 		}
 		says(t, serve.stderr.String(), "stream chimbuko-records-run", want)
 	}
-	f("a stream on 3 servers needs a cluster of so many", "--stream-replicas", "3", "--stream-size", "64")
-	f("has no room for 8000 MB on each of 1 servers", "--stream-size", "8000")
+	f("a stream with 3 replicas needs a cluster of that size", "--stream-replicas", "3", "--stream-size", "64")
+	f("no room for 8000 MB on each of 1 servers", "--stream-size", "8000")
 }
 
 func TestAClusterOfNATSGoesOnWithoutOneOfItsServers(t *testing.T) {
