@@ -110,28 +110,28 @@ const maxNumbers = 200
 // ofFunctions chooses functions by a pattern. It looks for their numbers first:
 // a database that knows them can tell how many rows to expect.
 func (a *Asker) ofFunctions(ctx context.Context, c *conditions, pattern string) error {
-	rows, err := a.collect(ctx, text("func_numbers"), int32(a.Run.ID), like(pattern), int64(maxNumbers+1))
+	found, err := readAll[numberKey](ctx, a, text("func_numbers"), like(pattern), int64(maxNumbers+1))
 	if err != nil {
 		return err
 	}
-	if len(rows) > maxNumbers {
+	if len(found) > maxNumbers {
 		c.add(`(pid, fn) IN (SELECT pid, fn FROM functions WHERE run = $1 AND name LIKE ? ESCAPE '\')`, like(pattern))
 		return nil
 	}
-	if len(rows) == 0 {
+	if len(found) == 0 {
 		c.add("FALSE")
 		return nil
 	}
 	var ways []string
 	var values []any
-	for len(rows) > 0 {
-		program := rows[0][0]
+	for len(found) > 0 {
+		program := found[0].Program
 		var marks []string
-		values = append(values, program)
-		for len(rows) > 0 && rows[0][0] == program {
+		values = append(values, int32(program))
+		for len(found) > 0 && found[0].Program == program {
 			marks = append(marks, "?")
-			values = append(values, rows[0][1])
-			rows = rows[1:]
+			values = append(values, found[0].Number)
+			found = found[1:]
 		}
 		ways = append(ways, "pid = ? AND fn IN ("+strings.Join(marks, ", ")+")")
 	}
@@ -187,6 +187,6 @@ func (f *Filter) conditions(c *conditions, begin trace.Micros) {
 		c.add("pid = ?", program(f.Program))
 	}
 	if f.One != nil {
-		c.add("pid = ? AND fn = ?", int32(f.One.Program), f.One.fn)
+		c.add("pid = ? AND fn = ?", int32(f.One.Program), f.One.Number)
 	}
 }

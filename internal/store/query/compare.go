@@ -63,29 +63,31 @@ func (a *Asker) comparedRanks(ctx context.Context, r *comparison.Run) (map[Proce
 // comparedFunctions adds what is known of all calls. Functions of one name may have
 // several numbers: the model is that of most calls.
 func (a *Asker) comparedFunctions(ctx context.Context, r *comparison.Run) error {
-	type key struct {
-		program trace.Program
-		name    string
-	}
-	device := make(map[key]bool)
-	if err := a.OnDevice(ctx, func(p trace.Program, name string) { device[key{p, name}] = true }); err != nil {
+	device := make(map[trace.FuncKey]bool)
+	if err := a.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
 		return err
 	}
-	places, most := make(map[key]int), make(map[key]int64)
-	return a.each(ctx, text("compare_functions"), func(row []any) {
-		k := key{whole[trace.Program](row[0]), word[string](row[1])}
+	type row struct {
+		Program   trace.Program   `sql:"program"`
+		Name      string          `sql:"function"`
+		Calls     int64           `sql:"calls"`
+		Exclusive float64         `sql:"exclusive_us"`
+		Model     json.RawMessage `sql:"model"`
+	}
+	places, most := make(map[trace.FuncKey]int), make(map[trace.FuncKey]int64)
+	return readEach(ctx, a, text("compare_functions"), func(row *row) {
+		k := trace.FuncKey{Program: row.Program, Name: row.Name}
 		at, ok := places[k]
 		if !ok {
 			at = len(r.Functions)
 			places[k] = at
-			r.Functions = append(r.Functions, comparison.Function{Program: k.program, Name: k.name, OnGPU: device[k]})
+			r.Functions = append(r.Functions, comparison.Function{Program: k.Program, Name: k.Name, OnGPU: device[k]})
 		}
-		f, calls := &r.Functions[at], whole[int64](row[2])
-		exclusive, _ := row[3].(float64)
-		f.Calls += calls
-		f.Exclusive += exclusive
-		if model := word[string](row[4]); model != "" && (f.Model == nil || calls > most[k]) {
-			f.Model, most[k] = json.RawMessage(model), calls
+		f := &r.Functions[at]
+		f.Calls += row.Calls
+		f.Exclusive += row.Exclusive
+		if len(row.Model) > 0 && (f.Model == nil || row.Calls > most[k]) {
+			f.Model, most[k] = row.Model, row.Calls
 		}
 	})
 }
@@ -113,21 +115,28 @@ func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map
 		return err
 	}
 	byHost := make(map[int]map[string]int64) // by place of the path
-	err = a.each(ctx, sql, func(row []any) {
-		program := whole[trace.Program](row[0])
-		path, err := names.path(program, row[3])
+	type row struct {
+		Program   trace.Program   `sql:"program"`
+		Rank      trace.Rank      `sql:"rank"`
+		Function  string          `sql:"function"`
+		Funcs     json.RawMessage `sql:"fns"`
+		Anomalies int64           `sql:"anomalies"`
+		Lost      int64           `sql:"lost_us"`
+	}
+	err = readEach(ctx, a, sql, func(row *row) {
+		path, err := names.path(row.Program, row.Funcs)
 		if err != nil || len(path) == 0 { // it is not known: the function itself
-			path = []string{word[string](row[2])}
+			path = []string{row.Function}
 		}
-		at := r.Path(program, path)
-		p, lost := &r.Paths[at], whole[int64](row[5])
-		p.Anomalies += whole[int64](row[4])
-		p.Lost += lost
-		if host := hosts[Process{program, whole[trace.Rank](row[1])}]; host != "" {
+		at := r.Path(row.Program, path)
+		p := &r.Paths[at]
+		p.Anomalies += row.Anomalies
+		p.Lost += row.Lost
+		if host := hosts[Process{row.Program, row.Rank}]; host != "" {
 			if byHost[at] == nil {
 				byHost[at] = make(map[string]int64)
 			}
-			byHost[at][host] += lost
+			byHost[at][host] += row.Lost
 		}
 	})
 	for at, lost := range byHost {
@@ -150,7 +159,15 @@ func worstHosts(lost map[string]int64) []comparison.HostLost {
 
 // comparedFacts adds what ranks told of themselves. Hosts are there already.
 func (a *Asker) comparedFacts(ctx context.Context, r *comparison.Run) error {
-	return a.each(ctx, text("compare_facts"), func(row []any) {
-		r.Fact(whole[trace.Program](row[0]), word[string](row[1]), word[string](row[2]), whole[int64](row[3]), whole[int64](row[4]), whole[int64](row[5]))
+	type row struct {
+		Program  trace.Program `sql:"program"`
+		Name     string        `sql:"name"`
+		Value    string        `sql:"value"`
+		Ranks    int64         `sql:"ranks"`
+		Values   int64         `sql:"distinct_values"`
+		AllRanks int64         `sql:"all_ranks"`
+	}
+	return readEach(ctx, a, text("compare_facts"), func(f *row) {
+		r.Fact(f.Program, f.Name, f.Value, f.Ranks, f.Values, f.AllRanks)
 	}, int64(comparison.MaxValues))
 }

@@ -32,17 +32,23 @@ func (a *Asker) Event(ctx context.Context, id string, p *trace.Program) (*Event,
 	if len(rows) > 1 {
 		var programs []string
 		for _, row := range rows {
-			programs = append(programs, fmt.Sprint(row[0]))
+			programs = append(programs, fmt.Sprint(row.Program))
 		}
 		return nil, fmt.Errorf("event %s is of programs %s: choose one with --program", id, strings.Join(programs, ", "))
 	}
 	return eventOf(id, rows[0])
 }
 
-// eventOf reads a row of program, whether it is an anomaly, and document.
-func eventOf(id string, row []any) (*Event, error) {
-	e := &Event{Collection: "normalexecs", Document: json.RawMessage(row[2].(string)), Record: new(provenance.Record)}
-	if row[1].(bool) {
+// eventRow is an execution as it is stored.
+type eventRow struct {
+	Program   trace.Program   `sql:"pid"`
+	Anomalous bool            `sql:"anomalous"`
+	Document  json.RawMessage `sql:"doc"`
+}
+
+func eventOf(id string, row eventRow) (*Event, error) {
+	e := &Event{Collection: "normalexecs", Document: row.Document, Record: new(provenance.Record)}
+	if row.Anomalous {
 		e.Collection = "anomalies"
 	}
 	if err := json.Unmarshal(e.Document, e.Record); err != nil {
@@ -65,14 +71,14 @@ func (a *Asker) FunctionOf(ctx context.Context, id string, p trace.Program) (str
 	return e.Record.Func, nil
 }
 
-func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([][]any, error) {
+func (a *Asker) event(ctx context.Context, id string, p *trace.Program) ([]eventRow, error) {
 	if n, ok := eventNumbers(id); ok {
-		rows, err := a.collect(ctx, text("event"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+		rows, err := readAll[eventRow](ctx, a, text("event"), n[0], n[1], n[2], program(p))
 		if err != nil || len(rows) > 0 {
 			return rows, err
 		}
 	}
-	return a.collect(ctx, text("event_text"), int32(a.Run.ID), id, program(p))
+	return readAll[eventRow](ctx, a, text("event_text"), id, program(p))
 }
 
 // eventNumbers reads rank, step and row of an id.

@@ -43,14 +43,6 @@ func (a *Asker) ExecutionsPDB(ctx context.Context, q ExecutionsPDB) iter.Seq2[js
 			yield(nil, err)
 			return
 		}
-		for row, err := range rows.All {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(json.RawMessage(word[string](row[0])), nil) {
-				return
-			}
-		}
+		yieldDocuments(rows, yield)
 	}
 }

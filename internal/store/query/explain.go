@@ -127,8 +127,8 @@ type sampling struct {
 	lastStep                  int64
 	hosts                     map[Process]string
 
-	pathNames map[[2]int64]string
-	pathCalls map[[2]int64]float64 // of the functions of the selection; empty: not known
+	pathNames map[pathKey]string
+	pathCalls map[pathKey]float64  // of the functions of the selection; empty: not known
 	devices   map[device][2]string // device and stream
 	threads   []int64              // of hosts, that are known of
 	readings  map[string]contrast.Moments
@@ -268,11 +268,17 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	if s.selected, err = a.executions(ctx, w.all+w.some, w.args); err != nil {
 		return nil, err
 	}
-	rows, err := a.bulk().collect(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
+	type total struct {
+		N    int64        `sql:"executions"`
+		Lost trace.Micros `sql:"lost_us"`
+	}
+	rows, err := a.bulk().Query(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
+	if err == nil {
+		err = scan(rows, func(t *total) { s.total, s.lost = t.N, t.Lost })
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.total, s.lost = whole[int64](rows[0][0]), whole[trace.Micros](rows[0][1])
 	if s.q.Member != nil {
 		s.keepMembers()
 	}
@@ -366,16 +372,27 @@ func (a *Asker) executions(ctx context.Context, where string, args []any) (list 
 	if err != nil {
 		return nil, err
 	}
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, &sampled{
-			program: whole[trace.Program](row[0]), rank: whole[trace.Rank](row[1]), thread: whole[int64](row[2]), event: word[string](row[3]),
-			fn: whole[int64](row[4]), path: whole[int64](row[5]), host: word[string](row[6]), entry: whole[trace.Micros](row[7]), exit: whole[trace.Micros](row[8]),
-			step: whole[int64](row[9]), onGPU: row[10] == true, function: word[string](row[11]), anomalous: row[12] == true,
-			lost: whole[trace.Micros](row[13]), count: 1,
-		})
+	type row struct {
+		Program   trace.Program `sql:"pid"`
+		Rank      trace.Rank    `sql:"rid"`
+		Thread    int64         `sql:"tid"`
+		Event     string        `sql:"event_id"`
+		Fn        int64         `sql:"fn"`
+		Path      int64         `sql:"path"`
+		Host      string        `sql:"hostname"`
+		Entry     trace.Micros  `sql:"entry"`
+		Exit      trace.Micros  `sql:"exit"`
+		Step      int64         `sql:"io_step"`
+		OnGPU     bool          `sql:"is_gpu_event"`
+		Function  string        `sql:"func"`
+		Anomalous bool          `sql:"anomalous"`
+		Lost      trace.Micros  `sql:"lost_time"`
 	}
-	return list, nil
+	err = scan(rows, func(r *row) {
+		list = append(list, &sampled{
+			program: r.Program, rank: r.Rank, thread: r.Thread, event: r.Event, fn: r.Fn, path: r.Path, host: r.Host, function: r.Function,
+			entry: r.Entry, exit: r.Exit, step: r.Step, onGPU: r.OnGPU, anomalous: r.Anomalous, lost: r.Lost, count: 1,
+		})
+	})
+	return list, err
 }

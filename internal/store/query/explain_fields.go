@@ -139,7 +139,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number = x.message.bytes
 		return c, true
 	case contrast.FieldPath:
-		c.Label = s.pathNames[[2]int64{int64(x.program), x.path}]
+		c.Label = s.pathNames[pathKey{x.program, int32(x.path)}]
 		return c, c.Label != ""
 	case contrast.FieldState:
 		c.Number, ok = x.states[key.Name]

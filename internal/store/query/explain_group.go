@@ -47,10 +47,32 @@ const (
 	maxRanges = 12
 )
 
-// groupColumns are what a store groups by: all that a field is made of.
-var groupColumns = map[contrast.FieldKind]string{
-	contrast.FieldFunction: "func", contrast.FieldHost: "pid, rid", contrast.FieldRank: "rid", contrast.FieldThread: "tid, is_gpu_event", contrast.FieldDevice: "pid, rid, tid, is_gpu_event",
-	contrast.FieldStream: "pid, rid, tid, is_gpu_event", contrast.FieldPath: "pid, path", contrast.FieldStep: "io_step", contrast.FieldTime: "", // parts of the run
+// groupColumns are the columns that a field is made of, by which a store groups executions; bin
+// is the part of the run.
+var groupColumns = map[contrast.FieldKind][]string{
+	contrast.FieldFunction: {"func"},
+	contrast.FieldHost:     {"pid", "rid"},
+	contrast.FieldRank:     {"rid"},
+	contrast.FieldThread:   {"tid", "is_gpu_event"},
+	contrast.FieldDevice:   {"pid", "rid", "tid", "is_gpu_event"},
+	contrast.FieldStream:   {"pid", "rid", "tid", "is_gpu_event"},
+	contrast.FieldPath:     {"pid", "path"},
+	contrast.FieldStep:     {"io_step"},
+	contrast.FieldTime:     {"bin"},
+}
+
+// groupRow is a group; columns by which it was not grouped are zero.
+type groupRow struct {
+	N        int64         `sql:"executions"`
+	Lost     trace.Micros  `sql:"lost_us"`
+	Function string        `sql:"func"`
+	Program  trace.Program `sql:"pid"`
+	Rank     trace.Rank    `sql:"rid"`
+	Thread   int64         `sql:"tid"`
+	OnGPU    bool          `sql:"is_gpu_event"`
+	Path     int64         `sql:"path"`
+	Step     int64         `sql:"io_step"`
+	Bin      trace.Micros  `sql:"bin"`
 }
 
 // ofChange refuses to narrow a lasting change, which is no set of anomalies.
@@ -107,49 +129,32 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind contrast.FieldKin
 	if err != nil {
 		return err
 	}
-	columns, args := groupColumns[kind], w.args
-	if kind == contrast.FieldTime {
-		columns = fmt.Sprintf("floor((entry - $%d)::DOUBLE PRECISION / $%d)::BIGINT", len(args)+1, len(args)+2)
-		args = append(args, int64(a.Begin), float64(s.bins().Width()))
+	args, columns, by := w.args, []string(nil), groupColumns[kind]
+	for _, column := range []string{"func", "pid", "rid", "tid", "is_gpu_event", "path", "io_step", "bin"} {
+		switch {
+		case !slices.Contains(by, column):
+			columns = append(columns, "NULL AS "+column)
+		case column == "bin":
+			by = []string{fmt.Sprintf("floor((entry - $%d)::DOUBLE PRECISION / $%d)::BIGINT", len(args)+1, len(args)+2)}
+			args = append(args, int64(a.Begin), float64(s.bins().Width()))
+			columns = append(columns, by[0]+" AS bin")
+		default:
+			columns = append(columns, column)
+		}
 	}
-	sql := strings.ReplaceAll(strings.ReplaceAll(text("explain_groups"), "/*by*/", columns), " /*where*/", w.all+w.some)
-	rows, err := a.bulk().collect(ctx, sql, args...)
+	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*by*/", strings.Join(by, ", "), " /*where*/", w.all+w.some).Replace(text("explain_groups"))
+	rows, err := a.bulk().Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		x := &sampled{count: whole[int64](row[0]), lost: whole[trace.Micros](row[1])}
-		if kind == contrast.FieldTime {
-			x.entry = a.Begin + whole[trace.Micros](row[2])*s.bins().Width()
-		} else {
-			for i, column := range strings.Split(columns, ", ") {
-				x.set(column, row[2+i])
-			}
-		}
-		s.selected = append(s.selected, x)
-		s.total += x.count
-		s.lost += x.lost
-	}
-	return nil
-}
-
-func (x *sampled) set(column string, value any) {
-	switch column {
-	case "func":
-		x.function = word[string](value)
-	case "pid":
-		x.program = whole[trace.Program](value)
-	case "rid":
-		x.rank = whole[trace.Rank](value)
-	case "tid":
-		x.thread = whole[int64](value)
-	case "is_gpu_event":
-		x.onGPU = value == true
-	case "path":
-		x.path = whole[int64](value)
-	case "io_step":
-		x.step = whole[int64](value)
-	}
+	return scan(rows, func(r *groupRow) {
+		s.selected = append(s.selected, &sampled{
+			count: r.N, lost: r.Lost, function: r.Function, program: r.Program, rank: r.Rank, thread: r.Thread, onGPU: r.OnGPU, path: r.Path, step: r.Step,
+			entry: a.Begin + r.Bin*s.bins().Width(),
+		})
+		s.total += r.N
+		s.lost += r.Lost
+	})
 }
 
 // fill makes rows of the selection.

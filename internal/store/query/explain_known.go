@@ -19,7 +19,10 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 	if err := a.whereAndHowLong(ctx, s); err != nil {
 		return err
 	}
-	if err := a.bulk().each(ctx, text("explain_last_step"), func(row []any) { s.lastStep = whole[int64](row[0]) }); err != nil {
+	type row struct {
+		Step int64 `sql:"step"`
+	}
+	if err := readEach(ctx, a.bulk(), text("explain_last_step"), func(r *row) { s.lastStep = r.Step }); err != nil {
 		return err
 	}
 	list := slices.Concat(s.closely(s.typical), s.closely(s.others), s.closely(s.selected))
@@ -117,36 +120,47 @@ func named(byKey map[string]*sampled) (where string, args []any) {
 	return strings.Join(parts, " AND "), args
 }
 
+// executionRow names the execution that a row is of.
+type executionRow struct {
+	Program trace.Program `sql:"pid"`
+	Event   string        `sql:"event_id"`
+}
+
+func (r *executionRow) key() string { return eventName(int64(r.Program), r.Event) }
+
 // eachOf calls f for each row of a statement about executions.
-func (a *Asker) eachOf(ctx context.Context, name, where string, args []any, f func(row []any)) error {
+func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any, f func(row *T)) error {
 	if where == "" {
 		return nil
 	}
-	return a.each(ctx, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
-}
-
-func rowKey(row []any) string {
-	return eventName(whole[int64](row[0]), word[string](row[1]))
+	return readEach(ctx, a, strings.ReplaceAll(text(name), "/*events*/", where), f, args...)
 }
 
 // messagesOf finds the message that tells most of each execution.
 func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+	type row struct {
+		executionRow
+		Sent   bool         `sql:"sent"`
+		Source int64        `sql:"src"`
+		Target int64        `sql:"tar"`
+		Bytes  float64      `sql:"bytes"`
+		At     trace.Micros `sql:"timestamp"`
+		Own    bool         `sql:"own"`
+	}
 	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
-	return a.eachOf(ctx, "explain_messages", where, args, func(row []any) {
-		key := rowKey(row)
+	return eachOf(ctx, a, "explain_messages", where, args, func(r *row) {
+		key := r.key()
 		x := byKey[key]
 		if x == nil {
 			return
 		}
-		sent, at, own := row[2] == true, whole[trace.Micros](row[6]), row[7] == true
-		m := &message{own: own, partner: whole[int64](row[3])}
-		m.bytes, _ = row[5].(float64)
-		good := [4]int64{0, 0, -int64(max(x.entry-at, at-x.exit, 0))}
-		if own {
-			good = [4]int64{1, 1, int64(at)}
+		m := &message{own: r.Own, partner: r.Source, bytes: r.Bytes}
+		good := [4]int64{0, 0, -int64(max(x.entry-r.At, r.At-x.exit, 0))}
+		if r.Own {
+			good = [4]int64{1, 1, int64(r.At)}
 		}
-		if sent {
-			m.partner = whole[int64](row[4])
+		if r.Sent {
+			m.partner = r.Target
 			good[1] = 0
 		}
 		good[3] = m.partner
@@ -159,30 +173,41 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where
 }
 
 func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
-	return a.eachOf(ctx, "explain_counters", where, args, func(row []any) {
-		x := byKey[rowKey(row)]
+	type row struct {
+		executionRow
+		Name  string  `sql:"counter_name"`
+		Value float64 `sql:"counter_value"`
+	}
+	return eachOf(ctx, a, "explain_counters", where, args, func(r *row) {
+		x := byKey[r.key()]
 		if x == nil {
 			return
 		}
 		if x.counters == nil {
 			x.counters = make(map[string]float64)
 		}
-		x.counters[word[string](row[2])], _ = row[3].(float64)
+		x.counters[r.Name] = r.Value
 	})
 }
 
 // statesOf reads the states of nodes.
 func (a *Asker) statesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
-	return a.eachOf(ctx, "explain_states", where, args, func(row []any) {
-		x := byKey[eventName(whole[int64](row[0]), word[string](row[2]))]
+	type row struct {
+		executionRow
+		At    any     `sql:"timestamp"`
+		Name  string  `sql:"field"`
+		Value float64 `sql:"value"`
+	}
+	return eachOf(ctx, a, "explain_states", where, args, func(r *row) {
+		x := byKey[r.key()]
 		if x == nil {
 			return
 		}
 		if x.states == nil {
 			x.states = make(map[string]float64)
 		}
-		x.stateRead = row[3]
-		x.states[word[string](row[4])], _ = row[5].(float64)
+		x.stateRead = r.At
+		x.states[r.Name] = r.Value
 	})
 }
 
@@ -212,26 +237,31 @@ func (a *Asker) statesBeside(ctx context.Context, s *sampling) (err error) {
 		}
 	}
 	s.readings = make(map[string]contrast.Moments)
-	return a.each(ctx, text("explain_readings"), func(row []any) {
-		if whole[trace.Program](row[0]) != s.selected[0].program {
-			return
+	type row struct {
+		Program   trace.Program `sql:"app"`
+		Name      string        `sql:"counter"`
+		Mean      float64       `sql:"mean"`
+		Deviation float64       `sql:"stddev"`
+		Count     float64       `sql:"count"`
+	}
+	return readEach(ctx, a, text("explain_readings"), func(r *row) {
+		if r.Program == s.selected[0].program {
+			s.readings[r.Name] = contrast.Moments{Mean: r.Mean, Deviation: r.Deviation, Count: r.Count}
 		}
-		var m contrast.Moments
-		m.Mean, _ = row[2].(float64)
-		m.Deviation, _ = row[3].(float64)
-		m.Count, _ = row[4].(float64)
-		s.readings[word[string](row[1])] = m
 	})
 }
 
 // pathsOf reads how often functions of the selection were called in which way.
 func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
-	s.pathNames, s.pathCalls = make(map[[2]int64]string), make(map[[2]int64]float64)
+	s.pathNames, s.pathCalls = make(map[pathKey]string), make(map[pathKey]float64)
 	a = a.bulk()
-	err := a.each(ctx, text("explain_paths"), func(row []any) {
-		key := [2]int64{whole[int64](row[0]), whole[int64](row[1])}
-		s.pathNames[key] = word[string](row[3])
-		s.pathCalls[key] = float64(whole[int64](row[4]))
+	type row struct {
+		pathKey
+		Name  string  `sql:"call_path"`
+		Calls float64 `sql:"calls"`
+	}
+	err := readEach(ctx, a, text("explain_paths"), func(r *row) {
+		s.pathNames[r.pathKey], s.pathCalls[r.pathKey] = r.Name, r.Calls
 	}, s.functionKeys())
 	if err != nil {
 		return err
@@ -239,7 +269,7 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	var missing []string
 	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
 		for _, x := range list {
-			key := [2]int64{int64(x.program), x.path}
+			key := pathKey{x.program, int32(x.path)}
 			if _, ok := s.pathNames[key]; !ok {
 				s.pathNames[key] = ""
 				missing = append(missing, fmt.Sprintf("%d/%d", x.program, x.path))
@@ -249,21 +279,30 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return a.each(ctx, text("explain_path_names"), func(row []any) {
-		s.pathNames[[2]int64{whole[int64](row[0]), whole[int64](row[1])}] = word[string](row[2])
-	}, strings.Join(missing, ","))
+	type named struct {
+		pathKey
+		Name string `sql:"call_path"`
+	}
+	return readEach(ctx, a, text("explain_path_names"), func(r *named) { s.pathNames[r.pathKey] = r.Name }, strings.Join(missing, ","))
 }
 
 // devicesOf reads which devices and streams there are.
 func (a *Asker) devicesOf(ctx context.Context, s *sampling) error {
 	s.devices = make(map[device][2]string)
-	return a.bulk().each(ctx, text("explain_devices"), func(row []any) {
-		key := device{whole[trace.Program](row[0]), whole[trace.Rank](row[1]), whole[int64](row[2])}
+	type row struct {
+		Program trace.Program `sql:"pid"`
+		Rank    trace.Rank    `sql:"rid"`
+		Thread  int64         `sql:"tid"`
+		Name    string        `sql:"descr"`
+		Value   string        `sql:"value"`
+	}
+	return readEach(ctx, a.bulk(), text("explain_devices"), func(r *row) {
+		key := device{r.Program, r.Rank, r.Thread}
 		d := s.devices[key]
-		if row[3] == "CUDA Stream" {
-			d[1] = word[string](row[4])
+		if r.Name == "CUDA Stream" {
+			d[1] = r.Value
 		} else {
-			d[0] = word[string](row[4])
+			d[0] = r.Value
 		}
 		s.devices[key] = d
 	})
@@ -274,9 +313,13 @@ func (a *Asker) placesOf(ctx context.Context, s *sampling) error {
 	if err := a.devicesOf(ctx, s); err != nil {
 		return err
 	}
-	return a.bulk().each(ctx, text("explain_threads"), func(row []any) {
-		if whole[trace.Program](row[0]) == s.selected[0].program {
-			s.threads = append(s.threads, whole[int64](row[1]))
+	type row struct {
+		Program trace.Program `sql:"pid"`
+		Thread  int64         `sql:"tid"`
+	}
+	return readEach(ctx, a.bulk(), text("explain_threads"), func(r *row) {
+		if r.Program == s.selected[0].program {
+			s.threads = append(s.threads, r.Thread)
 		}
 	})
 }

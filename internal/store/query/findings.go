@@ -29,43 +29,50 @@ func (a *Asker) Issues(ctx context.Context) ([]provenance.Issue, error) {
 // StoredIssues returns the issues that were stored when the run ended, the worst first;
 // none while it goes on.
 func (a *Asker) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
-	rows, err := a.collect(ctx, text("issues"), int32(a.Run.ID))
-	if err != nil {
-		return nil, err
+	type row struct {
+		Number    int                    `sql:"issue"`
+		PID       trace.Program          `sql:"pid"`
+		Func      string                 `sql:"func"`
+		Path      string                 `sql:"call_path"`
+		Kind      provenance.AnomalyKind `sql:"kind"`
+		Role      provenance.Role        `sql:"role"`
+		Cause     int                    `sql:"cause"`
+		Anomalies int64                  `sql:"anomalies"`
+		LostTime  trace.Micros           `sql:"lost_us"`
+		Longest   trace.Micros           `sql:"longest_us"`
+		WorstRank trace.Rank             `sql:"worst_rank"`
+		WorstTime trace.Micros           `sql:"worst_rank_lost_us"`
+		First     trace.Micros           `sql:"first_us"`
+		Last      trace.Micros           `sql:"last_us"`
+		Trend     provenance.Trend       `sql:"trend"`
+		Example   string                 `sql:"example"`
+		Waits     int64                  `sql:"waits"`
+		WaitRanks int64                  `sql:"wait_ranks"`
+		WaitTime  trace.Micros           `sql:"waits_lost_us"`
+		Before    float64                `sql:"before_us"`
+		After     float64                `sql:"after_us"`
+		Ranks     json.RawMessage        `sql:"rank_list"`
+		Hosts     json.RawMessage        `sql:"host_list"`
+		OverTime  json.RawMessage        `sql:"over_time"`
 	}
-	issues := make([]provenance.Issue, 0, len(rows))
-	for _, row := range rows {
+	issues := []provenance.Issue{}
+	var bad error
+	err := readEach(ctx, a, text("issues"), func(r *row) {
 		issue := provenance.Issue{
-			Number: whole[int](row[0]), PID: whole[trace.Program](row[1]), Func: word[string](row[2]), Path: word[string](row[3]),
-			Kind: word[provenance.AnomalyKind](row[4]), Role: word[provenance.Role](row[5]), Cause: whole[int](row[6]),
-			Anomalies: whole[int64](row[7]), LostTime: whole[trace.Micros](row[8]), Longest: whole[trace.Micros](row[9]),
-			WorstRank: whole[trace.Rank](row[10]), WorstTime: whole[trace.Micros](row[11]), First: whole[trace.Micros](row[12]), Last: whole[trace.Micros](row[13]),
-			Trend: word[provenance.Trend](row[14]), Example: word[string](row[15]),
-			Waits: whole[int64](row[16]), WaitRanks: whole[int64](row[17]), WaitTime: whole[trace.Micros](row[18]),
+			Number: r.Number, PID: r.PID, Func: r.Func, Path: r.Path, Kind: r.Kind, Role: r.Role, Cause: r.Cause, Anomalies: r.Anomalies,
+			LostTime: r.LostTime, Longest: r.Longest, WorstRank: r.WorstRank, WorstTime: r.WorstTime, First: r.First, Last: r.Last, Trend: r.Trend,
+			Example: r.Example, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime, Before: r.Before, After: r.After,
 		}
-		issue.Before, _ = row[19].(float64) // null for most
-		issue.After, _ = row[20].(float64)
-		err := errors.Join(
-			json.Unmarshal([]byte(word[string](row[21])), &issue.Ranks), json.Unmarshal([]byte(word[string](row[22])), &issue.Hosts),
-			json.Unmarshal([]byte(word[string](row[23])), &issue.OverTime))
+		err := errors.Join(json.Unmarshal(r.Ranks, &issue.Ranks), json.Unmarshal(r.Hosts, &issue.Hosts), json.Unmarshal(r.OverTime, &issue.OverTime))
 		if err != nil {
-			return nil, fmt.Errorf("issue %d: %w", issue.Number, err)
+			bad = errors.Join(bad, fmt.Errorf("issue %d: %w", issue.Number, err))
 		}
 		issues = append(issues, issue)
+	})
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
 	}
 	return issues, nil
-}
-
-// whole is a whole number of a row; 0 for null.
-func whole[T ~int | ~int32 | ~int64 | ~uint32](v any) T {
-	n, _ := v.(int64)
-	return T(n)
-}
-
-// word is a text of a row; empty for null.
-func word[T ~string](v any) T {
-	s, _ := v.(string)
-	return T(s)
 }
 
 // Linked is what is known of an anomaly and others.
@@ -100,22 +107,28 @@ func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event strin
 	if n, ok := eventNumbers(event); ok {
 		rank = int32(n[0])
 	}
-	rows, err := a.collect(ctx, text("link"), int32(a.Run.ID), int32(program), event, rank)
+	type row struct {
+		Rank       trace.Rank      `sql:"rid"`
+		Issue      int             `sql:"issue"`
+		Role       provenance.Role `sql:"role"`
+		CulpritPID trace.Program   `sql:"culprit_pid"`
+		Culprit    string          `sql:"culprit_event_id"`
+		LateRank   *trace.Rank     `sql:"late_rid"`
+		Hops       int             `sql:"hops"`
+		Waits      int64           `sql:"waits"`
+		WaitRanks  int64           `sql:"wait_ranks"`
+		WaitTime   trace.Micros    `sql:"waits_lost_us"`
+	}
+	rows, err := readAll[row](ctx, a, text("link"), int32(program), event, rank)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 1 {
-		row := rows[0]
-		l := &provenance.Link{
-			PID: program, RID: whole[trace.Rank](row[0]), EventID: event, Issue: whole[int](row[1]), Role: word[provenance.Role](row[2]),
-			CulpritPID: whole[trace.Program](row[3]), Culprit: word[string](row[4]), Hops: whole[int](row[6]),
-			Waits: whole[int64](row[7]), WaitRanks: whole[int64](row[8]), WaitTime: whole[trace.Micros](row[9]),
-		}
-		if row[5] != nil {
-			late := whole[trace.Rank](row[5])
-			l.LateRank = &late
-		}
-		return l, nil
+		r := &rows[0]
+		return &provenance.Link{
+			PID: program, RID: r.Rank, EventID: event, Issue: r.Issue, Role: r.Role, CulpritPID: r.CulpritPID, Culprit: r.Culprit, LateRank: r.LateRank,
+			Hops: r.Hops, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime,
+		}, nil
 	}
 	issues, err := a.StoredIssues(ctx)
 	if err != nil || len(issues) > 0 {
@@ -150,32 +163,45 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 	return run, blame.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
 }
 
-// eventKey names an execution.
-type eventKey struct {
-	program int64
-	id      string
+// eventKey returns the key of the execution that a row is of.
+func (r *executionRow) eventKey() trace.EventKey {
+	return trace.EventKey{Program: r.Program, ID: r.Event}
 }
 
 // anomalies reads what is needed of all anomalies.
 func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
-	paths := make(map[[2]int64]string)
-	err := a.each(ctx, text("blame_paths"), func(row []any) {
-		paths[[2]int64{row[0].(int64), row[1].(int64)}] = row[2].(string)
-	})
-	if err != nil {
+	type named struct {
+		pathKey
+		Name string `sql:"call_path"`
+	}
+	paths := make(map[pathKey]string)
+	if err := readEach(ctx, a, text("blame_paths"), func(r *named) { paths[r.pathKey] = r.Name }); err != nil {
 		return nil, err
 	}
+	type row struct {
+		executionRow
+		Rank     trace.Rank             `sql:"rid"`
+		Thread   trace.Thread           `sql:"tid"`
+		Host     string                 `sql:"hostname"`
+		Func     string                 `sql:"func"`
+		Path     int32                  `sql:"path"`
+		Kind     provenance.AnomalyKind `sql:"kind"`
+		OnDevice bool                   `sql:"is_gpu_event"`
+		Calls    bool                   `sql:"calls"`
+		Entry    trace.Micros           `sql:"entry"`
+		Exit     trace.Micros           `sql:"exit"`
+		Lost     trace.Micros           `sql:"lost_time"`
+		StepEnd  trace.Micros           `sql:"io_step_tend"`
+	}
 	run := &blame.Run{Begin: a.Begin}
-	at := make(map[eventKey]int)
-	err = a.each(ctx, text("blame_anomalies"), func(row []any) {
-		at[eventKey{row[0].(int64), row[3].(string)}] = len(run.Anomalies)
+	at := make(map[trace.EventKey]int)
+	err := readEach(ctx, a, text("blame_anomalies"), func(r *row) {
+		at[r.eventKey()] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, blame.Anomaly{
-			Program: whole[trace.Program](row[0]), Rank: whole[trace.Rank](row[1]), Thread: whole[trace.Thread](row[2]), Event: word[string](row[3]),
-			Host: word[string](row[4]), Func: word[string](row[5]), Path: paths[[2]int64{row[0].(int64), row[6].(int64)}],
-			Kind: word[provenance.AnomalyKind](row[7]), Wait: run.WaitOf(word[string](row[5])), OnDevice: row[8].(bool), Calls: row[9].(bool),
-			Entry: whole[trace.Micros](row[10]), Exit: whole[trace.Micros](row[11]), Lost: whole[trace.Micros](row[12]),
+			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.Event, Host: r.Host, Func: r.Func, Path: paths[pathKey{r.Program, r.Path}],
+			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
 		})
-		run.End = max(run.End, whole[trace.Micros](row[13]))
+		run.End = max(run.End, r.StepEnd)
 	}, provisional)
 	if err != nil || len(run.Anomalies) == 0 {
 		return run, err
@@ -184,67 +210,71 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 }
 
 // inStep finds out when ranks left collective calls before they waited.
-func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[eventKey]int) error {
+func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
+	type function struct {
+		Name string `sql:"name"`
+	}
 	var marks []string
 	var names []any
-	err := a.each(ctx, text("blame_functions"), func(row []any) {
-		if run.WaitOf(row[0].(string)) == blame.Group {
-			names = append(names, row[0])
+	err := readEach(ctx, a, text("blame_functions"), func(r *function) {
+		if run.WaitOf(r.Name) == blame.Group {
+			names = append(names, r.Name)
 			marks = append(marks, fmt.Sprintf("$%d", len(names)+1))
 		}
 	})
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return a.each(ctx, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(row []any) {
-		if i, ok := at[eventKey{row[0].(int64), row[1].(string)}]; ok {
-			run.Anomalies[i].LeftStep(whole[trace.Micros](row[2]))
+	type row struct {
+		executionRow
+		Exit trace.Micros `sql:"exit"`
+	}
+	return readEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
+		if i, ok := at[r.eventKey()]; ok {
+			run.Anomalies[i].LeftStep(r.Exit)
 		}
 	}, names...)
 }
 
 // messages reads those that were received in anomalies and sent around them.
-func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[eventKey]int) error {
+func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
+	type window struct {
+		executionRow
+		Until trace.Micros `sql:"until"`
+	}
 	until := make(map[int]trace.Micros)
-	err := a.each(ctx, text("blame_windows"), func(row []any) {
-		if i, ok := at[eventKey{row[0].(int64), row[1].(string)}]; ok {
-			until[i] = whole[trace.Micros](row[2])
+	err := readEach(ctx, a, text("blame_windows"), func(r *window) {
+		if i, ok := at[r.eventKey()]; ok {
+			until[i] = r.Until
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return a.each(ctx, text("blame_messages"), func(row []any) {
-		i, ok := at[eventKey{row[0].(int64), row[1].(string)}]
+	type row struct {
+		executionRow
+		Sent   bool         `sql:"sent"`
+		Source trace.Rank   `sql:"src"`
+		Target trace.Rank   `sql:"tar"`
+		Tag    int32        `sql:"tag"`
+		At     trace.Micros `sql:"timestamp"`
+		Own    bool         `sql:"own"`
+	}
+	return readEach(ctx, a, text("blame_messages"), func(r *row) {
+		i, ok := at[r.eventKey()]
 		if !ok {
 			return
 		}
 		n := &run.Anomalies[i]
-		sent, own := row[2].(bool), row[7] == true
-		m := blame.Message{Partner: whole[trace.Rank](row[3]), Sent: sent, Tag: whole[int32](row[5]), Time: whole[trace.Micros](row[6])}
-		if sent {
-			m.Partner = whole[trace.Rank](row[4])
+		m := blame.Message{Partner: r.Source, Sent: r.Sent, Tag: r.Tag, Time: r.At}
+		if r.Sent {
+			m.Partner = r.Target
 			run.Sends = append(run.Sends, blame.Send{
-				Program: n.Program, From: whole[trace.Rank](row[3]), To: m.Partner, Tag: m.Tag, Time: m.Time, Until: max(n.Exit, until[i]),
+				Program: n.Program, From: r.Source, To: m.Partner, Tag: m.Tag, Time: m.Time, Until: max(n.Exit, until[i]),
 			})
 		}
-		if own {
+		if r.Own {
 			n.Message(m)
 		}
 	})
-}
-
-// each calls f for each row of the run.
-func (a *Asker) each(ctx context.Context, sql string, f func(row []any), args ...any) error {
-	rows, err := a.Query(ctx, sql, append([]any{int32(a.Run.ID)}, args...)...)
-	if err != nil {
-		return err
-	}
-	for row, err := range rows.All {
-		if err != nil {
-			return err
-		}
-		f(row)
-	}
-	return nil
 }

@@ -40,7 +40,10 @@ func (a *Asker) Fill(ctx context.Context, c provdb.Cache, limit int64) (bool, er
 
 // count returns the number of stored executions.
 func (a *Asker) count(ctx context.Context) (n int64, err error) {
-	err = a.each(ctx, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(row []any) { n = whole[int64](row[0]) })
+	type row struct {
+		N int64 `sql:"executions"`
+	}
+	err = readEach(ctx, a, "SELECT count(*) AS executions FROM executions WHERE run = $1", func(r *row) { n = r.N })
 	return n, err
 }
 

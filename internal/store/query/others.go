@@ -21,18 +21,22 @@ type Place struct {
 
 // Place returns the place of an execution; nil if the store does not know it.
 func (a *Asker) Place(ctx context.Context, r *provenance.Record) (*Place, error) {
-	var rows [][]any
+	type row struct {
+		Number int32 `sql:"fn"`
+		Path   int32 `sql:"path"`
+	}
+	var found *row
 	var err error
 	if n, ok := eventNumbers(r.EventID); ok {
-		rows, err = a.collect(ctx, text("place_number"), int32(a.Run.ID), int32(r.PID), n[0], n[1], n[2])
+		found, err = readFirst[row](ctx, a, text("place_number"), int32(r.PID), n[0], n[1], n[2])
 	}
-	if err == nil && len(rows) == 0 {
-		rows, err = a.collect(ctx, text("place"), int32(a.Run.ID), int32(r.PID), int32(r.RID), r.EventID)
+	if err == nil && found == nil {
+		found, err = readFirst[row](ctx, a, text("place"), int32(r.PID), int32(r.RID), r.EventID)
 	}
-	if err != nil || len(rows) == 0 {
+	if err != nil || found == nil {
 		return nil, err
 	}
-	return &Place{Function{Program: r.PID, FID: r.FID, Name: r.Func, fn: whole[int32](rows[0][0])}, whole[int32](rows[0][1])}, nil
+	return &Place{Function{Program: r.PID, FID: r.FID, Name: r.Func, Number: found.Number}, found.Path}, nil
 }
 
 // Twin returns the typical execution of the same function to compare one with: of the
@@ -49,12 +53,15 @@ func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin 
 
 // twin returns the id of the execution that Twin returns; empty if there is none.
 func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool, err error) {
-	rows, err := a.bulk().collect(ctx, text("twin"), int32(a.Run.ID), int32(program), p.Function.fn, p.path, int32(rank), int64(entry))
-	if err != nil || len(rows) == 0 {
+	type row struct {
+		ID       string `sql:"event_id"`
+		SamePath bool   `sql:"same_path"`
+	}
+	r, err := readFirst[row](ctx, a.bulk(), text("twin"), int32(program), p.Function.Number, p.path, int32(rank), int64(entry))
+	if err != nil || r == nil {
 		return "", false, err
 	}
-	samePath, _ = rows[0][1].(bool)
-	return word[string](rows[0][0]), samePath, nil
+	return r.ID, r.SamePath, nil
 }
 
 // EventWithTwin returns what Event, Place and Twin do. It reads the documents of anomalies that
@@ -65,17 +72,23 @@ func (a *Asker) EventWithTwin(ctx context.Context, id string, p *trace.Program) 
 	if a.Memory == nil || !numbered {
 		return a.eventThenTwin(ctx, id, p)
 	}
-	rows, err := a.bulk().collect(ctx, text("place_anomaly"), int32(a.Run.ID), n[0], n[1], n[2], program(p))
+	type row struct {
+		numberKey
+		Entry trace.Micros `sql:"entry"`
+		Path  int32        `sql:"path"`
+		Name  string       `sql:"func"`
+	}
+	rows, err := readAll[row](ctx, a.bulk(), text("place_anomaly"), n[0], n[1], n[2], program(p))
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
 	if len(rows) != 1 {
 		return a.eventThenTwin(ctx, id, p)
 	}
-	row := rows[0]
-	of := whole[trace.Program](row[0])
-	place = &Place{Function{Program: of, Name: word[string](row[4]), fn: whole[int32](row[2])}, whole[int32](row[3])}
-	other, samePath, err := a.twin(ctx, of, trace.Rank(n[0]), whole[trace.Micros](row[1]), place)
+	r := &rows[0]
+	of := r.Program
+	place = &Place{Function{Program: of, Name: r.Name, Number: r.Number}, r.Path}
+	other, samePath, err := a.twin(ctx, of, trace.Rank(n[0]), r.Entry, place)
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
@@ -105,15 +118,11 @@ func (a *Asker) eventThenTwin(ctx context.Context, id string, p *trace.Program) 
 // Related is an anomaly that has to do with another.
 type Related struct {
 	Process
-	Event, Host, Function string
-	Entry, Lost           trace.Micros
-}
-
-func relatedOf(row []any) Related {
-	return Related{
-		Process: Process{whole[trace.Program](row[0]), whole[trace.Rank](row[1])}, Event: word[string](row[2]), Host: word[string](row[3]),
-		Function: word[string](row[4]), Entry: whole[trace.Micros](row[5]), Lost: whole[trace.Micros](row[6]),
-	}
+	Event    string       `sql:"event_id"`
+	Host     string       `sql:"hostname"`
+	Function string       `sql:"func"`
+	Entry    trace.Micros `sql:"entry"`
+	Lost     trace.Micros `sql:"lost_time"`
 }
 
 // Related returns an anomaly; nil if there is none of that name.
@@ -127,47 +136,40 @@ func (a *Asker) Related(ctx context.Context, program trace.Program, event string
 }
 
 func (a *Asker) related(ctx context.Context, program trace.Program, event string) (*Related, error) {
-	var rows [][]any
-	n, ok := eventNumbers(event)
-	var err error
-	if ok {
-		rows, err = a.collect(ctx, text("related"), int32(a.Run.ID), int32(program), n[0], n[1], n[2])
+	if n, ok := eventNumbers(event); ok {
+		r, err := readFirst[Related](ctx, a, text("related"), int32(program), n[0], n[1], n[2])
+		if err != nil || r != nil {
+			return r, err
+		}
 	}
-	if err == nil && len(rows) == 0 {
-		rows, err = a.collect(ctx, text("related_text"), int32(a.Run.ID), int32(program), event)
-	}
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	o := relatedOf(rows[0])
-	return &o, nil
+	return readFirst[Related](ctx, a, text("related_text"), int32(program), event)
 }
 
 // Victims returns who waited because of a culprit, as it was stored when the run ended:
 // those that lost most, but no more than limit.
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
 	a = a.bulk()
-	numbered, odd := make(map[int64][]string), make(map[int64][]string) // ids by program
-	err = a.each(ctx, text("victims"), func(row []any) {
-		id := word[string](row[1])
-		if _, ok := eventNumbers(id); ok {
-			numbered[row[0].(int64)] = append(numbered[row[0].(int64)], id)
+	numbered, odd := make(map[trace.Program][]string), make(map[trace.Program][]string) // ids by program
+	err = readEach(ctx, a, text("victims"), func(r *executionRow) {
+		if _, ok := eventNumbers(r.Event); ok {
+			numbered[r.Program] = append(numbered[r.Program], r.Event)
 		} else {
-			odd[row[0].(int64)] = append(odd[row[0].(int64)], id)
+			odd[r.Program] = append(odd[r.Program], r.Event)
 		}
 	}, int32(program), culprit)
 	if err != nil {
 		return nil, err
 	}
 	for p, ids := range numbered {
-		err := a.each(ctx, text("related_worst"), func(row []any) { list = append(list, relatedOf(row)) }, int32(p), strings.Join(ids, ","), int64(limit))
+		worst, err := readAll[Related](ctx, a, text("related_worst"), int32(p), strings.Join(ids, ","), int64(limit))
 		if err != nil {
 			return nil, err
 		}
+		list = append(list, worst...)
 	}
 	for p, ids := range odd {
 		for _, id := range ids {
-			r, err := a.Related(ctx, trace.Program(p), id)
+			r, err := a.Related(ctx, p, id)
 			if err != nil {
 				return nil, err
 			}
@@ -190,11 +192,15 @@ func (a *Asker) Neighbors(ctx context.Context, issue int, r *provenance.Record, 
 	if err != nil || sure {
 		return previous, next, err
 	}
-	rows, err := a.collect(ctx, text("neighbors"), int32(a.Run.ID), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.fn, p.path)
-	if err != nil || len(rows) == 0 {
+	type row struct {
+		Previous string `sql:"previous"`
+		Next     string `sql:"next"`
+	}
+	found, err := readFirst[row](ctx, a, text("neighbors"), int32(issue), int64(r.Entry), r.EventID, int32(r.PID), p.Function.Number, p.path)
+	if err != nil || found == nil {
 		return "", "", err
 	}
-	return word[string](rows[0][0]), word[string](rows[0][1]), nil
+	return found.Previous, found.Next, nil
 }
 
 // nearest is how many anomalies before and after another are looked at first: most of
@@ -204,11 +210,11 @@ const nearest = 20
 // near looks for Neighbors among the nearest. It is sure unless there may be nearer ones
 // than those that it found, or others where it found none.
 func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Place) (previous, next string, sure bool, err error) {
-	rows, err := a.collect(ctx, text("neighbors_near"), int32(a.Run.ID), int32(r.PID), p.Function.fn, p.path, int64(r.Entry), int64(nearest))
+	rows, err := readAll[nearRow](ctx, a, text("neighbors_near"), int32(r.PID), p.Function.Number, p.path, int64(r.Entry), int64(nearest))
 	if err != nil {
 		return "", "", false, err
 	}
-	own := slices.IndexFunc(rows, func(row []any) bool { return row[0] == r.EventID })
+	own := slices.IndexFunc(rows, func(row nearRow) bool { return row.Event == r.EventID })
 	if own < 0 {
 		return "", "", false, nil // many at the same time
 	}
@@ -217,11 +223,11 @@ func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Pl
 		return "", "", false, err
 	}
 	before, after := rows[:own], rows[own+1:]
-	edges := map[any]bool{rows[0][2]: len(rows) >= nearest, rows[len(rows)-1][2]: len(rows) >= nearest} // times of which not all may be there
+	edges := map[int64]bool{rows[0].Entry: len(rows) >= nearest, rows[len(rows)-1].Entry: len(rows) >= nearest} // times of which not all may be there
 	sure = true
-	for i := range before {
-		if row := before[len(before)-1-i]; member[row[0]] {
-			previous, sure = word[string](row[0]), !edges[row[2]]
+	for _, row := range slices.Backward(before) {
+		if member[row.Event] {
+			previous, sure = row.Event, !edges[row.Entry]
 			break
 		}
 	}
@@ -229,67 +235,71 @@ func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Pl
 		sure = len(rows) < nearest
 	}
 	for _, row := range after {
-		if member[row[0]] {
-			return previous, word[string](row[0]), sure && !edges[row[2]], nil
+		if member[row.Event] {
+			return previous, row.Event, sure && !edges[row.Entry], nil
 		}
 	}
 	return previous, "", sure && len(rows) < nearest, nil
 }
 
+// nearRow is an anomaly near another.
+type nearRow struct {
+	Event string `sql:"event_id"`
+	Rank  int32  `sql:"rid"`
+	Entry int64  `sql:"entry"`
+}
+
 // members tells which of some anomalies of a program are of an issue.
-func (a *Asker) members(ctx context.Context, issue int, program trace.Program, rows [][]any) (map[any]bool, error) {
-	args := []any{int32(a.Run.ID), int32(program), int32(issue)}
-	marks := func(column int) string {
+func (a *Asker) members(ctx context.Context, issue int, program trace.Program, rows []nearRow) (map[string]bool, error) {
+	args := []any{int32(program), int32(issue)}
+	marks := func(value func(row *nearRow) any) string {
 		var list []string
-		for _, row := range rows {
-			args = append(args, row[column])
-			list = append(list, fmt.Sprintf("$%d", len(args)))
+		for i := range rows {
+			args = append(args, value(&rows[i]))
+			list = append(list, fmt.Sprintf("$%d", len(args)+1)) // the run is the first
 		}
 		return strings.Join(list, ", ")
 	}
-	sql := strings.ReplaceAll(strings.ReplaceAll(text("neighbors_linked"), "/*ranks*/", marks(1)), "/*events*/", marks(0))
-	member := make(map[any]bool)
-	linked, err := a.collect(ctx, sql, args...)
-	for _, row := range linked {
-		member[row[0]] = true
+	ranks := marks(func(row *nearRow) any { return row.Rank })
+	events := marks(func(row *nearRow) any { return row.Event })
+	sql := strings.NewReplacer("/*ranks*/", ranks, "/*events*/", events).Replace(text("neighbors_linked"))
+	type linked struct {
+		Event string `sql:"event_id"`
 	}
+	member := make(map[string]bool)
+	err := readEach(ctx, a, sql, func(r *linked) { member[r.Event] = true }, args...)
 	return member, err
 }
 
 // Point is an execution by its time.
 type Point struct {
-	Event           string
-	Entry           trace.Micros
-	Exclusive, Lost trace.Micros
-	Rank            trace.Rank
-	Host            string
-	Status          string // empty for typical executions
+	Event     string       `sql:"event_id"`
+	Entry     trace.Micros `sql:"entry"`
+	Exclusive trace.Micros `sql:"runtime_exclusive"`
+	Lost      trace.Micros `sql:"lost_time"`
+	Rank      trace.Rank   `sql:"rid"`
+	Host      string       `sql:"hostname"`
+	Status    string       `sql:"status"` // empty for typical executions
 }
 
-func (a *Asker) points(ctx context.Context, name string, args ...any) (list []Point, err error) {
-	err = a.bulk().each(ctx, text(name), func(row []any) {
-		list = append(list, Point{
-			Event: word[string](row[0]), Entry: whole[trace.Micros](row[1]), Exclusive: whole[trace.Micros](row[2]), Lost: whole[trace.Micros](row[3]),
-			Rank: whole[trace.Rank](row[4]), Host: word[string](row[5]), Status: word[string](row[6]),
-		})
-	}, args...)
-	return list, err
+func (a *Asker) points(ctx context.Context, name string, args ...any) ([]Point, error) {
+	return readAll[Point](ctx, a.bulk(), text(name), args...)
 }
 
 // PointsOfIssue returns the anomalies of an issue, as it was stored when the run ended:
 // those that lost most, but no more than limit. f is the function of the issue.
 func (a *Asker) PointsOfIssue(ctx context.Context, issue int, f *Function, limit int) ([]Point, error) {
-	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.fn)
+	return a.points(ctx, "points", int32(issue), int64(limit), int32(f.Program), f.Number)
 }
 
 // PointsOfFunction returns the anomalies of a function that were not withdrawn: those
 // that lost most, but no more than limit.
 func (a *Asker) PointsOfFunction(ctx context.Context, f *Function, limit int) ([]Point, error) {
-	return a.points(ctx, "points_function", int32(f.Program), f.fn, int64(limit))
+	return a.points(ctx, "points_function", int32(f.Program), f.Number, int64(limit))
 }
 
 // TypicalPoints returns typical executions of a function; if there are more than limit,
 // some of all times.
 func (a *Asker) TypicalPoints(ctx context.Context, f *Function, limit int) ([]Point, error) {
-	return a.points(ctx, "points_typical", int32(f.Program), f.fn, int64(limit))
+	return a.points(ctx, "points_typical", int32(f.Program), f.Number, int64(limit))
 }

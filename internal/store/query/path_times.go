@@ -23,20 +23,22 @@ type PathTime struct {
 // which nothing is known yet, or that an older chimbuko analyzed.
 func (a *Asker) PathTimes(ctx context.Context, p *trace.Program) ([]PathTime, error) {
 	var all []PathTime
-	type key struct{ program, path int64 }
-	places := make(map[key]int)
-	err := a.each(ctx, text("path_times"), func(row []any) {
-		t := PathTime{
-			Program: whole[trace.Program](row[0]), Path: whole[int32](row[1]), Parent: -1,
-			Calls: whole[int64](row[4]), Exclusive: whole[trace.Micros](row[5]),
-		}
-		if parent, ok := places[key{row[0].(int64), whole[int64](row[2])}]; ok {
+	type row struct {
+		pathKey
+		Parent    int32        `sql:"parent"`
+		Func      string       `sql:"func"`
+		Calls     int64        `sql:"calls"`
+		Exclusive trace.Micros `sql:"exclusive_us"`
+	}
+	places := make(map[pathKey]int)
+	err := readEach(ctx, a, text("path_times"), func(r *row) {
+		t := PathTime{Program: r.Program, Path: r.Path, Parent: -1, Calls: r.Calls, Exclusive: r.Exclusive, Inclusive: r.Exclusive}
+		if parent, ok := places[pathKey{r.Program, r.Parent}]; ok {
 			t.Parent = parent
 			t.Funcs = append(t.Funcs, all[parent].Funcs...)
 		}
-		t.Funcs = append(t.Funcs, word[string](row[3]))
-		t.Inclusive = t.Exclusive
-		places[key{row[0].(int64), row[1].(int64)}] = len(all)
+		t.Funcs = append(t.Funcs, r.Func)
+		places[r.pathKey] = len(all)
 		all = append(all, t)
 	}, program(p))
 	for _, t := range slices.Backward(all) { // what continues a path comes after it

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,52 +11,52 @@ import (
 )
 
 // Functions returns all functions of the run.
-func (a *Asker) Functions(ctx context.Context) (list []Function, err error) {
-	err = a.each(ctx, text("function_list"), func(row []any) { list = append(list, functionOf(row)) })
-	return list, err
-}
-
-func functionOf(row []any) Function {
-	return Function{Program: whole[trace.Program](row[0]), FID: whole[int](row[2]), Name: word[string](row[3]), fn: whole[int32](row[1])}
+func (a *Asker) Functions(ctx context.Context) ([]Function, error) {
+	return readAll[Function](ctx, a, text("function_list"))
 }
 
 // ID names the function within the run in its store: program:fn.
-func (f *Function) ID() string { return fmt.Sprintf("%d:%d", f.Program, f.fn) }
+func (f *Function) ID() string { return fmt.Sprintf("%d:%d", f.Program, f.Number) }
 
 // FunctionNumbered returns the function with a number; nil if there is none.
 func (a *Asker) FunctionNumbered(ctx context.Context, program trace.Program, fn int32) (*Function, error) {
-	rows, err := a.collect(ctx, text("function_number"), int32(a.Run.ID), int32(program), fn)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	f := functionOf(rows[0])
-	return &f, nil
+	return readFirst[Function](ctx, a, text("function_number"), int32(program), fn)
 }
 
 // SearchFunctions returns the functions with a part in their names, whatever the case
 // of letters: those that begin with it first, then the shortest.
-func (a *Asker) SearchFunctions(ctx context.Context, part string, limit int) (list []Function, err error) {
+func (a *Asker) SearchFunctions(ctx context.Context, part string, limit int) ([]Function, error) {
 	part = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(part))
-	err = a.each(ctx, text("function_search"), func(row []any) { list = append(list, functionOf(row)) }, "%"+part+"%", part+"%", int64(limit))
-	return list, err
+	return readAll[Function](ctx, a, text("function_search"), "%"+part+"%", part+"%", int64(limit))
 }
 
 // OnDevice calls f with each function of which an execution is kept that ran on a GPU.
 func (a *Asker) OnDevice(ctx context.Context, f func(p trace.Program, name string)) error {
-	return a.each(ctx, text("function_device"), func(row []any) { f(whole[trace.Program](row[0]), word[string](row[1])) })
+	type row struct {
+		Program trace.Program `sql:"pid"`
+		Name    string        `sql:"name"`
+	}
+	return readEach(ctx, a, text("function_device"), func(r *row) { f(r.Program, r.Name) })
 }
 
 // FunctionRow is a function with all that is known of its calls and anomalies.
 type FunctionRow struct {
 	Function
 	// Of all calls; nil until they are stored, which is when the run ends.
-	Calls                                  *int64
-	Exclusive, ExclusiveMean, ExclusiveMax *float64
-	Inclusive, InclusiveMean               *float64
+	Calls         *int64   `sql:"calls"`
+	Exclusive     *float64 `sql:"exclusive_us"`
+	ExclusiveMean *float64 `sql:"exclusive_mean_us"`
+	ExclusiveMax  *float64 `sql:"exclusive_max_us"`
+	Inclusive     *float64 `sql:"inclusive_us"`
+	InclusiveMean *float64 `sql:"inclusive_mean_us"`
 
-	Anomalies, Lost, AnomalousTime int64 // of those that were not withdrawn; times in microseconds
-	OnGPU                          bool  // executions that were kept ran on a GPU
-	Modes                          *int64
+	// Of anomalies that were not withdrawn; times in microseconds.
+	Anomalies     int64 `sql:"anomalies"`
+	Lost          int64 `sql:"lost_us"`
+	AnomalousTime int64 `sql:"anomalous_us"`
+
+	OnGPU bool `sql:"on_gpu"` // executions that were kept ran on a GPU
+	Modes *int64
 }
 
 // FunctionTable asks for functions.
@@ -83,32 +84,25 @@ func (a *Asker) FunctionTable(ctx context.Context, q FunctionTable) (list []Func
 		name = like(q.Name)
 	}
 	if q.Function != nil {
-		fn, q.Program = q.Function.fn, &q.Function.Program
+		fn, q.Program = q.Function.Number, &q.Function.Program
 	}
 	sql := strings.ReplaceAll(text("function_table"), "/*order*/ ", order)
-	err = a.bulk().each(ctx, sql, func(row []any) {
-		r := FunctionRow{
-			Function: functionOf(row), Calls: number[int64](row[4]), Exclusive: number[float64](row[5]), ExclusiveMean: number[float64](row[6]),
-			ExclusiveMax: number[float64](row[7]), Inclusive: number[float64](row[8]), InclusiveMean: number[float64](row[9]),
-			Anomalies: whole[int64](row[10]), Lost: whole[int64](row[11]), AnomalousTime: whole[int64](row[12]), OnGPU: row[13] == true,
-		}
+	type row struct {
+		FunctionRow
+		Normal string `sql:"normal"` // modes of the model, as JSON
+		Total  int64  `sql:"total"`
+	}
+	err = readEach(ctx, a.bulk(), sql, func(r *row) {
 		var modes []json.RawMessage
-		if json.Unmarshal([]byte(word[string](row[14])), &modes) == nil && len(modes) > 0 {
+		r.Modes = nil
+		if json.Unmarshal([]byte(r.Normal), &modes) == nil && len(modes) > 0 {
 			n := int64(len(modes))
 			r.Modes = &n
 		}
-		total = whole[int64](row[15])
-		list = append(list, r)
+		total = r.Total
+		list = append(list, r.FunctionRow)
 	}, program(q.Program), name, fn, int64(q.Limit), int64(q.Offset))
 	return list, total, err
-}
-
-// number is a value of a row; nil for null.
-func number[T any](v any) *T {
-	if n, ok := v.(T); ok {
-		return &n
-	}
-	return nil
 }
 
 // ModelNow returns the model of a function as far as it is known: the final one, or
@@ -119,18 +113,17 @@ func (a *Asker) ModelNow(ctx context.Context, f *Function) (json.RawMessage, err
 	if err != nil || model != nil {
 		return model, err
 	}
-	rows, err := a.collect(ctx, text("model_newest"), int32(a.Run.ID), int32(f.Program), f.fn)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	return json.RawMessage(word[string](rows[0][0])), nil
+	return a.model(ctx, "model_newest", f)
 }
 
 // NewestModels calls f with the newest model of each function of which one is stored.
 func (a *Asker) NewestModels(ctx context.Context, f func(p trace.Program, name string, model json.RawMessage)) error {
-	return a.each(ctx, text("models_newest"), func(row []any) {
-		f(whole[trace.Program](row[0]), word[string](row[1]), json.RawMessage(word[string](row[2])))
-	})
+	type row struct {
+		Program trace.Program   `sql:"pid"`
+		Name    string          `sql:"name"`
+		Model   json.RawMessage `sql:"model"`
+	}
+	return readEach(ctx, a, text("models_newest"), func(r *row) { f(r.Program, r.Name, r.Model) })
 }
 
 // Way is a call path with what was counted of it.
@@ -148,19 +141,19 @@ func (a *Asker) Ways(ctx context.Context, f *Function, limit int) ([]Way, error)
 	if err != nil {
 		return nil, err
 	}
+	type row struct {
+		N     int64           `sql:"anomalies"`
+		Lost  int64           `sql:"lost_us"`
+		Funcs json.RawMessage `sql:"fns"`
+	}
 	var list []Way
 	var bad error
-	err = a.each(ctx, text("func_ways"), func(row []any) {
-		path, err := names.path(f.Program, row[2])
-		if err != nil {
-			bad = err
-		}
-		list = append(list, Way{Program: f.Program, Path: path, N: whole[int64](row[0]), Lost: whole[int64](row[1])})
-	}, int32(f.Program), f.fn, int64(limit))
-	if err == nil {
-		err = bad
-	}
-	return list, err
+	err = readEach(ctx, a, text("func_ways"), func(r *row) {
+		path, err := names.path(f.Program, r.Funcs)
+		bad = errors.Join(bad, err)
+		list = append(list, Way{Program: f.Program, Path: path, N: r.N, Lost: r.Lost})
+	}, int32(f.Program), f.Number, int64(limit))
+	return list, errors.Join(err, bad)
 }
 
 // LostWays returns the call paths of all anomalies that were not withdrawn.
@@ -169,60 +162,70 @@ func (a *Asker) LostWays(ctx context.Context, p *trace.Program) ([]Way, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.ways(ctx, p, sql, func(w *Way, row []any) { w.Lost, w.N = whole[int64](row[2]), whole[int64](row[3]) })
-}
-
-// ways reads rows that begin with program and path.
-func (a *Asker) ways(ctx context.Context, p *trace.Program, sql string, fill func(w *Way, row []any)) ([]Way, error) {
 	names, err := a.names(ctx)
 	if err != nil {
 		return nil, err
 	}
-	paths := make(map[[2]int64][]string)
-	var bad error
-	err = a.each(ctx, text("path_list"), func(row []any) {
-		path, err := names.path(whole[trace.Program](row[0]), row[2])
-		if err != nil {
-			bad = err
-		}
-		paths[[2]int64{whole[int64](row[0]), whole[int64](row[1])}] = path
-	}, program(p))
-	if err == nil {
-		err = bad
+	type listed struct {
+		pathKey
+		Funcs json.RawMessage `sql:"fns"`
 	}
-	if err != nil {
+	paths := make(map[pathKey][]string)
+	var bad error
+	err = readEach(ctx, a, text("path_list"), func(r *listed) {
+		path, err := names.path(r.Program, r.Funcs)
+		bad = errors.Join(bad, err)
+		paths[r.pathKey] = path
+	}, program(p))
+	if err := errors.Join(err, bad); err != nil {
 		return nil, err
 	}
+	type row struct {
+		pathKey
+		Lost int64 `sql:"lost_us"`
+		N    int64 `sql:"anomalies"`
+	}
 	var list []Way
-	err = a.each(ctx, sql, func(row []any) {
-		w := Way{Program: whole[trace.Program](row[0]), Path: paths[[2]int64{whole[int64](row[0]), whole[int64](row[1])}]}
-		fill(&w, row)
-		list = append(list, w)
+	err = readEach(ctx, a, sql, func(r *row) {
+		list = append(list, Way{Program: r.Program, Path: paths[r.pathKey], Lost: r.Lost, N: r.N})
 	}, program(p))
 	return list, err
 }
 
-// functionNames are names by program and number.
-type functionNames map[[2]int64]string
+// pathKey identifies a call path by its number in a program.
+type pathKey struct {
+	Program trace.Program `sql:"pid"`
+	Path    int32         `sql:"path"`
+}
+
+// numberKey identifies a function by its number in a program.
+type numberKey struct {
+	Program trace.Program `sql:"pid"`
+	Number  int32         `sql:"fn"`
+}
+
+// functionNames are the names of functions by their numbers.
+type functionNames map[numberKey]string
 
 func (a *Asker) names(ctx context.Context) (functionNames, error) {
+	type row struct {
+		numberKey
+		Name string `sql:"name"`
+	}
 	names := make(functionNames)
-	err := a.each(ctx, text("function_list"), func(row []any) {
-		names[[2]int64{whole[int64](row[0]), whole[int64](row[1])}] = word[string](row[3])
-	})
+	err := readEach(ctx, a, text("function_list"), func(r *row) { names[r.numberKey] = r.Name })
 	return names, err
 }
 
-// path reads a list of numbers of functions.
-func (n functionNames) path(p trace.Program, list any) ([]string, error) {
-	raw, _ := list.(json.RawMessage)
-	var numbers []int64
-	if err := json.Unmarshal(raw, &numbers); err != nil {
-		return nil, fmt.Errorf("call path %s: %w", raw, err)
+// path returns the names of a JSON list of numbers of functions.
+func (n functionNames) path(p trace.Program, list json.RawMessage) ([]string, error) {
+	var numbers []int32
+	if err := json.Unmarshal(list, &numbers); err != nil {
+		return nil, fmt.Errorf("call path %s: %w", list, err)
 	}
 	path := make([]string, len(numbers))
 	for i, fn := range numbers {
-		path[i] = n[[2]int64{int64(p), fn}]
+		path[i] = n[numberKey{p, fn}]
 	}
 	return path, nil
 }

@@ -44,27 +44,22 @@ func Runs(ctx context.Context, r provdb.Reader) ([]provdb.Run, error) {
 	return runsBy(ctx, r, text("runs"))
 }
 
-// runsBy reads runs; their Info, if the statement asks for it, comes last.
-func runsBy(ctx context.Context, r provdb.Reader, sql string) ([]provdb.Run, error) {
+// runsBy reads runs.
+func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run, err error) {
 	rows, err := r.Query(ctx, sql)
 	if err != nil {
 		return nil, err
 	}
-	var runs []provdb.Run
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
-		}
-		run := provdb.Run{ID: provdb.RunID(row[0].(int64)), Name: row[1].(string), State: provdb.State(row[2].(string)), Started: row[3].(time.Time)}
-		run.Finished, _ = row[4].(time.Time)
-		if len(row) > 5 {
-			if info, ok := row[5].(string); ok {
-				run.Info = json.RawMessage(info)
-			}
-		}
-		runs = append(runs, run)
+	type row struct {
+		ID       provdb.RunID    `sql:"run"`
+		Name     string          `sql:"name"`
+		State    provdb.State    `sql:"state"`
+		Started  time.Time       `sql:"started"`
+		Finished time.Time       `sql:"finished"`
+		Info     json.RawMessage `sql:"info"`
 	}
-	return runs, nil
+	err = scan(rows, func(r *row) { runs = append(runs, provdb.Run(*r)) })
+	return runs, err
 }
 
 // New returns an Asker for the run of that name, or for the latest without a
@@ -103,11 +98,10 @@ func Find(ctx context.Context, r provdb.Reader, name string) (*provdb.Run, error
 // Of returns an Asker for a run that was found.
 func Of(ctx context.Context, r provdb.Reader, run provdb.Run) (*Asker, error) {
 	a := &Asker{Run: run, reader: r}
-	err := a.each(ctx, text("run_info"), func(row []any) {
-		if info, ok := row[0].(string); ok {
-			a.Run.Info = json.RawMessage(info)
-		}
-	})
+	type row struct {
+		Info json.RawMessage `sql:"info"`
+	}
+	err := readEach(ctx, a, text("run_info"), func(r *row) { a.Run.Info = r.Info })
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +120,12 @@ func (a *Asker) begin(ctx context.Context) error {
 	if a.Begin = a.Run.Decoded().Totals.Begin; a.Begin != 0 {
 		return nil
 	}
-	rows, err := a.collect(ctx, text("begin"), int32(a.Run.ID))
-	if err == nil && len(rows) == 1 && rows[0][0] != nil {
-		a.Begin, a.Guessed = trace.Micros(rows[0][0].(int64)), true
+	type row struct {
+		Begin *trace.Micros `sql:"begin_us"`
+	}
+	first, err := readFirst[row](ctx, a, text("begin"))
+	if err == nil && first != nil && first.Begin != nil {
+		a.Begin, a.Guessed = *first.Begin, true
 	}
 	return err
 }
@@ -137,11 +134,14 @@ func (a *Asker) begin(ctx context.Context) error {
 // execution that is kept; that is about when the run began. oneRank looks at one rank
 // only, which is quicker. It is 0 if nothing is kept.
 func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, error) {
-	rows, err := a.collect(ctx, text("first_call"), int32(a.Run.ID), oneRank)
-	if err != nil || len(rows) == 0 {
+	type row struct {
+		First trace.Micros `sql:"first_us"`
+	}
+	first, err := readFirst[row](ctx, a, text("first_call"), oneRank)
+	if err != nil || first == nil {
 		return 0, err
 	}
-	return whole[trace.Micros](rows[0][0]), nil
+	return first.First, nil
 }
 
 // Query runs a statement and tells Told.
@@ -152,23 +152,18 @@ func (a *Asker) Query(ctx context.Context, sql string, args ...any) (*provdb.Row
 	return a.reader.Query(ctx, sql, args...)
 }
 
-func (a *Asker) collect(ctx context.Context, sql string, args ...any) ([][]any, error) {
-	rows, err := a.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Collect()
-}
-
 // summing returns the statement of a file that sums anomalies up: by the sums that
 // were made when the run ended, or anew.
 func (a *Asker) summing(ctx context.Context, name string) (string, error) {
-	rows, err := a.collect(ctx, text("rolled_up"), int32(a.Run.ID))
+	type row struct {
+		RolledUp bool `sql:"rolled_up"`
+	}
+	first, err := readFirst[row](ctx, a, text("rolled_up"))
 	if err != nil {
 		return "", err
 	}
 	from := "live_rollups"
-	if len(rows) == 1 && rows[0][0] == true {
+	if first != nil && first.RolledUp {
 		from = "rollups"
 	}
 	return strings.ReplaceAll(text(name), "/*rollups*/", from), nil

@@ -109,19 +109,23 @@ func (a *Asker) spans(ctx context.Context, name string) ([]span, error) {
 	if strings.HasPrefix(name, "metadata") {
 		from = "metadata"
 	}
-	rows, err := a.collect(ctx, "SELECT pid, rid, count(*) FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY pid, rid", int32(a.Run.ID))
+	type row struct {
+		Program int64 `sql:"pid"`
+		Rank    int64 `sql:"rid"`
+		N       int64 `sql:"executions"`
+	}
+	rows, err := readAll[row](ctx, a, "SELECT pid, rid, count(*) AS executions FROM "+from+" WHERE run = $1 GROUP BY pid, rid ORDER BY pid, rid")
 	if err != nil {
 		return nil, err
 	}
 	spans, size := []span{}, int64(0)
-	for _, row := range rows {
-		program, rank, n := row[0].(int64), row[1].(int64), row[2].(int64)
-		if k := len(spans) - 1; k >= 0 && spans[k].program == program && size+n <= spanSize {
-			spans[k].last = rank
-			size += n
+	for _, r := range rows {
+		if k := len(spans) - 1; k >= 0 && spans[k].program == r.Program && size+r.N <= spanSize {
+			spans[k].last = r.Rank
+			size += r.N
 			continue
 		}
-		spans, size = append(spans, span{program, rank, rank}), n
+		spans, size = append(spans, span{r.Program, r.Rank, r.Rank}), r.N
 	}
 	if len(spans) == 0 {
 		spans = append(spans, span{0, 1, 0})
@@ -138,14 +142,20 @@ func (a *Asker) Documents(ctx context.Context, collection string) iter.Seq2[json
 			yield(nil, err)
 			return
 		}
-		for row, err := range rows.All {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(json.RawMessage(row[0].(string)), nil) {
-				return
-			}
+		yieldDocuments(rows, yield)
+	}
+}
+
+// yieldDocuments yields the only column of an answer.
+func yieldDocuments(rows *provdb.Rows, yield func(json.RawMessage, error) bool) {
+	for row, err := range rows.All {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		doc, _ := row[0].(string)
+		if !yield(json.RawMessage(doc), nil) {
+			return
 		}
 	}
 }

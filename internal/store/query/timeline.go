@@ -23,8 +23,8 @@ type Timeline struct {
 
 // Process is a rank of a program.
 type Process struct {
-	Program trace.Program
-	Rank    trace.Rank
+	Program trace.Program `sql:"pid"`
+	Rank    trace.Rank    `sql:"rid"`
 }
 
 // Line is what was lost in the columns of a timeline. An anomaly that is longer than
@@ -70,32 +70,41 @@ func (a *Asker) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 		return nil, err
 	}
 	var lines []Line
-	var key any
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
+	var last *timelineRow
+	err = scan(rows, func(row *timelineRow) {
+		if last == nil || row.Line != last.Line {
+			key := *row
+			last = &key
+			l := Line{Lost: make([]int64, q.Columns), Anomalies: make([]int64, q.Columns)}
+			l.Kind, _ = row.Line.(string)
+			n, _ := row.Line.(int64)
+			l.Number = int(n)
+			lines = append(lines, l)
 		}
-		if len(lines) == 0 || row[0] != key {
-			key = row[0]
-			lines = append(lines, Line{Kind: word[string](key), Number: whole[int](key), Lost: make([]int64, q.Columns), Anomalies: make([]int64, q.Columns)})
-		}
-		lines[len(lines)-1].add(row, q.Columns)
-	}
-	return lines, nil
+		lines[len(lines)-1].add(row)
+	})
+	return lines, err
 }
 
-// add adds a row, which is that of a column; those of a line come in order. What is to
-// be added to all that follow is added to them at once.
-func (l *Line) add(row []any, columns int) {
-	at := whole[int](row[1])
-	if at < 0 || at >= columns {
+// timelineRow is a column of a line.
+type timelineRow struct {
+	Line      any   `sql:"k"` // its kind or number
+	Column    int   `sql:"column"`
+	Lost      int64 `sql:"lost_us"`
+	Rate      int64 `sql:"rate_us"` // for this column and all that follow
+	Anomalies int64 `sql:"anomalies"`
+}
+
+// add adds a column; those of a line come in order.
+func (l *Line) add(row *timelineRow) {
+	if row.Column < 0 || row.Column >= len(l.Lost) {
 		return
 	}
-	l.Lost[at] += whole[int64](row[2])
-	l.Anomalies[at] += whole[int64](row[4])
-	if rate := whole[int64](row[3]); rate != 0 {
-		for i := at; i < columns; i++ {
-			l.Lost[i] += rate
+	l.Lost[row.Column] += row.Lost
+	l.Anomalies[row.Column] += row.Anomalies
+	if row.Rate != 0 {
+		for i := row.Column; i < len(l.Lost); i++ {
+			l.Lost[i] += row.Rate
 		}
 	}
 }

@@ -15,27 +15,38 @@ import (
 // nil: nobody is.
 func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, told func(sql string, args []any)) ([]*comparison.Sums, error) {
 	a := &Asker{reader: r, Told: told}
-	all, byID := make([]*comparison.Sums, len(runs)), make(map[int64]*comparison.Sums, len(runs))
+	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
 		all[i] = &comparison.Sums{Name: runs[i].Name, Started: runs[i].Started}
-		byID[int64(runs[i].ID)] = all[i]
+		byID[runs[i].ID] = all[i]
 	}
 	byTable, err := a.tablesOfSums(ctx, runs)
 	if err != nil {
 		return nil, err
 	}
 	for table, ids := range byTable {
-		rows, err := a.collect(ctx, strings.ReplaceAll(ofRuns("trend_functions", ids), "/*rollups*/", table))
+		rows, err := a.Query(ctx, strings.ReplaceAll(ofRuns("trend_functions", ids), "/*rollups*/", table))
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows {
-			f := byID[row[0].(int64)].Function(whole[trace.Program](row[1]), word[string](row[2])) // several may have one name
-			exclusive, _ := row[4].(float64)
-			f.Calls += whole[int64](row[3])
-			f.Exclusive += exclusive
-			f.Anomalies += whole[int64](row[5])
-			f.Lost += whole[int64](row[6])
+		type row struct {
+			Run       provdb.RunID  `sql:"run"`
+			Program   trace.Program `sql:"program"`
+			Name      string        `sql:"function"`
+			Calls     int64         `sql:"calls"`
+			Exclusive float64       `sql:"exclusive_us"`
+			Anomalies int64         `sql:"anomalies"`
+			Lost      int64         `sql:"lost_us"`
+		}
+		err = scan(rows, func(r *row) {
+			f := byID[r.Run].Function(r.Program, r.Name) // several may have one name
+			f.Calls += r.Calls
+			f.Exclusive += r.Exclusive
+			f.Anomalies += r.Anomalies
+			f.Lost += r.Lost
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
@@ -52,13 +63,16 @@ func (a *Asker) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[string
 	if len(ids) == 0 {
 		return tables, nil
 	}
-	rows, err := a.collect(ctx, ofRuns("trend_rolled_up", ids))
+	rows, err := a.Query(ctx, ofRuns("trend_rolled_up", ids))
 	if err != nil {
 		return nil, err
 	}
+	type row struct {
+		Run provdb.RunID `sql:"run"`
+	}
 	rolledUp := make(map[provdb.RunID]bool)
-	for _, row := range rows {
-		rolledUp[provdb.RunID(row[0].(int64))] = true
+	if err := scan(rows, func(r *row) { rolledUp[r.Run] = true }); err != nil {
+		return nil, err
 	}
 	for _, id := range ids {
 		table := "live_rollups"

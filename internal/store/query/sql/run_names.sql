@@ -1,3 +1,3 @@
-SELECT run, name, state, started, finished
+SELECT run, name, state, started, finished, NULL::VARCHAR AS info
 FROM runs
 ORDER BY started, run

@@ -1,0 +1,77 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// answer is a reader with one answer.
+type answer struct {
+	columns []string
+	rows    [][]any
+}
+
+func (a *answer) Query(context.Context, string, ...any) (*provdb.Rows, error) {
+	rows := &provdb.Rows{Close: func() error { return nil }}
+	for _, name := range a.columns {
+		rows.Columns = append(rows.Columns, provdb.Column{Name: name})
+	}
+	rows.All = func(yield func([]any, error) bool) {
+		for _, row := range a.rows {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+	return rows, nil
+}
+
+func TestScan(t *testing.T) {
+	type row struct {
+		pathKey
+		Name    string          `sql:"name"`
+		Entry   *trace.Micros   `sql:"entry"`
+		Share   float64         `sql:"share"`
+		OnGPU   bool            `sql:"on_gpu"`
+		Info    json.RawMessage `sql:"info"`
+		Started time.Time       `sql:"started"`
+		Any     any             `sql:"any"`
+		Ignored int
+	}
+	columns := []string{"info", "unused", "name", "path", "pid", "entry", "share", "on_gpu", "started", "any"}
+	now, entry := time.Now(), trace.Micros(7)
+	a := &Asker{reader: &answer{columns, [][]any{
+		{`{"a":1}`, "x", "f", int64(3), int64(1), int64(7), int64(2), true, now, "k"},
+		{nil, nil, nil, nil, nil, nil, nil, nil, nil, nil},
+	}}}
+	got, err := readAll[row](t.Context(), a, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []row{{pathKey: pathKey{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now, Any: "k"}, {}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestScanNamesTheColumnThatDoesNotFit(t *testing.T) {
+	type row struct {
+		Name string `sql:"name"`
+	}
+	for want, reader := range map[string]*answer{
+		`no column "name"`:            {columns: []string{"title"}},
+		`column "name" has a float64`: {columns: []string{"name"}, rows: [][]any{{1.5}}},
+	} {
+		_, err := readFirst[row](t.Context(), &Asker{reader: reader}, "")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
