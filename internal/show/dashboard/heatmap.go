@@ -94,14 +94,14 @@ func (s *server) heatmap(ctx context.Context, q *asked) (any, error) {
 	silent, _ := v.silentRanks()
 	groups := groupRanks(chosenRanks(v.ranks(), h.filter), min(h.rows, maxHeatCells/h.columns))
 	from, to := h.span(q.known.extent)
-	t := query.Timeline{From: from, To: to, Columns: h.columns, Filter: query.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[query.Process]int)}
+	t := query.Timeline{From: from, To: to, Columns: h.columns, Filter: query.Filter{Function: h.filter.Function, Kinds: h.filter.Kinds}, Lines: make(map[trace.RankKey]int)}
 	heat := api.Heatmap{
 		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: h.metric,
 		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {
 		for _, r := range group {
-			t.Lines[r.Process] = i
+			t.Lines[r.RankKey] = i
 		}
 		heat.Rows = append(heat.Rows, heatRow(group, silent))
 	}
@@ -157,11 +157,11 @@ func addLine(h *api.Heatmap, l *query.Line) {
 	}
 }
 
-func heatRow(group []query.Placed, silent map[query.Process]string) api.HeatRow {
+func heatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
 	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
 		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
-		if _, ok := silent[r.Process]; !ok {
+		if _, ok := silent[r.RankKey]; !ok {
 			row.Silent = false
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // What is behind by less is only on its way.
@@ -64,8 +63,8 @@ func levelOf(severity string) api.Level {
 
 // silentRanks are those that should report but do not: those whose analyzer is silent,
 // and where it is known how many there should be, those that never came.
-func (v *view) silentRanks() (silent map[query.Process]string, never []query.Process) {
-	silent = make(map[query.Process]string)
+func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.RankKey) {
+	silent = make(map[trace.RankKey]string)
 	s := v.status
 	if s == nil {
 		return silent, nil
@@ -74,11 +73,11 @@ func (v *view) silentRanks() (silent map[query.Process]string, never []query.Pro
 	for i := range s.Nodes {
 		quiet[s.Nodes[i].Name] = s.Nodes[i].State == api.NodeSilent
 	}
-	seen := make(map[query.Process]bool)
+	seen := make(map[trace.RankKey]bool)
 	programs := make(map[trace.Program]bool)
 	for i := range s.Ranks {
 		r := &s.Ranks[i]
-		p := query.Process{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
+		p := trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		seen[p], programs[p.Program] = true, true
 		if quiet[r.Node] && !r.Ended {
 			silent[p] = r.Host
@@ -87,7 +86,7 @@ func (v *view) silentRanks() (silent map[query.Process]string, never []query.Pro
 	// Of several programs it is not known which has how many.
 	if program := slices.Collect(maps.Keys(programs)); len(program) == 1 {
 		for rank := int64(0); rank < s.Totals.RanksExpected && int64(len(never)) < s.Totals.RanksExpected-int64(len(seen)); rank++ {
-			if p := (query.Process{Program: program[0], Rank: trace.Rank(rank)}); !seen[p] {
+			if p := (trace.RankKey{Program: program[0], Rank: trace.Rank(rank)}); !seen[p] {
 				never = append(never, p)
 			}
 		}
@@ -104,7 +103,7 @@ func (v *view) silent() []api.Notice {
 	if missing == 0 || t.Ranks == 0 {
 		return nil
 	}
-	quiet := slices.SortedFunc(maps.Keys(hosts), func(a, b query.Process) int {
+	quiet := slices.SortedFunc(maps.Keys(hosts), func(a, b trace.RankKey) int {
 		if a.Program != b.Program {
 			return int(a.Program) - int(b.Program)
 		}
@@ -112,7 +111,7 @@ func (v *view) silent() []api.Notice {
 	})
 	text := fmt.Sprintf("%s of %s ranks reporting", grouped(all-missing), grouped(all))
 	if ranks := append(slices.Clone(quiet), never...); len(ranks) > 0 {
-		programs := slices.ContainsFunc(ranks, func(p query.Process) bool { return p.Program != ranks[0].Program })
+		programs := slices.ContainsFunc(ranks, func(p trace.RankKey) bool { return p.Program != ranks[0].Program })
 		text += "; missing: " + rankText(ranks, programs)
 	}
 	if where := hostText(slices.Compact(slices.Sorted(maps.Values(hosts)))); where != "" {

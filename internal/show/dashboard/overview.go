@@ -311,16 +311,16 @@ func (v *view) ranks() []query.Placed {
 	if v.status == nil || len(v.status.Ranks) == 0 {
 		return stored
 	}
-	at := make(map[query.Process]int, len(stored))
+	at := make(map[trace.RankKey]int, len(stored))
 	all := slices.Clone(stored)
 	for i := range all {
-		at[all[i].Process] = i
+		at[all[i].RankKey] = i
 	}
 	for i := range v.status.Ranks {
 		r := &v.status.Ranks[i]
-		p := query.Process{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
+		p := trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		if j, ok := at[p]; !ok {
-			all = append(all, query.Placed{Process: p, Host: r.Host})
+			all = append(all, query.Placed{RankKey: p, Host: r.Host})
 		} else if all[j].Host == "" {
 			all[j].Host = r.Host
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Bounds of what is kept of packets, so that nobody who sends them fills the memory.
@@ -37,7 +36,7 @@ type Packets struct {
 	over      bool // of a replay
 	started   time.Time
 	steps     int
-	ranks     map[query.Process]*packetRank
+	ranks     map[trace.RankKey]*packetRank
 	functions map[packetFunction]*summary.PacketFunction
 	metrics   map[packetMetric]*summary.PacketMetrics
 	counters  map[functionKey]*summary.PacketCounter
@@ -57,7 +56,7 @@ type packetFunction struct {
 }
 
 type packetMetric struct {
-	query.Process
+	trace.RankKey
 	fid int64
 }
 
@@ -67,7 +66,7 @@ type packetMetric struct {
 func NewPackets(run, version string, receive bool) *Packets {
 	return &Packets{
 		name: run, version: version, receive: receive, started: time.Now(),
-		ranks: make(map[query.Process]*packetRank), functions: make(map[packetFunction]*summary.PacketFunction),
+		ranks: make(map[trace.RankKey]*packetRank), functions: make(map[packetFunction]*summary.PacketFunction),
 		metrics: make(map[packetMetric]*summary.PacketMetrics), counters: make(map[functionKey]*summary.PacketCounter),
 	}
 }
@@ -113,7 +112,7 @@ func (p *Packets) Take(packet *summary.Packet) {
 	for i := range packet.Metrics {
 		m := packet.Metrics[i]
 		p.span(m.First, m.Last)
-		keepPacket(p, p.metrics, packetMetric{query.Process{Program: m.Program, Rank: m.Rank}, m.FID}, &m, maxPacketMetrics, len(m.Name))
+		keepPacket(p, p.metrics, packetMetric{trace.RankKey{Program: m.Program, Rank: m.Rank}, m.FID}, &m, maxPacketMetrics, len(m.Name))
 	}
 	for i := range packet.Counters {
 		c := packet.Counters[i]
@@ -142,7 +141,7 @@ func (p *Packets) span(first, last trace.Micros) {
 }
 
 func (p *Packets) takeRank(r *summary.PacketRank) {
-	process := query.Process{Program: r.Program, Rank: r.Rank}
+	process := trace.RankKey{Program: r.Program, Rank: r.Rank}
 	rank := p.ranks[process]
 	if rank == nil {
 		if len(p.ranks) >= maxPacketRanks {

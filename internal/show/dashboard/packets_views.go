@@ -234,7 +234,7 @@ func (p *Packets) heatmap(q *params) (any, error) {
 	ranks := make([]query.Placed, 0, len(p.ranks))
 	for process := range p.ranks {
 		if h.filter.Host == "" && (h.filter.Program == nil || *h.filter.Program == process.Program) {
-			ranks = append(ranks, query.Placed{Process: process})
+			ranks = append(ranks, query.Placed{RankKey: process})
 		}
 	}
 	sortPlaced(ranks)
@@ -249,7 +249,7 @@ func (p *Packets) heatmap(q *params) (any, error) {
 		heat.Rows = append(heat.Rows, heatRow(group, nil))
 		line := query.Line{Number: i, Lost: make([]int64, h.columns), Anomalies: make([]int64, h.columns)}
 		for _, r := range group {
-			for _, s := range p.ranks[r.Process].steps {
+			for _, s := range p.ranks[r.RankKey].steps {
 				if at := s.First - p.begin - from; at >= 0 && at < width*trace.Micros(h.columns) {
 					line.Anomalies[at/width] += s.Anomalies
 				}

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // badPercent is the share of the core time from which on what was lost is bad: the
@@ -127,7 +127,7 @@ func (v *view) hostOf(x *provenance.Issue) string {
 	hosts := slices.Clone(x.Hosts)
 	if len(hosts) > 3 && !x.IsChange() {
 		for _, r := range v.known.ranks {
-			if r.Process == (query.Process{Program: x.PID, Rank: x.WorstRank}) && r.Host != "" {
+			if r.RankKey == (trace.RankKey{Program: x.PID, Rank: x.WorstRank}) && r.Host != "" {
 				hosts = append([]string{r.Host}, slices.DeleteFunc(hosts, func(h string) bool { return h == r.Host })...)
 				break
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 // Texts of sentences. Fields of answers have names as they are stored; sentences have
@@ -111,7 +111,7 @@ func hostText(hosts []string) string {
 const maxListed = 8
 
 // rankText lists ranks: 17, 18 ….
-func rankText(ranks []query.Process, programs bool) string {
+func rankText(ranks []trace.RankKey, programs bool) string {
 	var parts []string
 	for i, p := range ranks {
 		if i == maxListed {

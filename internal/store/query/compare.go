@@ -40,16 +40,16 @@ func (a *Asker) Comparable(ctx context.Context) (*comparison.Run, error) {
 }
 
 // comparedRanks adds where ranks ran, and returns it.
-func (a *Asker) comparedRanks(ctx context.Context, r *comparison.Run) (map[Process]string, error) {
+func (a *Asker) comparedRanks(ctx context.Context, r *comparison.Run) (map[trace.RankKey]string, error) {
 	placed, err := a.Ranks(ctx, maxRanksCompared)
 	if err != nil {
 		return nil, err
 	}
 	r.Ranks = int64(len(placed))
-	hosts, counts := make(map[Process]string, len(placed)), make(map[string]int64)
+	hosts, counts := make(map[trace.RankKey]string, len(placed)), make(map[string]int64)
 	for _, p := range placed {
 		if p.Host != "" {
-			hosts[p.Process] = p.Host
+			hosts[p.RankKey] = p.Host
 			counts[p.Host]++
 		}
 	}
@@ -105,7 +105,7 @@ func (a *Asker) comparedTimes(ctx context.Context, r *comparison.Run) error {
 }
 
 // comparedLosses adds the anomalies, with the hosts that lost most by them.
-func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[Process]string) error {
+func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map[trace.RankKey]string) error {
 	names, err := a.names(ctx)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *Asker) comparedLosses(ctx context.Context, r *comparison.Run, hosts map
 		p := &r.Paths[at]
 		p.Anomalies += row.Anomalies
 		p.Lost += row.Lost
-		if host := hosts[Process{row.Program, row.Rank}]; host != "" {
+		if host := hosts[trace.RankKey{Program: row.Program, Rank: row.Rank}]; host != "" {
 			if byHost[at] == nil {
 				byHost[at] = make(map[string]int64)
 			}

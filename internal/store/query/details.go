@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 )
 
 // Details are the messages, counters and node states of some executions of a run: those with
 // the lowest lots, which come first in any sample. They are read only.
 type Details struct {
-	of   map[string]*sampled
+	of   map[trace.EventKey]*sampled
 	list []*sampled // in the order of samples
 }
 
@@ -35,11 +36,11 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, e
 		return nil, err
 	}
 	below := max(1, lots*most/n)
-	d := &Details{of: make(map[string]*sampled)}
+	d := &Details{of: make(map[trace.EventKey]*sampled)}
 	if d.list, err = a.executions(ctx, " AND "+lot+" < $4", []any{int32(a.Run.ID), nil, n, below}); err != nil {
 		return nil, err
 	}
-	numbered := make(map[string]*sampled, len(d.list)) // the store has no details of others
+	numbered := make(map[trace.EventKey]*sampled, len(d.list)) // the store has no details of others
 	for _, x := range d.list {
 		d.of[x.key()] = x
 		if _, ok := eventNumbers(x.event); ok {
@@ -76,11 +77,11 @@ func (d *Details) mark(list []*sampled) {
 
 // fill fills in what a field of a kind needs of executions, as far as it is known, and
 // returns the others.
-func (d *Details) fill(byKey map[string]*sampled, kind contrast.FieldKind) (unknown map[string]*sampled) {
+func (d *Details) fill(byKey map[trace.EventKey]*sampled, kind contrast.FieldKind) (unknown map[trace.EventKey]*sampled) {
 	if d == nil {
 		return byKey
 	}
-	unknown = make(map[string]*sampled)
+	unknown = make(map[trace.EventKey]*sampled)
 	for key, x := range byKey {
 		known := d.of[key]
 		switch {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Selection chooses anomalies that are to be explained.
@@ -49,7 +49,7 @@ type sampled struct {
 	rank             trace.Rank
 	thread           int64
 	event            string
-	fn, path         int64
+	fn, path         int32
 	host, function   string
 	entry, exit      trace.Micros
 	step             int64
@@ -98,12 +98,7 @@ func (s *sampling) closely(list []*sampled) []*sampled {
 	return list[:min(len(list), maxClosely)]
 }
 
-func (s *sampled) key() string { return eventName(int64(s.program), s.event) }
-
-// eventName names an execution among those of all programs.
-func eventName(program int64, event string) string {
-	return strconv.FormatInt(program, 10) + "/" + event
-}
+func (s *sampled) key() trace.EventKey { return trace.EventKey{Program: s.program, ID: s.event} }
 
 // message is the one that tells most of an execution: of its own the last that came, or
 // else the last that was sent; or else the nearest around it.
@@ -122,10 +117,10 @@ type sampling struct {
 	anywhere                  []*sampled // for states of nodes only
 	total                     int64
 	lost                      trace.Micros
-	reckoned                  bool                                   // both of them
-	read                      map[contrast.FieldKind]map[string]bool // of which executions messages, counters and states are known
+	reckoned                  bool                                           // both of them
+	read                      map[contrast.FieldKind]map[trace.EventKey]bool // of which executions messages, counters and states are known
 	lastStep                  int64
-	hosts                     map[Process]string
+	hosts                     map[trace.RankKey]string
 
 	pathNames map[pathKey]string
 	pathCalls map[pathKey]float64  // of the functions of the selection; empty: not known
@@ -208,9 +203,9 @@ func (q *Selection) check() error {
 // functions counts those of the selection, the most frequent first.
 func (s *sampling) functions() []contrast.Count {
 	var list []contrast.Count
-	at := make(map[[2]int64]int)
+	at := make(map[numberKey]int)
 	for _, x := range s.selected {
-		key := [2]int64{int64(x.program), x.fn}
+		key := numberKey{x.program, x.fn}
 		i, ok := at[key]
 		if !ok {
 			i = len(list)
@@ -274,7 +269,7 @@ func (a *Asker) choose(ctx context.Context, s *sampling) (*chosen, error) {
 	}
 	rows, err := a.bulk().Query(ctx, strings.ReplaceAll(text("explain_total"), " /*where*/", w.all+w.some), w.args...)
 	if err == nil {
-		err = scan(rows, func(t *total) { s.total, s.lost = t.N, t.Lost })
+		err = provdb.Scan(rows, func(t *total) { s.total, s.lost = t.N, t.Lost })
 	}
 	if err != nil {
 		return nil, err
@@ -353,18 +348,16 @@ func (s *sampling) keepMembers() {
 // functionKeys names the functions of the selection, the most frequent first.
 func (s *sampling) functionKeys() string {
 	var keys []string
-	seen := make(map[[2]int64]bool)
+	seen := make(map[numberKey]bool)
 	for _, x := range s.selected {
-		key := [2]int64{int64(x.program), x.fn}
+		key := numberKey{x.program, x.fn}
 		if !seen[key] && len(keys) < maxNumbers {
 			seen[key] = true
-			keys = append(keys, functionKey(int64(x.program), x.fn))
+			keys = append(keys, fmt.Sprintf("%d/%d", x.program, x.fn))
 		}
 	}
 	return strings.Join(keys, ",")
 }
-
-func functionKey(program, fn int64) string { return fmt.Sprintf("%d/%d", program, fn) }
 
 // executions reads some of those that conditions choose.
 func (a *Asker) executions(ctx context.Context, where string, args []any) (list []*sampled, err error) {
@@ -377,8 +370,8 @@ func (a *Asker) executions(ctx context.Context, where string, args []any) (list 
 		Rank      trace.Rank    `sql:"rid"`
 		Thread    int64         `sql:"tid"`
 		Event     string        `sql:"event_id"`
-		Fn        int64         `sql:"fn"`
-		Path      int64         `sql:"path"`
+		Fn        int32         `sql:"fn"`
+		Path      int32         `sql:"path"`
 		Host      string        `sql:"hostname"`
 		Entry     trace.Micros  `sql:"entry"`
 		Exit      trace.Micros  `sql:"exit"`
@@ -388,7 +381,7 @@ func (a *Asker) executions(ctx context.Context, where string, args []any) (list 
 		Anomalous bool          `sql:"anomalous"`
 		Lost      trace.Micros  `sql:"lost_time"`
 	}
-	err = scan(rows, func(r *row) {
+	err = provdb.Scan(rows, func(r *row) {
 		list = append(list, &sampled{
 			program: r.Program, rank: r.Rank, thread: r.Thread, event: r.Event, fn: r.Fn, path: r.Path, host: r.Host, function: r.Function,
 			entry: r.Entry, exit: r.Exit, step: r.Step, onGPU: r.OnGPU, anomalous: r.Anomalous, lost: r.Lost, count: 1,

@@ -106,7 +106,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Label = x.function
 		return c, c.Label != ""
 	case contrast.FieldHost:
-		c.Label = s.hosts[Process{x.program, x.rank}]
+		c.Label = s.hosts[trace.RankKey{Program: x.program, Rank: x.rank}]
 		return c, c.Label != ""
 	case contrast.FieldDevice, contrast.FieldStream:
 		d := s.devices[device{x.program, x.rank, x.thread}]
@@ -139,7 +139,7 @@ func (s *sampling) cell(key contrast.FieldKey, x *sampled) (c contrast.Cell, ok 
 		c.Number = x.message.bytes
 		return c, true
 	case contrast.FieldPath:
-		c.Label = s.pathNames[pathKey{x.program, int32(x.path)}]
+		c.Label = s.pathNames[pathKey{x.program, x.path}]
 		return c, c.Label != ""
 	case contrast.FieldState:
 		c.Number, ok = x.states[key.Name]
@@ -163,13 +163,13 @@ func (s *sampling) onChosenRanks(list []*sampled) []*sampled {
 	if len(s.q.Filter.Ranks) == 0 && s.q.Filter.Host == "" && !s.q.only(contrast.FieldRank, contrast.FieldHost) {
 		return list
 	}
-	chosen := make(map[Process]bool)
+	chosen := make(map[trace.RankKey]bool)
 	for _, x := range s.selected {
-		chosen[Process{x.program, x.rank}] = true
+		chosen[trace.RankKey{Program: x.program, Rank: x.rank}] = true
 	}
 	var left []*sampled
 	for _, x := range list {
-		if chosen[Process{x.program, x.rank}] {
+		if chosen[trace.RankKey{Program: x.program, Rank: x.rank}] {
 			left = append(left, x)
 		}
 	}
@@ -226,9 +226,9 @@ func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, strea
 
 // paths are how functions were called.
 func (s *sampling) paths() contrast.Field {
-	functions := make(map[[2]int64]bool)
+	functions := make(map[numberKey]bool)
 	for _, x := range s.selected {
-		functions[[2]int64{int64(x.program), x.fn}] = true
+		functions[numberKey{x.program, x.fn}] = true
 	}
 	var shares []contrast.Share
 	if len(functions) == 1 { // else a function would be taken for its path

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Groups is a selection broken down by a field.
@@ -70,7 +71,7 @@ type groupRow struct {
 	Rank     trace.Rank    `sql:"rid"`
 	Thread   int64         `sql:"tid"`
 	OnGPU    bool          `sql:"is_gpu_event"`
-	Path     int64         `sql:"path"`
+	Path     int32         `sql:"path"`
 	Step     int64         `sql:"io_step"`
 	Bin      trace.Micros  `sql:"bin"`
 }
@@ -147,7 +148,7 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind contrast.FieldKin
 	if err != nil {
 		return err
 	}
-	return scan(rows, func(r *groupRow) {
+	return provdb.Scan(rows, func(r *groupRow) {
 		s.selected = append(s.selected, &sampled{
 			count: r.N, lost: r.Lost, function: r.Function, program: r.Program, rank: r.Rank, thread: r.Thread, onGPU: r.OnGPU, path: r.Path, step: r.Step,
 			entry: a.Begin + r.Bin*s.bins().Width(),

@@ -36,7 +36,7 @@ func (a *Asker) known(ctx context.Context, s *sampling) error {
 // or states of nodes, each once. Each kind fills in fields of its own.
 func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kinds ...contrast.FieldKind) error {
 	if s.read == nil {
-		s.read = make(map[contrast.FieldKind]map[string]bool)
+		s.read = make(map[contrast.FieldKind]map[trace.EventKey]bool)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, kind := range kinds {
@@ -44,9 +44,9 @@ func (a *Asker) lookInto(ctx context.Context, s *sampling, list []*sampled, kind
 			kind = contrast.FieldBytes // they are of the same message
 		}
 		if s.read[kind] == nil {
-			s.read[kind] = make(map[string]bool)
+			s.read[kind] = make(map[trace.EventKey]bool)
 		}
-		byKey := make(map[string]*sampled)
+		byKey := make(map[trace.EventKey]*sampled)
 		for _, x := range list {
 			if key := x.key(); !s.read[kind][key] {
 				s.read[kind][key], byKey[key] = true, x
@@ -73,9 +73,9 @@ func (a *Asker) whereAndHowLong(ctx context.Context, s *sampling) (err error) {
 			return err
 		}
 	}
-	s.hosts = make(map[Process]string)
+	s.hosts = make(map[trace.RankKey]string)
 	for _, r := range s.q.Ranks {
-		s.hosts[r.Process] = r.Host
+		s.hosts[r.RankKey] = r.Host
 	}
 	if s.q.Extent <= 0 {
 		kept, err := a.Kept(ctx, 0)
@@ -93,7 +93,7 @@ const maxRanks = 1_000_000
 // named is a condition on executions by the numbers of their ids: a database looks into few
 // others then. Those whose ids are of another form are left out: of them nothing more is
 // known. It is empty if there are none.
-func named(byKey map[string]*sampled) (where string, args []any) {
+func named(byKey map[trace.EventKey]*sampled) (where string, args []any) {
 	var numbers [3]map[int64]bool
 	for i := range numbers {
 		numbers[i] = make(map[int64]bool)
@@ -120,14 +120,6 @@ func named(byKey map[string]*sampled) (where string, args []any) {
 	return strings.Join(parts, " AND "), args
 }
 
-// executionRow names the execution that a row is of.
-type executionRow struct {
-	Program trace.Program `sql:"pid"`
-	Event   string        `sql:"event_id"`
-}
-
-func (r *executionRow) key() string { return eventName(int64(r.Program), r.Event) }
-
 // eachOf calls f for each row of a statement about executions.
 func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any, f func(row *T)) error {
 	if where == "" {
@@ -137,19 +129,19 @@ func eachOf[T any](ctx context.Context, a *Asker, name, where string, args []any
 }
 
 // messagesOf finds the message that tells most of each execution.
-func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+func (a *Asker) messagesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
-		executionRow
-		Sent   bool         `sql:"sent"`
-		Source int64        `sql:"src"`
-		Target int64        `sql:"tar"`
-		Bytes  float64      `sql:"bytes"`
-		At     trace.Micros `sql:"timestamp"`
-		Own    bool         `sql:"own"`
+		trace.EventKey `sql:"pid,event_id"`
+		Sent           bool         `sql:"sent"`
+		Source         int64        `sql:"src"`
+		Target         int64        `sql:"tar"`
+		Bytes          float64      `sql:"bytes"`
+		At             trace.Micros `sql:"timestamp"`
+		Own            bool         `sql:"own"`
 	}
-	rank := make(map[string][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
+	rank := make(map[trace.EventKey][4]int64) // how good the message is: own, received, its time or nearness; and whose it is
 	return eachOf(ctx, a, "explain_messages", where, args, func(r *row) {
-		key := r.key()
+		key := r.EventKey
 		x := byKey[key]
 		if x == nil {
 			return
@@ -172,14 +164,14 @@ func (a *Asker) messagesOf(ctx context.Context, byKey map[string]*sampled, where
 	})
 }
 
-func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+func (a *Asker) countersOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
-		executionRow
-		Name  string  `sql:"counter_name"`
-		Value float64 `sql:"counter_value"`
+		trace.EventKey `sql:"pid,event_id"`
+		Name           string  `sql:"counter_name"`
+		Value          float64 `sql:"counter_value"`
 	}
 	return eachOf(ctx, a, "explain_counters", where, args, func(r *row) {
-		x := byKey[r.key()]
+		x := byKey[r.EventKey]
 		if x == nil {
 			return
 		}
@@ -191,15 +183,15 @@ func (a *Asker) countersOf(ctx context.Context, byKey map[string]*sampled, where
 }
 
 // statesOf reads the states of nodes.
-func (a *Asker) statesOf(ctx context.Context, byKey map[string]*sampled, where string, args []any) error {
+func (a *Asker) statesOf(ctx context.Context, byKey map[trace.EventKey]*sampled, where string, args []any) error {
 	type row struct {
-		executionRow
-		At    any     `sql:"timestamp"`
-		Name  string  `sql:"field"`
-		Value float64 `sql:"value"`
+		trace.EventKey `sql:"pid,event_id"`
+		At             any     `sql:"timestamp"`
+		Name           string  `sql:"field"`
+		Value          float64 `sql:"value"`
 	}
 	return eachOf(ctx, a, "explain_states", where, args, func(r *row) {
-		x := byKey[r.key()]
+		x := byKey[r.EventKey]
 		if x == nil {
 			return
 		}
@@ -269,7 +261,7 @@ func (a *Asker) pathsOf(ctx context.Context, s *sampling) error {
 	var missing []string
 	for _, list := range [][]*sampled{s.selected, s.typical, s.others} {
 		for _, x := range list {
-			key := pathKey{x.program, int32(x.path)}
+			key := pathKey{x.program, x.path}
 			if _, ok := s.pathNames[key]; !ok {
 				s.pathNames[key] = ""
 				missing = append(missing, fmt.Sprintf("%d/%d", x.program, x.path))

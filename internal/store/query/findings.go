@@ -163,11 +163,6 @@ func (a *Asker) FindOut(ctx context.Context, provisional bool) (*blame.Run, *bla
 	return run, blame.Conclude(run, blame.Find(run), a.Run.Decoded().Changes), nil
 }
 
-// eventKey returns the key of the execution that a row is of.
-func (r *executionRow) eventKey() trace.EventKey {
-	return trace.EventKey{Program: r.Program, ID: r.Event}
-}
-
 // anomalies reads what is needed of all anomalies.
 func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, error) {
 	type named struct {
@@ -179,26 +174,26 @@ func (a *Asker) anomalies(ctx context.Context, provisional bool) (*blame.Run, er
 		return nil, err
 	}
 	type row struct {
-		executionRow
-		Rank     trace.Rank             `sql:"rid"`
-		Thread   trace.Thread           `sql:"tid"`
-		Host     string                 `sql:"hostname"`
-		Func     string                 `sql:"func"`
-		Path     int32                  `sql:"path"`
-		Kind     provenance.AnomalyKind `sql:"kind"`
-		OnDevice bool                   `sql:"is_gpu_event"`
-		Calls    bool                   `sql:"calls"`
-		Entry    trace.Micros           `sql:"entry"`
-		Exit     trace.Micros           `sql:"exit"`
-		Lost     trace.Micros           `sql:"lost_time"`
-		StepEnd  trace.Micros           `sql:"io_step_tend"`
+		trace.EventKey `sql:"pid,event_id"`
+		Rank           trace.Rank             `sql:"rid"`
+		Thread         trace.Thread           `sql:"tid"`
+		Host           string                 `sql:"hostname"`
+		Func           string                 `sql:"func"`
+		Path           int32                  `sql:"path"`
+		Kind           provenance.AnomalyKind `sql:"kind"`
+		OnDevice       bool                   `sql:"is_gpu_event"`
+		Calls          bool                   `sql:"calls"`
+		Entry          trace.Micros           `sql:"entry"`
+		Exit           trace.Micros           `sql:"exit"`
+		Lost           trace.Micros           `sql:"lost_time"`
+		StepEnd        trace.Micros           `sql:"io_step_tend"`
 	}
 	run := &blame.Run{Begin: a.Begin}
 	at := make(map[trace.EventKey]int)
 	err := readEach(ctx, a, text("blame_anomalies"), func(r *row) {
-		at[r.eventKey()] = len(run.Anomalies)
+		at[r.EventKey] = len(run.Anomalies)
 		run.Anomalies = append(run.Anomalies, blame.Anomaly{
-			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.Event, Host: r.Host, Func: r.Func, Path: paths[pathKey{r.Program, r.Path}],
+			Program: r.Program, Rank: r.Rank, Thread: r.Thread, Event: r.ID, Host: r.Host, Func: r.Func, Path: paths[pathKey{r.Program, r.Path}],
 			Kind: r.Kind, Wait: run.WaitOf(r.Func), OnDevice: r.OnDevice, Calls: r.Calls, Entry: r.Entry, Exit: r.Exit, Lost: r.Lost,
 		})
 		run.End = max(run.End, r.StepEnd)
@@ -226,11 +221,11 @@ func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKe
 		return err
 	}
 	type row struct {
-		executionRow
-		Exit trace.Micros `sql:"exit"`
+		trace.EventKey `sql:"pid,event_id"`
+		Exit           trace.Micros `sql:"exit"`
 	}
 	return readEach(ctx, a, strings.ReplaceAll(text("blame_steps"), "/*names*/", strings.Join(marks, ", ")), func(r *row) {
-		if i, ok := at[r.eventKey()]; ok {
+		if i, ok := at[r.EventKey]; ok {
 			run.Anomalies[i].LeftStep(r.Exit)
 		}
 	}, names...)
@@ -239,12 +234,12 @@ func (a *Asker) inStep(ctx context.Context, run *blame.Run, at map[trace.EventKe
 // messages reads those that were received in anomalies and sent around them.
 func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.EventKey]int) error {
 	type window struct {
-		executionRow
-		Until trace.Micros `sql:"until"`
+		trace.EventKey `sql:"pid,event_id"`
+		Until          trace.Micros `sql:"until"`
 	}
 	until := make(map[int]trace.Micros)
 	err := readEach(ctx, a, text("blame_windows"), func(r *window) {
-		if i, ok := at[r.eventKey()]; ok {
+		if i, ok := at[r.EventKey]; ok {
 			until[i] = r.Until
 		}
 	})
@@ -252,16 +247,16 @@ func (a *Asker) messages(ctx context.Context, run *blame.Run, at map[trace.Event
 		return err
 	}
 	type row struct {
-		executionRow
-		Sent   bool         `sql:"sent"`
-		Source trace.Rank   `sql:"src"`
-		Target trace.Rank   `sql:"tar"`
-		Tag    int32        `sql:"tag"`
-		At     trace.Micros `sql:"timestamp"`
-		Own    bool         `sql:"own"`
+		trace.EventKey `sql:"pid,event_id"`
+		Sent           bool         `sql:"sent"`
+		Source         trace.Rank   `sql:"src"`
+		Target         trace.Rank   `sql:"tar"`
+		Tag            int32        `sql:"tag"`
+		At             trace.Micros `sql:"timestamp"`
+		Own            bool         `sql:"own"`
 	}
 	return readEach(ctx, a, text("blame_messages"), func(r *row) {
-		i, ok := at[r.eventKey()]
+		i, ok := at[r.EventKey]
 		if !ok {
 			return
 		}

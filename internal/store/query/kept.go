@@ -36,8 +36,8 @@ func (a *Asker) Kept(ctx context.Context, minCalls int) (*Kept, error) {
 
 // Placed is a rank and where it ran.
 type Placed struct {
-	Process
-	Host string `sql:"host"` // empty where it is not known
+	trace.RankKey `sql:"pid,rid"`
+	Host          string `sql:"host"` // empty where it is not known
 }
 
 // Provisional returns the number of anomalies that have not been reviewed.

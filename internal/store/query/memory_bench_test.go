@@ -51,9 +51,9 @@ func BenchmarkCacheDuckDB(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lines := make(map[query.Process]int)
+	lines := make(map[trace.RankKey]int)
 	for i, r := range ranks {
-		lines[r.Process] = i * 50 / len(ranks)
+		lines[r.RankKey] = i * 50 / len(ranks)
 	}
 	f, err := a.Function(ctx, "*relax_22*", nil)
 	if err != nil {

@@ -89,9 +89,9 @@ func compareAnswers(t *testing.T, s provdb.Store) {
 		q := query.Timeline{From: trace.Micros(rng.Int64N(12e6)) - 2e6, Columns: 1 + rng.IntN(400)}
 		q.To = q.From + 1 + trace.Micros(rng.Int64N([]int64{10, 1e5, 15e6}[rng.IntN(3)]))
 		if rng.IntN(3) > 0 {
-			q.Lines = make(map[query.Process]int)
+			q.Lines = make(map[trace.RankKey]int)
 			for rank := range rng.IntN(2 * storetest.Ranks) {
-				q.Lines[query.Process{Rank: trace.Rank(rank)}] = rank * 37 % 50
+				q.Lines[trace.RankKey{Rank: trace.Rank(rank)}] = rank * 37 % 50
 			}
 		}
 		q.Filter.Function = []string{"", "MPI_*", "*relax_2?(*", "nobody"}[rng.IntN(4)]

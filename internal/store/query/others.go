@@ -117,12 +117,12 @@ func (a *Asker) eventThenTwin(ctx context.Context, id string, p *trace.Program) 
 
 // Related is an anomaly that has to do with another.
 type Related struct {
-	Process
-	Event    string       `sql:"event_id"`
-	Host     string       `sql:"hostname"`
-	Function string       `sql:"func"`
-	Entry    trace.Micros `sql:"entry"`
-	Lost     trace.Micros `sql:"lost_time"`
+	trace.RankKey `sql:"pid,rid"`
+	Event         string       `sql:"event_id"`
+	Host          string       `sql:"hostname"`
+	Function      string       `sql:"func"`
+	Entry         trace.Micros `sql:"entry"`
+	Lost          trace.Micros `sql:"lost_time"`
 }
 
 // Related returns an anomaly; nil if there is none of that name.
@@ -150,11 +150,14 @@ func (a *Asker) related(ctx context.Context, program trace.Program, event string
 func (a *Asker) Victims(ctx context.Context, program trace.Program, culprit string, limit int) (list []Related, err error) {
 	a = a.bulk()
 	numbered, odd := make(map[trace.Program][]string), make(map[trace.Program][]string) // ids by program
-	err = readEach(ctx, a, text("victims"), func(r *executionRow) {
-		if _, ok := eventNumbers(r.Event); ok {
-			numbered[r.Program] = append(numbered[r.Program], r.Event)
+	type row struct {
+		trace.EventKey `sql:"pid,event_id"`
+	}
+	err = readEach(ctx, a, text("victims"), func(r *row) {
+		if _, ok := eventNumbers(r.ID); ok {
+			numbered[r.Program] = append(numbered[r.Program], r.ID)
 		} else {
-			odd[r.Program] = append(odd[r.Program], r.Event)
+			odd[r.Program] = append(odd[r.Program], r.ID)
 		}
 	}, int32(program), culprit)
 	if err != nil {

@@ -58,7 +58,7 @@ func runsBy(ctx context.Context, r provdb.Reader, sql string) (runs []provdb.Run
 		Finished time.Time       `sql:"finished"`
 		Info     json.RawMessage `sql:"info"`
 	}
-	err = scan(rows, func(r *row) { runs = append(runs, provdb.Run(*r)) })
+	err = provdb.Scan(rows, func(r *row) { runs = append(runs, provdb.Run(*r)) })
 	return runs, err
 }
 

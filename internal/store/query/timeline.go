@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
 // Timeline asks how much was lost over time by the anomalies that a filter chooses
@@ -15,16 +16,10 @@ type Timeline struct {
 	Columns  int          // of equal width, at least one
 	// Lines tells in which line a rank is drawn; what is of other ranks is left out.
 	// nil: one line for each kind of anomaly.
-	Lines map[Process]int
+	Lines map[trace.RankKey]int
 	// Filter chooses anomalies. Since, Until, Normal, Withdrawn, order and limits are
 	// not looked at.
 	Filter Filter
-}
-
-// Process is a rank of a program.
-type Process struct {
-	Program trace.Program `sql:"pid"`
-	Rank    trace.Rank    `sql:"rid"`
 }
 
 // Line is what was lost in the columns of a timeline. An anomaly that is longer than
@@ -71,7 +66,7 @@ func (a *Asker) Timeline(ctx context.Context, q Timeline) ([]Line, error) {
 	}
 	var lines []Line
 	var last *timelineRow
-	err = scan(rows, func(row *timelineRow) {
+	err = provdb.Scan(rows, func(row *timelineRow) {
 		if last == nil || row.Line != last.Line {
 			key := *row
 			last = &key
@@ -110,7 +105,7 @@ func (l *Line) add(row *timelineRow) {
 }
 
 // lineText writes which rank is in which line, for a parameter.
-func lineText(lines map[Process]int) string {
+func lineText(lines map[trace.RankKey]int) string {
 	var b strings.Builder
 	for p, line := range lines {
 		if b.Len() > 0 {

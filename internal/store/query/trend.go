@@ -38,7 +38,7 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, told func(sql
 			Anomalies int64         `sql:"anomalies"`
 			Lost      int64         `sql:"lost_us"`
 		}
-		err = scan(rows, func(r *row) {
+		err = provdb.Scan(rows, func(r *row) {
 			f := byID[r.Run].Function(r.Program, r.Name) // several may have one name
 			f.Calls += r.Calls
 			f.Exclusive += r.Exclusive
@@ -71,7 +71,7 @@ func (a *Asker) tablesOfSums(ctx context.Context, runs []provdb.Run) (map[string
 		Run provdb.RunID `sql:"run"`
 	}
 	rolledUp := make(map[provdb.RunID]bool)
-	if err := scan(rows, func(r *row) { rolledUp[r.Run] = true }); err != nil {
+	if err := provdb.Scan(rows, func(r *row) { rolledUp[r.Run] = true }); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
