@@ -21,15 +21,14 @@ func newFinishCmd(env *Env) *cobra.Command {
 	var flags finishFlags
 	cmd := &cobra.Command{
 		Use:   "finish RUN [TRACE...]",
-		Short: "complete a run that was cut: read what is left, review, store what is known over all ranks",
-		Long: `Complete a run whose services or analyzers were ended before it was: by a crash, a
-batch system, a full disk or a second Ctrl-C. Traces that are still there are read once
-more, from where they were, by the analyzers that had them and with their settings;
-everything that was kept is judged once more with all that is known, and what is known
-over all ranks is stored. Nothing counts twice. Of ranks whose traces are gone, what had
-been sent before is judged.
+		Short: "complete a run that was stopped early",
+		Long: `Complete a run whose services or analyzers were stopped before its end: by a crash, a
+batch system, a full disk or a second Ctrl-C. The analyzers of the run read the traces
+that are left, from where they stopped and with the same settings; then all records are
+reviewed with the final model and the results of all ranks are stored. Nothing counts
+twice. Of ranks whose traces are missing, the records that were sent before are reviewed.
 
-TRACE says where the traces are now, if that is not where they were.`,
+TRACE is where the traces are now, if they were moved.`,
 		Example: `  chimbuko finish run
   chimbuko finish run /scratch/saved-traces`,
 		Args: args(cobra.MinimumNArgs(1)),
@@ -47,9 +46,9 @@ TRACE says where the traces are now, if that is not where they were.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.store, "store", "", "postgres://… where the run is kept, with the password that the run directory does not hold")
-	f.StringVar(&flags.web, "http", "127.0.0.1:0", "where the page of the run listens meanwhile")
-	f.BoolVar(&flags.force, "force", false, "also if the run seems to go on on another machine, whose job is over")
-	f.BoolVar(&flags.quiet, "quiet", false, "say nothing but what went wrong")
+	f.StringVar(&flags.store, "store", "", "postgres://… with the password, if the run is kept on a server")
+	f.StringVar(&flags.web, "http", "127.0.0.1:0", "address the page of the run listens on meanwhile")
+	f.BoolVar(&flags.force, "force", false, "finish a run that seems to be running on another machine, whose job is over")
+	f.BoolVar(&flags.quiet, "quiet", false, "report problems only")
 	return cmd
 }

@@ -37,26 +37,26 @@ func (r *runFlags) register(f *pflag.FlagSet) {
 	r.keeperFlags.register(f)
 	r.detectFlags.register(f)
 	r.modelFlags.register(f)
-	f.StringVar(&r.web, "http", "127.0.0.1:0", "where the page of the run listens")
-	f.StringVar(&r.statsURL, "stats-url", "", "URL to which statistics are posted")
+	f.StringVar(&r.web, "http", "127.0.0.1:0", "address the page of the run listens on")
+	f.StringVar(&r.statsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&r.statsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
-	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine that TAU hands over traces with: BP5 or BP4 (files), or SST (live streams, no files)")
-	f.DurationVar(&r.period, "period", time.Second, "how often TAU writes a step")
-	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces when the run has ended well; they are large")
-	f.BoolVar(&r.attach, "attach", false, "start services and analyzer only; the program is started by somebody else")
-	f.BoolVar(&r.quiet, "quiet", false, "say nothing but what went wrong")
-	f.DurationVar(&r.grace, "grace", 10*time.Second, "how long the program may take to end after SIGTERM, before what was found is stored without waiting for it")
+	f.StringVar(&r.engine, "engine", "BP5", "ADIOS2 engine of TAU: BP5 or BP4 (files), or SST (live streams, no files)")
+	f.DurationVar(&r.period, "period", time.Second, "time between steps that TAU writes")
+	f.BoolVar(&r.keepTraces, "keep-traces", false, "keep the traces, which are large, after a complete run")
+	f.BoolVar(&r.attach, "attach", false, "start services and analyzer only, for a program that you start yourself")
+	f.BoolVar(&r.quiet, "quiet", false, "report problems only")
+	f.DurationVar(&r.grace, "grace", 10*time.Second, "time for the program to end after SIGTERM, before the results are stored without it")
 }
 
-// engines are the names that TAU takes.
+// engines maps names in lower case to those that TAU accepts.
 var engines = map[string]string{"bp5": "BP5", "bp4": "BP4", service.EngineSST: "SST"}
 
-// check says what is wrong with the flags.
+// check reports all errors in the flags.
 func (r *runFlags) check(command []string) error {
 	var errs []error
 	engine, ok := engines[strings.ToLower(r.engine)]
 	if !ok {
-		errs = append(errs, fmt.Errorf("unknown engine %q (want BP5, BP4, SST)", r.engine))
+		errs = append(errs, fmt.Errorf("unknown engine %q (want BP5, BP4 or SST)", r.engine))
 	}
 	r.engine = engine
 	if r.period < time.Millisecond {
@@ -70,9 +70,9 @@ func (r *runFlags) check(command []string) error {
 	}
 	switch {
 	case r.attach && len(command) > 0:
-		errs = append(errs, errors.New("with --attach the program is started by somebody else: leave out the command, or --attach"))
+		errs = append(errs, errors.New("--attach takes no command: you start the program yourself"))
 	case !r.attach && len(command) == 0:
-		errs = append(errs, errors.New("no command is given: chimbuko run [flags] -- COMMAND"))
+		errs = append(errs, errors.New("no command is given (usage: chimbuko run [flags] -- COMMAND)"))
 	}
 	_, err := r.configure(1, r.modelFlags)
 	return errors.Join(append(errs, err)...)
@@ -82,28 +82,30 @@ func newRunCmd(env *Env) *cobra.Command {
 	flags := runFlags{keeperFlags: keeperFlags{records: "db"}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
-		Short: "run a program on this machine and analyze it while it runs",
-		Long: `Run a program that is instrumented with TAU, and analyze it while it runs: services and
-an analyzer are started beside it, TAU is told by its environment (TAU_ADIOS2_*) to
-write traces in the run directory, and when the program has ended everything that was
-kept is judged once more, and the summary is printed to standard error.
+		Short: "run a program and analyze it while it runs",
+		Long: `Run a program that is instrumented with TAU on this machine, and analyze it while it
+runs. The command starts services and an analyzer beside the program and sets the
+environment (TAU_ADIOS2_*) that makes TAU write traces to the run directory. When the
+program has ended, it reviews all records with the final model and prints a summary to
+standard error.
 
-The program has the standard input and output of this command, and this command ends
-with its exit code (128 and the number of the signal that ended it). It is never
-slowed or ended because something is wrong with the analysis. Services or analyzers that
-die are started again, and nothing is lost.
+The program has the standard input and output of this command, which exits with the
+program's exit code (128 plus the number of the signal that killed it). Problems of the
+analysis never slow or stop the program. Services and analyzers that die are restarted,
+and nothing is lost.
 
-Ctrl-C goes to the program as usual; when it has ended, what was found so far is
-reviewed, stored and printed. Another Ctrl-C, a second or more after that, postpones the
-review: the run is incomplete, and chimbuko finish completes it. SIGTERM, as batch
-systems send it before SIGKILL, is handed to the program, which has --grace to end before
-what was found is stored.
+Ctrl-C reaches the program as usual; after the program has ended, the results so far are
+stored and printed. Another Ctrl-C, at least a second later, postpones that: the run is
+incomplete until chimbuko finish completes it. SIGTERM, which batch systems send before
+SIGKILL, is forwarded to the program, which has --grace to end before the results are
+stored.
 
-TAU must be in the program: linked into it, or by tau_exec -adios2_trace. Without
+The program must contain TAU: linked into it, or added by tau_exec -adios2_trace. Without
 TAU, chimbuko simulate stands in for such a program.
 
-With --attach there is no command: start the program elsewhere on this machine, with the
-variables that are printed. The run ends when all traces have, or with chimbuko stop.`,
+With --attach there is no command: start the program yourself on this machine, with the
+variables that are printed. The run ends when all traces have ended, or with chimbuko
+stop.`,
 		Example: `  chimbuko run -- mpirun -n 4 tau_exec -T mpi -adios2_trace ./app input.txt
   chimbuko run --out monday --save-model good.model -- ./app
   chimbuko run --out try -- chimbuko simulate --scenario io-stall --live --duration 20s

@@ -38,7 +38,7 @@ type Config struct {
 type Crew struct {
 	Config
 	dir   string // absolute path of the run directory
-	group *Group
+	group *group
 	ctx   context.Context // ends when all processes are to end
 	end   context.CancelFunc
 
@@ -54,7 +54,7 @@ type Member struct {
 	args       []string
 
 	mu    sync.Mutex
-	child *Child   // the newest
+	child *child   // the newest
 	words []string // sent to each child
 
 	ended chan struct{} // closed when no process is left and none will follow
@@ -90,7 +90,7 @@ func joinCrew(cfg Config) (*Crew, error) {
 	if cfg.Store != "" { // it may hold a password, and command lines are public
 		environ = append(environ, EnvPrefix+"STORE="+cfg.Store)
 	}
-	if c.group, err = New(rundir.Logs(c.dir), environ, nil); err != nil {
+	if c.group, err = newGroup(rundir.Logs(c.dir), environ); err != nil {
 		return nil, err
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -130,7 +130,7 @@ func (c *Crew) warn(format string, args ...any) {
 // Stop ends all processes. It may be called more than once.
 func (c *Crew) Stop() {
 	c.end()
-	c.group.Stop()
+	c.group.stop()
 }
 
 // A member that dies more than mostDeaths times in a row gives up. One that lived for
@@ -154,7 +154,7 @@ func (c *Crew) Start(name, what string, args ...string) (*Member, error) {
 
 // start starts a process for the member.
 func (m *Member) start(c *Crew) error {
-	child, err := c.group.Start(c.ctx, m.name, m.what, m.args...)
+	child, err := c.group.start(c.ctx, m.name, m.what, m.args...)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (m *Member) start(c *Crew) error {
 	defer m.mu.Unlock()
 	m.child = child
 	for _, w := range m.words {
-		_ = child.Tell(w) // if it has ended, the next one gets the words
+		_ = child.tell(w) // if it has ended, the next one gets the words
 	}
 	return nil
 }
@@ -186,17 +186,18 @@ func (m *Member) work(c *Crew) error {
 	born, deaths := time.Now(), 0
 	for {
 		child := m.current()
-		<-child.Ended()
-		if child.Err() == nil || c.ctx.Err() != nil {
-			return child.Err()
+		<-child.ended
+		if child.err == nil || c.ctx.Err() != nil {
+			return child.err
 		}
 		if time.Since(born) > longLife {
 			deaths = 0
 		}
 		if deaths++; deaths > mostDeaths {
-			return fmt.Errorf("%s died %d times and is not restarted; the program goes on; last lines of its log:\n%s", m.what, deaths, LastLines(child.Log))
+			return fmt.Errorf("%s died %d times and is not restarted; the program goes on; last lines of its log:\n%s",
+				m.what, deaths, lastLines(child.log))
 		}
-		c.warn("%v; restarting it, nothing is lost", &Failure{Child: child, Err: child.Err()})
+		c.warn("%s; restarting it, nothing is lost", child.failure())
 		select {
 		case <-c.ctx.Done():
 			return c.ctx.Err()
@@ -209,7 +210,7 @@ func (m *Member) work(c *Crew) error {
 	}
 }
 
-func (m *Member) current() *Child {
+func (m *Member) current() *child {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.child
@@ -220,14 +221,15 @@ func (m *Member) tell(word string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.words = append(m.words, word)
-	_ = m.child.Tell(word) // if it has ended, the next one gets the word
+	_ = m.child.tell(word) // if it has ended, the next one gets the word
 }
 
 // StartServices starts the services, reports where their page is, and returns how to reach
 // them.
 func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Services, error) {
-	m := &Member{name: "serve", what: "the services", args: append([]string{"serve", "--out=" + c.dir, "--linger=0s"}, args...), ended: make(chan struct{})}
-	child, err := c.group.Start(ctx, m.name, m.what, m.args...)
+	args = append([]string{"serve", "--out=" + c.dir, "--linger=0s"}, args...)
+	m := &Member{name: "serve", what: "the services", args: args, ended: make(chan struct{})}
+	child, err := c.group.start(ctx, m.name, m.what, m.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,20 +247,20 @@ func (c *Crew) StartServices(ctx context.Context, args ...string) (*rundir.Servi
 const startTimeout = 30 * time.Second
 
 // awaitServices waits until a process has published how to reach the services.
-func (c *Crew) awaitServices(ctx context.Context, child *Child) (*rundir.Services, error) {
+func (c *Crew) awaitServices(ctx context.Context, child *child) (*rundir.Services, error) {
 	late := time.After(startTimeout)
 	for {
 		s, err := rundir.ReadServices(c.dir)
-		if err == nil && s.PID == child.PID() && s.Web != "" {
+		if err == nil && s.PID == child.pid() && s.Web != "" {
 			return s, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-child.Ended():
-			return nil, fmt.Errorf("cannot start the services; last lines of their log:\n%s", LastLines(child.Log))
+		case <-child.ended:
+			return nil, fmt.Errorf("cannot start the services; last lines of their log:\n%s", lastLines(child.log))
 		case <-late:
-			return nil, fmt.Errorf("the services did not start within %v; last lines of their log:\n%s", startTimeout, LastLines(child.Log))
+			return nil, fmt.Errorf("the services did not start within %v; last lines of their log:\n%s", startTimeout, lastLines(child.log))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

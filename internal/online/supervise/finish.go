@@ -48,7 +48,8 @@ func Finish(ctx context.Context, cfg Config, u *Unfinished) error {
 		}
 		return nil
 	case !info.Online:
-		return fmt.Errorf("%s holds an analysis of recorded traces, which cannot be resumed (analyze them again with chimbuko analyze --out %s --force)", cfg.Dir, cfg.Dir)
+		return fmt.Errorf("%s is of recorded traces and cannot be resumed (analyze them again: chimbuko analyze --out %s --force)",
+			cfg.Dir, cfg.Dir)
 	}
 	if err := checkIdle(ctx, cfg.Dir, info, u.Force); err != nil {
 		return err
@@ -111,7 +112,8 @@ func checkIdle(ctx context.Context, dir string, info *provdb.Info, force bool) e
 		if force {
 			return nil
 		}
-		return fmt.Errorf("%s may be running on %s, which is not reachable from here (end it there with chimbuko stop, or give --force if that job is over)", dir, s.Host)
+		return fmt.Errorf("%s may be running on %s, which is not reachable (use chimbuko stop there, or --force if that job is over)",
+			dir, s.Host)
 	}
 	stopped, err := viewer.IsStopped(ctx, dir, place)
 	if err == nil && !stopped {
@@ -144,7 +146,7 @@ func (c *Crew) plan(traces []string) (resumed []analyzer, lost []string, err err
 			resumed = append(resumed, analyzer{a.Name, args})
 		default:
 			lost = append(lost, a.Name)
-			c.warn("the traces of %s (ranks %s, host %s) are missing; reviewing what it sent before. If they are elsewhere: chimbuko finish %s TRACE",
+			c.warn("the traces of %s (ranks %s, host %s) are missing; if they are elsewhere: chimbuko finish %s TRACE",
 				a.Name, strings.Trim(fmt.Sprint(a.Ranks), "[]"), cmp.Or(a.Command.GetHost(), "unknown"), c.Dir)
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inForeground reports whether the terminal sends its signals to this process, and so
-// to all of its group.
+// inForeground reports whether the terminal sends its signals to the group of this process.
 func inForeground() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {

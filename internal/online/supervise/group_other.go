@@ -4,5 +4,5 @@ package supervise
 
 import "syscall"
 
-// ownGroup is nothing special here.
+// ownGroup returns nil: process groups exist on Unix only.
 func ownGroup() *syscall.SysProcAttr { return nil }

@@ -14,16 +14,15 @@ import (
 	"time"
 )
 
-// The test program is its own child: with the flag of the leash it does what its first
-// argument says.
+// The test program is its own child: with Flag it does what its first argument says.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[len(os.Args)-1] == "--"+Flag {
-		os.Exit(child(os.Args[1]))
+		os.Exit(runChild(os.Args[1]))
 	}
 	os.Exit(m.Run())
 }
 
-func child(what string) int {
+func runChild(what string) int {
 	ctx, leash := Held(context.Background(), os.Stdin)
 	fmt.Println("here")
 	switch what {
@@ -39,8 +38,8 @@ func child(what string) int {
 	return 0
 }
 
-// says waits until a log holds a text.
-func says(t *testing.T, path, text string) {
+// awaitLog waits until a log holds a text.
+func awaitLog(t *testing.T, path, text string) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -50,80 +49,78 @@ func says(t *testing.T, path, text string) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%s does not say %q but %q", path, text, b)
+			t.Fatalf("%s holds %q, want %q", path, b, text)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-func group(t *testing.T, failed func(*Failure)) *Group {
+func testGroup(t *testing.T) *group {
 	t.Helper()
-	g, err := New(t.TempDir(), os.Environ(), failed)
+	g, err := newGroup(t.TempDir(), os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(g.Stop)
+	t.Cleanup(g.stop)
 	return g
 }
 
-func start(t *testing.T, g *Group, what string) *Child {
+func startChild(t *testing.T, g *group, what string) *child {
 	t.Helper()
-	c, err := g.Start(t.Context(), what, "a child that will "+what, what)
+	c, err := g.start(t.Context(), what, "the child", what)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func TestAChildHeedsNoSignalsAndEndsWhenItIsLetGo(t *testing.T) {
-	g := group(t, func(f *Failure) { t.Error(f) })
-	c := start(t, g, "wait")
-	says(t, c.Log, "here")
+func TestChildIgnoresSignalsAndEndsWhenLetGo(t *testing.T) {
+	g := testGroup(t)
+	c := startChild(t, g, "wait")
+	awaitLog(t, c.log, "here")
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if err := syscall.Kill(c.PID(), s); err != nil {
+		if err := syscall.Kill(c.pid(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !g.Has(c.PID()) || g.Has(os.Getpid()) {
-		t.Error("the group does not know its own")
+	if !g.has(c.pid()) || g.has(os.Getpid()) {
+		t.Error("has reports wrong processes")
 	}
-	c.LetGo()
-	<-c.Ended()
-	says(t, c.Log, "let go: true")
-	if c.Err() != nil {
-		t.Error(c.Err())
+	c.letGo()
+	<-c.ended
+	awaitLog(t, c.log, "let go: true")
+	if c.err != nil {
+		t.Error(c.err)
 	}
 }
 
-func TestAChildHearsWhatItIsTold(t *testing.T) {
-	g := group(t, nil)
-	c := start(t, g, "listen")
-	if err := c.Tell("something\nin one line"); err != nil {
+func TestChildReceivesLines(t *testing.T) {
+	c := startChild(t, testGroup(t), "listen")
+	if err := c.tell("something\nin one line"); err != nil {
 		t.Fatal(err)
 	}
-	says(t, c.Log, "heard something in one line\n")
+	awaitLog(t, c.log, "heard something in one line\n")
 }
 
-func TestAChildThatFailsIsToldBeforeItsEnd(t *testing.T) {
-	failures := make(chan string, 2)
-	g := group(t, func(f *Failure) { failures <- f.Error() })
-	c := start(t, g, "fail")
-	<-c.Ended()
-	if got := <-failures; !strings.HasPrefix(got, "a child that will fail (chimbuko fail, process ") || !strings.HasSuffix(got, "ended: exit status 3") {
-		t.Errorf("it is told as %q", got)
+func TestFailureDescribesTheEnd(t *testing.T) {
+	g := testGroup(t)
+	c := startChild(t, g, "fail")
+	<-c.ended
+	if got := c.failure(); !strings.HasPrefix(got, "the child (chimbuko fail, process ") || !strings.HasSuffix(got, "ended: exit status 3") {
+		t.Errorf("got %q", got)
 	}
-	killed := start(t, g, "wait")
-	says(t, killed.Log, "here")
-	if err := syscall.Kill(killed.PID(), syscall.SIGKILL); err != nil {
+	killed := startChild(t, g, "wait")
+	awaitLog(t, killed.log, "here")
+	if err := syscall.Kill(killed.pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-killed.Ended()
-	if got := <-failures; !strings.HasSuffix(got, "ended: killed (signal: killed)") {
-		t.Errorf("it is told as %q", got)
+	<-killed.ended
+	if got := killed.failure(); !strings.HasSuffix(got, "ended: killed (signal: killed)") {
+		t.Errorf("got %q", got)
 	}
 }
 
-func TestChildrenEndWithWhoHoldsThemHoweverThatEnds(t *testing.T) {
+func TestChildEndsWithItsParent(t *testing.T) {
 	out, in := io.Pipe()
 	c := exec.Command(os.Args[0], "wait", "--"+Flag)
 	leash, err := c.StdinPipe()
@@ -138,19 +135,18 @@ func TestChildrenEndWithWhoHoldsThemHoweverThatEnds(t *testing.T) {
 	lines.Scan()
 	_ = leash.Close() // as the end of a process does
 	if lines.Scan(); lines.Text() != "let go: true" {
-		t.Errorf("it said %q", lines.Text())
+		t.Errorf("got %q", lines.Text())
 	}
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestNothingIsStartedAnyMoreWhenAllIsToEnd(t *testing.T) {
-	g := group(t, nil)
+func TestStartFailsWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	cancel(why)
-	if _, err := g.Start(ctx, "x", "x", "wait"); !errors.Is(err, why) {
-		t.Errorf("the error is %v", err)
+	if _, err := testGroup(t).start(ctx, "x", "x", "wait"); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -4,5 +4,5 @@ package supervise
 
 import "syscall"
 
-// ownGroup lets signals of the terminal go to the process that starts this one alone.
+// ownGroup keeps the signals of the terminal from a process.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

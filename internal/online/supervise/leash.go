@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// ErrLetGo says that the process which held this one let it go, or has ended.
-var ErrLetGo = errors.New("the process that started this one ended it, or has ended itself")
+// ErrLetGo is the cause of the end of a process whose leash was closed.
+var ErrLetGo = errors.New("the supervising process closed the leash or has ended")
 
-// Leash is the end of a leash in the process that is held.
+// Leash is the end of a leash in the process that it holds.
 type Leash struct{ lines chan string }
 
-// Held has this process end when it is let go: ctx that is returned ends then, with
-// the cause ErrLetGo. A process that does not end by that is ended after some time.
-// Signals that ask it to end are not heeded any more.
+// Held makes this process ignore the signals that ask it to end, and returns a context that
+// ends with the cause ErrLetGo when in, the leash, is closed. If the process has not ended
+// some time after that, Held ends it.
 func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// The signals may have ended ctx already only if they came before this.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &Leash{lines: make(chan string, 16)}
 	go func() {
@@ -30,11 +29,11 @@ func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 		for s := bufio.NewScanner(in); s.Scan(); {
 			select {
 			case l.lines <- s.Text():
-			default: // nobody listens
+			default: // nobody reads them
 			}
 		}
 		cancel(ErrLetGo)
-		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // nobody waits for it any more
+		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // nobody waits for it
 	}()
 	return ctx, l
 }
@@ -43,5 +42,5 @@ func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 // will come, and those that exist will not grow.
 const ProgramEnded = "over"
 
-// Lines are what this process is told; closed when it is let go.
+// Lines returns the lines sent to this process. It is closed with the leash.
 func (l *Leash) Lines() <-chan string { return l.lines }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// LastLines returns the last lines of a log, indented, without control characters.
-func LastLines(path string) string {
+// lastLines returns the last lines of a log, indented, without control characters.
+func lastLines(path string) string {
 	const lines, width, most = 8, 400, 16 << 10
 	text, err := tailOf(path, most)
 	if err != nil {

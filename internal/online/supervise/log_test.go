@@ -14,7 +14,7 @@ func TestLastLines(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := LastLines(path); got != want {
+		if got := lastLines(path); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -22,7 +22,7 @@ func TestLastLines(t *testing.T) {
 	f("a\nb", "  a\n  b\n")
 	f(strings.Repeat("line\n", 10_000)+"last\n", strings.Repeat("  line\n", 7)+"  last\n")
 	f("\x1b[31m"+strings.Repeat("ä", 300)+"\n", "   [31m"+strings.Repeat("ä", 197)+"…\n")
-	if got := LastLines(path + "x"); !strings.Contains(got, "no such file") {
+	if got := lastLines(path + "x"); !strings.Contains(got, "no such file") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans has processes that descend from this one become its children when their
-// parents end.
-func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } // else they are not seen
+// adoptOrphans makes this process the parent of its descendants when their parents end.
+func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } // if it fails, orphans stay unseen
 
-// orphans are the children of this process that live, but for those that others wait
-// for.
+// orphans returns the living children of this process that are not known, and reaps dead
+// ones.
 func orphans(known func(pid int) bool) (left []int) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -32,7 +31,7 @@ func orphans(known func(pid int) bool) (left []int) {
 			continue
 		}
 		if string(fields[0]) == "Z" {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else asks for it
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else waits for it
 			continue
 		}
 		left = append(left, pid)

@@ -2,8 +2,8 @@
 
 package supervise
 
-// adoptOrphans does nothing here.
+// adoptOrphans does nothing: orphans are found on Linux only.
 func adoptOrphans() {}
 
-// orphans are not known here.
+// orphans returns none.
 func orphans(func(pid int) bool) []int { return nil }

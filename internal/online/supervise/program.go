@@ -142,7 +142,7 @@ const quiet = 5 * time.Second
 func (p *process) awaitOrphans(signals *signalCatcher) {
 	reported := false
 	for {
-		left := orphans(p.crew.group.Has)
+		left := orphans(p.crew.group.has)
 		if len(left) == 0 || time.Since(newestIn(p.crew.Traces())) > max(quiet, 3*p.period) {
 			return
 		}

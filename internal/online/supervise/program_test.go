@@ -31,7 +31,7 @@ func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interr
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		var stderr strings.Builder
-		c := &Crew{Config: Config{Stderr: &stderr, Quiet: true}, group: new(Group), dir: t.TempDir()}
+		c := &Crew{Config: Config{Stderr: &stderr, Quiet: true}, group: new(group), dir: t.TempDir()}
 		c.ctx, c.end = context.WithCancel(context.Background())
 		defer c.end()
 		closeAfter := func(d time.Duration) chan struct{} {
