@@ -70,38 +70,51 @@ type entry struct {
 }
 
 var table = [NumKinds]entry{
-	IndexTorn:            {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was killed"},
-	MetadataUnindexed:    {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, and with it steps"},
-	ElementSkipped:       {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
-	AttributeMalformed:   {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no number"},
-	NameConflict:         {"name-conflict", Warning, "names defined a second time with another text; the first was kept"},
-	NamesAmbiguous:       {"names-ambiguous", Warning, "ranks whose function and counter names may be those of another rank: one file for all ranks keeps only one set of names; write one file for each rank (TAU_ADIOS2_ONE_FILE=0)"},
-	ProgramImplausible:   {"program-implausible", DataLoss, "rows dropped because of an impossible program number"},
-	RankMismatch:         {"rank-mismatch", DataLoss, "rows dropped because they belong to another rank"},
-	ThreadImplausible:    {"thread-implausible", DataLoss, "rows dropped because of an impossible thread number"},
-	TypeUnknown:          {"type-unknown", DataLoss, "rows dropped because their event type is unknown"},
-	IDImplausible:        {"id-implausible", DataLoss, "rows dropped because of an impossible function, counter, partner or tag"},
-	TimeImplausible:      {"time-implausible", DataLoss, "rows dropped because of an impossible time"},
-	OutOfOrder:           {"out-of-order", Repaired, "events that were older than their predecessor on the same thread; sorted"},
-	ThreadsInterleaved:   {"threads-interleaved", Info, "steps whose function events were not grouped by thread; grouped"},
-	CountMismatch:        {"count-mismatch", Warning, "tables whose number of rows differs from the number announced beside them"},
-	TableMisshapen:       {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
-	StepReread:           {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
-	ExitWithoutEnter:     {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
-	ExitLost:             {"exit-lost", Repaired, "calls whose exit is missing; closed with the enclosing call, neither learned nor judged"},
-	StackTooDeep:         {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
-	OutsideAnyCall:       {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
-	CorrelationDropped:   {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their other half; their kernels will have no parent"},
-	SidesForgotten:       {"sides-forgotten", DataLoss, "messages and counters of calls across several steps forgotten, to bound the memory or because the clock was set back"},
-	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or launches without kernel"},
-	OpenAtEnd:            {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
-	TimeBackwards:        {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; moved to its time"},
-	PathFolded:           {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than the limit"},
-	PathUnnamed:          {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a function that the trace never named"},
-	RecordDeferred:       {"record-deferred", Info, "records that found no room in the outbox of their analyzer while the run went on, and were sent with the review: the services were away or slow (see --outbox)"},
-	StreamFull:           {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the store is slow or was away (see --stream-size)"},
-	RecordTooLarge:       {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko serve a larger --stream-size"},
-	StepsMissed:          {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream was opened, or discarded them because no reader took them in time (QueueFullPolicy=Discard)"},
+	IndexTorn: {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was " +
+		"killed"},
+	MetadataUnindexed: {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, " +
+		"and with it steps"},
+	ElementSkipped: {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
+	AttributeMalformed: {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no " +
+		"number"},
+	NameConflict: {"name-conflict", Warning, "names defined a second time with another text; the first was kept"},
+	NamesAmbiguous: {"names-ambiguous", Warning, "ranks whose function and counter names may be those of another rank: one file " +
+		"for all ranks keeps only one set of names; write one file for each rank (TAU_ADIOS2_ONE_FILE=0)"},
+	ProgramImplausible: {"program-implausible", DataLoss, "rows dropped because of an impossible program number"},
+	RankMismatch:       {"rank-mismatch", DataLoss, "rows dropped because they belong to another rank"},
+	ThreadImplausible:  {"thread-implausible", DataLoss, "rows dropped because of an impossible thread number"},
+	TypeUnknown:        {"type-unknown", DataLoss, "rows dropped because their event type is unknown"},
+	IDImplausible:      {"id-implausible", DataLoss, "rows dropped because of an impossible function, counter, partner or tag"},
+	TimeImplausible:    {"time-implausible", DataLoss, "rows dropped because of an impossible time"},
+	OutOfOrder:         {"out-of-order", Repaired, "events that were older than their predecessor on the same thread; sorted"},
+	ThreadsInterleaved: {"threads-interleaved", Info, "steps whose function events were not grouped by thread; grouped"},
+	CountMismatch:      {"count-mismatch", Warning, "tables whose number of rows differs from the number announced beside them"},
+	TableMisshapen:     {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
+	StepReread:         {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
+	ExitWithoutEnter:   {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
+	ExitLost:           {"exit-lost", Repaired, "calls whose exit is missing; closed with the enclosing call, neither learned nor judged"},
+	StackTooDeep:       {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
+	OutsideAnyCall:     {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
+	CorrelationDropped: {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their " +
+		"other half; their kernels will have no parent"},
+	SidesForgotten: {"sides-forgotten", DataLoss, "messages and counters of calls across several steps forgotten, to bound the " +
+		"memory or because the clock was set back"},
+	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or " +
+		"launches without kernel"},
+	OpenAtEnd: {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
+	TimeBackwards: {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; " +
+		"moved to its time"},
+	PathFolded: {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than the limit"},
+	PathUnnamed: {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a " +
+		"function that the trace never named"},
+	RecordDeferred: {"record-deferred", Info, "records that found no room in the outbox of their analyzer while the run went on, " +
+		"and were sent with the review: the services were away or slow (see --outbox)"},
+	StreamFull: {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the " +
+		"store is slow or was away (see --stream-size)"},
+	RecordTooLarge: {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko " +
+		"serve a larger --stream-size"},
+	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream " +
+		"was opened, or discarded them because no reader took them in time (QueueFullPolicy=Discard)"},
 }
 
 // Name returns the name for programs, stable over versions.

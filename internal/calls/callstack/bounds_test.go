@@ -21,7 +21,8 @@ func TestTheEndOfAStepKeepsTheWindowAndWhatIsOpenOrWaits(t *testing.T) {
 		compare(t, fmt.Sprintf("window %d: %s", window, events), got, want)
 		compare(t, events, counted, "")
 	}
-	const seven = "enter a 1; exit a 2; enter b 3; exit b 4; enter c 5; exit c 6; enter d 7; exit d 8; enter e 9; exit e 10; enter f 11; exit f 12; enter g 13; exit g 14"
+	const seven = "enter a 1; exit a 2; enter b 3; exit b 4; enter c 5; exit c 6; enter d 7; exit d 8; enter e 9; exit e 10; enter f 11; " +
+		"exit f 12; enter g 13; exit g 14"
 	f(0, seven, "")
 	f(1, seven, "g")
 	f(4, seven, "d e f g")
@@ -37,7 +38,8 @@ func TestTheEndOfAStepKeepsTheWindowAndWhatIsOpenOrWaits(t *testing.T) {
 	// Those that wait stay with all above them.
 	f(1, "enter a 1; enter x 1; exit x 1; enter b 2; id 1 2; exit b 3; exit a 4; enter c 5; exit c 6; enter d 7; exit d 8", "a b d")
 	// Each thread has a window of its own.
-	f(1, "@0 enter a 1; exit a 2; enter b 3; exit b 4; @1 enter c 1; exit c 2; @2 enter d 1; enter e 2 | @1 enter f 3; exit f 4", "b; @1 c; @2 d e | b; @1 f; @2 d e")
+	f(1, "@0 enter a 1; exit a 2; enter b 3; exit b 4; @1 enter c 1; exit c 2; @2 enter d 1; enter e 2 | @1 enter f 3; exit f 4",
+		"b; @1 c; @2 d e | b; @1 f; @2 d e")
 }
 
 func TestMessagesAndCountersOfLongCallsAreBounded(t *testing.T) {
@@ -49,10 +51,12 @@ func TestMessagesAndCountersOfLongCallsAreBounded(t *testing.T) {
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
-	const events = "enter main 1; counter 1=1 1; counter 1=2 2; enter f 3; counter 1=3 3; exit f 4; counter 1=4 5 | counter 1=5 6 | exit main 7"
+	const events = "enter main 1; counter 1=1 1; counter 1=2 2; enter f 3; counter 1=3 3; exit f 4; counter 1=4 5 | counter 1=5 6 | exit " +
+		"main 7"
 	f(4, events, "main(counter 1=1 1; counter 1=2 2; counter 1=4 5) | main(counter 1=1 1; counter 1=2 2; counter 1=4 5; counter 1=5 6) |", "")
 	// The oldest go first; those of calls that are not kept take no room.
-	f(3, events, "main(counter 1=1 1; counter 1=2 2; counter 1=4 5) | main(counter 1=2 2; counter 1=4 5; counter 1=5 6) |", "sides-forgotten 1")
+	f(3, events, "main(counter 1=1 1; counter 1=2 2; counter 1=4 5) | main(counter 1=2 2; counter 1=4 5; counter 1=5 6) |",
+		"sides-forgotten 1")
 	f(1, events, "main(counter 1=4 5) | main(counter 1=5 6) |", "sides-forgotten 3")
 	f(0, events, "|  |", "sides-forgotten 4")
 }
@@ -68,7 +72,8 @@ func TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes(t *testing.T
 		compare(t, fmt.Sprintf("window %d: %s", window, events), got, want)
 		compare(t, events, counted, "")
 	}
-	const launch = "enter main 1; counter 1=1 1; enter launch 2; counter 1=2 2; id 7 3; exit launch 4; send 1/1/1 5; exit main 6; enter x 7; counter 1=3 7; exit x 8"
+	const launch = "enter main 1; counter 1=1 1; enter launch 2; counter 1=2 2; id 7 3; exit launch 4; send 1/1/1 5; exit main 6; enter " +
+		"x 7; counter 1=3 7; exit x 8"
 	f(3, 9, launch, "main launch x: main(counter 1=1 1; send 1/1/1 5) launch(counter 1=2 2; id 7 3) x(counter 1=3 7)")
 	f(2, 9, launch, "main launch x: launch(counter 1=2 2; id 7 3) x(counter 1=3 7)")
 	f(1, 9, launch, "main launch x: x(counter 1=3 7)")
@@ -81,7 +86,8 @@ func TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes(t *testing.T
 	f(1, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2 | | enter x 3; exit x 4 | @1 enter k 5; id 7 5; exit k 6",
 		"launch: launch(counter 1=1 1; id 7 1) | launch: launch(counter 1=1 1; id 7 1) | launch x: | x; @1 k: @1 k(id 7 5)")
 	// An open call has all of its own, one that it is joined to has none.
-	f(0, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2; @1 enter k 3; id 7 3; counter 1=2 4; enter l 5; counter 1=3 5; exit l 6 | @1 exit k 7",
+	f(0, 9, "enter launch 1; counter 1=1 1; id 7 1; exit launch 2; @1 enter k 3; id 7 3; counter 1=2 4; enter l 5; counter 1=3 5; exit l "+
+		"6 | @1 exit k 7",
 		"launch; @1 k: @1 k(id 7 3; counter 1=2 4) | :")
 	f(0, 9, "enter main 1; counter 1=1 1; enter launch 2; counter 1=2 2; id 7 2; exit launch 3 | counter 1=3 4",
 		"main launch: main(counter 1=1 1) | main launch: main(counter 1=1 1; counter 1=3 4)")
@@ -188,11 +194,13 @@ func TestBuildingAllocatesNothingForAnEventOrACall(t *testing.T) {
 		}
 	}
 	f("calls", "enter main 1", strings.Repeat("enter f 2; enter g 3; exit g 4; exit f 5; ", 100))
-	f("messages and counters", "enter main 1", strings.Repeat("enter f 2; counter 1=1 3; send 1/1/1 3; node 1=1 3; exit f 4; counter 1=1 5;", 100))
+	f("messages and counters", "enter main 1", strings.Repeat("enter f 2; counter 1=1 3; send 1/1/1 3; node 1=1 3; exit f 4; counter 1=1 5;",
+		100))
 	f("lost exits", "enter main 1", strings.Repeat("enter f 2; enter g 3; exit h 4; exit f 5; ", 100))
 	f("kernels", "@0 enter main 1", kernels(100))
 	f("kernels of the step before", "@0 enter main 1; enter launch 2; id 7 2; exit launch 3; enter launch 2; id 8 2; exit launch 3",
-		"@1 enter k 5; id 7 5; exit k 6; enter k 5; id 8 5; exit k 6; @0 "+strings.Repeat("enter f 2; exit f 3;", 100)+"enter launch 7; id 7 7; exit launch 8; enter launch 9; id 8 9; exit launch 10")
+		"@1 enter k 5; id 7 5; exit k 6; enter k 5; id 8 5; exit k 6; @0 "+strings.Repeat("enter f 2; exit f 3;",
+			100)+"enter launch 7; id 7 7; exit launch 8; enter launch 9; id 8 9; exit launch 10")
 }
 
 // TestTheQueueOfIDsDoesNotGrow counts bytes: a list that grows does so too

@@ -33,7 +33,8 @@ func TestACallHasTheTimesOfItsEventsAndItsChildrenInside(t *testing.T) {
 	f("@0 enter main 1; @3 enter w 2; @0 enter f 3; @3 exit w 4; @0 exit f 5; exit main 9", "main/f[3,5]=2 main[1,9]=6; @3 w[2,4]=2")
 	f("@3 enter w 2; @1 enter w 3; exit w 5; @3 exit w 4", "@1 w[3,5]=2; @3 w[2,4]=2")
 	// The largest times there are.
-	f("enter main 1; enter f 2; exit f 9223372036854775806; exit main 9223372036854775807", "main/f[2,9223372036854775806]=9223372036854775804 main[1,9223372036854775807]=2")
+	f("enter main 1; enter f 2; exit f 9223372036854775806; exit main 9223372036854775807",
+		"main/f[2,9223372036854775806]=9223372036854775804 main[1,9223372036854775807]=2")
 }
 
 func TestACallThatIsOpenWhenItsStepEndsGoesOnInLaterSteps(t *testing.T) {
@@ -162,14 +163,17 @@ func TestAnExitThatWasLostIsRepairedWithTheNextThatFits(t *testing.T) {
 		compare(t, events, n, counted)
 	}
 	f("enter main 1; enter f 2; exit main 9", "main/f[2,9]lost main[1,9]lost", "exit-lost 1")
-	f("enter main 1; enter f 2; enter g 3; enter h 4; exit f 6; exit main 9", "main/f/g/h[4,6]lost main/f/g[3,6]lost main/f[2,6]lost main[1,9]=4", "exit-lost 2")
+	f("enter main 1; enter f 2; enter g 3; enter h 4; exit f 6; exit main 9",
+		"main/f/g/h[4,6]lost main/f/g[3,6]lost main/f[2,6]lost main[1,9]=4", "exit-lost 2")
 	// It closes the nearest call of its function and no other.
 	f("enter f 1; enter f 2; enter g 3; exit f 4; exit f 9", "f/f/g[3,4]lost f/f[2,4]lost f[1,9]=6", "exit-lost 1")
 	// A call that was entered again and again without an exit.
-	f("enter main 1; enter f 2; enter f 3; enter f 4; exit main 9", "main/f/f/f[4,9]lost main/f/f[3,9]lost main/f[2,9]lost main[1,9]lost", "exit-lost 3")
+	f("enter main 1; enter f 2; enter f 3; enter f 4; exit main 9", "main/f/f/f[4,9]lost main/f/f[3,9]lost main/f[2,9]lost main[1,9]lost",
+		"exit-lost 3")
 	// Of the call that is closed only the time without those within is not
 	// known: the one around it has its own.
-	f("enter main 1; enter f 2; enter g 3; exit g 4; enter g 5; exit f 7; exit main 9", "main/f/g[3,4]=1 main/f/g[5,7]lost main/f[2,7]lost main[1,9]=3", "exit-lost 1")
+	f("enter main 1; enter f 2; enter g 3; exit g 4; enter g 5; exit f 7; exit main 9",
+		"main/f/g[3,4]=1 main/f/g[5,7]lost main/f[2,7]lost main[1,9]=3", "exit-lost 1")
 	// The next steps see nothing of it.
 	f("enter main 1; enter f 2 | enter g 3 | exit main 5; enter main 6 | enter f 7; exit f 8; exit main 9",
 		"|  | main/f/g[3,5]lost main/f[2,5]lost main[1,5]lost | main/f[7,8]=1 main[6,9]=2", "exit-lost 2")
@@ -204,7 +208,8 @@ func TestLostEventsDoNotPoisonAThread(t *testing.T) {
 		at := func(n int) int { return 10*i + n }
 		fmt.Fprintf(&steps, "enter step %d; enter f %d; enter g %d; exit f %d; exit h %d; enter f %d; exit f %d; exit step %d |",
 			at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8))
-		fmt.Fprintf(&want, "step/f/g[%d,%d]lost step/f[%d,%d]lost step/f[%d,%d]=1 step[%d,%d]=4 |", at(3), at(4), at(2), at(4), at(6), at(7), at(1), at(8))
+		fmt.Fprintf(&want, "step/f/g[%d,%d]lost step/f[%d,%d]lost step/f[%d,%d]=1 step[%d,%d]=4 |", at(3), at(4), at(2), at(4), at(6), at(7),
+			at(1), at(8))
 		kept.WriteString("f g f |")
 	}
 	got, counted := build(t, cfg, steps.String(), done, nil)
@@ -235,13 +240,16 @@ func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
 	f(2, recursion, "f/f[2,50]=48 f[1,100]=51", "stack-too-deep 1")
 	f(1, recursion, "f[1,100]=99", "stack-too-deep 2")
 	f(0, recursion, "", "stack-too-deep 3")
-	f(2, "enter f 1; enter f 2; enter f 3 | exit f 10; enter f 11 | exit f 12 | exit f 50; exit f 100", "|  |  | f/f[2,50]=48 f[1,100]=51", "stack-too-deep 2")
+	f(2, "enter f 1; enter f 2; enter f 3 | exit f 10; enter f 11 | exit f 12 | exit f 50; exit f 100", "|  |  | f/f[2,50]=48 f[1,100]=51",
+		"stack-too-deep 2")
 	// An exit that fits none of them shows that some were lost: they are
 	// forgotten, and do not swallow the exits of others.
 	f(1, "enter a 1; enter b 2; enter c 3; exit x 4; exit a 5; exit a 6", "a[1,5]=4", "exit-without-enter 2, stack-too-deep 2")
-	f(3, "enter main 1; enter l 2; enter l 3; enter l 4; enter l 5; exit main 6 | enter g 7; exit g 8", "main/l/l[3,6]lost main/l[2,6]lost main[1,6]lost | g[7,8]=1", "exit-lost 2, stack-too-deep 2")
+	f(3, "enter main 1; enter l 2; enter l 3; enter l 4; enter l 5; exit main 6 | enter g 7; exit g 8",
+		"main/l/l[3,6]lost main/l[2,6]lost main[1,6]lost | g[7,8]=1", "exit-lost 2, stack-too-deep 2")
 	// Other threads have nothing to do with it.
-	f(1, "@0 enter a 1; enter b 2; @1 enter c 3; exit c 4; exit c 5; @0 exit b 6; exit a 7", "a[1,7]=6; @1 c[3,4]=1", "exit-without-enter 1, stack-too-deep 1")
+	f(1, "@0 enter a 1; enter b 2; @1 enter c 3; exit c 4; exit c 5; @0 exit b 6; exit a 7", "a[1,7]=6; @1 c[3,4]=1",
+		"exit-without-enter 1, stack-too-deep 1")
 	// What happens in a call that was dropped happens in the one above it.
 	cfg := config()
 	cfg.MaxDepth = 1
@@ -311,9 +319,11 @@ func TestTimeDoesNotRunBackwardsBetweenSteps(t *testing.T) {
 		compare(t, events, got, want)
 		compare(t, events, n, counted)
 	}
-	f("enter main 5; exit main 9 | enter main 3; enter f 8; exit f 12; exit main 20", "main[5,9]=4 | main/f[9,12]=3 main[9,20]=8", "time-backwards 2")
+	f("enter main 5; exit main 9 | enter main 3; enter f 8; exit f 12; exit main 20", "main[5,9]=4 | main/f[9,12]=3 main[9,20]=8",
+		"time-backwards 2")
 	f("enter main 10 | exit main 5", "| main[10,10]=0", "time-backwards 1")
-	f("enter main 1; enter f 10 | exit f 3; enter f 7; exit f 11; exit main 12", "| main/f[10,10]=0 main/f[10,11]=1 main[1,12]=10", "time-backwards 2")
+	f("enter main 1; enter f 10 | exit f 3; enter f 7; exit f 11; exit main 12", "| main/f[10,10]=0 main/f[10,11]=1 main[1,12]=10",
+		"time-backwards 2")
 	// The same time is no step back.
 	f("enter main 5; exit main 9 | enter main 9; exit main 9", "main[5,9]=4 | main[9,9]=0", "")
 	// It stands still until the clock has caught up.

@@ -27,7 +27,8 @@ func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
 	f("@0 enter main 1; enter launch 2; id 42 3; @1 enter k 5; id 42 5; exit k 6", "@0 main/launch = @1 k", "0")
 	f("@5 enter launch 2; id 42 3; @1 enter k 5; id 42 5; exit k 6 | @5 exit launch 9 | ", "@1 k = @5 launch | @1 k = @5 launch |", "0")
 	// Several kernels of one launch, of several threads.
-	f("@0 enter launch 1; id 1 2; id 2 2; id 3 2; exit launch 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 3 6; exit l 7; @2 enter m 4; id 2 5; exit m 6",
+	f("@0 enter launch 1; id 1 2; id 2 2; id 3 2; exit launch 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 3 6; exit l 7; @2 enter m "+
+		"4; id 2 5; exit m 6",
 		"@0 launch = @1 k, @0 launch = @1 l, @0 launch = @2 m", "0")
 	// Several launches, whose kernels come in another order.
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; @1 enter k 5; id 2 5; exit k 6; enter l 7; id 1 7; exit l 8",
@@ -35,7 +36,8 @@ func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
 	// A kernel that two launches lead to.
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; @1 enter k 5; id 1 5; id 2 5; exit k 6", "@0 a = @1 k, @0 b = @1 k", "0")
 	// Each id belongs to the innermost call.
-	f("@0 enter main 1; id 1 1; enter a 2; id 2 2; exit a 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 2 6; exit l 7", "@0 main = @1 k, @0 main/a = @1 l", "0")
+	f("@0 enter main 1; id 1 1; enter a 2; id 2 2; exit a 3; @1 enter k 4; id 1 4; exit k 5; enter l 6; id 2 6; exit l 7",
+		"@0 main = @1 k, @0 main/a = @1 l", "0")
 	// Two calls of one thread are no pair; the later one waits on.
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4", "", "1")
 	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 1 3; exit b 4; @1 enter k 5; id 1 5; exit k 6", "@0 b = @1 k", "0")
@@ -56,21 +58,24 @@ func TestALaunchWaitsForItsKernelWithItsWholeStack(t *testing.T) {
 		got, _ = build(t, cfg, events, nil, held)
 		compare(t, events, got, wantHeld)
 	}
-	launch := "@%d enter main 1; enter x 2; exit x 3; enter f 4; enter y 5; exit y 6; enter launch 7; id 42 8; exit launch 9; exit f 10; exit main 11"
+	launch := "@%d enter main 1; enter x 2; exit x 3; enter f 4; enter y 5; exit y 6; enter launch 7; id 42 8; exit launch 9; exit f 10; " +
+		"exit main 11"
 	kernel := "@%d enter k 20; id 42 20; exit k 21 |"
 	// The launch is ten steps older than the kernel, and all of it has ended.
 	idle := strings.Repeat("|", 10)
 	f(fmt.Sprintf(launch+idle+kernel, 0, 1), idle+" @0 main/f/launch = @1 k |", strings.Repeat("main f launch | ", 10)+" |")
 	f(fmt.Sprintf(launch+idle+kernel, 9, 1), idle+" @1 k = @9 main/f/launch |", strings.Repeat("@9 main f launch | ", 10)+" |")
 	// The kernel waits for a launch that comes later.
-	f(fmt.Sprintf(kernel, 1)+idle+fmt.Sprintf(launch, 0)+"|", "| "+idle+" @0 main/f/launch = @1 k |", "@1 k |"+strings.Repeat(" @1 k |", 10)+" |")
+	f(fmt.Sprintf(kernel, 1)+idle+fmt.Sprintf(launch, 0)+"|", "| "+idle+" @0 main/f/launch = @1 k |",
+		"@1 k |"+strings.Repeat(" @1 k |", 10)+" |")
 	// While one of them is open both stay, and the join with them.
 	f("@0 enter main 1; enter launch 2; id 1 3; exit launch 4; exit main 5 | @1 enter k 6; id 1 6 | | @1 exit k 7 |",
 		"| @0 main/launch = @1 k | @0 main/launch = @1 k | @0 main/launch = @1 k |",
 		"main launch | main launch; @1 k | main launch; @1 k |  |")
 	// Other threads and calls make no difference.
 	noise := "@0 enter x 12; exit x 12; @2 enter z 1; exit z 1 |"
-	f(fmt.Sprintf(launch, 0)+"|"+noise+noise+fmt.Sprintf(kernel, 1), "|  |  | @0 main/f/launch = @1 k |", "main f launch | main f launch | main f launch |  |")
+	f(fmt.Sprintf(launch, 0)+"|"+noise+noise+fmt.Sprintf(kernel, 1), "|  |  | @0 main/f/launch = @1 k |",
+		"main f launch | main f launch | main f launch |  |")
 }
 
 // TestACommonParentWaitsForAllItsLaunches is the original's test of
@@ -116,9 +121,11 @@ func TestTheNumberOfIDsThatWaitIsBounded(t *testing.T) {
 	f(launches, "", "2", "")
 	f(launches+"enter c 5; id 3 5; exit c 6", "", "2", "correlation-dropped 1")
 	// What waits is still joined, and makes room.
-	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 2 7; exit k 8; enter l 9; id 4 9; exit l 10", "@0 b = @1 k", "2", "correlation-dropped 1")
+	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 2 7; exit k 8; enter l 9; id 4 9; exit l 10", "@0 b = @1 k", "2",
+		"correlation-dropped 1")
 	// The oldest is given up, not the newest.
-	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 3 7; exit k 8; enter l 9; id 1 9; exit l 10", "@0 c = @1 k", "2", "correlation-dropped 1")
+	f(launches+"enter c 5; id 3 5; exit c 6; @1 enter k 7; id 3 7; exit k 8; enter l 9; id 1 9; exit l 10", "@0 c = @1 k", "2",
+		"correlation-dropped 1")
 	f(launches+"@1 enter k 5; id 3 5; exit k 6; enter l 7; id 4 7; exit l 8; @2 enter m 9; id 4 9; exit m 10; enter n 11; id 3 11; exit n 12",
 		"@1 k = @2 n, @1 l = @2 m", "0", "correlation-dropped 2")
 	// The same id again takes no room.
@@ -138,7 +145,8 @@ func TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits(t *testing.T) {
 	}
 	const kernels = "| @1 enter k 21; id 1 21; exit k 22; enter l 23; id 3 23; exit l 24"
 	// On the same thread, while it waits.
-	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; enter c 5; id 1 5; exit c 6; enter d 7; id 3 7; exit d 8"+kernels, "@0 c = @1 k, @0 d = @1 l")
+	f("@0 enter a 1; id 1 1; exit a 2; enter b 3; id 2 3; exit b 4; enter c 5; id 1 5; exit c 6; enter d 7; id 3 7; exit d 8"+kernels,
+		"@0 c = @1 k, @0 d = @1 l")
 	// After it was joined.
 	f("@0 enter a 1; id 1 1; exit a 2; @1 enter x 3; id 1 3; exit x 4 |"+
 		"@0 enter b 5; id 2 5; exit b 6; enter c 7; id 1 7; exit c 8; enter d 9; id 3 9; exit d 10"+kernels, "@0 c = @1 k, @0 d = @1 l")

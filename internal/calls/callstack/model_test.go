@@ -197,7 +197,8 @@ func (m *model) compare(t *testing.T, b *callstack.Builder, ordered bool) {
 	if b.Waiting() != len(m.waiting) {
 		t.Errorf("%d ids wait, want %d", b.Waiting(), len(m.waiting))
 	}
-	if len(b.Threads()) != len(m.threads) || !slices.IsSortedFunc(b.Threads(), func(x, y *callstack.Thread) int { return int(x.ID) - int(y.ID) }) {
+	if len(b.Threads()) != len(m.threads) || !slices.IsSortedFunc(b.Threads(),
+		func(x, y *callstack.Thread) int { return int(x.ID) - int(y.ID) }) {
 		t.Errorf("got threads %v, want %d in order", b.Threads(), len(m.threads))
 	}
 	if !slices.Equal(b.Apart(), m.apart) {
@@ -287,7 +288,8 @@ type facts struct {
 
 func factsOf(th *callstack.Thread, call int32) facts {
 	c := &th.Calls[call]
-	f := facts{id: c.ID(0), fn: c.Func, entry: c.Entry, exit: c.Exit, inclusive: -1, exclusive: -1, children: c.Children, label: c.Label, lost: c.Lost()}
+	f := facts{id: c.ID(0), fn: c.Func, entry: c.Entry, exit: c.Exit, inclusive: -1, exclusive: -1, children: c.Children, label: c.Label,
+		lost: c.Lost()}
 	if id, ok := c.ParentID(0); ok {
 		f.parent, f.hasParent = id, true
 	}

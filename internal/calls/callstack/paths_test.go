@@ -129,7 +129,8 @@ func TestCallsThatEndedAreCountedByCallPath(t *testing.T) {
 	f(3, twice, "m=1/11 m/a=2/3 m/b=1/2 m/b/*=1/3")
 	f(2, twice, "m=1/11 m/*=4/8")
 	f(0, twice, "*=5/19")
-	f(4, "enter m 1; enter a 2; enter a 3; enter a 4; enter a 5; exit a 6 | exit a 9; exit a 10; exit a 20; exit m 21", "m/a/a/a/*=1/1 | m=1/2 m/a=1/11 m/a/a=1/2 m/a/a/a=1/4 m/a/a/a/*=1/1")
+	f(4, "enter m 1; enter a 2; enter a 3; enter a 4; enter a 5; exit a 6 | exit a 9; exit a 10; exit a 20; exit m 21",
+		"m/a/a/a/*=1/1 | m=1/2 m/a=1/11 m/a/a=1/2 m/a/a/a=1/4 m/a/a/a/*=1/1")
 }
 
 // TestTheCallPathsOfARecordedRunAreThoseOfANaiveWalk walks over the events of each

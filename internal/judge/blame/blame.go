@@ -89,7 +89,8 @@ func (r *Run) Add(rec *provenance.Record) {
 	}
 	a := Anomaly{
 		Event: rec.EventID, Program: rec.PID, Rank: rec.RID, Thread: rec.TID, Host: rec.Hostname, Func: rec.Func,
-		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent, Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
+		Path: r.path(rec.CallStack), Kind: rec.Kind, Wait: r.WaitOf(rec.Func), OnDevice: rec.IsGPUEvent,
+		Calls: rec.RuntimeExclusive != rec.RuntimeTotal,
 		Entry: rec.Entry, Exit: rec.Exit, Lost: rec.LostTime,
 	}
 	r.End = max(r.End, rec.IOStepEnd)

@@ -279,7 +279,8 @@ func TestWhatARecordTells(t *testing.T) {
 	if got.Last = nil; got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	sends := []blame.Send{{Program: 1, From: 4, To: 5, Tag: 3, Time: 55, Until: 300}, {Program: 1, From: 4, To: 3, Tag: 9, Time: 195, Until: 300}}
+	sends := []blame.Send{{Program: 1, From: 4, To: 5, Tag: 3, Time: 55, Until: 300},
+		{Program: 1, From: 4, To: 3, Tag: 9, Time: 195, Until: 300}}
 	if !slices.Equal(r.Sends, sends) {
 		t.Errorf("got  %+v\nwant %+v", r.Sends, sends)
 	}
@@ -291,8 +292,9 @@ func TestWhatFunctionsWaitFor(t *testing.T) {
 		"MPI_Isend()": blame.Nothing, "update_block": blame.Nothing, "begin_iteration": blame.Nothing,
 		"OpenMP_Parallel_Region: main": blame.Threads, "omp_parallel solve": blame.Threads, "!$omp parallel @solve.f90:12": blame.Threads,
 		"pthread_join": blame.Threads, "openmpi_helper": blame.Nothing,
-		"adios2::BeginStep": blame.Program, "adios2::Engine::BeginStep(adios2::StepMode, float)": blame.Program, "adios2_begin_step": blame.Program,
-		"adios2::EndStep": blame.Nothing,
+		"adios2::BeginStep": blame.Program, "adios2::Engine::BeginStep(adios2::StepMode, float)": blame.Program,
+		"adios2_begin_step": blame.Program,
+		"adios2::EndStep":   blame.Nothing,
 	} {
 		if got := blame.WaitOf(name); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
@@ -316,8 +318,10 @@ func FuzzFind(f *testing.F) {
 			}
 			a.Exit = a.Entry + trace.Micros(rng.IntN(300)) - 10
 			if rng.IntN(2) == 0 {
-				a.Last = &blame.Message{Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)), Time: trace.Micros(rng.IntN(1300))}
-				r.Sends = append(r.Sends, blame.Send{From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)), Time: trace.Micros(rng.IntN(1300)), Until: 1500})
+				a.Last = &blame.Message{Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)),
+					Time: trace.Micros(rng.IntN(1300))}
+				r.Sends = append(r.Sends, blame.Send{From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)),
+					Time: trace.Micros(rng.IntN(1300)), Until: 1500})
 			}
 			r.Anomalies = append(r.Anomalies, a)
 		}

@@ -276,7 +276,8 @@ func (c *conclusion) number() {
 			return 1
 		}
 		return cmp.Or(cmp.Compare(b.LostTime+b.WaitTime, a.LostTime+a.WaitTime), cmp.Compare(b.Anomalies, a.Anomalies),
-			cmp.Compare(a.First, b.First), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Func, b.Func), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+			cmp.Compare(a.First, b.First), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Func, b.Func), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Kind, b.Kind))
 	})
 	for i, g := range c.all {
 		g.Number = i + 1

@@ -47,11 +47,14 @@ func TestAnomaliesBecomeIssues(t *testing.T) {
 		},
 		{
 			Number: 2, Func: "other", Path: "main > other", Kind: provenance.Slow, Anomalies: 1, LostTime: 50, Longest: 100,
-			Ranks: []trace.Rank{4}, Hosts: []string{"node2"}, WorstRank: 4, WorstTime: 50, First: 300, Last: 400, OverTime: over(5), Example: "other",
+			Ranks: []trace.Rank{4}, Hosts: []string{"node2"}, WorstRank: 4, WorstTime: 50, First: 300, Last: 400, OverTime: over(5),
+			Example: "other",
 		},
 		{
-			Number: 3, Func: "a", Path: "main > a", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1, Anomalies: 2, LostTime: 198, Longest: 115,
-			Ranks: []trace.Rank{2, 3}, Hosts: []string{"node1"}, WorstRank: 2, WorstTime: 100, First: 110, Last: 225, OverTime: over(2, 2), Example: "a1",
+			Number: 3, Func: "a", Path: "main > a", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1, Anomalies: 2, LostTime: 198,
+			Longest: 115,
+			Ranks:   []trace.Rank{2, 3}, Hosts: []string{"node1"}, WorstRank: 2, WorstTime: 100, First: 110, Last: 225, OverTime: over(2, 2),
+			Example: "a1",
 		},
 	}
 	for i := range max(len(want), len(found.Issues)) {
@@ -83,7 +86,8 @@ func TestLastingChangesAreIssues(t *testing.T) {
 	want := []string{"1 shift solve 800 40 10 30 500..1000", "2 slow slow 90 1 0 0 100..200", "3 drift better 0 7 30 10 600..1000"}
 	var got []string
 	for _, x := range found.Issues {
-		got = append(got, fmt.Sprintf("%d %s %s %d %d %g %g %d..%d", x.Number, x.Kind, x.Func, x.LostTime, x.Anomalies, x.Before, x.After, x.First, x.Last))
+		got = append(got, fmt.Sprintf("%d %s %s %d %d %g %g %d..%d", x.Number, x.Kind, x.Func, x.LostTime, x.Anomalies, x.Before, x.After,
+			x.First, x.Last))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -156,7 +160,8 @@ func many(ranks, iterations, slow int) *blame.Run {
 	add := func(rank int, name string, wait blame.Wait, entry, exit trace.Micros, last *blame.Message) {
 		r.Anomalies = append(r.Anomalies, blame.Anomaly{
 			Event: fmt.Sprintf("%d:%d:%d", rank, entry, len(r.Anomalies)), Rank: trace.Rank(rank), Func: name, Path: "main > " + name,
-			Host: fmt.Sprint("node", rank/64), Kind: provenance.Slow, Wait: wait, Entry: entry, Exit: exit, Lost: (exit - entry) * 9 / 10, Last: last,
+			Host: fmt.Sprint("node", rank/64), Kind: provenance.Slow, Wait: wait, Entry: entry, Exit: exit, Lost: (exit - entry) * 9 / 10,
+			Last: last,
 		})
 	}
 	for i := range iterations {

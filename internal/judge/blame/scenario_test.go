@@ -40,7 +40,8 @@ func TestCulpritsOfScenarios(t *testing.T) {
 		told := measure(plant(t, s))
 		judged := measure(analyze(t, s))
 		fmt.Fprintf(&table, "%-16s %-10s %s\n%-16s %-10s %s\n", name, "all", told, "", "by default", judged)
-		if told.points < 0.9*told.reachable || told.right < 0.9*told.reachable || told.named < 0.9*told.causes || told.reachable == 0 || told.causes == 0 {
+		if told.points < 0.9*told.reachable || told.right < 0.9*told.reachable || told.named < 0.9*told.causes || told.reachable == 0 ||
+			told.causes == 0 {
 			t.Errorf("%s: less than nine of ten: %s", name, told)
 		}
 		all.add(told)
@@ -281,9 +282,11 @@ func (h *thread) take(step int, b *trace.Batch) {
 				top.parent.inside += top.exit - top.entry
 			}
 		case trace.Send:
-			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "SEND", Source: b.Rank, Target: e.Partner()})
+			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "SEND", Source: b.Rank,
+				Target: e.Partner()})
 		case trace.Recv:
-			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "RECV", Source: e.Partner(), Target: b.Rank})
+			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "RECV", Source: e.Partner(),
+				Target: b.Rank})
 		}
 	}
 }

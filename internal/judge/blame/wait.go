@@ -37,7 +37,8 @@ func WaitOf(name string) Wait {
 // threadWaits begin the names of functions that end when the last of several
 // threads does.
 var threadWaits = []string{
-	"openmp_parallel", "openmp_implicit_barrier", "openmp_explicit_barrier", "openmp_barrier", "openmp_sync", "openmp_taskwait", "openmp_taskgroup",
+	"openmp_parallel", "openmp_implicit_barrier", "openmp_explicit_barrier", "openmp_barrier", "openmp_sync", "openmp_taskwait",
+	"openmp_taskgroup",
 	"omp_parallel", "omp parallel", "!$omp parallel", "!$omp implicit barrier", "!$omp barrier", "omp_barrier", "parallel fork/join",
 	"gomp_parallel", "gomp_barrier", "gomp_team_barrier", "__kmpc_fork_call", "__kmpc_barrier", "pthread_join", "pthread_barrier_wait",
 }

@@ -137,7 +137,8 @@ func Diff(a, b *Run, only *trace.Program) *Difference {
 		d.Changes = append(d.Changes, pathChange(key, sides, times[key.FuncKey]))
 	}
 	slices.SortFunc(d.Changes, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(apart(y.Lost), apart(x.Lost)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function), cmp.Compare(x.CallPath, y.CallPath))
+		return cmp.Or(cmp.Compare(apart(y.Lost), apart(x.Lost)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function),
+			cmp.Compare(x.CallPath, y.CallPath))
 	})
 	slices.SortFunc(d.Functions, func(x, y FunctionChange) int {
 		return cmp.Or(cmp.Compare(apart(y.Exclusive), apart(x.Exclusive)), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
@@ -327,7 +328,8 @@ func (f *FactChange) weight() int {
 
 // plainSettings are those that change nothing of what is found.
 var plainSettings = map[string]bool{
-	"out": true, "name": true, "force": true, "json": true, "records": true, "store": true, "store-delay": true, "workers": true, "save-model": true,
+	"out": true, "name": true, "force": true, "json": true, "records": true, "store": true, "store-delay": true, "workers": true,
+	"save-model": true,
 }
 
 // passing reports whether a fact of a rank is another one whenever a program runs.

@@ -49,7 +49,8 @@ func someRun() *comparison.Run {
 
 func TestARunIsTheSameAsItself(t *testing.T) {
 	d := comparison.Diff(someRun(), someRun(), nil)
-	if len(d.Changes) != 1 || len(d.Functions) != 3 || d.Count(comparison.Same) != 1 || *d.Functions[2].Distance != 0 || *d.Functions[2].Moved != 0 {
+	if len(d.Changes) != 1 || len(d.Functions) != 3 || d.Count(comparison.Same) != 1 || *d.Functions[2].Distance != 0 ||
+		*d.Functions[2].Moved != 0 {
 		t.Errorf("%+v", d)
 	}
 	for _, f := range d.Facts {
@@ -57,7 +58,8 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if want := "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms, 1.00 % and 1.00 % of all time."; d.Verdict.Sentence != want || d.Verdict.Level != comparison.LevelGood {
+	if want := "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms, 1.00 % and 1.00 % of all time."; d.Verdict.Sentence != want ||
+		d.Verdict.Level != comparison.LevelGood {
 		t.Errorf("%+v, want %q", d.Verdict, want)
 	}
 }
@@ -74,23 +76,27 @@ func TestTheVerdictNamesWhatChangedMost(t *testing.T) {
 	const bad, watch, good, unknown = comparison.LevelBad, comparison.LevelWatch, comparison.LevelGood, comparison.LevelUnknown
 	more := func(_, b *comparison.Run) { b.Paths[1].Lost, b.Paths[1].Hosts[0].Lost = 140_000, 130_000 }
 	f(more, bad, "B lost 100 ms more than A to anomalies (3.50 % of all time instead of 1.00 %): solve lost 100 ms more, mostly on node01.")
-	f(func(a, b *comparison.Run) { more(b, a) }, good, "B lost 100 ms less than A to anomalies (1.00 % of all time instead of 3.50 %): solve lost 100 ms less, mostly on node01.")
+	f(func(a, b *comparison.Run) { more(b, a) }, good, "B lost 100 ms less than A to anomalies (1.00 % of all time instead of 3.50 %): "+
+		"solve lost 100 ms less, mostly on node01.")
 	f(func(a, b *comparison.Run) {
 		a.Paths[1].Anomalies, a.Paths[1].Lost = 0, 0
 		b.Paths[1].Hosts = b.Paths[1].Hosts[:1]
 		b.Paths[1].Hosts[0].Lost = 40_000
-	}, bad, "B lost 40.0 ms more than A to anomalies (1.00 % of all time instead of 0 %): solve is new with 40.0 ms, on node01. Of the call paths with anomalies 1 is new.")
+	}, bad, "B lost 40.0 ms more than A to anomalies (1.00 % of all time instead of 0 %): solve is new with 40.0 ms, on node01. Of the "+
+		"call paths with anomalies 1 is new.")
 	f(func(_, b *comparison.Run) {
 		b.Paths[1].Anomalies, b.Paths[1].Lost = 0, 0
 		b.Functions[1].Exclusive = 2.1e6
 	}, watch, "All calls of B together took 100 ms longer than those of A (2.50 %), most of it in solve: 21.0 ms a call instead of 20.0 ms. "+
-		"B lost 40.0 ms less than A to anomalies (0 % of all time instead of 1.00 %): solve is gone with 40.0 ms, mostly on node01. Of the call paths with anomalies 1 is gone.")
+		"B lost 40.0 ms less than A to anomalies (0 % of all time instead of 1.00 %): solve is gone with 40.0 ms, mostly on node01. Of the "+
+		"call paths with anomalies 1 is gone.")
 	f(func(a, b *comparison.Run) {
 		for _, r := range []*comparison.Run{a, b} {
 			r.Paths[1].Anomalies, r.Paths[1].Lost = 0, 0
 		}
 		b.Functions[1].Exclusive = 3e6
-	}, bad, "All calls of B together took 1.00 s longer than those of A (25.0 %), most of it in solve: 30.0 ms a call instead of 20.0 ms. Neither A nor B lost anything to anomalies.")
+	}, bad, "All calls of B together took 1.00 s longer than those of A (25.0 %), most of it in solve: 30.0 ms a call instead of 20.0 "+
+		"ms. Neither A nor B lost anything to anomalies.")
 	f(func(_, b *comparison.Run) {
 		for i := range b.Functions {
 			b.Functions[i].Calls *= 2
@@ -101,7 +107,8 @@ func TestTheVerdictNamesWhatChangedMost(t *testing.T) {
 		"B lost 40.0 ms more than A to anomalies (1.00 % of all time instead of 1.00 %): solve lost 40.0 ms more.")
 	f(func(_, b *comparison.Run) { b.Functions = nil }, unknown, "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms.")
 	f(func(_, b *comparison.Run) { *b = comparison.Run{} }, unknown, "Nothing is known of B, so there is nothing to compare.")
-	f(func(a, b *comparison.Run) { *a, *b = comparison.Run{}, comparison.Run{} }, unknown, "Nothing is known of A and B, so there is nothing to compare.")
+	f(func(a, b *comparison.Run) { *a, *b = comparison.Run{}, comparison.Run{} }, unknown,
+		"Nothing is known of A and B, so there is nothing to compare.")
 }
 
 func TestHostileNamesDoNotBreakTheVerdict(t *testing.T) {
@@ -180,7 +187,8 @@ func TestFactsTellWhatDiffersAndWhatAlwaysDoes(t *testing.T) {
 	f("metadata CPU Type", "differs", "fast", "fast (3 ranks), slow (1 rank)", false)
 	f("metadata Local Time", "differs", "noon (3 ranks), later (1 rank)", "evening", true)
 	f("metadata OMP_NUM_THREADS", "new", "", "8", false)
-	f("metadata core", "differs", "a0 (1 rank), a1 (1 rank), a2 (1 rank), a3 (1 rank)", "b0 (1 rank), b1 (1 rank), b2 (1 rank), b3 (1 rank)", true)
+	f("metadata core", "differs", "a0 (1 rank), a1 (1 rank), a2 (1 rank), a3 (1 rank)", "b0 (1 rank), b1 (1 rank), b2 (1 rank), b3 (1 rank)",
+		true)
 }
 
 func TestDistancesAreThoseOfTheDefinition(t *testing.T) {
@@ -202,14 +210,16 @@ func TestDistancesAreThoseOfTheDefinition(t *testing.T) {
 	}
 	one := histogram([]float64{10, 20}, []float64{5})
 	f(one, one, 0, 0, 0)
-	f(one, histogram([]float64{110, 120}, []float64{9}), 1, 20, 100)                                   // all of it moved by 100
-	f(one, histogram([]float64{10, 30}, []float64{1}), 0.5, 20, 5)                                     // the mean moved by 5, and nothing crosses
+	f(one, histogram([]float64{110, 120}, []float64{9}), 1, 20, 100) // all of it moved by 100
+	// the mean moved by 5, and nothing crosses
+	f(one, histogram([]float64{10, 30}, []float64{1}), 0.5, 20, 5)
 	f(histogram([]float64{0, 10, 20}, []float64{1, 1}), one, 0.5, 10, 5)                               // from 0 on, which has no logarithm
 	f(histogram([]float64{5, 15}, []float64{1}), histogram([]float64{9, 11}, []float64{1}), 0.4, 9, 2) // it becomes narrower: the shares cross
 	if h := comparison.Overlay([2]json.RawMessage{one, nil}, 4); h != nil {
 		t.Errorf("of nothing: %+v", h)
 	}
-	if h := comparison.Overlay([2]json.RawMessage{one, histogram([]float64{-1.7e308, 1.7e308}, []float64{1})}, 4); h != nil && math.IsInf(h.Moved, 0) {
+	if h := comparison.Overlay([2]json.RawMessage{one, histogram([]float64{-1.7e308, 1.7e308}, []float64{1})}, 4); h != nil &&
+		math.IsInf(h.Moved, 0) {
 		t.Errorf("of times that cannot be: %+v", h)
 	}
 }
@@ -217,7 +227,8 @@ func TestDistancesAreThoseOfTheDefinition(t *testing.T) {
 func TestABaselineIsReadAsItWasWritten(t *testing.T) {
 	r := someRun()
 	var b, again bytes.Buffer
-	if err := errors.Join(r.Encode(&b), r.Encode(&again)); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) || !comparison.IsBaseline(b.Bytes()) {
+	if err := errors.Join(r.Encode(&b), r.Encode(&again)); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) ||
+		!comparison.IsBaseline(b.Bytes()) {
 		t.Fatalf("%v; the bytes differ", err)
 	}
 	read, err := comparison.Decode(&b)
@@ -284,7 +295,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, d := range []*comparison.Difference{comparison.Diff(r, someRun(), nil), comparison.Diff(someRun(), r, nil), comparison.Diff(r, r, nil)} {
+		for _, d := range []*comparison.Difference{comparison.Diff(r, someRun(), nil), comparison.Diff(someRun(), r, nil),
+			comparison.Diff(r, r, nil)} {
 			if _, err := json.Marshal(d); err != nil {
 				t.Fatal(err)
 			}

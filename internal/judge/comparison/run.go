@@ -261,7 +261,8 @@ func Decode(r io.Reader) (*Run, error) {
 		return nil, errors.Join(ErrNoBaseline, err)
 	}
 	if head.Version != fileVersion {
-		return nil, fmt.Errorf("the baseline has version %d of its format, and this chimbuko reads %d: write it again with chimbuko baseline", head.Version, fileVersion)
+		return nil, fmt.Errorf("the baseline has version %d of its format, and this chimbuko reads %d: write it again with chimbuko baseline",
+			head.Version, fileVersion)
 	}
 	in := file{Run: new(Run)}
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -34,7 +34,8 @@ func (l LeftOut) Sentences() (list []string) {
 		list = append(list, fmt.Sprintf("These are the newest %d runs; older ones are left out: %s.", MaxTrend, number(int64(l.Older))))
 	}
 	if l.Unfinished > 0 {
-		list = append(list, fmt.Sprintf("Left out: %s unfinished or incomplete runs, whose missing data would look like a change.", number(int64(l.Unfinished))))
+		list = append(list, fmt.Sprintf("Left out: %s unfinished or incomplete runs, whose missing data would look like a change.",
+			number(int64(l.Unfinished))))
 	}
 	return list
 }
@@ -337,10 +338,12 @@ func (t *Trend) verdict(times, lost []*Series) Verdict {
 		times, parts = lost, []string{parts[1], parts[0]}
 	}
 	if len(times) == 0 {
-		return Verdict{LevelGood, fmt.Sprintf("The newest of %s runs is as those before it: no function differs by %v %% of all time from any of them, nor by %v %% in what it lost to anomalies.", number(int64(len(t.Runs))), watchTime, watchPoints)}
+		return Verdict{LevelGood, fmt.Sprintf("The newest of %s runs is as those before it: no function differs by %v %% of all time from "+
+			"any of them, nor by %v %% in what it lost to anomalies.", number(int64(len(t.Runs))), watchTime, watchPoints)}
 	}
 	a, b := &t.Runs[times[0].Since.Before], &t.Runs[len(t.Runs)-1]
-	d := Difference{Calls: [2]int64{a.Calls, b.Calls}, Exclusive: [2]float64{a.Exclusive, b.Exclusive}, LostPercent: [2]float64{a.LostPercent, b.LostPercent}}
+	d := Difference{Calls: [2]int64{a.Calls, b.Calls}, Exclusive: [2]float64{a.Exclusive, b.Exclusive},
+		LostPercent: [2]float64{a.LostPercent, b.LostPercent}}
 	return Verdict{d.level(), strings.TrimSpace(strings.Join(parts, " "))}
 }
 
@@ -420,13 +423,15 @@ func (t *Trend) timeText(s *Series) string {
 	case s.Since.Change == Gone:
 		return fmt.Sprintf("%s is gone since %s and took %s in %s.", name, since, provenance.Duration(before), t.Name(at))
 	case apart(calls) > SameShare*max(calls[0], calls[1]) || min(before, now) <= 0:
-		return fmt.Sprintf("%s takes %s since %s instead of %s, in %s calls instead of %s.", name, provenance.Duration(now), since, provenance.Duration(before), number(s.Counts[newest]), number(s.Counts[at]))
+		return fmt.Sprintf("%s takes %s since %s instead of %s, in %s calls instead of %s.", name, provenance.Duration(now), since,
+			provenance.Duration(before), number(s.Counts[newest]), number(s.Counts[at]))
 	}
 	word, times := "slower", now/before
 	if s.Since.Change == Better {
 		word, times = "faster", before/now
 	}
-	return fmt.Sprintf("%s is %s × %s since %s: %s a call instead of %s.", name, timesText(times), word, since, provenance.Duration(now/calls[1]), provenance.Duration(before/calls[0]))
+	return fmt.Sprintf("%s is %s × %s since %s: %s a call instead of %s.", name, timesText(times), word, since,
+		provenance.Duration(now/calls[1]), provenance.Duration(before/calls[0]))
 }
 
 // lostText tells since when a function loses another time to anomalies.

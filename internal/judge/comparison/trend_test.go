@@ -45,12 +45,15 @@ func TestATrendNamesSinceWhenTheNewestRunIsAsItIs(t *testing.T) {
 	}
 	// Runs that did not do the same work are no worse, as in a comparison of two.
 	const bad, good, unknown = comparison.LevelBad, comparison.LevelGood, comparison.LevelUnknown
-	same := "The newest of %d runs is as those before it: no function differs by 1 %% of all time from any of them, nor by 0.1 %% in what it lost to anomalies."
+	same := "The newest of %d runs is as those before it: no function differs by 1 %% of all time from any of them, nor by 0.1 %% in " +
+		"what it lost to anomalies."
 	ms := func(list ...int64) []int64 { return list }
 	f(nights(ms(1000, 1010, 2100, 2100, 2090), nil), bad, "solve is 2.1 × slower since night3: 20.9 ms a call instead of 10.0 ms.")
 	f(nights(ms(1000, 1010, 2100, 1800, 2400), nil), bad, "solve is 2.4 × slower since night3: 24.0 ms a call instead of 10.0 ms.")
-	f(nights(ms(1000, 1050, 1100, 1150, 1200, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.") // it drifts
-	f(nights(ms(4000, 1000, 1000, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.")             // and not 2 × faster since night2
+	// it drifts
+	f(nights(ms(1000, 1050, 1100, 1150, 1200, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.")
+	// and not 2 × faster since night2
+	f(nights(ms(4000, 1000, 1000, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.")
 	f(nights(ms(4000, 4000, 1000), nil), good, "solve is 4.0 × faster since night3: 10.0 ms a call instead of 40.0 ms.")
 	f(nights(ms(0, 0, 1000, 1000), nil), good, "solve is new since night3 and takes 1.00 s.")
 	f(nights(ms(1000, 1000, 0), nil), good, "solve is gone since night3 and took 1.00 s in night2.")
@@ -62,7 +65,8 @@ func TestATrendNamesSinceWhenTheNewestRunIsAsItIs(t *testing.T) {
 	f(nights(nil, ms(0, 0, 200, 220)), bad, "solve loses 220 ms to anomalies since night3, and nothing in night2.")
 	f(nights(nil, ms(100, 100, 400)), bad, "solve loses 400 ms to anomalies since night3 instead of 100 ms.")
 	f(nights(nil, ms(100, 0)), good, "solve loses nothing to anomalies since night2, and 100 ms in night1.")
-	f(nights(ms(1000, 2000, 2000), ms(0, 0, 300)), bad, "solve is 2.0 × slower since night2: 20.0 ms a call instead of 10.0 ms. solve loses 300 ms to anomalies since night3, and nothing in night2.")
+	f(nights(ms(1000, 2000, 2000), ms(0, 0, 300)), bad, "solve is 2.0 × slower since night2: 20.0 ms a call instead of 10.0 ms. solve "+
+		"loses 300 ms to anomalies since night3, and nothing in night2.")
 
 	more := nights(ms(1000, 1000, 1000), nil)
 	more[2].Function(0, "solve()").Calls, more[2].Function(0, "solve()").Exclusive = 200, 2e6
@@ -83,13 +87,16 @@ func TestATrendHasTheTotalsOfEachRunAndTheFunctionsThatDifferMost(t *testing.T) 
 	runs := nights([]int64{1000, 1000, 2000}, []int64{0, 50, 70})
 	runs[1].Function(7, "other").Exclusive = 5e5
 	all := comparison.Over(runs, nil, 12)
-	if len(all.Runs) != 3 || all.Runs[2].Exclusive != 12e6 || all.Runs[2].Lost != 70_000 || all.Runs[2].Anomalies != 3 || all.Runs[2].Calls != 101 || all.Runs[2].LostPercent != 100*0.07/12 {
+	if len(all.Runs) != 3 || all.Runs[2].Exclusive != 12e6 || all.Runs[2].Lost != 70_000 || all.Runs[2].Anomalies != 3 ||
+		all.Runs[2].Calls != 101 || all.Runs[2].LostPercent != 100*0.07/12 {
 		t.Errorf("%+v", all.Runs)
 	}
-	if names := []string{all.Time[0].Function, all.Time[1].Function, all.Time[2].Function}; len(all.Time) != 3 || !slices.Equal(names, []string{"", "solve()", "other"}) || len(all.Lost) != 2 {
+	if names := []string{all.Time[0].Function, all.Time[1].Function, all.Time[2].Function}; len(all.Time) != 3 ||
+		!slices.Equal(names, []string{"", "solve()", "other"}) || len(all.Lost) != 2 {
 		t.Fatalf("%+v, %+v", all.Time, all.Lost)
 	}
-	if s := all.Time[0]; *s.Values[2] != 12e6 || s.Counts[2] != 101 || s.Since != nil || *all.Lost[0].Values[2] != 70_000 || all.Lost[0].Since.Change != comparison.New {
+	if s := all.Time[0]; *s.Values[2] != 12e6 || s.Counts[2] != 101 || s.Since != nil || *all.Lost[0].Values[2] != 70_000 ||
+		all.Lost[0].Since.Change != comparison.New {
 		t.Errorf("all functions: %+v, %+v", s, all.Lost[0])
 	}
 	if v := all.Time[2].Values; *v[0] != 0 || *v[1] != 5e5 || *v[2] != 0 {
@@ -118,7 +125,8 @@ func TestATrendPassesOverRunsWhoseTimesAreNotKnown(t *testing.T) {
 	if s := got.Time[1]; s.Values[1] != nil || got.Time[0].Values[1] != nil || s.Since.Run != 3 || s.Since.Before != 2 {
 		t.Errorf("%+v, %+v", s, s.Since)
 	}
-	if got = comparison.Over([]*comparison.Sums{runs[0], unknown}, nil, 12); slices.ContainsFunc(got.Time, func(s comparison.Series) bool { return s.Since != nil }) {
+	if got = comparison.Over([]*comparison.Sums{runs[0], unknown}, nil, 12); slices.ContainsFunc(got.Time,
+		func(s comparison.Series) bool { return s.Since != nil }) {
 		t.Errorf("%+v", got.Time)
 	}
 }
@@ -142,7 +150,8 @@ func TestARunAndItsBaselineAreOneRunOfATrend(t *testing.T) {
 	for i := range comparison.MaxTrend + 3 {
 		many = append(many, comparison.Candidate{Name: fmt.Sprint(i), State: "finished", Started: at(-i)})
 	}
-	if got, left := comparison.Choose(many); len(got) != comparison.MaxTrend || got[0] != comparison.MaxTrend-1 || got[len(got)-1] != 0 || left.Older != 3 {
+	if got, left := comparison.Choose(many); len(got) != comparison.MaxTrend || got[0] != comparison.MaxTrend-1 || got[len(got)-1] != 0 ||
+		left.Older != 3 {
 		t.Errorf("%v, %+v", got, left)
 	}
 }
@@ -154,12 +163,14 @@ func TestATrendHasTheFiguresOfAComparison(t *testing.T) {
 	d := comparison.Diff(a, b, nil)
 	got := comparison.Over([]*comparison.Sums{a.Sums(), b.Sums()}, nil, 12)
 	for i, r := range got.Runs {
-		if r.Lost != d.Lost[i] || r.Exclusive != d.Exclusive[i] || r.Calls != d.Calls[i] || r.Anomalies != d.Anomalies[i] || r.LostPercent != d.LostPercent[i] {
+		if r.Lost != d.Lost[i] || r.Exclusive != d.Exclusive[i] || r.Calls != d.Calls[i] || r.Anomalies != d.Anomalies[i] ||
+			r.LostPercent != d.LostPercent[i] {
 			t.Errorf("%+v, want %+v", r, d)
 		}
 	}
 	f := d.Functions[0]
-	if s := got.Time[1]; s.Function != f.Function || *s.Values[0] != f.Exclusive[0] || *s.Values[1] != f.Exclusive[1] || s.Since.Change != f.Kind {
+	if s := got.Time[1]; s.Function != f.Function || *s.Values[0] != f.Exclusive[0] || *s.Values[1] != f.Exclusive[1] ||
+		s.Since.Change != f.Kind {
 		t.Errorf("%+v, want %+v", s, f)
 	}
 	if s := got.Lost[1]; *s.Values[1] != float64(f.Lost[1]) || s.Since.Change != d.Changes[0].Kind {

@@ -159,7 +159,8 @@ func (d *Difference) timeText() string {
 	if percent < 0 {
 		longer, sign = "shorter", -1
 	}
-	text := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", provenance.Duration(apart(d.Exclusive)), longer, percentText(math.Abs(percent)))
+	text := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", provenance.Duration(apart(d.Exclusive)), longer,
+		percentText(math.Abs(percent)))
 	if !same {
 		return text + fmt.Sprintf("; there were %s of them instead of %s.", number(d.Calls[1]), number(d.Calls[0]))
 	}

@@ -138,7 +138,8 @@ func (s *Sums) RunStats() RunStats {
 	r.Mean = quotient(p1, n)
 	r.M2 = max(0, quotient(sum(product(1, n, p2), product(-1, p1, p1)), n))
 	r.M3 = quotient(sum(product(1, n, n, p3), product(-3, n, p1, p2), product(2, p1, p1, p1)), product(1, n, n))
-	r.M4 = max(0, quotient(sum(product(1, n, n, n, p4), product(-4, n, n, p1, p3), product(6, n, p1, p1, p2), product(-3, p1, p1, p1, p1)), product(1, n, n, n)))
+	r.M4 = max(0, quotient(sum(product(1, n, n, n, p4), product(-4, n, n, p1, p3), product(6, n, p1, p1, p2), product(-3, p1, p1, p1, p1)),
+		product(1, n, n, n)))
 	return r
 }
 

@@ -108,7 +108,8 @@ var columns = []column{
 	{"precision", "found / (found + wrong), in percent", percent((*Result).precision)},
 	{"recall", "found / planted, in percent", percent((*Result).recall)},
 	{"F1", "harmonic mean of the two, in percent", percent((*Result).f1)},
-	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting trouble", rate((*Result).perMillion)},
+	{"wrong/million", "flags per million normal calls: calls that no trouble affects as cause or victim, outside the region of a lasting " +
+		"trouble", rate((*Result).perMillion)},
 	{"taken back", "flags withdrawn at the end of the run, per million normal calls", rate((*Result).withdrawn)},
 	{"troubles", "flagged troubles, of all troubles", func(r *Result) string {
 		if len(r.After) == 0 {
@@ -116,7 +117,9 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%d/%d", r.seen(), len(r.After))
 	}},
-	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that half of the troubles were not flagged", func(r *Result) string {
+	{"after", "median time in seconds from the start of a trouble, or from the entry of its first affected call if that is later, to the " +
+		"exit of the first call flagged because of it; a trouble found only at the end of the run counts from there, and `never` means that " +
+		"half of the troubles were not flagged", func(r *Result) string {
 		v, ok := r.after()
 		switch {
 		case !ok:
@@ -126,18 +129,20 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%.3f", v)
 	}},
-	{"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls", func(r *Result) string {
-		if r.FirstCalls <= 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
-	}},
-	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep), func(r *Result) string {
-		if r.Late == nil {
-			return ""
-		}
-		return fmt.Sprintf("%d/%d/%d", r.Late.Found, r.Late.Missed, r.Late.Other)
-	}},
+	{"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls",
+		func(r *Result) string {
+			if r.FirstCalls <= 0 {
+				return ""
+			}
+			return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
+		}},
+	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep),
+		func(r *Result) string {
+			if r.Late == nil {
+				return ""
+			}
+			return fmt.Sprintf("%d/%d/%d", r.Late.Found, r.Late.Missed, r.Late.Other)
+		}},
 }
 
 // percent rounds down, so that 100 is all.

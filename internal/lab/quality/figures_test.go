@@ -165,7 +165,8 @@ func TestFloorsAreReadAsTheyAreWritten(t *testing.T) {
 func TestTheTableIsAligned(t *testing.T) {
 	r := &Result{Data: "normal", Detector: outlier.HBOS, Runs: 1, Calls: 1010, Normal: 1000, Planted: 10, Found: 10, FirstCalls: 100}
 	var page bytes.Buffer
-	if err := WriteMarkdown(&page, []*Result{r, {Data: "heat2d-large-BP5", Detector: outlier.SSTD, Runs: 1}}, []string{"gpu-BP5"}); err != nil {
+	if err := WriteMarkdown(&page, []*Result{r, {Data: "heat2d-large-BP5", Detector: outlier.SSTD, Runs: 1}},
+		[]string{"gpu-BP5"}); err != nil {
 		t.Fatal(err)
 	}
 	var width []int

@@ -133,7 +133,8 @@ func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
 	f(`ranks = 8`, "ranks = 8\nbytes_per_us = -5", "bytes_per_us = -5: both are above 0")
 	f(`body = ["2 step"]`, `body = []`, "program sim: body is empty")
 	f(`name = "memory"`, `name = ""`, `program sim: counter 1: name = "" is empty`)
-	f(`value = { fixed = 10 }`, "value = { fixed = 10 }\n[[program.counter]]\nname = \"memory\"\nseconds = 1", `counter 2: name = "memory" is empty, has a zero byte, or is another's`)
+	f(`value = { fixed = 10 }`, "value = { fixed = 10 }\n[[program.counter]]\nname = \"memory\"\nseconds = 1",
+		`counter 2: name = "memory" is empty, has a zero byte, or is another's`)
 	f(`seconds = 0.5`, `seconds = 0`, "program sim: counter memory: seconds = 0 is not from 0.001 to")
 	f(`seconds = 0.5`, `seconds = inf`, "counter memory: seconds = +Inf is not from 0.001 to")
 	f(`value = { fixed = 10 }`, `value = { fixed = nan }`, "program sim: counter memory: value: fixed: NaN is not from")
@@ -218,7 +219,8 @@ func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
 	f(`kind = "slow-call"`, "kind = \"os-noise\"\nperiod = 1e-4", "trouble one: period = 0.0001 is below 0.001")
 	f(`kind = "slow-call"`, "kind = \"os-noise\"\nperiod = inf", "trouble one: period: +Inf is not from")
 	f("extra = { fixed = 1000 }", "extra = {}", "trouble three: extra is empty, wants a distribution such as { fixed = 5000 }")
-	f("extra = { fixed = 1000 }", "extra = { pareto = [1, 0] }", "trouble three: extra: pareto = [1 0], wants [lowest above 0, exponent from 0.5 on]")
+	f("extra = { fixed = 1000 }", "extra = { pareto = [1, 0] }",
+		"trouble three: extra: pareto = [1 0], wants [lowest above 0, exponent from 0.5 on]")
 	f("factor = 3", "value = { normal = [1] }", "trouble one: value: normal has 1 numbers, wants [mean, standard deviation from 0 on]")
 	for _, key := range []string{"chance = 0.5", "link = [1, 2]", "period = 1", "count = 3"} {
 		name, _, _ := strings.Cut(key, " ")
@@ -227,7 +229,8 @@ func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
 }
 
 func TestEachKindOfTroubleSaysWhatItNeeds(t *testing.T) {
-	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = {}\n[[trouble]]\nname = \"x\"\nkind = "
+	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = {}\n[[trouble]]\nname = " +
+		"\"x\"\nkind = "
 	keys := map[string]string{
 		"functions": `functions = ["f"]`, "ranks": "ranks = [1]", "hosts": `hosts = ["node00"]`, "chance": "chance = 0.5",
 		"link": "link = [0, 1]", "period": "period = 1", "count": "count = 3", "to": "to = 5",
@@ -373,9 +376,10 @@ func TestParseTakesNotLong(t *testing.T) {
 		"quotes":            fill(`'`),
 		"long keys":         number("", "a%[1]d.b.c.d.e.f.g.h.i.j.k = %[2]d\n"),
 		"functions twofold": number(program, "f%[1]d = { calls = [\"f%[2]d\", \"f%[2]d\"] }\n"),
-		"threads in a row":  number(program+"f0 = {}\n", "p%[1]d = { kind = \"parallel\", threads = 1, calls = [\"c%[1]d\"] }\nc%[1]d = { calls = [\"c%[2]d\"] }\n"),
-		"neighbors":         number(program+"f0 = { kind = \"exchange\", neighbors = [", "%[1]d, %[2]d, ") + "] }\n",
-		"troubles":          number(program+"f0 = {}\n", "[[trouble]]\nname = \"%[1]d\"\nkind = \"burst\"\nhosts = [\"%[2]d\"]\n"),
+		"threads in a row": number(program+"f0 = {}\n", "p%[1]d = { kind = \"parallel\", threads = 1, calls = [\"c%[1]d\"] }\nc%[1]d = { "+
+			"calls = [\"c%[2]d\"] }\n"),
+		"neighbors": number(program+"f0 = { kind = \"exchange\", neighbors = [", "%[1]d, %[2]d, ") + "] }\n",
+		"troubles":  number(program+"f0 = {}\n", "[[trouble]]\nname = \"%[1]d\"\nkind = \"burst\"\nhosts = [\"%[2]d\"]\n"),
 	} {
 		began := time.Now()
 		_, err := scenario.Parse(name, []byte(text))

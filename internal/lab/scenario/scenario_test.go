@@ -121,7 +121,8 @@ func TestResizeMovesTroubles(t *testing.T) {
 	if err := s.Resize(16); err != nil {
 		t.Fatal(err)
 	}
-	if got := []int{s.Programs[0].Ranks, s.Programs[1].Ranks, s.Troubles[2].Link[0], s.Troubles[2].Link[1]}; !slices.Equal(got, []int{16, 4, 4, 6}) {
+	if got := []int{s.Programs[0].Ranks, s.Programs[1].Ranks, s.Troubles[2].Link[0], s.Troubles[2].Link[1]}; !slices.Equal(got,
+		[]int{16, 4, 4, 6}) {
 		t.Errorf("ranks of both programs and the link are %v", got)
 	}
 	if err := s.Resize(1); err == nil || !strings.Contains(err.Error(), "wants two different ranks") {

@@ -46,7 +46,8 @@ func checkStacks(t *testing.T, r *traced) {
 		t.Errorf("rank %d: tallied %v, want nothing", r.rank, all)
 	}
 	if b.OpenCalls() > 0 || b.Waiting() > 0 || done != len(r.calls) {
-		t.Errorf("rank %d: %d calls do not end, %d launches have no kernel, %d end, want %d", r.rank, b.OpenCalls(), b.Waiting(), done, len(r.calls))
+		t.Errorf("rank %d: %d calls do not end, %d launches have no kernel, %d end, want %d", r.rank, b.OpenCalls(), b.Waiting(), done,
+			len(r.calls))
 	}
 }
 
@@ -107,7 +108,8 @@ func checkSteps(t *testing.T, r *traced) {
 			}
 		}
 		if s.Funcs != len(rows[0]) || s.Comms != len(rows[1]) || s.Counters != len(rows[2]) {
-			t.Errorf("rank %d step %d: it counts %d, %d and %d events, but has %d, %d and %d", r.rank, i, s.Funcs, s.Comms, s.Counters, len(rows[0]), len(rows[1]), len(rows[2]))
+			t.Errorf("rank %d step %d: it counts %d, %d and %d events, but has %d, %d and %d", r.rank, i, s.Funcs, s.Comms, s.Counters,
+				len(rows[0]), len(rows[1]), len(rows[2]))
 		}
 		if !slices.EqualFunc(s.Readings, readings, sameBatch) {
 			t.Errorf("rank %d step %d: the readings are not the counters among the events", r.rank, i)

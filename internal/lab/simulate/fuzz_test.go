@@ -79,7 +79,8 @@ func FuzzScenario(f *testing.F) {
 		"kind = 'memory-pressure'\nto = 0.001\nfactor = 5\ncounter = 'load'\nreading = 99",
 		"kind = 'drift'\nfunctions = ['one', 'all']\nto = 0.001\nfactor = 5",
 		"kind = 'huge-value'\nfunctions = ['launch', 'all', 'in']\nvalue = { pareto = [1e6, 0.5] }",
-		"kind = 'burst'\nfunctions = ['one', 'all']\ncount = 3\nfactor = 9\n[[trouble]]\nname = 'too'\nkind = 'slow-host'\nhosts = ['b']\nfactor = 2",
+		"kind = 'burst'\nfunctions = ['one', 'all']\ncount = 3\nfactor = 9\n[[trouble]]\nname = 'too'\nkind = 'slow-host'\nhosts = " +
+			"['b']\nfactor = 2",
 	} {
 		f.Add([]byte(tiny + "[[trouble]]\nname = 'it'\n" + trouble))
 	}

@@ -245,13 +245,15 @@ func TestASimulationThatCannotBeWrittenSaysWhere(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: filepath.Join(file, "below")}); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: filepath.Join(file, "below")}); err == nil ||
+		!strings.Contains(err.Error(), file) {
 		t.Errorf("below a file: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, simulate.TruthFile), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err == nil || !strings.Contains(err.Error(), simulate.TruthFile) {
+	if _, err := simulate.New(s).Write(t.Context(), simulate.Target{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), simulate.TruthFile) {
 		t.Errorf("where the truth cannot be: %v", err)
 	}
 }

@@ -43,7 +43,8 @@ func TestADIOS2ReadsASimulationValueForValue(t *testing.T) {
 			if i%3 > 0 {
 				continue // the others take long and are no different
 			}
-			cmd := exec.CommandContext(t.Context(), python, tracetest.Root("internal", "source", "bpwriter", "testdata", "read.py"), datasetOf(dir, r))
+			cmd := exec.CommandContext(t.Context(), python, tracetest.Root("internal", "source", "bpwriter", "testdata", "read.py"),
+				datasetOf(dir, r))
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()

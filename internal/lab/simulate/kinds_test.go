@@ -91,7 +91,8 @@ func TestEachKindOfTroubleDoesWhatItSays(t *testing.T) {
 	f(scenario.OSNoise, "ranks = [3]\nto = 0.7\nperiod = 0.05\nextra = { fixed = 800 }", want{
 		ranks: []trace.Rank{3}, functions: []string{"one", "two", "three", "launch"}, to: 700_000, calls: [2]int{8, 8}, longer: extra(800),
 	})
-	f(scenario.MemoryPressure, `hosts = ["left"]`+"\n"+`functions = ["one", "two"]`+"\nto = 0.7\nfactor = 5\n"+`counter = "memory"`+"\nreading = 900", want{
+	f(scenario.MemoryPressure, `hosts = ["left"]`+"\n"+`functions = ["one", "two"]`+"\nto = 0.7\nfactor = "+
+		"5\n"+`counter = "memory"`+"\nreading = 900", want{
 		ranks: []trace.Rank{0, 1}, functions: []string{"one", "two"}, to: 700_000, calls: [2]int{80, 200},
 		longer: func(c *compared, since trace.Micros) bool {
 			x := float64(since) / 400_000

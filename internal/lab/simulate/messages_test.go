@@ -199,7 +199,8 @@ func checkVictims(t *testing.T, all []*traced, function string, excess [][]trace
 		for j, c := range r.of(function) {
 			v, ok := listed[c.id]
 			delete(listed, c.id)
-			if long := excess[i][j] >= 5; ok != long || ok && (v.Injected != excess[i][j] || v.Culprit == nil || *v.Culprit != 4 || v.Trouble != "rank 4") {
+			if long := excess[i][j] >= 5; ok != long || ok && (v.Injected != excess[i][j] || v.Culprit == nil || *v.Culprit != 4 ||
+				v.Trouble != "rank 4") {
 				t.Errorf("rank %d iteration %d waits %d longer; the truth has %v, %+v", r.rank, j, excess[i][j], ok, v)
 			}
 		}

@@ -119,21 +119,24 @@ func TestTimesAreDistributedAsTheScenarioSays(t *testing.T) {
 		near(t, "the median", d.quantile(0.5), 40*math.Pow(2, 0.25), 1)
 		near(t, "the share beyond twice the least", d.share(80.5, math.Inf(1)), math.Pow(80.5/40, -4), 0.006)
 	})
-	f("time = { modes = [{ weight = 6, normal = [120, 4] }, { weight = 3, fixed = 340 }, { weight = 1, uniform = [900, 950] }] }", func(t *testing.T, d draws) {
-		near(t, "the share of the first", d.share(90, 150), 0.6, 0.01)
-		near(t, "the share of the second", d.share(340, 340), 0.3, 0.01)
-		near(t, "the share of the third", d.share(900, 950), 0.1, 0.005)
-	})
+	f("time = { modes = [{ weight = 6, normal = [120, 4] }, { weight = 3, fixed = 340 }, { weight = 1, uniform = [900, 950] }] }",
+		func(t *testing.T, d draws) {
+			near(t, "the share of the first", d.share(90, 150), 0.6, 0.01)
+			near(t, "the share of the second", d.share(340, 340), 0.3, 0.01)
+			near(t, "the share of the third", d.share(900, 950), 0.1, 0.005)
+		})
 	f("message = { fixed = 1000 }, time = { fixed = 10, per_byte = 0.25 }", always(260))
 	f("message = { fixed = 1000 }, time = { per_byte = 0.25 }", always(250))
-	f("message = { fixed = 1000 }, time = { per_byte = 0.25, modes = [{ weight = 1, fixed = 10, per_byte = 1 }, { weight = 1, fixed = 20, per_byte = 1 }] }", func(t *testing.T, d draws) {
+	f("message = { fixed = 1000 }, time = { per_byte = 0.25, modes = [{ weight = 1, fixed = 10, per_byte = 1 }, { weight = 1, fixed = "+
+		"20, per_byte = 1 }] }", func(t *testing.T, d draws) {
 		near(t, "the share of the first", d.share(1260, 1260), 0.5, 0.01)
 		near(t, "the share of the second", d.share(1270, 1270), 0.5, 0.01)
 	})
-	f("message = { modes = [{ weight = 3, fixed = 100 }, { weight = 1, fixed = 9000 }] }, time = { per_byte = 0.5 }", func(t *testing.T, d draws) {
-		near(t, "the share of small messages", d.share(50, 50), 0.75, 0.01)
-		near(t, "the share of large messages", d.share(4500, 4500), 0.25, 0.01)
-	})
+	f("message = { modes = [{ weight = 3, fixed = 100 }, { weight = 1, fixed = 9000 }] }, time = { per_byte = 0.5 }",
+		func(t *testing.T, d draws) {
+			near(t, "the share of small messages", d.share(50, 50), 0.75, 0.01)
+			near(t, "the share of large messages", d.share(4500, 4500), 0.25, 0.01)
+		})
 }
 
 // TestOwnTimeIsSpreadOverAFunction has a function call others: what it takes by
@@ -154,7 +157,8 @@ leaf = { time = { fixed = 50 } }
 	for i, outer := range r.of("outer") {
 		leaves := r.of("leaf")[3*i : 3*i+3]
 		if outer.own != 103 || leaves[0].entry-outer.entry != 25 || leaves[1].entry-leaves[0].exit != 25 || outer.exit-leaves[2].exit != 28 {
-			t.Errorf("outer takes %d by itself: %d before the first leaf, %d after the last", outer.own, leaves[0].entry-outer.entry, outer.exit-leaves[2].exit)
+			t.Errorf("outer takes %d by itself: %d before the first leaf, %d after the last", outer.own, leaves[0].entry-outer.entry,
+				outer.exit-leaves[2].exit)
 		}
 	}
 }

@@ -37,7 +37,8 @@ func compare(t *testing.T, s *scenario.Scenario, f func(r *traced, c *compared))
 		for j, c := range r.calls {
 			of := quiet[i].calls[j]
 			if c.function != of.function || c.thread != of.thread || c.step != of.step {
-				t.Fatalf("rank %d calls %s on thread %d in step %d, without trouble %s on %d in %d", r.rank, c.function, c.thread, c.step, of.function, of.thread, of.step)
+				t.Fatalf("rank %d calls %s on thread %d in step %d, without trouble %s on %d in %d", r.rank, c.function, c.thread, c.step,
+					of.function, of.thread, of.step)
 			}
 			said := listed[c.id]
 			delete(listed, c.id)
@@ -55,7 +56,8 @@ func checkSaid(t *testing.T, r *traced, c *call, said []truth.Call) {
 	t.Helper()
 	troubles := make(map[string]bool)
 	for _, s := range said {
-		if s.Program != r.program || s.Rank != r.rank || s.Thread != c.thread || s.Function != c.function || s.Entry != c.entry || s.Exit != c.exit {
+		if s.Program != r.program || s.Rank != r.rank || s.Thread != c.thread || s.Function != c.function || s.Entry != c.entry ||
+			s.Exit != c.exit {
 			t.Errorf("the truth says %+v, but the call is %+v", s, c)
 		}
 		if troubles[s.Trouble] {

@@ -57,7 +57,8 @@ func (n *numbers) time(name, text string) trace.Micros {
 
 func parseRow(words []string) (p timedCall, err error) {
 	if len(words) != 6 {
-		return p, fmt.Errorf("%d words, want 6: rank, iteration, function, entry_us, exit_us, injected_us; or TRUTH kind=KIND and more", len(words))
+		return p, fmt.Errorf("%d words, want 6: rank, iteration, function, entry_us, exit_us, injected_us; or TRUTH kind=KIND and more",
+			len(words))
 	}
 	var n numbers
 	n.read("iteration", words[1], 64)

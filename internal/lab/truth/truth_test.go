@@ -187,7 +187,8 @@ func TestATroubleTellsWhatWasFlaggedOfItAndHowLongAfterItsBegin(t *testing.T) {
 	f(a, truth.TroubleScore{Planted: 2, Victims: 1, Found: 2, Seen: true, After: 50}, flag("8:0:10", "f()", 400), flag("8:0:20", "f()", 300))
 	f(a, truth.TroubleScore{Planted: 2, Victims: 1}, flag("8:0:77", "f()", 600)) // none of its causes
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2, Found: 1, Seen: true, After: 400_050}, flag("8:1:77", "any", 1_500_000))
-	f(b, truth.TroubleScore{Planted: 2, Victims: 2, Found: 2, Seen: true, After: 50}, flag("8:1:77", "any", 1_500_000), flag("9:1:10", "f()", 1_100_000))
+	f(b, truth.TroubleScore{Planted: 2, Victims: 2, Found: 2, Seen: true, After: 50}, flag("8:1:77", "any", 1_500_000),
+		flag("9:1:10", "f()", 1_100_000))
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2}, flag("8:1:77", "any", 1_000_500)) // too early for its causes
 	// Who suffers does not show where the trouble is, not even if it is there, too.
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2, VictimsFlagged: 2}, flag("3:1:40", "f()", 1_100_010), flag("8:1:50", "f()", 1_100_020))
@@ -220,7 +221,8 @@ func TestACallOfTwoTroublesCountsOnce(t *testing.T) {
 	if got, want := counts(s), "2=1+1 1: 0 excused, 0 other"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if want := []truth.Missed{{Rank: 8, Function: "f()", Entry: 1_100_000, Injected: 40, Trouble: "c"}}; !reflect.DeepEqual(s.MissedList, want) {
+	if want := []truth.Missed{{Rank: 8, Function: "f()", Entry: 1_100_000, Injected: 40, Trouble: "c"}}; !reflect.DeepEqual(s.MissedList,
+		want) {
 		t.Errorf("missed: got %+v, want %+v", s.MissedList, want)
 	}
 	for _, trouble := range s.Troubles {
@@ -249,7 +251,8 @@ func TestRatios(t *testing.T) {
 	if empty.Recall != 1 || empty.Precision != 0 || empty.F1 != 0 || len(empty.Troubles) != 0 {
 		t.Errorf("nothing planted: %+v", empty)
 	}
-	if nothing := read(t, "").Matcher().Score(0); nothing.Recall != 1 || nothing.Precision != 1 || nothing.F1 != 1 || nothing.OtherPerMillion != 0 {
+	if nothing := read(t, "").Matcher().Score(0); nothing.Recall != 1 || nothing.Precision != 1 || nothing.F1 != 1 ||
+		nothing.OtherPerMillion != 0 {
 		t.Errorf("nothing planted, nothing flagged: %+v", nothing)
 	}
 }
@@ -389,7 +392,8 @@ func TestReadPassesOverWhatItDoesNotKnow(t *testing.T) {
 func TestWhatIsWrittenIsJSONOfTheSame(t *testing.T) {
 	culprit := trace.Rank(-7)
 	troubles := []truth.Trouble{slowCall, slowHost, {
-		Name: `a "quoted" \ name`, Kind: "drift", Program: math.MaxUint32, Hosts: []string{"a", "b"}, Ranks: []trace.Rank{math.MinInt32, math.MaxInt32},
+		Name: `a "quoted" \ name`, Kind: "drift", Program: math.MaxUint32, Hosts: []string{"a", "b"},
+		Ranks:     []trace.Rank{math.MinInt32, math.MaxInt32},
 		Functions: []string{"\x00\n\r\t\x1f", "f<int&>(…) \u2028", "\U0001f600"}, From: math.MinInt64, To: math.MaxInt64,
 	}}
 	calls := []truth.Call{call("8:0:1", "a", truth.Cause, 5), {
@@ -415,7 +419,8 @@ func TestWhatIsWrittenIsJSONOfTheSame(t *testing.T) {
 	if got := read(t, strings.Join(lines, "\n")); !reflect.DeepEqual(got.Troubles, troubles) {
 		t.Errorf("read\n got %+v\nwant %+v", got.Troubles, troubles)
 	}
-	if got := jsonl(t, []truth.Trouble{{Text: "a\xffb"}}, nil); !strings.Contains(got, `"text":"a\ufffdb"`) || !strings.Contains(got, `"ranks":[]`) {
+	if got := jsonl(t, []truth.Trouble{{Text: "a\xffb"}}, nil); !strings.Contains(got, `"text":"a\ufffdb"`) ||
+		!strings.Contains(got, `"ranks":[]`) {
 		t.Errorf("bytes that are no UTF-8, and nothing: got %s", got)
 	}
 }
@@ -460,8 +465,9 @@ func BenchmarkWriterCall(b *testing.B) {
 	w := truth.NewWriter(&full{left: math.MaxInt})
 	culprit := trace.Rank(12)
 	c := truth.Call{
-		Event: "1023:4711:123456", Trouble: "slow host node0042", Role: truth.Victim, Rank: 1023, Function: "MPI_Allreduce() [{solver.cpp} {47,0}]",
-		Entry: 1794703327316722, Exit: 1794703327318664, Injected: 1827, Culprit: &culprit,
+		Event: "1023:4711:123456", Trouble: "slow host node0042", Role: truth.Victim, Rank: 1023,
+		Function: "MPI_Allreduce() [{solver.cpp} {47,0}]",
+		Entry:    1794703327316722, Exit: 1794703327318664, Injected: 1827, Culprit: &culprit,
 	}
 	b.ReportAllocs()
 	for b.Loop() {

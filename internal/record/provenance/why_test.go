@@ -32,23 +32,28 @@ func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
 	// What is expected is told where it is rarer than what was seen.
 	again := slow
 	again.Alike = 20_000
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 150 took as long or longer (expected: rarer than 1 in 100,000)")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 150 took as long or longer "+
+		"(expected: rarer than 1 in 100,000)")
 	again.Alike, again.Decades = 30, 5
 	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 102,400 took as long or longer")
 	again.Alike, again.Decades = 31, 9
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 99,000 took as long or longer (expected: rarer than 1 in 1,000,000,000)")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 99,000 took as long or longer "+
+		"(expected: rarer than 1 in 1,000,000,000)")
 	again.Alike = 0
 	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); none took as long or longer")
 
-	fast := outlier.Description{Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below, Alike: 3}
+	fast := outlier.Description{Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below,
+		Alike: 3}
 	f(fast, "", 5, "took 5 us, usually 115 us (median 115 us over 1,000 calls); 1 in 330 took as short or shorter")
 	between := outlier.Description{
 		Time: 1_250_000, Count: 20_000, Median: 511_300, Alike: 2,
 		Usual: usual(outlier.Range{Low: 420_000, High: 575_000}, outlier.Range{Low: 1_790_000, High: 2_170_000}),
 	}
-	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s (median 511 ms over 20,000 calls); 1 in 10,000 took about as long")
+	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s (median 511 ms over 20,000 calls); 1 in 10,000 "+
+		"took about as long")
 	between.Others, between.Count, between.Alike = 4, 1, 1
-	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s or in 4 other ranges (median 511 ms over 1 call); most took about as long")
+	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s or in 4 other ranges (median 511 ms over 1 "+
+		"call); most took about as long")
 
 	r := &provenance.Record{RuntimeExclusive: 12, RuntimeTotal: 4063} // judged by inclusive time
 	r.Explain(&slow, "")
@@ -137,7 +142,8 @@ func TestADescriptionCountsWhatWasLearned(t *testing.T) {
 func TestOfManyUsualRangesThoseWithMostTimesAreNamed(t *testing.T) {
 	m := new(outlier.Model)
 	for _, v := range slices.Concat(
-		spread(1000, 1000, 1004), spread(6000, 4000, 4060), spread(800, 16_000, 16_100), spread(1200, 64_000, 64_300), spread(900, 256_000, 257_000),
+		spread(1000, 1000, 1004), spread(6000, 4000, 4060), spread(800, 16_000, 16_100), spread(1200, 64_000, 64_300),
+		spread(900, 256_000, 257_000),
 	) {
 		m.Stats.Add(uint64(v))
 		m.Hist.Add(v)

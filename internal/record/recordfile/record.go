@@ -61,8 +61,10 @@ var commFields = newFields("event_window.comm_window",
 )
 
 var eventWindowFields = newFields("event_window",
-	field[provenance.EventWindow]{name: "comm_window", set: list(commFields, func(w *provenance.EventWindow) *[]commEntry { return &w.Comms })},
-	field[provenance.EventWindow]{name: "exec_window", set: list(execFields, func(w *provenance.EventWindow) *[]windowEntry { return &w.Execs })},
+	field[provenance.EventWindow]{name: "comm_window", set: list(commFields,
+		func(w *provenance.EventWindow) *[]commEntry { return &w.Comms })},
+	field[provenance.EventWindow]{name: "exec_window", set: list(execFields,
+		func(w *provenance.EventWindow) *[]windowEntry { return &w.Execs })},
 )
 
 var locationFields = newFields("gpu_location",
@@ -73,7 +75,8 @@ var locationFields = newFields("gpu_location",
 )
 
 var parentFields = newFields("gpu_parent",
-	field[provenance.GPUParent]{name: "call_stack", set: list(stackFields, func(p *provenance.GPUParent) *[]stackEntry { return &p.CallStack })},
+	field[provenance.GPUParent]{name: "call_stack", set: list(stackFields,
+		func(p *provenance.GPUParent) *[]stackEntry { return &p.CallStack })},
 	field[provenance.GPUParent]{name: "event_id", set: text(func(p *provenance.GPUParent) *string { return &p.EventID })},
 	field[provenance.GPUParent]{name: "tid", set: integer(func(p *provenance.GPUParent) *trace.Thread { return &p.TID })},
 )

@@ -220,7 +220,8 @@ func TestAMessageHasBothEndsAndLiesInItsCall(t *testing.T) {
 		}
 	}
 	if want := []string{
-		"TYPE_INSTANT send to rank 7", "TYPE_SLICE_END", "TYPE_SLICE_BEGIN recv", "TYPE_INSTANT normal execution", "TYPE_INSTANT receive from rank 7",
+		"TYPE_INSTANT send to rank 7", "TYPE_SLICE_END", "TYPE_SLICE_BEGIN recv", "TYPE_INSTANT normal execution",
+		"TYPE_INSTANT receive from rank 7",
 	}; !slices.Equal(order, want) {
 		t.Errorf("got  %q\nwant %q", order, want)
 	}
@@ -239,7 +240,8 @@ func TestAMessageComesBeforeACallThatBeginsAtTheSameTime(t *testing.T) {
 func TestWhatTheStackKnowsIsTrueOfTheWindow(t *testing.T) {
 	r := window("a m 1 0; b a 2 5")
 	r.CallStack = []provenance.StackEntry{
-		{EventID: "b", Func: "b", Entry: 2, Exit: 5, IsAnomaly: true}, {EventID: "a", Func: "a", Entry: 1, Exit: 7}, {EventID: "m", Func: "m", Entry: 1},
+		{EventID: "b", Func: "b", Entry: 2, Exit: 5, IsAnomaly: true}, {EventID: "a", Func: "a", Entry: 1, Exit: 7},
+		{EventID: "m", Func: "m", Entry: 1},
 	}
 	s := show(t, r)
 	if got, want := fmt.Sprint(s.slices), "[m[1,] .a[1,7] ..b[2,5]]"; got != want || s.call("b").args()["is_anomaly"] != true {
@@ -274,7 +276,8 @@ func TestAKernelWithoutLaunchSaysWhy(t *testing.T) {
 func TestCountersHaveTheirValues(t *testing.T) {
 	r := window("a root 1 9")
 	r.CounterEvents = []provenance.CounterEntry{
-		{Name: "bytes", Value: 7, Timestamp: 4}, {Name: "other", Value: math.MaxUint64, Timestamp: 2}, {Name: "bytes", Value: math.MaxInt64, Timestamp: 3},
+		{Name: "bytes", Value: 7, Timestamp: 4}, {Name: "other", Value: math.MaxUint64, Timestamp: 2},
+		{Name: "bytes", Value: math.MaxInt64, Timestamp: 3},
 	}
 	r.NodeState = &provenance.NodeState{Timestamp: 8, Data: []provenance.StateEntry{{Field: "bytes", Value: 99}}}
 	s := show(t, r)
@@ -364,12 +367,17 @@ func TestRecordsThatNoTraceCanShowFail(t *testing.T) {
 		}
 	}
 	f(func(r *provenance.Record) { r.Entry = -1 }, "record a: execution: no trace has the time -1")
-	f(func(r *provenance.Record) { r.EventWindow.Execs[0].Exit = math.MaxInt64 / 1000 }, "record a: call a: no trace has the time 9223372036854775")
-	f(func(r *provenance.Record) { r.CallStack = []provenance.StackEntry{{EventID: "b", Entry: -5}} }, "record a: call b: no trace has the time -5")
-	f(func(r *provenance.Record) { r.EventWindow.Comms = []provenance.CommEntry{{Timestamp: -2}} }, "record a: message: no trace has the time -2")
+	f(func(r *provenance.Record) { r.EventWindow.Execs[0].Exit = math.MaxInt64 / 1000 },
+		"record a: call a: no trace has the time 9223372036854775")
+	f(func(r *provenance.Record) { r.CallStack = []provenance.StackEntry{{EventID: "b", Entry: -5}} },
+		"record a: call b: no trace has the time -5")
+	f(func(r *provenance.Record) { r.EventWindow.Comms = []provenance.CommEntry{{Timestamp: -2}} },
+		"record a: message: no trace has the time -2")
 	f(func(r *provenance.Record) { r.EventWindow.Comms = []provenance.CommEntry{{Type: "BCAST"}} }, `record a: message of type "BCAST"`)
-	f(func(r *provenance.Record) { r.CounterEvents = []provenance.CounterEntry{{Name: "n", Timestamp: -3}} }, "record a: counter n: no trace has the time -3")
-	f(func(r *provenance.Record) { r.NodeState = &provenance.NodeState{Timestamp: -4} }, "record a: state of the node: no trace has the time -4")
+	f(func(r *provenance.Record) { r.CounterEvents = []provenance.CounterEntry{{Name: "n", Timestamp: -3}} },
+		"record a: counter n: no trace has the time -3")
+	f(func(r *provenance.Record) { r.NodeState = &provenance.NodeState{Timestamp: -4} },
+		"record a: state of the node: no trace has the time -4")
 	f(func(r *provenance.Record) { r.GPUParent = 5.5 }, "record a: gpu_parent is a float64")
 }
 

@@ -217,7 +217,8 @@ func (s *shown) nest() {
 	last := uint64(0)
 	for _, e := range s.events {
 		d := s.tracks[e.Track]
-		if d == nil || e.time < last || e.time%1000 != 0 || (d.Counter != nil) != (e.Type == "TYPE_COUNTER") || d.Counter == nil && d.Thread == nil {
+		if d == nil || e.time < last || e.time%1000 != 0 || (d.Counter != nil) != (e.Type == "TYPE_COUNTER") || d.Counter == nil &&
+			d.Thread == nil {
 			s.t.Fatalf("event %+v after the time %d on the track %+v", e, last, d)
 		}
 		last = e.time

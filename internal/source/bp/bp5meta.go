@@ -267,7 +267,8 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	if !isArray {
 		if shape != GlobalValue && shape != LocalValue {
 			return v, &UnsupportedError{
-				What: fmt.Sprintf("BP5 metadata as ADIOS 2.8 writes them (field %q)", fd.Name), Advice: "write the trace with ADIOS2 2.9 or newer, or as BP4",
+				What:   fmt.Sprintf("BP5 metadata as ADIOS 2.8 writes them (field %q)", fd.Name),
+				Advice: "write the trace with ADIOS2 2.9 or newer, or as BP4",
 			}
 		}
 		if rest[1] != '_' {

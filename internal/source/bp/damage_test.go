@@ -788,7 +788,8 @@ func (v *visitor) array(tb testing.TB, s *Step, vr *Variable, blk *Block, b []by
 	}
 	n := int(blk.Size())
 	var one [1]byte
-	if !v.quick && (s.ReadAt(vr, blk, one[:], blk.Size()) == nil || s.ReadAt(vr, blk, one[:], -1) == nil || s.ReadAt(vr, blk, one[:], math.MaxInt64) == nil) {
+	if !v.quick && (s.ReadAt(vr, blk, one[:], blk.Size()) == nil || s.ReadAt(vr, blk, one[:], -1) == nil ||
+		s.ReadAt(vr, blk, one[:], math.MaxInt64) == nil) {
 		tb.Fatalf("variable %q: bytes outside its block of %d were read", vr.Name, n)
 	}
 	if v.noData || n == 0 {

@@ -132,7 +132,8 @@ func version(h []byte) string {
 // explainDirectory returns what a directory without md.idx is.
 func (r *Reader) explainDirectory() error {
 	if _, err := os.Stat(within(r.path, "data_oids.txt")); err == nil {
-		return &UnsupportedError{Path: r.path, What: "a dataset in DAOS object storage", Advice: "write the trace to files with the engine BP4 or BP5"}
+		return &UnsupportedError{Path: r.path, What: "a dataset in DAOS object storage",
+			Advice: "write the trace to files with the engine BP4 or BP5"}
 	}
 	if base, ok := strings.CutSuffix(r.path, ".dir"); ok {
 		if _, err := os.Stat(base); err == nil {
@@ -148,7 +149,8 @@ func (r *Reader) explainDirectory() error {
 func refuseSST(path string) error {
 	return &UnsupportedError{
 		Path: path, What: "an SST contact file: it holds no data but the address of a running program, and to read it as a file",
-		Advice: "its live stream is read by chimbuko ad --engine sst, trace info and trace dump; or write files with TAU_ADIOS2_ENGINE=BP4 or BP5",
+		Advice: "its live stream is read by chimbuko ad --engine sst, trace info and trace dump; or write files with TAU_ADIOS2_ENGINE=BP4 " +
+			"or BP5",
 	}
 }
 
@@ -176,7 +178,8 @@ func (r *Reader) detectFile(info fs.FileInfo) error {
 	case bytes.HasPrefix(head, hdf5Signature):
 		return &UnsupportedError{Path: r.path, What: "HDF5", Advice: "write the trace with the engine BP4 or BP5"}
 	case bytes.HasPrefix(head, bpSignature):
-		return &UnsupportedError{Path: r.path, What: "one file of an ADIOS2 dataset by itself", Advice: "open its directory " + filepath.Dir(r.path)}
+		return &UnsupportedError{Path: r.path, What: "one file of an ADIOS2 dataset by itself", Advice: "open its directory " +
+			filepath.Dir(r.path)}
 	}
 	e, err := newBP3(r.path, f, r.opt)
 	if err != nil {

@@ -50,7 +50,8 @@ func FuzzBP4Metadata(f *testing.F) {
 	f.Fuzz(func(t *testing.T, md []byte, variables, attributes uint32) {
 		const base = 64
 		end := uint64(len(md))
-		rec := bp4Record{groups: base, variables: base + min(uint64(variables), uint64(attributes), end), attributes: base + min(uint64(attributes), end), end: base + end}
+		rec := bp4Record{groups: base, variables: base + min(uint64(variables), uint64(attributes), end), attributes: base +
+			min(uint64(attributes), end), end: base + end}
 		s := emptyStep()
 		var skipped tally.Tally
 		if err := parseBP4Step(md, rec, s, &skipped); err != nil {

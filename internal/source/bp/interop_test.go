@@ -211,7 +211,8 @@ func blockLine(step int, name string, block int, shape, start, count []uint64, c
 }
 
 func attributeLine(step int, name string, typ any, array bool, values []string) string {
-	return fmt.Sprintf("step %d: attribute %q is %v, array %v, %d values: %s", step, name, typ, array, len(values), brief(fmt.Sprintf("%q", values)))
+	return fmt.Sprintf("step %d: attribute %q is %v, array %v, %d values: %s", step, name, typ, array, len(values),
+		brief(fmt.Sprintf("%q", values)))
 }
 
 func valueContent(text, hash string) string {

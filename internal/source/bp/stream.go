@@ -70,7 +70,8 @@ func (s *Stream) DataSize(metadata []byte) (uint64, error) {
 	}
 	fd := r.Format.Field("DataBlockSize")
 	if fd == nil {
-		return 0, &CorruptError{File: s.name, Step: -1, Reason: fmt.Sprintf("metadata in the format %q, which has no DataBlockSize", r.Format.Name)}
+		return 0, &CorruptError{File: s.name, Step: -1, Reason: fmt.Sprintf("metadata in the format %q, which has no DataBlockSize",
+			r.Format.Name)}
 	}
 	n, err := r.Uint(fd)
 	return n, ffsError(err, s.name, -1, 0)

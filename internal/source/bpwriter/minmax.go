@@ -42,13 +42,15 @@ func putLimits(limits, values []byte, t Type) {
 	case Int64:
 		limitsOf(limits, values, 8, func(b []byte) int64 { return int64(le.Uint64(b)) }, func(b []byte, v int64) { le.PutUint64(b, uint64(v)) })
 	case Double:
-		limitsOf(limits, values, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) }, func(b []byte, v float64) { le.PutUint64(b, math.Float64bits(v)) })
+		limitsOf(limits, values, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) },
+			func(b []byte, v float64) { le.PutUint64(b, math.Float64bits(v)) })
 	case Uint32:
 		limitsOf(limits, values, 4, le.Uint32, le.PutUint32)
 	case Int32:
 		limitsOf(limits, values, 4, func(b []byte) int32 { return int32(le.Uint32(b)) }, func(b []byte, v int32) { le.PutUint32(b, uint32(v)) })
 	case Float:
-		limitsOf(limits, values, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) }, func(b []byte, v float32) { le.PutUint32(b, math.Float32bits(v)) })
+		limitsOf(limits, values, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) },
+			func(b []byte, v float32) { le.PutUint32(b, math.Float32bits(v)) })
 	case Uint16:
 		limitsOf(limits, values, 2, le.Uint16, le.PutUint16)
 	case Int16:

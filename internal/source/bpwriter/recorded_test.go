@@ -43,7 +43,8 @@ func TestATraceThatTAUWroteIsWrittenByteForByte(t *testing.T) {
 					}
 				}
 				idx := content(t, dataset, "md.idx")
-				if got, want := parts(content(t, again, "md.0"), idx), parts(content(t, dataset, "md.0"), idx); !slices.EqualFunc(got, want, bytes.Equal) {
+				if got, want := parts(content(t, again, "md.0"), idx), parts(content(t, dataset, "md.0"), idx); !slices.EqualFunc(got, want,
+					bytes.Equal) {
 					t.Errorf("md.0 has other elements: %d, want %d", len(got), len(want))
 				}
 			})

@@ -139,7 +139,8 @@ func compareShifted(t *testing.T, got, want *taken, offset trace.Micros) {
 		if strings.HasSuffix(key, " Time") {
 			before, err1 := time.Parse(time.RFC3339, value)
 			after, err2 := time.Parse(time.RFC3339, got.meta[key])
-			if d := after.Sub(before) - time.Duration(offset)*time.Microsecond; err1 != nil || err2 != nil || d.Abs() > time.Second || value[19:] != got.meta[key][19:] {
+			if d := after.Sub(before) - time.Duration(offset)*time.Microsecond; err1 != nil || err2 != nil || d.Abs() > time.Second ||
+				value[19:] != got.meta[key][19:] {
 				t.Errorf("%s went from %q to %q", key, value, got.meta[key])
 			}
 		}

@@ -138,7 +138,8 @@ func TestOddDatasetsAreCopiedAsTheyAre(t *testing.T) {
 			return errors.Join(err, patch(idx, flag, 1), os.Truncate(idx, info.Size()-7))
 		})
 		f("killed before the first step", run, func(dir string) error {
-			return errors.Join(os.Truncate(filepath.Join(dir, "md.idx"), 0), os.Truncate(filepath.Join(dir, "md.0"), 0), os.Truncate(filepath.Join(dir, "data.0"), 0))
+			return errors.Join(os.Truncate(filepath.Join(dir, "md.idx"), 0), os.Truncate(filepath.Join(dir, "md.0"), 0),
+				os.Truncate(filepath.Join(dir, "data.0"), 0))
 		})
 		f("ended before the first step", run, func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "md.idx"), make([]byte, flag+1), 0o600)

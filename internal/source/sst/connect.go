@@ -21,7 +21,8 @@ const ioName = "TAU trace data"
 
 // advice returns the parameter of SST to set, and where.
 func advice(parameter, value string) string {
-	return fmt.Sprintf("set the parameter %s=%s of the engine SST for the IO %q in adios2.xml (docs/sst.md shows the file)", parameter, value, ioName)
+	return fmt.Sprintf("set the parameter %s=%s of the engine SST for the IO %q in adios2.xml (docs/sst.md shows the file)", parameter,
+		value, ioName)
 }
 
 const (
@@ -185,7 +186,8 @@ func (r *Reader) explain(err error, at contact) error {
 		return fmt.Errorf("%s: stale contact file: its program has ended, and no process or another one listens at %v; "+
 			"remove it before the program starts (%w)", r.path, at.address, err)
 	case silent || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s: %w; streams of ADIOS2 before 2.9 cannot be read: take a newer one, or have TAU write files with TAU_ADIOS2_ENGINE=BP4", r.path, err)
+		return fmt.Errorf("%s: %w; streams of ADIOS2 before 2.9 cannot be read: take a newer one, or have TAU write files with "+
+			"TAU_ADIOS2_ENGINE=BP4", r.path, err)
 	}
 	return fmt.Errorf("%s: no connection with the program at %v within %v: %w; "+
 		"where it has several networks, set NetworkInterface for SST in adios2.xml (docs/sst.md)", r.path, at.address, waited, err)

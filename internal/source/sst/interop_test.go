@@ -290,7 +290,8 @@ func TestEverythingThatADIOS2StreamsIsReadBack(t *testing.T) {
 	f("200 fast steps", "tau", nil, "steps=200", "rows=64")
 	f("200 fast steps, sent unasked", "tau", preload, "steps=200", "rows=64")
 	f("200 fast steps through a small queue", "tau", func(o *sst.Options) { o.Queue = 1 }, "steps=200", "rows=64")
-	f("200 fast steps, sent unasked, through a small queue", "tau", func(o *sst.Options) { o.Queue, o.Preload = 1, true }, "steps=200", "rows=64")
+	f("200 fast steps, sent unasked, through a small queue", "tau", func(o *sst.Options) { o.Queue, o.Preload = 1, true }, "steps=200",
+		"rows=64")
 	f("steps of 100 MB", "tau", nil, "steps=4", "rows=1700000")
 	f("steps of 100 MB, sent unasked", "tau", preload, "steps=3", "rows=1700000")
 	f("one step in the writer at most", "tau", nil, "steps=30", "rows=5000", "QueueLimit=1")
@@ -394,7 +395,8 @@ func TestStepsThatTheProgramDiscardsAreCounted(t *testing.T) {
 	next := 0
 	for _, g := range got {
 		var number int
-		if _, err := fmt.Sscanf(g[slices.IndexFunc(g, func(s string) bool { return strings.HasPrefix(s, "step ") })], "step %d", &number); err != nil {
+		if _, err := fmt.Sscanf(g[slices.IndexFunc(g, func(s string) bool { return strings.HasPrefix(s, "step ") })], "step %d",
+			&number); err != nil {
 			t.Fatal(err)
 		}
 		for ; next <= number; next++ {
@@ -422,7 +424,8 @@ func blocksOf(lines []string) []string {
 
 func TestAReaderMayComeLate(t *testing.T) {
 	const steps = 30
-	w := startWriter(t, "tau", fmt.Sprintf("steps=%d", steps), "rows=50", "ask=1", "RendezvousReaderCount=0", "QueueLimit=1", "QueueFullPolicy=Discard")
+	w := startWriter(t, "tau", fmt.Sprintf("steps=%d", steps), "rows=50", "ask=1", "RendezvousReaderCount=0", "QueueLimit=1",
+		"QueueFullPolicy=Discard")
 	for range 4 {
 		w.step()
 	}

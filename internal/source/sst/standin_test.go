@@ -357,7 +357,8 @@ func TestFormatsAreAskedForAndTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	fr, err := w.frames.next()
-	if err != nil || fr.exchange == nil || fr.exchange.kind != answerFormat || fr.exchange.condition != 9 || !slices.Equal(fr.exchange.first, releaseTimestep.rep) {
+	if err != nil || fr.exchange == nil || fr.exchange.kind != answerFormat || fr.exchange.condition != 9 ||
+		!slices.Equal(fr.exchange.first, releaseTimestep.rep) {
 		t.Fatalf("got %+v and the error %v, want the format of ReleaseTimestep", fr.exchange, err)
 	}
 	// A message in a format that was not announced makes the reader ask.
@@ -474,7 +475,8 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 	})
 	f("metadata of strangers", "metadata of 2 writers", func(t *testing.T, w *standIn) {
 		t.Helper()
-		w.say(timestep, step(t, ffs.Values{"cohort_size": uint64(2), "metadata": []ffs.Values{metadataOf(t, 2), metadataOf(t, 2)}, "attribute_data": []ffs.Values{{}, {}}}))
+		w.say(timestep, step(t, ffs.Values{"cohort_size": uint64(2), "metadata": []ffs.Values{metadataOf(t, 2), metadataOf(t, 2)},
+			"attribute_data": []ffs.Values{{}, {}}}))
 	})
 }
 

@@ -123,9 +123,10 @@ func TestARecordedTraceCanBeEncodedAnew(t *testing.T) {
 // step without events and a thread with nothing but a counter.
 func TestOddNumbersAndTextsAreEncoded(t *testing.T) {
 	const rank, last = 70_000, 1<<63 - 1
-	names := tau.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"}, map[trace.Rank]map[trace.Thread]trace.GPU{
-		rank: {9: {Device: "0", Context: "1", Stream: "7"}},
-	})
+	names := tau.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"},
+		map[trace.Rank]map[trace.Thread]trace.GPU{
+			rank: {9: {Device: "0", Context: "1", Stream: "7"}},
+		})
 	steps := []tau.Step{
 		{
 			Index: 0, Funcs: 4, Comms: 3, Counters: 2,
@@ -153,7 +154,8 @@ func TestOddNumbersAndTextsAreEncoded(t *testing.T) {
 			},
 		},
 		{Index: 1},
-		{Index: 2, Funcs: 1, Batches: []trace.Batch{{Program: 5, Rank: rank, Thread: 999_999, Events: []trace.Event{{Time: 7, Kind: trace.Enter, ID: 1}}}}},
+		{Index: 2, Funcs: 1, Batches: []trace.Batch{{Program: 5, Rank: rank, Thread: 999_999,
+			Events: []trace.Event{{Time: 7, Kind: trace.Enter, ID: 1}}}}},
 	}
 	steps[0].Readings = steps[0].Batches[1:]
 	got, r := allSteps(t, encode(t, tau.Encoder{Names: &names, Ranks: 100_000}, rank, steps), tau.Config{Program: 5})
@@ -162,7 +164,8 @@ func TestOddNumbersAndTextsAreEncoded(t *testing.T) {
 	}
 	for i := range steps {
 		compareTexts(t, "metadata", metadataTexts(got[i].Metadata), metadataTexts(steps[i].Metadata))
-		if !slices.EqualFunc(got[i].Batches, steps[i].Batches, equalBatches) || !slices.EqualFunc(got[i].Readings, steps[i].Readings, equalBatches) ||
+		if !slices.EqualFunc(got[i].Batches, steps[i].Batches, equalBatches) ||
+			!slices.EqualFunc(got[i].Readings, steps[i].Readings, equalBatches) ||
 			got[i].Funcs != steps[i].Funcs || got[i].Comms != steps[i].Comms || got[i].Counters != steps[i].Counters {
 			t.Errorf("step %d: got %+v, want %+v", i, got[i], steps[i])
 		}

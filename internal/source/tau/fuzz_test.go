@@ -27,8 +27,10 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte("f\x00\x00\x01\x05f\x00\x01\x01\x09c\x00\x02\x01\x07m\x00\x02\x03\x06"), byte(tau.TraceRank), "timer 1", "main()")
 	f.Add([]byte("f000f111f000c000c001m222f0b1f011"), byte(tau.VerifyRank), "MetaData:1:0:CUDA Device", "0")
 	f.Add([]byte("m022m021c022c021f025f024f023|f025b+f136m000b+f001"), byte(tau.OverrideRank), "event_type 4", "ENTRY")
-	f.Add([]byte("f\x00\x00\x05f\x01\x00\x06f\x00\x01\x09c\x00\x02\x07c\x00\x02\x08m\x00\x02\x03"), byte(tau.TraceRank), "timer 5", "threads in turns")
-	f.Add([]byte("c\x00\x02\x00c\x00\x02\x09m\x00\x02\x00m\x00\x09\x08m\x00\x03\x08f\x00\x00\x00f\x01\x04\x07f\x01\x01\x07"), byte(tau.TraceRank), "timer", "no time, no type")
+	f.Add([]byte("f\x00\x00\x05f\x01\x00\x06f\x00\x01\x09c\x00\x02\x07c\x00\x02\x08m\x00\x02\x03"), byte(tau.TraceRank), "timer 5",
+		"threads in turns")
+	f.Add([]byte("c\x00\x02\x00c\x00\x02\x09m\x00\x02\x00m\x00\x09\x08m\x00\x03\x08f\x00\x00\x00f\x01\x04\x07f\x01\x01\x07"),
+		byte(tau.TraceRank), "timer", "no time, no type")
 	f.Add(recordedRows(f, "ring-BP5"), byte(tau.TraceRank), "counter x", "")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, rows []byte, rule byte, name, value string) {
@@ -52,7 +54,8 @@ func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
 
 // A table that cannot be read may say of itself any number of rows.
 func TestARefusedTableTakesNoMemory(t *testing.T) {
-	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}}, Attrs: tracetest.EventTypes}})
+	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}},
+		Attrs: tracetest.EventTypes}})
 	const dimensions, operator, uint64s = 4, 11, 54 // codes of BP4
 	describe := func(rows uint64) []byte {
 		b := []byte{dimensions, 2, 48, 0}
@@ -71,7 +74,8 @@ func TestARefusedTableTakesNoMemory(t *testing.T) {
 		t.Fatal("md.0 does not describe a table of one row")
 	}
 	copy(b[at:], describe(1<<26))
-	const limits = 19                                                                      // bytes of the least and the greatest value, which come next
+	// bytes of the least and the greatest value, which come next
+	const limits = 19
 	copy(b[at+len(describe(1))+limits:], []byte{operator, 1, 'z', uint64s, 0, 0, 0, 0, 0}) // as long as the place of the array's head
 	if err := os.WriteFile(md, b, 0o644); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,8 @@ func TestEventsAreThoseThatADIOS2Wrote(t *testing.T) {
 				t.Error("no metadata has the key \"timer 1\", as names have: this proves nothing about it")
 			}
 			if ties.entry == 0 || ties.exit == 0 {
-				t.Errorf("messages and counters at the time of %d entries and %d exits; want some of each, or this proves nothing", ties.entry, ties.exit)
+				t.Errorf("messages and counters at the time of %d entries and %d exits; want some of each, or this proves nothing", ties.entry,
+					ties.exit)
 			}
 			if all := maps.Collect(counts.All()); len(all) != 0 {
 				t.Errorf("something was dropped or repaired: %v", all)
@@ -258,7 +259,8 @@ func funcText(thread uint64, r row) string {
 
 func messageText(thread uint64, r row) string {
 	kind := map[uint64]string{send: "send", recv: "recv"}[r.column[3]]
-	return fmt.Sprintf("thread %d at %d: %s %d bytes, partner %d, tag %d, row %d", thread, r.time(), kind, r.column[6], r.column[5], r.column[4], r.number)
+	return fmt.Sprintf("thread %d at %d: %s %d bytes, partner %d, tag %d, row %d", thread, r.time(), kind, r.column[6], r.column[5],
+		r.column[4], r.number)
 }
 
 func counterText(thread uint64, r row) string {

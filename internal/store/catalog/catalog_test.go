@@ -131,7 +131,8 @@ func batch() *provdb.Batch {
 	}
 	return &provdb.Batch{
 		Anomalies: []*provenance.Record{r}, Typical: []*provenance.Record{{Func: "typical", GPUParent: "unknown"}},
-		Functions: []provenance.FuncStats{{App: 1, Name: "profiled"}}, Models: []provenance.ADModel{{PID: 2, Name: "modeled", Model: json.RawMessage("2")}},
+		Functions: []provenance.FuncStats{{App: 1, Name: "profiled"}},
+		Models:    []provenance.ADModel{{PID: 2, Name: "modeled", Model: json.RawMessage("2")}},
 	}
 }
 
@@ -143,7 +144,8 @@ func TestABatchIsNumberedOnce(t *testing.T) {
 	for _, f := range fresh.Functions {
 		names = append(names, f.Name)
 	}
-	if got, want := fmt.Sprint(names), "[own main own around launch typical profiled modeled]"; got != want { // own has two numbers in the schema
+	// own has two numbers in the schema
+	if got, want := fmt.Sprint(names), "[own main own around launch typical profiled modeled]"; got != want {
 		t.Errorf("functions are %s, want %s", got, want)
 	}
 	if len(fresh.Paths) != 2 || len(fresh.Models) != 2 || len(fresh.Samples) != 1 {

@@ -79,7 +79,8 @@ func ParseID(id string, rank trace.Rank) (step int32, row uint32, ok bool) {
 	r, rest, ok1 := number(id)
 	s, rest, ok2 := number(rest)
 	w, rest, ok3 := number(rest)
-	ok = ok1 && ok2 && ok3 && rest == "" && id[len(id)-1] != ':' && r == int64(rank) && s >= 0 && s <= math.MaxInt32 && w >= 0 && w <= math.MaxUint32
+	ok = ok1 && ok2 && ok3 && rest == "" && id[len(id)-1] != ':' && r == int64(rank) && s >= 0 && s <= math.MaxInt32 && w >= 0 &&
+		w <= math.MaxUint32
 	return int32(s), uint32(w), ok
 }
 

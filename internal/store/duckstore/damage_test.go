@@ -164,8 +164,10 @@ func TestForeignFilesAreRefusedAndLeftAlone(t *testing.T) {
 	f("SQLite", spoiled(t, append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...), nil))
 	f("an empty file", spoiled(t, nil, nil))
 	f("a database with a table", raw(t, "CREATE TABLE mine (i INTEGER)"))
-	f("a database with tables of these names", raw(t, "CREATE TABLE schema_version (version INTEGER)", "INSERT INTO schema_version VALUES (1)", "CREATE TABLE runs (i INTEGER)"))
-	f("a database with another schema_version", raw(t, "CREATE TABLE schema_version (text VARCHAR)", "CREATE TABLE runs (i INTEGER)", "CREATE TABLE executions (i INTEGER)"))
+	f("a database with tables of these names", raw(t, "CREATE TABLE schema_version (version INTEGER)",
+		"INSERT INTO schema_version VALUES (1)", "CREATE TABLE runs (i INTEGER)"))
+	f("a database with another schema_version", raw(t, "CREATE TABLE schema_version (text VARCHAR)", "CREATE TABLE runs (i INTEGER)",
+		"CREATE TABLE executions (i INTEGER)"))
 }
 
 // raw makes a database, or changes one, with DuckDB alone.

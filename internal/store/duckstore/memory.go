@@ -28,7 +28,8 @@ func NewMemory(ctx context.Context) (*Memory, error) {
 	s.db.SetMaxIdleConns(-1)
 	s.conn, err = s.db.Conn(ctx)
 	if err == nil {
-		_, err = s.conn.ExecContext(ctx, "ATTACH ':memory:' AS prov; USE prov; SET temp_directory = ''; SET enable_external_access = false; SET lock_configuration = true")
+		_, err = s.conn.ExecContext(ctx, "ATTACH ':memory:' AS prov; USE prov; SET temp_directory = ''; SET enable_external_access = false; "+
+			"SET lock_configuration = true")
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("duckdb: %w", err), s.release())

@@ -19,7 +19,8 @@ import (
 // columnTypes are the types of DuckDB for those of the contract. Whole numbers
 // may be larger than a BIGINT.
 var columnTypes = map[provdb.Type]string{
-	provdb.Bool: "BOOLEAN", provdb.Int: "HUGEINT", provdb.Float: "DOUBLE", provdb.Text: "VARCHAR", provdb.JSON: "VARCHAR", provdb.Time: "TIMESTAMP",
+	provdb.Bool: "BOOLEAN", provdb.Int: "HUGEINT", provdb.Float: "DOUBLE", provdb.Text: "VARCHAR", provdb.JSON: "VARCHAR",
+	provdb.Time: "TIMESTAMP",
 }
 
 // WriteParquet writes an answer of any store to a Parquet file, which is
@@ -50,7 +51,8 @@ func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err erro
 	if err != nil {
 		return err
 	}
-	copyOut := fmt.Sprintf("COPY (SELECT %s FROM answer ORDER BY rowid) TO '%s' (FORMAT parquet, COMPRESSION zstd)", columns, strings.ReplaceAll(path, "'", "''"))
+	copyOut := fmt.Sprintf("COPY (SELECT %s FROM answer ORDER BY rowid) TO '%s' (FORMAT parquet, COMPRESSION zstd)", columns,
+		strings.ReplaceAll(path, "'", "''"))
 	if _, err := conn.ExecContext(ctx, copyOut); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -108,7 +110,8 @@ func narrow(ctx context.Context, conn *sql.Conn, columns []provdb.Column) (strin
 		value := fmt.Sprintf("c%d", i)
 		if c.Type == provdb.Int {
 			var signed, unsigned bool
-			fits := fmt.Sprintf("SELECT coalesce(bool_and(TRY_CAST(c%[1]d AS BIGINT) IS NOT NULL), true), coalesce(bool_and(TRY_CAST(c%[1]d AS UBIGINT) IS NOT NULL), true) FROM answer WHERE c%[1]d IS NOT NULL", i)
+			fits := fmt.Sprintf("SELECT coalesce(bool_and(TRY_CAST(c%[1]d AS BIGINT) IS NOT NULL), true), coalesce(bool_and(TRY_CAST(c%[1]d AS "+
+				"UBIGINT) IS NOT NULL), true) FROM answer WHERE c%[1]d IS NOT NULL", i)
 			if err := conn.QueryRowContext(ctx, fits).Scan(&signed, &unsigned); err != nil {
 				return "", err
 			}

@@ -14,7 +14,8 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 	name := provenance.Text(run.Name)
 	err = s.locked(ctx, "make a run", func(conn *sql.Conn) error {
 		var same int
-		if err := conn.QueryRowContext(ctx, "SELECT coalesce(max(run), 0) + 1, count(*) FILTER (name = $1) FROM runs", name).Scan(&id, &same); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT coalesce(max(run), 0) + 1, count(*) FILTER (name = $1) FROM runs", name).Scan(&id,
+			&same); err != nil {
 			return err
 		}
 		if same > 0 {
@@ -56,7 +57,8 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 		}
 		if err == nil && run.State == provdb.Finished {
 			_, err = conn.ExecContext(ctx, "UPDATE executions SET status = $2, why = replace(why, $4, $5) WHERE run = $1 AND status = $3",
-				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(), provenance.Withdrawn.Words())
+				int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(),
+				provenance.Withdrawn.Words())
 		}
 		if err == nil && run.State != provdb.Running {
 			_, err = conn.ExecContext(ctx, "INSERT INTO rollups SELECT * FROM live_rollups WHERE run = $1", int32(run.ID))
@@ -89,7 +91,8 @@ func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
 			return err
 		}
 		delete(s.catalogs, id)
-		for _, table := range []string{"runs", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups", "path_profiles", "issues", "links"} {
+		for _, table := range []string{"runs", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles",
+			"counter_stats", "rollups", "path_profiles", "issues", "links"} {
 			if _, err := conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE run = $1", int32(id)); err != nil {
 				return err
 			}

@@ -35,7 +35,8 @@ const (
 // on values, or which may do more than answer.
 func seenKey(query string, args []any) string {
 	text := strings.ToLower(query)
-	if len(query) > maxSeenBytes || strings.Contains(text, "columns") || slices.ContainsFunc(deeds, func(name string) bool { return strings.Contains(text, name) }) {
+	if len(query) > maxSeenBytes || strings.Contains(text, "columns") ||
+		slices.ContainsFunc(deeds, func(name string) bool { return strings.Contains(text, name) }) {
 		return ""
 	}
 	var b strings.Builder

@@ -96,7 +96,8 @@ func TestAFileThatIsOpenedAgainHoldsEverything(t *testing.T) {
 	if len(want) != len(all) {
 		t.Errorf("got %d documents, want %d", len(want), len(all))
 	}
-	rows, err := ask(s, t, "SELECT (SELECT count(*) FROM functions) = (SELECT count(DISTINCT name) FROM functions), (SELECT max(model) FROM models), (SELECT count(*) FROM samples)")
+	rows, err := ask(s, t, "SELECT (SELECT count(*) FROM functions) = (SELECT count(DISTINCT name) FROM functions), (SELECT max(model) "+
+		"FROM models), (SELECT count(*) FROM samples)")
 	if err != nil || fmt.Sprint(rows) != "[[true 1 8]]" {
 		t.Errorf("functions, models or states were numbered anew: %v %v", rows, err)
 	}
@@ -122,7 +123,8 @@ func TestWhatIsOpenedToBeReadCannotBeWritten(t *testing.T) {
 	shut(t, s)
 	s = open(t, path, true)
 	_, err := s.CreateRun(t.Context(), provdb.Run{Name: "new"})
-	for _, err := range []error{err, s.UpdateRun(t.Context(), provdb.Run{ID: id}), s.DeleteRun(t.Context(), id), s.Write(t.Context(), id, &provdb.Batch{})} {
+	for _, err := range []error{err, s.UpdateRun(t.Context(), provdb.Run{ID: id}), s.DeleteRun(t.Context(), id),
+		s.Write(t.Context(), id, &provdb.Batch{})} {
 		if !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), path) {
 			t.Errorf("got error %v", err)
 		}
@@ -161,16 +163,24 @@ func TestQuestionsReachNothingBeyondTheStore(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, sql := range []string{
-		"FROM read_csv('%s')", "FROM read_text('%s')", "FROM read_blob('%s')", "FROM read_json('%s')", "FROM read_parquet('%s')", "FROM '%s'", "FROM \"%s\"",
+		"FROM read_csv('%s')", "FROM read_text('%s')", "FROM read_blob('%s')", "FROM read_json('%s')", "FROM read_parquet('%s')", "FROM '%s'",
+		"FROM \"%s\"",
 		"FROM sniff_csv('%s')", "FROM parquet_metadata('%s')", "FROM glob('*')", "FROM glob('%s')", "FROM query('FROM read_text(''%s'')')",
-		"COPY runs TO '%s/x.csv'", "COPY runs FROM '%s'", "EXPLAIN ANALYZE COPY runs TO '%s/x.csv'", "EXPORT DATABASE '%s'", "IMPORT DATABASE '%s'",
-		"ATTACH '%s/x.duckdb'", "ATTACH '%s/x.duckdb' AS x; SELECT 1", "DETACH prov", "INSTALL httpfs", "LOAD httpfs", "LOAD '%s'", "FROM read_csv('https://localhost/x.csv')",
-		"PRAGMA database_size", "PRAGMA enable_profiling", "PRAGMA import_database('%s')", "SET enable_external_access = true", "RESET enable_external_access", "SET temp_directory = '%s'",
-		"CALL enable_logging()", "FROM enable_logging()", "FROM enable_logging(storage = 'file', storage_path = '%s/log')", "SELECT * FROM Enable_Logging ()",
-		`FROM "enable_logging"()`, "FROM system.main.enable_logging()", "FROM query('FROM enable' || '_logging()')", "EXPLAIN ANALYZE FROM enable_logging()",
-		"WITH x AS MATERIALIZED (FROM enable_logging()) SELECT (SELECT count(*) FROM x)", "FROM force_checkpoint('prov')", "FROM checkpoint('prov')", "FROM truncate_duckdb_logs()",
+		"COPY runs TO '%s/x.csv'", "COPY runs FROM '%s'", "EXPLAIN ANALYZE COPY runs TO '%s/x.csv'", "EXPORT DATABASE '%s'",
+		"IMPORT DATABASE '%s'",
+		"ATTACH '%s/x.duckdb'", "ATTACH '%s/x.duckdb' AS x; SELECT 1", "DETACH prov", "INSTALL httpfs", "LOAD httpfs", "LOAD '%s'",
+		"FROM read_csv('https://localhost/x.csv')",
+		"PRAGMA database_size", "PRAGMA enable_profiling", "PRAGMA import_database('%s')", "SET enable_external_access = true",
+		"RESET enable_external_access", "SET temp_directory = '%s'",
+		"CALL enable_logging()", "FROM enable_logging()", "FROM enable_logging(storage = 'file', storage_path = '%s/log')",
+		"SELECT * FROM Enable_Logging ()",
+		`FROM "enable_logging"()`, "FROM system.main.enable_logging()", "FROM query('FROM enable' || '_logging()')",
+		"EXPLAIN ANALYZE FROM enable_logging()",
+		"WITH x AS MATERIALIZED (FROM enable_logging()) SELECT (SELECT count(*) FROM x)", "FROM force_checkpoint('prov')",
+		"FROM checkpoint('prov')", "FROM truncate_duckdb_logs()",
 		"FROM enable_profiling(save_location = '%s/profile')", "FROM disable_profiling()", "FROM enable_peg_parser()", "SELECT getenv('HOME')",
-		"FROM json_execute_serialized_sql(json_serialize_sql('FROM enable_logging()'))", "USE memory", "FROM duckdb_settings() WHERE current_setting('home_directory') = ''; SET threads = 1",
+		"FROM json_execute_serialized_sql(json_serialize_sql('FROM enable_logging()'))", "USE memory",
+		"FROM duckdb_settings() WHERE current_setting('home_directory') = ''; SET threads = 1",
 	} {
 		name := secret
 		if strings.Contains(sql, "%s/") {
@@ -207,7 +217,8 @@ func TestNamesOfDeedsMayBeAskedFor(t *testing.T) {
 			t.Errorf("%s: got %v, error %v", sql, rows, err)
 		}
 	}
-	if rows, err := ask(s, t, "SELECT func FROM anomalies WHERE func = $1 AND func LIKE '%checkpoint%'", r.Func); err != nil || len(rows) != 1 {
+	if rows, err := ask(s, t, "SELECT func FROM anomalies WHERE func = $1 AND func LIKE '%checkpoint%'", r.Func); err != nil ||
+		len(rows) != 1 {
 		t.Errorf("with a parameter: got %v, error %v", rows, err)
 	}
 }

@@ -20,7 +20,8 @@ func (w *writer) metadata(steps []provdb.StepMetadata) error {
 		keys[stepKey{m.Program, m.Rank, m.Step}] = true
 		first, last = min(first, m.Step), max(last, m.Step)
 	}
-	err := w.remove("metadata", "SELECT rowid, pid, rid, io_step FROM metadata WHERE run = $1 AND io_step BETWEEN $2 AND $3", []any{int32(w.run), first, last},
+	err := w.remove("metadata", "SELECT rowid, pid, rid, io_step FROM metadata WHERE run = $1 AND io_step BETWEEN $2 AND $3",
+		[]any{int32(w.run), first, last},
 		func(scan func(...any) error) (bool, error) {
 			var key stepKey
 			err := scan(&key.program, &key.rank, &key.step)
@@ -56,11 +57,12 @@ func (w *writer) replace(table string, functions []numberKey, rows func(add adde
 	for _, k := range functions {
 		keys[k] = true
 	}
-	err := w.remove(table, "SELECT rowid, pid, fn FROM "+table+" WHERE run = $1", []any{int32(w.run)}, func(scan func(...any) error) (bool, error) {
-		var key numberKey
-		err := scan(&key.program, &key.fn)
-		return keys[key], err
-	})
+	err := w.remove(table, "SELECT rowid, pid, fn FROM "+table+" WHERE run = $1", []any{int32(w.run)},
+		func(scan func(...any) error) (bool, error) {
+			var key numberKey
+			err := scan(&key.program, &key.fn)
+			return keys[key], err
+		})
 	if err != nil {
 		return err
 	}

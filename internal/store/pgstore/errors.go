@@ -144,7 +144,8 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	case advice[code] != "":
 		err = fmt.Errorf("%s: %w", advice[code], err)
 	case isLost(err):
-		err = fmt.Errorf("the server cannot be reached: see that it runs and that the address is right, then do it again; what was stored before is safe: %w", err)
+		err = fmt.Errorf("the server cannot be reached: see that it runs and that the address is right, then do it again; what was stored "+
+			"before is safe: %w", err)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, doing, err)
 }

@@ -57,7 +57,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	f := func(err error, want string) {
 		t.Helper()
 		got := s.explain(t.Context(), "write a batch", err)
-		if !errors.Is(got, err) || !strings.HasPrefix(got.Error(), "postgres://me@host/db: write a batch: ") || !strings.Contains(got.Error(), want) {
+		if !errors.Is(got, err) || !strings.HasPrefix(got.Error(), "postgres://me@host/db: write a batch: ") ||
+			!strings.Contains(got.Error(), want) {
 			t.Errorf("%v:\n got %v\nwant %q", err, got, want)
 		}
 	}

@@ -23,7 +23,8 @@ var refused = []string{
 	"set_config", "query_to_xml*", "table_to_xml*", "schema_to_xml*", "database_to_xml*", "cursor_to_xml*", "ts_stat", "ts_rewrite",
 	"crosstab*", "connectby*", "xpath_table", "dblink*", "lo_*", "loread", "lowrite", "pg_read_*", "pg_ls_*", "pg_stat_file", "pg_file_*",
 	"pg_logdir_ls", "pg_current_logfile", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_show_all_file_settings", "pg_config",
-	"pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf", "pg_rotate_logfile*", "pg_log_*", "pg_advisory_*", "pg_try_advisory_*", "pg_notify",
+	"pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf", "pg_rotate_logfile*", "pg_log_*", "pg_advisory_*", "pg_try_advisory_*",
+	"pg_notify",
 	"pg_create_*", "pg_drop_*", "pg_copy_*", "pg_replication_*", "pg_logical_*", "pg_stat_reset*", "pg_switch_wal", "pg_promote",
 	"pg_wal_*", "pg_backup_*", "pg_start_backup", "pg_stop_backup", "pg_export_snapshot", "pg_import_*", "pg_prewarm", "nextval", "setval",
 }

@@ -33,7 +33,8 @@ func TestQuestionsAreToldFromOthers(t *testing.T) {
 	same(`SELECT * FROM functions WHERE name LIKE $1 ESCAPE '\'`)
 
 	for _, sql := range []string{
-		"DELETE FROM runs", "'SELECT'", "COPY runs TO PROGRAM 'cat'", "(DELETE FROM runs)", "/* SELECT */ DO $$ $$", "SELEC 1", "; DELETE FROM runs",
+		"DELETE FROM runs", "'SELECT'", "COPY runs TO PROGRAM 'cat'", "(DELETE FROM runs)", "/* SELECT */ DO $$ $$", "SELEC 1",
+		"; DELETE FROM runs",
 	} {
 		if _, asks, err := question(sql); asks || err != nil {
 			t.Errorf("%s: got %t %v, want that it is no question", sql, asks, err)

@@ -99,7 +99,8 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 		_, err := tx.Exec(ctx, `UPDATE executions SET status = $2,
 				detail = jsonb_set_lax(detail, '{why}', to_jsonb(replace(detail ->> 'why', $4, $5)), false, 'return_target')
 			WHERE run = $1 AND status = $3`,
-			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(), provenance.Withdrawn.Words())
+			int32(run.ID), string(provenance.Withdrawn), string(provenance.Provisional), provenance.Provisional.Words(),
+			provenance.Withdrawn.Words())
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,8 @@ func hasRun(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
 // batches that are being written and stops later ones; then what numbers are
 // given under; then the rest, which no one adds to any more.
 var runTables = []string{
-	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups", "path_profiles", "issues", "links",
+	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats",
+	"rollups", "path_profiles", "issues", "links",
 }
 
 // DeleteRun removes a run.

@@ -31,7 +31,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	defer conn.Release()
 	var server int
 	var version, encoding string
-	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), current_setting('server_encoding')").
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), "+
+		"current_setting('server_encoding')").
 		Scan(&server, &version, &encoding)
 	switch {
 	case err != nil:
@@ -70,7 +71,8 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	}
 	err = q.QueryRow(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) || state(err) == undefinedColumn {
-		err = fmt.Errorf("its schema chimbuko holds another schema_version: %w; choose another database, or rename that schema", provdb.ErrForeign)
+		err = fmt.Errorf("its schema chimbuko holds another schema_version: %w; choose another database, or rename that schema",
+			provdb.ErrForeign)
 	}
 	return version, err
 }

@@ -118,7 +118,8 @@ func (w *writer) removeRecords(ctx context.Context, d *numbered) error {
 }
 
 // replace removes rows of a table by the run and keys, then appends.
-func (w *writer) replace(ctx context.Context, table, remove string, keys []any, columns []string, n int, row func(i int) ([]any, error)) error {
+func (w *writer) replace(ctx context.Context, table, remove string, keys []any, columns []string, n int,
+	row func(i int) ([]any, error)) error {
 	if _, err := w.tx.Exec(ctx, "DELETE FROM "+table+" x USING "+remove, append([]any{int32(w.run)}, keys...)...); err != nil {
 		return err
 	}
@@ -174,17 +175,18 @@ func (w *writer) profiles(ctx context.Context, d *numbered) error {
 	for i := range d.Functions {
 		pids = append(pids, int32(d.Functions[i].App))
 	}
-	return w.replace(ctx, "profiles", removeByFunction, []any{pids, d.functions}, profileColumns, len(d.Functions), func(i int) ([]any, error) {
-		f := &d.Functions[i]
-		row := []any{int32(w.run), int32(f.App), d.functions[i], int64(f.FID), f.Name, f.AnomalyMetrics != nil}
-		if m := f.AnomalyMetrics; m != nil {
-			row = append(row, m.FirstStep, m.LastStep, int64(m.First), int64(m.Last))
-			row = summary(summary(summary(row, &m.Count), &m.Score), &m.Severity)
-		} else {
-			row = append(row, make([]any, 4+3*8)...)
-		}
-		return summary(summary(row, &f.RuntimeProfile.Exclusive), &f.RuntimeProfile.Inclusive), nil
-	})
+	return w.replace(ctx, "profiles", removeByFunction, []any{pids, d.functions}, profileColumns, len(d.Functions),
+		func(i int) ([]any, error) {
+			f := &d.Functions[i]
+			row := []any{int32(w.run), int32(f.App), d.functions[i], int64(f.FID), f.Name, f.AnomalyMetrics != nil}
+			if m := f.AnomalyMetrics; m != nil {
+				row = append(row, m.FirstStep, m.LastStep, int64(m.First), int64(m.Last))
+				row = summary(summary(summary(row, &m.Count), &m.Score), &m.Severity)
+			} else {
+				row = append(row, make([]any, 4+3*8)...)
+			}
+			return summary(summary(row, &f.RuntimeProfile.Exclusive), &f.RuntimeProfile.Inclusive), nil
+		})
 }
 
 var counterColumns = summaryColumns([]string{"run", "app", "counter"}, "")
@@ -198,7 +200,8 @@ func (w *writer) counters(ctx context.Context, d *numbered) error {
 	for i := range d.Counters {
 		apps, names = append(apps, int32(d.Counters[i].App)), append(names, d.Counters[i].Name)
 	}
-	return w.replace(ctx, "counter_stats", "unnest($2::integer[], $3::text[]) AS k(app, counter) WHERE x.run = $1 AND x.app = k.app AND x.counter = k.counter",
+	return w.replace(ctx, "counter_stats", "unnest($2::integer[], $3::text[]) AS k(app, counter) WHERE x.run = $1 AND x.app = k.app AND "+
+		"x.counter = k.counter",
 		[]any{apps, names}, counterColumns, len(d.Counters), func(i int) ([]any, error) {
 			c := &d.Counters[i]
 			return summary([]any{int32(w.run), int32(c.App), c.Name}, &c.Stats), nil
@@ -213,9 +216,10 @@ func (w *writer) models(ctx context.Context, d *numbered) error {
 	for i := range d.Models {
 		pids, fns = append(pids, int32(d.Models[i].PID)), append(fns, d.finals[i].fn)
 	}
-	return w.replace(ctx, "final_models", removeByFunction, []any{pids, fns}, []string{"run", "pid", "fn", "model"}, len(d.Models), func(i int) ([]any, error) {
-		return []any{int32(w.run), pids[i], fns[i], zeroNull(d.finals[i].model)}, nil
-	})
+	return w.replace(ctx, "final_models", removeByFunction, []any{pids, fns}, []string{"run", "pid", "fn", "model"}, len(d.Models),
+		func(i int) ([]any, error) {
+			return []any{int32(w.run), pids[i], fns[i], zeroNull(d.finals[i].model)}, nil
+		})
 }
 
 // paths stores all calls by call path.

@@ -37,7 +37,8 @@ func TestSeveralProcessesNumberOneRunTogether(t *testing.T) {
 				r.FID, r.Func = 1000*k+i, fmt.Sprintf("function %d of writer %d", i, k)
 				r.CallStack[0].FID, r.CallStack[0].Func = r.FID, r.Func
 				r.AlgoParams = json.RawMessage(fmt.Sprintf(`{"writer": %d, "model": %d}`, k, i))
-				r.NodeState = &provenance.NodeState{Timestamp: r.Entry, Data: []provenance.StateEntry{{Field: fmt.Sprint("field ", k), Value: uint64(i)}}}
+				r.NodeState = &provenance.NodeState{Timestamp: r.Entry, Data: []provenance.StateEntry{{Field: fmt.Sprint("field ", k),
+					Value: uint64(i)}}}
 			}
 		}
 		all = append(all, records...)
@@ -52,7 +53,8 @@ func TestSeveralProcessesNumberOneRunTogether(t *testing.T) {
 	writers.Wait()
 	s := stores[0]
 	for table, column := range map[string]string{"functions": "fn", "paths": "path", "samples": "sample"} {
-		expect(t, s, [][]any{{true, true}}, "SELECT count(*) = max("+column+"), count(*) = count(DISTINCT "+column+") FROM "+table+" WHERE run = $1", id)
+		expect(t, s, [][]any{{true, true}}, "SELECT count(*) = max("+column+"), count(*) = count(DISTINCT "+
+			""+column+") FROM "+table+" WHERE run = $1", id)
 	}
 	expect(t, s, [][]any{{true}}, "SELECT count(*) = count(DISTINCT (fid, name)) FROM functions")
 	expect(t, s, [][]any{{true}}, "SELECT count(*) = count(DISTINCT fns) FROM paths")

@@ -39,7 +39,8 @@ func IssueRow(run RunID, i *provenance.Issue) ([]any, error) {
 
 // LinkColumns are those of the table links, in the order of LinkRow.
 var LinkColumns = []string{
-	"run", "pid", "rid", "event_id", "issue", "role", "culprit_pid", "culprit_event_id", "late_rid", "hops", "waits", "wait_ranks", "waits_lost_us",
+	"run", "pid", "rid", "event_id", "issue", "role", "culprit_pid", "culprit_event_id", "late_rid", "hops", "waits", "wait_ranks",
+	"waits_lost_us",
 }
 
 // LinkRow returns the values of a link's columns: nil, int32, int64 or string.

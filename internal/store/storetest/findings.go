@@ -14,16 +14,19 @@ func issues() []provenance.Issue {
 	return []provenance.Issue{
 		{
 			Number: 1, PID: 0, Func: "write()", Path: "main > checkpoint > write()", Kind: provenance.Burst, Role: provenance.Culprit, Anomalies: 4,
-			LostTime: 2_742_053, Longest: 892_578, Ranks: []trace.Rank{3, 5}, Hosts: []string{"node01", "it's \"2\""}, WorstRank: 5, WorstTime: 2_000_000,
-			First: 1 << 50, Last: 1<<50 + 9, Trend: provenance.More, OverTime: []int64{0, 3, 1}, Example: "5:41:210", Waits: 57, WaitRanks: 15, WaitTime: 4_200_000,
+			LostTime: 2_742_053, Longest: 892_578, Ranks: []trace.Rank{3, 5}, Hosts: []string{"node01", "it's \"2\""}, WorstRank: 5,
+			WorstTime: 2_000_000,
+			First:     1 << 50, Last: 1<<50 + 9, Trend: provenance.More, OverTime: []int64{0, 3, 1}, Example: "5:41:210", Waits: 57, WaitRanks: 15,
+			WaitTime: 4_200_000,
 		},
 		{
 			Number: 2, PID: math.MaxInt32, Func: "solve", Kind: provenance.Shift, Anomalies: 1000, LostTime: 20_000, First: 5, Last: 90,
 			Before: 10.5, After: 1e300,
 		},
 		{
-			Number: 3, PID: 1, Func: "MPI_Barrier()", Path: "MPI_Barrier()", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1, Anomalies: 57,
-			LostTime: 4_200_000, Longest: 100, Ranks: []trace.Rank{-1, 0, 1}, Hosts: []string{}, WorstRank: -1, WorstTime: 9, First: 7, Last: 8,
+			Number: 3, PID: 1, Func: "MPI_Barrier()", Path: "MPI_Barrier()", Kind: provenance.CommWait, Role: provenance.Victim, Cause: 1,
+			Anomalies: 57,
+			LostTime:  4_200_000, Longest: 100, Ranks: []trace.Rank{-1, 0, 1}, Hosts: []string{}, WorstRank: -1, WorstTime: 9, First: 7, Last: 8,
 			OverTime: []int64{57}, Example: "-1:0:3",
 		},
 	}
@@ -61,7 +64,8 @@ var findingTests = []test{
 		f.write(&provdb.Batch{Issues: issues()})
 		f.want([][]any{
 			{
-				int64(1), int64(0), "write()", "main > checkpoint > write()", "burst", "culprit", nil, int64(4), int64(2_742_053), int64(892_578), int64(2), int64(2),
+				int64(1), int64(0), "write()", "main > checkpoint > write()", "burst", "culprit", nil, int64(4), int64(2_742_053), int64(892_578),
+				int64(2), int64(2),
 				int64(5), int64(2_000_000), int64(1 << 50), int64(1<<50 + 9), "more", "5:41:210", int64(57), int64(15), int64(4_200_000), nil, nil,
 			},
 			{
@@ -69,7 +73,8 @@ var findingTests = []test{
 				nil, nil, int64(5), int64(90), nil, nil, int64(0), int64(0), int64(0), 10.5, 1e300,
 			},
 			{
-				int64(3), int64(1), "MPI_Barrier()", "MPI_Barrier()", "comm-wait", "victim", int64(1), int64(57), int64(4_200_000), int64(100), int64(3), int64(0),
+				int64(3), int64(1), "MPI_Barrier()", "MPI_Barrier()", "comm-wait", "victim", int64(1), int64(57), int64(4_200_000), int64(100),
+				int64(3), int64(0),
 				int64(-1), int64(9), int64(7), int64(8), nil, "-1:0:3", int64(0), int64(0), int64(0), nil, nil,
 			},
 		}, issueSQL, int64(f.run))
@@ -101,7 +106,8 @@ var findingTests = []test{
 		of := Records(5, 1)
 		f.write(&provdb.Batch{Anomalies: of, Issues: issues(), Links: links(of)})
 		f.write(&provdb.Batch{Issues: issues()[:1], Links: links(of[:2])})
-		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM issues), (SELECT count(*) FROM links), (SELECT count(*) FROM anomalies)")
+		f.want([][]any{{int64(1), int64(2), int64(5)}}, "SELECT (SELECT count(*) FROM issues), (SELECT count(*) FROM links), (SELECT "+
+			"count(*) FROM anomalies)")
 	}},
 	{"records void what was found, other documents do not", func(f *fixture) {
 		other := f.createRun("other")
@@ -110,7 +116,8 @@ var findingTests = []test{
 			f.writeTo(run, &provdb.Batch{Anomalies: of[:5], Issues: issues(), Links: links(of[:5])})
 		}
 		const counts = "SELECT (SELECT count(*) FROM issues WHERE run = $1), (SELECT count(*) FROM links WHERE run = $1)"
-		f.write(&provdb.Batch{Functions: funcStats(), Counters: counterStats(), Models: adModels(), Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")}})
+		f.write(&provdb.Batch{Functions: funcStats(), Counters: counterStats(), Models: adModels(),
+			Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")}})
 		f.update(provdb.Run{ID: f.run, State: provdb.Finished, Started: started})
 		f.want([][]any{{int64(3), int64(5)}}, counts, int64(f.run))
 		f.write(records(of[5]))
@@ -124,12 +131,14 @@ var findingTests = []test{
 		f.want([][]any{{"write()"}}, "SELECT func FROM issues")
 		f.write(&provdb.Batch{Issues: odd})
 		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM issues")
-		for _, bad := range []provenance.Issue{{Number: 1, Before: math.NaN()}, {Number: 1, After: math.Inf(1)}, {Number: 1, PID: math.MaxUint32}} {
+		for _, bad := range []provenance.Issue{{Number: 1, Before: math.NaN()}, {Number: 1, After: math.Inf(1)},
+			{Number: 1, PID: math.MaxUint32}} {
 			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Issues: []provenance.Issue{bad}}); err == nil {
 				f.Errorf("%+v was stored", bad)
 			}
 		}
-		if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Links: []provenance.Link{{EventID: "1:2:3", CulpritPID: math.MaxUint32}}}); err == nil {
+		if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Links: []provenance.Link{{EventID: "1:2:3",
+			CulpritPID: math.MaxUint32}}}); err == nil {
 			f.Error("a link to a program that cannot be was stored")
 		}
 	}},

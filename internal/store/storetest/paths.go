@@ -53,7 +53,8 @@ var pathTests = []test{
 		}
 		f.write(&provdb.Batch{Paths: paths})
 		f.write(records(r))
-		f.want([][]any{{int64(len(paths) - 1)}}, "SELECT s.calls FROM path_stats s JOIN anomalies a ON a.run = s.run AND a.pid = s.pid AND a.path = s.path")
+		f.want([][]any{{int64(len(paths) - 1)}}, "SELECT s.calls FROM path_stats s JOIN anomalies a ON a.run = s.run AND a.pid = s.pid AND "+
+			"a.path = s.path")
 	}},
 	{"call paths replace all that the run has, and stay when others are written", func(f *fixture) {
 		other := f.createRun("other")

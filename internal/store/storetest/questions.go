@@ -25,7 +25,8 @@ var queryTests = []test{
 			f.want([][]any{{int64(0)}}, "SELECT count(*) FROM runs WHERE name = $1", text)
 		}
 		f.want([][]any{{"b", "a", "b"}}, "SELECT CAST($2 AS VARCHAR), CAST($1 AS VARCHAR), CAST($2 AS VARCHAR)", "a", "b")
-		f.want([][]any{{int64(math.MaxInt64), 0.1, true}}, "SELECT CAST($1 AS BIGINT), CAST($2 AS DOUBLE PRECISION), CAST($3 AS BOOLEAN)", int64(math.MaxInt64), 0.1, true)
+		f.want([][]any{{int64(math.MaxInt64), 0.1, true}}, "SELECT CAST($1 AS BIGINT), CAST($2 AS DOUBLE PRECISION), CAST($3 AS BOOLEAN)",
+			int64(math.MaxInt64), 0.1, true)
 		f.want([][]any{{nil}}, "SELECT CAST($1 AS VARCHAR)", nil)
 		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs WHERE name = $1", "run")
 	}},
@@ -47,7 +48,8 @@ var queryTests = []test{
 	{"rows come in the order that was asked for", func(f *fixture) {
 		all := Records(200, 1)
 		for i, r := range all { // little to read
-			r.CallStack, r.EventWindow.Execs, r.EventWindow.Comms, r.AlgoParams = r.CallStack[:1], r.EventWindow.Execs[:0], r.EventWindow.Comms[:0], nil
+			r.CallStack, r.EventWindow.Execs, r.EventWindow.Comms, r.AlgoParams = r.CallStack[:1], r.EventWindow.Execs[:0],
+				r.EventWindow.Comms[:0], nil
 			r.RID, r.IOStep, r.EventID = 0, 0, id(0, 0, uint32((i*7919)%1000))
 		}
 		f.write(records(all...))
@@ -159,7 +161,8 @@ func columnTypes(f *fixture) {
 			f.Errorf("%s:\n got %#v, error %v\nwant %#v", sql, all, err, want)
 		}
 	}
-	check(`SELECT anomalous AS "a b", ev_row AS "Row" FROM executions`, []provdb.Column{{Name: "a b", Type: provdb.Bool}, {Name: "Row", Type: provdb.Int}},
+	check(`SELECT anomalous AS "a b", ev_row AS "Row" FROM executions`,
+		[]provdb.Column{{Name: "a b", Type: provdb.Bool}, {Name: "Row", Type: provdb.Int}},
 		true, int64(58503))
 	check("SELECT counter_value, 1 AS one, count(*) AS n FROM counter_events GROUP BY counter_value",
 		[]provdb.Column{{Name: "counter_value", Type: provdb.Int}, {Name: "one", Type: provdb.Int}, {Name: "n", Type: provdb.Int}},
@@ -175,11 +178,15 @@ func columnTypes(f *fixture) {
 		f.Errorf("a list of numbers is %s", list)
 	}
 	check("SELECT fns AS x, fns AS x FROM paths", []provdb.Column{{Name: "x", Type: provdb.JSON}, {Name: "x", Type: provdb.JSON}}, list, list)
-	check("SELECT CAST(NULL AS BOOLEAN) AS b, CAST(NULL AS BIGINT) AS i, CAST(NULL AS DOUBLE PRECISION) AS f, CAST(NULL AS VARCHAR) AS t, CAST(NULL AS JSON) AS j",
-		[]provdb.Column{{Name: "b", Type: provdb.Bool}, {Name: "i", Type: provdb.Int}, {Name: "f", Type: provdb.Float}, {Name: "t", Type: provdb.Text}, {Name: "j", Type: provdb.JSON}},
+	check("SELECT CAST(NULL AS BOOLEAN) AS b, CAST(NULL AS BIGINT) AS i, CAST(NULL AS DOUBLE PRECISION) AS f, CAST(NULL AS VARCHAR) AS "+
+		"t, CAST(NULL AS JSON) AS j",
+		[]provdb.Column{{Name: "b", Type: provdb.Bool}, {Name: "i", Type: provdb.Int}, {Name: "f", Type: provdb.Float},
+			{Name: "t", Type: provdb.Text}, {Name: "j", Type: provdb.JSON}},
 		nil, nil, nil, nil, nil)
-	check("SELECT CAST(7 AS SMALLINT) AS s, CAST(0.5 AS REAL) AS r, DATE '2026-02-01' AS d, TIMESTAMP WITH TIME ZONE '2026-02-01 00:30:00+01' AS z",
-		[]provdb.Column{{Name: "s", Type: provdb.Int}, {Name: "r", Type: provdb.Float}, {Name: "d", Type: provdb.Time}, {Name: "z", Type: provdb.Time}},
+	check("SELECT CAST(7 AS SMALLINT) AS s, CAST(0.5 AS REAL) AS r, DATE '2026-02-01' AS d, TIMESTAMP WITH TIME ZONE '2026-02-01 "+
+		"00:30:00+01' AS z",
+		[]provdb.Column{{Name: "s", Type: provdb.Int}, {Name: "r", Type: provdb.Float}, {Name: "d", Type: provdb.Time},
+			{Name: "z", Type: provdb.Time}},
 		int64(7), 0.5, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC))
 }
 
@@ -198,8 +205,10 @@ func refusesToWrite(f *fixture) {
 		f.wantError(provdb.ErrReadOnly, f.failure(sql))
 	}
 	for _, sql := range []string{ // refused, or not known
-		"WITH d AS (DELETE FROM runs RETURNING *) SELECT * FROM d", "SELECT * INTO new FROM runs", "EXECUTE p", "MERGE INTO runs USING runs AS r ON true WHEN MATCHED THEN DELETE",
-		"SELECT 1) LIMIT 0; DELETE FROM runs; SELECT * FROM (SELECT 1", "SELECT nextval('runs_run_seq')", "VACUUM", "LOAD 'x'", "ATTACH 'x'", "CALL p()", "PRAGMA x",
+		"WITH d AS (DELETE FROM runs RETURNING *) SELECT * FROM d", "SELECT * INTO new FROM runs", "EXECUTE p",
+		"MERGE INTO runs USING runs AS r ON true WHEN MATCHED THEN DELETE",
+		"SELECT 1) LIMIT 0; DELETE FROM runs; SELECT * FROM (SELECT 1", "SELECT nextval('runs_run_seq')", "VACUUM", "LOAD 'x'", "ATTACH 'x'",
+		"CALL p()", "PRAGMA x",
 	} {
 		if err := f.failure(sql); err == nil {
 			f.Errorf("%s was not refused", sql)

@@ -53,7 +53,8 @@ var runTests = []test{
 	}},
 	{"what is not there is not found", func(f *fixture) {
 		none := f.run + 1000
-		f.wantError(provdb.ErrNotFound, f.store.UpdateRun(f.Context(), provdb.Run{ID: none, Name: "none", State: provdb.Failed, Started: started}))
+		f.wantError(provdb.ErrNotFound, f.store.UpdateRun(f.Context(),
+			provdb.Run{ID: none, Name: "none", State: provdb.Failed, Started: started}))
 		f.wantError(provdb.ErrNotFound, f.store.DeleteRun(f.Context(), none))
 		f.wantError(provdb.ErrNotFound, f.store.Write(f.Context(), none, full(1, 1)))
 		f.want([][]any{{int64(1)}}, "SELECT count(*) FROM runs")
@@ -100,7 +101,8 @@ func sums(f *fixture) {
 	for _, kind := range slices.Sorted(maps.Keys(n)) {
 		want = append(want, []any{kind, n[kind], lost[kind]})
 	}
-	f.want(want, "SELECT kind, sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1 GROUP BY kind ORDER BY kind", int64(f.run))
+	f.want(want, "SELECT kind, sum(anomalies)::BIGINT, sum(lost_us)::BIGINT FROM rollups WHERE run = $1 GROUP BY kind ORDER BY kind",
+		int64(f.run))
 	f.write(&provdb.Batch{Anomalies: Records(1, 2)})
 	none("after more was stored")
 }
@@ -135,7 +137,8 @@ func lifeCycle(f *fixture) {
 	run := provdb.Run{ID: f.run, Name: "renamed", State: provdb.Running, Started: later, Info: json.RawMessage(`{"settings":{"window":5}}`)}
 	f.update(run)
 	f.want([][]any{{"run", "running", later}}, "SELECT name, state, started FROM runs WHERE run = $1", int64(f.run))
-	run.State, run.Started, run.Finished = provdb.Finished, started.In(time.FixedZone("east", 3600)), finished.In(time.FixedZone("west", -7200))
+	run.State, run.Started, run.Finished = provdb.Finished, started.In(time.FixedZone("east", 3600)),
+		finished.In(time.FixedZone("west", -7200))
 	run.Info = json.RawMessage(`{"anomalies": 18446744073709551615, "name": "it's", "large": 123456789012345678901234567890, "list": [1, null]}`)
 	f.update(run)
 	row := f.query(sql, int64(f.run))[0]
@@ -150,7 +153,8 @@ func lifeCycle(f *fixture) {
 	f.want([][]any{{"run", "failed", started, nil, nil}}, sql, int64(f.run))
 	f.write(full(3, 1)) // also after its end
 	f.wantBatch(f.run, full(3, 1))
-	id, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "imported", State: provdb.Finished, Started: started, Finished: finished, Info: json.RawMessage(`1`)})
+	id, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "imported", State: provdb.Finished, Started: started, Finished: finished,
+		Info: json.RawMessage(`1`)})
 	if err != nil {
 		f.Fatal(err)
 	}

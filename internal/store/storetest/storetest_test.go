@@ -39,7 +39,8 @@ func TestRecordsAreThoseOfARun(t *testing.T) {
 			large++
 		}
 		if len(r.CallStack) != 5 || len(r.EventWindow.Execs) != 21 || len(r.EventWindow.Comms) != 4 || len(r.CounterEvents) != 1 {
-			t.Fatalf("%s has %d frames, %d calls, %d messages, %d counters", r.EventID, len(r.CallStack), len(r.EventWindow.Execs), len(r.EventWindow.Comms), len(r.CounterEvents))
+			t.Fatalf("%s has %d frames, %d calls, %d messages, %d counters", r.EventID, len(r.CallStack), len(r.EventWindow.Execs),
+				len(r.EventWindow.Comms), len(r.CounterEvents))
 		}
 		inOrder := slices.IsSortedFunc(r.EventWindow.Execs, func(a, b provenance.WindowEntry) int { return int(a.Entry - b.Entry) })
 		if r.EventID != r.CallStack[0].EventID || r.EventID != r.EventWindow.Execs[10].EventID || !inOrder {
@@ -51,7 +52,8 @@ func TestRecordsAreThoseOfARun(t *testing.T) {
 		}
 		size += text.Len()
 	}
-	if len(ids) != len(all) || len(functions) != Functions-firstLeaf || len(models) != len(functions) || len(hosts) != Ranks/8 || states != len(all)/4 {
+	if len(ids) != len(all) || len(functions) != Functions-firstLeaf || len(models) != len(functions) || len(hosts) != Ranks/8 ||
+		states != len(all)/4 {
 		t.Errorf("%d ids, %d functions, %d models, %d hosts, %d states", len(ids), len(functions), len(models), len(hosts), states)
 	}
 	if len(statuses) != 3 || statuses[provenance.Confirmed] < len(all)/2 || large < len(all)/10 || large > len(all)/2 {

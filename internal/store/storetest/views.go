@@ -26,7 +26,8 @@ var viewTests = []test{
 		columns := `rid, tid, depth, fid, func, frame_event_id, entry, "exit", is_anomaly`
 		row := func(r *provenance.Record) (rows [][]any) {
 			for i, e := range r.CallStack {
-				rows = append(rows, []any{int64(r.RID), int64(r.TID), int64(i), int64(e.FID), e.Func, e.EventID, int64(e.Entry), int64(e.Exit), e.IsAnomaly})
+				rows = append(rows, []any{int64(r.RID), int64(r.TID), int64(i), int64(e.FID), e.Func, e.EventID, int64(e.Entry), int64(e.Exit),
+					e.IsAnomaly})
 			}
 			return rows
 		}
@@ -48,7 +49,8 @@ var viewTests = []test{
 		columns := `"position", type, src, tar, bytes, tag, "timestamp", execdata_key`
 		f.wantRows("messages", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
 			for i, c := range r.EventWindow.Comms {
-				rows = append(rows, []any{int64(i + 1), c.Type, int64(c.Source), int64(c.Target), whole(c.Bytes), int64(c.Tag), int64(c.Timestamp), c.Exec})
+				rows = append(rows, []any{int64(i + 1), c.Type, int64(c.Source), int64(c.Target), whole(c.Bytes), int64(c.Tag), int64(c.Timestamp),
+					c.Exec})
 			}
 			return rows
 		})
@@ -65,21 +67,23 @@ var viewTests = []test{
 	}},
 	{"node states are a row for each value", func(f *fixture) {
 		b := viewed(f)
-		f.wantRows("node_states", `"timestamp", field, "value"`, `"value" DESC`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
-			if r.NodeState == nil {
-				return nil
-			}
-			data := slices.Clone(r.NodeState.Data)
-			slices.SortFunc(data, func(a, b provenance.StateEntry) int { return cmp.Compare(b.Value, a.Value) })
-			for _, e := range data {
-				rows = append(rows, []any{int64(r.NodeState.Timestamp), e.Field, whole(e.Value)})
-			}
-			return rows
-		})
+		f.wantRows("node_states", `"timestamp", field, "value"`, `"value" DESC`, append(b.Anomalies, b.Typical...),
+			func(r *provenance.Record) (rows [][]any) {
+				if r.NodeState == nil {
+					return nil
+				}
+				data := slices.Clone(r.NodeState.Data)
+				slices.SortFunc(data, func(a, b provenance.StateEntry) int { return cmp.Compare(b.Value, a.Value) })
+				for _, e := range data {
+					rows = append(rows, []any{int64(r.NodeState.Timestamp), e.Field, whole(e.Value)})
+				}
+				return rows
+			})
 	}},
 	{"call paths are the names of a stack, from the outermost", func(f *fixture) {
 		b := viewed(f)
-		paths := "(SELECT a.run, a.pid, a.event_id, p.call_path, p.depth FROM anomalies a JOIN call_paths p ON p.run = a.run AND p.pid = a.pid AND p.path = a.path) AS x"
+		paths := "(SELECT a.run, a.pid, a.event_id, p.call_path, p.depth FROM anomalies a JOIN call_paths p ON p.run = a.run AND p.pid = " +
+			"a.pid AND p.path = a.path) AS x"
 		f.wantRows(paths, "call_path, depth", "depth", b.Anomalies, func(r *provenance.Record) [][]any {
 			names := make([]string, len(r.CallStack))
 			for i, e := range r.CallStack {
@@ -91,7 +95,8 @@ var viewTests = []test{
 	{"func_stats are rows with the values of their documents", funcStatsView},
 	{"ad_model has the model of each function", func(f *fixture) {
 		for _, m := range viewed(f).Models {
-			row := f.query("SELECT model FROM ad_model WHERE run = $1 AND pid = $2 AND fid = $3 AND func_name = $4", int64(f.run), int64(m.PID), int64(m.FID), m.Name)
+			row := f.query("SELECT model FROM ad_model WHERE run = $1 AND pid = $2 AND fid = $3 AND func_name = $4", int64(f.run), int64(m.PID),
+				int64(m.FID), m.Name)
 			switch {
 			case len(row) != 1:
 				f.Errorf("%s: got %d rows, want 1", m.Name, len(row))
@@ -128,7 +133,8 @@ func viewed(f *fixture) *provdb.Batch {
 	plain := map[string]bool{
 		"a kernel with its parent": true, "no stack, no window, no counters": true, "calls that are open": true, "calls without a parent": true,
 		"messages from and to no rank": true, "the largest counters and messages": true, "another program": true, "a rank below zero": true,
-		"times that a float64 cannot hold": true, "scores of all sizes": true, "neither status nor lost time": true, "neither kind nor why": true, "the largest ids": true,
+		"times that a float64 cannot hold": true, "scores of all sizes": true, "neither status nor lost time": true,
+		"neither kind nor why": true, "the largest ids": true,
 		"a function with the number of another": true, "a function with the name of another": true, "the event id an event": true,
 	}
 	for _, o := range odds(provenance.Text) {
@@ -190,7 +196,8 @@ func (f *fixture) wantRows(view, columns, order string, all []*provenance.Record
 	f.Helper()
 	got := make(map[string][][]any)
 	total := 0
-	for _, row := range f.query("SELECT pid, event_id, "+columns+" FROM "+view+" WHERE run = $1 ORDER BY pid, event_id, "+order, int64(f.run)) {
+	for _, row := range f.query("SELECT pid, event_id, "+columns+" FROM "+view+" WHERE run = $1 ORDER BY pid, event_id, "+order,
+		int64(f.run)) {
 		key := fmt.Sprint(row[0], " ", row[1])
 		got[key] = append(got[key], row[2:])
 		total++
@@ -217,7 +224,8 @@ func executionRow(r *provenance.Record) [][]any {
 	}
 	return [][]any{{
 		int64(r.RID), int64(r.TID), int64(r.FID), r.Func, r.Hostname, int64(r.Entry), int64(r.Exit), int64(r.RuntimeExclusive),
-		int64(r.RuntimeTotal), int64(r.LostTime), r.OutlierScore, r.OutlierSeverity, orNull(string(r.Status)), int64(r.IOStep), int64(r.IOStepStart),
+		int64(r.RuntimeTotal), int64(r.LostTime), r.OutlierScore, r.OutlierSeverity, orNull(string(r.Status)), int64(r.IOStep),
+		int64(r.IOStepStart),
 		int64(r.IOStepEnd), r.IsGPUEvent, int64(r.Version), orNull(string(r.Kind)), orNull(r.Why),
 	}}
 }
@@ -238,11 +246,14 @@ func funcStatsView(f *fixture) {
 	}
 	for _, x := range viewed(f).Functions {
 		where := fmt.Sprintf(" FROM func_stats WHERE run = %d AND app = %d AND fid = %d AND fname = $1", f.run, x.App, x.FID)
-		f.want([][]any{toAny(append(values(x.RuntimeProfile.Exclusive), values(x.RuntimeProfile.Inclusive)...))}, "SELECT "+columns("exclusive", "inclusive")+where, x.Name)
+		f.want([][]any{toAny(append(values(x.RuntimeProfile.Exclusive), values(x.RuntimeProfile.Inclusive)...))},
+			"SELECT "+columns("exclusive", "inclusive")+where, x.Name)
 		f.want([][]any{{x.AnomalyMetrics != nil}}, "SELECT anomalies"+where, x.Name)
 		if m := x.AnomalyMetrics; m != nil {
-			f.want([][]any{toAny(append(append(values(m.Count), values(m.Score)...), values(m.Severity)...))}, "SELECT "+columns("anomaly", "score", "severity")+where, x.Name)
-			f.want([][]any{{m.FirstStep, m.LastStep, int64(m.First), int64(m.Last)}}, "SELECT first_io_step, last_io_step, min_timestamp, max_timestamp"+where, x.Name)
+			f.want([][]any{toAny(append(append(values(m.Count), values(m.Score)...), values(m.Severity)...))},
+				"SELECT "+columns("anomaly", "score", "severity")+where, x.Name)
+			f.want([][]any{{m.FirstStep, m.LastStep, int64(m.First), int64(m.Last)}},
+				"SELECT first_io_step, last_io_step, min_timestamp, max_timestamp"+where, x.Name)
 		}
 	}
 }
