@@ -313,7 +313,8 @@ func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
 		if n < 0 {
 			n = len(left)
 		}
-		if err := a.sink.Metadata(ctx, StepKey{trace.RankKey{Program: s.input.Program, Rank: rank}, s.step}, slices.Clone(left[:n])); err != nil {
+		key := StepKey{trace.RankKey{Program: s.input.Program, Rank: rank}, s.step}
+		if err := a.sink.Metadata(ctx, key, slices.Clone(left[:n])); err != nil {
 			return err
 		}
 		left = left[n:]

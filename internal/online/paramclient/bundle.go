@@ -63,7 +63,10 @@ func (b *bundle) emptied(models map[trace.FuncKey]*outlier.Model) *bundle {
 	for _, p := range b.paths {
 		p.Reset()
 	}
-	return &bundle{covers: make(map[trace.RankKey]*protocol.Steps), models: models, profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths}
+	return &bundle{
+		covers: make(map[trace.RankKey]*protocol.Steps), models: models,
+		profiles: b.profiles, ranks: b.ranks, counters: b.counters, paths: b.paths,
+	}
 }
 
 // at returns the value of a key, made if it is new.

@@ -96,7 +96,8 @@ func New(cfg Config, bus Requester) *Client {
 	c := &Client{
 		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
 		unnamed: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
-		inbox: newInbox(cfg.Shards, cmp.Or(cfg.MaxApart, 1<<16)), wake: make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
+		inbox: newInbox(cfg.Shards, cmp.Or(cfg.MaxApart, 1<<16)),
+		wake:  make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
 	c.links = c.newLinks(cfg.Shards)

@@ -42,6 +42,8 @@ type sentBundle struct {
 	steps   int64
 }
 
+const startAgain = "start this analyzer again, it reads its traces from the beginning"
+
 // final is an error that nothing but another start of the analyzer mends.
 type final struct{ error }
 
@@ -79,7 +81,8 @@ func (l *link) shareJoined(key trace.RankKey, w *waiting) error {
 		l.next[key] = steps.GetTo()
 		l.fresh.merge(part)
 	case next < steps.GetTo():
-		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; start this analyzer again, it reads its traces from the beginning", key.Rank)}
+		return final{fmt.Errorf("the parameter server was away for so long that steps of rank %d were joined, of which it knows some; %s",
+			key.Rank, startAgain)}
 	case steps.GetEnded():
 		l.fresh.end(key, next, steps.GetHost())
 	}
@@ -185,7 +188,8 @@ func (l *link) take(reply *protocol.ExchangeReply, name func(uint32) (trace.Func
 	case l.confirmed > l.number:
 		return final{errors.New("another analyzer has the same name and session; give each a name with --node")}
 	case l.confirmed < kept:
-		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, of which those after %d are kept here); start this analyzer again, it reads its traces from the beginning", l.confirmed, l.number, kept)}
+		return final{fmt.Errorf("the parameter server lost what it had stored (it knows exchange %d of %d, those after %d are kept here); %s",
+			l.confirmed, l.number, kept, startAgain)}
 	}
 	for len(l.sent) > 0 && l.sent[0].number <= min(l.durable, l.included) {
 		if len(l.spare) < l.most {

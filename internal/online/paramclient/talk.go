@@ -96,7 +96,8 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		return true, c.succeed(newer)
 	}
 	if len(reply.GetNext()) != len(ranks) || len(reply.GetIds()) != len(names) {
-		return false, fmt.Errorf("register: %d ranks and %d names were answered with %d and %d", len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
+		return false, fmt.Errorf("register: %d ranks and %d names were answered with %d and %d",
+			len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
 	}
 	if l.shard == 0 && reply.GetPhase() == protocol.Phase_PHASE_FINISHED {
 		return false, final{ErrReviewed}

@@ -87,7 +87,10 @@ func (s *State) checkShard(d *summary.Delta) error {
 }
 
 func (s *State) exchange(req *request, refused error, now time.Time) (reply *protocol.ExchangeReply, models []byte) {
-	reply = &protocol.ExchangeReply{Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(), Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.GetSender().GetNode())}
+	reply = &protocol.ExchangeReply{
+		Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(),
+		Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.GetSender().GetNode()),
+	}
 	n := s.nodes[req.GetSender().GetNode()]
 	switch {
 	case n != nil && n.session > req.GetSender().GetSession():

@@ -13,7 +13,8 @@ import (
 func (s *State) checkSender(from *protocol.Sender) error {
 	switch {
 	case from.GetVersion() != protocol.Version:
-		return paramwire.Refuse("the request is of version %d, this server knows %d: take the same chimbuko on both sides", from.GetVersion(), protocol.Version)
+		return paramwire.Refuse("the request is of version %d, this server knows %d: take the same chimbuko on both sides",
+			from.GetVersion(), protocol.Version)
 	case from.GetRun() != s.cfg.Run:
 		return paramwire.Refuse("the request is for the run %q, this server keeps %q", from.GetRun(), s.cfg.Run)
 	}
@@ -109,9 +110,11 @@ func (s *State) checkClaims(from *protocol.Sender, ranks []*protocol.Rank) error
 		state := s.ranks[trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}]
 		switch {
 		case state == nil:
-			return paramwire.Refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks", r.GetRank(), r.GetProgram())
+			return paramwire.Refuse("rank %d of program %d comes too late: all ranks of the run had ended; give their number with --ranks",
+				r.GetRank(), r.GetProgram())
 		case state.node != from.GetNode():
-			return paramwire.Refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyzer %q; start it by that name", r.GetRank(), r.GetProgram(), state.node)
+			return paramwire.Refuse("all ranks of the run had ended, and rank %d of program %d was read by the analyzer %q; start it by that name",
+				r.GetRank(), r.GetProgram(), state.node)
 		}
 	}
 	return nil

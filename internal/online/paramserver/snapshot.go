@@ -50,7 +50,10 @@ func (s *State) snapshot() *snapshot {
 	snap := &snapshot{message: m, changes: s.changes, last: make(map[string]exchangeKey)}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		n := s.nodes[name]
-		m.Nodes = append(m.Nodes, &protocol.NodeState{Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status, Claimed: n.claimed, Command: n.command, Lost: n.lost})
+		m.Nodes = append(m.Nodes, &protocol.NodeState{
+			Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status,
+			Claimed: n.claimed, Command: n.command, Lost: n.lost,
+		})
 		snap.last[name] = exchangeKey{n.session, n.last}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {

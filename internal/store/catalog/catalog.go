@@ -58,9 +58,8 @@ type Entries struct {
 func (e *Entries) Len() int { return len(e.Functions) + len(e.Paths) + len(e.Models) + len(e.Samples) }
 
 type funcKey struct {
-	program trace.Program
-	fid     int
-	name    string
+	trace.FuncKey
+	fid int
 }
 
 type pathKey struct {
@@ -128,7 +127,7 @@ func New(known Entries) *Catalog {
 // Load adds entries that were numbered elsewhere. They are not Fresh.
 func (c *Catalog) Load(known Entries) {
 	for _, f := range known.Functions {
-		c.funcs[funcKey{f.Program, f.FID, f.Name}] = f.N
+		c.funcs[funcKey{trace.FuncKey{Program: f.Program, Name: f.Name}, f.FID}] = f.N
 		c.numFuncs[f.Program] = max(c.numFuncs[f.Program], f.N)
 	}
 	for _, p := range known.Paths {
@@ -155,11 +154,11 @@ func (c *Catalog) Fresh() Entries {
 
 // Func returns the number of a function.
 func (c *Catalog) Func(program trace.Program, fid int, name string) int32 {
+	key := funcKey{trace.FuncKey{Program: program, Name: name}, fid}
 	at := (uint(fid) ^ uint(program)<<4) % uint(len(c.recent))
-	if r := &c.recent[at]; r.n != 0 && r.funcKey == (funcKey{program, fid, name}) { // quick where names are the same memory
+	if r := &c.recent[at]; r.n != 0 && r.funcKey == key { // quick where names are the same memory
 		return r.n
 	}
-	key := funcKey{program, fid, name}
 	n, ok := c.funcs[key]
 	if !ok {
 		c.numFuncs[program]++

@@ -20,7 +20,7 @@ func (c *Catalog) Knows(b *provdb.Batch) bool {
 func (c *Catalog) forget() {
 	fresh := c.Fresh()
 	for _, f := range fresh.Functions {
-		delete(c.funcs, funcKey{f.Program, f.FID, f.Name})
+		delete(c.funcs, funcKey{trace.FuncKey{Program: f.Program, Name: f.Name}, f.FID})
 		c.recent = [len(c.recent)]recentFunc{}
 		c.numFuncs[f.Program]--
 	}
