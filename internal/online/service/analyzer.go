@@ -164,7 +164,7 @@ func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
 	return &AnalyzerResult{Result: res, Reading: r.reading, Took: time.Since(r.start), Sent: st.Sent, Deferred: st.Deferred}, nil
 }
 
-// addSending counts what happened to records on their way to the store.
+// addSending adds the counts of the publisher to the tally.
 func (r *node) addSending(t *tally.Tally) {
 	st := r.publisher.Stats()
 	t.Add(tally.RecordDeferred, st.Deferred)
@@ -221,7 +221,8 @@ func (s nodeSync) Finish(ctx context.Context) error {
 			return end.error
 		}
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; start the same command again when they are there", r.cfg.GiveUp, s.Err())
+			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; "+
+				"start the same command again when they are there", r.cfg.GiveUp, s.Err())
 		}
 		return err
 	}
@@ -229,7 +230,8 @@ func (s nodeSync) Finish(ctx context.Context) error {
 	return nil
 }
 
-// runEnded says that the run has ended without its analyzer, and what that means.
+// runEnded is why the wait for the services ends when the run has ended without this
+// analyzer.
 type runEnded struct{ error }
 
 // endedAway is how long the services of a run that has ended must be away before an
@@ -253,7 +255,8 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 		}
 		for _, path := range *r.traces.Load() {
 			if !slices.Contains(info.Traces, path) {
-				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyze it with chimbuko analyze, or begin another run", r.cfg.Dir, path)})
+				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyze it with chimbuko analyze, or begin another run",
+					r.cfg.Dir, path)})
 				return
 			}
 		}
@@ -273,11 +276,13 @@ func (r *node) status() *protocol.Status {
 	ex := r.client.Exchanges()
 	counts := rep.Tally
 	r.addSending(&counts)
-	host, _ := os.Hostname() // not known is not known
+	host, _ := os.Hostname() // only shown
 	s := &protocol.Status{
 		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
 		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(), ExchangeSent: ex.Sent, ExchangeReceived: ex.Received, BehindSeconds: rep.Behind.Seconds(), Tally: paramwire.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
+		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(),
+		ExchangeSent: ex.Sent, ExchangeReceived: ex.Received,
+		BehindSeconds: rep.Behind.Seconds(), Tally: paramwire.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
 		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
 	}
 	if ex.Count > 0 {
@@ -293,7 +298,8 @@ func (r *node) status() *protocol.Status {
 	}
 	for _, k := range rep.Ranks {
 		s.Ranks = append(s.Ranks, &protocol.RankStatus{
-			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step), Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),
+			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step),
+			Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),
 		})
 	}
 	switch {
@@ -305,8 +311,8 @@ func (r *node) status() *protocol.Status {
 	return s
 }
 
-// usage is the memory and the processor time of this process, as far as the
-// system tells.
+// usage returns the memory and the processor time of this process; 0 where the system does
+// not report them.
 func usage() (rss int64, seconds float64) {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := strings.Fields(string(b)); len(fields) > 1 {

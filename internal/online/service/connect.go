@@ -78,7 +78,7 @@ type connector struct {
 	run    string
 }
 
-// watchEvery is how often the run directory is asked where the services are.
+// watchEvery is the time between looks at the run directory for the address of the services.
 const watchEvery = time.Second
 
 // watch keeps the connection up to date until ctx ends.
@@ -104,7 +104,7 @@ func (c *connector) watch(ctx context.Context) {
 	}
 }
 
-// look connects to where the services are now, if that changed.
+// look connects to the services again if their address changed.
 func (c *connector) look() error {
 	var s *rundir.Services
 	if c.bus.URL == "" {
@@ -112,9 +112,10 @@ func (c *connector) look() error {
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
 		}
-		s.Token = s.Analyzer // who analyses needs no more
+		s.Token = s.Analyzer // which is all that analyzers may use
 		if s.Run != c.run {
-			return fmt.Errorf("%s is the directory of the run %q, but this analyzer was started for %q: start it again with --name %q", c.dir, s.Run, c.run, s.Run)
+			return fmt.Errorf("%s is the directory of the run %q, but this analyzer was started for %q: start it again with --name %q",
+				c.dir, s.Run, c.run, s.Run)
 		}
 	}
 	opt, err := c.bus.Options(s, c.name, c.log)

@@ -26,8 +26,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// runParams runs the parameter server; its first shard ends the run when all
-// has been reviewed.
+// runParams runs the parameter server. Its first shard ends the run when all analyzers have
+// reviewed.
 func (s *server) runParams(ctx context.Context) error {
 	if s.cfg.Shard > 0 {
 		return s.params.Run(ctx)
@@ -50,7 +50,7 @@ func (s *server) runParams(ctx context.Context) error {
 	return s.closeSender(ctx)
 }
 
-// closeSender waits until all statistics are delivered, for as long as the flags say.
+// closeSender waits up to StatsFlush until all statistics are delivered.
 func (s *server) closeSender(ctx context.Context) error {
 	if s.sender == nil {
 		return nil
@@ -108,16 +108,14 @@ func (s *server) conclude(ctx context.Context) error {
 	return nil
 }
 
-// How the end of a run deals with what is away: how long an attempt may take, and the
-// pause after it.
+// The time limit of an attempt at the end of a run, and the pause after it.
 const (
 	attemptTime  = 30 * time.Second
 	attemptPause = 200 * time.Millisecond
 )
 
-// insist calls f until it succeeds, as long as the reason why it does not may pass: a
-// message bus or a shard that was killed is started again, and a store that is slow
-// makes room in the stream.
+// insist retries f while its error is temporary: a message bus or a shard that was killed is
+// restarted, and a slow store makes room in the stream.
 func (s *server) insist(ctx context.Context, what string, f func(context.Context) error) error {
 	for said := false; ; said = true {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)
@@ -126,7 +124,8 @@ func (s *server) insist(ctx context.Context, what string, f func(context.Context
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		passing := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded}, func(kind error) bool { return errors.Is(err, kind) })
+		passing := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
+			func(kind error) bool { return errors.Is(err, kind) })
 		if !passing {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -154,8 +153,7 @@ func (s *server) waitForStore(ctx context.Context) error {
 	}
 }
 
-// models are those of the functions that were called, which are judged as the
-// analyzers judge.
+// models returns the models of all functions, with the settings of the analyzers.
 func (s *server) models(o *summary.Outcome, learned map[uint32]outlier.Model) *analyzer.Models {
 	models := analyzer.NewModels(outlier.NewRules(s.judging().Config))
 	for _, f := range o.Functions {
@@ -164,13 +162,13 @@ func (s *server) models(o *summary.Outcome, learned map[uint32]outlier.Model) *a
 	return models
 }
 
-// judging is how analyzers judge.
+// judging are the settings of analyzers that the server needs.
 type judging struct {
 	outlier.Config
 	Inclusive bool `json:"inclusive"`
 }
 
-// judging is how the analyzers of the run judge.
+// judging returns the settings of the analyzers of the run.
 func (s *server) judging() judging {
 	for _, n := range s.params.Report().Nodes {
 		how := judging{Config: analyzer.Default().Outlier}
@@ -181,7 +179,7 @@ func (s *server) judging() judging {
 	return judging{Config: analyzer.Default().Outlier}
 }
 
-// storeEnd ends the run in the store and in its directory.
+// storeEnd marks the run as finished in the store and in its directory.
 func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	final := new(provdb.Info)
 	if err := json.Unmarshal(info, final); err != nil {
@@ -212,7 +210,7 @@ func (s *server) printEnd() error {
 	return s.cfg.Print(s.final)
 }
 
-// sendStatistics makes packets until ctx ends, and then the last.
+// sendStatistics sends packets until ctx ends, and then a last one.
 func (s *server) sendStatistics(ctx context.Context) {
 	for more := true; more; {
 		more = sleep(ctx, s.cfg.StatsPeriod) == nil
@@ -250,14 +248,16 @@ func (s *server) runShard(ctx context.Context, shard int) error {
 		return err
 	}
 	args := []string{
-		"serve", "--out", s.cfg.Store.Dir, "--name", s.run, "--roles", RoleParams, "--shard", strconv.Itoa(shard), "--shards", strconv.Itoa(s.cfg.Shards),
+		"serve", "--out", s.cfg.Store.Dir, "--name", s.run, "--roles", RoleParams,
+		"--shard", strconv.Itoa(shard), "--shards", strconv.Itoa(s.cfg.Shards),
 		"--snapshot", s.cfg.Snapshot.String(),
 	}
 	if s.cfg.LoadModel != "" {
 		args = append(args, "--load-model", s.cfg.LoadModel, fmt.Sprintf("--freeze-model=%t", s.cfg.FreezeModel))
 	}
 	if s.cfg.Bus.URL != "" { // which the run directory tells: it may hold a password, and command lines can be seen
-		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Creds, "--nats-ca", s.cfg.Bus.CA, "--nats-cert", s.cfg.Bus.Cert, "--nats-key", s.cfg.Bus.Key)
+		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Creds, "--nats-ca", s.cfg.Bus.CA,
+			"--nats-cert", s.cfg.Bus.Cert, "--nats-key", s.cfg.Bus.Key)
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, s.cfg.ShardArgs...)...) //nolint:gosec // this very program
 	cmd.Stderr = s.cfg.Stderr

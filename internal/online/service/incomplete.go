@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// leave marks a run whose services end before it does, as far as that can be done.
+// leave marks the run as incomplete, because its services end before it.
 func (s *server) leave(why string) {
 	if s.keeper == nil || s.hasFinished() {
 		return
@@ -31,7 +31,7 @@ func (s *server) leave(why string) {
 	}
 }
 
-// listen takes in what the process that holds this one says: how the program ended.
+// listen receives from the process that started this one how the program ended.
 func (s *server) listen() {
 	if s.cfg.Orders == nil {
 		return
@@ -46,8 +46,8 @@ func (s *server) listen() {
 	}()
 }
 
-// ask asks the store, and once more when the answer is cut: a store of another process may
-// have died and be started again.
+// ask queries the store. It retries if the store is in another process, which may be
+// restarted.
 func (s *server) ask(ctx context.Context, f func(a *query.Asker) error) error {
 	for {
 		a, err := query.New(ctx, s.Reader(), s.run)
@@ -63,9 +63,8 @@ func (s *server) ask(ctx context.Context, f func(a *query.Asker) error) error {
 	}
 }
 
-// salvage reviews what nobody did: what analyzers that are lost had flagged, and what
-// others had before they were started again and could not read once more, as of live
-// streams. It is in the store.
+// salvage reviews the anomalies in the store that no analyzer did: those of lost analyzers,
+// and those of live streams from before their analyzer was restarted.
 func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *summary.Outcome) error {
 	names, ranks, totals := s.state.Lost()
 	if len(ranks) > 0 {
@@ -74,7 +73,8 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 			numbers = append(numbers, r.Rank)
 		}
 		s.info.Incomplete = append(s.info.Incomplete, fmt.Sprintf(
-			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent", provenance.RankList(numbers), strings.Join(names, ", ")))
+			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent",
+			provenance.RankList(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
 	}
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it

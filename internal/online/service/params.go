@@ -60,7 +60,8 @@ func (s *server) openParams() error {
 			return err
 		}
 	}
-	s.params, err = paramserver.NewServer(s.conn, s.state, paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Log: s.log})
+	server := paramserver.ServerConfig{Dir: dir, Snapshot: s.cfg.Snapshot, Workers: 4, Log: s.log}
+	s.params, err = paramserver.NewServer(s.conn, s.state, server)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *server) openSender() (err error) {
 	return err
 }
 
-// firstPacket is the number after those of the packets that are in a directory.
+// firstPacket returns the number after that of the last packet in a directory.
 func firstPacket(dir string) (n int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -146,8 +147,8 @@ func (s *server) work(ctx context.Context) error {
 	return g.Wait()
 }
 
-// sample looks at all parts again and again, so that rates are known to whoever
-// asks for the first time.
+// sample takes the status of all parts regularly, so that rates are known at the first
+// request.
 func (s *server) sample(ctx context.Context) {
 	for sleep(ctx, meterInterval) == nil {
 		for _, f := range s.samplers {

@@ -24,7 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// removing is how long a server of NATS may take to delete the stream of a run.
+// removing is how long a NATS server may take to delete the stream of a run.
 const removing = 5 * time.Second
 
 // server is a process that runs services.
@@ -91,7 +91,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	return err
 }
 
-// close ends what was opened, the last first.
+// close closes what was opened, the last first.
 func (s *server) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.closers) {
@@ -146,7 +146,8 @@ func (s *server) openBus(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only shown
 	s.services = &rundir.Services{
-		Run: s.run, Bus: s.cfg.Bus.URL, Shards: s.cfg.Shards, Host: host, PID: os.Getpid(), Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
+		Run: s.run, Bus: s.cfg.Bus.URL, Shards: s.cfg.Shards, Host: host, PID: os.Getpid(),
+		Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
 	}
 	if before != nil { // tokens and addresses stay the same when a service is started again
 		s.services.Secret, s.services.Token = before.Secret, before.Token
@@ -240,6 +241,6 @@ func (s *server) removeStream(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, removing)
 	defer cancel()
 	if err := s.conn.DeleteStream(ctx, streamName(s.run)); err != nil {
-		s.log.Warn("the stream of the run, which holds nothing any more, is left on the server of NATS", "stream", streamName(s.run), "reason", err)
+		s.log.Warn("cannot remove the empty stream of the run from the NATS server", "stream", streamName(s.run), "error", err)
 	}
 }

@@ -59,7 +59,7 @@ var nodeStates = map[protocol.Status_State]api.NodeState{
 	protocol.Status_STATE_DONE: api.NodeDone,
 }
 
-// paramsStatus tells how the parameter server of this process fares.
+// paramsStatus returns the status of the parameter server of this process.
 func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 	rep, now := s.params.Report(), time.Now()
 	name := fmt.Sprint(rep.Shard)
@@ -70,7 +70,9 @@ func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 		Latency: api.Latency{Count: int64(rep.Handled), Mean: rep.Mean, P50: rep.P50, P99: rep.P99},
 	}
 	if !rep.Snapshot.At.IsZero() {
-		shard.Snapshot = &api.Snapshot{Age: now.Sub(rep.Snapshot.At).Seconds(), Duration: rep.Snapshot.Took.Seconds(), Bytes: int64(rep.Snapshot.Bytes)}
+		shard.Snapshot = &api.Snapshot{
+			Age: now.Sub(rep.Snapshot.At).Seconds(), Duration: rep.Snapshot.Took.Seconds(), Bytes: int64(rep.Snapshot.Bytes),
+		}
 	}
 	st := &api.Status{Shards: []api.Shard{shard}}
 	health := api.Health{Part: "parameter server, shard " + name, OK: true, Severity: api.SeverityInfo, Sentence: "it answers"}
@@ -104,12 +106,14 @@ func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 	if silent > 0 {
 		st.Health = append(st.Health, api.Health{
 			Part: "analyzers", Severity: api.SeverityWarning,
-			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop", silent, len(st.Nodes)),
+			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop",
+				silent, len(st.Nodes)),
 		})
 	}
 	for _, r := range rep.Ranks {
 		rank := api.Rank{
-			Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Node: r.Node, Step: int64(r.Next) - 1, Ended: r.Ended, Anomalies: r.Anomalies, LastHeard: heard[r.Node],
+			Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Node: r.Node, Step: int64(r.Next) - 1,
+			Ended: r.Ended, Anomalies: r.Anomalies, LastHeard: heard[r.Node],
 		}
 		if p := byRank[[2]uint32{uint32(r.Program), uint32(r.Rank)}]; p != nil {
 			rank.Behind = p.GetBehindSeconds()
@@ -124,7 +128,7 @@ func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 	return st
 }
 
-// nodeStatus is how an analyzer fares.
+// nodeStatus returns the status of an analyzer.
 func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) api.Node {
 	p := n.Status
 	node := api.Node{
@@ -137,7 +141,8 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) api.
 		Exchange: api.Latency{
 			Count: p.GetExchanges(), Last: p.GetExchangeSeconds(), Mean: p.GetExchangeMeanSeconds(), Max: p.GetExchangeMaxSeconds(),
 		},
-		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(), OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
+		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(),
+		OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
 	}
 	if p.GetEvents() > 0 {
 		node.EventKinds = map[string]int64{"function": p.GetFunctionEvents(), "message": p.GetMessageEvents(), "counter": p.GetCounterEvents()}
@@ -153,7 +158,8 @@ func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) api.
 	}
 	for _, c := range p.GetTally() {
 		if k := tally.Kind(c.GetKind()); k < tally.NumKinds {
-			node.Tallies = append(node.Tallies, api.Tally{Name: k.Name(), Severity: k.Severity().String(), Count: c.GetCount(), Sentence: k.Sentence()})
+			t := api.Tally{Name: k.Name(), Severity: k.Severity().String(), Count: c.GetCount(), Sentence: k.Sentence()}
+			node.Tallies = append(node.Tallies, t)
 		}
 	}
 	return node
@@ -169,7 +175,7 @@ func addNode(st *api.Status, p *protocol.Status) {
 	t.RecordsSent += p.GetRecords()
 }
 
-// addSender tells how the delivery of statistics fares.
+// addSender adds the status of the delivery of statistics.
 func (s *server) addSender(st *api.Status) {
 	if s.sender == nil {
 		return
@@ -190,7 +196,7 @@ func (s *server) addSender(st *api.Status) {
 	}
 }
 
-// storeStatus tells how the store of this process fares.
+// storeStatus returns the status of the store of this process.
 func (s *server) storeStatus(ctx context.Context, rates *rateMeter) *api.Status {
 	stats, now := s.storer.Stats(), time.Now()
 	store := &api.StoreStatus{Kind: "DuckDB", Records: stats.Records, RecordsPerSecond: rates.rate("records", stats.Records, now)}
@@ -206,7 +212,8 @@ func (s *server) storeStatus(ctx context.Context, rates *rateMeter) *api.Status 
 	health := api.Health{Part: "store", OK: true, Severity: api.SeverityInfo, Sentence: "it stores"}
 	if stats.Err != nil {
 		store.LastError, store.LastErrorAt = stats.Err.Error(), stats.ErrAt
-		health = api.Health{Part: "store", Severity: api.SeverityError, Sentence: "records wait in the stream and are tried again: " + stats.Err.Error()}
+		health.OK, health.Severity = false, api.SeverityError
+		health.Sentence = "records wait in the stream and are tried again: " + stats.Err.Error()
 	}
 	return &api.Status{Store: store, Health: []api.Health{health}}
 }

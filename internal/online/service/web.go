@@ -24,12 +24,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// storeStatusSubject is where the process with the store tells how it fares.
+// storeStatusSubject is where the process with the store reports its status.
 func storeStatusSubject(run string) string {
 	return "chimbuko." + paramwire.Token(run) + ".store.status"
 }
 
-// serveStatus has the parts of this process tell how they fare, wherever HTTP is.
+// serveStatus answers requests for the status of the parts of this process.
 func (s *server) serveStatus() error {
 	tell := func(subject string, status func(context.Context) *api.Status) error {
 		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
@@ -41,7 +41,8 @@ func (s *server) serveStatus() error {
 	}
 	if s.params != nil {
 		rates := new(rateMeter)
-		if err := tell(paramwire.Subject(s.run, s.cfg.Shard, "status"), func(context.Context) *api.Status { return s.paramsStatus(rates) }); err != nil {
+		status := func(context.Context) *api.Status { return s.paramsStatus(rates) }
+		if err := tell(paramwire.Subject(s.run, s.cfg.Shard, "status"), status); err != nil {
 			return err
 		}
 	}
@@ -72,7 +73,7 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 	return page.Address, nil
 }
 
-// greet tells a person what runs and what to do next.
+// greet prints what runs and what to do next.
 func (s *server) greet() {
 	if s.cfg.Shard > 0 {
 		return
@@ -92,7 +93,7 @@ func (s *server) greet() {
 	fmt.Fprintf(w, "chimbuko: analyzers join with: chimbuko ad --run-dir %s TRACE...\n", s.cfg.Store.Dir)
 }
 
-// Reader is the store, in this process or another.
+// Reader returns the store, of this process or another.
 func (s *server) Reader() provdb.Reader {
 	if s.keeper == nil {
 		return &s.elsewhere
@@ -100,7 +101,7 @@ func (s *server) Reader() provdb.Reader {
 	return s.keeper.Store
 }
 
-// Status gathers how all parts fare.
+// Status collects the status of all parts.
 func (s *server) Status(ctx context.Context) (*api.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, viewer.StatusTimeout)
 	defer cancel()
@@ -122,7 +123,9 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 		})
 	}
 	wg.Wait()
-	all := &api.Status{Run: api.RunStatus{Name: s.run, State: api.Waiting, Started: s.info.Started, Now: time.Now().UTC(), Version: s.cfg.Version}}
+	all := &api.Status{Run: api.RunStatus{
+		Name: s.run, State: api.Waiting, Started: s.info.Started, Now: time.Now().UTC(), Version: s.cfg.Version,
+	}}
 	for i, part := range parts {
 		name := "store"
 		if i > 0 {
@@ -155,7 +158,7 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 // hasFinished reports whether the run directory says that the run has ended.
 func (s *server) hasFinished() bool { return rundir.HasFinished(s.cfg.Store.Dir) }
 
-// awayText says in short why a part does not answer.
+// awayText returns a short reason why a part does not answer.
 func awayText(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoService):
@@ -166,7 +169,7 @@ func awayText(err error) string {
 	return err.Error()
 }
 
-// merge adds what a part told.
+// merge adds the status of a part.
 func merge(all, part *api.Status) {
 	if part.Run.State != "" {
 		all.Run.State, all.Totals = part.Run.State, part.Totals

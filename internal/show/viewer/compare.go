@@ -87,7 +87,8 @@ func (r *References) addRun(ctx context.Context, s Subject, name string, notTher
 		return err
 	}
 	if !slices.ContainsFunc(runs, func(run provdb.Run) bool { return run.Name == name }) {
-		return fmt.Errorf("--compare: %w, and no run of the store has that name; give a run directory, a database file, postgres://… or a file of chimbuko baseline",
+		return fmt.Errorf("--compare: %w, and no run of the store has that name; "+
+			"give a run directory, a database file, postgres://… or a file of chimbuko baseline",
 			notThere)
 	}
 	r.List = append(r.List, dashboard.Reference{Where: name, Run: name})

@@ -68,7 +68,8 @@ func (o *Options) ServeConfig(ctx context.Context, cfg dashboard.Config, dir, be
 		return nil, err
 	}
 	host, _ := os.Hostname() // only shown
-	p := &Page{Address: addressOf(listener.Addr(), host, o.Cert != ""), Token: cfg.Token, Labels: cfg.Labels != nil, serving: new(errgroup.Group)}
+	p := &Page{Address: addressOf(listener.Addr(), host, o.Cert != ""), Token: cfg.Token, Labels: cfg.Labels != nil}
+	p.serving = new(errgroup.Group)
 	cfg.AllowedHosts = append(slices.Clone(cfg.AllowedHosts), hostOf(p.Address))
 	p.serving.Go(func() error { return serveHTTP(ctx, listener, dashboard.New(cfg), o.Cert, o.Key, cfg.Log) })
 	return p, nil
