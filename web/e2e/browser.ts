@@ -1,5 +1,4 @@
-// A real Chromium, and what every page must hold: it complains of nothing, asks nobody
-// else, and has no serious finding of axe.
+// A real Chromium, and checks for every page: no console errors, no requests to other origins, no serious axe findings.
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -19,7 +18,7 @@ export async function launch(): Promise<Browser> {
   });
 }
 
-/** Options of a visit. */
+/** Options of Visit.to. */
 export interface Look {
   scheme?: 'dark' | 'light';
   width?: number;
@@ -28,7 +27,7 @@ export interface Look {
   patience?: number;
 }
 
-/** A page in a context of its own that remembers what went wrong in it. */
+/** A page in its own context that records errors. */
 export class Visit {
   readonly page: Page;
   private readonly context: BrowserContext;
@@ -49,7 +48,7 @@ export class Visit {
     page.on('request', (r) => {
       const url = new URL(r.url());
       if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) {
-        this.complaints.push(`asks somebody else: ${r.url()}`);
+        this.complaints.push(`request to another origin: ${r.url()}`);
       }
     });
   }
@@ -73,17 +72,17 @@ export class Visit {
     }, route);
   }
 
-  /** What was complained of, and forgets it: for what a test brings about itself. */
+  /** Returns and clears the recorded errors, for errors that a test provokes. */
   forget(): string[] {
     return this.complaints.splice(0);
   }
 
-  /** Nothing went wrong so far. */
+  /** Expects no recorded errors. */
   isWell(): void {
     expect(this.complaints).toEqual([]);
   }
 
-  /** No serious finding of axe. */
+  /** Expects no serious axe findings. */
   async isAccessible(): Promise<void> {
     await this.page.evaluate(axe.source);
     const findings = await this.page.evaluate(async () => {

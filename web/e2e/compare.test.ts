@@ -1,5 +1,4 @@
-// Two runs of the same program and seed, one of which had trouble, as somebody sees who
-// wants to know what changed since the good one.
+// A good and a bad run of the same program and seed, compared.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { run, type Service } from './program.ts';
@@ -7,7 +6,7 @@ import { Stage } from './stage.ts';
 
 let alone: Service;
 
-/** What diff says in a terminal, which the page must say, too. */
+/** The output of diff, which the page must match. */
 interface Difference {
   verdict: { sentence: string };
   changes: { change: string; function: string }[];
@@ -39,7 +38,7 @@ const stage = new Stage((s) => {
 });
 
 describe('two runs', () => {
-  test('differ by what was planted, which is on top, and by what diff says', async () => {
+  test('show the planted change first, as diff does', async () => {
     await stage.visit(async ({ page }) => {
       await page.getByRole('heading', { name: /core time/ }).waitFor();
       await page.keyboard.press('c');
@@ -80,7 +79,7 @@ describe('two runs', () => {
       await page.getByRole('grid').getByRole('row').nth(1).waitFor();
       await page.keyboard.press('j');
       await page
-        .getByRole('complementary', { name: 'The chosen change' })
+        .getByRole('complementary', { name: 'Change details' })
         .getByRole('img', { name: /Histograms of/ })
         .waitFor();
       await page.waitForURL(/sel=/);
@@ -99,7 +98,7 @@ describe('two runs', () => {
         await stage.visit(
           async (v) => {
             await v.go(route);
-            await v.page.getByRole('button', { name: 'Exchange A and B' }).waitFor();
+            await v.page.getByRole('button', { name: 'Swap A and B' }).waitFor();
             await v.page
               .getByRole('grid')
               .or(v.page.getByRole('application'))
@@ -108,7 +107,7 @@ describe('two runs', () => {
               .waitFor();
             if (route === 'compare') {
               await v.page.getByRole('grid').getByRole('row').nth(1).click();
-              await v.page.getByRole('complementary', { name: 'The chosen change' }).waitFor();
+              await v.page.getByRole('complementary', { name: 'Change details' }).waitFor();
             }
             await v.isAccessible();
           },
@@ -120,11 +119,11 @@ describe('two runs', () => {
 });
 
 describe('one run alone', () => {
-  test('says how another is given', async () => {
+  test('explains how to add another', async () => {
     await stage.visit(
       async (v) => {
         await v.go('compare');
-        await v.page.getByText('Give a second run with --compare.').waitFor();
+        await v.page.getByText('Add a second run with --compare.').waitFor();
         await v.isAccessible();
       },
       {},

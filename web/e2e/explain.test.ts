@@ -1,5 +1,4 @@
-// What is different about anomalies, in a run whose causes are known: memory of node02 runs
-// short from 9 s to 13 s, and writes of rank 5 hang.
+// Explanations in a run with known causes: node02 is short of memory from 9 s to 13 s, and writes of rank 5 hang.
 import { describe, expect, test } from 'vitest';
 import { Stage } from './stage.ts';
 
@@ -10,14 +9,14 @@ const stage = new Stage((s) => {
 
 describe('what is different', () => {
   test.each(['dark', 'light'] as const)(
-    'about the worst issue is told by one key, %s',
+    'explains the worst issue with one key, %s',
     async (scheme) => {
       await stage.visit(
         async (v) => {
           const { page } = v;
           await page.getByRole('region', { name: 'Worst issues' }).waitFor();
           await page.keyboard.press('e');
-          const drawer = page.getByRole('dialog', { name: 'What is different' });
+          const drawer = page.getByRole('dialog', { name: 'Explanation' });
           await drawer.getByText(/deposit_current ran while Memory Footprint .* as in/).waitFor();
           const first = drawer.getByRole('heading', { level: 3 }).first();
           expect(await first.textContent()).toContain('Memory Footprint');
@@ -31,12 +30,12 @@ describe('what is different', () => {
     },
   );
 
-  test('about a box of the heatmap is told when it is drawn', async () => {
+  test('explains a box drawn in the heatmap', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       const map = page.getByRole('application', { name: /Heatmap/ });
       await map.waitFor();
-      await page.getByRole('button', { name: 'Explain a box' }).click();
+      await page.getByRole('button', { name: 'Explain box' }).click();
       const box = await map.boundingBox();
       if (!box) throw new Error('the heatmap has no place');
       // Ranks 8 to 11 of 16, from 8 s to 14 s of 60 s.
@@ -47,12 +46,12 @@ describe('what is different', () => {
       await page.mouse.move(...at(11, 10), { steps: 4 });
       await page.mouse.move(...at(14, 11), { steps: 4 });
       await page.mouse.up();
-      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const drawer = page.getByRole('dialog', { name: 'Explanation' });
       await drawer.getByText(/executions ran while Memory Footprint/).waitFor();
       await page.waitForURL(/explain=.*rank%3D8/);
-      // What it was chosen by explains nothing.
-      expect(await drawer.getByText(/the selection was made by it/).count()).toBe(4);
-      // It has several functions, which are counted, and left one by one.
+      // Fields of the selection explain nothing.
+      expect(await drawer.getByText(/part of the selection/).count()).toBe(4);
+      // The box has several functions.
       await drawer.getByRole('link', { name: 'Group by function' }).click();
       const groups = drawer.getByRole('table', { name: 'The selection by function' });
       await groups.getByRole('row').nth(2).waitFor();
@@ -69,14 +68,14 @@ describe('what is different', () => {
     });
   });
 
-  test('about an issue leads to what it is filtered by, and a reload keeps the drawer', async () => {
+  test('links an issue to its filter and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
         .getByRole('link', { name: /write\(\)/ })
         .click();
       await page.getByRole('link', { name: /^Explain/ }).click();
-      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const drawer = page.getByRole('dialog', { name: 'Explanation' });
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
       await page.reload();
       await drawer.getByText(/write\(\) ran on rank 5/).waitFor();
@@ -86,14 +85,14 @@ describe('what is different', () => {
     });
   });
 
-  test('about a box of the strip plot is told when it is drawn', async () => {
+  test('explains a box drawn in the strip plot', async () => {
     await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
         .getByRole('link', { name: /push_boris/ })
         .click();
       const issue = page.getByRole('region', { name: /^Issue \d/ });
-      await issue.getByRole('button', { name: 'Explain a box' }).click();
+      await issue.getByRole('button', { name: 'Explain box' }).click();
       const sheet = issue.getByRole('img', { name: /Draw a box around executions/ });
       const box = await sheet.boundingBox();
       if (!box) throw new Error('the plot has no place');
@@ -103,33 +102,31 @@ describe('what is different', () => {
       await page.mouse.move(box.x + 0.4 * box.width, box.y + 0.5 * box.height, { steps: 4 });
       await page.mouse.move(box.x + 0.5 * box.width, box.y + 0.9 * box.height, { steps: 4 });
       await page.mouse.up();
-      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const drawer = page.getByRole('dialog', { name: 'Explanation' });
       await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
     });
   });
 
-  test('about all is narrowed and grouped by any field, and each condition can be taken back', async () => {
+  test('filters and groups by any field and removes conditions', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('overview?explain=all');
-      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const drawer = page.getByRole('dialog', { name: 'Explanation' });
       const row = (name: string) =>
         drawer
           .getByRole('listitem')
           .filter({ has: page.getByRole('heading', { level: 3, name, exact: true }) });
-      const chips = drawer.getByRole('list', { name: 'The selection is narrowed to' });
+      const chips = drawer.getByRole('list', { name: 'Conditions' });
       const selected = async () =>
         Number(
           /([\d\u202f,  ]+) executions? /
-            .exec(
-              (await drawer.getByText(/ lost .* They are held against/).textContent()) ?? '',
-            )?.[1]
+            .exec((await drawer.getByText(/ lost .* compared with/).textContent()) ?? '')?.[1]
             ?.replace(/\D/g, ''),
         );
-      await drawer.getByText(/They are held against/).waitFor();
+      await drawer.getByText(/compared with/).waitFor();
       const all = await selected();
 
-      // By a rank: what is left is not on it, and neither is what it is held against.
+      // Exclude a rank from the selection and the comparison.
       await row('rank').getByRole('link', { name: 'Group by rank' }).click();
       const groups = drawer.getByRole('table', { name: 'The selection by rank' });
       await groups.getByRole('row').nth(2).waitFor();
@@ -170,7 +167,7 @@ describe('what is different', () => {
     });
   });
 
-  test('about what a lasso encloses is told when it is drawn', async () => {
+  test('explains a drawn lasso', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await page
@@ -178,8 +175,8 @@ describe('what is different', () => {
         .getByRole('link', { name: /push_boris/ })
         .click();
       const issue = page.getByRole('region', { name: /^Issue \d/ });
-      await issue.getByRole('button', { name: 'a lasso' }).click();
-      const sheet = issue.getByRole('img', { name: /Draw around executions/ });
+      await issue.getByRole('button', { name: 'lasso' }).click();
+      const sheet = issue.getByRole('img', { name: /Draw a lasso around executions/ });
       const box = await sheet.boundingBox();
       if (!box) throw new Error('the plot has no place');
       // A circle around all that lasted for long between 18 s and 30 s of 60 s.
@@ -195,7 +192,7 @@ describe('what is different', () => {
       if (process.env.SHOTS !== undefined)
         await page.screenshot({ path: `${process.env.SHOTS}/lasso.png` });
       await page.mouse.up();
-      const drawer = page.getByRole('dialog', { name: 'What is different' });
+      const drawer = page.getByRole('dialog', { name: 'Explanation' });
       await drawer.getByText(/push_boris.* ran while GPU Clock \(MHz\) was 400 or less/).waitFor();
       const corners = decodeURIComponent(decodeURIComponent(page.url()));
       expect(/lasso=([\d.:,]+)/.exec(corners)?.[1]?.split(',').length).toBeLessThanOrEqual(40);
@@ -204,14 +201,14 @@ describe('what is different', () => {
     });
   });
 
-  test.each(['dark', 'light'] as const)('is read well at all widths, %s', async (scheme) => {
+  test.each(['dark', 'light'] as const)('fits all widths, %s', async (scheme) => {
     for (const width of [1280, 800]) {
       await stage.visit(
         async (v) => {
           const { page } = v;
           const chosen = 'by=rank&without=step%3D0..3&only=host%3Dnode02&only=host%3Dnode03';
           await v.go(`issues?explain=${encodeURIComponent(chosen)}`);
-          const drawer = page.getByRole('dialog', { name: 'What is different' });
+          const drawer = page.getByRole('dialog', { name: 'Explanation' });
           await drawer.getByRole('table', { name: 'The selection by rank' }).waitFor();
           const inside = drawer.locator('.drawer-inside');
           expect(await inside.evaluate((e) => e.scrollWidth - e.clientWidth)).toBeLessThanOrEqual(

@@ -1,4 +1,4 @@
-// A finished run of the demo's program, as somebody sees who opens it for the first time.
+// A finished run of the demo.
 import { describe, expect, test } from 'vitest';
 import { run } from './program.ts';
 import { Stage } from './stage.ts';
@@ -13,7 +13,7 @@ const stage = new Stage((s) => {
   return s.start('view', `${s.dir}/run`);
 });
 
-/** The views, and by what one knows that they show something. */
+/** The views and text that shows when they have loaded. */
 const views: [string, string, RegExp][] = [
   ['overview', 'heading', /core time/],
   ['issues', 'row', /deposit_current/],
@@ -26,14 +26,14 @@ const views: [string, string, RegExp][] = [
 ];
 
 describe('a finished run', () => {
-  test('has a verdict that names the worst function, its host and since when', async () => {
+  test('names the worst function, its host and start time in the verdict', async () => {
     await stage.visit(async ({ page }) => {
       const verdict = page.getByRole('main').getByRole('heading', { level: 1 });
       await verdict.filter({ hasText: 'deposit_current on node02 since' }).waitFor();
     });
   });
 
-  test('lists all that was planted, with host and function, on the first page', async () => {
+  test('lists all planted troubles on the first page', async () => {
     await stage.visit(async ({ page }) => {
       const worst = page.getByRole('region', { name: 'Worst issues' });
       for (const planted of [
@@ -126,7 +126,7 @@ describe('a finished run', () => {
     });
   });
 
-  test('remembers what somebody said of an issue', async () => {
+  test('keeps the label of an issue', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('issues');
@@ -148,7 +148,7 @@ describe('a finished run', () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('issues');
-      await page.getByRole('searchbox', { name: 'Filter the rows' }).fill('particles');
+      await page.getByRole('searchbox', { name: 'Filter rows' }).fill('particles');
       await page
         .getByRole('row', { name: /deposit_current/ })
         .first()

@@ -1,4 +1,4 @@
-// Names come from traces: whatever they are, they are text.
+// Names from traces are always rendered as text.
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';

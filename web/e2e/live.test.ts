@@ -1,4 +1,4 @@
-// A run that goes on: services, an analyzer and a program that is simulated as it runs.
+// A live run: services, an analyzer and a simulated program.
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';
@@ -37,13 +37,13 @@ const stage = new Stage((s) => {
   return undefined;
 });
 
-describe('a run that goes on', () => {
-  test('is shown from before it begins to its end, though the server is killed on the way', async () => {
+describe('a live run', () => {
+  test('is shown from start to end, although the server is killed in between', async () => {
     const run = `${stage.dir}/run`;
     let serve = stage.start('serve', '--out', run, '--stay');
     const v = await Visit.to(stage.browser, await serve.address(), { patience: 60_000 });
     const { page } = v;
-    // Nothing has come: what to do is said.
+    // Without data the page shows instructions.
     await page
       .getByText(/chimbuko ad --run-dir/)
       .first()
@@ -64,7 +64,7 @@ describe('a run that goes on', () => {
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();
     v.isWell();
 
-    // All other views show what is known so far.
+    // All other views show the data so far.
     await v.go('issues');
     await page
       .getByRole('row', { name: /compute/ })
@@ -104,7 +104,7 @@ describe('a run that goes on', () => {
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();
     await v.leave();
 
-    // Who comes late sees the same at once.
+    // A late visitor sees the same at once.
     const late = await Visit.to(stage.browser, await serve.address());
     await late.page.getByRole('heading', { name: /compute on right since/ }).waitFor();
     late.isWell();

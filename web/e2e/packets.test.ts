@@ -1,4 +1,4 @@
-// Packets of statistics, as the parameter server of the original writes them, shown again.
+// Replay of statistics packets in the format of the original parameter server.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';
@@ -82,7 +82,7 @@ describe('packets that are shown again', () => {
       v.isWell();
       await v.go('issues');
       await page.getByText('counts of anomalies only').first().waitFor();
-      expect(v.forget().join()).toContain('404'); // the browser tells of the refusal
+      expect(v.forget().join()).toContain('404'); // the browser logs the refusal
       await v.leave();
     });
   }

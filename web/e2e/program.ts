@@ -1,4 +1,4 @@
-// Processes of chimbuko that tests start, and the directory that they work in.
+// Chimbuko processes and the working directory of tests.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,16 +6,16 @@ import { join } from 'node:path';
 
 const binary = process.env.CHIMBUKO ?? '../bin/chimbuko';
 
-/** How long anything may take that a test waits for, in milliseconds. */
+/** Timeout of waits in milliseconds. */
 export const patience = 60_000;
 
-/** A new directory, which is removed in the end. */
+/** Creates a directory that is removed at the end. */
 export function directory(): { path: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), 'chimbuko-page-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Runs chimbuko to its end and returns what it printed. */
+/** Runs chimbuko and returns its output. */
 export function run(...args: string[]): string {
   return execFileSync(binary, args, {
     encoding: 'utf8',
@@ -24,7 +24,7 @@ export function run(...args: string[]): string {
   });
 }
 
-/** A chimbuko that goes on until it is stopped. */
+/** A chimbuko process that runs until stopped. */
 export class Service {
   readonly child: ChildProcess;
   private text = '';
@@ -46,7 +46,7 @@ export class Service {
     return this.text;
   }
 
-  /** Waits until it has printed something, and returns what matched. */
+  /** Waits for output that matches a pattern and returns the match. */
   async prints(pattern: RegExp): Promise<RegExpMatchArray> {
     return new Promise((resolve, reject) => {
       const fail = (why: string) => {
@@ -56,11 +56,11 @@ export class Service {
       };
       const timer = setTimeout(() => fail('time is up'), patience);
       const look = () => {
-        const found = this.text.match(pattern);
-        if (found) {
+        const match = this.text.match(pattern);
+        if (match) {
           clearTimeout(timer);
           this.listeners.delete(look);
-          resolve(found);
+          resolve(match);
         } else if (this.child.exitCode !== null || this.child.signalCode !== null) {
           fail('it ended');
         }
@@ -70,7 +70,7 @@ export class Service {
     });
   }
 
-  /** The address of its page, with the token, which serve leaves to view. */
+  /** The URL of the page with the token, which serve leaves to view. */
   async address(): Promise<string> {
     if (this.visit) return this.visit;
     const pattern = /(https?:\/\/\S+\/\?token=\S+)|chimbuko view (\S+) prints it/;
@@ -79,7 +79,7 @@ export class Service {
     return this.visit;
   }
 
-  /** Ends it, and waits for that. */
+  /** Stops the process and waits for its exit. */
   async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => this.child.once('exit', () => resolve()));

@@ -1,4 +1,4 @@
-// What is shown when something is not there or not allowed.
+// Errors and refusals.
 import { describe, expect, test } from 'vitest';
 import { Visit } from './browser.ts';
 import type { Service } from './program.ts';
@@ -11,7 +11,7 @@ const stage = new Stage((s) => {
 });
 
 describe('the page', () => {
-  test('is not shown without the token, and says how to come by it', async () => {
+  test('refuses access without the token and explains how to get it', async () => {
     const v = await Visit.to(stage.browser, new URL(stage.address).origin + '/');
     await v.page
       .getByText(/chimbuko status/)
@@ -29,7 +29,7 @@ describe('the page', () => {
     await v.leave();
   });
 
-  test('says of a run without anomalies how many calls were judged, and which were the slowest', async () => {
+  test('lists judged and slowest calls of a run without anomalies', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.page.getByRole('heading', { level: 1, name: /^0 anomalies in .* calls/ }).waitFor();
     await v.page
@@ -41,15 +41,15 @@ describe('the page', () => {
     await v.leave();
   });
 
-  test('says that an event or an issue does not exist', async () => {
+  test('reports missing events and issues', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.go('e/0:1:2:3');
-    await v.page.getByText('There is no event 0:1:2:3').waitFor();
+    await v.page.getByText('Event 0:1:2:3 not found').waitFor();
     v.forget(); // the answer 404
     await v.leave();
   });
 
-  test('goes on showing what it has when the server ends', async () => {
+  test('keeps showing its data when the server stops', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     const verdict = v.page.getByRole('heading', { level: 1 });
     await verdict.waitFor();

@@ -1,5 +1,4 @@
-// The report is a file: it is opened without a network, with and without scripts, and
-// printed.
+// The report as a file: opened offline, with and without scripts, and printed.
 import { writeFileSync, readFileSync } from 'node:fs';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
@@ -14,7 +13,7 @@ const stage = new Stage((s) => {
 });
 const file = `${stage.dir}/report.html`;
 
-/** Opens the file where there is no network, and sees that nothing was asked for or complained of. */
+/** Opens the file offline and expects no requests and no errors. */
 async function open(
   look: (page: Page) => Promise<void>,
   options: { scheme?: 'dark' | 'light'; scripts?: boolean; width?: number } = {},
@@ -49,7 +48,7 @@ async function open(
 }
 
 describe('a report', () => {
-  test('tells without network and scripts what the page tells', async () => {
+  test('has the content of the page without network and scripts', async () => {
     const issues = run('issues', `${stage.dir}/run`, '--limit', '1', '--format', 'json');
     const [worst] = JSON.parse(issues) as { function: string }[];
     await open(async (page) => {

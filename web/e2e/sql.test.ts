@@ -1,4 +1,4 @@
-// Questions in SQL below the pictures, in a browser and against a real store.
+// The SQL drawer in a browser with a real store.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { run } from './program.ts';
@@ -12,16 +12,16 @@ const stage = new Stage((s) => {
   return s.start('view', `${s.dir}/run`);
 });
 
-describe('questions in SQL', () => {
-  test('are asked with the keyboard alone, and the figures are those of chimbuko query', async () => {
-    const told = run('query', `${stage.dir}/run`, byFunction, '--format', 'json');
-    const [worst] = JSON.parse(told) as { func: string; n: number; lost_us: number }[];
+describe('SQL queries', () => {
+  test('run by keyboard with the results of chimbuko query', async () => {
+    const output = run('query', `${stage.dir}/run`, byFunction, '--format', 'json');
+    const [worst] = JSON.parse(output) as { func: string; n: number; lost_us: number }[];
     await stage.visit(async ({ page }) => {
       await page.keyboard.press('`');
-      await page.getByRole('textbox', { name: 'Statement in SQL' }).waitFor();
+      await page.getByRole('textbox', { name: 'SQL statement' }).waitFor();
       await page.keyboard.type(byFunction);
       await page.keyboard.press('Control+Enter');
-      const first = page.getByRole('grid', { name: 'The answer' }).getByRole('row').nth(1);
+      const first = page.getByRole('grid', { name: 'Query result' }).getByRole('row').nth(1);
       await first.waitFor();
       expect(await first.getByRole('gridcell').allTextContents()).toEqual([
         worst?.func,
@@ -33,31 +33,31 @@ describe('questions in SQL', () => {
       await page.reload();
       await first.waitFor();
       expect(page.url()).toBe(before);
-      // It stays when another view is chosen, and Escape closes it.
+      // The drawer survives a change of the view, and Escape closes it.
       await page.getByRole('link', { name: 'Issues', exact: true }).click();
       await page.waitForURL(/#\/issues.*sql=SELECT/);
       await first.waitFor();
-      await page.getByRole('textbox', { name: 'Statement in SQL' }).press('Escape');
+      await page.getByRole('textbox', { name: 'SQL statement' }).press('Escape');
       await first.waitFor({ state: 'detached' });
       expect(page.url()).not.toContain('sql=');
     });
   });
 
-  test('that are wrong say where, and lead there', async () => {
+  test('report the position of errors', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go(`overview?sql=${encodeURIComponent('SELECT func,\n  nosuch\nFROM anomalies')}`);
       await page.getByRole('alert').getByText('"nosuch" not found').waitFor();
       await page.getByRole('button', { name: 'Go to line 2, column 3' }).click();
       const at = await page
-        .getByRole('textbox', { name: 'Statement in SQL' })
+        .getByRole('textbox', { name: 'SQL statement' })
         .evaluate((e) => (e as HTMLTextAreaElement).selectionStart);
       expect(at).toBe('SELECT func,\n  '.length);
-      expect(v.forget().join()).toContain('400'); // the browser tells of the refusal
+      expect(v.forget().join()).toContain('400'); // the browser logs the refusal
     });
   });
 
-  test('that would change something are refused', async () => {
+  test('refuse changes', async () => {
     await stage.visit(async (v) => {
       await v.go(`overview?sql=${encodeURIComponent('DELETE FROM executions')}`);
       await v.page.getByRole('alert').getByText('only questions are allowed').waitFor();
@@ -78,7 +78,7 @@ describe('questions in SQL', () => {
           await examples.locator('summary').click();
         await examples.getByRole('button', { name, exact: true }).click();
         await page.locator('.sql-answer .waiting').waitFor({ state: 'detached' });
-        await page.getByRole('grid', { name: 'The answer' }).waitFor();
+        await page.getByRole('grid', { name: 'Query result' }).waitFor();
         expect(await page.getByRole('alert').count(), name).toBe(0);
       }
     });
@@ -90,7 +90,8 @@ describe('questions in SQL', () => {
         await stage.visit(
           async (v) => {
             await v.go(`overview?sql=${encodeURIComponent(byFunction)}&sqlchart=${kind}`);
-            if (kind === 'table') await v.page.getByRole('grid', { name: 'The answer' }).waitFor();
+            if (kind === 'table')
+              await v.page.getByRole('grid', { name: 'Query result' }).waitFor();
             else {
               const chart = v.page.getByRole('img', { name: /^lost_us by func/ });
               await chart.locator('canvas').waitFor();
@@ -110,7 +111,7 @@ describe('questions in SQL', () => {
       const { page } = v;
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
       await v.go(`overview?sql=${encodeURIComponent("SELECT 'a' AS x")}`);
-      await page.getByRole('grid', { name: 'The answer' }).waitFor();
+      await page.getByRole('grid', { name: 'Query result' }).waitFor();
       const copied = async (what: string) => {
         await page.getByText('Copy as', { exact: false }).first().click();
         await page.getByRole('button', { name: what, exact: true }).click();
@@ -132,7 +133,7 @@ describe('questions in SQL', () => {
       await stage.visit(async (v) => {
         const { page } = v;
         await v.go(`overview?sql=${encodeURIComponent(byFunction)}`);
-        await page.getByRole('grid', { name: 'The answer' }).waitFor();
+        await page.getByRole('grid', { name: 'Query result' }).waitFor();
         await page.getByText('Export', { exact: false }).first().click();
         const download = page.waitForEvent('download');
         await page.getByRole('button', { name: format, exact: true }).click();

@@ -1,17 +1,17 @@
-// Where the tests of a file play.
+// The test environment of a file.
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 import { launch, Visit, type Look } from './browser.ts';
 import { directory, run, Service } from './program.ts';
 
-/** A directory, processes of chimbuko and a browser, which are gone after the last test. */
+/** A directory, chimbuko processes and a browser, removed after the last test. */
 export class Stage {
   private readonly work = directory();
   private readonly services: Service[] = [];
   private chromium: Browser | undefined;
   private shown = '';
 
-  /** Before the first test prepare makes what is needed, and may say whose page is visited. */
+  /** prepare runs before the first test and may return the service to visit. */
   constructor(prepare: (stage: Stage) => Service | undefined) {
     beforeAll(async () => {
       this.shown = (await prepare(this)?.address()) ?? '';
@@ -33,7 +33,7 @@ export class Stage {
     return this.chromium;
   }
 
-  /** The address of the page that is visited, with the token. */
+  /** The URL of the visited page with the token. */
   get address(): string {
     return this.shown;
   }
@@ -45,14 +45,14 @@ export class Stage {
     return s;
   }
 
-  /** Simulates a scenario, by its name or file, and analyses it in the directory of that name. */
+  /** Simulates a scenario by name or file and analyzes it into the directory of that name. */
   analyze(scenario: string, name = 'run', ...settings: string[]): void {
     const traces = `${this.dir}/traces-${name}`;
     run('simulate', '--scenario', scenario, '--out', traces);
     run('analyze', traces, '--out', `${this.dir}/${name}`, ...settings);
   }
 
-  /** Visits a page, hands it over when it is there, and sees that all was well. */
+  /** Visits a page, runs the test on it and expects no errors. */
   async visit(
     look: (v: Visit) => Promise<void>,
     options: Look = {},

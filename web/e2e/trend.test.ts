@@ -1,5 +1,4 @@
-// A program that is run each night and becomes slower in the third, as somebody sees who
-// wants to know since when.
+// A nightly program that becomes slower in the third night.
 import { writeFileSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -27,10 +26,10 @@ beforeAll(async () => {
     run('simulate', '--scenario', `${night}.toml`, '--out', `${night}-traces`);
     run('analyze', `${night}-traces`, '--out', night);
   });
-  const told = JSON.parse(run('diff', ...nights, '--format', 'json')) as {
+  const diff = JSON.parse(run('diff', ...nights, '--format', 'json')) as {
     verdict: { sentence: string };
   };
-  sentence = told.verdict.sentence;
+  sentence = diff.verdict.sentence;
   const others = nights.slice(0, 3).flatMap((night) => ['--compare', night]);
   service = new Service('view', nights[3] ?? '', ...others);
   two = new Service('view', nights[3] ?? '', '--compare', nights[0] ?? '');
@@ -59,15 +58,15 @@ async function visit(
 }
 
 describe('runs of many nights', () => {
-  test('tell since when a function is slower, as diff does', async () => {
+  test('show since when a function is slower, as diff does', async () => {
     expect(sentence).toMatch(/^stream is 2\.1 × slower since nightly-3: /);
     await visit(service, async (v) => {
       await v.go('compare');
-      await v.page.getByRole('button', { name: 'Over all runs' }).click();
+      await v.page.getByRole('button', { name: 'Trend' }).click();
       const verdict = v.page.getByRole('main').getByRole('heading', { level: 1 });
       await verdict.filter({ hasText: 'stream is 2.1 × slower since nightly-3' }).waitFor();
       expect((await verdict.textContent())?.replaceAll('µs', 'us')).toBe(sentence);
-      const charts = v.page.getByRole('region', { name: 'Over all runs' }).getByRole('application');
+      const charts = v.page.getByRole('region', { name: 'Trend' }).getByRole('application');
       expect(await charts.nth(1).getAttribute('aria-label')).toMatch(/^stream, .* worse: /);
     });
   });
@@ -96,7 +95,7 @@ describe('runs of many nights', () => {
       await v.page.mouse.click(box.x + box.width - 8, box.y + 30);
       await v.page.waitForURL(/a=.*nightly-3.*b=.*nightly-4/);
       await v.page.goBack();
-      await v.page.getByRole('searchbox', { name: /Only runs/ }).fill('nightly-4');
+      await v.page.getByRole('searchbox', { name: /Filter runs/ }).fill('nightly-4');
       await v.page.getByText('Fewer than two finished runs').waitFor();
     });
   });
@@ -123,7 +122,7 @@ describe('two runs', () => {
     await visit(two, async (v) => {
       await v.go('compare');
       await v.page.getByRole('button', { name: 'Metadata' }).waitFor();
-      expect(await v.page.getByRole('button', { name: 'Over all runs' }).count()).toBe(0);
+      expect(await v.page.getByRole('button', { name: 'Trend' }).count()).toBe(0);
     });
   });
 });

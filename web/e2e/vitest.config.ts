@@ -1,7 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-// The page in a real browser, against real processes. One file after the other: a
-// browser and an analysis are enough for two cores.
+// The page in a real browser with real processes. Files run one by one, since a browser and an analysis occupy two cores.
 export default defineConfig({
   test: {
     environment: 'node',

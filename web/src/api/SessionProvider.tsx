@@ -4,17 +4,17 @@ import { asProblem, getJSON, runPath, type Problem } from './client.ts';
 import { noSession, SessionContext, type Session } from './session.ts';
 import { Stream, type Open, type Received } from './stream.ts';
 import type { Overview } from './types.gen.ts';
-import { wholeOverview } from './whole.ts';
+import { normalizeOverview } from './normalize.ts';
 
 interface Runs {
   rows: { name: string }[];
   watched: string;
 }
 
-const withoutStream = 10_000; // milliseconds between two overviews where there is no stream
-const again = 3000; // milliseconds after which a server that does not answer is asked again
+const withoutStream = 10_000; // milliseconds between requests for the overview without a stream
+const retryDelay = 3000; // milliseconds before retrying an unreachable server
 
-/** Asks until there is an answer; again every so many milliseconds if that is not 0, and in every new round. */
+/** Fetches path until it succeeds, again every `every` milliseconds if that is not 0, and whenever round changes. */
 function useAnswer<T>(
   path: string | undefined,
   every = 0,
@@ -34,7 +34,7 @@ function useAnswer<T>(
         (err: unknown) => {
           if (abort.signal.aborted) return;
           set((now) => ({ ...(now?.path === path ? now : { path }), problem: asProblem(err) }));
-          timer = setTimeout(ask, again);
+          timer = setTimeout(ask, retryDelay);
         },
       );
     };
@@ -52,7 +52,7 @@ function useAnswer<T>(
   };
 }
 
-/** Follows the stream of a run. */
+/** Subscribes to the stream of a run. */
 function useStream(run: string, open: Open | undefined): Received | undefined {
   const [state, set] = useState<{ run: string; received: Received }>();
   useEffect(() => {
@@ -63,21 +63,20 @@ function useStream(run: string, open: Open | undefined): Received | undefined {
   return state?.run === run ? state.received : undefined;
 }
 
-/** What was seen when the picture was frozen. */
+/** The data shown when the page was paused. */
 interface Frozen {
   overview: Overview | undefined;
   status: Received['status'];
   anomalies: number;
 }
 
-/** The number of anomalies that is known: the tick is newer than the overview. */
+/** The latest anomaly count: ticks are newer than the overview. */
 function anomaliesOf(received: Received | undefined, overview: Overview | undefined): number {
   return Math.max(received?.status?.totals.anomalies ?? 0, overview?.figures.anomalies ?? 0);
 }
 
 /**
- * Keeps the session: the run that the address names, or else the watched one; its
- * overview, first as asked for and then as the stream tells it.
+ * Provides the session: the run in the address, or else the watched run, and its overview, first fetched and then streamed.
  */
 export function SessionProvider(props: { run: string; open?: Open; children: ReactNode }) {
   const runs = useAnswer<Runs>('api/v1/runs');
@@ -91,9 +90,9 @@ export function SessionProvider(props: { run: string; open?: Open; children: Rea
     received?.link === 'none' ? withoutStream : 0,
     round,
   );
-  const told =
+  const latest =
     (received?.overviewAt ?? 0) >= first.at ? (received?.overview ?? first.data) : first.data;
-  const newest = useMemo(() => told && wholeOverview(told), [told]);
+  const newest = useMemo(() => latest && normalizeOverview(latest), [latest]);
   const [frozen, freeze] = useState<Frozen>();
   const [frozenRun, setFrozenRun] = useState(run);
   if (frozenRun !== run) {

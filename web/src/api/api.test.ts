@@ -9,49 +9,49 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a question', () => {
-  test('goes to a relative address in which names are escaped', () => {
+describe('a request', () => {
+  test('uses a relative URL with escaped names', () => {
     expect(runPath('a/b', 'issues', { limit: 3, host: '', all: undefined })).toBe(
       'api/v1/runs/a%2Fb/issues?limit=3',
     );
     expect(runPath('r', '')).toBe('api/v1/runs/r');
   });
 
-  test('that fails tells what the server said and what to do', async () => {
+  test('reports the error and hint of the server', async () => {
     serve({
       issues: {
         status: 400,
-        body: { error: 'parameter limit: no number', hint: 'see docs/api.md' },
+        body: { error: 'parameter limit: not a number', hint: 'see docs/api.md' },
       },
     });
     const problem = await getJSON(runPath('r', 'issues')).catch((err: unknown) => err);
     expect(problem).toBeInstanceOf(Problem);
     expect(problem).toMatchObject({
-      message: 'parameter limit: no number',
+      message: 'parameter limit: not a number',
       hint: 'see docs/api.md',
       status: 400,
     });
   });
 
-  test('that a proxy answers with a page is a problem, too', async () => {
+  test('reports an HTML error page of a proxy', async () => {
     vi.stubGlobal('fetch', () =>
       Promise.resolve(new Response('<html>', { status: 502, statusText: 'Bad Gateway' })),
     );
     await expect(getJSON('x')).rejects.toMatchObject({
-      message: 'the answer was 502 Bad Gateway',
+      message: 'the server returned 502 Bad Gateway',
       status: 502,
     });
   });
 
-  test('that nobody answers says what to look at', async () => {
+  test('reports an unreachable server with a hint', async () => {
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('failed to fetch')));
     await expect(getJSON('x')).rejects.toMatchObject({
       status: 0,
-      message: 'the server does not answer',
+      message: 'cannot reach the server',
     });
   });
 
-  test('that changes something is JSON', async () => {
+  test('sends changes as JSON', async () => {
     const requests = serve({
       'labels/k': { body: { key: 'k', state: 'muted', note: '', at: '' } },
     });
@@ -62,7 +62,7 @@ describe('a question', () => {
   });
 });
 
-/** A source of events that a test drives. */
+/** An event source controlled by a test. */
 class Source extends EventTarget {
   static all: Source[] = [];
   readyState = 0;
@@ -111,11 +111,11 @@ describe('the stream', () => {
 
   afterEach(() => stream?.close());
 
-  test('asks for ticks without ranks, which may be many', () => {
+  test('requests ticks without ranks', () => {
     expect(newest().path).toBe('api/v1/runs/r/stream?ranks=false');
   });
 
-  test('passes on what comes', () => {
+  test('passes on events', () => {
     newest().send('overview', overview(8));
     newest().send('tick', status(8));
     expect(now).toMatchObject({ link: 'open', problem: '' });
@@ -123,13 +123,13 @@ describe('the stream', () => {
     expect(now?.status?.totals.ranks).toBe(8);
   });
 
-  test('survives an event that was cut in the middle', () => {
+  test('ignores a truncated event', () => {
     newest().send('tick', status(8));
     newest().send('tick', '{"run":');
     expect(now?.status?.totals.ranks).toBe(8);
   });
 
-  test('tells what the server could not', () => {
+  test('reports errors of the server', () => {
     newest().send('tick', status(8));
     newest().send('problem', { error: 'the disk is full', hint: 'make room' });
     expect(now?.problem).toBe('the disk is full; make room');
@@ -137,7 +137,7 @@ describe('the stream', () => {
     expect(now?.problem).toBe('');
   });
 
-  test('that is cut says so, keeps what it has and comes back', () => {
+  test('keeps its data when cut and reconnects', () => {
     newest().send('overview', overview(8));
     newest().fail(true);
     expect(now).toMatchObject({ link: 'cut' });
@@ -149,7 +149,7 @@ describe('the stream', () => {
     expect(now?.overview?.length_s).toBe(3000);
   });
 
-  test('tries less and less often', () => {
+  test('backs off', () => {
     newest().send('tick', status(8));
     const made = [1];
     for (const wait of [1000, 2000, 4000, 8000]) {
@@ -162,14 +162,14 @@ describe('the stream', () => {
     }
   });
 
-  test('that says nothing for long is opened anew: the connection is dead', () => {
+  test('reconnects after a long silence', () => {
     newest().send('tick', status(8));
     vi.advanceTimersByTime(12_000);
     expect(now?.link).toBe('cut');
     expect(Source.all).toHaveLength(2);
   });
 
-  test('that is refused is none, not cut', () => {
+  test('reports none when refused', () => {
     newest().fail(true);
     expect(now?.link).toBe('none');
   });

@@ -1,10 +1,9 @@
-// Asking the server. All addresses are relative to the page, so that it works
-// below the prefix of a proxy.
+// Requests to the server. All URLs are relative to the page, so that it works behind a proxy prefix.
 
-/** What the server said went wrong, or that it said nothing. */
+/** An error from the server, or a failure to reach it. */
 export class Problem extends Error {
   readonly hint: string;
-  /** Of HTTP; 0 if there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
 
   constructor(message: string, hint = '', status = 0) {
@@ -15,24 +14,24 @@ export class Problem extends Error {
   }
 }
 
-/** Any error as a Problem. */
+/** Converts any error to a Problem. */
 export function asProblem(err: unknown): Problem {
   if (err instanceof Problem) return err;
   return new Problem(err instanceof Error ? err.message : String(err));
 }
 
-/** Values of parameters; what is undefined or empty is not sent, a list once for each. */
+/** Query parameters. Undefined and empty values are not sent; a list repeats the parameter. */
 export type Params = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >;
 
-/** A path of the interface about a run: runPath('r', 'issues') is api/v1/runs/r/issues. */
+/** Returns the API path of a run: runPath('r', 'issues') is api/v1/runs/r/issues. */
 export function runPath(run: string, path: string, params: Params = {}): string {
   const base = `api/v1/runs/${encodeURIComponent(run)}`;
   return withParams(path === '' ? base : `${base}/${path}`, params);
 }
 
-/** A path with parameters, in the order that they are given. */
+/** Appends query parameters to a path, in the given order. */
 export function withParams(path: string, params: Params): string {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) {
@@ -43,12 +42,12 @@ export function withParams(path: string, params: Params): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** Asks for JSON. It fails with a Problem, or with an AbortError if it was given up. */
+/** Fetches JSON. Throws a Problem, or an AbortError when aborted. */
 export async function getJSON<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await ask(path, { signal: signal ?? null })) as T;
 }
 
-/** Sends JSON and gives the answer. */
+/** Sends JSON with PUT and returns the response. */
 export async function putJSON<T>(path: string, body: unknown): Promise<T> {
   const init = {
     method: 'PUT',
@@ -65,8 +64,8 @@ async function ask(path: string, init: RequestInit): Promise<unknown> {
   } catch (err) {
     if (err instanceof DOMException && err.name === 'AbortError') throw err;
     throw new Problem(
-      'the server does not answer',
-      'is chimbuko still running, and the tunnel to it open? The page asks again by itself',
+      'cannot reach the server',
+      'check that chimbuko is running and that the tunnel is open; the page retries automatically',
     );
   }
   if (!answer.ok) throw await problemOf(answer);
@@ -75,14 +74,14 @@ async function ask(path: string, init: RequestInit): Promise<unknown> {
 
 async function problemOf(answer: Response): Promise<Problem> {
   try {
-    const told = (await answer.json()) as { error?: string; hint?: string };
-    if (typeof told.error === 'string')
-      return new Problem(told.error, told.hint ?? '', answer.status);
+    const body = (await answer.json()) as { error?: string; hint?: string };
+    if (typeof body.error === 'string')
+      return new Problem(body.error, body.hint ?? '', answer.status);
   } catch {
-    // Not JSON: something between us and the server answered.
+    // Not JSON: a proxy answered.
   }
   return new Problem(
-    `the answer was ${answer.status} ${answer.statusText}`.trim(),
+    `the server returned ${answer.status} ${answer.statusText}`.trim(),
     '',
     answer.status,
   );

@@ -6,7 +6,7 @@ import { serve } from '../test/render.tsx';
 import { useLive, type Overview } from './index.ts';
 import { SessionProvider } from './SessionProvider.tsx';
 
-/** A stream that a test drives. */
+/** A stream controlled by a test. */
 class Source extends EventTarget {
   readyState = 0;
   close(): void {
@@ -25,7 +25,7 @@ const open = () => {
   return source as unknown as EventSource;
 };
 
-/** Shows what a view would see. */
+/** Prints the session. */
 function Seen() {
   const s = useLive();
   return (
@@ -62,14 +62,14 @@ beforeEach(() => vi.spyOn(console, 'error'));
 afterEach(() => vi.unstubAllGlobals());
 
 describe('the session', () => {
-  test('shows the watched run at once from what it asked, and then what the stream tells', async () => {
+  test('shows the fetched overview of the watched run, then the streamed one', async () => {
     show();
     await screen.findByText(/^r 2000 going=true/);
     source.send('overview', overview(8, { length_s: 2001 }));
     expect(seen()).toContain('r 2001');
   });
 
-  test('survives lists that are missing', async () => {
+  test('accepts missing lists', async () => {
     show({
       ...overview(8),
       notices: null as never,
@@ -78,7 +78,7 @@ describe('the session', () => {
     await screen.findByText(/^r 2000/);
   });
 
-  test('that is frozen keeps the picture and counts what is new', async () => {
+  test('keeps its data while paused and counts new anomalies', async () => {
     show();
     await screen.findByText(/^r 2000/);
     source.send('tick', status(8));
@@ -92,12 +92,12 @@ describe('the session', () => {
     expect(seen()).toContain('r 2600 going=true missed=0');
   });
 
-  test('of a finished run does not ask again by itself', async () => {
+  test('does not refetch a finished run', async () => {
     show(overview(8, { live: false, state: 'finished' }));
     await screen.findByText(/going=false/);
   });
 
-  test('asks for the overview again when something was changed', async () => {
+  test('refetches the overview after a change', async () => {
     const requests = show();
     await screen.findByText(/^r 2000/);
     const before = requests.filter((r) => r.path.includes('overview')).length;
@@ -105,7 +105,7 @@ describe('the session', () => {
     expect(requests.filter((r) => r.path.includes('overview')).length).toBe(before + 1);
   });
 
-  test('that cannot begin says why', async () => {
+  test('reports why it cannot start', async () => {
     serve({
       runs: {
         status: 401,

@@ -2,35 +2,35 @@ import { createContext, useContext } from 'react';
 import type { Problem } from './client.ts';
 import type { Overview, Status } from './types.gen.ts';
 
-/** What all views know of the run that is shown. */
+/** State of the selected run, shared by all views. */
 export interface Session {
-  /** Name of the run; empty until it is known. */
+  /** Name of the run; empty while loading. */
   run: string;
-  /** Names of all runs of the store. */
+  /** Names of all runs in the store. */
   runs: readonly string[];
-  /** The newest overview, or that of the moment when the picture was frozen. */
+  /** The latest overview, or the one shown when the page was paused. */
   overview: Overview | undefined;
-  /** The newest state of the pipeline, without ranks; undefined where nothing watches the run. */
+  /** The latest pipeline status, without ranks; undefined if no process watches the run. */
   status: Status | undefined;
-  /** connecting, open, cut, or none where there is no stream. */
+  /** connecting, open, cut, or none if the run has no stream. */
   link: 'connecting' | 'open' | 'cut' | 'none';
-  /** When something was last heard, in milliseconds of Date.now. */
+  /** When the last event arrived, in milliseconds of Date.now. */
   heard: number;
-  /** What keeps the page from showing anything. */
+  /** Why there is no overview. */
   problem: Problem | undefined;
-  /** What the server could not tell in the last second; empty: all is well. */
+  /** The server's error of the last second; empty if none. */
   trouble: string;
-  /** The run goes on and the picture moves: questions are asked again. */
+  /** Whether the run is live and the page not paused, so that queries repeat. */
   going: boolean;
   paused: boolean;
-  /** Anomalies since the picture was frozen. */
+  /** Anomalies found since the page was paused. */
   missed: number;
   pause: (paused: boolean) => void;
-  /** Asks for the overview again: after something was changed. */
+  /** Refetches the overview after a change. */
   refresh: () => void;
 }
 
-/** A session that knows nothing. */
+/** An empty session. */
 export const noSession: Session = {
   run: '',
   runs: [],

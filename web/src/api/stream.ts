@@ -1,30 +1,29 @@
-// The stream of server-sent events of a run. It reconnects by itself, and tells
-// how old what it has is; it knows nothing of React.
+// The server-sent events of a run. The stream reconnects by itself and reports the age of its data. It does not depend on React.
 
 import { runPath } from './client.ts';
 import type { Overview, Status } from './types.gen.ts';
 
-/** What has come over the stream so far. */
+/** Data received from the stream so far. */
 export interface Received {
-  /** connecting: nothing has come yet; open; cut: it was open, and is tried again; none: there is no stream of this run. */
+  /** connecting: no event yet; open; cut: lost and reconnecting; none: the run has no stream. */
   link: 'connecting' | 'open' | 'cut' | 'none';
-  /** When the last event came, in milliseconds of Date.now; 0: none has. */
+  /** When the last event arrived, in milliseconds of Date.now; 0 if none. */
   at: number;
   status: Status | undefined;
   overview: Overview | undefined;
-  /** When the overview came; 0: it has not. */
+  /** When the overview arrived; 0 if it has not. */
   overviewAt: number;
-  /** What the server could not tell; empty again with the next tick. */
+  /** The server's error; the next tick clears it. */
   problem: string;
 }
 
-/** How the stream is opened; tests give their own. */
+/** Opens the stream; tests replace it. */
 export type Open = (path: string) => EventSource;
 
-const silence = 12_000; // without any event, where there is one every second: the connection is dead
-const slowest = 15_000; // between two attempts
+const silence = 12_000; // milliseconds without an event before the connection counts as dead; ticks come every second
+const slowest = 15_000; // milliseconds between attempts
 
-/** Stream follows a run until it is closed. */
+/** Stream subscribes to the events of a run until closed. */
 export class Stream {
   private received: Received = {
     link: 'connecting',
@@ -53,7 +52,7 @@ export class Stream {
     this.connect();
   }
 
-  /** Ends it; nothing is called back any more. */
+  /** Closes the stream; no callbacks follow. */
   close(): void {
     clearTimeout(this.retry);
     clearTimeout(this.watch);
@@ -78,14 +77,14 @@ export class Stream {
     try {
       data = JSON.parse(String(event.data));
     } catch {
-      return; // cut in the middle; the next one is complete
+      return; // truncated; the next one is complete
     }
     this.attempts = 0;
     this.expect();
     const heard = { link: 'open', at: Date.now() } as const;
     if (what === 'problem') {
-      const told = data as { error?: string; hint?: string };
-      const text = [told.error ?? 'the server has a problem', told.hint ?? '']
+      const body = data as { error?: string; hint?: string };
+      const text = [body.error ?? 'the server reported an error', body.hint ?? '']
         .filter((t) => t !== '')
         .join('; ');
       this.change({ ...heard, problem: text });
@@ -96,7 +95,7 @@ export class Stream {
     }
   }
 
-  /** Tries again after the connection was lost; the server says all that is new then. */
+  /** Reconnects after a delay; the server then sends everything new. */
   private lost(): void {
     const never = this.received.at === 0;
     if (this.source?.readyState === 2 /* closed: the browser gives up */) {
@@ -104,7 +103,7 @@ export class Stream {
       const wait = Math.min(slowest, 1000 * 2 ** this.attempts++);
       clearTimeout(this.retry);
       this.retry = setTimeout(() => this.connect(), wait);
-      // A server that answers, but not with a stream, has none of this run.
+      // A server that responds without a stream has none for this run.
       this.change({ link: never ? 'none' : 'cut' });
     } else {
       this.change({ link: never ? 'connecting' : 'cut' });

@@ -40,7 +40,7 @@ export function App() {
   );
 }
 
-/** What is around all views, and the view that the address names. */
+/** The frame around the view in the address. */
 export function Frame() {
   const route = useRoute();
   const session = useLive();
@@ -72,13 +72,13 @@ export function Frame() {
     },
     {
       key: 'p',
-      label: 'freeze the picture, or let it move',
+      label: 'pause or resume updates',
       group: everywhere,
       run: () => session.pause(!session.paused),
     },
     {
       key: 'e',
-      label: 'what is different about what is shown',
+      label: 'explain the selection',
       group: everywhere,
       run: () =>
         route.query.explain === undefined
@@ -87,21 +87,21 @@ export function Frame() {
     },
     {
       key: '`',
-      label: 'ask in SQL',
+      label: 'query with SQL',
       group: everywhere,
       run: () => go({ query: { sql: nothing } }),
     },
-    { key: 't', label: 'dark or light', group: everywhere, run: toggleTheme },
+    { key: 't', label: 'switch the theme', group: everywhere, run: toggleTheme },
     {
       key: 'y',
-      label: 'copy a link to what is shown',
+      label: 'copy a link to this view',
       group: everywhere,
       run: () =>
         void copyText(location.href).then((ok) =>
-          say(ok ? 'link copied' : 'copy the address of the page'),
+          say(ok ? 'link copied' : 'copy failed: copy the address of the page'),
         ),
     },
-    { key: '?', label: 'this sheet', group: everywhere, run: () => setHelp(true) },
+    { key: '?', label: 'show this list', group: everywhere, run: () => setHelp(true) },
     {
       key: 'Escape',
       label: 'back',

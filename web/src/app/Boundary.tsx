@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from 'react';
 import { Empty } from '../ui/index.ts';
 
-/** Keeps the frame when a view fails: the others still work. */
+/** Catches errors of a view, so that the frame and the other views still work. */
 export class Boundary extends Component<{ children: ReactNode }, { message: string }> {
   override state = { message: '' };
 
@@ -13,18 +13,15 @@ export class Boundary extends Component<{ children: ReactNode }, { message: stri
     if (this.state.message === '') return this.props.children;
     return (
       <Empty
-        title="This view could not be drawn."
+        title="Cannot draw this view."
         action={
           <button type="button" className="button" onClick={() => location.reload()}>
-            Load the page again
+            Reload the page
           </button>
         }
       >
         <p>{this.state.message}</p>
-        <p>
-          If the server was replaced by a newer one, loading the page again helps. The other views
-          may still work.
-        </p>
+        <p>Reload the page if the server was updated. Other views may still work.</p>
       </Empty>
     );
   }

@@ -3,7 +3,7 @@ import { useLive, type Strip } from '../api/index.ts';
 import { clock } from '../format/index.ts';
 import { go, useSpan } from '../route/index.ts';
 
-/** Lost time of all kinds, by column; anomalies where it is not known what they lost. */
+/** Lost time by column, all kinds together; anomaly counts if lost time is unknown. */
 export function totals(strip: Strip): number[] {
   const most = Math.max(0, ...strip.series.map((l) => l.lost_us.length));
   const sum = (of: 'lost_us' | 'anomalies') =>
@@ -14,7 +14,7 @@ export function totals(strip: Strip): number[] {
 
 const height = 28;
 
-/** Bars of lost time, in a box that is 1000 wide. Square roots let small ones be seen beside large ones. */
+/** Bars of lost time in a box 1000 wide. The square-root scale keeps small bars visible. */
 function bars(values: readonly number[]): string {
   const most = Math.max(...values, 1);
   const step = 1000 / Math.max(values.length, 1);
@@ -27,13 +27,13 @@ function bars(values: readonly number[]): string {
     .join('');
 }
 
-/** Rounds a time to what a pixel can tell. */
+/** Rounds a time to pixel resolution. */
 function tidy(s: number, length: number): number {
   const digits = length < 10 ? 3 : length < 600 ? 2 : 0;
   return Number(s.toFixed(digits));
 }
 
-/** The strip of lost time over the run in the top bar: dragging over it chooses the time that all views show. */
+/** Lost time over the run, in the top bar. Dragging selects the time range of all views. */
 export function Brush() {
   const { overview } = useLive();
   const { t0, t1 } = useSpan();
@@ -87,12 +87,12 @@ export function Brush() {
       className="brush"
       role="slider"
       tabIndex={0}
-      aria-label="Time that is shown"
+      aria-label="Time range"
       aria-valuemin={from}
       aria-valuemax={to}
       aria-valuenow={t0 ?? from}
       aria-valuetext={words}
-      title="Lost time over the run. Drag to choose a time, click to see all; ← → move it, with Shift its end"
+      title="Lost time over the run. Drag to select a time range, click to reset; ← → move it, with Shift its end"
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
         const s = timeAt(event);

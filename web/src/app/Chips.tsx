@@ -2,7 +2,7 @@ import { useLive } from '../api/index.ts';
 import { clock, elide } from '../format/index.ts';
 import { go, useRoute } from '../route/index.ts';
 
-/** What the address narrows all views to, each with a way to take it back. */
+/** The active filters, each with a button that removes it. */
 export function Chips() {
   const { query } = useRoute();
   const { overview } = useLive();
@@ -21,7 +21,7 @@ export function Chips() {
   }
   if (chips.length === 0) return null;
   return (
-    <ul className="chips" aria-label="What is shown is narrowed to">
+    <ul className="chips" aria-label="Active filters">
       {chips.map((c) => (
         <li key={c.text}>
           <button

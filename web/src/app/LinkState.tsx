@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { useLive } from '../api/index.ts';
 import { ago } from '../format/index.ts';
 
-/** Milliseconds of Date.now, renewed every second while somebody wants to know. */
+/** Date.now in milliseconds, updated every second while active. */
 function useNow(active: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -13,7 +13,7 @@ function useNow(active: boolean): number {
   return now;
 }
 
-/** Says that the stream is cut and how old what is shown is; nothing while all is well. It covers nothing. */
+/** Reports a lost connection with the age of the data, or an error of the server. */
 export function LinkState() {
   const { link, heard, trouble } = useLive();
   const cut = link === 'cut';
@@ -23,7 +23,7 @@ export function LinkState() {
     <div className="link-state" role="status">
       {cut
         ? `reconnecting, data as of ${ago(Math.max(0, now - heard))}`
-        : `the server says: ${trouble}`}
+        : `server error: ${trouble}`}
     </div>
   );
 }

@@ -11,7 +11,7 @@ import {
   SqlIcon,
 } from './icons.tsx';
 
-/** What the views are called. */
+/** Names of the views. */
 export const viewNames: Readonly<Record<View, string>> = {
   overview: 'Overview',
   issues: 'Issues',
@@ -30,14 +30,14 @@ const icons: Readonly<Record<View, () => ReactNode>> = {
   compare: CompareIcon,
 };
 
-/** The way to the six views. */
+/** Navigation to the six views. */
 export function Rail() {
   const route = useRoute();
   const href = useHref();
   return (
     <nav className="rail" aria-label="Views">
       <a className="skip" href={href({})} onClick={focusMain}>
-        Skip to the content
+        Skip to content
       </a>
       <ul>
         {views.map((view, i) => {
@@ -57,7 +57,7 @@ export function Rail() {
         })}
       </ul>
       <div className="rail-drawers">
-        <a href={href({ query: { sql: nothing } })} title="Ask in SQL (`)">
+        <a href={href({ query: { sql: nothing } })} title="Query with SQL (`)">
           <SqlIcon />
           <span>SQL</span>
         </a>

@@ -2,7 +2,7 @@ import { useEffect, useId, useState, type KeyboardEvent } from 'react';
 import { useRunQuery, type Found, type FoundList } from '../api/index.ts';
 import { follow, currentRoute, parse, write } from '../route/index.ts';
 
-/** A text that has not changed for a moment. */
+/** Returns text after it has stayed unchanged for a moment. */
 function useSettled(text: string, ms: number): string {
   const [settled, set] = useState(text);
   useEffect(() => {
@@ -12,29 +12,29 @@ function useSettled(text: string, ms: number): string {
   return settled;
 }
 
-/** Goes where a found thing is; the lasting parameters stay. */
-function open(found: Found): void {
-  const { view, event, query } = parse(`#${found.route.replace(/^#/, '')}`);
+/** Navigates to a search result and keeps the lasting parameters. */
+function open(match: Found): void {
+  const { view, event, query } = parse(`#${match.route.replace(/^#/, '')}`);
   location.hash = write(follow(currentRoute(), { view, event, query }));
 }
 
-/** The search box: functions, hosts, rank:37, ids of events, issues. */
+/** The search box for functions, hosts, ranks (rank:37), event IDs and issues. */
 export function Search() {
   const [text, setText] = useState('');
   const [focus, setFocus] = useState(false);
   const [at, setAt] = useState(0);
   const id = useId();
-  const asked = useSettled(text.trim(), 150);
+  const result = useSettled(text.trim(), 150);
   const { data, problem, loading } = useRunQuery<FoundList>(
-    asked === '' ? undefined : 'search',
-    { q: asked, limit: 12 },
+    result === '' ? undefined : 'search',
+    { q: result, limit: 12 },
     { keep: true },
   );
-  const rows = asked === '' ? [] : (data?.rows ?? []);
+  const rows = result === '' ? [] : (data?.rows ?? []);
   const shown = focus && text.trim() !== '';
-  const choose = (found: Found | undefined) => {
-    if (!found) return;
-    open(found);
+  const choose = (match: Found | undefined) => {
+    if (!match) return;
+    open(match);
     setText('');
     (document.activeElement as HTMLElement | null)?.blur();
   };
@@ -71,28 +71,34 @@ export function Search() {
         onFocus={() => setFocus(true)}
         onBlur={() => setFocus(false)}
       />
-      <ul id={id} role="listbox" aria-label="Found" className="found panel" hidden={!shown}>
-        {rows.map((found, i) => (
-          // eslint-disable-next-line jsx-a11y/click-events-have-key-events -- keys are taken by the box
+      <ul
+        id={id}
+        role="listbox"
+        aria-label="Search results"
+        className="found panel"
+        hidden={!shown}
+      >
+        {rows.map((match, i) => (
+          // eslint-disable-next-line jsx-a11y/click-events-have-key-events -- the search box handles keys
           <li
-            key={`${found.kind}${found.route}`}
+            key={`${match.kind}${match.route}`}
             id={`${id}-${i}`}
             role="option"
             aria-selected={i === at}
             onMouseDown={(e) => e.preventDefault()}
-            onClick={() => choose(found)}
+            onClick={() => choose(match)}
           >
-            <span className="found-kind">{found.kind}</span>
-            <span className="name">{found.text}</span>
+            <span className="found-kind">{match.kind}</span>
+            <span className="name">{match.text}</span>
           </li>
         ))}
         {rows.length === 0 && (
           <li className="found-none" role="option" aria-selected={false} aria-disabled="true">
             {problem
               ? `${problem.message}. ${problem.hint}`
-              : loading || asked !== text.trim()
+              : loading || result !== text.trim()
                 ? 'searching…'
-                : 'Nothing has this name. Patterns such as *halo* and rank:3 work, too.'}
+                : 'No matches. Try a pattern such as *halo* or rank:3.'}
           </li>
         )}
       </ul>

@@ -17,27 +17,27 @@ const states: Readonly<Record<string, string>> = {
   incomplete: 'INCOMPLETE',
 };
 
-/** Where packets of statistics come from. */
+/** Labels of packet sources. */
 function packetsWord(p: PacketsInfo, live: boolean): string {
   if (!p.replay) return 'PACKETS';
   if (!live) return 'REPLAY ENDED';
   return p.speed === undefined ? 'REPLAY' : `REPLAY ×${p.speed}`;
 }
 
-/** The state of the run in a word. */
+/** Label of the run's state. */
 function RunState({ overview }: { overview: Overview | undefined }) {
   const state = overview?.state ?? '';
   const live = overview?.live === true;
-  // A run that nobody watches any more did not end as it should.
+  // A running run that no process watches stopped early.
   const word = overview?.packets
     ? packetsWord(overview.packets, live)
     : state === 'running' && !live
-      ? 'NOT WATCHED'
+      ? 'STOPPED EARLY'
       : (states[state] ?? '…');
   return <span className={`run-state ${live ? state : ''}`}>{word}</span>;
 }
 
-/** The time since the begin; of a live run it goes on between two overviews. */
+/** The time since the start; it advances between overviews while the run is live. */
 function Clock({ overview }: { overview: Overview | undefined }) {
   const { going } = useLive();
   const length = overview?.length_s ?? 0;
@@ -59,7 +59,7 @@ function Clock({ overview }: { overview: Overview | undefined }) {
   );
 }
 
-/** Freezes the picture, and tells what came since. */
+/** Pauses updates and counts the anomalies found since. */
 function Pause() {
   const { paused, missed, pause, overview } = useLive();
   if (overview?.live !== true && !paused) return null;
@@ -68,7 +68,7 @@ function Pause() {
       type="button"
       className={`button ${paused ? 'paused' : ''}`}
       aria-pressed={paused}
-      title="Freeze the picture (p)"
+      title="Pause updates (p)"
       onClick={() => pause(!paused)}
     >
       {paused ? <PlayIcon /> : <PauseIcon />}
@@ -77,7 +77,7 @@ function Pause() {
   );
 }
 
-/** Chooses a run of the store, if there are several. */
+/** Selects a run if the store has several. */
 function RunName() {
   const { run, runs, overview } = useLive();
   if (runs.length < 2) return <strong className="run-name">{overview?.run ?? run}</strong>;
@@ -95,7 +95,7 @@ function RunName() {
   );
 }
 
-/** Chooses a program of a workflow, if there are several. */
+/** Selects a program if the workflow has several. */
 function ProgramChoice() {
   const { overview } = useLive();
   const { query } = useRoute();
@@ -119,7 +119,7 @@ function ProgramChoice() {
   );
 }
 
-/** What is above all views. */
+/** The bar above all views. */
 export function TopBar(props: { onHelp: () => void }) {
   const { overview } = useLive();
   const theme = useTheme();
@@ -139,15 +139,20 @@ export function TopBar(props: { onHelp: () => void }) {
         <button
           type="button"
           className="button quiet icon"
-          title="Dark or light (t)"
+          title="Switch theme (t)"
           onClick={toggleTheme}
         >
           {theme === 'dark' ? <SunIcon /> : <MoonIcon />}
           <span className="visually-hidden">{theme === 'dark' ? 'Light theme' : 'Dark theme'}</span>
         </button>
-        <button type="button" className="button quiet icon" title="Keys (?)" onClick={props.onHelp}>
+        <button
+          type="button"
+          className="button quiet icon"
+          title="Shortcuts (?)"
+          onClick={props.onHelp}
+        >
           <span aria-hidden="true">?</span>
-          <span className="visually-hidden">Help: what the keys do</span>
+          <span className="visually-hidden">Help: keyboard shortcuts</span>
         </button>
       </div>
     </header>

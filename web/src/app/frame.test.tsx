@@ -24,7 +24,7 @@ function show(part: Partial<Session> = {}) {
 }
 
 describe('the frame', () => {
-  test('leads to the six views with the keys 1 to 6, and c to what is compared', async () => {
+  test('opens the six views with keys 1 to 6, and the comparison with c', async () => {
     show();
     for (const [key, hash] of [
       ['2', '#/issues'],
@@ -39,7 +39,7 @@ describe('the frame', () => {
     expect(within(screen.getByRole('navigation')).getAllByRole('listitem')).toHaveLength(6);
   });
 
-  test('tells run, state and the time since the begin', () => {
+  test('shows run, state and time since the start', () => {
     show();
     const [bar] = screen.getAllByRole('banner'); // the others are of sections
     expect(bar?.textContent).toContain('heat2d');
@@ -47,13 +47,13 @@ describe('the frame', () => {
     expect(bar?.textContent).toContain('00:33:20');
   });
 
-  test('says ENDED of a finished run, and offers no pause', () => {
+  test('shows ENDED for a finished run, without a pause button', () => {
     show({ overview: overview(8, { live: false, state: 'finished' }), going: false });
     expect(screen.getByText('ENDED')).toBeTruthy();
     expect(screen.queryByRole('button', { name: 'Pause' })).toBeNull();
   });
 
-  test('chooses a program where there are several', async () => {
+  test('selects one of several programs', async () => {
     const programs = [
       { program: 0, name: 'sim', ranks: 4 },
       { program: 1, ranks: 2 },
@@ -63,7 +63,7 @@ describe('the frame', () => {
     expect(location.hash).toBe('#/overview?program=1');
   });
 
-  test('shows what everything is narrowed to, and takes it back', async () => {
+  test('shows and removes filters', async () => {
     location.hash = '#/overview?t0=860&t1=900&host=nid00123&rank=0-3';
     show();
     await userEvent.click(screen.getByRole('button', { name: /^host nid00123/ }));
@@ -72,16 +72,16 @@ describe('the frame', () => {
     expect(location.hash).toBe('#/overview?rank=0-3');
   });
 
-  test('has a sheet of what the keys do behind ?', async () => {
+  test('shows keyboard shortcuts with ?', async () => {
     show();
     await userEvent.keyboard('?');
-    const sheet = screen.getByRole('dialog', { name: 'Keys', hidden: true });
-    expect(sheet.textContent).toContain('freeze the picture');
+    const sheet = screen.getByRole('dialog', { name: 'Keyboard shortcuts', hidden: true });
+    expect(sheet.textContent).toContain('pause or resume updates');
     fireEvent(sheet, new Event('cancel'));
     expect(screen.queryByRole('dialog', { hidden: true })).toBeNull();
   });
 
-  test('is dark or light as the reader wants, and remembers', async () => {
+  test('switches and remembers the theme', async () => {
     show();
     await userEvent.click(screen.getByRole('button', { name: 'Light theme' }));
     expect(document.documentElement.dataset.theme).toBe('light');
@@ -90,7 +90,7 @@ describe('the frame', () => {
 });
 
 describe('the search', () => {
-  test('is reached with /, offers what the server finds, and leads there', async () => {
+  test('focuses with /, lists matches and opens them', async () => {
     location.hash = '#/overview?run=r&sel=x';
     show();
     await userEvent.keyboard('/');
@@ -101,17 +101,17 @@ describe('the search', () => {
     expect(location.hash).toBe('#/functions?run=r&sel=0:13');
   });
 
-  test('says when nothing has the name', async () => {
+  test('reports no matches', async () => {
     serve({ search: { body: { rows: [] } }, heatmap: { body: heatmap(8) } });
     show();
     await userEvent.type(screen.getByRole('combobox', { name: /Search/ }), 'zzz');
-    expect(await screen.findByText(/Nothing has this name/)).toBeTruthy();
+    expect(await screen.findByText(/No matches/)).toBeTruthy();
   });
 });
 
 describe('the brush', () => {
   function drag(from: number, to: number) {
-    const brush = screen.getByRole('slider', { name: 'Time that is shown' });
+    const brush = screen.getByRole('slider', { name: 'Time range' });
     brush.setPointerCapture = vi.fn();
     brush.getBoundingClientRect = () => ({ left: 0, width: 1000 }) as DOMRect;
     fireEvent.pointerDown(brush, { clientX: from, pointerId: 1 });
@@ -119,7 +119,7 @@ describe('the brush', () => {
     fireEvent.pointerUp(brush, { clientX: to, pointerId: 1 });
   }
 
-  test('chooses a time, in either direction, and a click takes it back', () => {
+  test('selects a time range in either direction, and a click resets it', () => {
     show();
     drag(750, 500);
     expect(location.hash).toBe('#/overview?t0=1000&t1=1500');
@@ -127,7 +127,7 @@ describe('the brush', () => {
     expect(location.hash).toBe('#/overview');
   });
 
-  test('is moved with the arrows', async () => {
+  test('moves with the arrow keys', async () => {
     location.hash = '#/overview?t0=500&t1=1000';
     show();
     act(() => screen.getByRole('slider').focus());
@@ -136,34 +136,34 @@ describe('the brush', () => {
   });
 });
 
-describe('states of the connection', () => {
-  test('that is cut: how old the data are, and the content stays', () => {
+describe('the connection state', () => {
+  test('shows the age of the data when cut, and keeps the content', () => {
     show({ link: 'cut', heard: Date.now() - 12_000 });
     expect(screen.getByText('reconnecting, data as of 12 s ago')).toBeTruthy();
     expect(screen.getByRole('heading', { level: 1 })).toBeTruthy();
   });
 
-  test('whose server has a problem: what it says', () => {
+  test('shows errors of the server', () => {
     show({ trouble: 'the disk is full; make room' });
-    expect(screen.getByText('the server says: the disk is full; make room')).toBeTruthy();
+    expect(screen.getByText('server error: the disk is full; make room')).toBeTruthy();
   });
 
-  test('that never was: the problem and the hint', () => {
+  test('shows the problem and the hint when the server is unreachable', () => {
     show({
       overview: undefined,
-      problem: new Problem('the server does not answer', 'is chimbuko still running?'),
+      problem: new Problem('cannot reach the server', 'check that chimbuko is running'),
     });
     expect(screen.getByRole('alert').textContent).toBe(
-      'The server does not answer.Is chimbuko still running?',
+      'Cannot reach the server.Check that chimbuko is running.',
     );
   });
 
-  test('that is just made: gray bars, no empty charts', () => {
+  test('shows gray bars while loading', () => {
     show({ overview: undefined });
     expect(screen.getByRole('status', { name: 'loading the overview' })).toBeTruthy();
   });
 
-  test('that is frozen: how much is new', async () => {
+  test('counts new anomalies while paused', async () => {
     const pause = vi.fn();
     show({ paused: true, missed: 12_400, pause });
     await userEvent.click(screen.getByRole('button', { name: /\+12.400 new — resume/ }));
@@ -171,10 +171,10 @@ describe('states of the connection', () => {
   });
 });
 
-test('a view that fails leaves the frame and the way to the others', async () => {
+test('keeps the frame and the navigation when a view fails', async () => {
   const noise = vi.spyOn(console, 'error').mockReturnValue(undefined);
   show({ overview: { ...overview(8), figures: null as never } });
-  await waitFor(() => expect(screen.getByText('This view could not be drawn.')).toBeTruthy());
+  await waitFor(() => expect(screen.getByText('Cannot draw this view.')).toBeTruthy());
   expect(screen.getByRole('navigation')).toBeTruthy();
   noise.mockRestore();
 });

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-// Icons of 20 × 20, drawn with lines of the color of the text.
+// Line icons of 20 × 20 pixels in the text color.
 
 function Icon(props: { children: ReactNode }) {
   return (

@@ -1,10 +1,9 @@
-// Parts of the page that are loaded when they are needed, or before that when there
-// is time: a view that was never opened must work while the server is away.
+// Lazily loaded parts of the page. Idle time preloads them, so that views open while the server is unreachable.
 
-const pause = 2000; // milliseconds between two attempts
+const pause = 2000; // milliseconds between attempts
 const attempts = 15;
 
-/** Loads a part, again and again while that fails: a server may be restarting. */
+/** Loads a part and retries on failure, since the server may be restarting. */
 export async function persist<T>(load: () => Promise<T>, wait = pause): Promise<T> {
   for (let n = 1; ; n++) {
     try {
@@ -16,14 +15,14 @@ export async function persist<T>(load: () => Promise<T>, wait = pause): Promise<
   }
 }
 
-/** Loads parts one after another while nothing else is to be done. It returns how to give that up. */
+/** Loads parts one after another in idle time. Returns a function that cancels. */
 export function whenIdle(parts: readonly (() => Promise<unknown>)[]): () => void {
   let gone = false;
   const next = (i: number) => {
     const part = parts[i];
     if (gone || !part) return;
     part()
-      .catch(() => undefined) // it is tried again when it is needed
+      .catch(() => undefined) // retried when needed
       .finally(() => schedule(i + 1));
   };
   const schedule = (i: number) => setTimeout(() => next(i), 300);

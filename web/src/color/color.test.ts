@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { functionColor, hash, kindVar, ramp } from './index.ts';
 
-test('the same function has the same color always', () => {
+test('a function always has the same color', () => {
   expect(functionColor('pack_halo()', 'user', 'dark')).toBe(
     functionColor('pack_halo()', 'user', 'dark'),
   );
@@ -24,12 +24,12 @@ test('functions stay within the hue of their group', () => {
   }
 });
 
-test('a kind that is not known has a color, too', () => {
+test('unknown kinds have a color', () => {
   expect(kindVar('slow')).toBe('var(--kind-slow)');
   expect(kindVar('nonsense')).toBe('var(--kind-other)');
 });
 
-test('the scale gets brighter all the way in the dark theme, and darker in the light one', () => {
+test('the scale brightens in the dark theme and darkens in the light one', () => {
   const light = (t: Uint8ClampedArray, i: number) =>
     0.2126 * (t[i * 3] ?? 0) + 0.7152 * (t[i * 3 + 1] ?? 0) + 0.0722 * (t[i * 3 + 2] ?? 0);
   for (const [theme, sign] of [

@@ -1,39 +1,38 @@
-// Colors that mean something: of kinds of anomalies, of groups of functions, and
-// of functions within their group. The same name has the same color always.
+// Colors of anomaly kinds, function groups and functions. A name always has the same color.
 
-/** Reads a custom property, for what is drawn on a canvas. */
+/** Reads a CSS custom property, for canvases. */
 export function token(name: string): string {
   return (
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || '#888888'
   );
 }
 
-/** The kinds of anomalies and issues, in the order in which they are stacked. */
+/** The kinds of anomalies and issues in stacking order. */
 export const kinds = ['slow', 'comm-wait', 'gpu', 'burst', 'shift', 'drift', 'fast'] as const;
 
-/** What a kind means, for a tooltip. */
+/** Tooltips of the kinds. */
 export const kindWords: Readonly<Record<string, string>> = {
-  slow: 'took longer than is typical',
-  fast: 'took less time than is typical',
-  'comm-wait': 'waited for other ranks or for a GPU',
-  gpu: 'ran on a GPU, and not as usual',
+  slow: 'took longer than usual',
+  fast: 'took less time than usual',
+  'comm-wait': 'waited for other ranks or a GPU',
+  gpu: 'unusual time on a GPU',
   burst: 'many slow executions in a short time',
-  shift: 'from some time on it takes longer, or less time',
-  drift: 'it takes longer and longer, or less and less time',
+  shift: 'became slower or faster at some point',
+  drift: 'becomes slower or faster gradually',
 };
 
-function known(kind: string): string {
+function kindToken(kind: string): string {
   return (kinds as readonly string[]).includes(kind) ? kind : 'other';
 }
 
 /** The color of a kind as CSS: var(--kind-slow). */
 export function kindVar(kind: string): string {
-  return `var(--kind-${known(kind)})`;
+  return `var(--kind-${kindToken(kind)})`;
 }
 
-/** The color of a kind as a value, in the theme that holds now. */
+/** The color of a kind in the current theme. */
 export function kindColor(kind: string): string {
-  return token(`kind-${known(kind)}`);
+  return token(`kind-${kindToken(kind)}`);
 }
 
 /** The groups of functions. */
@@ -43,19 +42,19 @@ export const groupWords: Readonly<Record<string, string>> = {
   mpi: 'MPI',
   gpu: 'GPU',
   io: 'I/O',
-  user: 'own code',
+  user: 'user code',
 };
 
-function knownGroup(group: string): string {
+function groupToken(group: string): string {
   return (groups as readonly string[]).includes(group) ? group : 'user';
 }
 
 export function groupVar(group: string): string {
-  return `var(--group-${knownGroup(group)})`;
+  return `var(--group-${groupToken(group)})`;
 }
 
 export function groupColor(group: string): string {
-  return token(`group-${knownGroup(group)}`);
+  return token(`group-${groupToken(group)}`);
 }
 
 /** A hash of a text, the same in every browser: FNV-1a. */
@@ -70,30 +69,28 @@ export function hash(text: string): number {
 const hues: Readonly<Record<string, number>> = { mpi: 210, gpu: 160, io: 40, user: 320 };
 
 /**
- * The color of a function: the hue of its group, a bit aside, with a lightness of
- * its own. Text on it is black in the dark theme and white in the light one.
+ * The color of a function: a hue near that of its group, with its own lightness. Text on it is black in the dark theme and white in the light one.
  */
 export function functionColor(name: string, group: string, theme: 'dark' | 'light'): string {
   const h = hash(name);
-  const hue = (hues[knownGroup(group)] ?? 320) + ((h % 31) - 15);
+  const hue = (hues[groupToken(group)] ?? 320) + ((h % 31) - 15);
   const light = (theme === 'dark' ? 58 : 36) + ((h >>> 8) % 15) - 7;
   const chroma = 38 + ((h >>> 16) % 18);
   return `hsl(${hue} ${chroma}% ${light}%)`;
 }
 
 /**
- * The color of a function as a calm ground: names on it are written in the ink of the
- * theme, and what is marked with a stronger color stands out.
+ * The color of a function as a muted background for text in the theme's ink, so that stronger colors stand out.
  */
 export function functionFill(name: string, group: string, theme: 'dark' | 'light'): string {
   const h = hash(name);
-  const hue = (hues[knownGroup(group)] ?? 320) + ((h % 31) - 15);
+  const hue = (hues[groupToken(group)] ?? 320) + ((h % 31) - 15);
   const light = (theme === 'dark' ? 33 : 78) + ((h >>> 8) % 9) - 4;
   const chroma = (theme === 'dark' ? 26 : 44) + ((h >>> 16) % 14);
   return `hsl(${hue} ${chroma}% ${light}%)`;
 }
 
-/** Colors of ranks or hosts in a plot, by their order there. */
+/** Colors of ranks or hosts in a plot, by index. */
 const series = [
   '#56b4e9',
   '#e69f00',
@@ -109,13 +106,13 @@ export function seriesColor(index: number): string {
   return series[index % series.length] ?? '#999999';
 }
 
-/** Stops of the scale of the heatmap, from little to much: cividis-like, readable without colors. */
+/** Stops of the heatmap scale, from low to high: like cividis, readable without color vision. */
 const ramps = {
   dark: ['#1d2b45', '#2c4a73', '#4f6f86', '#8a8f78', '#c9a94f', '#ffd35c', '#fff3c4'],
   light: ['#e3ebf5', '#bcd0e4', '#8fb0c9', '#8d9a86', '#b3892f', '#a35a12', '#6b1d0a'],
 } as const;
 
-/** The scale of the heatmap as 256 colors of red, green and blue. */
+/** The heatmap scale as 256 RGB colors. */
 export function ramp(theme: 'dark' | 'light'): Uint8ClampedArray {
   const stops = ramps[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
   const table = new Uint8ClampedArray(256 * 3);

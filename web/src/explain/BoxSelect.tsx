@@ -1,6 +1,6 @@
 import { DrawSheet, type Path, type Sheet } from './DrawSheet.tsx';
 
-/** A part of a picture, as shares of its width and height from the left and the top. */
+/** A box in a plot, as fractions of its width and height from the top left. */
 export interface Box {
   x0: number;
   x1: number;
@@ -8,7 +8,7 @@ export interface Box {
   y1: number;
 }
 
-/** The box between where drawing began and where it is. */
+/** The box between the first and the last point. */
 function boxOf(path: Path): Box {
   const from = path[0];
   const to = path.at(-1) ?? from;
@@ -20,7 +20,7 @@ function boxOf(path: Path): Box {
   };
 }
 
-/** A sheet over a picture on which a box is drawn with the mouse. */
+/** An overlay for drawing a box. */
 export function BoxSelect({ onBox, ...sheet }: Sheet & { onBox: (box: Box) => void }) {
   return (
     <DrawSheet

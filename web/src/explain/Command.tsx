@@ -1,13 +1,13 @@
 import { useState } from 'react';
 import { copyText } from '../ui/index.ts';
 
-/** The command that gives the same in a terminal. */
+/** The equivalent terminal command. */
 export function Command({ text }: { text: string }) {
   const [said, say] = useState('');
   return (
     <p className="explain-command">
-      <span className="muted small" title="with --show-sql it prints the SQL that it asks">
-        The same in a terminal
+      <span className="muted small" title="add --show-sql to print the SQL">
+        In a terminal
       </span>
       <code>{text}</code>
       <button
@@ -15,7 +15,7 @@ export function Command({ text }: { text: string }) {
         className="button"
         onClick={() => {
           void copyText(text).then((ok) =>
-            say(ok ? 'copied' : 'the browser does not let pages copy'),
+            say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
           );
         }}
       >

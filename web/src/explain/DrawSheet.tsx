@@ -2,21 +2,21 @@ import { useRef, useState, type PointerEvent, type ReactNode } from 'react';
 import type { Spot } from './lasso.ts';
 import './explain.css';
 
-/** A sheet that lies over a picture. */
+/** Props of an overlay over a plot. */
 export interface Sheet {
   label: string;
-  /** Pixels between the box around and the picture itself. */
+  /** Pixels between the enclosing box and the plot. */
   inset: { left: number; right: number; top: number; bottom: number };
 }
 
-/** Where the mouse was, as shares of width and height from the left and the top. */
+/** Pointer positions, as fractions of width and height from the top left. */
 export type Path = [Spot, ...Spot[]];
 
-/** A sheet on which something is drawn with the mouse, from pressing to letting go. */
+/** An overlay for drawing with the mouse, from press to release. */
 export function DrawSheet(
   props: Sheet & {
     onDrawn: (path: Path) => void;
-    /** What is shown of what is being drawn. */
+    /** Renders the current drawing. */
     children: (path: Path) => ReactNode;
   },
 ) {

@@ -15,42 +15,42 @@ import {
 } from './selection.ts';
 import './explain.css';
 
-/** Closes the drawer: the address no longer names anything to explain. */
+/** Closes the drawer by removing its selection from the address. */
 export function closeExplain(): void {
   go({ query: { explain: '' } });
 }
 
-/** The drawer, where the address says that something is to be explained. */
+/** The drawer, if the address has a selection to explain. */
 export function ExplainDrawer() {
   const { query } = useRoute();
   const selection = readSelection(query.explain);
   if (!selection) return null;
   return (
-    <Drawer title="What is different" onClose={closeExplain}>
+    <Drawer title="Explanation" onClose={closeExplain}>
       <Explanation selection={selection} />
     </Drawer>
   );
 }
 
-/** What is different about a selection of anomalies. */
+/** Explains how a selection of anomalies differs from other executions. */
 export function Explanation({ selection }: { selection: Selection }) {
-  const asked = useRunQuery<Explained>('explain', selectionParams(selection), {
+  const result = useRunQuery<Explained>('explain', selectionParams(selection), {
     every: 10_000,
     keep: true,
   });
-  const e = asked.data;
+  const e = result.data;
   return (
     <div className="explain">
       <Chosen selection={selection} />
       <Narrowed selection={selection} />
-      {!e && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!e && !asked.problem && <Waiting label="comparing with other executions" lines={8} />}
+      {!e && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!e && !result.problem && <Waiting label="comparing with other executions" lines={8} />}
       {e?.selected === 0 && (
-        <Empty title="No anomaly is in the selection.">
+        <Empty title="No anomalies in the selection.">
           <p>
             {narrowings(selection).length > 0
               ? 'Remove one of the conditions above.'
-              : 'Choose a larger box, or a longer time.'}
+              : 'Select a larger box or a longer time.'}
           </p>
         </Empty>
       )}
@@ -60,13 +60,10 @@ export function Explanation({ selection }: { selection: Selection }) {
           <p className="muted small">
             {e.reckoned && 'About '}
             {plural(e.selected, 'execution')}
-            {e.looked > 0 &&
-              e.looked < e.selected &&
-              ` (${count(e.looked)} of them looked at)`}{' '}
-            lost {duration(e.lost_us)}. They are held against{' '}
-            {plural(e.typical, 'typical execution')} and{' '}
-            {plural(e.others, 'other anomaly', 'other anomalies')} of the same functions, and
-            against all ranks, calls and readings where those are known.
+            {e.looked > 0 && e.looked < e.selected && ` (${count(e.looked)} sampled)`} lost{' '}
+            {duration(e.lost_us)}, compared with {plural(e.typical, 'typical execution')} and{' '}
+            {plural(e.others, 'other anomaly', 'other anomalies')} of the same functions, and with
+            all ranks, calls and readings if known.
           </p>
           {(e.functions.length > 1 || selection.by === functionField) && (
             <Functions functions={e.functions} selection={selection} />
@@ -90,7 +87,7 @@ export function Explanation({ selection }: { selection: Selection }) {
   );
 }
 
-/** The conditions of a selection that can be taken back one by one. */
+/** The removable conditions of a selection. */
 function narrowings(s: Selection): { text: string; without: Selection }[] {
   const of = (list: 'only' | 'without') =>
     (s[list] ?? []).map((term) => ({ text: `${list} ${term}`, without: released(s, list, term) }));
@@ -102,12 +99,12 @@ function narrowings(s: Selection): { text: string; without: Selection }[] {
   ];
 }
 
-/** What the selection is narrowed to, each with a way to take it back. */
+/** The conditions of the selection, each with a remove button. */
 function Narrowed({ selection }: { selection: Selection }) {
   const list = narrowings(selection);
   if (list.length === 0) return null;
   return (
-    <ul className="chips explain-chips" aria-label="The selection is narrowed to">
+    <ul className="chips explain-chips" aria-label="Conditions">
       {list.map((n) => (
         <li key={n.text}>
           <button
@@ -125,7 +122,7 @@ function Narrowed({ selection }: { selection: Selection }) {
   );
 }
 
-/** What was chosen, in words. */
+/** Describes the selection. */
 function Chosen({ selection: s }: { selection: Selection }) {
   const { overview } = useLive();
   const length = overview?.length_s ?? 0;
@@ -146,7 +143,7 @@ function Chosen({ selection: s }: { selection: Selection }) {
     words.push(
       `${duration(Number(s.min_us ?? 0))} to ${s.max_us === undefined ? 'any length' : duration(Number(s.max_us))}`,
     );
-  if (s.lasso !== undefined) words.push('inside of what was drawn');
+  if (s.lasso !== undefined) words.push('inside the lasso');
   return (
     <p className="explain-chosen">
       Anomalies of {words.length === 0 ? 'the whole run' : words.join(' · ')}, and other executions

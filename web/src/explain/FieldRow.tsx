@@ -5,9 +5,9 @@ import { GroupBy, Groups } from './Groups.tsx';
 import { onlyThese, withoutThese, writeSelection, type Selection } from './selection.ts';
 
 const measure =
-  'Bits: how much the values of this field tell about whether an execution is one of these: 0, there are as many here as elsewhere; 1, all here have them and none elsewhere. Chance: how likely such a difference is without a reason, whichever field shows it.';
+  'Strength, in bits: 0 if the values are as frequent elsewhere, 1 if all selected executions have them and no others. Chance: probability of such a difference at random, corrected for the number of fields.';
 
-/** A field: the values that tell the selection from the rest, how well, and what to do with it. */
+/** A field with the values that distinguish the selection, their strength and actions. */
 export function FieldRow({ field, selection }: { field: ExplainField; selection: Selection }) {
   const weak = field.role === 'chosen' || !field.notable;
   return (
@@ -18,18 +18,18 @@ export function FieldRow({ field, selection }: { field: ExplainField; selection:
           {field.values}
         </span>
         <span className="push" />
-        <span className="explain-bits" title={measure}>
+        <span className="explain-bits" title={`${field.bits.toFixed(2)} bits. ${measure}`}>
           <span className="explain-meter" aria-hidden="true">
             <span style={{ width: `${100 * field.bits}%` }} />
           </span>
-          {field.bits.toFixed(2)} bits
+          {strength(field.bits)}
         </span>
       </div>
       <Bars field={field} />
       <p className="explain-support" title={measure}>
         {field.support}
-        {field.role === 'chosen' && '; the selection was made by it'}
-        {field.role !== 'chosen' && !field.notable && '; that may be chance'}
+        {field.role === 'chosen' && '; part of the selection'}
+        {field.role !== 'chosen' && !field.notable && '; may be chance'}
       </p>
       <Actions field={field} selection={selection} />
       {field.terms.length > 0 && selection.by === field.key && <Groups selection={selection} />}
@@ -37,7 +37,7 @@ export function FieldRow({ field, selection }: { field: ExplainField; selection:
   );
 }
 
-/** Shares of both sides: rows for names, columns for amounts and times. */
+/** Shares of both sides: rows for names, columns for quantities. */
 function Bars({ field }: { field: ExplainField }) {
   if (field.bars.length === 0) return null;
   const most = Math.max(0.01, ...field.bars.map((b) => Math.max(b.share, b.baseline_share)));
@@ -72,11 +72,16 @@ function Bars({ field }: { field: ExplainField }) {
   );
 }
 
+/** Words for the strength of a field in bits, from 0 to 1. */
+function strength(bits: number): string {
+  return bits >= 0.3 ? 'strong' : bits >= 0.1 ? 'moderate' : 'weak';
+}
+
 function barWords(b: ExplainBar): string {
   return `${b.label}: ${percent(100 * b.share)} here, ${percent(100 * b.baseline_share)} elsewhere`;
 }
 
-/** What can be done with a field: narrow the selection by its values, or break it down. */
+/** Actions of a field: filter by its values or group by it. */
 function Actions({ field, selection }: { field: ExplainField; selection: Selection }) {
   const href = useHref();
   const issues = issuesOf(field);
@@ -86,21 +91,21 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
     <div className="explain-actions">
       <Action
         text="Only these"
-        title={`explain only those with ${field.name} ${field.values}`}
-        none={field.with === field.of ? 'all of them have it' : ''}
+        title={`keep only executions with ${field.name} ${field.values}`}
+        none={field.with === field.of ? 'all executions match' : ''}
         href={to(onlyThese(selection, field.key, field.terms))}
       />
       <Action
         text="Without these"
-        title={`leave out what has ${field.name} ${field.values}, here and elsewhere`}
-        none={field.with === field.of ? 'all of them have it: nothing would be left' : ''}
+        title={`exclude executions with ${field.name} ${field.values}, here and elsewhere`}
+        none={field.with === field.of ? 'would exclude all executions' : ''}
         href={to(withoutThese(selection, field.terms))}
       />
       <GroupBy field={field.key} name={field.name} selection={selection} />
       {issues && (
         <a
           className="button quiet"
-          title="leave the drawer and narrow the page to it"
+          title="close the drawer and filter the page"
           href={href({ view: 'issues', query: { explain: '', ...issues } })}
         >
           Show issues
@@ -110,7 +115,7 @@ function Actions({ field, selection }: { field: ExplainField; selection: Selecti
   );
 }
 
-/** A link, or the reason why it leads nowhere. */
+/** A link, or a disabled button with the reason. */
 function Action(props: { text: string; title: string; none: string; href: string }) {
   if (props.none !== '')
     return (
@@ -125,7 +130,7 @@ function Action(props: { text: string; title: string; none: string; href: string
   );
 }
 
-/** What narrows the whole page to the values of a field, where the address has a parameter for it. */
+/** Page filters for the values of a field; undefined if the address has no such parameter. */
 function issuesOf(field: ExplainField): Changes | undefined {
   if (field.kind === 'host' && field.labels.length === 1) return { host: field.labels[0] };
   if (field.kind === 'rank')

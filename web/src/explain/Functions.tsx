@@ -4,12 +4,12 @@ import { useHref } from '../route/index.ts';
 import { GroupBy, Groups } from './Groups.tsx';
 import { onlyThese, writeSelection, type Selection } from './selection.ts';
 
-/** The field of functions: no explanation has it, as what it compares is of the same ones. */
+/** The function field. Explanations lack it because they compare the same functions. */
 export const functionField = 'function';
 
 const most = 5;
 
-/** The functions of a selection, the most frequent first, each a way to what is of it alone. */
+/** The functions of a selection, most frequent first, with links that filter by them. */
 export function Functions(props: { functions: readonly ExplainFunction[]; selection: Selection }) {
   const { functions, selection } = props;
   const href = useHref();
@@ -25,7 +25,7 @@ export function Functions(props: { functions: readonly ExplainFunction[]; select
                 elide(f.function, 40)
               ) : (
                 <a
-                  title={`explain only ${f.function}`}
+                  title={`keep only ${f.function}`}
                   href={href({
                     query: {
                       explain: writeSelection(onlyThese(selection, functionField, [f.term])),

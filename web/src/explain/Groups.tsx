@@ -10,7 +10,7 @@ import {
   type Selection,
 } from './selection.ts';
 
-/** A link that shows the selection by values of a field, or hides that again. */
+/** A link that toggles grouping by a field. */
 export function GroupBy(props: { field: string; name: string; selection: Selection }) {
   const href = useHref();
   const shown = props.selection.by === props.field;
@@ -18,7 +18,7 @@ export function GroupBy(props: { field: string; name: string; selection: Selecti
     <a
       className="button"
       aria-expanded={shown}
-      title={`how many have which ${props.name}, and what they lost`}
+      title={`count and lost time by ${props.name}`}
       href={href({
         query: { explain: writeSelection({ ...props.selection, by: shown ? '' : props.field }) },
       })}
@@ -28,15 +28,15 @@ export function GroupBy(props: { field: string; name: string; selection: Selecti
   );
 }
 
-/** The selection by values of a field: how many, what they lost, and a way to choose each. */
+/** The selection grouped by a field: counts, lost time and filter links. */
 export function Groups({ selection }: { selection: Selection }) {
-  const asked = useRunQuery<ExplainGroups>(
+  const result = useRunQuery<ExplainGroups>(
     'explain/groups',
     { ...selectionParams(selection), by: selection.by },
     { every: 10_000, keep: true },
   );
-  const g = asked.data;
-  if (!g && asked.problem) return <Failure problem={asked.problem} retry={asked.refresh} />;
+  const g = result.data;
+  if (!g && result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
   if (!g) return <Waiting label="counting" lines={4} />;
   const most = Math.max(1, ...[...g.rows, g.rest, g.none].map((r) => r.lost_us));
   const left = g.values - g.rows.length;
@@ -66,7 +66,7 @@ export function Groups({ selection }: { selection: Selection }) {
           most={most}
           selection={selection}
         />
-        <Row row={g.none} label="without one" groups={g} most={most} selection={selection} />
+        <Row row={g.none} label="no value" groups={g} most={most} selection={selection} />
       </tbody>
       {g.looked < g.selected && (
         <caption>
@@ -107,14 +107,14 @@ function Row(props: {
           <>
             <a
               href={to(onlyThese(selection, groups.field, [row.term]))}
-              title={`explain only ${groups.name} ${label}`}
+              title={`keep only ${groups.name} ${label}`}
               aria-label={`only ${groups.name} ${label}`}
             >
               only
             </a>
             <a
               href={to(withoutThese(selection, [row.term]))}
-              title={`leave out ${groups.name} ${label}`}
+              title={`exclude ${groups.name} ${label}`}
               aria-label={`without ${groups.name} ${label}`}
             >
               without

@@ -1,12 +1,12 @@
 import { DrawSheet, type Sheet } from './DrawSheet.tsx';
 import { outline, type Spot } from './lasso.ts';
 
-/** A sheet over a picture on which something is drawn around with the mouse. */
+/** An overlay for drawing a lasso. */
 export function LassoSelect({
   onLasso,
   ...sheet
 }: Sheet & {
-  /** Corners as shares of width and height from the left and the top. */
+  /** Called with the corners, as fractions of width and height from the top left. */
   onLasso: (corners: Spot[]) => void;
 }) {
   return (

@@ -1,22 +1,20 @@
-// What was drawn with the mouse as a polygon of few corners. Pure.
+// Simplifies a drawn path to a polygon. This file has no side effects.
 
-/** A place in a picture, as shares of its width and height. */
+/** A point in a plot, as fractions of its width and height. */
 export interface Spot {
   x: number;
   y: number;
 }
 
-/** The server takes no polygon of more corners. */
+/** The server's limit on polygon corners. */
 export const mostCorners = 40;
 
 /**
- * The polygon of a path: corners that are hardly off the line between others are left
- * out, and more of them if there are too many. Empty: it encloses next to nothing.
+ * Returns the polygon of a path without nearly collinear corners, dropping more if there are too many. Empty if the area is negligible.
  */
 export function outline(path: readonly Spot[]): Spot[] {
   if (Math.abs(area(path)) < 1e-4) return [];
-  // The path is cut at the place that is farthest from its begin, as a line from a place
-  // to itself has no direction.
+  // Split the path at the point farthest from its start, because a line from a point to itself has no direction.
   const first = path[0];
   if (!first) return [];
   let far = 0;
@@ -47,7 +45,7 @@ function area(path: readonly Spot[]): number {
   );
 }
 
-/** The places of a line that are needed to stay within the tolerance (Ramer, Douglas and Peucker). */
+/** Simplifies a line within the tolerance (Ramer–Douglas–Peucker). */
 function thinned(line: readonly Spot[], tolerance: number): Spot[] {
   const a = line[0];
   const b = line.at(-1);

@@ -2,30 +2,30 @@ import type { Overview } from '../api/index.ts';
 import type { Params } from '../api/client.ts';
 import type { Route } from '../route/index.ts';
 
-// What is to be explained, as the address has it. Pure.
+// The selection to explain, as stored in the address. This file has no side effects.
 
-/** Anomalies by issue, place, time and duration; what is not given does not narrow. */
+/** Selects anomalies by issue, place, time and duration; omitted fields match all. */
 export interface Selection {
   /** Key of an issue. */
   issue?: string;
   func?: string;
   kind?: string;
   host?: string;
-  /** As 0,4-7. */
+  /** Ranks such as 0,4-7. */
   rank?: string;
   program?: string;
-  /** Seconds since the begin. */
+  /** Seconds since the start. */
   from?: string;
   to?: string;
-  /** Exclusive time. */
+  /** Own time in microseconds. */
   min_us?: string;
   max_us?: string;
   /** Corners of a polygon in the plot, as SECONDS:MICROSECONDS,… */
   lasso?: string;
-  /** Conditions on fields, as FIELD=VALUE: what is left, and what is left out. */
+  /** Conditions FIELD=VALUE on fields: included and excluded. */
   only?: readonly string[];
   without?: readonly string[];
-  /** The field by which it is broken down. */
+  /** The field to group by. */
   by?: string;
 }
 
@@ -46,7 +46,7 @@ const names = [
 
 const lists = ['only', 'without'] as const satisfies readonly (keyof Selection)[];
 
-/** Writes a selection as one parameter of the address. */
+/** Encodes a selection as one address parameter. */
 export function writeSelection(s: Selection): string {
   const all = new URLSearchParams();
   for (const name of names) {
@@ -54,11 +54,11 @@ export function writeSelection(s: Selection): string {
     if (value !== undefined && value !== '') all.set(name, value);
   }
   for (const name of lists) for (const term of s[name] ?? []) all.append(name, term);
-  // An empty one is everything: the parameter must not vanish with it.
+  // An empty selection means all; the parameter must remain.
   return all.toString() || 'all';
 }
 
-/** Reads it; undefined: nothing is to be explained. What is not known is left out. */
+/** Decodes a selection, ignoring unknown fields; undefined if there is none. */
 export function readSelection(text: string | undefined): Selection | undefined {
   if (text === undefined || text === '') return undefined;
   const all = new URLSearchParams(text);
@@ -74,30 +74,29 @@ export function readSelection(text: string | undefined): Selection | undefined {
   return s;
 }
 
-/** The parameters of the question, without what it is broken down by. */
+/** The query parameters of a selection, without the grouping. */
 export function selectionParams(s: Selection): Params {
   return { ...s, by: undefined };
 }
 
-/** The selection with only what has values of a field; what was left of it before does not count. */
+/** Restricts a selection to values of a field, replacing earlier values of that field. */
 export function onlyThese(s: Selection, field: string, terms: readonly string[]): Selection {
   const others = (s.only ?? []).filter((t) => !t.startsWith(`${field}=`));
   return { ...s, only: [...others, ...terms] };
 }
 
-/** The selection without what has some values. */
+/** Excludes values from a selection. */
 export function withoutThese(s: Selection, terms: readonly string[]): Selection {
   return { ...s, without: [...new Set([...(s.without ?? []), ...terms])] };
 }
 
-/** The selection without one of its conditions. */
+/** Removes a condition from a selection. */
 export function released(s: Selection, list: 'only' | 'without', term: string): Selection {
   return { ...s, [list]: (s[list] ?? []).filter((t) => t !== term) };
 }
 
 /**
- * What is to be explained where nothing was drawn: the issue that is open, within what
- * the address narrows; else all that it narrows to; else the worst issue.
+ * The default selection: the open issue within the active filters, else all that the filters match, else the worst issue.
  */
 export function selectionOf(route: Route, overview: Overview | undefined): Selection {
   const { query } = route;

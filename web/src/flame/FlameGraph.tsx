@@ -8,26 +8,26 @@ import './flame.css';
 
 export interface FlameGraphProps {
   cells: readonly Cell[];
-  /** What fills the width. */
+  /** The zoomed cell. */
   focus: Cell;
   onFocus: (cell: Cell) => void;
   chosen: Cell | undefined;
   onChoose: (cell: Cell | undefined) => void;
-  found: ReadonlySet<Cell> | undefined;
-  /** What times are: "time" or "lost time". */
+  matches: ReadonlySet<Cell> | undefined;
+  /** Label of times: "time" or "lost time". */
   what: string;
-  /** What the calls of a cell are: "calls" or "anomalies". */
+  /** Label of counts: "calls" or "anomalies". */
   counts: string;
   label: string;
-  /** The color of a cell instead of that of its function; a stable function. */
+  /** Overrides the color of a cell; must be a stable function. */
   fill?: (cell: Cell) => string;
-  /** What is told of a cell instead of its times and calls. */
+  /** Overrides the tooltip lines of a cell. */
   words?: (cell: Cell) => readonly (readonly [string, string])[];
 }
 
-/** Functions below their callers, as wide as their time. A click lets one fill the width; arrows, Enter and Escape do the same. */
+/** A flame graph: functions below their callers, as wide as their time. A click or Enter zooms in, Escape zooms out, arrows move. */
 export function FlameGraph(props: FlameGraphProps) {
-  const { focus, chosen, found, fill } = props;
+  const { focus, chosen, matches, fill } = props;
   const theme = useTheme();
   const [measure, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -46,15 +46,15 @@ export function FlameGraph(props: FlameGraphProps) {
   useEffect(() => {
     const paper = paperOf(canvas.current, width, height);
     if (!paper) return;
-    paint(paper, { seen, width, height, found, chosen, hovered, theme, fill });
-  }, [seen, width, height, found, chosen, hovered, theme, fill]);
+    paint(paper, { seen, width, height, matches, chosen, hovered, theme, fill });
+  }, [seen, width, height, matches, chosen, hovered, theme, fill]);
   const keys = (event: KeyboardEvent) => {
     const at = chosen ?? focus;
     if (event.key === 'Enter') props.onFocus(at);
     else if (event.key === 'Escape') {
       if (focus.parent) props.onFocus(focus.parent);
       else if (chosen) props.onChoose(undefined);
-      else return; // the page goes back
+      else return; // let the page go back
     } else if (event.key === 'Home') props.onFocus(root);
     else if (event.key.startsWith('Arrow')) {
       const next = chosen ? neighbor(at, event.key, focus) : focus;
@@ -69,22 +69,22 @@ export function FlameGraph(props: FlameGraphProps) {
   ];
   const timeWords = (cell: Cell): readonly (readonly [string, string])[] => [
     [`${props.what}, itself`, `${duration(cell.node.self_us)}, ${share(cell.node.self_us, root)}`],
-    ['with what it calls', `${duration(cell.node.total_us)}, ${share(cell.node.total_us, root)}`],
+    ['inclusive', `${duration(cell.node.total_us)}, ${share(cell.node.total_us, root)}`],
     [props.counts, count(cell.node.calls)],
   ];
   const place = (event: MouseEvent) => {
     const r = event.currentTarget.getBoundingClientRect();
     return { x: event.clientX - r.left, y: event.clientY - r.top };
   };
-  const told = chosen ?? focus;
+  const current = chosen ?? focus;
   return (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- role application has arrow keys
     <div
       ref={measure}
       className="flame"
       style={{ height }}
       role="application"
-      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+      // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- arrow keys need the focus
       tabIndex={0}
       aria-label={props.label}
       onPointerMove={(event) => setPointer(place(event))}
@@ -108,13 +108,13 @@ export function FlameGraph(props: FlameGraphProps) {
         />
       )}
       <span className="visually-hidden" aria-live="polite">
-        {[bare(told.node.function), ...words(told).map((l) => l.join(' '))].join(', ')}
+        {[bare(current.node.function), ...words(current).map((l) => l.join(' '))].join(', ')}
       </span>
     </div>
   );
 }
 
-/** A time as a part of all. */
+/** A time in percent of the total. */
 export function share(us: number, root: Cell): string {
   return root.node.total_us > 0 ? percent((100 * us) / root.node.total_us) : percent(0);
 }

@@ -4,9 +4,9 @@ import { cellsOf, levels, matchesName, neighbor, search, seenFrom, sums } from '
 
 const cells = cellsOf(flame().root);
 const cell = (name: string) => {
-  const found = cells.find((c) => c.node.function === name);
-  if (!found) throw new Error(`there is no ${name}`);
-  return found;
+  const matches = cells.find((c) => c.node.function === name);
+  if (!matches) throw new Error(`there is no ${name}`);
+  return matches;
 };
 
 describe('cells', () => {
@@ -68,9 +68,9 @@ describe('what is seen', () => {
 describe('searching', () => {
   test('counts the time of functions in each other once', () => {
     const root = node('all', 0, [node('f', 10, [node('g', 5, [node('f', 20)])]), node('h', 65)]);
-    const found = search(cellsOf(root), 'F');
-    expect(found.found.size).toBe(2);
-    expect(found.time).toBe(35);
+    const matches = search(cellsOf(root), 'F');
+    expect(matches.matches.size).toBe(2);
+    expect(matches.time).toBe(35);
   });
 
   test('wants all words, in any order', () => {
@@ -80,7 +80,7 @@ describe('searching', () => {
   });
 
   test('never finds the root', () => {
-    expect(search(cells, 'all').found.has(cell('all'))).toBe(false);
+    expect(search(cells, 'all').matches.has(cell('all'))).toBe(false);
   });
 });
 

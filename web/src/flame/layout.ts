@@ -1,12 +1,12 @@
-// Where the functions of a flame graph are. This file is pure.
+// Layout of flame graphs. This file has no side effects.
 
 import type { FlameNode } from '../api/index.ts';
 import { hash } from '../color/index.ts';
 
-/** A function below its callers. Left and right are parts of the whole, from 0 to 1. */
+/** A function on a call path. Left and right are fractions of the total width. */
 export interface Cell {
   node: FlameNode;
-  /** Short, and the same for the same call path. */
+  /** A short hash of the call path. */
   key: string;
   depth: number;
   left: number;
@@ -15,7 +15,7 @@ export interface Cell {
   children: readonly Cell[];
 }
 
-/** All cells, the root first, each before those below it. */
+/** All cells in pre-order. */
 export function cellsOf(root: FlameNode): Cell[] {
   const all: Cell[] = [];
   const whole = root.total_us > 0 ? root.total_us : 1;
@@ -44,18 +44,17 @@ export function cellsOf(root: FlameNode): Cell[] {
   return all;
 }
 
-/** A cell where it is seen, when another one fills the width. */
+/** A visible cell at the current zoom. */
 export interface Seen {
   cell: Cell;
   x: number;
   width: number;
-  /** It is around the one that fills the width. */
+  /** Whether it is a caller of the zoomed cell. */
   outer: boolean;
 }
 
 /**
- * What is seen while a cell fills the width: its callers, as wide as itself, and all
- * below it. Cells that are narrower than so many pixels are left out, with those below.
+ * The visible cells when zoomed to a cell: its callers at full width, and all cells below it. Omits cells narrower than a number of pixels and those below them.
  */
 export function seenFrom(focus: Cell, width: number, least = 0.6): Seen[] {
   const seen: Seen[] = [];
@@ -72,33 +71,33 @@ export function seenFrom(focus: Cell, width: number, least = 0.6): Seen[] {
   return seen;
 }
 
-/** How many levels there are from the root to the deepest cell below one. */
+/** Levels from the root to the deepest cell below a cell. */
 export function levels(focus: Cell): number {
   return focus.children.reduce((n, c) => Math.max(n, levels(c)), focus.depth + 1);
 }
 
-/** Whether a name has all words of a text. An empty text has none. */
+/** Reports whether a name contains all words of a text; false for an empty text. */
 export function matchesName(name: string, text: string): boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const low = name.toLowerCase();
   return words.length > 0 && words.every((w) => low.includes(w));
 }
 
-/** Cells whose names have the words of a text, and the time in them, each time once. */
-export function search(cells: readonly Cell[], text: string): { found: Set<Cell>; time: number } {
-  const found = new Set<Cell>();
+/** Cells that match a text, and their total time without double counting. */
+export function search(cells: readonly Cell[], text: string): { matches: Set<Cell>; time: number } {
+  const matches = new Set<Cell>();
   let time = 0;
   for (const c of cells) {
     if (c.parent === undefined || !matchesName(c.node.function, text)) continue;
-    found.add(c);
+    matches.add(c);
     let outer = c.parent as Cell | undefined;
-    while (outer && !found.has(outer)) outer = outer.parent;
+    while (outer && !matches.has(outer)) outer = outer.parent;
     if (!outer) time += c.node.total_us;
   }
-  return { found, time };
+  return { matches, time };
 }
 
-/** The cell that arrows lead to. */
+/** The cell that an arrow key leads to. */
 export function neighbor(cell: Cell, key: string, focus: Cell): Cell | undefined {
   if (key === 'ArrowUp') return cell.parent;
   if (key === 'ArrowDown') return cell.children[0];
@@ -107,22 +106,22 @@ export function neighbor(cell: Cell, key: string, focus: Cell): Cell | undefined
   const same = cell.parent?.children ?? [];
   const next = same[same.indexOf(cell) + (key === 'ArrowLeft' ? -1 : 1)];
   if (next || !cell.parent) return next;
-  // Beyond the last of a caller comes the first of the next caller, if that has one.
+  // After the last callee continue with the first callee of the next caller.
   const uncle = neighbor(cell.parent, key, focus);
   return key === 'ArrowLeft' ? uncle?.children.at(-1) : uncle?.children[0];
 }
 
-/** A function with all its places in the tree together. */
+/** A function summed over the tree. */
 export interface Sum {
   name: string;
   group: string;
   self: number;
-  /** With what it calls; a function that calls itself is counted once. */
+  /** Inclusive time; recursive calls count once. */
   total: number;
   calls: number;
 }
 
-/** Functions by their own time, most first. */
+/** Functions by own time, descending. */
 export function sums(cells: readonly Cell[]): Sum[] {
   const byName = new Map<string, Sum>();
   for (const c of cells) {

@@ -11,16 +11,16 @@ export interface Picture {
   seen: readonly Seen[];
   width: number;
   height: number;
-  /** Cells that a search found; undefined: nothing is searched. */
-  found: ReadonlySet<Cell> | undefined;
+  /** Search matches; undefined without a search. */
+  matches: ReadonlySet<Cell> | undefined;
   chosen: Cell | undefined;
   hovered: Cell | undefined;
   theme: 'dark' | 'light';
-  /** The color of a cell; undefined: that of its function. */
+  /** Overrides the color of a cell. */
   fill?: ((cell: Cell) => string) | undefined;
 }
 
-/** Draws all of it. */
+/** Draws the flame graph. */
 export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
   const ink = token('ink');
   const ink3 = token('ink-3');
@@ -34,7 +34,7 @@ export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
     const y = s.cell.depth * rowHeight;
     const w = Math.max(s.width - (s.width > 3 ? 1 : 0), 0.5);
     const h = rowHeight - 1;
-    const dim = p.found !== undefined && !p.found.has(s.cell);
+    const dim = p.matches !== undefined && !p.matches.has(s.cell);
     const neutral = s.cell.parent === undefined || dim || isNoFunction(node.function);
     paper.globalAlpha = s.outer ? 0.5 : 1;
     paper.fillStyle = neutral
@@ -54,7 +54,7 @@ export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
   }
 }
 
-/** Programs, and functions of which the call path is not known, are put together under names in brackets. */
+/** Matches cells that group programs or functions with an unknown call path. */
 function isNoFunction(name: string): boolean {
   return /^(\(.*\)|program \d+)$/.test(name);
 }

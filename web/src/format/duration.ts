@@ -11,7 +11,7 @@ function three(n: number): string {
   return n >= 99.95 ? n.toFixed(0) : n >= 9.995 ? n.toFixed(1) : n.toFixed(2);
 }
 
-/** A duration in microseconds with the unit that suits it: 471 µs, 4.71 ms, 12.3 s, 4 min 05 s, 3 h 12 min. */
+/** Formats a duration in microseconds with a suitable unit: 471 µs, 4.71 ms, 12.3 s, 4 min 05 s, 3 h 12 min. */
 export function duration(us: number | undefined): string {
   if (us === undefined || !Number.isFinite(us)) return unknown;
   const sign = us < 0 ? '−' : '';
@@ -31,19 +31,19 @@ function long(s: number): string {
   return `${Math.round(s / 3600)} h`;
 }
 
-/** A duration for an axis, without digits that say nothing: 1 ms, 2.5 s. */
+/** Formats a duration for an axis without trailing zeros: 1 ms, 2.5 s. */
 export function durationTick(us: number): string {
   return duration(us)
     .replace(/(\.\d*?)0+ /, '$1 ')
     .replace('. ', ' ');
 }
 
-/** A duration in seconds. */
+/** Formats a duration in seconds. */
 export function seconds(s: number | undefined): string {
   return s === undefined ? unknown : s === 0 ? '0 s' : duration(s * 1e6);
 }
 
-/** Hours of a core: 612 core-h, 0.004 core-h. */
+/** Formats core hours: 612 core-h, 0.004 core-h. */
 export function coreHours(h: number | undefined): string {
   if (h === undefined || !Number.isFinite(h)) return unknown;
   if (h === 0) return '0 core-h';

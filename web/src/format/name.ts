@@ -2,13 +2,13 @@
 
 const place = /\s*\[\{[^}]*\}(?:\s*\{[^}]*\}(?:-\{[^}]*\})?)?\]\s*/g;
 
-/** The name without the place in the sources. */
+/** The name without its source location. */
 export function bare(name: string): string {
   const text = name.replace(place, ' ').trim();
   return text === '' ? name : text;
 }
 
-/** File and line of a name, if it has them: heat2d.cpp:31. */
+/** File and line of a name, or empty: heat2d.cpp:31. */
 export function source(name: string): string {
   const m = /\[\{([^}]*)\}(?:\s*\{(\d+))?/.exec(name);
   if (!m) return '';
@@ -16,7 +16,7 @@ export function source(name: string): string {
   return m[2] === undefined ? file : `${file}:${m[2]}`;
 }
 
-/** A text that fits: its begin and its end, which tell most. Counted in code points. */
+/** Shortens text in the middle, counted in code points. */
 export function elide(text: string, most = 48): string {
   const points = Array.from(text);
   if (points.length <= most) return text;
@@ -24,17 +24,17 @@ export function elide(text: string, most = 48): string {
   return points.slice(0, most - 1 - tail).join('') + '…' + points.slice(-tail).join('');
 }
 
-/** The name of a function in short. */
+/** A shortened function name. */
 export function shortName(name: string, most = 48): string {
   return elide(bare(name), most);
 }
 
-/** The functions of a call path that is joined with " > ". Templates and operators have > without spaces around. */
+/** Splits a call path at " > ". Templates and operators have > without spaces. */
 export function pathParts(path: string): string[] {
   return path === '' ? [] : path.split(' > ');
 }
 
-/** The end of a call path, short: … › time_step › pack_halo. */
+/** The end of a call path: … › time_step › pack_halo. */
 export function pathTail(path: string | readonly string[], parts = 2, most = 24): string {
   const all = typeof path === 'string' ? pathParts(path) : path;
   const tail = all.slice(-parts).map((p) => shortName(p, most));

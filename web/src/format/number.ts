@@ -1,7 +1,6 @@
-// Numbers as people read them. Every function takes undefined for what is not
-// known and gives a dash for it, so that no view writes NaN or "undefined".
+// Number formats. Every function returns a dash for undefined, so that no view shows NaN or "undefined".
 
-/** What is shown for a value that is not known. */
+/** Text for an unknown value. */
 export const unknown = '–';
 
 const thin = '\u202f'; // narrow no-break space, between groups of three digits
@@ -21,13 +20,13 @@ const prefixes: readonly [number, string][] = [
   [1e3, 'k'],
 ];
 
-/** Three digits of a number that is not negative; whole numbers as they are. */
+/** Three significant digits of a non-negative number; integers in full. */
 function digits(n: number): string {
   if (Number.isInteger(n)) return n.toFixed(0);
   return n >= 99.95 ? n.toFixed(0) : n >= 9.995 ? n.toFixed(1) : n.toFixed(2);
 }
 
-/** A number in short: 950, 1.24 k, 41.2 M. */
+/** A number with an SI prefix: 950, 1.24 k, 41.2 M. */
 export function short(n: number | undefined): string {
   if (n === undefined || !Number.isFinite(n)) return unknown;
   const size = Math.abs(n);
@@ -50,7 +49,7 @@ export function bytes(n: number | undefined): string {
   return /[kMGT]$/.test(text) ? `${text}B` : `${text} B`;
 }
 
-/** Percent of a number that is in percent already: 4.1 %. */
+/** Formats a number in percent: 4.1 %. */
 export function percent(n: number | undefined): string {
   if (n === undefined || !Number.isFinite(n)) return unknown;
   if (n > 0 && n < 0.01) return '< 0.01 %';

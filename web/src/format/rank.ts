@@ -1,4 +1,4 @@
-/** Ranks in short, as in 0-3,7; after some parts the number of those left out is told. */
+/** Formats ranks as ranges, as in 0-3,7, and counts those beyond the first parts. */
 export function ranks(list: readonly number[], parts = 4): string {
   const sorted = [...new Set(list)].sort((a, b) => a - b);
   const ranges: [number, number][] = [];
@@ -12,7 +12,7 @@ export function ranks(list: readonly number[], parts = 4): string {
   return text.join(',') + (left > 0 ? `, +${left}` : '');
 }
 
-/** Whether a rank is among those of a text such as 0,4-7. An empty text has all of them. */
+/** Reports whether a rank is in a list such as 0,4-7. An empty list contains all. */
 export function hasRank(text: string, rank: number): boolean {
   if (text.trim() === '') return true;
   return text.split(',').some((part) => {
@@ -23,7 +23,7 @@ export function hasRank(text: string, rank: number): boolean {
   });
 }
 
-/** Names in short: nid00123, nid00124, +6. */
+/** Formats the first names and counts the rest: nid00123, nid00124, +6. */
 export function names(list: readonly string[], most = 2): string {
   const left = list.length - most;
   return list.slice(0, most).join(', ') + (left > 0 ? `, +${left}` : '');

@@ -1,4 +1,4 @@
-/** A sentence of the server, which writes us, with the sign for microseconds that the page has elsewhere. */
+/** Replaces us, as the server writes it, with µs. */
 export function micro(text: string): string {
   return text.replace(/(\d) us\b/g, '$1 µs');
 }

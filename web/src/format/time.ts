@@ -3,22 +3,21 @@ import { unknown } from './number.ts';
 const two = (n: number) => n.toString().padStart(2, '0');
 
 /**
- * A time since the begin of the run: 00:14:20. In a span of less than a minute
- * fractions tell more: 2.962 s in a short run, 00:14:20.50 in a part of a long one.
+ * Formats a time since the start of the run: 00:14:20. Spans under a minute get fractions: 2.962 s in a short run, 00:14:20.50 in a part of a long one.
  */
 export function clock(s: number | undefined, span = Infinity): string {
   if (s === undefined || !Number.isFinite(s)) return unknown;
   const decimals = span < 10 ? 3 : span < 60 ? 2 : 0;
   const unit = 10 ** decimals;
-  const whole = Math.round(Math.abs(s) * unit);
-  const sign = s < 0 && whole > 0 ? '−' : '';
-  if (span < 60 && whole < 60 * unit) return `${sign}${(whole / unit).toFixed(decimals)} s`;
-  const sec = Math.floor(whole / unit);
-  const rest = decimals === 0 ? '' : '.' + (whole % unit).toString().padStart(decimals, '0');
+  const units = Math.round(Math.abs(s) * unit);
+  const sign = s < 0 && units > 0 ? '−' : '';
+  if (span < 60 && units < 60 * unit) return `${sign}${(units / unit).toFixed(decimals)} s`;
+  const sec = Math.floor(units / unit);
+  const rest = decimals === 0 ? '' : '.' + (units % unit).toString().padStart(decimals, '0');
   return `${sign}${two(Math.floor(sec / 3600))}:${two(Math.floor(sec / 60) % 60)}:${two(sec % 60)}${rest}`;
 }
 
-/** The time of day of a time since the begin, in the reader's zone; empty if the begin is not known. */
+/** The local time of day of a time since the start; empty if the start is unknown. */
 export function wall(began: string | undefined, s: number | undefined): string {
   if (!began || s === undefined) return '';
   const ms = Date.parse(began) + s * 1000;
@@ -32,7 +31,7 @@ export function wall(began: string | undefined, s: number | undefined): string {
   return `${date} ${time}.${d.getMilliseconds().toString().padStart(3, '0')} ${zone ?? ''}`.trim();
 }
 
-/** How long ago, in words that do not flicker: just now, 12 s ago, 4 min ago. */
+/** Formats an age coarsely, so that it does not flicker: just now, 12 s ago, 4 min ago. */
 export function ago(ms: number): string {
   const s = Math.round(ms / 1000);
   if (s < 2) return 'just now';

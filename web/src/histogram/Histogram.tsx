@@ -10,7 +10,7 @@ const top = 34; // room for labels of lines
 const bottom = 20;
 const side = 34;
 
-/** How long a function usually takes, with the time of one execution marked, if given. */
+/** The histogram of a function's times, with an optional mark for one execution. */
 export function Histogram(props: { model: Model; value?: number; height?: number }) {
   const { model, value, height = 200 } = props;
   const [measure, measured] = useWidth();
@@ -121,7 +121,7 @@ function Axes(props: {
   );
 }
 
-/** Labels of the lines, each at the side of its line where there is room. */
+/** Labels of the lines, on the side with more space. */
 function Labels({ marks, x, width }: { marks: Marks; x: (at: number) => number; width: number }) {
   const anchor = (at: number) => (at > width / 2 ? 'end' : 'start');
   const beside = (at: number) => (at > width / 2 ? at - 5 : at + 5);

@@ -94,7 +94,7 @@ test('words say what the picture shows', () => {
   expect(rangeWords({ low: 60 })).toBe('at least 60 µs');
   expect(limitWords({ low: 10, high: 60 })).toBe('below 10 µs and above 60 µs');
   expect(histogramWords(model(), 410)).toBe(
-    'Histogram of 7992 calls, both axes logarithmic; usual are 2 to 62 µs; flagged is what is above 113 µs; this one took 410 µs.',
+    'Histogram of 7992 calls, both axes logarithmic; usual 2 to 62 µs; flagged above 113 µs; this execution took 410 µs.',
   );
 });
 
@@ -106,13 +106,15 @@ test('a model with several modes flags what is between them, too', () => {
     ],
   });
   expect(usualWords(two)).toBe('236 to 283 µs, or 492 to 547 µs');
-  expect(flaggedWords(two)).toBe('outside of the usual times');
+  expect(flaggedWords(two)).toBe('outside the usual times');
   expect(flaggedWords(model())).toBe('above 113 µs');
 });
 
 test('the picture has the sentence for those who cannot see it', () => {
   render(<Histogram model={model()} value={410} />);
-  expect(screen.getByRole('img').getAttribute('aria-label')).toContain('this one took 410 µs');
+  expect(screen.getByRole('img').getAttribute('aria-label')).toContain(
+    'this execution took 410 µs',
+  );
   expect(screen.getByText('this one 410 µs')).toBeTruthy();
   expect(screen.getByText('flagged above 113 µs')).toBeTruthy();
 });

@@ -1,6 +1,4 @@
-// Where the bars and lines of a histogram are. Both axes are logarithmic: times
-// span five orders of magnitude, and one call must be seen beside a million. This
-// file is pure.
+// Layout of a histogram. Both axes are logarithmic: times span five orders of magnitude, and one call must stay visible beside a million. This file has no side effects.
 
 import type { Model, Range } from '../api/index.ts';
 
@@ -8,14 +6,14 @@ import type { Model, Range } from '../api/index.ts';
 export interface Bar {
   left: number;
   right: number;
-  /** From nothing (0) to the most calls (1). */
+  /** From 0 (no calls) to 1 (most calls). */
   height: number;
   count: number;
   low: number;
   high: number;
 }
 
-/** A part of the axis; sides that the model leaves open end at the border. */
+/** A range of the axis; open ends reach the border. */
 export interface Band {
   left: number;
   right: number;
@@ -34,30 +32,30 @@ export interface Limit extends Line {
 
 export interface Marks {
   bars: readonly Bar[];
-  /** What is usual: one for each mode. */
+  /** Usual ranges, one per mode. */
   usual: readonly Band[];
-  /** Where flagging begins: below the one, above the other. */
+  /** Flag limits: below the lower, above the upper. */
   limits: readonly Limit[];
-  /** The value that is shown, if there is one. */
+  /** The marked value, if any. */
   value: Line | undefined;
   ticks: readonly Line[];
-  /** Numbers of calls at the side. */
+  /** Ticks of the call axis. */
   counts: readonly Line[];
   most: number;
 }
 
-const smallest = 0.5; // microseconds; less is drawn there
+const smallest = 0.5; // microseconds; shorter times are drawn there
 
 const log = (x: number) => Math.log10(Math.max(x, smallest));
 
-/** Where one call is on the axis of calls, so that it can be seen. */
+/** Height of a single call, so that it stays visible. */
 const floor = 0.35;
 
 function sides(r: Range | undefined): number[] {
   return [r?.low, r?.high].filter((x) => x !== undefined);
 }
 
-/** All times that must be seen. */
+/** All times that must be visible. */
 function domain(model: Model, value: number | undefined): [number, number] {
   const times = [
     ...model.edges_us,
@@ -72,7 +70,7 @@ function domain(model: Model, value: number | undefined): [number, number] {
   return [low - room, high + room];
 }
 
-/** Lays a model out, with a time that was judged by it. */
+/** Lays out a model and an optional judged time. */
 export function marksOf(model: Model, value?: number): Marks {
   const [from, to] = domain(model, value);
   const at = (x: number) => Math.min(1, Math.max(0, (log(x) - from) / (to - from)));
@@ -109,7 +107,7 @@ export function marksOf(model: Model, value?: number): Marks {
   };
 }
 
-/** Round times of a part of the axis: powers of ten, and 2 and 5 times these where there are few. */
+/** Round tick times: powers of ten, and 2 and 5 times these if there are few. */
 function decades(from: number, to: number): number[] {
   const steps =
     to - from > 2.2 ? [1] : to - from > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -130,7 +128,7 @@ function powers(most: number): number[] {
   return all;
 }
 
-/** Lines that are at least so many pixels apart, of a width; the first is kept. */
+/** Drops lines closer than a number of pixels to the previous one. */
 export function apart(lines: readonly Line[], width: number, least: number): Line[] {
   const kept: Line[] = [];
   for (const l of lines) {
@@ -140,14 +138,14 @@ export function apart(lines: readonly Line[], width: number, least: number): Lin
   return kept;
 }
 
-/** The limit that says most of a time: the one that it is beyond, else the upper one. */
+/** The limit that the time exceeds, else the upper one. */
 export function tellingLimit(marks: Marks): Limit | undefined {
   const [first, last] = [marks.limits[0], marks.limits.at(-1)];
   const below = first?.side === 'below' && marks.value && marks.value.value < first.value;
   return below === true ? first : last;
 }
 
-/** The bar at a place from 0 to 1, or the nearest one within a little. */
+/** The bar at a position from 0 to 1, or the nearest one close by. */
 export function barAt(marks: Marks, at: number, near = 0.008): Bar | undefined {
   let best: Bar | undefined;
   let least = near;

@@ -1,13 +1,12 @@
 import { useEffect, useRef } from 'react';
 
-// The keyboard. Views register what their keys do while they are shown; the sheet
-// behind ? lists what is registered at that moment.
+// The keyboard. Mounted views register their keys; the ? sheet lists them.
 
 /** What a key does. */
 export interface Binding {
-  /** As KeyboardEvent.key has it: j, Enter, ?, [. */
+  /** A value of KeyboardEvent.key: j, Enter, ?, [. */
   key: string;
-  /** What it does, for the sheet; the same words make one line. */
+  /** Description on the sheet; keys with the same label share a line. */
   label: string;
   /** Heading on the sheet: Everywhere, Table, Timeline. */
   group: string;
@@ -20,7 +19,7 @@ interface Entry {
 
 const stack: Entry[] = [];
 
-/** Whether somebody is writing a text there. */
+/** Reports whether the target takes text input. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (
@@ -35,7 +34,7 @@ export function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** What would happen by itself: Enter on a link or button, arrows in a menu. */
+/** Reports whether the browser handles the key: Enter on a link or button, arrows in a menu. */
 function isHandled(event: KeyboardEvent): boolean {
   const { target } = event;
   if (event.key !== 'Enter' && event.key !== ' ') return false;
@@ -57,7 +56,7 @@ function pressed(event: KeyboardEvent): void {
   }
 }
 
-/** Registers bindings until the returned function is called; those that came last win. */
+/** Registers bindings until the returned function is called; later ones win. */
 export function bind(bindings: readonly Binding[]): () => void {
   const entry = { bindings };
   if (stack.length === 0) window.addEventListener('keydown', pressed);
@@ -68,7 +67,7 @@ export function bind(bindings: readonly Binding[]): () => void {
   };
 }
 
-/** All that keys do now, those of the view first. */
+/** The active bindings, those of the view first. */
 export function bindings(): Binding[] {
   const seen = new Set<string>();
   const all: Binding[] = [];
@@ -83,8 +82,7 @@ export function bindings(): Binding[] {
 }
 
 /**
- * Registers keys while a component is shown. Which keys there are must not change;
- * what they do may. Without labels they are not on the sheet.
+ * Registers keys while a component is mounted. The keys must not change, their actions may. Keys without labels are not on the sheet.
  */
 export function useKeys(list: readonly Binding[], active = true): void {
   const newest = useRef(list);

@@ -13,7 +13,7 @@ import {
 
 const trace: Trace = { buffer: new ArrayBuffer(8), title: 'pack on rank 3', fileName: 'a' };
 
-/** A browser with one window, which answers when it is told to. */
+/** A browser with one window, controlled by a test. */
 class Around {
   sent: unknown[] = [];
   listeners = new Set<(event: Heard) => void>();
@@ -57,8 +57,8 @@ afterEach(() => {
 const last = () => seen.at(-1)?.at;
 const given = () => around.sent.filter((m) => m !== 'PING');
 
-describe('the hand-over', () => {
-  test('asks until the viewer answers, then gives it the trace once', async () => {
+describe('the handover', () => {
+  test('pings until the viewer replies, then sends the trace once', async () => {
     handover.start(() => Promise.resolve(trace));
     expect(last()).toBe('waiting');
     await vi.advanceTimersByTimeAsync(3 * pingEvery);
@@ -72,7 +72,7 @@ describe('the hand-over', () => {
     expect(around.listeners.size).toBe(0);
   });
 
-  test('waits for the trace where the viewer is faster', async () => {
+  test('waits for the trace if the viewer is faster', async () => {
     let ready: (t: Trace) => void = () => undefined;
     handover.start(() => new Promise((resolve) => (ready = resolve)));
     around.say('PONG');
@@ -84,7 +84,7 @@ describe('the hand-over', () => {
     expect(last()).toBe('done');
   });
 
-  test('says that the viewer is out of reach after some seconds', async () => {
+  test('reports an unreachable viewer after some seconds', async () => {
     handover.start(() => Promise.resolve(trace));
     await vi.advanceTimersByTimeAsync(patience - pingEvery);
     expect(last()).toBe('waiting');
@@ -92,14 +92,14 @@ describe('the hand-over', () => {
     expect(last()).toBe('unreachable');
   });
 
-  test('gives the trace also to a viewer that was slow', async () => {
+  test('sends the trace to a slow viewer', async () => {
     handover.start(() => Promise.resolve(trace));
     await vi.advanceTimersByTimeAsync(patience + 1000);
     around.say('PONG');
     expect(last()).toBe('done');
   });
 
-  test('stops asking in the end', async () => {
+  test('stops pinging eventually', async () => {
     handover.start(() => Promise.resolve(trace));
     await vi.advanceTimersByTimeAsync(giveUp + 1000);
     const pings = around.sent.length;
@@ -108,7 +108,7 @@ describe('the hand-over', () => {
     expect(last()).toBe('unreachable');
   });
 
-  test('says when the browser opens no window, and asks for no trace then', () => {
+  test('reports a blocked window and fetches no trace', () => {
     around.blocked = true;
     const get = vi.fn(() => Promise.resolve(trace));
     handover.start(get);
@@ -116,7 +116,7 @@ describe('the hand-over', () => {
     expect(get).not.toHaveBeenCalled();
   });
 
-  test('says why there is no trace', async () => {
+  test('reports why the trace failed to load', async () => {
     handover.start(() => Promise.reject(new Error('the store is away')));
     await vi.advanceTimersByTimeAsync(0);
     expect(seen.at(-1)).toEqual({ at: 'failed', problem: new Error('the store is away') });
@@ -131,7 +131,7 @@ describe('the hand-over', () => {
     expect(last()).toBe('closed');
   });
 
-  test('believes only the window that it opened, at the address of the viewer', async () => {
+  test('accepts messages only from its window and origin', async () => {
     handover.start(() => Promise.resolve(trace));
     await vi.advanceTimersByTimeAsync(0);
     around.say('PONG', 'https://example.org');
@@ -150,7 +150,7 @@ describe('the hand-over', () => {
     expect(seen.map((p) => p.at)).toEqual(['waiting', 'failed', 'waiting', 'done']);
   });
 
-  test('says nothing any more once it is stopped', async () => {
+  test('reports nothing after stop', async () => {
     handover.start(() => Promise.resolve(trace));
     handover.stop();
     await vi.advanceTimersByTimeAsync(2 * patience);

@@ -1,33 +1,31 @@
-// Hands a trace over to the viewer of Perfetto, which runs in a window of its own:
-// the window is opened, asked PING until it answers PONG, and then given the trace.
-// Nothing leaves the browsers of this reader: the viewer works on what it is given.
+// Opens a trace in the Perfetto viewer in another window: send PING until it replies PONG, then post the trace. The viewer processes the trace locally in the browser.
 
-/** Where the viewer is. */
+/** URL of the viewer. */
 export const viewer = 'https://ui.perfetto.dev';
 
-/** How far the hand-over is. */
+/** State of the handover. */
 export type Progress =
   | { at: 'idle' }
-  /** The window is open; the trace, or an answer of the window, is awaited. */
+  /** Waiting for the trace or for the window. */
   | { at: 'waiting' }
-  /** The browser did not let the page open a window. */
+  /** The browser blocked the window. */
   | { at: 'blocked' }
-  /** The viewer does not answer. If it does later, it is given the trace all the same. */
+  /** The viewer does not respond; a late reply still gets the trace. */
   | { at: 'unreachable' }
-  /** The reader closed the window before it had the trace. */
+  /** The window was closed before the trace was sent. */
   | { at: 'closed' }
-  /** The trace could not be had. */
+  /** Loading the trace failed. */
   | { at: 'failed'; problem: unknown }
   | { at: 'done' };
 
-/** What the hand-over needs of a browser; tests give their own. */
+/** The browser functions in use; tests replace them. */
 export interface Surroundings {
   open: (url: string) => Peer | null;
   /** Calls back with messages to the page until the returned function is called. */
   listen: (heard: (event: Heard) => void) => () => void;
 }
 
-/** A window of another site. */
+/** A window of another origin. */
 export interface Peer {
   readonly closed: boolean;
   postMessage: (message: unknown, origin: string) => void;
@@ -39,7 +37,7 @@ export interface Heard {
   source: unknown;
 }
 
-/** A trace that is ready. */
+/** A loaded trace. */
 export interface Trace {
   buffer: ArrayBuffer;
   title: string;
@@ -47,10 +45,10 @@ export interface Trace {
 }
 
 export const pingEvery = 200; // milliseconds
-export const patience = 8000; // until the viewer counts as out of reach
-export const giveUp = 90_000; // until it is not asked any more
+export const patience = 8000; // milliseconds until the viewer counts as unreachable
+export const giveUp = 90_000; // milliseconds until pings stop
 
-/** The surroundings that a browser gives. */
+/** The functions of a real browser. */
 export const browser: Surroundings = {
   open: (url) => window.open(url),
   listen: (heard) => {
@@ -59,7 +57,7 @@ export const browser: Surroundings = {
   },
 };
 
-/** Handover gives one trace to one window. */
+/** Handover sends one trace to one window. */
 export class Handover {
   private now: Progress = { at: 'idle' };
   private readonly changed: (now: Progress) => void;
@@ -76,7 +74,7 @@ export class Handover {
     this.around = around;
   }
 
-  /** Opens the window, which must happen while a click is handled, and gives it the trace when both are ready. */
+  /** Opens the window and sends the trace when both are ready. Call it from a click handler. */
   start(get: () => Promise<Trace>): void {
     this.stop();
     this.peer = this.around.open(viewer);
@@ -90,7 +88,7 @@ export class Handover {
     const peer = this.peer;
     get().then(
       (trace) => {
-        if (this.peer !== peer) return; // another one has begun, or this one was given up
+        if (this.peer !== peer) return; // superseded or stopped
         this.trace = trace;
         this.give();
       },
@@ -102,7 +100,7 @@ export class Handover {
     );
   }
 
-  /** Ends it; the window stays. Nothing is called back any more. */
+  /** Stops the handover; the window stays open and no callbacks follow. */
   stop(): void {
     clearInterval(this.timer);
     this.deaf?.();

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Handover, type Progress, type Trace } from './handover.ts';
 
-/** A hand-over to Perfetto, which ends with the component. start must be called while a click or a key is handled. */
+/** A handover to Perfetto that stops with the component. Call start from a click or key handler. */
 export function useHandover(): [Progress, (get: () => Promise<Trace>) => void] {
   const [progress, set] = useState<Progress>({ at: 'idle' });
   const handover = useRef<Handover>(undefined);

@@ -1,5 +1,4 @@
-// The address of the page: everything that tells what is shown is behind the #,
-// as #/issues?sel=KEY&t0=90. This file is pure: texts in, texts out.
+// The address of the page. All view state is behind the #, as in #/issues?sel=KEY&t0=90. This file has no side effects.
 
 /** The views, in the order of the rail and of the keys 1 to 6. */
 export const views = [
@@ -13,21 +12,21 @@ export const views = [
 
 export type View = (typeof views)[number];
 
-/** What is shown. Parameters that are empty are as if they were not there. */
+/** A view and its parameters. Empty parameters count as absent. */
 export interface Route {
   view: View;
-  /** Of the evidence: PROGRAM:RANK:STEP:ROW; empty in other views. */
+  /** Event of the evidence view, PROGRAM:RANK:STEP:ROW; empty in other views. */
   event: string;
   query: Readonly<Record<string, string>>;
 }
 
-/** Parameters that stay when another view is chosen. */
+/** Parameters that survive a change of the view. */
 export const lasting = [
   ...['run', 'program', 'host', 'rank', 't0', 't1'],
   ...['sql', 'sqllimit', 'sqlchart', 'sqlx', 'sqly'], // of the drawer that is below all views
 ] as const;
 
-/** Reads the part of an address from the # on. What makes no sense is the overview. */
+/** Parses an address from the # on. Invalid addresses lead to the overview. */
 export function parse(hash: string): Route {
   const text = hash.replace(/^#/, '');
   const cut = text.indexOf('?');
@@ -49,7 +48,7 @@ function decode(text: string): string {
   }
 }
 
-/** Writes an address, from the # on. The same route always has the same text. */
+/** Formats an address from the # on. Equal routes have equal addresses. */
 export function write(route: Route): string {
   const path =
     route.view === 'evidence' && route.event !== '' ? `e/${encodeEvent(route.event)}` : route.view;
@@ -66,12 +65,12 @@ function encodeEvent(event: string): string {
   return encodeURIComponent(event).replaceAll('%3A', ':');
 }
 
-/** The event id with the program in front, as addresses of evidence have it. */
+/** Prefixes an event ID with the program, as in evidence addresses. */
 export function eventPath(program: number, event: string): string {
   return `${program}:${event}`;
 }
 
-/** Takes PROGRAM:RANK:STEP:ROW apart; undefined if it is none. */
+/** Splits PROGRAM:RANK:STEP:ROW; undefined if malformed. */
 export function splitEvent(path: string): { program: number; event: string } | undefined {
   const m = /^(\d+):(.+)$/.exec(path);
   return m ? { program: Number(m[1]), event: m[2] ?? '' } : undefined;

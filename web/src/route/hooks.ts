@@ -1,28 +1,28 @@
 import { useCallback, useMemo, useSyncExternalStore } from 'react';
 import { lasting, parse, write, type Route, type View } from './hash.ts';
 
-// The address is the only state of what is shown: these hooks read and write it.
+// The address holds all view state; these hooks read and write it.
 
 function subscribe(changed: () => void): () => void {
   window.addEventListener('hashchange', changed);
   return () => window.removeEventListener('hashchange', changed);
 }
 
-/** What the address says now. */
+/** The current route. */
 export function currentRoute(): Route {
   return parse(location.hash);
 }
 
-/** What is shown; the component is drawn again when that changes. */
+/** The current route; renders again when it changes. */
 export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => location.hash);
   return useMemo(() => parse(hash), [hash]);
 }
 
-/** Changes of parameters; undefined or '' removes one. */
+/** Parameter changes; undefined or '' removes one. */
 export type Changes = Readonly<Record<string, string | number | undefined>>;
 
-/** Where a link leads. */
+/** A link target. */
 export interface Target {
   view?: View;
   event?: string;
@@ -30,8 +30,7 @@ export interface Target {
 }
 
 /**
- * The route of a target as seen from another: another view keeps only the lasting
- * parameters, the same view keeps all. Changes are applied then.
+ * Resolves a target against a route. The same view keeps all parameters, another view only the lasting ones; then the changes apply.
  */
 export function follow(from: Route, to: Target): Route {
   const view = to.view ?? (to.event === undefined ? from.view : 'evidence');
@@ -46,7 +45,7 @@ export function follow(from: Route, to: Target): Route {
   return { view, event: view === 'evidence' ? (to.event ?? from.event) : '', query };
 }
 
-/** Goes somewhere. replace leaves no step in the history: for what changes while a mouse moves. */
+/** Navigates. replace adds no history entry, for changes during mouse moves. */
 export function go(to: Target, replace = false): void {
   const hash = write(follow(currentRoute(), to));
   if (hash === location.hash) return;
@@ -58,7 +57,7 @@ export function go(to: Target, replace = false): void {
   }
 }
 
-/** How many steps of the page are behind this one in the history. */
+/** The number of earlier history entries of this page. */
 function depth(): number {
   const state = history.state as { depth?: number } | null;
   return state?.depth ?? 0;
@@ -66,36 +65,36 @@ function depth(): number {
 
 let newest = depth();
 
-// A step that a link made has no state yet; one that is returned to has.
+// New entries have no state yet; revisited ones do.
 window.addEventListener('hashchange', () => {
   if (history.state === null) history.replaceState({ depth: newest + 1 }, '');
   newest = depth();
 });
 
-/** One step back, but never out of the page: then to the overview. */
+/** Goes back one entry, or to the overview instead of leaving the page. */
 export function back(): void {
   if (depth() > 0) history.back();
   else go({ view: 'overview' });
 }
 
-/** The address of a target, for links. */
+/** Returns a function that formats link addresses. */
 export function useHref(): (to: Target) => string {
   const route = useRoute();
   return useCallback((to: Target) => write(follow(route, to)), [route]);
 }
 
-/** How a parameter is read from and written to the address. */
+/** Converts a parameter from and to text. */
 export interface Codec<T> {
   read(text: string | undefined): T;
   write(value: T): string;
 }
 
-/** A text; the default is not written. */
+/** Text; the default is omitted. */
 export function text(initial: string): Codec<string> {
   return { read: (t) => t ?? initial, write: (v) => (v === initial ? '' : v) };
 }
 
-/** One of a few words; the first is the default, which also stands for words that are none of them. */
+/** One of a few words; the first is the default and replaces unknown words. */
 export function choice<const T extends readonly [string, ...string[]]>(
   ...words: T
 ): Codec<T[number]> {
@@ -106,23 +105,23 @@ export function choice<const T extends readonly [string, ...string[]]>(
   };
 }
 
-/** A number, or nothing. */
+/** A number or undefined. */
 export const number: Codec<number | undefined> = {
   read: (t) =>
     t === undefined || t.trim() === '' || !Number.isFinite(Number(t)) ? undefined : Number(t),
   write: (v) => (v === undefined ? '' : String(v)),
 };
 
-/** Yes or no; no unless the address says 1. */
+/** A flag, true if the address has 1. */
 export const flag: Codec<boolean> = { read: (t) => t === '1', write: (v) => (v ? '1' : '') };
 
-/** Words with commas between. */
+/** A comma-separated list. */
 export const list: Codec<readonly string[]> = {
   read: (t) => (t === undefined ? [] : t.split(',').filter((w) => w !== '')),
   write: (v) => v.join(','),
 };
 
-/** A parameter of the address as state. Setting it replaces the address: the history keeps views, not keystrokes. */
+/** An address parameter as state. Setting it replaces the address, so that the history keeps views, not keystrokes. */
 export function useParam<T>(name: string, codec: Codec<T>): [T, (value: T) => void] {
   const text = useRoute().query[name];
   const value = useMemo(() => codec.read(text), [codec, text]);
@@ -130,7 +129,7 @@ export function useParam<T>(name: string, codec: Codec<T>): [T, (value: T) => vo
   return [value, set];
 }
 
-/** The times that the brush chose, in seconds since the begin; undefined: from the begin, to the end. */
+/** The selected time range in seconds since the start; undefined ends are open. */
 export function useSpan(): { t0: number | undefined; t1: number | undefined } {
   const { query } = useRoute();
   const t0 = number.read(query.t0);

@@ -17,7 +17,7 @@ import {
 } from './index.ts';
 
 describe('an address', () => {
-  test('is read and written to the same text', () => {
+  test('survives parsing and formatting', () => {
     for (const hash of [
       '#/overview',
       '#/issues?q=a+b&sel=7446d81c&sort=-lost',
@@ -28,19 +28,19 @@ describe('an address', () => {
     }
   });
 
-  test('that makes no sense is the overview', () => {
+  test('falls back to the overview', () => {
     for (const hash of ['', '#', '#/nonsense', '#?x', '#//', '#/%zz']) {
       expect(parse(hash).view, hash).toBe('overview');
     }
   });
 
-  test('keeps hostile texts as they are', () => {
+  test('keeps hostile text unchanged', () => {
     const q = '<script>alert(1)</script>&sel=x#/e/1';
     expect(parse(write({ view: 'issues', event: '', query: { q } })).query).toEqual({ q });
     expect(parse('#/e/%E0%A4%A').event).toBe('%E0%A4%A');
   });
 
-  test('of an event has the program in front', () => {
+  test('prefixes events with the program', () => {
     expect(eventPath(2, '0:104:146579')).toBe('2:0:104:146579');
     expect(splitEvent('2:0:104:146579')).toEqual({ program: 2, event: '0:104:146579' });
     expect(splitEvent('nonsense')).toBeUndefined();
@@ -88,7 +88,7 @@ describe('a parameter', () => {
     expect(location.hash).toBe('#/overview');
   });
 
-  test('of each kind survives nonsense', () => {
+  test('ignores invalid values', () => {
     expect(number.read('x')).toBeUndefined();
     expect(number.read('1.5')).toBe(1.5);
     expect(flag.read('yes')).toBe(false);
@@ -96,7 +96,7 @@ describe('a parameter', () => {
     expect(choice('lost', 'count').read('nonsense')).toBe('lost');
   });
 
-  test('that is set without replacing makes a step of the history', () => {
+  test('adds a history entry unless replaced', () => {
     const before = history.length;
     go({ query: { q: 'a' } });
     expect(history.length).toBe(before + 1);

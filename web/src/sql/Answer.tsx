@@ -34,31 +34,31 @@ function columnsOf(result: Result): Column<Row>[] {
   }));
 }
 
-/** How much there is of an answer, in words. */
+/** Describes the size of a result. */
 export function answerWords(result: Result): string {
   const took = `${result.seconds < 10 ? result.seconds.toFixed(2) : Math.round(result.seconds)} s`;
   const rows = plural(result.rows.length, 'row');
-  return result.cut ? `the first ${rows}, there are more, in ${took}` : `${rows} in ${took}`;
+  return result.cut ? `first ${rows} of more, in ${took}` : `${rows} in ${took}`;
 }
 
-/** An answer as a table. */
+/** A result as a table. */
 export function Grid({ result }: { result: Result }) {
   const columns = useMemo(() => columnsOf(result), [result]);
   const rows = useMemo(() => result.rows.map((cells, i) => ({ key: String(i), cells })), [result]);
   return (
     <Table
       name="sql"
-      label="The answer"
+      label="Query result"
       columns={columns}
       rows={rows}
       rowKey={(r) => r.key}
-      empty="The answer has no rows."
-      footer={result.cut ? <span>there are more: ask for more rows, or export them</span> : null}
+      empty="No rows."
+      footer={result.cut ? <span>more rows available: raise the limit or export</span> : null}
     />
   );
 }
 
-/** An answer as a chart, with the choice of what is drawn. */
+/** A result as a chart with selectable columns. */
 export function Drawing(props: {
   result: Result;
   kind: Exclude<Kind, 'table'>;
@@ -73,7 +73,7 @@ export function Drawing(props: {
     (c: ChartColors) => (axes ? optionOf(result, kind, axes, c) : {}),
     [result, kind, axes],
   );
-  if (!axes) return <p className="muted sql-note">No column of the answer holds numbers.</p>;
+  if (!axes) return <p className="muted sql-note">No numeric columns.</p>;
   const nameX = result.columns[axes.x]?.name ?? '';
   const nameY = result.columns[axes.y]?.name ?? '';
   return (
@@ -96,7 +96,7 @@ export function Drawing(props: {
           </select>
         </label>
         {result.rows.length > mostPoints && (
-          <span className="muted">the first {count(mostPoints)} rows are drawn</span>
+          <span className="muted">the first {count(mostPoints)} rows drawn</span>
         )}
       </div>
       <div className="sql-chart">

@@ -2,7 +2,7 @@ import type { Result } from './ask.ts';
 import { Drawing, Grid } from './Answer.tsx';
 import type { Kind } from './chart.ts';
 
-/** An answer in the form that was chosen. */
+/** A result in the selected form. */
 export function Answer(props: {
   result: Result;
   kind: Kind;

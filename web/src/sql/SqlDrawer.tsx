@@ -29,14 +29,14 @@ const limitParam = choice(...limits);
 const kindParam = choice(...kinds);
 const nameParam = text('');
 
-/** What came of a statement. */
+/** The outcome of a statement. */
 interface Outcome {
   key: string;
   result?: Result;
   problem?: Problem;
 }
 
-/** Questions in SQL, below the view. The address has the statement that is shown. */
+/** The SQL drawer below the view. The address holds the statement. */
 export default function SqlDrawer() {
   const { run } = useLive();
   const [param, setParam] = useParam('sql', sqlParam);
@@ -48,11 +48,11 @@ export default function SqlDrawer() {
   const [draft, setDraft] = useState(statement);
   const [shown, setShown] = useState(statement);
   if (shown !== statement) {
-    // Somebody went to another address.
+    // The address changed.
     setShown(statement);
     setDraft(statement);
   }
-  const [times, setTimes] = useState(0); // asked again, of the same statement
+  const [times, setTimes] = useState(0); // run count of the same statement
   const [outcome, setOutcome] = useState<Outcome>();
   const [said, say] = useState('');
   const area = useRef<HTMLTextAreaElement>(null);
@@ -150,11 +150,11 @@ export default function SqlDrawer() {
         <div className="sql-answer">
           {statement === '' && (
             <p className="muted sql-note">
-              One statement that only reads, over all runs of the store; docs/sql.md lists tables
-              and views. <em>Examples</em> has questions to begin with.
+              Enter one read-only statement over all runs in the store; docs/sql.md lists tables and
+              views. <em>Examples</em> lists sample queries.
             </p>
           )}
-          {busy && <Waiting label="asking the store" />}
+          {busy && <Waiting label="running the query" />}
           {!busy && outcome?.problem && (
             <Wrong
               problem={outcome.problem}
@@ -174,7 +174,7 @@ export default function SqlDrawer() {
   );
 }
 
-/** The statement, with history on Alt and the arrows. */
+/** The statement editor; Alt and arrows browse the history. */
 function Editor({
   ref,
   value,
@@ -188,7 +188,7 @@ function Editor({
   ref: RefObject<HTMLTextAreaElement | null>;
   wrong: boolean;
 }) {
-  const at = useRef(-1); // place in the history; -1: what is being written
+  const at = useRef(-1); // index in the history; -1 is the current text
   const keys = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -209,9 +209,9 @@ function Editor({
     <textarea
       ref={ref}
       className="field sql-text"
-      aria-label="Statement in SQL"
+      aria-label="SQL statement"
       aria-invalid={wrong}
-      title="Ctrl Enter asks; Alt ↑ and Alt ↓ are what was asked before"
+      title="Ctrl Enter runs; Alt ↑ and Alt ↓ browse the history"
       placeholder={
         'SELECT func, count(*) AS n, sum(lost_time) AS lost_us\nFROM anomalies\nGROUP BY func\nORDER BY lost_us DESC'
       }
@@ -225,7 +225,7 @@ function Editor({
   );
 }
 
-/** What is wrong with a statement, and where. */
+/** A statement error with its position. */
 function Wrong(props: { problem: Problem; onGo: (line: number, column: number) => void }) {
   const { problem } = props;
   const line = problem instanceof SqlProblem ? problem.line : 0;
@@ -244,7 +244,7 @@ function Wrong(props: { problem: Problem; onGo: (line: number, column: number) =
   );
 }
 
-/** Examples, saved statements, and what was asked before. */
+/** Examples, saved statements and history. */
 function Choices(props: {
   run: string;
   draft: string;
@@ -252,7 +252,7 @@ function Choices(props: {
   onAsk: (sql: string) => void;
 }) {
   const examples = useMemo(() => builtIn(props.run), [props.run]);
-  const [, redraw] = useState(0); // after something was saved or removed
+  const [, redraw] = useState(0); // renders again after a save or removal
   const [name, setName] = useState('');
   const mine = saved();
   const before = asked();
@@ -281,7 +281,7 @@ function Choices(props: {
           <input
             className="field"
             placeholder="Name"
-            aria-label="Name to save the statement under"
+            aria-label="Name of the statement"
             value={name}
             onChange={(e) => setName(e.target.value)}
           />
@@ -290,7 +290,7 @@ function Choices(props: {
           </button>
         </form>
         <div className="sql-list">
-          {mine.length === 0 && <p className="muted">Nothing is saved in this browser.</p>}
+          {mine.length === 0 && <p className="muted">No saved statements.</p>}
           {mine.map((s) => (
             <div key={s.name} className="sql-saved">
               <Item title={s.sql} onClick={() => props.onAsk(s.sql)}>
@@ -313,7 +313,7 @@ function Choices(props: {
       </Menu>
       <Menu label="History">
         <div className="sql-list">
-          {before.length === 0 && <p className="muted">Nothing was asked in this browser.</p>}
+          {before.length === 0 && <p className="muted">No history.</p>}
           {before.map((sql) => (
             <Item key={sql} className="sql-before" title={sql} onClick={() => props.onChoose(sql)}>
               {sql.replace(/\s+/g, ' ').slice(0, 120)}
@@ -325,7 +325,7 @@ function Choices(props: {
   );
 }
 
-/** A choice of a menu, which folds then. */
+/** A menu item that closes the menu. */
 function Item(props: {
   title?: string;
   className?: string;
@@ -349,12 +349,14 @@ function Item(props: {
   );
 }
 
-/** The statement and its answer for other tools. */
+/** Copies the statement or exports the result for other tools. */
 function Leave(props: { run: string; sql: string; limit: number; say: (text: string) => void }) {
   const { run, sql, limit, say } = props;
   const place = useLive().overview?.place;
   const copy = async (what: string, then = '') => {
-    say((await copyText(what)) ? `copied${then}` : 'the browser does not let pages copy');
+    say(
+      (await copyText(what)) ? `copied${then}` : 'copy failed: the browser blocks clipboard access',
+    );
   };
   const keep = async (format: 'csv' | 'parquet') => {
     say('exporting …');
@@ -363,10 +365,10 @@ function Leave(props: { run: string; sql: string; limit: number; say: (text: str
       const url = URL.createObjectURL(blob);
       saveURL(url, `answer.${format}`);
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
-      say(`${count(rows)} rows${cut ? ', the first of more,' : ''} exported`);
+      say(`${count(rows)} rows exported${cut ? ' (limit reached)' : ''}`);
     } catch (err) {
       const p = asProblem(err);
-      say(`not exported: ${p.message.split('\n')[0]}${p.hint === '' ? '' : `; ${p.hint}`}`);
+      say(`export failed: ${p.message.split('\n')[0]}${p.hint === '' ? '' : `; ${p.hint}`}`);
     }
   };
   const none = sql === '';
@@ -378,7 +380,7 @@ function Leave(props: { run: string; sql: string; limit: number; say: (text: str
           onClick={() =>
             void copy(
               asCommand(place, run, sql),
-              place === undefined ? '; put the run directory for RUN' : '',
+              place === undefined ? '; replace RUN with the run directory' : '',
             )
           }
         >
@@ -387,7 +389,7 @@ function Leave(props: { run: string; sql: string; limit: number; say: (text: str
         <Item
           disabled={none}
           onClick={() =>
-            void copy(asCurl(document.baseURI, run, sql, limit), '; put the token for TOKEN')
+            void copy(asCurl(document.baseURI, run, sql, limit), '; replace TOKEN with the token')
           }
         >
           curl

@@ -1,31 +1,30 @@
-// Asking in SQL. Whole numbers come back in full, also where a number of JavaScript
-// cannot hold them.
+// SQL queries. Integers stay exact even if a JavaScript number cannot hold them.
 import { Problem, runPath, type SQLAnswer, type SQLProblem } from '../api/index.ts';
 
-/** A value of an answer: whole numbers that are too large for a number are texts. */
+/** A value of a result; integers too large for a number are strings. */
 export type Cell = string | number | boolean | null | object;
 
-/** An answer with values that can be shown. */
+/** A result with displayable values. */
 export interface Result extends Omit<SQLAnswer, 'rows'> {
   rows: readonly (readonly Cell[])[];
 }
 
-/** A problem that may know where in the statement it is; lines and columns count from 1. */
+/** A problem with an optional position in the statement; lines and columns start at 1. */
 export class SqlProblem extends Problem {
   readonly line: number;
   readonly column: number;
 
-  constructor(told: SQLProblem, status: number) {
-    // The store says of itself what file it is, before what it says of the statement.
-    super(told.error.replace(/^.*?: ask: /, ''), told.hint ?? '', status);
-    this.line = told.line ?? 0;
-    this.column = told.column ?? 0;
+  constructor(body: SQLProblem, status: number) {
+    // The store prefixes the error with its file name.
+    super(body.error.replace(/^.*?: ask: /, ''), body.hint ?? '', status);
+    this.line = body.line ?? 0;
+    this.column = body.column ?? 0;
   }
 }
 
 const stringsAndLongNumbers = /"(?:[^"\\]|\\.)*"|(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g;
 
-/** Reads JSON; whole numbers that a number cannot hold exactly become texts. */
+/** Parses JSON; integers that a number cannot hold exactly become strings. */
 export function parseExact(text: string): unknown {
   return JSON.parse(
     text.replace(stringsAndLongNumbers, (part) =>
@@ -47,21 +46,25 @@ async function send(run: string, path: string, body: object, signal?: AbortSigna
   } catch (err) {
     if (err instanceof DOMException && err.name === 'AbortError') throw err;
     throw new Problem(
-      'the server does not answer',
-      'is chimbuko still running, and the tunnel to it open?',
+      'cannot reach the server',
+      'check that chimbuko is running and that the tunnel is open',
     );
   }
   if (answer.ok) return answer;
-  let told: SQLProblem;
+  let problem: SQLProblem;
   try {
-    told = (await answer.json()) as SQLProblem;
+    problem = (await answer.json()) as SQLProblem;
   } catch {
-    throw new Problem(`the answer was ${answer.status} ${answer.statusText}`, '', answer.status);
+    throw new Problem(
+      `the server returned ${answer.status} ${answer.statusText}`,
+      '',
+      answer.status,
+    );
   }
-  throw new SqlProblem(told, answer.status);
+  throw new SqlProblem(problem, answer.status);
 }
 
-/** Asks one statement. */
+/** Runs one statement. */
 export async function askSQL(
   run: string,
   sql: string,
@@ -72,14 +75,14 @@ export async function askSQL(
   return parseExact(await answer.text()) as Result;
 }
 
-/** What an export gave. */
+/** The outcome of an export. */
 export interface Exported {
   blob: Blob;
   rows: number;
   cut: boolean;
 }
 
-/** The answer to a statement as a file, with all its rows. */
+/** Exports all rows of a statement as a file. */
 export async function exportSQL(
   run: string,
   sql: string,
@@ -93,7 +96,7 @@ export async function exportSQL(
   };
 }
 
-/** Where in a text a line and column are; its end for what is beyond. */
+/** The offset of a line and column in a text, at most its length. */
 export function offsetOf(text: string, line: number, column: number): number {
   const lines = text.split('\n');
   if (line < 1 || line > lines.length) return text.length;

@@ -1,4 +1,4 @@
-// An answer as a chart: what can be drawn of it, and how. Pure, but for tooltips.
+// Charts of results. No side effects except tooltips.
 import type { EChartsCoreOption } from 'echarts/core';
 import { axis, tip, tooltip, type ChartColors } from '../ui/index.ts';
 import type { Cell, Result } from './ask.ts';
@@ -7,27 +7,27 @@ export const kinds = ['table', 'bar', 'line', 'scatter'] as const;
 
 export type Kind = (typeof kinds)[number];
 
-/** Points that a chart has at most; more cannot be told apart. */
+/** Maximum points of a chart; more are indistinguishable. */
 export const mostPoints = 5000;
 
-/** A value as text. */
+/** Formats a value. */
 export function cellText(v: Cell | undefined): string {
   if (v === null || v === undefined) return '';
   return typeof v === 'object' ? JSON.stringify(v) : String(v);
 }
 
-/** A value as a number; undefined if it is none. */
+/** Converts a value to a number; undefined if it is none. */
 export function cellNumber(v: Cell | undefined): number | undefined {
   if (typeof v === 'number') return v;
   return typeof v === 'string' && /^-?\d+$/.test(v) ? Number(v) : undefined;
 }
 
-/** Numbers of the columns that hold numbers. */
+/** Indexes of the numeric columns. */
 export function numeric(result: Result): number[] {
   return result.columns.flatMap((c, i) => (c.type === 'int' || c.type === 'float' ? [i] : []));
 }
 
-/** The column of a name, or the one that suits best. */
+/** The column with a name, or the best default. */
 export function axesOf(result: Result, x: string, y: string): { x: number; y: number } | undefined {
   const numbers = numeric(result);
   const named = (name: string) => result.columns.findIndex((c) => c.name === name);
@@ -41,7 +41,7 @@ export function axesOf(result: Result, x: string, y: string): { x: number; y: nu
   return up === undefined ? undefined : { x: across, y: up };
 }
 
-/** The option of a chart. */
+/** The ECharts option of a result. */
 export function optionOf(
   result: Result,
   kind: Exclude<Kind, 'table'>,

@@ -1,2 +1,2 @@
-/** The parameter sql of an address where the drawer is open, but nothing is asked: a comment of SQL. */
+/** The sql parameter of an open drawer without a statement: an SQL comment. */
 export const nothing = '--';

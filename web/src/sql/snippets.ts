@@ -1,5 +1,4 @@
-// Questions to begin with: the examples of docs/sql.md, which run on every store, and
-// what the reader saved.
+// Sample queries: the examples in docs/sql.md, which run on every store.
 import documentation from '../../../docs/sql.md?raw';
 
 export interface Snippet {
@@ -7,7 +6,7 @@ export interface Snippet {
   sql: string;
 }
 
-/** The examples of a text in Markdown: headings with a statement below. */
+/** Extracts examples from Markdown: headings followed by a statement. */
 export function examplesOf(markdown: string): Snippet[] {
   const [, examples = ''] = markdown.split(/^## Examples$/m);
   return examples
@@ -20,7 +19,7 @@ export function examplesOf(markdown: string): Snippet[] {
     });
 }
 
-/** The examples, about a run instead of the latest. */
+/** The examples for a run instead of the latest. */
 export function builtIn(run: string): Snippet[] {
   const chosen = `(SELECT run FROM runs WHERE name = ${literal(run)})`;
   return examplesOf(documentation).map((s) => ({
@@ -29,7 +28,7 @@ export function builtIn(run: string): Snippet[] {
   }));
 }
 
-/** A text as SQL has it. */
+/** Quotes text as an SQL string. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }

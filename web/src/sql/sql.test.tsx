@@ -49,7 +49,7 @@ describe('numbers of answers', () => {
 });
 
 describe('a place in a statement', () => {
-  test('is found by line and column, also behind letters of two units', () => {
+  test('is found by line and column, also after surrogate pairs', () => {
     expect(offsetOf('SELECT 1', 1, 8)).toBe(7);
     expect(offsetOf('SELECT a,\n  b\nFROM c', 2, 3)).toBe(12);
     expect(offsetOf("SELECT '🙂', b", 1, 13)).toBe(13);
@@ -79,7 +79,7 @@ describe('a statement for other tools', () => {
 });
 
 describe('examples', () => {
-  test('are those of the documentation, about the run that is shown', () => {
+  test('come from the documentation and use the current run', () => {
     const list = builtIn("o'brien");
     expect(list.length).toBeGreaterThan(15);
     expect(list.map((s) => s.name)).toContain('Which hosts lost most?');
@@ -109,7 +109,7 @@ describe('what the browser remembers', () => {
     expect(asked().filter((s) => s === 'SELECT 58')).toHaveLength(1);
   });
 
-  test('may be anything, and is not believed', () => {
+  test('is validated', () => {
     localStorage.setItem('chimbuko-sql-history', '{"a":1}');
     localStorage.setItem('chimbuko-sql-snippets', '[1,{"name":"a"},{"name":"b","sql":"x"}]');
     expect(asked()).toEqual([]);
@@ -172,7 +172,7 @@ describe('a chart of an answer', () => {
 describe('the drawer', () => {
   const editor = () => screen.getByRole<HTMLTextAreaElement>('textbox', { name: /SQL/ });
 
-  test('asks with Ctrl Enter, shows the answer as text, and the address has the statement', async () => {
+  test('runs with Ctrl Enter, shows the result as text and stores the statement in the address', async () => {
     location.hash = '#/issues?sql=--';
     const requests = serve({ sql: { body: result } });
     const { container } = renderIn({}, <SqlDrawer />);
@@ -188,7 +188,7 @@ describe('the drawer', () => {
     expect(asked()).toEqual(['SELECT 1']);
   });
 
-  test('shows what an address asks, and goes with it', async () => {
+  test('follows the statement in the address', async () => {
     location.hash = '#/overview?sql=SELECT+2&sqllimit=100';
     const requests = serve({ sql: { body: result } });
     renderIn({}, <SqlDrawer />);
@@ -202,7 +202,7 @@ describe('the drawer', () => {
     await waitFor(() => expect(editor().value).toBe('SELECT 3'));
   });
 
-  test('says what is wrong, and leads to the place', async () => {
+  test('shows errors with a link to the position', async () => {
     location.hash = `#/overview?sql=${encodeURIComponent('SELECT func,\n  nosuch')}`;
     serve({
       sql: {
@@ -222,14 +222,14 @@ describe('the drawer', () => {
     expect(editor().selectionStart).toBe('SELECT func,\n  '.length);
   });
 
-  test('tells when there were more rows than were asked for', async () => {
+  test('reports truncated results', async () => {
     location.hash = '#/overview?sql=SELECT+2';
     serve({ sql: { body: { ...result, cut: true } } });
     renderIn({}, <SqlDrawer />);
-    expect(await screen.findByText('the first 2 rows, there are more, in 0.01 s')).toBeTruthy();
+    expect(await screen.findByText('first 2 rows of more, in 0.01 s')).toBeTruthy();
   });
 
-  test('has what was asked before on Alt and the arrows', async () => {
+  test('browses the history with Alt and arrows', async () => {
     location.hash = '#/overview?sql=--';
     serve({});
     remember('SELECT 1');
@@ -246,7 +246,7 @@ describe('the drawer', () => {
     await Promise.resolve();
   });
 
-  test('saves statements, and asks them again', async () => {
+  test('saves and reruns statements', async () => {
     location.hash = '#/overview?sql=--';
     const requests = serve({ sql: { body: result } });
     renderIn({}, <SqlDrawer />);
@@ -270,7 +270,7 @@ describe('the drawer', () => {
     expect(location.hash).toBe('#/overview');
   });
 
-  test('is refused with the sentence of the server', async () => {
+  test('shows the refusal of the server', async () => {
     location.hash = '#/overview?sql=SELECT+1';
     serve({
       sql: {

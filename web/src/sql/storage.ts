@@ -1,5 +1,4 @@
-// What the browser remembers: statements that were asked, and those that were saved.
-// Where it keeps nothing the page works as well.
+// The query history and saved statements in local storage, if available.
 import type { Snippet } from './snippets.ts';
 
 const historyKey = 'chimbuko-sql-history';
@@ -23,18 +22,18 @@ function write(key: string, value: unknown): void {
   }
 }
 
-/** What was asked, the newest first. */
+/** The history, newest first. */
 export function asked(): string[] {
   const list = read(historyKey);
   return Array.isArray(list) ? list.filter((s): s is string => typeof s === 'string') : [];
 }
 
-/** Remembers a statement. */
+/** Adds a statement to the history. */
 export function remember(sql: string): void {
   write(historyKey, [sql, ...asked().filter((s) => s !== sql)].slice(0, mostAsked));
 }
 
-/** What was saved, by name. */
+/** The saved statements by name. */
 export function saved(): Snippet[] {
   const list = read(snippetKey);
   if (!Array.isArray(list)) return [];
@@ -43,12 +42,12 @@ export function saved(): Snippet[] {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-/** Saves a statement under a name, which may be one that there is. */
+/** Saves a statement under a new or existing name. */
 export function save(name: string, sql: string): void {
   write(snippetKey, [{ name, sql }, ...saved().filter((s) => s.name !== name)].slice(0, mostSaved));
 }
 
-/** Removes what was saved under a name. */
+/** Removes a saved statement. */
 export function forget(name: string): void {
   write(
     snippetKey,

@@ -1,17 +1,17 @@
-// A statement for other tools.
+// Formats statements for other tools.
 import { runPath } from '../api/index.ts';
 
-/** A text that a shell takes as one word. */
+/** Quotes text for a shell. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The statement as a command; without a place RUN stands for the run directory or store. */
+/** The statement as a command; RUN stands for an unknown run directory or store. */
 export function asCommand(place: string | undefined, run: string, sql: string): string {
   return `chimbuko query ${place === undefined ? 'RUN' : quoted(place)} --run ${quoted(run)} ${quoted(sql)}`;
 }
 
-/** The statement as a request; TOKEN is that of the server. */
+/** The statement as a curl command; TOKEN stands for the server's token. */
 export function asCurl(base: string, run: string, sql: string, limit: number): string {
   const address = new URL(runPath(run, 'sql'), base).href;
   return [

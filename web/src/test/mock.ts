@@ -6,8 +6,7 @@ import { flame, functionDetail, functionTable } from './fixtures/functions.ts';
 import { issueList, plot } from './fixtures/issues.ts';
 import { heatmap, overview, status } from './fixtures/run.ts';
 
-// A server of made-up answers, for looking at the page without a run: npm run mock.
-// The run is live: anomalies grow, and the newest column of the strip changes.
+// A server of made-up data to view the page without a run: npm run mock. The run is live: anomalies grow, and the newest column of the strip changes.
 
 const ranks = Number(process.env.RANKS ?? 8);
 const list = issueList(ranks);
@@ -42,7 +41,7 @@ function stream(res: ServerResponse): void {
   res.on('close', () => clearInterval(timer));
 }
 
-/** Answers a request below api/v1; false if it has nothing there. */
+/** Handles a request below api/v1; returns false for unknown paths. */
 export function answer(req: IncomingMessage, res: ServerResponse): boolean {
   const url = new URL(req.url ?? '', 'http://localhost');
   const path = url.pathname.replace(/^\/api\/v1\//, '').replace(/^runs\/heat2d\//, '');

@@ -1,7 +1,7 @@
 import { cleanup, configure } from '@testing-library/react';
 import { afterEach } from 'vitest';
 
-// How long findBy and waitFor wait before they fail: no measure of speed, so long enough for a busy machine.
+// Timeout of findBy and waitFor in milliseconds, long enough for a busy machine.
 configure({ asyncUtilTimeout: 20_000 });
 
 // What jsdom lacks and the page uses.

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-// Dark or light: what the system prefers, unless the reader chose.
+// The theme: the system's preference unless the user chose one.
 
 export type Theme = 'dark' | 'light';
 
@@ -13,16 +13,16 @@ function chosen(): Theme | undefined {
     const t = localStorage.getItem(key);
     return t === 'dark' || t === 'light' ? t : undefined;
   } catch {
-    return undefined; // storage is forbidden: the system decides
+    return undefined; // no local storage: follow the system
   }
 }
 
-/** The theme that holds now. */
+/** The current theme. */
 export function currentTheme(): Theme {
   return chosen() ?? (system.matches ? 'light' : 'dark');
 }
 
-/** Makes the page follow the theme; called once, before anything is drawn. */
+/** Applies the theme to the page; call it before the first render. */
 export function applyTheme(): void {
   document.documentElement.dataset.theme = currentTheme();
 }
@@ -32,20 +32,20 @@ function changed(): void {
   for (const l of [...listeners]) l();
 }
 
-/** The other theme, from now on. */
+/** Switches to the other theme. */
 export function toggleTheme(): void {
   const next = currentTheme() === 'dark' ? 'light' : 'dark';
   try {
     localStorage.setItem(key, next);
   } catch {
-    return; // nowhere to keep it
+    return; // no local storage
   }
   changed();
 }
 
 system.addEventListener('change', changed);
 
-/** The theme, for what is drawn on a canvas. */
+/** The current theme, for canvases. */
 export function useTheme(): Theme {
   return useSyncExternalStore(
     (l) => {

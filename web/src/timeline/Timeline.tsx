@@ -17,16 +17,16 @@ import { hitWords } from './words.ts';
 import './timeline.css';
 
 export interface TimelineProps {
-  made: Layout;
+  placement: Layout;
   bounds: Span;
   span: Span;
   onSpan: (span: Span) => void;
-  /** Key of the chosen call; empty: none. */
+  /** Key of the selected call; empty if none. */
   selected: string;
   onSelect: (key: string) => void;
-  /** What is to be seen, in a sentence. */
+  /** Description for screen readers. */
   label: string;
-  /** What stands beside the heading of a section. */
+  /** Content beside the heading of a section. */
   aside?: (section: string) => ReactNode;
 }
 
@@ -38,28 +38,26 @@ const steps: Readonly<Record<string, Step>> = {
 };
 
 /**
- * Calls over time, by depth. Dragging moves, the wheel with Ctrl (or after a click
- * into it, without) zooms, arrows step from call to call. What is chosen and seen
- * belongs to the parent.
+ * Calls over time, by depth. Dragging moves; Ctrl and the wheel, or the wheel alone after a click, zooms; arrows move between calls. The parent owns the selection and the span.
  */
 export function Timeline(props: TimelineProps) {
-  const { made, span, bounds, selected, onSpan } = props;
+  const { placement, span, bounds, selected, onSpan } = props;
   const theme = useTheme();
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [measure, width] = useWidth();
   const [pointer, setPointer] = useState<{ x: number; y: number }>();
   const drag = useRef<{ x: number; span: Span; moved: boolean } | undefined>(undefined);
-  const height = axisHeight + made.height + 4;
+  const height = axisHeight + placement.height + 4;
   const find = (p: { x: number; y: number }) =>
-    width > 0 ? hitAt(made, p.x, p.y - axisHeight, span, width) : {};
+    width > 0 ? hitAt(placement, p.x, p.y - axisHeight, span, width) : {};
   const hit = pointer ? find(pointer) : {};
   const hovered = hit.box ? boxKey(hit.box) : '';
   useEffect(() => {
     const paper = paperOf(canvas.current, width, height);
     if (!paper) return;
-    paint(paper, { made, span, width, selected, hovered, theme });
-  }, [made, span, width, height, selected, hovered, theme]);
+    paint(paper, { placement, span, width, selected, hovered, theme });
+  }, [placement, span, width, height, selected, hovered, theme]);
   const attach = useCallback(
     (element: HTMLDivElement | null) => {
       box.current = element;
@@ -96,8 +94,8 @@ export function Timeline(props: TimelineProps) {
     if (way === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    const at = boxOf(made, selected);
-    const next = at ? step(made, at, way) : made.boxes.find((b) => b.call.self === true);
+    const at = boxOf(placement, selected);
+    const next = at ? step(placement, at, way) : placement.boxes.find((b) => b.call.self === true);
     if (!next) return;
     props.onSelect(boxKey(next));
     if (next.exit < span.from || next.enter > span.to) {
@@ -106,17 +104,17 @@ export function Timeline(props: TimelineProps) {
       onSpan(clampSpan({ from, to: from + size }, bounds));
     }
   };
-  const words = hitWords(made, hit);
+  const words = hitWords(placement, hit);
   return (
     <div className="timeline">
-      <Names made={made} aside={props.aside} />
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
+      <Names placement={placement} aside={props.aside} />
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- role application has arrow keys */}
       <div
         ref={attach}
         className="timeline-box"
         style={{ height }}
         role="application"
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- arrow keys need the focus
         tabIndex={0}
         aria-label={props.label}
         onPointerDown={(event) => {
@@ -140,17 +138,17 @@ export function Timeline(props: TimelineProps) {
   );
 }
 
-/** Names of tracks at the left, and headings of sections. */
-function Names({ made, aside }: { made: Layout; aside: TimelineProps['aside'] }) {
+/** Track names on the left and section headings. */
+function Names({ placement, aside }: { placement: Layout; aside: TimelineProps['aside'] }) {
   return (
-    <div className="timeline-names" style={{ height: axisHeight + made.height }}>
-      {made.headings.map((h) => (
+    <div className="timeline-names" style={{ height: axisHeight + placement.height }}>
+      {placement.headings.map((h) => (
         <div key={h.section} className="timeline-heading" style={{ top: axisHeight + h.top }}>
           <span>{h.text}</span>
           {aside?.(h.section)}
         </div>
       ))}
-      {made.tracks.map((t, i) => (
+      {placement.tracks.map((t, i) => (
         <span
           key={i}
           className={`timeline-name ${t.kind}`}
@@ -164,7 +162,7 @@ function Names({ made, aside }: { made: Layout; aside: TimelineProps['aside'] })
   );
 }
 
-/** Zooms and moves with the wheel. Without Ctrl it does so only where the timeline has the focus, so that pages scroll. */
+/** Zooms and moves with the wheel; without Ctrl only if the timeline has the focus, so that pages scroll. */
 function useWheel(
   box: { current: HTMLDivElement | null },
   span: Span,

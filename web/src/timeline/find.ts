@@ -1,9 +1,9 @@
-// Finding calls on the timeline, by a place or by a step from another. This file is pure.
+// Hit testing and keyboard navigation on the timeline. This file has no side effects.
 
 import { rowHeight, type Box, type Layout, type Link, type Mark } from './layout.ts';
 import { toX, type Span } from './view.ts';
 
-/** What is at a place. */
+/** The items at a point. */
 export interface Hit {
   box?: Box;
   link?: Link;
@@ -12,14 +12,14 @@ export interface Hit {
 
 const near = 4; // pixels
 
-/** What is at a pixel of a picture of that width; the smallest of several calls. */
-export function hitAt(made: Layout, x: number, y: number, span: Span, width: number): Hit {
-  const track = made.tracks.findIndex((t) => y >= t.top && y < t.top + t.height);
-  const t = made.tracks[track];
+/** Returns the items at a pixel; of several calls the smallest. */
+export function hitAt(placement: Layout, x: number, y: number, span: Span, width: number): Hit {
+  const track = placement.tracks.findIndex((t) => y >= t.top && y < t.top + t.height);
+  const t = placement.tracks[track];
   if (t?.kind === 'thread') {
     const row = Math.floor((y - t.top) / rowHeight);
     let best: Box | undefined;
-    for (const b of made.boxes) {
+    for (const b of placement.boxes) {
       if (b.track !== track || b.row !== row) continue;
       const left = toX(b.enter, span, width);
       const right = Math.max(toX(b.exit, span, width), left + 2);
@@ -29,16 +29,16 @@ export function hitAt(made: Layout, x: number, y: number, span: Span, width: num
     if (best) return { box: best };
   }
   if (t?.kind === 'counters') {
-    const marks = made.marks.filter(
+    const marks = placement.marks.filter(
       (m) => m.track === track && Math.abs(toX(m.at, span, width) - x) <= near,
     );
     if (marks.length > 0) return { marks };
   }
-  const link = made.links.find((l) => distance(l, x, y, span, width) <= near);
+  const link = placement.links.find((l) => distance(l, x, y, span, width) <= near);
   return link ? { link } : {};
 }
 
-/** How far a pixel is from a line. */
+/** Distance of a point from a line in pixels. */
 function distance(l: Link, x: number, y: number, span: Span, width: number): number {
   const [x1, x2] = [toX(l.from, span, width), toX(l.to, span, width)];
   const [dx, dy] = [x2 - x1, l.toY - l.fromY];
@@ -47,23 +47,22 @@ function distance(l: Link, x: number, y: number, span: Span, width: number): num
   return Math.hypot(x - x1 - part * dx, y - l.fromY - part * dy);
 }
 
-/** The key of a call on the timeline; calls of a stack can be in several sections. */
+/** The key of a call; a call can be in several sections. */
 export function boxKey(b: Box): string {
   return b.section === 'this' ? b.call.event_id : `${b.section}/${b.call.event_id}`;
 }
 
-export function boxOf(made: Layout, key: string): Box | undefined {
-  return key === '' ? undefined : made.boxes.find((b) => boxKey(b) === key);
+export function boxOf(placement: Layout, key: string): Box | undefined {
+  return key === '' ? undefined : placement.boxes.find((b) => boxKey(b) === key);
 }
 
 export type Step = 'before' | 'after' | 'out' | 'in';
 
 /**
- * The call that is a step away: the one before or after it in the same row, its
- * caller, or the longest that it called. Steps out of a track lead to the next one.
+ * Returns the call one step away: the previous or next in the row, the caller, or the longest callee. Steps beyond a track lead to the next track.
  */
-export function step(made: Layout, from: Box, way: Step): Box | undefined {
-  const track = made.boxes.filter((b) => b.track === from.track);
+export function step(placement: Layout, from: Box, way: Step): Box | undefined {
+  const track = placement.boxes.filter((b) => b.track === from.track);
   const row = track.filter((b) => b.row === from.row).sort((a, b) => a.enter - b.enter);
   const at = row.indexOf(from);
   if (way === 'before') return row[at - 1];
@@ -81,7 +80,7 @@ export function step(made: Layout, from: Box, way: Step): Box | undefined {
     if (child) return child;
   } else if (beside.length > 0) return beside.at(-1);
   const next = from.track + (inner ? 1 : -1);
-  const others = made.boxes.filter((b) => (inner ? b.track >= next : b.track <= next));
+  const others = placement.boxes.filter((b) => (inner ? b.track >= next : b.track <= next));
   if (others.length === 0) return undefined;
   const goal = inner
     ? Math.min(...others.map((b) => b.track))
@@ -91,15 +90,15 @@ export function step(made: Layout, from: Box, way: Step): Box | undefined {
   return inTrack.find((b) => b.row === edge);
 }
 
-/** What is gone to first: the execution itself, then what is long. */
+/** Navigation priority: the execution itself, then longer calls. */
 function rank(b: Box): number {
   return (b.call.self === true ? 1e18 : 0) + (b.exit - b.enter);
 }
 
-/** The time that a call spent itself, as far as its calls are known. */
-export function ownTime(made: Layout, of: Box): number {
+/** The own time of a call, without its recorded callees. */
+export function ownTime(placement: Layout, of: Box): number {
   let own = of.exit - of.enter;
-  for (const b of made.boxes) {
+  for (const b of placement.boxes) {
     if (b.track === of.track && b.row === of.row + 1 && b.enter >= of.enter && b.exit <= of.exit) {
       if (b.enter < of.exit || of.exit === of.enter) own -= b.exit - b.enter;
     }

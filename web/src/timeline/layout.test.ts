@@ -21,7 +21,7 @@ function section(part: Partial<Section> = {}): Section {
 
 const peer = section({
   id: '0:3:19:1089',
-  heading: 'who made it wait',
+  heading: 'cause of the wait',
   rank: 3,
   shift: 55,
   lanes: [
@@ -35,20 +35,20 @@ const peer = section({
 
 describe('the rows of a thread', () => {
   test('are the depths of its calls', () => {
-    const made = layout([section()]);
-    const rows = Object.fromEntries(made.boxes.map((b) => [b.call.function, b.row]));
+    const placement = layout([section()]);
+    const rows = Object.fromEntries(placement.boxes.map((b) => [b.call.function, b.row]));
     expect(rows).toMatchObject({ main: 0, time_step: 1, halo: 2, 'MPI_Waitall()': 3 });
-    expect(made.tracks[0]?.height).toBe(4 * rowHeight);
+    expect(placement.tracks[0]?.height).toBe(4 * rowHeight);
   });
 
   test('do not overlap those of other tracks', () => {
-    const made = layout([section({ arrows: messages() }), peer]);
-    made.tracks.reduce((bottom, t) => {
+    const placement = layout([section({ arrows: messages() }), peer]);
+    placement.tracks.reduce((bottom, t) => {
       expect(t.top).toBeGreaterThanOrEqual(bottom);
       return t.top + t.height;
     }, 0);
-    const last = made.tracks.at(-1);
-    expect(made.height).toBe((last?.top ?? 0) + (last?.height ?? 0));
+    const last = placement.tracks.at(-1);
+    expect(placement.height).toBe((last?.top ?? 0) + (last?.height ?? 0));
   });
 
   test('are few: callers that were open all the time share one', () => {
@@ -56,11 +56,11 @@ describe('the rows of a thread', () => {
       call(`f${i}`, i, -100 + i, 1000, { open: i < 28 }),
     );
     expect(foldedLevels(calls)).toBe(19);
-    const made = layout([section({ lanes: [{ name: 'deep', rank: 0, calls }] })]);
-    expect(made.tracks[0]?.height).toBe(12 * rowHeight);
-    expect(made.boxes[0]?.call.function).toBe('f18');
-    expect(made.boxes[0]?.folded).toBe(18);
-    expect(made.boxes.find((b) => b.call.function === 'f29')?.row).toBe(11);
+    const placement = layout([section({ lanes: [{ name: 'deep', rank: 0, calls }] })]);
+    expect(placement.tracks[0]?.height).toBe(12 * rowHeight);
+    expect(placement.boxes[0]?.call.function).toBe('f18');
+    expect(placement.boxes[0]?.folded).toBe(18);
+    expect(placement.boxes.find((b) => b.call.function === 'f29')?.row).toBe(11);
   });
 
   test('stay as they are where callers ended', () => {
@@ -69,36 +69,36 @@ describe('the rows of a thread', () => {
   });
 
   test('have a place where a thread has no calls', () => {
-    const made = layout([section({ lanes: [{ name: 'empty', rank: 0, calls: [] }] })]);
-    expect(made.tracks[0]?.height).toBe(rowHeight);
-    expect(boundsOf(made).to).toBeGreaterThan(boundsOf(made).from);
+    const placement = layout([section({ lanes: [{ name: 'empty', rank: 0, calls: [] }] })]);
+    expect(placement.tracks[0]?.height).toBe(rowHeight);
+    expect(boundsOf(placement).to).toBeGreaterThan(boundsOf(placement).from);
   });
 });
 
 describe('messages', () => {
   test('lead to lines of the ranks that the record does not show', () => {
-    const made = layout([section({ arrows: messages() })]);
-    expect(made.tracks.map((t) => t.name)).toEqual(['rank 4, thread 0', 'rank 3', 'rank 5']);
-    const sent = made.links[0];
+    const placement = layout([section({ arrows: messages() })]);
+    expect(placement.tracks.map((t) => t.name)).toEqual(['rank 4, thread 0', 'rank 3', 'rank 5']);
+    const sent = placement.links[0];
     expect(sent?.fromY).toBe(4 * rowHeight); // below the innermost call at that time
     expect(sent?.toY).toBeGreaterThan(sent?.fromY ?? 0);
-    const received = made.links[2];
+    const received = placement.links[2];
     expect(received?.fromY).toBeGreaterThan(received?.toY ?? 0);
   });
 
   test('lead to the calls of a rank that is shown', () => {
-    const made = layout([section({ arrows: messages() }), peer]);
-    expect(made.tracks.map((t) => t.name)).toEqual([
+    const placement = layout([section({ arrows: messages() }), peer]);
+    expect(placement.tracks.map((t) => t.name)).toEqual([
       'rank 4, thread 0',
       'rank 5',
       'rank 3, thread 0',
     ]);
-    expect(made.links[0]?.toY).toBe(made.tracks[2]?.top);
+    expect(placement.links[0]?.toY).toBe(placement.tracks[2]?.top);
   });
 
   test('of a normal execution do not lead to ranks of another time', () => {
-    const made = layout([section(), peer, section({ id: 'twin', arrows: messages() })]);
-    expect(made.tracks.filter((t) => t.section === 'twin').map((t) => t.name)).toEqual([
+    const placement = layout([section(), peer, section({ id: 'twin', arrows: messages() })]);
+    expect(placement.tracks.filter((t) => t.section === 'twin').map((t) => t.name)).toEqual([
       'rank 4, thread 0',
       'rank 3',
       'rank 5',
@@ -114,10 +114,10 @@ describe('messages', () => {
       to_us: i,
       partner: i,
     }));
-    const made = layout([section({ arrows })]);
-    expect(made.tracks.filter((t) => t.kind === 'partner')).toHaveLength(6);
-    expect(made.tracks.at(-1)?.name).toBe('15 other ranks');
-    expect(made.links).toHaveLength(20);
+    const placement = layout([section({ arrows })]);
+    expect(placement.tracks.filter((t) => t.kind === 'partner')).toHaveLength(6);
+    expect(placement.tracks.at(-1)?.name).toBe('15 other ranks');
+    expect(placement.links).toHaveLength(20);
   });
 
   test('of lanes that are not there are left out', () => {
@@ -136,25 +136,25 @@ test('a launch leads from the call that launched to the kernel', () => {
     },
   ];
   const arrows = [{ kind: 'launch', from_lane: 1, to_lane: 0, from_us: -21, to_us: 0, partner: 0 }];
-  const made = layout([section({ lanes, arrows })]);
-  const [link] = made.links;
-  expect(link?.fromY).toBe((made.tracks[1]?.top ?? 0) + 2 * rowHeight);
-  expect(link?.toY).toBe((made.tracks[0]?.top ?? 0) + rowHeight);
+  const placement = layout([section({ lanes, arrows })]);
+  const [link] = placement.links;
+  expect(link?.fromY).toBe((placement.tracks[1]?.top ?? 0) + 2 * rowHeight);
+  expect(link?.toY).toBe((placement.tracks[0]?.top ?? 0) + rowHeight);
 });
 
 describe('what is seen first', () => {
   test('is the window, but the execution is never too small to be seen', () => {
-    const made = layout([section({ arrows: messages() })]);
-    const span = firstSpan(made, 'this');
+    const placement = layout([section({ arrows: messages() })]);
+    const span = firstSpan(placement, 'this');
     expect(span.from).toBeLessThan(-112);
     expect(span.from).toBeGreaterThan(-6 * 410);
     expect(410 / (span.to - span.from)).toBeGreaterThan(0.06);
   });
 
   test('has no callers that were open for seconds', () => {
-    const made = layout([section()]);
-    expect(boundsOf(made).from).toBeLessThan(-4e6);
-    expect(firstSpan(made, 'this').from).toBeGreaterThan(-1e4);
+    const placement = layout([section()]);
+    expect(boundsOf(placement).from).toBeLessThan(-4e6);
+    expect(firstSpan(placement, 'this').from).toBeGreaterThan(-1e4);
   });
 
   test('has the execution that made it wait', () => {
@@ -164,27 +164,27 @@ describe('what is seen first', () => {
 });
 
 describe('pointing', () => {
-  const made = layout([section({ arrows: messages() })]);
+  const placement = layout([section({ arrows: messages() })]);
   const span = { from: -100, to: 900 };
-  const wait = boxOf(made, '4:19:1100');
+  const wait = boxOf(placement, '4:19:1100');
 
   test('finds the call under a pixel', () => {
-    const hit = hitAt(made, 300, 3 * rowHeight + 4, span, 1000);
+    const hit = hitAt(placement, 300, 3 * rowHeight + 4, span, 1000);
     expect(hit.box).toBe(wait);
-    expect(hitAt(made, 505, 3 * rowHeight + 4, span, 1000).box).toBe(wait);
-    expect(hitAt(made, 560, 3 * rowHeight + 4, span, 1000).box).toBeUndefined();
+    expect(hitAt(placement, 505, 3 * rowHeight + 4, span, 1000).box).toBe(wait);
+    expect(hitAt(placement, 560, 3 * rowHeight + 4, span, 1000).box).toBeUndefined();
   });
 
   test('finds calls that are narrower than a pixel', () => {
     const wide = { from: -1e6, to: 1e6 };
-    const hit = hitAt(made, 500, 3 * rowHeight + 4, wide, 1000);
+    const hit = hitAt(placement, 500, 3 * rowHeight + 4, wide, 1000);
     expect(hit.box?.row).toBe(3);
   });
 
   test('finds messages beside calls', () => {
-    const hit = hitAt(made, 508, made.links[2]?.fromY ?? 0, span, 1000);
+    const hit = hitAt(placement, 508, placement.links[2]?.fromY ?? 0, span, 1000);
     expect(hit.link?.arrow.kind).toBe('receive');
-    expect(hitWords(made, hit)).toEqual({
+    expect(hitWords(placement, hit)).toEqual({
       heading: 'message from rank 3',
       lines: [
         ['size', '8.19 kB'],
@@ -195,22 +195,24 @@ describe('pointing', () => {
   });
 
   test('tells of an open call only what is known', () => {
-    const main = made.boxes.find((b) => b.call.function === 'main');
-    const words = hitWords(made, main ? { box: main } : {});
+    const main = placement.boxes.find((b) => b.call.function === 'main');
+    const words = hitWords(placement, main ? { box: main } : {});
     expect(words?.lines.map((l) => l[0])).toEqual(['at least', 'entered', 'state']);
   });
 
   test('at nothing says nothing', () => {
-    expect(hitWords(made, hitAt(made, 990, 1, { from: 1e4, to: 2e4 }, 1000))).toBeUndefined();
+    expect(
+      hitWords(placement, hitAt(placement, 990, 1, { from: 1e4, to: 2e4 }, 1000)),
+    ).toBeUndefined();
   });
 });
 
 describe('stepping with arrows', () => {
-  const made = layout([section(), peer]);
-  const at = (name: string) => made.boxes.find((b) => b.call.function === name);
+  const placement = layout([section(), peer]);
+  const at = (name: string) => placement.boxes.find((b) => b.call.function === name);
   const go = (from: string, way: Parameters<typeof step>[2]) => {
     const b = at(from);
-    return b ? step(made, b, way)?.call.function : undefined;
+    return b ? step(placement, b, way)?.call.function : undefined;
   };
 
   test('goes to the call before and after in the same row', () => {
@@ -226,21 +228,21 @@ describe('stepping with arrows', () => {
   });
 
   test('leads on to the next thread', () => {
-    const wait = boxOf(made, '4:19:1100');
-    expect(wait && step(made, wait, 'in')?.section).toBe(peer.id);
-    const pack = boxOf(made, `${peer.id}/3:19:1089`);
-    expect(pack && step(made, pack, 'out')?.section).toBe('this');
+    const wait = boxOf(placement, '4:19:1100');
+    expect(wait && step(placement, wait, 'in')?.section).toBe(peer.id);
+    const pack = boxOf(placement, `${peer.id}/3:19:1089`);
+    expect(pack && step(placement, pack, 'out')?.section).toBe('this');
   });
 });
 
 test('a call of a stack has a key of its own in each section', () => {
-  const made = layout([section(), section({ id: 'twin' })]);
-  const keys = made.boxes.map(boxKey);
+  const placement = layout([section(), section({ id: 'twin' })]);
+  const keys = placement.boxes.map(boxKey);
   expect(new Set(keys).size).toBe(keys.length);
 });
 
 test('own time is without the calls in it', () => {
-  const made = layout([section()]);
-  const halo = made.boxes.find((b) => b.call.function === 'halo');
-  expect(halo && ownTime(made, halo)).toBe(437 - 2 - 2 - 410);
+  const placement = layout([section()]);
+  const halo = placement.boxes.find((b) => b.call.function === 'halo');
+  expect(halo && ownTime(placement, halo)).toBe(437 - 2 - 2 - 410);
 });

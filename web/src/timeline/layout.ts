@@ -1,24 +1,24 @@
-// Where calls, messages and counters are on the timeline. This file is pure.
+// Layout of calls, messages and counters on the timeline. This file has no side effects.
 
 import type { Arrow, Counter, Lane, LaneCall } from '../api/index.ts';
 import type { Span } from './view.ts';
 
-/** A part of the timeline: the execution itself, somebody who has to do with it, or the normal one. */
+/** A section of the timeline: the execution, a related one, or the normal one. */
 export interface Section {
   id: string;
-  /** Above its lanes; empty: nothing is. */
+  /** Heading above the lanes; may be empty. */
   heading: string;
   lanes: readonly Lane[];
   arrows: readonly Arrow[];
   counters: readonly Counter[];
-  /** Added to all its times, so that they are relative to the entry of the execution that is shown. */
+  /** Added to all times to make them relative to the entry of the execution. */
   shift: number;
-  /** Program and rank, to which messages of other sections go. */
+  /** Program and rank, to connect messages of other sections. */
   program: number;
   rank: number;
 }
 
-/** A call in its place. Rows count from the top of the track. */
+/** A positioned call. Rows count from the top of the track. */
 export interface Box {
   call: LaneCall;
   section: string;
@@ -26,22 +26,22 @@ export interface Box {
   row: number;
   enter: number;
   exit: number;
-  /** How many callers around it are not drawn on their own. */
+  /** Number of enclosing callers merged into this box. */
   folded: number;
 }
 
-/** A thread, the messages with a rank, or counters. */
+/** A track: a thread, the messages with a rank, or counters. */
 export interface Track {
   section: string;
   kind: 'thread' | 'partner' | 'counters';
   name: string;
-  /** What the name does not say, for a tooltip. */
+  /** Tooltip of the name. */
   note: string;
   top: number;
   height: number;
 }
 
-/** A line between tracks. Without an end it points to what is not shown. */
+/** A line between tracks. Without an end it points off the timeline. */
 export interface Link {
   section: string;
   arrow: Arrow;
@@ -51,7 +51,7 @@ export interface Link {
   toY: number;
 }
 
-/** A counter that was read. */
+/** A counter reading. */
 export interface Mark {
   counter: Counter;
   at: number;
@@ -78,14 +78,13 @@ export const rowHeight = 19;
 const partnerHeight = 18;
 const headingHeight = 26;
 const gap = 8;
-/** Rows that a thread has at most before its outermost callers are put into one. */
+/** Maximum rows of a thread before its outermost callers merge into one. */
 const mostRows = 12;
-/** Partners of messages that have a line of their own; others share one. */
+/** Maximum message partners with their own track; the others share one. */
 const mostPartners = 6;
 
 /**
- * How many of the outermost levels are put into one row: levels with a single call
- * that was open all the time, and only where there are many rows.
+ * Number of outermost levels to merge into one row: levels with a single call open throughout, if there are many rows.
  */
 export function foldedLevels(calls: readonly LaneCall[]): number {
   const counts: number[] = [];
@@ -101,12 +100,12 @@ export function foldedLevels(calls: readonly LaneCall[]): number {
   return Math.min(alone, want) > 1 ? Math.min(alone, want) : 0;
 }
 
-/** Puts sections below each other. */
+/** Lays out the sections from top to bottom. */
 export function layout(sections: readonly Section[]): Layout {
-  const made = new Maker(sections);
-  for (const s of sections) made.section(s);
-  for (const s of sections) made.arrows(s);
-  return made.done();
+  const placement = new Maker(sections);
+  for (const s of sections) placement.section(s);
+  for (const s of sections) placement.arrows(s);
+  return placement.done();
 }
 
 class Maker {
@@ -115,8 +114,8 @@ class Maker {
   private readonly links: Link[] = [];
   private readonly marks: Mark[] = [];
   private readonly headings: Heading[] = [];
-  private readonly lanes = new Map<string, number>(); // section and lane, to the track
-  private readonly partners = new Map<string, number>(); // section and rank, to the track
+  private readonly lanes = new Map<string, number>(); // track by section and lane
+  private readonly partners = new Map<string, number>(); // track by section and rank
   private readonly sections: readonly Section[];
   private top = 0;
 
@@ -132,7 +131,7 @@ class Maker {
     s.lanes.forEach((lane, i) => this.lane(s, lane, i));
     this.addPartners(s);
     if (s.counters.length > 0) {
-      const track = this.track(s, 'counters', 'counters', 'what was read of counters', 16);
+      const track = this.track(s, 'counters', 'counters', 'counter readings', 16);
       for (const counter of s.counters) {
         this.marks.push({ counter, at: counter.at_us + s.shift, track });
       }
@@ -143,11 +142,11 @@ class Maker {
     const folded = foldedLevels(lane.calls);
     const hidden = Math.max(0, folded - 1);
     const rows = lane.calls.reduce((n, c) => Math.max(n, c.depth + 1 - hidden), 1);
-    const least = lane.name.length > 22 ? 2 * rowHeight : rowHeight; // names have up to two lines
+    const least = lane.name.length > 22 ? 2 * rowHeight : rowHeight; // space for names of two lines
     const track = this.track(s, 'thread', lane.name, '', Math.max(rows * rowHeight, least));
     this.lanes.set(`${s.id} ${index}`, track);
     for (const call of lane.calls) {
-      if (call.depth < hidden) continue; // in the row of the innermost of them
+      if (call.depth < hidden) continue; // in the row of the innermost merged call
       this.boxes.push({
         call,
         section: s.id,
@@ -166,7 +165,7 @@ class Maker {
     return this.tracks.length - 1;
   }
 
-  /** Adds lines for ranks that messages come from and go to, unless they are shown themselves. */
+  /** Adds tracks for message partners that have no section. */
   private addPartners(s: Section): void {
     const counts = new Map<number, number>();
     for (const a of s.arrows) {
@@ -176,7 +175,7 @@ class Maker {
     }
     const busiest = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([r]) => r);
     const own = busiest.length > mostPartners ? busiest.slice(0, mostPartners - 1) : busiest;
-    const note = 'messages with this rank; what it did meanwhile is not in the record';
+    const note = 'messages with this rank; its calls are not recorded';
     for (const rank of own.sort((a, b) => a - b)) {
       const track = this.track(s, 'partner', `rank ${rank}`, note, partnerHeight);
       this.partners.set(`${s.id} ${rank}`, track);
@@ -187,7 +186,7 @@ class Maker {
     for (const rank of others) this.partners.set(`${s.id} ${rank}`, track);
   }
 
-  /** The section that shows a rank at the same time; twins are of another time. */
+  /** The section of a rank at the same time; twins are of another time. */
   private peer(s: Section, rank: number): Section | undefined {
     if (s.id === 'twin') return undefined;
     return this.sections.find(
@@ -220,7 +219,7 @@ class Maker {
     return peer ? this.lanes.get(`${peer.id} 0`) : this.partners.get(`${s.id} ${arrow.partner}`);
   }
 
-  /** Where a line leaves a track: below the innermost call at that time, or above the outermost. */
+  /** The end of a line at a track: below the innermost call at that time, or above the outermost. */
   private edge(track: number, at: number, below: boolean): number {
     const t = this.tracks[track];
     if (!t) return 0;
@@ -239,15 +238,15 @@ class Maker {
   }
 }
 
-/** All times that are known, with a little room: as far as one can zoom out. */
-export function boundsOf(made: Layout): Span {
+/** The zoom limits: all recorded times plus a margin. */
+export function boundsOf(placement: Layout): Span {
   let from = 0;
   let to = 0;
-  for (const b of made.boxes) {
+  for (const b of placement.boxes) {
     from = Math.min(from, b.enter);
     to = Math.max(to, b.exit);
   }
-  for (const l of made.links) {
+  for (const l of placement.links) {
     from = Math.min(from, l.from, l.to);
     to = Math.max(to, l.from, l.to);
   }
@@ -255,9 +254,9 @@ export function boundsOf(made: Layout): Span {
   return { from: from - room, to: to + room };
 }
 
-/** What is seen first: the calls of the window, but never so much that the execution cannot be seen. */
-export function firstSpan(made: Layout, section: string): Span {
-  const self = made.boxes.find((b) => b.section === section && b.call.self === true);
+/** The initial span: the recorded window, limited so that the execution stays visible. */
+export function firstSpan(placement: Layout, section: string): Span {
+  const self = placement.boxes.find((b) => b.section === section && b.call.self === true);
   const length = Math.max(self ? self.exit - self.enter : 0, 20);
   const most = 6 * length;
   let from = self?.enter ?? 0;
@@ -266,11 +265,11 @@ export function firstSpan(made: Layout, section: string): Span {
     from = Math.min(from, Math.max(a, -most));
     to = Math.max(to, Math.min(b, (self?.exit ?? length) + most));
   };
-  for (const b of made.boxes) {
+  for (const b of placement.boxes) {
     if (b.section === 'twin' || b.call.open === true) continue;
     if (b.section === section || b.call.self === true) see(b.enter, b.exit);
   }
-  for (const l of made.links) if (l.section === section) see(l.from, l.to);
+  for (const l of placement.links) if (l.section === section) see(l.from, l.to);
   const room = Math.max((to - from) * 0.03, 1);
   return { from: from - room, to: to + room };
 }

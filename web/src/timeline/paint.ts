@@ -9,9 +9,9 @@ import { axisTicks, toX, type Span } from './view.ts';
 
 export const axisHeight = 24;
 
-/** What is drawn. */
+/** The state to draw. */
 export interface Picture {
-  made: Layout;
+  placement: Layout;
   span: Span;
   width: number;
   selected: string;
@@ -47,22 +47,22 @@ function colors(theme: 'dark' | 'light'): Colors {
   };
 }
 
-/** Draws all of it. The paper is as wide as the picture, in pixels of the page. */
+/** Draws the timeline. The canvas is as wide as the timeline, in CSS pixels. */
 export function paint(paper: CanvasRenderingContext2D, p: Picture): void {
   const c = colors(p.theme);
   paper.save();
-  paper.clearRect(0, 0, p.width, axisHeight + p.made.height);
+  paper.clearRect(0, 0, p.width, axisHeight + p.placement.height);
   paper.font = '11px system-ui, sans-serif';
   paper.textBaseline = 'middle';
   drawAxis(paper, p, c);
   paper.translate(0, axisHeight);
   drawTracks(paper, p, c);
-  const full = new Map<string, number>(); // row to the pixel up to which it is drawn
-  for (const b of p.made.boxes) drawBox(paper, p, c, b, full);
-  for (const l of p.made.links) drawLink(paper, p, c, l);
-  for (const m of p.made.marks) {
+  const full = new Map<string, number>(); // rightmost drawn pixel by row
+  for (const b of p.placement.boxes) drawBox(paper, p, c, b, full);
+  for (const l of p.placement.links) drawLink(paper, p, c, l);
+  for (const m of p.placement.marks) {
     const x = toX(m.at, p.span, p.width);
-    const t = p.made.tracks[m.track];
+    const t = p.placement.tracks[m.track];
     if (!t || x < -5 || x > p.width + 5) continue;
     paper.fillStyle = c.counter;
     paper.beginPath();
@@ -82,7 +82,7 @@ function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void 
     paper.strokeStyle = tick.at === 0 ? c.ink3 : c.line;
     paper.beginPath();
     paper.moveTo(x, axisHeight - 6);
-    paper.lineTo(x, axisHeight + p.made.height);
+    paper.lineTo(x, axisHeight + p.placement.height);
     paper.stroke();
     paper.fillStyle = tick.at === 0 ? c.ink : c.ink3;
     const wide = paper.measureText(tick.label).width;
@@ -92,7 +92,7 @@ function drawAxis(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void 
 }
 
 function drawTracks(paper: CanvasRenderingContext2D, p: Picture, c: Colors): void {
-  for (const t of p.made.tracks) {
+  for (const t of p.placement.tracks) {
     if (t.kind === 'thread') continue;
     paper.strokeStyle = c.line;
     paper.setLineDash(t.kind === 'partner' ? [3, 4] : []);
@@ -115,14 +115,14 @@ function drawBox(
   const left = toX(b.enter, p.span, p.width);
   const right = toX(b.exit, p.span, p.width);
   if (right < 0 || left > p.width) return;
-  const track = p.made.tracks[b.track];
+  const track = p.placement.tracks[b.track];
   if (!track) return;
   const x = Math.max(left, -4);
   const w = Math.max(Math.min(right, p.width + 4) - x, 1);
   const row = `${b.track} ${b.row}`;
   const special = b.call.self === true || b.call.anomaly === true || boxKey(b) === p.selected;
   if (w <= 1 && !special) {
-    if ((full.get(row) ?? -9) >= x) return; // nothing of it could be seen
+    if ((full.get(row) ?? -9) >= x) return; // hidden by other calls
     full.set(row, x + 1);
   }
   const y = track.top + b.row * rowHeight;
@@ -137,7 +137,7 @@ function drawBox(
   paper.globalAlpha = 1;
   if (anomaly && w > 7) {
     if (b.call.self !== true) hatch(paper, c.panel, x, y, wide, h);
-    paper.fillStyle = hue; // its own color can still be seen at its begin
+    paper.fillStyle = hue; // keep the color visible at the left edge
     paper.fillRect(x, y, 3, h);
   }
   drawFrame(paper, p, c, b, { x, y, w: wide, h });
@@ -151,7 +151,7 @@ interface Rect {
   h: number;
 }
 
-/** The path around a call. One that had not ended is torn at its right. */
+/** The outline of a call, torn at the right if the call had not ended. */
 function outline(
   paper: CanvasRenderingContext2D,
   b: Box,

@@ -1,16 +1,15 @@
-// What part of the time is seen, in microseconds since the entry of the execution.
-// This file is pure: numbers in, numbers out.
+// The visible time span in microseconds since the entry of the execution. This file has no side effects.
 
-/** A part of the time, in microseconds. */
+/** A time span in microseconds. */
 export interface Span {
   from: number;
   to: number;
 }
 
-/** The shortest time that fills the picture: times are whole microseconds. */
+/** The shortest span: times are integer microseconds. */
 export const shortest = 2;
 
-/** A span that is inside of the bounds and neither too short nor longer than they are. */
+/** Clamps a span to the bounds and the minimum length. */
 export function clampSpan(span: Span, bounds: Span): Span {
   const whole = Math.max(bounds.to - bounds.from, shortest);
   const size = Math.min(Math.max(span.to - span.from, shortest), whole);
@@ -19,7 +18,7 @@ export function clampSpan(span: Span, bounds: Span): Span {
   return { from, to: from + size };
 }
 
-/** The span seen closer (factor below 1) or from further away; the time `at` stays where it is. */
+/** Zooms in (factor below 1) or out, keeping the time `at` in place. */
 export function zoom(span: Span, factor: number, at: number, bounds: Span): Span {
   const whole = Math.max(bounds.to - bounds.from, shortest);
   const size = span.to - span.from;
@@ -29,25 +28,25 @@ export function zoom(span: Span, factor: number, at: number, bounds: Span): Span
   return clampSpan({ from, to: from + next }, bounds);
 }
 
-/** The span moved by a part of itself: 0.2 is a fifth to the right. */
+/** Moves a span by a fraction of its length: 0.2 is a fifth to the right. */
 export function pan(span: Span, part: number, bounds: Span): Span {
   const by = (span.to - span.from) * part;
   return clampSpan({ from: span.from + by, to: span.to + by }, bounds);
 }
 
-/** A span that shows all from one time to another, with some room at both sides. */
+/** A span from one time to another plus margins. */
 export function fit(from: number, to: number, bounds: Span, room = 0.06): Span {
   const size = Math.max(to - from, shortest);
   return clampSpan({ from: from - size * room, to: to + size * room }, bounds);
 }
 
-/** Whether two spans look the same. */
+/** Reports whether two spans look the same. */
 export function sameSpan(a: Span, b: Span): boolean {
   const least = Math.max(b.to - b.from, shortest) / 2000;
   return Math.abs(a.from - b.from) < least && Math.abs(a.to - b.to) < least;
 }
 
-/** Where a time is on a picture of so many pixels. */
+/** The x position of a time in pixels. */
 export function toX(time: number, span: Span, width: number): number {
   return ((time - span.from) / (span.to - span.from)) * width;
 }
@@ -63,7 +62,7 @@ const units: readonly (readonly [number, string])[] = [
   [1, 'µs'],
 ];
 
-/** Times for labels of the axis, round numbers, at most so many, with the unit that suits their distance. */
+/** Round tick times with labels in a common unit, at most `most`. */
 export function axisTicks(span: Span, most: number): { at: number; label: string }[] {
   const size = span.to - span.from;
   if (!(size > 0) || most < 1) return [];
@@ -84,14 +83,14 @@ function relative(at: number, unit: number, name: string, decimals: number): str
   return `${at < 0 ? '−' : '+'}${(Math.abs(at) / unit).toFixed(decimals)} ${name}`;
 }
 
-/** A span as the address has it. */
+/** Encodes a span for the address. */
 export function writeSpan(span: Span): string {
   const size = span.to - span.from;
   const digits = size < 100 ? 1 : 0;
   return `${span.from.toFixed(digits)},${span.to.toFixed(digits)}`;
 }
 
-/** Reads what writeSpan wrote; undefined if it is none. */
+/** Decodes a span; undefined if malformed. */
 export function readSpan(text: string): Span | undefined {
   const [from, to, rest] = text.split(',').map((t) => (t.trim() === '' ? NaN : Number(t)));
   if (from === undefined || to === undefined || rest !== undefined) return undefined;

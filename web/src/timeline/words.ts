@@ -3,24 +3,24 @@ import type { Hit } from './find.ts';
 import { ownTime } from './find.ts';
 import type { Box, Layout, Link } from './layout.ts';
 
-/** A time relative to the entry: +4.71 ms. */
+/** Formats a time relative to the entry: +4.71 ms. */
 export function after(us: number): string {
   return us > 0 ? `+${duration(us)}` : duration(us);
 }
 
-/** What a message or a launch is, in words. */
+/** Describes a message or a launch. */
 export function linkHeading(link: Link): string {
   const { arrow } = link;
-  if (arrow.kind === 'launch') return 'launch of the kernel';
+  if (arrow.kind === 'launch') return 'kernel launch';
   return arrow.kind === 'receive'
     ? `message from rank ${arrow.partner}`
     : `message to rank ${arrow.partner}`;
 }
 
-/** What an execution is that a section is about. */
+/** Labels of the sections' executions. */
 export function selfWords(box: Box): string {
-  if (box.section === 'this') return 'the execution that is shown';
-  return box.section === 'twin' ? 'the normal execution' : 'the other execution';
+  if (box.section === 'this') return 'this execution';
+  return box.section === 'twin' ? 'normal execution' : 'related execution';
 }
 
 export interface Words {
@@ -28,8 +28,8 @@ export interface Words {
   lines: readonly (readonly [string, string])[];
 }
 
-/** What is told of what is pointed at; undefined: nothing. */
-export function hitWords(made: Layout, hit: Hit): Words | undefined {
+/** The tooltip of a hit; undefined if there is none. */
+export function hitWords(placement: Layout, hit: Hit): Words | undefined {
   if (hit.box) {
     const { box } = hit;
     const { call } = box;
@@ -38,12 +38,12 @@ export function hitWords(made: Layout, hit: Hit): Words | undefined {
     if (place !== '') lines.push(['in', place]);
     const open = call.open === true;
     lines.push([open ? 'at least' : 'duration', duration(box.exit - box.enter)]);
-    if (!open) lines.push(['itself', duration(ownTime(made, box))]);
+    if (!open) lines.push(['itself', duration(ownTime(placement, box))]);
     lines.push(['entered', after(box.enter)]);
-    if (box.folded > 0) lines.push(['callers', `${box.folded} more around it`]);
-    if (open) lines.push(['state', 'it had not ended']);
-    if (call.self === true) lines.push(['this is', selfWords(box)]);
-    else if (call.anomaly === true) lines.push(['judged', 'an anomaly, too']);
+    if (box.folded > 0) lines.push(['callers', `${box.folded} enclosing callers`]);
+    if (open) lines.push(['state', 'not ended']);
+    if (call.self === true) lines.push(['type', selfWords(box)]);
+    else if (call.anomaly === true) lines.push(['judged', 'another anomaly']);
     return { heading: clip(bare(call.function)), lines };
   }
   if (hit.link) {

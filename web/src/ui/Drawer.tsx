@@ -1,7 +1,7 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 import './ui.css';
 
-/** A sheet over the page, at its right or in its middle. Escape and a click beside it close it; the focus returns. */
+/** A sheet over the page, at the right or in the middle. Escape or a click outside closes it and restores the focus. */
 export function Drawer(props: {
   title: string;
   onClose: () => void;

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import type { Problem } from '../api/index.ts';
 import './ui.css';
 
-/** What is shown instead of content: why there is none, and what to do. */
+/** A placeholder that says why there is no content and what to do. */
 export function Empty(props: { title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className="empty">
@@ -13,7 +13,7 @@ export function Empty(props: { title: string; children?: ReactNode; action?: Rea
   );
 }
 
-/** An answer that could not be had: the server's sentence, its hint, and another try. */
+/** A failed request: the error, its hint and a retry button. */
 export function Failure(props: { problem: Problem; retry?: () => void }) {
   const { problem } = props;
   return (
@@ -34,19 +34,19 @@ export function Failure(props: { problem: Problem; retry?: () => void }) {
   );
 }
 
-/** A sentence with a full stop. Its begin stays: it may be the name of a function. */
+/** Adds a missing full stop. Keeps the first letter, which may belong to a function name. */
 export function ended(text: string): string {
   const t = text.trim();
   return t === '' || /[.!?…]$/.test(t) ? t : `${t}.`;
 }
 
-/** An error as people write sentences: with a capital and a full stop. */
+/** Capitalizes an error message and adds a full stop. */
 export function sentence(text: string): string {
   const t = ended(text);
   return t.charAt(0).toUpperCase() + t.slice(1);
 }
 
-/** Gray bars in place of what is still awaited. */
+/** Gray bars while content loads. */
 export function Waiting(props: { label: string; lines?: number }) {
   return (
     <div className="waiting" role="status" aria-label={props.label}>

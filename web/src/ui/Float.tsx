@@ -1,6 +1,6 @@
 import './ui.css';
 
-/** A box beside the pointer: a heading and lines of name and value. x and y are pixels in the box around, which is width wide. */
+/** A box beside the pointer with a heading and lines of name and value. x, y and width are pixels of the enclosing box. */
 export function Float(props: {
   x: number;
   y: number;

@@ -8,7 +8,7 @@ const keyNames: Readonly<Record<string, string>> = {
   ArrowRight: '→',
 };
 
-/** What the keys do in the view that is shown. */
+/** The keyboard shortcuts of the current view. */
 export function HelpSheet(props: { onClose: () => void }) {
   const groups = new Map<string, Map<string, string[]>>();
   for (const b of bindings()) {
@@ -17,7 +17,7 @@ export function HelpSheet(props: { onClose: () => void }) {
     group.set(b.label, [...(group.get(b.label) ?? []), keyNames[b.key] ?? b.key]);
   }
   return (
-    <Drawer title="Keys" onClose={props.onClose} middle>
+    <Drawer title="Keyboard shortcuts" onClose={props.onClose} middle>
       <div className="help">
         {[...groups].map(([name, lines]) => (
           <section key={name}>
@@ -38,7 +38,7 @@ export function HelpSheet(props: { onClose: () => void }) {
         ))}
       </div>
       <p className="muted">
-        This page is part of Chimbuko. <a href="licenses.txt">Licenses</a> of what it is made of.
+        Part of Chimbuko. <a href="licenses.txt">Licenses</a> of its components.
       </p>
     </Drawer>
   );

@@ -1,7 +1,7 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 import './ui.css';
 
-/** A button that unfolds a few controls. It folds when something else is clicked, or with Escape. */
+/** A button that opens a few controls. Escape or a click elsewhere closes them. */
 export function Menu(props: { label: ReactNode; title?: string; children: ReactNode }) {
   const box = useRef<HTMLDetailsElement>(null);
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { bare, elide, pathParts, pathTail, source } from '../format/index.ts';
 import './ui.css';
 
-/** The name of a function, short; all of it when it is pointed at. */
+/** A shortened function name with the full name as a tooltip. */
 export function FunctionName(props: { name: string; most?: number }) {
   return (
     <span className="name" title={props.name}>
@@ -10,7 +10,7 @@ export function FunctionName(props: { name: string; most?: number }) {
   );
 }
 
-/** The name of a function with file and line beside. */
+/** A function name with file and line. */
 export function FunctionPlace(props: { name: string; most?: number }) {
   const where = source(props.name);
   return (
@@ -21,7 +21,7 @@ export function FunctionPlace(props: { name: string; most?: number }) {
   );
 }
 
-/** The end of a call path; all of it, a function in each line, when it is pointed at. */
+/** The end of a call path with the full path as a tooltip, one function per line. */
 export function CallPath(props: { path: string | readonly string[]; parts?: number }) {
   const all = typeof props.path === 'string' ? pathParts(props.path) : props.path;
   return (

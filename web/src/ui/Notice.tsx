@@ -4,7 +4,7 @@ import './ui.css';
 
 const marks: Readonly<Record<Level, string>> = { good: '✓', unknown: 'i', watch: '!', bad: '!' };
 
-/** A sentence that a reader must know, with a mark and a color for how bad it is. */
+/** A message with a mark and a color for its level. */
 export function Notice(props: { level: Level; children: ReactNode; action?: ReactNode }) {
   return (
     <div className={`notice ${props.level}`} role={props.level === 'bad' ? 'alert' : 'status'}>

@@ -1,7 +1,7 @@
-/** Buttons beside each other, of which at most one is pressed. */
+/** A row of buttons; at most one is pressed. */
 export function Segmented<T extends string>(props: {
   label: string;
-  /** The value, its words, and what is said of it to those who point at it. */
+  /** The value, its label and its tooltip. */
   choices: readonly (readonly [value: T, words: string, title?: string])[];
   chosen: string;
   onChoose: (value: T) => void;

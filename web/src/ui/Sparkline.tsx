@@ -1,6 +1,6 @@
 import './ui.css';
 
-/** A tiny bar chart of values that are not negative. The label says what it shows; the peak is in the title. */
+/** A tiny bar chart of non-negative values; the label describes it. */
 export function Sparkline(props: {
   values: readonly number[];
   label: string;

@@ -3,15 +3,15 @@ import './ui.css';
 
 /** How a number explains itself. */
 export interface Explanation {
-  /** What the number is and how it is made. */
+  /** What the number is and how it is computed. */
   formula: string;
   /** The numbers behind it. */
   from?: readonly (readonly [string, string])[];
-  /** The command that tells the same in a terminal. */
+  /** The terminal command that prints the same. */
   command?: string;
 }
 
-/** A key figure. Pointing at it, or focusing it, shows how it is made. */
+/** A key figure. Hovering or focusing it shows its explanation. */
 export function Tile(props: {
   label: string;
   value: ReactNode;

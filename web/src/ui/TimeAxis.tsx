@@ -3,7 +3,7 @@ import { clock, wall } from '../format/index.ts';
 import { timeTicks } from './ticks.ts';
 import './ui.css';
 
-/** Times since the begin below a chart that is as wide as this. */
+/** A time axis as wide as the chart above it. */
 export function TimeAxis(props: { from: number; to: number; most?: number }) {
   const { overview } = useLive();
   const span = props.to - props.from;

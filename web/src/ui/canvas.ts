@@ -1,4 +1,4 @@
-/** A canvas of so many pixels of the page, sharp on any screen; undefined where there is none to draw on. */
+/** Sizes a canvas in CSS pixels, sharp on any screen, and returns its context; undefined if it cannot be drawn on. */
 export function paperOf(
   element: HTMLCanvasElement | null,
   width: number,
@@ -13,7 +13,7 @@ export function paperOf(
   return paper;
 }
 
-/** As much of the begin of a text as there is room for; empty if that is nearly nothing. */
+/** Truncates text to the available pixels; empty if fewer than two characters fit. */
 export function cutText(
   paper: Pick<CanvasRenderingContext2D, 'measureText'>,
   text: string,

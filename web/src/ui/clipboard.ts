@@ -1,10 +1,10 @@
-/** Puts a text on the clipboard; false if the browser does not allow it. */
+/** Copies text to the clipboard; false if the browser forbids it. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copyOldWay(text); // over plain HTTP from another machine there is no clipboard
+    return copyOldWay(text); // the clipboard API needs HTTPS or localhost
   }
 }
 
@@ -15,7 +15,7 @@ function copyOldWay(text: string): boolean {
   document.body.append(area);
   area.select();
   try {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no other way without TLS
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way without TLS
     return document.execCommand('copy');
   } catch {
     return false;
@@ -24,14 +24,14 @@ function copyOldWay(text: string): boolean {
   }
 }
 
-/** Offers a text as a file. */
+/** Downloads text as a file. */
 export function saveText(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
   saveURL(url, name);
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** Lets the browser keep what is at an address. */
+/** Downloads a URL. */
 export function saveURL(url: string, name: string): void {
   const a = document.createElement('a');
   a.href = url;

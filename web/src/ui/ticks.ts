@@ -4,12 +4,12 @@ const steps = [
   1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400,
 ];
 
-/** The seconds between ticks of an axis of this length, with at most so many. */
+/** Returns the seconds between ticks so that a span has at most `most` ticks. */
 export function timeStep(span: number, most: number): number {
   return steps.find((s) => span / s <= most) ?? Math.ceil(span / most / 86_400) * 86_400;
 }
 
-/** Times for ticks of an axis from one time to another, at most so many. */
+/** Returns at most `most` tick times between two times. */
 export function timeTicks(from: number, to: number, most: number): number[] {
   const span = to - from;
   if (!(span > 0) || most < 1) return [];

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** The width of an element in pixels, which follows its size: give the function as its ref. 0 before it is shown. */
+/** Tracks the width of an element in pixels; pass the function as its ref. 0 before layout. */
 export function useWidth(): [(element: Element | null) => void, number] {
   const [element, setElement] = useState<Element | null>(null);
   const [width, setWidth] = useState(0);

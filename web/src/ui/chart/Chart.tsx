@@ -4,7 +4,7 @@ import { useTheme } from '../../theme/index.ts';
 import { chartColors, type ChartColors } from './style.ts';
 import './chart.css';
 
-/** What was clicked: the series and the place of the value in its data. */
+/** A click on a value: its series and its index in the data. */
 export interface ChartClick {
   seriesIndex: number;
   dataIndex: number;
@@ -12,18 +12,16 @@ export interface ChartClick {
 }
 
 export interface ChartProps {
-  /** What the chart shows, in a sentence: all that those hear who cannot see it. */
+  /** A sentence that describes the chart to screen readers. */
   label: string;
   /**
-   * Makes the option. It must stay the same function while the data do; it is called
-   * again when the theme changes. Tooltips must be made with tip(): names come from
-   * traces and must not become markup.
+   * Builds the option. It must be a stable function while the data stay the same; a theme change calls it again. Build tooltips with tip(): names come from traces and must not become markup.
    */
   option: (colors: ChartColors) => EChartsCoreOption;
-  /** In pixels; fill: as high as the box around, which must have a height. */
+  /** In pixels; fill takes the height of the enclosing box. */
   height: number | 'fill';
   onClick?: (click: ChartClick) => void;
-  /** The same as a table or sentence, for those who cannot see the chart. */
+  /** The same data as a table or sentence for screen readers. */
   alternative?: ReactNode;
 }
 
@@ -33,8 +31,7 @@ export function loadCharts(): Promise<typeof import('./echarts.ts')> {
 }
 
 /**
- * A chart of ECharts, which is loaded when the first one is shown. The chart is
- * made once; new data are merged into it.
+ * An ECharts chart. The first one loads the library. New data are merged into the existing chart.
  */
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -85,7 +82,7 @@ export function Chart(props: ChartProps) {
   }, [ready, option, theme]);
   return (
     <figure className={props.height === 'fill' ? 'chart fill' : 'chart'}>
-      {failed && <p className="muted">The charts could not be loaded. Load the page again.</p>}
+      {failed && <p className="muted">Cannot load the charts. Reload the page.</p>}
       <div
         ref={box}
         role="img"

@@ -1,5 +1,4 @@
-// The parts of ECharts that the page uses, in a file of their own: it is loaded
-// when the first chart is shown. Who needs another kind of chart adds it here.
+// The parts of ECharts that the page uses, loaded with the first chart. Add other chart types here.
 import { BarChart, LineChart, ScatterChart } from 'echarts/charts';
 import {
   GridComponent,
@@ -23,7 +22,7 @@ take([
   CanvasRenderer,
 ]);
 
-/** Makes a chart in a box that has a size. */
+/** Creates a chart in an element that has a size. */
 export function makeChart(box: HTMLElement): EChartsType {
   return init(box, undefined, { renderer: 'canvas' });
 }

@@ -1,6 +1,6 @@
 import { token } from '../../color/index.ts';
 
-/** The colors of the theme, for options of charts. */
+/** Theme colors for chart options. */
 export interface ChartColors {
   theme: 'dark' | 'light';
   ink: string;
@@ -16,7 +16,7 @@ export interface ChartColors {
   selection: string;
 }
 
-/** Reads the colors of the theme that holds now. */
+/** Reads the colors of the current theme. */
 export function chartColors(theme: 'dark' | 'light'): ChartColors {
   return {
     theme,
@@ -34,7 +34,7 @@ export function chartColors(theme: 'dark' | 'light'): ChartColors {
   };
 }
 
-/** How axes look. */
+/** Style of axes. */
 export function axis(c: ChartColors): object {
   return {
     axisLine: { lineStyle: { color: c.line } },
@@ -46,7 +46,7 @@ export function axis(c: ChartColors): object {
   };
 }
 
-/** How tooltips look; add a formatter that returns tip(…). */
+/** Style of tooltips; add a formatter that returns tip(…). */
 export function tooltip(c: ChartColors): object {
   return {
     confine: true,
@@ -59,7 +59,7 @@ export function tooltip(c: ChartColors): object {
   };
 }
 
-/** The inside of a tooltip: a heading and lines of name and value, all as text. */
+/** Content of a tooltip: a heading and lines of name and value, all as text. */
 export function tip(heading: string, lines: readonly (readonly [string, string])[]): HTMLElement {
   const box = document.createElement('div');
   box.className = 'tip';

@@ -1,6 +1,6 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 
-/** What a row unfolds to, below it. It tells its height, which scrolling needs. */
+/** The expanded content below a row. It reports its height for scrolling. */
 export function Detail(props: {
   columns: number;
   onHeight: (height: number) => void;

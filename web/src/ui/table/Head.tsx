@@ -2,7 +2,7 @@ import type { ReactTable } from '@tanstack/react-table';
 import { cellClass, type Column } from './column.ts';
 import type { Features } from './features.ts';
 
-/** The header of a table: its buttons sort. */
+/** The table header with sort buttons. */
 export function Head<T extends object>(props: {
   table: ReactTable<Features, T>;
   columns: readonly Column<T>[];

@@ -10,45 +10,45 @@ import { useRows } from './useRows.ts';
 import { top, useWindow } from './window.ts';
 import './table.css';
 
-/** Props of Table. Columns must stay the same object while nothing about them changes. */
+/** Props of Table. Columns must be a stable object. */
 export interface TableProps<T extends object> {
-  /** Short and stable: the choice of columns is kept under it, and files are named after it. */
+  /** Short and stable: names the stored column choice and exported files. */
   name: string;
-  /** What the table shows, for those who cannot see it. */
+  /** Description for screen readers. */
   label: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
   rowKey: (row: T) => string;
-  /** "-lost": by lost, most first; '' is the order of rows. */
+  /** "-lost" sorts by lost, descending; '' keeps the order of rows. */
   sort?: string;
   onSort?: (sort: string) => void;
-  /** Only rows that have all of these words. */
+  /** Shows only rows that contain all of these words. */
   filter?: string;
   onFilter?: (filter: string) => void;
-  /** Key of the row that is chosen. */
+  /** Key of the selected row. */
   selected?: string | undefined;
   onSelect?: (row: T) => void;
-  /** Enter, or a double click. */
+  /** Called on Enter or a double click. */
   onOpen?: (row: T) => void;
-  /** Rows that are folded under one. */
+  /** Child rows of a row. */
   children?: (row: T) => readonly T[] | undefined;
-  /** What a row unfolds to; undefined: it does not. */
+  /** Expanded content of a row; undefined if it has none. */
   detail?: (row: T) => ReactNode;
   rowClass?: (row: T) => string;
-  /** j, k and Enter move in this table, wherever the focus is. One table of a view may have this. */
+  /** Makes j, k and Enter control this table wherever the focus is; for one table per view. */
   main?: boolean;
-  /** More controls, before those of the table. */
+  /** Extra controls before those of the table. */
   tools?: ReactNode;
-  /** Shown instead of rows where there are none. */
+  /** Shown if there are no rows. */
   empty?: ReactNode;
-  /** A sentence below: what is not shown. */
+  /** A note below the rows. */
   footer?: ReactNode;
 }
 
-const rowHeight = 28; // as the styles have it, with the line below
-const fewRows = 200; // drawn all; of more only those in sight
+const rowHeight = 28; // row height in pixels as in the styles, with its border
+const fewRows = 200; // up to this many rows are all drawn; beyond, only visible rows
 
-/** A table that sorts, filters, folds, copies and exports, and is moved in with the keyboard. */
+/** A table with sorting, filtering, child rows, copy, export and keyboard navigation. */
 export function Table<T extends object>(props: TableProps<T>) {
   const { table, rows, visible, hidden, setHidden, sort, filter, setFilter } = useRows(props);
   const scroller = useRef<HTMLDivElement>(null);
@@ -76,7 +76,7 @@ export function Table<T extends object>(props: TableProps<T>) {
   );
   const cursor = useCursor(props, rows, scroller, scrollTo);
   useEffect(() => {
-    if (scroller.current) scroller.current.scrollTop = 0; // a new order is looked at from its begin
+    if (scroller.current) scroller.current.scrollTop = 0; // a new order starts at the top
   }, [sort]);
   const total = table.getPreFilteredRowModel().rows.length;
   return (
@@ -145,11 +145,11 @@ export function Table<T extends object>(props: TableProps<T>) {
 }
 
 function nothing(total: number, filter: string, empty: ReactNode): ReactNode {
-  if (total > 0 && filter !== '') return `None of ${count(total)} rows has “${filter}”.`;
-  return empty ?? 'There is nothing to list.';
+  if (total > 0 && filter !== '') return `None of ${count(total)} rows matches “${filter}”.`;
+  return empty ?? 'No rows.';
 }
 
-/** Stands for rows that are out of sight. */
+/** A spacer for rows outside the window. */
 function Space({ height, columns }: { height: number; columns: number }) {
   return (
     <tr aria-hidden="true" className="space">

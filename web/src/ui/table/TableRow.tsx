@@ -10,7 +10,7 @@ interface RowProps<T extends object> {
   index: number;
   columns: readonly Column<T>[];
   selected: boolean;
-  /** Tab reaches it. */
+  /** Whether Tab reaches the row. */
   reachable: boolean;
   onChoose: (row: Row<Features, T>) => void;
 }
@@ -48,7 +48,7 @@ export function TableRow<T extends object>({
   );
 }
 
-/** Unfolds a row with the mouse; with the keyboard x and the arrows do. */
+/** Expands a row by mouse; x and the arrows do so by keyboard. */
 function Fold<T extends object>({ row }: { row: Row<Features, T> }) {
   const open = row.getIsExpanded();
   return (

@@ -14,12 +14,12 @@ interface ToolsProps<T> {
   extra?: ReactNode;
 }
 
-/** The controls above a table: filter, columns, copy and export. */
+/** The table's controls: filter, columns, copy and export. */
 export function Tools<T>(props: ToolsProps<T>) {
   const [said, say] = useState('');
   const shown = props.columns.filter((c) => !props.hidden.includes(c.id));
   const copy = async (text: string) => {
-    say((await copyText(text)) ? 'copied' : 'the browser does not let pages copy');
+    say((await copyText(text)) ? 'copied' : 'copy failed: the browser blocks clipboard access');
   };
   return (
     <div className="table-tools">
@@ -28,7 +28,7 @@ export function Tools<T>(props: ToolsProps<T>) {
         className="field"
         type="search"
         placeholder="Filter…"
-        aria-label="Filter the rows"
+        aria-label="Filter rows"
         value={props.filter}
         onChange={(e) => props.onFilter(e.target.value)}
       />

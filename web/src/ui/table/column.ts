@@ -1,37 +1,37 @@
 import type { ReactNode } from 'react';
 
-/** A value to sort, filter and copy by. */
+/** A value for sorting, filtering and copying. */
 export type Value = string | number | undefined;
 
 /** A column of a table of T. */
 export interface Column<T> {
-  /** Short and stable: it is in the address and in the storage of the browser. */
+  /** Short and stable: it is part of the address and of local storage. */
   id: string;
   header: string;
-  /** What the column means: shown when the header is pointed at. */
+  /** Tooltip of the header. */
   title?: string;
-  /** What it is sorted and filtered by, and copied as, in basic units. */
+  /** The value for sorting, filtering and copying, in base units. */
   value: (row: T) => Value;
-  /** What is shown; the value unless given. */
+  /** The content of a cell; the value by default. */
   cell?: (row: T) => ReactNode;
-  /** Numbers are at the right. */
+  /** Right-aligns numbers. */
   align?: 'right';
-  /** Not shown until the reader wants it. */
+  /** Hidden by default. */
   hidden?: boolean;
-  /** In pixels; the column does not grow beyond. */
+  /** Maximum width in pixels. */
   width?: number;
-  /** It takes the room that is left, and is cut where there is none. */
+  /** Takes the remaining width and truncates if needed. */
   grow?: boolean;
-  /** Sorting by it makes no sense. */
+  /** Disables sorting. */
   unsorted?: boolean;
 }
 
-/** A text without what would end a cell. */
+/** Replaces characters that would end a cell. */
 function plain(v: Value): string {
   return v === undefined ? '' : String(v).replace(/[\t\r\n]+/g, ' ');
 }
 
-/** Rows as texts with tabs between, with a header: for spreadsheets. */
+/** Formats rows with a header as tab-separated values. */
 export function asTSV<T>(columns: readonly Column<T>[], rows: readonly T[]): string {
   const lines = [
     columns.map((c) => plain(c.header)),
@@ -40,7 +40,7 @@ export function asTSV<T>(columns: readonly Column<T>[], rows: readonly T[]): str
   return lines.map((l) => l.join('\t')).join('\n') + '\n';
 }
 
-/** Rows as a table of Markdown. */
+/** Formats rows as a Markdown table. */
 export function asMarkdown<T>(columns: readonly Column<T>[], rows: readonly T[]): string {
   const line = (cells: string[]) =>
     `| ${cells.map((c) => c.replace(/[\\|`<>*_[\]]/g, '\\$&')).join(' | ')} |`;
@@ -53,8 +53,7 @@ export function asMarkdown<T>(columns: readonly Column<T>[], rows: readonly T[])
 }
 
 /**
- * Rows as CSV of RFC 4180. Texts that a spreadsheet would take for a formula get
- * an apostrophe in front: names in traces are anybody's.
+ * Formats rows as CSV (RFC 4180). Names come from traces, so text that looks like a formula gets a leading apostrophe.
  */
 export function asCSV<T>(columns: readonly Column<T>[], rows: readonly T[]): string {
   const cell = (v: Value) => {
@@ -69,7 +68,7 @@ export function asCSV<T>(columns: readonly Column<T>[], rows: readonly T[]): str
   return lines.map((l) => l.join(',')).join('\r\n') + '\r\n';
 }
 
-/** The classes of a cell of a column. */
+/** The CSS classes of a column's cells. */
 export function cellClass<T>(c: Column<T>): string {
   return [c.align === 'right' ? 'right' : '', c.grow === true ? 'grow' : ''].join(' ').trim();
 }

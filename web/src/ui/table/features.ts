@@ -13,7 +13,7 @@ import {
 } from '@tanstack/react-table';
 import type { Column, Value } from './column.ts';
 
-/** What our tables do. */
+/** Table features in use. */
 export const features = tableFeatures({
   rowSortingFeature,
   columnVisibilityFeature,
@@ -29,13 +29,13 @@ export type Features = typeof features;
 
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
-/** Numbers by size, texts as people order them. */
+/** Compares numbers by size and strings in natural order. */
 export function compare(a: Value, b: Value): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   return collator.compare(String(a ?? ''), String(b ?? ''));
 }
 
-/** Columns as TanStack wants them. */
+/** Converts columns to TanStack column definitions. */
 export function definitions<T extends object>(
   columns: readonly Column<T>[],
 ): ColumnDef<Features, T>[] {
@@ -51,19 +51,19 @@ export function definitions<T extends object>(
   }));
 }
 
-/** The order of an address: "-lost" is lost, most first. */
+/** Parses a sort parameter: "-lost" is lost, descending. */
 export function readSort(text: string): SortingState {
   if (text === '') return [];
   return text.startsWith('-') ? [{ id: text.slice(1), desc: true }] : [{ id: text, desc: false }];
 }
 
-/** The address of an order. */
+/** Formats a sort parameter. */
 export function writeSort(sorting: SortingState): string {
   const [first] = sorting;
   return first === undefined ? '' : (first.desc ? '-' : '') + first.id;
 }
 
-/** Whether a row has all words of a text, in any column. */
+/** Reports whether a row contains all words of text in any column. */
 export function matches<T>(columns: readonly Column<T>[], row: T, text: string): boolean {
   const words = text
     .toLowerCase()

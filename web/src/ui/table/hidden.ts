@@ -10,7 +10,7 @@ function read(key: string): readonly string[] | undefined {
   }
 }
 
-/** The columns that are not shown; the choice is kept in this browser. */
+/** The hidden columns, kept in local storage. */
 export function useHidden<T>(
   name: string,
   columns: readonly Column<T>[],

@@ -46,14 +46,14 @@ describe('a table', () => {
     expect(names()).toEqual(['pack', '<script>alert(1)</script>', 'unpack']);
   });
 
-  test('filters by words, and says when nothing is left', async () => {
+  test('filters by words and reports no matches', async () => {
     show();
-    const box = screen.getByRole('searchbox', { name: 'Filter the rows' });
+    const box = screen.getByRole('searchbox', { name: 'Filter rows' });
     await userEvent.type(box, 'PACK un');
     expect(names()).toEqual(['unpack']);
     expect(screen.getByText('1 of 3 rows')).toBeTruthy();
     await userEvent.type(box, 'zzz');
-    expect(screen.getByText('None of 3 rows has “PACK unzzz”.')).toBeTruthy();
+    expect(screen.getByText('None of 3 rows matches “PACK unzzz”.')).toBeTruthy();
   });
 
   test('shows names of traces as text', () => {
@@ -73,7 +73,7 @@ describe('a table', () => {
     expect(screen.getByRole('columnheader', { name: 'Twice' })).toBeTruthy();
   });
 
-  test('is moved in with j and k, and opened with Enter, wherever the focus is', async () => {
+  test('handles j, k and Enter wherever the focus is', async () => {
     const onOpen = vi.fn();
     show({ main: true, onOpen });
     await userEvent.keyboard('jj');
@@ -82,7 +82,7 @@ describe('a table', () => {
     expect(onOpen).toHaveBeenCalledExactlyOnceWith(rows[0]);
   });
 
-  test('does not take letters that are written into a box', async () => {
+  test('ignores letters typed into an input', async () => {
     const onSelect = vi.fn();
     show({ main: true, onSelect });
     await userEvent.type(screen.getByRole('searchbox'), 'jk');
@@ -97,7 +97,7 @@ describe('a table', () => {
     expect(screen.getByText('victim')).toBeTruthy();
   });
 
-  test('of ten thousand rows draws those in sight', () => {
+  test('draws only visible rows of ten thousand', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => ({ name: `rank ${i}`, lost: i }));
     show({ rows: many });
     const drawn = screen.getAllByRole('row').length;

@@ -4,18 +4,18 @@ import { useKeys } from '../../keys/index.ts';
 import type { Features } from './features.ts';
 import type { TableProps } from './Table.tsx';
 
-/** The row that is chosen, and moving it. */
+/** The selected row and its movement. */
 export interface Cursor<T extends object> {
-  /** Key of the chosen row. */
+  /** Key of the selected row. */
   selected: string | undefined;
-  /** Its place among the rows; -1: none is chosen. */
+  /** Index of the selected row; -1 if none. */
   at: number;
   choose: (row: Row<Features, T>) => void;
-  /** Keys while the focus is in the table. */
+  /** Handles keys while the table has the focus. */
   keys: (event: KeyboardEvent) => void;
 }
 
-/** Whether a row unfolds. */
+/** Reports whether a row can be expanded. */
 export function unfolds<T extends object>(row: Row<Features, T>, props: TableProps<T>): boolean {
   return row.subRows.length > 0 || props.detail !== undefined;
 }
@@ -29,7 +29,7 @@ const jumps: Readonly<Record<string, number>> = {
   End: 1e9,
 };
 
-/** Moves in a table with the keyboard. scrollTo brings a row into sight. */
+/** Keyboard navigation of a table. scrollTo makes a row visible. */
 export function useCursor<T extends object>(
   props: TableProps<T>,
   rows: readonly Row<Features, T>[],
@@ -67,7 +67,12 @@ export function useCursor<T extends object>(
       { key: 'j', label: 'next row', group, run: () => move(1) },
       { key: 'k', label: 'previous row', group, run: () => move(-1) },
       { key: 'Enter', label: 'open the row', group, run: open },
-      { key: 'x', label: 'fold or unfold the row', group, run: () => rows[at]?.toggleExpanded() },
+      {
+        key: 'x',
+        label: 'expand or collapse the row',
+        group,
+        run: () => rows[at]?.toggleExpanded(),
+      },
     ],
     props.main === true,
   );

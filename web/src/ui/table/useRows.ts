@@ -5,10 +5,10 @@ import { definitions, features, matches, readSort, writeSort, type Features } fr
 import { useHidden } from './hidden.ts';
 import type { TableProps } from './Table.tsx';
 
-/** A table and what the reader chose of it. */
+/** A table and its sort, filter and expansion state. */
 export interface Rows<T extends object> {
   table: ReactTable<Features, T>;
-  /** As shown: filtered, sorted, with what is unfolded. */
+  /** The rows as shown: filtered, sorted and expanded. */
   rows: Row<Features, T>[];
   visible: readonly Column<T>[];
   hidden: readonly string[];
@@ -18,7 +18,7 @@ export interface Rows<T extends object> {
   setFilter: (filter: string) => void;
 }
 
-/** Sorts, filters and folds. What the props do not hold is kept here. */
+/** Sorts, filters and expands rows. Keeps the state that the props do not control. */
 export function useRows<T extends object>(props: TableProps<T>): Rows<T> {
   const { columns } = props;
   const [ownSort, setOwnSort] = useState('');

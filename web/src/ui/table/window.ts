@@ -1,25 +1,24 @@
 import { useEffect, useMemo, useState, type RefObject } from 'react';
 
-// Long tables draw only the rows in sight. All rows have the same height, but some
-// have something unfolded below.
+// Long tables draw only visible rows. All rows have the same height, except for expanded content below some.
 
-/** Which rows are drawn, and how much room those before and after take. */
+/** The drawn rows and the space before and after them. */
 export interface Window {
   first: number;
-  /** The row after the last one that is drawn. */
+  /** The row after the last drawn row. */
   end: number;
   before: number; // pixels
   after: number;
 }
 
-/** Where a row begins, in pixels: extra are heights of what is unfolded below rows. */
+/** Returns the top of a row in pixels; extra holds the heights of expanded rows. */
 export function top(row: number, rowHeight: number, extra: ReadonlyMap<number, number>): number {
   let y = row * rowHeight;
   for (const [at, height] of extra) if (at < row) y += height;
   return y;
 }
 
-/** The rows in sight of a box that is scrolled by so much, and some around them. */
+/** Returns the visible rows at a scroll position, and some around them. */
 export function windowOf(
   count: number,
   scrolled: number,
@@ -48,7 +47,7 @@ export function windowOf(
   };
 }
 
-/** The window of a box that scrolls. With few rows all are drawn. */
+/** The row window of a scrolling box; all rows if there are few. */
 export function useWindow(
   box: RefObject<HTMLElement | null>,
   count: number,
@@ -62,7 +61,7 @@ export function useWindow(
     if (!active || !element) return;
     const look = () => {
       const height = element.clientHeight > 0 ? element.clientHeight : 800;
-      // Whole steps: scrolling by a few pixels draws nothing again.
+      // Round to steps, so that scrolling by a few pixels does not redraw.
       const scrolled = Math.floor(element.scrollTop / (rowHeight * 4)) * rowHeight * 4;
       setSeen((now) =>
         now.scrolled === scrolled && now.height === height ? now : { scrolled, height },

@@ -9,7 +9,7 @@ import { kinds, kindText } from './pair.ts';
 
 const noText = text('');
 
-/** What became new, worse, better or gone: bars of A to the left and of B to the right, the largest change first. */
+/** New, worse, better and gone rows with bars of A on the left and B on the right, largest change first. */
 export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: ReactNode }) {
   const { by, of: c } = props;
   const [wanted, want] = useParam('kind', list);
@@ -34,7 +34,7 @@ export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: R
   const chips = (
     <>
       {props.choices}
-      <div className="compare-chips" role="group" aria-label="Kinds of changes">
+      <div className="compare-chips" role="group" aria-label="Filter by change">
         {kinds.map((k) => (
           <button
             key={k}
@@ -54,14 +54,12 @@ export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: R
     <div className={`compare-main ${row ? 'with-detail' : ''}`}>
       <section
         className="panel filled"
-        aria-label={by === 'lost' ? 'Changes of lost time' : 'Changes of the time of all calls'}
+        aria-label={by === 'lost' ? 'Changes in lost time' : 'Changes in call time'}
       >
         <Table<Row>
           name={`compare-${by}`}
           label={
-            by === 'lost'
-              ? 'Call paths by the change of lost time'
-              : 'Functions by the change of time'
+            by === 'lost' ? 'Call paths by change in lost time' : 'Functions by change in time'
           }
           main
           columns={columns}
@@ -90,20 +88,20 @@ export function Changes(props: { by: 'lost' | 'time'; of: Comparison; choices: R
 }
 
 function None({ by, total, wanted }: { by: 'lost' | 'time'; total: number; wanted: boolean }) {
-  if (wanted) return <Empty title="Nothing changed in this way." />;
+  if (wanted) return <Empty title="No such changes." />;
   if (total > 0)
     return (
-      <Empty title="Nothing changed by more than a tenth.">
-        <p>The chip “same” lists the rest.</p>
+      <Empty title="No change over 10 %.">
+        <p>Select “same” to list the rest.</p>
       </Empty>
     );
   return by === 'lost' ? (
     <Empty title="Neither run has anomalies.">
-      <p>“All time” tells whether functions became slower in all their calls.</p>
+      <p>“All time” compares the time of all calls.</p>
     </Empty>
   ) : (
-    <Empty title="The times of all calls are not known of either run.">
-      <p>They are stored when a run ends.</p>
+    <Empty title="Neither run has stored call times.">
+      <p>Call times are stored when a run ends.</p>
     </Empty>
   );
 }

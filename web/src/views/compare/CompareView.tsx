@@ -22,14 +22,14 @@ const noText = text('');
 const modeWord = choice('lost', 'time', 'flame', 'metadata', 'trend');
 
 const modes = [
-  ['lost', 'Lost time', 'Call paths with anomalies, by the change of what they lost'],
-  ['time', 'All time', 'Functions by the change of the time of all their calls'],
-  ['flame', 'Flame graph', 'Where the time went in A and B'],
-  ['metadata', 'Metadata', 'What else differs: hosts, settings, versions, environment'],
-  ['trend', 'Over all runs', 'Since when is it so? All runs in the order of their start'],
+  ['lost', 'Lost time', 'Call paths with anomalies, by change in lost time'],
+  ['time', 'All time', 'Functions by change in the time of all calls'],
+  ['flame', 'Flame graph', 'Flame graph of A and B'],
+  ['metadata', 'Metadata', 'Differences in hosts, settings, versions and environment'],
+  ['trend', 'Trend', 'All runs by start time'],
 ] as const;
 
-/** What changed since the good run? */
+/** Changes between two runs, or over many. */
 export default function CompareView() {
   const { run } = useLive();
   const { query } = useRoute();
@@ -58,15 +58,15 @@ export default function CompareView() {
   );
 }
 
-/** There is only one run. */
+/** Shown if there is only one run. */
 function Nothing({ run }: { run: string }) {
   return (
     <section className="panel" aria-label="Nothing to compare">
       <h1 className="visually-hidden">Compare</h1>
-      <Empty title="Give a second run with --compare.">
+      <Empty title="Add a second run with --compare.">
         <p>
-          {run === '' ? 'The run' : run} is the only one that this page was given. Start it with
-          another run, or with what was kept of a good one:
+          {run === '' ? 'The run' : run} is the only run here. Add another run, or the baseline of a
+          good run:
         </p>
         <pre className="compare-commands">
           {`chimbuko view RUN --compare OTHER_RUN
@@ -74,15 +74,15 @@ chimbuko baseline GOOD_RUN good.baseline
 chimbuko view RUN --compare good.baseline`}
         </pre>
         <p>
-          Runs of the same store can be compared at once. With more than two runs the page tells
-          since which of them something is different.
+          Runs in the same store are always available. With more than two runs, the page also shows
+          trends.
         </p>
       </Empty>
     </section>
   );
 }
 
-/** The ways to compare; over all runs only where there are more than two. */
+/** The comparison modes; trends need more than two runs. */
 function Modes({ list, a, b }: { list: Comparables; a: string; b: string }) {
   const [mode, setMode] = useParam('mode', modeWord);
   const [, select] = useParam('sel', noText);
@@ -90,7 +90,7 @@ function Modes({ list, a, b }: { list: Comparables; a: string; b: string }) {
   const choices = (
     <Segmented
       small
-      label="What is compared"
+      label="Comparison mode"
       choices={modes.filter(([m]) => m !== 'trend' || several || mode === 'trend')}
       chosen={mode}
       onChoose={(m) => {
@@ -112,16 +112,16 @@ function Both(props: {
 }) {
   const { list, a, b, mode, choices } = props;
   const { query } = useRoute();
-  const asked = useQuery<Comparison>(
+  const result = useQuery<Comparison>(
     withParams('api/v1/compare', { a, b, program: query.program, limit: 2000 }),
     { every: 10_000, keep: true },
   );
-  const c = asked.data;
+  const c = result.data;
   return (
     <>
       <Picker list={list} a={a} b={b} />
-      {!c && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!c && !asked.problem && <Waiting label="comparing the runs" lines={8} />}
+      {!c && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!c && !result.problem && <Waiting label="comparing the runs" lines={8} />}
       {c && (
         <>
           <h1 className={`verdict ${c.verdict.level}`}>{ended(c.verdict.sentence)}</h1>
@@ -130,8 +130,8 @@ function Both(props: {
               {ended(n.sentence)}
             </Notice>
           ))}
-          {asked.problem && (
-            <Notice level="watch">What is shown may be old: {asked.problem.message}.</Notice>
+          {result.problem && (
+            <Notice level="watch">This view may be outdated: {result.problem.message}.</Notice>
           )}
           <Figures of={c} />
           {(mode === 'lost' || mode === 'time') && (

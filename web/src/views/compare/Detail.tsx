@@ -6,21 +6,21 @@ import { distanceText, distanceTitle, movedTitle, type Row } from './columns.tsx
 import { Overlay } from './Overlay.tsx';
 import { distanceWords } from './overlay.ts';
 
-/** All that is known of one change, beside the table. */
+/** Details of a change beside the table. */
 export function Detail(props: { row: Row; of: Comparison; onClose: () => void }) {
   const { row, of: c } = props;
   const href = useHref();
   const lines: [string, string, string][] = [
     ['lost', duration(row.lost_us[0]), duration(row.lost_us[1])],
     ['calls', count(row.calls[0]), count(row.calls[1])],
-    ['mean of a call', duration(row.mean_us[0]), duration(row.mean_us[1])],
+    ['mean call time', duration(row.mean_us[0]), duration(row.mean_us[1])],
   ];
   if (row.anomalies)
     lines.splice(1, 0, ['anomalies', count(row.anomalies[0]), count(row.anomalies[1])]);
   if (row.hosts[0].length + row.hosts[1].length > 0)
-    lines.push(['most on', row.hosts[0].join(', ') || '–', row.hosts[1].join(', ') || '–']);
+    lines.push(['main hosts', row.hosts[0].join(', ') || '–', row.hosts[1].join(', ') || '–']);
   return (
-    <aside className="panel compare-detail" aria-label="The chosen change">
+    <aside className="panel compare-detail" aria-label="Change details">
       <header className="panel-head">
         <h2>{row.call_path === '' ? 'Function' : 'Call path'}</h2>
         <span className="push" />
@@ -46,7 +46,7 @@ export function Detail(props: { row: Row; of: Comparison; onClose: () => void })
             {[c.a, c.b].map((r, i) =>
               r.id.startsWith('0:') && row.lost_us[i as 0 | 1] > 0 ? (
                 <a key={i} href={href({ view: 'issues', query: { run: r.name, q: row.function } })}>
-                  its issues in {i === 0 ? 'A' : 'B'}
+                  issues in {i === 0 ? 'A' : 'B'}
                 </a>
               ) : null,
             )}
@@ -80,9 +80,9 @@ export function Detail(props: { row: Row; of: Comparison; onClose: () => void })
   );
 }
 
-/** How long all its calls took, over each other. */
+/** Overlaid histograms of call times. */
 function Times({ row, of: c }: { row: Row; of: Comparison }) {
-  const asked = useQuery<HistogramPair>(
+  const result = useQuery<HistogramPair>(
     withParams('api/v1/compare/histograms', {
       a: c.a.id,
       b: c.b.id,
@@ -90,18 +90,18 @@ function Times({ row, of: c }: { row: Row; of: Comparison }) {
       function: row.function,
     }),
   );
-  const h = asked.data;
+  const h = result.data;
   const missing = h?.missing ?? '';
   return (
     <section>
       <h3>
-        How long a call takes{' '}
+        Call times{' '}
         <span className="compare-legend" aria-hidden="true">
           <span className="a">A</span> <span className="b">B</span>
         </span>
       </h3>
-      {!h && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!h && !asked.problem && <Waiting label="loading the histograms" lines={4} />}
+      {!h && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!h && !result.problem && <Waiting label="loading the histograms" lines={4} />}
       {missing !== '' && <Empty title={missing} />}
       {h && missing === '' && (
         <>

@@ -13,20 +13,20 @@ const metricWord = choice('time', 'lost');
 const widthWord = choice('b', 'a');
 const metrics = [
   ['time', 'All time', 'The time of all calls'],
-  ['lost', 'Lost time', 'What anomalies lost'],
+  ['lost', 'Lost time', 'Time lost to anomalies'],
 ] as const;
 const widths = [
-  ['a', 'Width of A', 'As wide as the time in A'],
-  ['b', 'Width of B', 'As wide as the time in B'],
+  ['a', 'Width of A', 'Width shows the time in A'],
+  ['b', 'Width of B', 'Width shows the time in B'],
 ] as const;
 
-/** The call paths of both runs in one flame graph, colored by what became of them. */
+/** The call paths of both runs in one flame graph, colored by change. */
 export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNode }) {
   const { query } = useRoute();
   const [metric, setMetric] = useParam('metric', metricWord);
   const [width, setWidth] = useParam('width', widthWord);
   const [filter, setFilter] = useParam('q', noText);
-  const asked = useQuery<FlamePair>(
+  const result = useQuery<FlamePair>(
     withParams('api/v1/compare/flame', {
       a: c.a.id,
       b: c.b.id,
@@ -35,26 +35,14 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
     }),
     { every: 10_000, keep: true },
   );
-  const flame = asked.data;
+  const flame = result.data;
   const empty = flame && Math.max(...flame.root.total_us) <= 0;
   return (
     <section className="panel filled" aria-label="Flame graph of both runs">
       <div className="tools">
         {choices}
-        <Segmented
-          small
-          label="Which time"
-          choices={metrics}
-          chosen={metric}
-          onChoose={setMetric}
-        />
-        <Segmented
-          small
-          label="Which run the width is of"
-          choices={widths}
-          chosen={width}
-          onChoose={setWidth}
-        />
+        <Segmented small label="Metric" choices={metrics} chosen={metric} onChoose={setMetric} />
+        <Segmented small label="Width" choices={widths} chosen={width} onChoose={setWidth} />
         <input
           className="field"
           type="search"
@@ -69,14 +57,14 @@ export function DiffFlame({ of: c, choices }: { of: Comparison; choices: ReactNo
       {flame?.partial !== undefined && flame.partial !== '' && (
         <Notice level="unknown">{flame.partial}</Notice>
       )}
-      {!flame && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!flame && !asked.problem && <Waiting label="loading the flame graph" lines={8} />}
+      {!flame && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!flame && !result.problem && <Waiting label="loading the flame graph" lines={8} />}
       {flame && empty === true && (
         <Empty
           title={
             flame.metric === 'lost'
-              ? 'Neither run lost time by anomalies.'
-              : 'The times of call paths are known of neither run.'
+              ? 'Neither run lost time to anomalies.'
+              : 'Neither run has stored times of call paths.'
           }
         />
       )}
@@ -108,7 +96,7 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
       const r = node ? relative(node.total_us) : 0;
       return mix(token('diff-same'), token(r > 0 ? 'diff-more' : 'diff-less'), Math.abs(r));
     },
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- the tokens are those of the theme
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- tokens depend on the theme
     [both, theme],
   );
   const words = useCallback(
@@ -118,8 +106,8 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
       const [a, b] = n.total_us;
       const change = a > 0 ? `, ${b >= a ? '+' : '−'}${percent((100 * Math.abs(b - a)) / a)}` : '';
       return [
-        ['A, with what it calls', duration(a)],
-        ['B, with what it calls', duration(b)],
+        ['A, inclusive', duration(a)],
+        ['B, inclusive', duration(b)],
         ['change', `${signed(b - a)}${change}`],
         ['itself', `${duration(n.self_us[0])} → ${duration(n.self_us[1])}`],
         [
@@ -130,8 +118,8 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
     },
     [both, flame.metric],
   );
-  const found = useMemo(
-    () => (filter.trim() === '' ? undefined : search(cells, filter).found),
+  const matches = useMemo(
+    () => (filter.trim() === '' ? undefined : search(cells, filter).matches),
     [cells, filter],
   );
   const top = cells[0];
@@ -142,7 +130,7 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
   return (
     <div className="compare-flame">
       {root.total_us <= 0 ? (
-        <Empty title={`${name} has no such time: choose the width of the other run.`} />
+        <Empty title={`${name} has no such time: select the width of the other run.`} />
       ) : (
         <FlameGraph
           cells={cells}
@@ -150,18 +138,18 @@ function Graph({ flame, side, filter }: { flame: FlamePair; side: 0 | 1; filter:
           onFocus={(c) => setAt(c.parent ? c.key : '')}
           chosen={chosen}
           onChoose={(c) => setOn(c?.key ?? '')}
-          found={found}
+          matches={matches}
           what="time"
           counts="calls"
           fill={fill}
           words={words}
-          label={`Flame graph, as wide as the ${flame.metric === 'lost' ? 'lost time' : 'time'} in ${name}, colored by the change from A to B. Arrows move, Enter lets a function fill the width, Escape goes back. “All time” and “Lost time” above list the changes as tables.`}
+          label={`Flame graph with the width of the ${flame.metric === 'lost' ? 'lost time' : 'time'} in ${name}, colored by the change from A to B. Arrows move, Enter zooms in, Escape zooms out. “All time” and “Lost time” above list the changes as tables.`}
         />
       )}
       <p className="muted compare-flame-note">
         {hidden > 0 &&
-          `${plural(hidden, 'call path')} ${hidden === 1 ? 'is' : 'are'} in ${side === 0 ? 'B' : 'A'} alone: the width of ${side === 0 ? 'B' : 'A'} shows ${hidden === 1 ? 'it' : 'them'}. `}
-        The stronger the color, the larger the change; the strongest is new, gone, or nearly so.
+          `${plural(hidden, 'call path')} only in ${side === 0 ? 'B' : 'A'}: select the width of ${side === 0 ? 'B' : 'A'} to see ${hidden === 1 ? 'it' : 'them'}. `}
+        Stronger colors are larger changes; the strongest are new or gone.
       </p>
     </div>
   );

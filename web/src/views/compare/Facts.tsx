@@ -32,7 +32,7 @@ function factColumns(programs: boolean): Column<FactChange>[] {
         <>
           <Kind change={f.change} />
           {f.expected && f.change !== 'same' && (
-            <span className="muted" title="It differs from run to run and tells nothing">
+            <span className="muted" title="Differs in every run">
               {' '}
               as usual
             </span>
@@ -59,7 +59,7 @@ function factColumns(programs: boolean): Column<FactChange>[] {
   ];
 }
 
-/** What else differs between the runs: hosts, settings, versions, and what ranks told of themselves. */
+/** Differences in hosts, settings, versions and rank metadata. */
 export function Facts({ of: c, choices }: { of: Comparison; choices: ReactNode }) {
   const [all, setAll] = useParam('all', flag);
   const [sort, setSort] = useParam('sort', noText);
@@ -77,7 +77,7 @@ export function Facts({ of: c, choices }: { of: Comparison; choices: ReactNode }
     <section className="panel filled" aria-label="Metadata of both runs">
       <Table<FactChange>
         name="compare-metadata"
-        label="What is told of the runs"
+        label="Metadata of both runs"
         main
         columns={columns}
         rows={all ? c.metadata : telling}
@@ -91,16 +91,13 @@ export function Facts({ of: c, choices }: { of: Comparison; choices: ReactNode }
             {choices}
             <label className="compare-all">
               <input type="checkbox" checked={all} onChange={(e) => setAll(e.target.checked)} />{' '}
-              also what is the same, or differs always
+              show all metadata
             </label>
           </>
         }
         empty={
-          <Empty title="Nothing that is told of the runs differs.">
-            <p>
-              {count(total)} facts were compared: hosts, settings, versions and what ranks told of
-              themselves.
-            </p>
+          <Empty title="No metadata differences.">
+            <p>{count(total)} values compared: hosts, settings, versions and rank metadata.</p>
           </Empty>
         }
         footer={

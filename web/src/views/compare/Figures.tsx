@@ -3,7 +3,7 @@ import { count, duration, percent, short } from '../../format/index.ts';
 import { Tile } from '../../ui/index.ts';
 import { command, signed } from './pair.ts';
 
-/** The sums of both runs. */
+/** The totals of both runs. */
 export function Figures({ of: c }: { of: Comparison }) {
   const between = ([a, b]: Pair<number>, text: (v: number) => string) => (
     <>
@@ -25,16 +25,16 @@ export function Figures({ of: c }: { of: Comparison }) {
         value={between(c.lost_us, duration)}
         note={signed(c.lost_us[1] - c.lost_us[0])}
         explain={{
-          formula: 'How much longer than usual anomalous executions took, A → B.',
+          formula: 'Time of anomalies beyond the usual, A → B.',
           command: ask,
         }}
       />
       <Tile
-        label="Share of all time"
+        label="Lost share"
         value={between(c.lost_percent, percent)}
         note={`${lostGrew >= 0 ? '+' : '−'}${percent(Math.abs(lostGrew)).replace(' %', '')} points`}
         explain={{
-          formula: 'Lost time as a part of the time of all calls, A → B.',
+          formula: 'Lost time in percent of the time of all calls, A → B.',
           from: [
             ['A', `${duration(c.lost_us[0])} of ${duration(c.exclusive_us[0])}`],
             ['B', `${duration(c.lost_us[1])} of ${duration(c.exclusive_us[1])}`],
@@ -46,7 +46,7 @@ export function Figures({ of: c }: { of: Comparison }) {
         label="Anomalies"
         value={between(c.anomalies, count)}
         note={growth(c.anomalies)}
-        explain={{ formula: 'Anomalies that were not withdrawn, A → B.', command: ask }}
+        explain={{ formula: 'Anomalies without withdrawn ones, A → B.', command: ask }}
       />
       <Tile
         label="Time of all calls"
@@ -54,7 +54,7 @@ export function Figures({ of: c }: { of: Comparison }) {
         note={growth(c.exclusive_us)}
         explain={{
           formula:
-            'The time of all calls in the functions themselves, over all ranks and threads, A → B. Known when a run has ended.',
+            'Own time of all calls on all ranks and threads, A → B. Available when a run ends.',
           command: command(c.a, c.b, ' --show time'),
         }}
       />
@@ -63,7 +63,7 @@ export function Figures({ of: c }: { of: Comparison }) {
         value={between(c.calls, count)}
         note={growth(c.calls)}
         explain={{
-          formula: 'All calls of all functions, A → B: whether both did the same work.',
+          formula: 'Calls of all functions, A → B: equal if both runs did the same work.',
           command: command(c.a, c.b, ' --show time'),
         }}
       />

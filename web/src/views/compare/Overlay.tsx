@@ -8,7 +8,7 @@ const side = 40;
 const bottom = 20;
 const top = 8;
 
-/** How long the calls of a function took in both runs, over each other. */
+/** Overlaid histograms of a function's call times in both runs. */
 export function Overlay({ pair, height = 190 }: { pair: HistogramPair; height?: number }) {
   const [measure, measured] = useWidth();
   const width = measured > 0 ? measured : 380;

@@ -2,21 +2,21 @@ import type { Comparables } from '../../api/index.ts';
 import { go } from '../../route/index.ts';
 import { runText } from './pair.ts';
 
-/** Chooses A and B among the runs that the server was given. */
+/** Selects A and B from the server's runs. */
 export function Picker({ list, a, b }: { list: Comparables; a: string; b: string }) {
   return (
     <div className="compare-picker">
-      <Side name="A" title="What it is compared with" list={list} value={a} />
+      <Side name="A" title="Reference run" list={list} value={a} />
       <button
         type="button"
         className="button"
-        title="Exchange A and B"
-        aria-label="Exchange A and B"
+        title="Swap A and B"
+        aria-label="Swap A and B"
         onClick={() => go({ query: { a: b, b: a } })}
       >
         ⇄
       </button>
-      <Side name="B" title="What is looked at" list={list} value={b} />
+      <Side name="B" title="Inspected run" list={list} value={b} />
     </div>
   );
 }
@@ -33,7 +33,7 @@ function Side(props: { name: 'A' | 'B'; title: string; list: Comparables; value:
         value={value}
         onChange={(e) => go({ query: { [name.toLowerCase()]: e.target.value } })}
       >
-        {!one && <option value={value}>{value.replace(/^\d+:/, '')} (not there)</option>}
+        {!one && <option value={value}>{value.replace(/^\d+:/, '')} (missing)</option>}
         {list.rows.map((r) => (
           <option key={r.id} value={r.id}>
             {runText(r)}

@@ -20,52 +20,46 @@ const noText = text('');
 const metricWord = choice('time', 'lost');
 const metrics = [
   ['time', 'All time', 'The time of all calls'],
-  ['lost', 'Lost time', 'What anomalies lost'],
+  ['lost', 'Lost time', 'Time lost to anomalies'],
 ] as const;
 
-/** Since when is it so? All runs in the order of their start, a small chart for each function that differs most. */
+/** Trends over all runs by start time, with a small chart for each function that changed most. */
 export function TrendPanel({ choices }: { choices: ReactNode }) {
   const { query } = useRoute();
   const [metric, setMetric] = useParam('metric', metricWord);
   const [name, setName] = useParam('runs', noText);
-  const asked = useQuery<Trend>(
+  const result = useQuery<Trend>(
     withParams('api/v1/compare/trend', { name, program: query.program }),
     { every: 30_000, keep: true },
   );
-  const t = asked.data;
+  const t = result.data;
   return (
     <>
       {t && t.runs.length > 1 && (
         <h1 className={`verdict ${t.verdict.level}`}>{micro(ended(t.verdict.sentence))}</h1>
       )}
-      <section className="panel filled" aria-label="Over all runs">
+      <section className="panel filled" aria-label="Trend">
         <div className="tools">
           {choices}
-          <Segmented
-            small
-            label="Which time"
-            choices={metrics}
-            chosen={metric}
-            onChoose={setMetric}
-          />
+          <Segmented small label="Metric" choices={metrics} chosen={metric} onChoose={setMetric} />
           <input
             className="field"
             type="search"
             placeholder="Runs named…"
-            aria-label="Only runs that have this in their names"
+            aria-label="Filter runs by name"
             value={name}
             onChange={(e) => setName(e.target.value)}
           />
           <span className="push" />
-          <span className="muted">A click on a run compares it with the one before it</span>
+          <span className="muted">Click a run to compare it with the previous one</span>
         </div>
         {t?.notices.map((n) => (
           <Notice key={n.sentence} level={n.level}>
             {ended(n.sentence)}
           </Notice>
         ))}
-        {!t && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-        {!t && !asked.problem && <Waiting label="holding the runs against each other" lines={8} />}
+        {!t && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+        {!t && !result.problem && <Waiting label="comparing the runs" lines={8} />}
         {t && t.runs.length < 2 && <TooFew name={name} />}
         {t && t.runs.length > 1 && <Multiples trend={t} metric={metric} />}
       </section>
@@ -74,13 +68,12 @@ export function TrendPanel({ choices }: { choices: ReactNode }) {
 }
 
 function TooFew({ name }: { name: string }) {
-  if (name !== '')
-    return <Empty title={`Fewer than two finished runs have “${name}” in their names.`} />;
+  if (name !== '') return <Empty title={`Fewer than two finished runs match “${name}”.`} />;
   return (
-    <Empty title="Fewer than two runs are finished.">
+    <Empty title="Fewer than two finished runs.">
       <p>
-        All finished runs of the store are here, and those that the page was given with --compare,
-        which may be repeated.
+        The trend includes all finished runs in the store and those added with --compare, which may
+        be repeated.
       </p>
     </Empty>
   );
@@ -129,8 +122,8 @@ function Multiples({ trend: t, metric }: { trend: Trend; metric: Metric }) {
       {all.length < 2 && (
         <p className="muted trend-none">
           {metric === 'lost'
-            ? 'No run lost anything to anomalies, or all lost the same.'
-            : 'The times of functions are the same in all runs, or not known.'}
+            ? 'No change in lost time over the runs.'
+            : 'No change in function times over the runs, or times unknown.'}
         </p>
       )}
       <table className="visually-hidden">

@@ -19,7 +19,7 @@ const tall = 64;
 const bottom = 18;
 const height = top + tall + bottom;
 
-/** A run that is pointed at, in all charts; of is the chart that it is pointed at in, x and y where that is. */
+/** The run under the pointer, marked in all charts; of is the chart under the pointer, x and y the position. */
 export interface Pointed {
   at: number;
   of: string;
@@ -27,7 +27,7 @@ export interface Pointed {
   y: number;
 }
 
-/** A function over all runs: one of small multiples, which have the same runs from left to right. */
+/** The chart of a function over all runs; all charts share the x axis. */
 export function TrendChart(props: {
   of: TrendSeries;
   trend: Trend;
@@ -77,13 +77,13 @@ export function TrendChart(props: {
       <p className="trend-since" title={sinceWords(trend, s)}>
         <span className={`compare-kind ${s.since?.change ?? 'same'}`}>{sinceWords(trend, s)}</span>
       </p>
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- role application has arrow keys */}
       <div
         ref={measure}
         className="trend-box"
         style={{ height }}
         role="application"
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- arrow keys need the focus
         tabIndex={0}
         aria-label={chartWords(trend, s, metric)}
         onPointerMove={(event) => point(event.currentTarget, runAt(event))}

@@ -8,9 +8,9 @@ export interface Row extends CallTimes {
   change: string;
   program: number;
   function: string;
-  /** Of call paths with anomalies; empty for a function. */
+  /** The call path with anomalies; empty for a function. */
   call_path: string;
-  /** What the rows are compared by: lost time, or the time of all calls. */
+  /** The compared amount: lost time or the time of all calls. */
   amount: Pair<number>;
   anomalies: Pair<number> | undefined;
   lost_us: Pair<number>;
@@ -34,7 +34,7 @@ export function rowsOf(c: Comparison, by: 'lost' | 'time'): Row[] {
 
 const width = 180;
 
-/** A to the left and B to the right of the same line. */
+/** Bars of A to the left and B to the right of a line. */
 export function MirroredBars({ amount, most }: { amount: Pair<number>; most: number }) {
   const part = (v: number) => `${most > 0 ? Math.max((v / most) * 100, v > 0 ? 1 : 0) : 0}%`;
   return (
@@ -61,15 +61,14 @@ export function Kind({ change }: { change: string }) {
   );
 }
 
-/** A distance with two digits; – where there is none. */
+/** Formats a distance with two digits, or – if unknown. */
 export function distanceText(d: number | undefined): string {
   return d === undefined ? '–' : d > 0 && d < 0.005 ? '< 0.01' : d.toFixed(2);
 }
 
 export const distanceTitle =
-  'How far apart the distributions of its times are: the largest difference between the shares of calls up to any time, from 0 (the same) to 1 (Kolmogorov and Smirnov)';
-export const movedTitle =
-  'By how much the time of a call differs on average, the shortest of A held against the shortest of B and so on (Wasserstein, the earth mover’s distance)';
+  'Kolmogorov–Smirnov distance of the call times, from 0 (same) to 1 (disjoint)';
+export const movedTitle = 'Wasserstein (earth mover’s) distance: mean shift of a call’s time';
 
 export function changeColumns(by: 'lost' | 'time', most: number, programs: boolean): Column<Row>[] {
   const lost = by === 'lost';
@@ -86,12 +85,12 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
     value: of,
     cell: (r) => duration(of(r)),
   });
-  const what = lost ? 'Lost to anomalies' : 'Time of all calls in the function itself';
+  const what = lost ? 'Lost to anomalies' : 'Own time of all calls';
   return [
     {
       id: 'kind',
       header: 'Change',
-      title: 'Changed by more than a tenth, or in one run alone',
+      title: 'Changed by more than 10 %, or only in one run',
       value: (r) => r.change,
       cell: (r) => <Kind change={r.change} />,
     },
@@ -107,7 +106,7 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
           {
             id: 'path',
             header: 'Call path',
-            title: 'The end of the way to it',
+            title: 'End of the call path',
             value: (r: Row) => r.call_path,
             cell: (r: Row) => <CallPath path={r.call_path} parts={2} />,
             hidden: true,
@@ -149,7 +148,7 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
           {
             id: 'anomalies',
             header: 'Anomalies',
-            title: 'That were not withdrawn, in A and B',
+            title: 'Without withdrawn ones, A → B',
             align: 'right' as const,
             value: (r: Row) => r.anomalies?.[1],
             cell: (r: Row) => `${count(r.anomalies?.[0])} → ${count(r.anomalies?.[1])}`,
@@ -158,8 +157,8 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
       : []),
     {
       id: 'mean',
-      header: 'Mean of a call',
-      title: 'Mean time of all calls of the function itself, in A and B',
+      header: 'Mean call time',
+      title: 'Mean own time of a call, A → B',
       align: 'right',
       value: (r) => r.mean_us[1] - r.mean_us[0],
       cell: (r) => `${duration(r.mean_us[0])} → ${duration(r.mean_us[1])}`,
@@ -167,7 +166,7 @@ export function changeColumns(by: 'lost' | 'time', most: number, programs: boole
     {
       id: 'calls',
       header: 'Calls',
-      title: 'Of the function on all paths, in A and B',
+      title: 'Calls of the function on all paths, A → B',
       align: 'right',
       hidden: true,
       value: (r) => r.calls[1],

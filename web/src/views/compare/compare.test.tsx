@@ -22,7 +22,7 @@ function open(hash = '#/compare', answers: Parameters<typeof serve>[0] = replies
 }
 
 describe('the view', () => {
-  test('compares the run of the page with what was given, and says what changed', async () => {
+  test('compares the current run with the reference', async () => {
     const requests = open();
     await screen.findByRole('heading', { name: /B lost 4.10 s more than A/ });
     expect(requests.map((r) => r.path)).toContain('api/v1/compare?a=1%3Agood&b=0%3Ar&limit=2000');
@@ -37,13 +37,13 @@ describe('the view', () => {
     ).toBeTruthy();
   });
 
-  test('says how to give a second run where there is none', async () => {
+  test('explains how to add a second run', async () => {
     open('#/compare', { comparable: { body: { rows: [comparables().rows[0]], problems: [] } } });
-    await screen.findByText('Give a second run with --compare.');
+    await screen.findByText('Add a second run with --compare.');
     expect(screen.getByText(/chimbuko view RUN --compare OTHER_RUN/)).toBeTruthy();
   });
 
-  test('tells what was given but cannot be compared', async () => {
+  test('reports runs that cannot be compared', async () => {
     open('#/compare', {
       ...replies,
       comparable: { body: comparables({ problems: ['old: no run is in the store'] }) },
@@ -51,9 +51,9 @@ describe('the view', () => {
     await screen.findByText('old: no run is in the store.');
   });
 
-  test('lets A and B be chosen and exchanged, and the address keeps that', async () => {
+  test('selects and swaps A and B in the address', async () => {
     const requests = open();
-    await userEvent.click(await screen.findByRole('button', { name: 'Exchange A and B' }));
+    await userEvent.click(await screen.findByRole('button', { name: 'Swap A and B' }));
     expect(location.hash).toContain('a=0:r&b=1:good');
     await waitFor(() =>
       expect(requests.map((r) => r.path)).toContain('api/v1/compare?a=0%3Ar&b=1%3Agood&limit=2000'),
@@ -62,7 +62,7 @@ describe('the view', () => {
     expect(location.hash).toContain('a=1:good');
   });
 
-  test('shows only kinds of changes that are chosen', async () => {
+  test('filters by kind of change', async () => {
     open();
     await userEvent.click(await screen.findByRole('button', { name: '1 gone' }));
     await waitFor(() => expect(screen.queryByText('pack')).toBeNull());
@@ -73,17 +73,17 @@ describe('the view', () => {
     expect(await screen.findByText('calm')).toBeTruthy();
   });
 
-  test('holds the histograms of a change over each other', async () => {
+  test('overlays the histograms of a change', async () => {
     open();
     await userEvent.click(await screen.findByText('MPI_Waitall()'));
-    const detail = await screen.findByRole('complementary', { name: 'The chosen change' });
+    const detail = await screen.findByRole('complementary', { name: 'Change details' });
     expect(
       await within(detail).findByRole('img', { name: /Histograms of 12.800 calls in A/ }),
     ).toBeTruthy();
     expect(within(detail).getByText('node02, node03')).toBeTruthy();
     expect(within(detail).getByText('0.50')).toBeTruthy();
-    expect(within(detail).getByRole('link', { name: 'its issues in B' })).toBeTruthy();
-    expect(within(detail).queryByRole('link', { name: 'its issues in A' })).toBeNull(); // a baseline has none
+    expect(within(detail).getByRole('link', { name: 'issues in B' })).toBeTruthy();
+    expect(within(detail).queryByRole('link', { name: 'issues in A' })).toBeNull(); // a baseline has none
     await userEvent.click(within(detail).getByRole('button', { name: 'Close the change' }));
     expect(screen.queryByRole('complementary')).toBeNull();
   });
@@ -104,24 +104,24 @@ describe('the view', () => {
 
   test('has a flame graph as wide as either run', async () => {
     open('#/compare?mode=flame');
-    const graph = await screen.findByRole('application', { name: /as wide as the time in B/ });
+    const graph = await screen.findByRole('application', { name: /width of the time in B/ });
     expect(graph.textContent).toContain('change +50 µs, +50 %');
-    expect(screen.getByText(/1 call path is in A alone/)).toBeTruthy();
+    expect(screen.getByText(/1 call path only in A/)).toBeTruthy();
     await userEvent.click(screen.getByRole('button', { name: 'Width of A' }));
-    await screen.findByRole('application', { name: /as wide as the time in A/ });
-    expect(screen.queryByText(/in A alone/)).toBeNull();
+    await screen.findByRole('application', { name: /width of the time in A/ });
+    expect(screen.queryByText(/only in A/)).toBeNull();
   });
 
-  test('tells what else differs, and all of it when that is wanted', async () => {
+  test('lists metadata differences, and all metadata on request', async () => {
     open('#/compare?mode=metadata');
     expect(await screen.findByText('OMP_NUM_THREADS')).toBeTruthy();
     expect(screen.queryByText('started')).toBeNull();
-    await userEvent.click(screen.getByRole('checkbox', { name: /also what is the same/ }));
+    await userEvent.click(screen.getByRole('checkbox', { name: /show all metadata/ }));
     expect(await screen.findByText('started')).toBeTruthy();
     expect(screen.getByText('algorithm')).toBeTruthy();
   });
 
-  test('says what went wrong', async () => {
+  test('shows errors', async () => {
     open('#/compare?a=7:x', {
       ...replies,
       compare: { status: 404, body: { error: 'no run "7:x" can be compared here', hint: 'look' } },
@@ -211,8 +211,8 @@ describe('overlaid histograms', () => {
 
   test('say where the runs differ most', () => {
     expect(distanceWords(histogramPair())).toBe(
-      '100 % of the calls in A and 50 % of those in B took up to 40 µs: nowhere are they further apart.',
+      '100 % of the calls in A and 50 % of those in B took up to 40 µs: the largest difference.',
     );
-    expect(distanceWords(histogramPair({ distance: 0 }))).toContain('in the same way');
+    expect(distanceWords(histogramPair({ distance: 0 }))).toContain('distributions are equal');
   });
 });

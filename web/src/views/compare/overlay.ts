@@ -1,5 +1,4 @@
-// Where the steps of two histograms on common bins are. Both axes are logarithmic.
-// This file is pure.
+// Layout of two histograms on common bins with logarithmic axes. This file has no side effects.
 import type { HistogramPair } from '../../api/index.ts';
 import { duration, percent } from '../../format/index.ts';
 
@@ -9,19 +8,19 @@ export interface Line {
 }
 
 export interface Steps {
-  /** Of A and of B: from nothing (0) to the largest share (1), by bin. */
+  /** Heights of A and B by bin: 0 is none, 1 the largest share. */
   heights: readonly [readonly number[], readonly number[]];
-  /** Left and right side of bins, from 0 to 1. */
+  /** Edges of bins, from 0 to 1. */
   sides: readonly number[];
   ticks: readonly Line[];
   shares: readonly Line[];
-  /** Where the cumulative shares differ most. */
+  /** Position of the largest difference of the cumulative shares. */
   at: number | undefined;
 }
 
-const floor = 0.3; // of a power of ten: so high is the smallest share
+const floor = 0.3; // height of the smallest share, in powers of ten
 
-/** Lays two histograms out. */
+/** Lays out two histograms. */
 export function stepsOf(h: HistogramPair): Steps {
   const log = (x: number) => Math.log10(Math.max(x, 1e-9));
   const from = log(h.edges_us[0] ?? 1);
@@ -45,7 +44,7 @@ export function stepsOf(h: HistogramPair): Steps {
   };
 }
 
-/** Round times of the axis. */
+/** Round tick times. */
 function round(from: number, to: number): number[] {
   const steps = to - from > 2.2 ? [1] : to - from > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
   const all: number[] = [];
@@ -58,7 +57,7 @@ function round(from: number, to: number): number[] {
   return all;
 }
 
-/** The outline of a histogram as a path of SVG. x and y turn parts of the axes into pixels. */
+/** The outline of a histogram as an SVG path. x and y map axis fractions to pixels. */
 export function outline(
   sides: readonly number[],
   heights: readonly number[],
@@ -72,9 +71,9 @@ export function outline(
   return `${parts.join('')}V${y(0).toFixed(1)}Z`;
 }
 
-/** What the two distances say, in words. */
+/** Describes the two distances. */
 export function distanceWords(h: HistogramPair): string {
-  if (h.distance === 0) return 'The times are distributed in the same way.';
+  if (h.distance === 0) return 'The distributions are equal.';
   const [a, b] = h.below.map((s) => percent(100 * s));
-  return `${a} of the calls in A and ${b} of those in B took up to ${duration(h.at_us)}: nowhere are they further apart.`;
+  return `${a} of the calls in A and ${b} of those in B took up to ${duration(h.at_us)}: the largest difference.`;
 }

@@ -1,20 +1,20 @@
-// Which two runs are compared, and how changes are told. This file is pure.
+// Selection of the two runs and wording of changes. This file has no side effects.
 import type { Comparable, Comparables, FlameNode, FlamePairNode, Pair } from '../../api/index.ts';
 import { duration } from '../../format/index.ts';
 
-/** The kinds of changes, in the order of the chips. */
+/** The kinds of changes in display order. */
 export const kinds = ['new', 'worse', 'better', 'gone', 'same'] as const;
 
 export const kindText: Readonly<Record<string, string>> = {
-  new: 'in B alone',
-  worse: 'more than a tenth more in B',
-  better: 'more than a tenth less in B',
-  gone: 'in A alone',
-  same: 'changed by less than a tenth',
-  differs: 'not the same in A and B',
+  new: 'only in B',
+  worse: 'over 10 % more in B',
+  better: 'over 10 % less in B',
+  gone: 'only in A',
+  same: 'changed by less than 10 %',
+  differs: 'different in A and B',
 };
 
-/** The runs that are compared: those of the address, or the run of the page with its usual one. */
+/** The compared runs: those in the address, or the current run and its default reference. */
 export function chosenPair(
   list: Comparables,
   run: string,
@@ -26,7 +26,7 @@ export function chosenPair(
   return { a: a ?? usual ?? list.rows.find((r) => r.id !== second)?.id, b: second };
 }
 
-/** What a run is called in a list: its name, and where it is if that is elsewhere. */
+/** Label of a run: its name, and its location if elsewhere. */
 export function runText(r: Comparable): string {
   const kind = r.baseline ? 'baseline ' : '';
   return r.where === undefined || r.where === r.name
@@ -34,7 +34,7 @@ export function runText(r: Comparable): string {
     : `${kind}${r.name} (${r.where})`;
 }
 
-/** How the same is asked in a terminal. */
+/** The equivalent terminal command. */
 export function command(a: Comparable | undefined, b: Comparable | undefined, more = ''): string {
   const text = (r: Comparable | undefined) => {
     const t = r?.where ?? r?.name ?? 'RUN';
@@ -43,18 +43,18 @@ export function command(a: Comparable | undefined, b: Comparable | undefined, mo
   return `chimbuko diff ${text(a)} ${text(b)}${more}`;
 }
 
-/** A change with its sign: +4.71 ms. */
+/** Formats a signed change: +4.71 ms. */
 export function signed(us: number): string {
   return us > 0 ? `+${duration(us)}` : duration(us);
 }
 
-/** A change of a pair from −1 (gone) over 0 (the same) to 1 (new). */
+/** Relative change of a pair: −1 is gone, 0 the same, 1 new. */
 export function relative([a, b]: Pair<number>): number {
   const most = Math.max(a, b);
   return most > 0 ? (b - a) / most : 0;
 }
 
-/** The tree of one of the runs, and what its nodes are in both. */
+/** The tree of one run, and the values of its nodes in both. */
 export function oneSide(
   root: FlamePairNode,
   side: 0 | 1,
@@ -78,7 +78,7 @@ export function oneSide(
   return { root: make(root), both, hidden };
 }
 
-/** A color between two others, of the form #rrggbb. */
+/** Blends two #rrggbb colors. */
 export function mix(from: string, to: string, part: number): string {
   const channel = (c: string, i: number) => parseInt(c.slice(i, i + 2), 16) || 0;
   const text = [1, 3, 5].map((i) => {

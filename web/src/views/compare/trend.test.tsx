@@ -22,7 +22,7 @@ function open(hash = '#/compare?mode=trend', answers: Parameters<typeof serve>[0
 describe('many runs', () => {
   test('have a view over all of them', async () => {
     open('#/compare');
-    await userEvent.click(await screen.findByRole('button', { name: 'Over all runs' }));
+    await userEvent.click(await screen.findByRole('button', { name: 'Trend' }));
     expect(location.hash).toContain('mode=trend');
     await screen.findByRole('heading', { name: /solve is 2.1 × slower since night3: 591 µs/ });
     expect(screen.queryByRole('combobox', { name: 'Run A' })).toBeNull();
@@ -31,7 +31,7 @@ describe('many runs', () => {
   test('that are only two have none', async () => {
     open('#/compare', { ...replies, comparable: { body: comparables() } });
     await screen.findByRole('button', { name: 'Metadata' });
-    expect(screen.queryByRole('button', { name: 'Over all runs' })).toBeNull();
+    expect(screen.queryByRole('button', { name: 'Trend' })).toBeNull();
   });
 
   test('have a chart for each function, and all values as a table', async () => {
@@ -47,10 +47,10 @@ describe('many runs', () => {
       'night312.0 s5.90 s1.00 s',
       'night412.0 s5.91 s1.00 s',
     ]);
-    const which = within(screen.getByRole('group', { name: 'Which time' }));
+    const which = within(screen.getByRole('group', { name: 'Metric' }));
     await userEvent.click(which.getByRole('button', { name: 'Lost time' }));
     expect(location.hash).toContain('metric=lost&mode=trend');
-    await screen.findByText('No run lost anything to anomalies, or all lost the same.');
+    await screen.findByText('No change in lost time over the runs.');
   });
 
   test('are gone through with arrows, and Enter compares one with the run before it', async () => {
@@ -59,7 +59,7 @@ describe('many runs', () => {
     solve.focus();
     await userEvent.keyboard('{ArrowRight}');
     expect(solve.textContent).toContain('night3');
-    expect(solve.textContent).toContain('mean of a call 590 ms');
+    expect(solve.textContent).toContain('mean call time 590 ms');
     await userEvent.keyboard('{Home}{Enter}');
     expect(location.hash).toContain('mode=trend'); // nothing is before the first
     await userEvent.keyboard('{End}{ArrowLeft}{Enter}');
@@ -84,8 +84,8 @@ describe('many runs', () => {
       ...replies,
       'compare/trend?name=x': { body: trend({ runs: [], time: [], lost: [] }) },
     });
-    await userEvent.type(await screen.findByRole('searchbox', { name: /Only runs/ }), 'x');
-    await screen.findByText('Fewer than two finished runs have “x” in their names.');
+    await userEvent.type(await screen.findByRole('searchbox', { name: /Filter runs/ }), 'x');
+    await screen.findByText('Fewer than two finished runs match “x”.');
     expect(requests.map((r) => r.path)).toContain('api/v1/compare/trend?name=x');
   });
 
@@ -101,7 +101,7 @@ describe('many runs', () => {
         }),
       },
     });
-    await screen.findByText('Fewer than two runs are finished.');
+    await screen.findByText('Fewer than two finished runs.');
     await screen.findByText('Runs are left out: 2.');
   });
 });
@@ -117,16 +117,16 @@ test('A trend is told in words', () => {
   const t = trend();
   const [all, solve, calm] = t.time;
   if (!all || !solve || !calm) throw new Error('there are three');
-  expect(sinceWords(t, calm)).toBe('1.00 s, as always');
-  expect(sinceWords(t, { ...calm, values_us: [1, null] })).toBe('not known of the newest run');
-  expect(pointLines(t, calm, 'time', 1)).toEqual([['time', 'not known']]);
+  expect(sinceWords(t, calm)).toBe('1.00 s, unchanged');
+  expect(sinceWords(t, { ...calm, values_us: [1, null] })).toBe('unknown in the latest run');
+  expect(pointLines(t, calm, 'time', 1)).toEqual([['time', 'unknown']]);
   expect(pointLines(t, solve, 'time', 2)).toEqual([
     ['time of all calls', '5.90 s'],
-    ['mean of a call', '590 ms'],
+    ['mean call time', '590 ms'],
     ['calls', '10'],
-    ['the run before', '2.80 s'],
+    ['previous run', '2.80 s'],
   ]);
-  expect(pointLines(t, t.lost[0] ?? all, 'lost', 3)).toContainEqual(['of all time', '1 %']);
+  expect(pointLines(t, t.lost[0] ?? all, 'lost', 3)).toContainEqual(['share of time', '1 %']);
   expect(pointsOf(calm)).toEqual([
     { at: 0, y: 1 },
     { at: 2, y: 1 },

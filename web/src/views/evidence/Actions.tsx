@@ -12,7 +12,7 @@ type Format = 'perfetto' | 'chrome' | 'json';
 const formats: readonly (readonly [Format, string, string])[] = [
   ['perfetto', 'Perfetto trace', '.perfetto-trace'],
   ['chrome', 'Chrome trace (JSON)', '.trace.json'],
-  ['json', 'The record (JSON)', '.json'],
+  ['json', 'Record (JSON)', '.json'],
 ];
 
 function windowPath(run: string, e: Evidence, format: Format): string {
@@ -24,12 +24,16 @@ function fileName(e: Evidence, suffix: string): string {
   return `chimbuko-${e.program}-${e.event_id.replace(/[^\w-]+/g, '-')}${suffix}`;
 }
 
-/** Gets the calls around an execution as a trace for Perfetto. */
+/** Fetches the calls around an execution as a Perfetto trace. */
 async function getTrace(run: string, e: Evidence): Promise<Trace> {
   const answer = await fetch(windowPath(run, e, 'perfetto'), { credentials: 'same-origin' });
   if (!answer.ok) {
-    const told = (await answer.json().catch(() => ({}))) as { error?: string; hint?: string };
-    throw new Problem(told.error ?? `the answer was ${answer.status}`, told.hint, answer.status);
+    const body = (await answer.json().catch(() => ({}))) as { error?: string; hint?: string };
+    throw new Problem(
+      body.error ?? `the server returned ${answer.status}`,
+      body.hint,
+      answer.status,
+    );
   }
   return {
     buffer: await answer.arrayBuffer(),
@@ -38,7 +42,7 @@ async function getTrace(run: string, e: Evidence): Promise<Trace> {
   };
 }
 
-/** What can be done with an execution: look at it elsewhere, keep it, go to others like it, tell of it. */
+/** The actions: open in Perfetto, download, related anomalies, copy. */
 export function Actions({ evidence: e }: { evidence: Evidence }) {
   const { run } = useLive();
   const href = useHref();
@@ -54,18 +58,18 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
   const [before, next] = [other(e.previous), other(e.next)];
   const tell = (what: string, text: string) => {
     void copyText(text).then((ok) =>
-      say(ok ? `${what} copied` : 'the browser does not let pages copy'),
+      say(ok ? `${what} copied` : 'copy failed: the browser blocks clipboard access'),
     );
   };
   const group = 'Evidence';
   useKeys([
     {
       key: '[',
-      label: 'the anomaly before, of the same issue',
+      label: 'previous anomaly of the issue',
       group,
       run: () => before && go(before),
     },
-    { key: ']', label: 'the next anomaly of the same issue', group, run: () => next && go(next) },
+    { key: ']', label: 'next anomaly of the issue', group, run: () => next && go(next) },
     { key: 'o', label: 'open in Perfetto', group, run: open },
   ]);
   return (
@@ -93,7 +97,7 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
             href={href({ view: 'issues', query: { sel: e.issue_key } })}
             title={`Issue ${e.issue ?? ''}: anomalies with the same function, call path and kind`}
           >
-            Same signature ({count(e.same_signature)})
+            Same issue ({count(e.same_signature)})
           </a>
         )}
         {e.host !== '' && (
@@ -131,23 +135,23 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** The anomaly of the issue before or after; it stays in its place where there is none. */
+/** A link to the previous or next anomaly of the issue; disabled if none. */
 function Neighbor(props: { to: string | undefined; label: string; shortcut: string }) {
   if (props.to === undefined) {
     return (
-      <button type="button" className="button" disabled title="There is no other of this issue">
+      <button type="button" className="button" disabled title="No other anomaly in this issue">
         {props.label} <kbd>{props.shortcut}</kbd>
       </button>
     );
   }
   return (
-    <a className="button" href={props.to} title="By time, of the same issue">
+    <a className="button" href={props.to} title="By time, in the same issue">
       {props.label} <kbd>{props.shortcut}</kbd>
     </a>
   );
 }
 
-/** How far the hand-over to Perfetto is, where there is something to say. */
+/** Progress of opening the trace in Perfetto. */
 export function HandoverNotice(props: {
   progress: Progress;
   onSave: () => void;
@@ -158,7 +162,7 @@ export function HandoverNotice(props: {
   const buttons = (
     <span className="evidence-notice-actions">
       <button type="button" className="button" onClick={props.onSave}>
-        Download the trace
+        Download trace
       </button>
       <button type="button" className="button quiet" onClick={props.onRetry}>
         Try again
@@ -169,33 +173,32 @@ export function HandoverNotice(props: {
     case 'waiting':
       return <Notice level="unknown">Waiting for {host} to take the trace…</Notice>;
     case 'done':
-      return <Notice level="good">{host} has the trace, in its own window.</Notice>;
+      return <Notice level="good">{host} opened the trace in its own window.</Notice>;
     case 'blocked':
       return (
         <Notice level="watch" action={buttons}>
-          The browser did not let this page open a window. Allow it, or download the trace and open
-          it in Perfetto.
+          The browser blocked the window. Allow pop-ups, or download the trace and open it in
+          Perfetto.
         </Notice>
       );
     case 'unreachable':
       return (
         <Notice level="watch" action={buttons}>
-          Perfetto is out of reach: {host} does not answer, as on machines without a way to the
-          Internet. Download the trace and open it where there is one; the timeline below shows the
-          same.
+          Cannot reach Perfetto: {host} does not respond. Without Internet access, download the
+          trace and open it on another machine, or use the timeline below.
         </Notice>
       );
     case 'closed':
       return (
         <Notice level="unknown" action={buttons}>
-          The window of Perfetto was closed before it had the trace.
+          The Perfetto window was closed before the trace was sent.
         </Notice>
       );
     case 'failed': {
       const problem = asProblem(progress.problem);
       return (
         <Notice level="watch" action={buttons}>
-          The trace could not be had: {sentence(problem.message)} {sentence(problem.hint)}
+          Cannot load the trace: {sentence(problem.message)} {sentence(problem.hint)}
         </Notice>
       );
     }

@@ -5,14 +5,14 @@ import { eventPath, useHref } from '../../route/index.ts';
 import { after, boxKey, ownTime, selfWords, type Box, type Layout } from '../../timeline/index.ts';
 import { FunctionName, Table, type Column } from '../../ui/index.ts';
 
-/** What is known of the call that is chosen on the timeline. */
+/** Details of the selected call. */
 export function SelectedCall(props: {
-  made: Layout;
+  placement: Layout;
   box: Box;
   evidence: Evidence;
   onFit: () => void;
 }) {
-  const { made, box, evidence: e } = props;
+  const { placement, box, evidence: e } = props;
   const { call } = box;
   const href = useHref();
   const place = source(call.function);
@@ -30,13 +30,13 @@ export function SelectedCall(props: {
         {duration(box.exit - box.enter)}
       </span>
       {!open && (
-        <span title="Without the calls in it that the timeline shows">
-          {duration(ownTime(made, box))} itself
+        <span title="Own time, without the callees shown">
+          {duration(ownTime(placement, box))} itself
         </span>
       )}
       <span>entered {after(box.enter)}</span>
-      <span className="muted">{made.tracks[box.track]?.name}</span>
-      {open && <span className="muted">it had not ended</span>}
+      <span className="muted">{placement.tracks[box.track]?.name}</span>
+      {open && <span className="muted">not ended</span>}
       {call.anomaly === true && <span className="evidence-flag">anomaly</span>}
       <span className="push" />
       {linked && (
@@ -57,7 +57,7 @@ export function SelectedCall(props: {
   );
 }
 
-/** The program of a call: others may be of another one, which their section names. */
+/** The program of a call; other sections may be of another program. */
 function programOf(box: Box, e: Evidence): number {
   const m = /^(\d+):/.exec(box.section);
   return m ? Number(m[1]) : e.program;
@@ -68,13 +68,13 @@ function notes(box: Box): string {
   return [
     call.self === true ? selfWords(box) : '',
     call.anomaly === true ? 'anomaly' : '',
-    call.open === true ? 'had not ended' : '',
+    call.open === true ? 'not ended' : '',
   ]
     .filter((t) => t !== '')
     .join(', ');
 }
 
-function callColumns(made: Layout): Column<Box>[] {
+function callColumns(placement: Layout): Column<Box>[] {
   return [
     {
       id: 'function',
@@ -87,12 +87,12 @@ function callColumns(made: Layout): Column<Box>[] {
         </span>
       ),
     },
-    { id: 'where', header: 'Where', value: (b) => made.tracks[b.track]?.name },
+    { id: 'where', header: 'Where', value: (b) => placement.tracks[b.track]?.name },
     { id: 'depth', header: 'Depth', align: 'right', hidden: true, value: (b) => b.call.depth },
     {
       id: 'entered',
       header: 'Entered',
-      title: 'Since the entry of the execution that is shown',
+      title: 'Since the entry of this execution',
       align: 'right',
       value: (b) => b.enter,
       cell: (b) => after(b.enter),
@@ -100,44 +100,44 @@ function callColumns(made: Layout): Column<Box>[] {
     {
       id: 'took',
       header: 'Took',
-      title: 'With what it called',
+      title: 'Including callees',
       align: 'right',
       value: (b) => b.exit - b.enter,
       cell: (b) => (b.call.open === true ? '≥ ' : '') + duration(b.exit - b.enter),
     },
     {
       id: 'itself',
-      header: 'Itself',
-      title: 'Without the calls in it that the timeline shows',
+      header: 'Own time',
+      title: 'Own time, without the callees shown',
       align: 'right',
-      value: (b) => (b.call.open === true ? undefined : ownTime(made, b)),
-      cell: (b) => (b.call.open === true ? '–' : duration(ownTime(made, b))),
+      value: (b) => (b.call.open === true ? undefined : ownTime(placement, b)),
+      cell: (b) => (b.call.open === true ? '–' : duration(ownTime(placement, b))),
     },
     { id: 'notes', header: 'Notes', value: notes },
     { id: 'event', header: 'Event', hidden: true, value: (b) => b.call.event_id },
   ];
 }
 
-/** The timeline as a table: for those who cannot see it, and to copy. */
+/** The timeline as a table, for screen readers and copying. */
 export function CallsTable(props: {
-  made: Layout;
+  placement: Layout;
   chosen: string;
   onChoose: (key: string) => void;
   onOpen: (box: Box) => void;
 }) {
-  const { made } = props;
+  const { placement } = props;
   const [open, setOpen] = useState(false);
-  const columns = useMemo(() => callColumns(made), [made]);
+  const columns = useMemo(() => callColumns(placement), [placement]);
   return (
     <details className="evidence-more" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{plural(made.boxes.length, 'call')} as a table</summary>
+      <summary>{plural(placement.boxes.length, 'call')} as a table</summary>
       {open && (
         <div className="evidence-table">
           <Table<Box>
             name="evidence-calls"
-            label="Calls of the timeline"
+            label="Timeline calls"
             columns={columns}
-            rows={made.boxes}
+            rows={placement.boxes}
             rowKey={boxKey}
             selected={props.chosen === '' ? undefined : props.chosen}
             onSelect={(b) => props.onChoose(boxKey(b))}

@@ -1,5 +1,5 @@
 import { useRunQuery } from '../../api/index.ts';
-import { duration } from '../../format/index.ts';
+import { duration, statusLabel } from '../../format/index.ts';
 import { eventPath, go, useHref, useRoute } from '../../route/index.ts';
 import {
   Empty,
@@ -43,7 +43,7 @@ const columns: Column<EventRow>[] = [
   {
     id: 'took',
     header: 'Took',
-    title: 'Time in the function itself, without those that it called',
+    title: 'Own time, without callees',
     align: 'right',
     value: (r) => r.exclusive_us,
     cell: (r) => duration(r.exclusive_us),
@@ -65,13 +65,13 @@ const columns: Column<EventRow>[] = [
     value: (r) => r.at_s,
     cell: (r) => <When s={r.at_s} />,
   },
-  { id: 'status', header: 'Status', value: (r) => r.status },
+  { id: 'status', header: 'Status', value: (r) => statusLabel(r.status) },
 ];
 
-/** Where no execution is chosen: those that lost most. */
+/** A list of anomalies by lost time, if none is selected. */
 export function Chooser() {
   const { query } = useRoute();
-  const asked = useRunQuery<{ rows: EventRow[] }>(
+  const result = useRunQuery<{ rows: EventRow[] }>(
     'events',
     {
       order: 'lost',
@@ -84,27 +84,26 @@ export function Chooser() {
     },
     { every: 5000, keep: true },
   );
-  const rows = asked.data?.rows;
+  const rows = result.data?.rows;
   return (
     <div className="evidence chooser">
       <h1 className="visually-hidden">Evidence</h1>
-      {!rows && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!rows && !asked.problem && <Waiting label="loading the anomalies" lines={8} />}
+      {!rows && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!rows && !result.problem && <Waiting label="loading the anomalies" lines={8} />}
       {rows && (
-        <section className="panel evidence-choose" aria-label="Anomalies that lost most">
+        <section className="panel evidence-choose" aria-label="Anomalies by lost time">
           <p className="evidence-intro">
-            Choose an anomaly to see what happened, why it was flagged and who caused it. These lost
-            most.
+            Select an anomaly to see why it was flagged and what caused it.
           </p>
           <Table<EventRow>
             name="evidence-choose"
-            label="Anomalies that lost most"
+            label="Anomalies by lost time"
             main
             columns={columns}
             rows={rows}
             rowKey={(r) => eventPath(r.program, r.event_id)}
             onOpen={(r) => go({ event: eventPath(r.program, r.event_id) })}
-            empty={<Empty title="There is no anomaly here." />}
+            empty={<Empty title="No anomalies." />}
           />
         </section>
       )}

@@ -6,7 +6,7 @@ import { after } from '../../timeline/index.ts';
 import { FunctionName, Table, type Column } from '../../ui/index.ts';
 import { RawRecord } from './RawRecord.tsx';
 
-/** All that the record tells beside times: the host, counters, messages, GPU, metadata, and itself. */
+/** The record's host, counters, messages, GPU data, metadata and raw form. */
 export function Context({ evidence: e }: { evidence: Evidence }) {
   const messages = e.arrows.filter((a) => a.kind !== 'launch');
   return (
@@ -35,7 +35,7 @@ function Part(props: { title: ReactNode; children: ReactNode; wide?: boolean }) 
   );
 }
 
-/** Where on a GPU it ran, and who launched it. */
+/** GPU device, stream and launching call. */
 function GPUPart({ gpu }: { gpu: GPU }) {
   const number = (n: number) => (n < 0 ? '–' : String(n));
   return (
@@ -61,10 +61,10 @@ function GPUPart({ gpu }: { gpu: GPU }) {
         )}
       </dl>
       {gpu.problem !== undefined && gpu.problem !== '' && (
-        <p className="muted">Who launched it is not known: {gpu.problem}.</p>
+        <p className="muted">Launching call unknown: {gpu.problem}.</p>
       )}
       {gpu.stack.length > 0 && (
-        <ol className="context-stack" aria-label="Calls that led to the launch">
+        <ol className="context-stack" aria-label="Call path of the launch">
           {gpu.stack.map((f, i) => (
             <li key={i} style={{ paddingLeft: Math.min(i, 12) * 10 }}>
               <FunctionName name={f} />
@@ -78,11 +78,11 @@ function GPUPart({ gpu }: { gpu: GPU }) {
 
 const fewFields = 12;
 
-/** The host, and what state the node was in. */
+/** The host and the state of the node. */
 function HostPart({ evidence: e }: { evidence: Evidence }) {
   const href = useHref();
   const [all, setAll] = useState(false);
-  // What is zero says little: it comes last.
+  // Zero values come last.
   const state = useMemo(
     () => [...e.node_state].sort((a, b) => Number(isZero(a)) - Number(isZero(b))),
     [e.node_state],
@@ -101,9 +101,7 @@ function HostPart({ evidence: e }: { evidence: Evidence }) {
       }
     >
       {state.length === 0 ? (
-        <p className="muted">
-          The state of the node was not recorded. TAU does so with its monitoring plugin.
-        </p>
+        <p className="muted">Node state not recorded. TAU records it with its monitoring plugin.</p>
       ) : (
         <dl className="context-fields">
           {shown.map((f, i) => (
@@ -127,12 +125,12 @@ function isZero(f: Field): boolean {
   return /^0(\.0*)?$/.test(f.value.trim());
 }
 
-/** Numbers with groups of digits, other texts as they are. */
+/** Groups the digits of numbers; returns other text unchanged. */
 function plainNumber(text: string): string {
   return /^\d{5,15}$/.test(text) ? count(Number(text)) : text;
 }
 
-/** How many standard deviations a counter is from its mean; undefined if that makes no sense. */
+/** Deviation of a counter from its mean in standard deviations; undefined if unknown. */
 export function deviation(c: Counter): number | undefined {
   if (c.mean === undefined || c.stddev === undefined || c.stddev <= 0) return undefined;
   return (c.value - c.mean) / c.stddev;
@@ -158,20 +156,20 @@ const counterColumns: Column<Counter>[] = [
   {
     id: 'mean',
     header: 'Usual',
-    title: 'Mean over all ranks, with the standard deviation',
+    title: 'Mean over all ranks ± standard deviation',
     align: 'right',
     value: (c) => c.mean,
     cell: (c) =>
       c.mean === undefined ? (
-        <span title="Known when the run has ended">–</span>
+        <span title="Available when the run ends">–</span>
       ) : (
         `${short(c.mean)} ± ${short(c.stddev)}`
       ),
   },
   {
     id: 'away',
-    header: 'Away',
-    title: 'In standard deviations; more than 3 is unusual',
+    header: 'Deviation',
+    title: 'In standard deviations (σ); over 3 is unusual',
     align: 'right',
     value: (c) => {
       const d = deviation(c);
@@ -196,7 +194,7 @@ function CounterPart({ counters }: { counters: readonly Counter[] }) {
       <div className="evidence-table small">
         <Table<Counter>
           name="evidence-counters"
-          label="Counters that were read in the execution"
+          label="Counters read during the execution"
           columns={counterColumns}
           rows={counters}
           rowKey={(c) => `${c.name} ${c.at_us} ${c.value}`}
@@ -227,7 +225,7 @@ const messageColumns: Column<Arrow>[] = [
   },
 ];
 
-/** Messages and their sizes in a sentence. */
+/** Summarizes messages and their sizes. */
 export function messageWords(messages: readonly Arrow[]): string {
   const sum = messages.reduce((n, a) => n + (a.bytes ?? 0), 0);
   const partners = new Set(messages.map((a) => a.partner)).size;
@@ -237,11 +235,11 @@ export function messageWords(messages: readonly Arrow[]): string {
 function MessagePart(props: { messages: readonly Arrow[]; twin: readonly Arrow[] | undefined }) {
   const normal = props.twin?.filter((a) => a.kind !== 'launch');
   return (
-    <Part title="Messages around it">
+    <Part title="Messages">
       <p className="muted">
         {messageWords(props.messages)}.
         {normal !== undefined &&
-          ` Around the normal one: ${normal.length === 0 ? 'none' : messageWords(normal)}.`}
+          ` Normal execution: ${normal.length === 0 ? 'none' : messageWords(normal)}.`}
       </p>
       <div className="evidence-table small">
         <Table<Arrow>
@@ -271,7 +269,7 @@ function MetadataPart({ rank, fields }: { rank: number; fields: readonly Field[]
   return (
     <Part title={`Metadata of rank ${rank}`} wide>
       {fields.length === 0 ? (
-        <p className="muted">Nothing is known of this rank.</p>
+        <p className="muted">No metadata of this rank.</p>
       ) : (
         <div className="evidence-table small">
           <Table<Field>

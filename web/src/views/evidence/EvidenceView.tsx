@@ -10,7 +10,7 @@ import { TimelinePanel } from './TimelinePanel.tsx';
 import { Normal, Why } from './Why.tsx';
 import './evidence.css';
 
-/** One execution: what happened, why it was flagged, who caused it. */
+/** Evidence of one execution: what happened, why it was flagged, and its cause. */
 export default function EvidenceView(props: { event: string }) {
   if (props.event === '') return <Chooser />;
   const id = splitEvent(props.event);
@@ -19,22 +19,23 @@ export default function EvidenceView(props: { event: string }) {
 }
 
 function One({ program, event }: { program: number; event: string }) {
-  const asked = useRunQuery<Evidence>(
+  const result = useRunQuery<Evidence>(
     `events/${encodeURIComponent(event)}/evidence`,
     { program },
     { every: 10_000 },
   );
-  const e = asked.data;
+  const e = result.data;
   if (!e) {
-    if (asked.problem?.status === 404) return <NotFound event={`${program}:${event}`} />;
-    if (asked.problem) return <Failure problem={asked.problem} retry={asked.refresh} />;
+    if (result.problem?.status === 404) return <NotFound event={`${program}:${event}`} />;
+    if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the evidence" lines={10} />;
   }
   return (
     <div className="evidence">
-      {asked.problem && (
+      {result.problem && (
         <Notice level="watch">
-          What is shown may be old: {sentence(asked.problem.message)} {sentence(asked.problem.hint)}
+          This view may be outdated: {sentence(result.problem.message)}{' '}
+          {sentence(result.problem.hint)}
         </Notice>
       )}
       <HeadNotice evidence={e} />
@@ -51,17 +52,17 @@ function One({ program, event }: { program: number; event: string }) {
   );
 }
 
-/** There is no such execution, or none any more. */
+/** Shown if the store has no such execution. */
 function NotFound({ event }: { event: string }) {
   const href = useHref();
   const { overview, run } = useLive();
   return (
     <Empty
-      title={`There is no event ${event} in run ${run}.`}
+      title={`Event ${event} not found in run ${run}.`}
       action={
         <span className="evidence-notice-actions">
           <a className="button" href={href({ view: 'evidence', event: '' })}>
-            Anomalies that lost most
+            Anomalies by lost time
           </a>
           <a className="button" href={href({ view: 'issues' })}>
             Issues
@@ -70,9 +71,9 @@ function NotFound({ event }: { event: string }) {
       }
     >
       <p>
-        Events are written PROGRAM:RANK:STEP:ROW, as 0:3:19:855. Only anomalies and some typical
-        executions are kept
-        {overview?.live === true ? ', and new ones are stored a few seconds after they end' : ''}.
+        Event IDs have the form PROGRAM:RANK:STEP:ROW, such as 0:3:19:855. Only anomalies and some
+        typical executions are kept
+        {overview?.live === true ? '; new ones are stored after a few seconds' : ''}.
       </p>
     </Empty>
   );

@@ -1,18 +1,18 @@
 import type { ReactNode } from 'react';
 import { useLive, type Evidence } from '../../api/index.ts';
-import { count, duration, micro, short } from '../../format/index.ts';
+import { count, duration, micro, short, statusLabel } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { CallPath, FunctionPlace, Kind, Notice, When } from '../../ui/index.ts';
 
-/** What the states of an anomaly mean. */
+/** Tooltips of anomaly states. */
 export const statusWords: Readonly<Record<string, string>> = {
-  provisional: 'flagged during the run; the review at its end may still withdraw it',
-  confirmed: 'flagged during the run, and again by the review at its end, which knows all calls',
-  promoted: 'found by the review at the end of the run, which knows all calls',
-  withdrawn: 'flagged during the run; the review at its end, which knows all calls, found it usual',
+  provisional: 'flagged during the run; the final review may withdraw it',
+  confirmed: 'flagged during the run and confirmed by the final review of all calls',
+  promoted: 'found by the final review of all calls',
+  withdrawn: 'flagged during the run, but usual according to the final review of all calls',
 };
 
-/** What happened, in a sentence, with why it was flagged, where and when it was, and what it cost. */
+/** Summary, reason, place, time and cost of an execution. */
 export function Head({ evidence: e }: { evidence: Evidence }) {
   const { overview } = useLive();
   const href = useHref();
@@ -43,7 +43,7 @@ export function Head({ evidence: e }: { evidence: Evidence }) {
             , thread {e.thread}
             {programs && `, program ${e.program}`}
           </Fact>
-          <Fact name="When" title="Since the begin of the run">
+          <Fact name="When" title="Since the start of the run">
             <When s={e.at_s} span={1} /> <span className="muted">step {count(e.io_step)}</span>
           </Fact>
           <Fact name="Function">
@@ -71,39 +71,39 @@ function Fact(props: { name: string; title?: string; children: ReactNode }) {
 }
 
 function Status({ evidence: e }: { evidence: Evidence }) {
-  if (!e.anomaly) return <span title="An execution that was kept to compare with">typical</span>;
+  if (!e.anomaly) return <span title="Kept for comparison">typical</span>;
   const status = e.status ?? 'provisional';
   return (
     <span className={`evidence-status ${status}`} title={statusWords[status]}>
-      {status}
+      {statusLabel(status)}
     </span>
   );
 }
 
-/** What it cost, large. */
+/** The lost time and other times. */
 function Costs({ evidence: e }: { evidence: Evidence }) {
   const withdrawn = e.status === 'withdrawn';
   return (
     <div className="evidence-costs">
-      <div title="Its time minus what is typical of the function">
+      <div title="Time beyond the usual of the function">
         <span className={`evidence-lost ${withdrawn ? 'void' : ''}`}>
           {e.anomaly ? duration(e.lost_us) : duration(0)}
         </span>
         <span className="muted">{withdrawn ? 'not lost: withdrawn' : 'lost'}</span>
       </div>
       <dl>
-        <div title="Time in the function itself, without those that it called">
-          <dt>itself</dt>
+        <div title="Own time, without callees">
+          <dt>own time</dt>
           <dd>{duration(e.exclusive_us)}</dd>
         </div>
         <div title="Time from entry to exit">
-          <dt>in all</dt>
+          <dt>inclusive</dt>
           <dd>{duration(e.inclusive_us)}</dd>
         </div>
         {e.anomaly && (
-          <div title="How rare it is, as the detector puts it: larger is rarer">
-            <dt>score</dt>
-            <dd>{short(e.score)}</dd>
+          <div title="Rarity as computed by the detector; larger is rarer">
+            <dt>rarity</dt>
+            <dd>{rarityText(e)}</dd>
           </div>
         )}
       </dl>
@@ -111,30 +111,28 @@ function Costs({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** What must be known of an execution that is not an anomaly like others. */
+/** The rarity of an anomaly with the detector's limit, if the record has it. */
+function rarityText(e: Evidence): string {
+  const record = e.record as { algo_params?: { internal_global_threshold?: unknown } } | null;
+  const limit = record?.algo_params?.internal_global_threshold;
+  return short(e.score) + (typeof limit === 'number' ? ` (flagged above ${short(limit)})` : '');
+}
+
+/** A notice for typical, withdrawn and provisional executions. */
 export function HeadNotice({ evidence: e }: { evidence: Evidence }) {
   if (!e.anomaly) {
-    return (
-      <Notice level="good">
-        This is a typical execution, which was kept to compare anomalies with. Nothing is wrong with
-        it.
-      </Notice>
-    );
+    return <Notice level="good">Typical execution, kept for comparison with anomalies.</Notice>;
   }
   if (e.status === 'withdrawn') {
     return (
       <Notice level="unknown">
-        Withdrawn: it was flagged during the run, but the review at its end, which knows all calls,
-        found it usual. It counts in no figure and in no issue.
+        Withdrawn: flagged during the run, but usual according to the final review of all calls. Not
+        counted in figures and issues.
       </Notice>
     );
   }
   if (e.status === 'provisional') {
-    return (
-      <Notice level="unknown">
-        Provisional: models still learn. The review at the end of the run confirms or withdraws it.
-      </Notice>
-    );
+    return <Notice level="unknown">Provisional: the final review confirms or withdraws it.</Notice>;
   }
   return null;
 }

@@ -2,9 +2,9 @@ import { useMemo, useState } from 'react';
 import { count } from '../../format/index.ts';
 import { copyText, saveText } from '../../ui/index.ts';
 
-const mostShown = 200_000; // characters; browsers are slow with more
+const mostShown = 200_000; // characters shown; more slows browsers down
 
-/** The record as it is stored, folded until somebody wants it. */
+/** The stored record, collapsed by default. */
 export function RawRecord({ record, name }: { record: unknown; name: string }) {
   const [open, setOpen] = useState(false);
   const [said, say] = useState('');
@@ -12,7 +12,7 @@ export function RawRecord({ record, name }: { record: unknown; name: string }) {
   const file = `chimbuko-${name.replace(/[^\w-]+/g, '-')}.json`;
   return (
     <details className="evidence-more" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Record as stored (JSON)</summary>
+      <summary>Stored record (JSON)</summary>
       {open && (
         <>
           <div className="raw-tools">
@@ -21,7 +21,7 @@ export function RawRecord({ record, name }: { record: unknown; name: string }) {
               className="button"
               onClick={() =>
                 void copyText(text).then((ok) =>
-                  say(ok ? 'copied' : 'the browser does not let pages copy'),
+                  say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
                 )
               }
             >
@@ -39,13 +39,13 @@ export function RawRecord({ record, name }: { record: unknown; name: string }) {
             </span>
             {text.length > mostShown && (
               <span className="muted">
-                The first {count(mostShown)} of {count(text.length)} characters are shown; Copy and
-                Download have all.
+                The first {count(mostShown)} of {count(text.length)} characters shown; Copy and
+                Download include all.
               </span>
             )}
           </div>
           {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that keys can scroll it */}
-          <pre className="raw" tabIndex={0} aria-label="Record as stored">
+          <pre className="raw" tabIndex={0} aria-label="Stored record">
             {text.slice(0, mostShown)}
           </pre>
         </>

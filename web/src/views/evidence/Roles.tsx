@@ -6,27 +6,27 @@ import { FunctionName, When } from '../../ui/index.ts';
 
 const few = 4;
 
-/** Who made the execution wait, and who waited because of it. Nothing where nobody did. */
+/** The cause of a wait and the waits it caused; empty if neither exists. */
 export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
   const { roles } = e;
   const [all, setAll] = useState(false);
   const href = useHref();
-  const told = (roles.sentence ?? '') !== '';
-  if (!roles.culprit && roles.victims.length === 0 && !told) return null;
+  const hasSentence = (roles.sentence ?? '') !== '';
+  if (!roles.culprit && roles.victims.length === 0 && !hasSentence) return null;
   const shown = all ? roles.victims : roles.victims.slice(0, few);
   const waits = roles.waits ?? roles.victims.length;
   return (
-    <section className="panel evidence-roles" aria-label="Who caused it, who waited">
+    <section className="panel evidence-roles" aria-label="Cause and waits">
       {roles.culprit ? (
         <p>
           <span className="evidence-arrow" aria-hidden="true">
             ←
           </span>
-          It waited because of <OtherLink other={roles.culprit} />
+          It waited for <OtherLink other={roles.culprit} />
           <Indirect evidence={e} />
         </p>
       ) : (
-        roles.victims.length === 0 && told && <p>{roles.sentence}.</p>
+        roles.victims.length === 0 && hasSentence && <p>{roles.sentence}.</p>
       )}
       {roles.victims.length > 0 && (
         <>
@@ -34,9 +34,9 @@ export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
             <span className="evidence-arrow" aria-hidden="true">
               →
             </span>
-            <strong>{plural(waits, 'execution')}</strong> waited because of it and lost{' '}
+            <strong>{plural(waits, 'execution')}</strong> waited for it and lost{' '}
             <strong>{duration(roles.waits_lost_us)}</strong>
-            {waits > shown.length ? '; those that lost most:' : ':'}
+            {waits > shown.length ? '; the worst:' : ':'}
           </p>
           <ul className="evidence-victims">
             {shown.map((v) => (
@@ -61,13 +61,13 @@ export function RolesPanel({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** What the sentence of the server says beyond who it was. */
+/** The rest of the server's sentence after the culprit. */
 function Indirect({ evidence: e }: { evidence: Evidence }) {
   const rest = (e.roles.sentence ?? '').split('; ').slice(1).join('; ');
   return rest === '' ? null : <span className="muted">; {rest}</span>;
 }
 
-/** Another execution, with the way to its evidence. */
+/** A related execution with a link to its evidence. */
 function OtherLink({ other: o }: { other: Other }) {
   const href = useHref();
   const { overview } = useLive();

@@ -25,7 +25,7 @@ import { companionsOf, sectionsOf, type Companion } from './sections.ts';
 
 const noText = text('');
 
-/** The records of those who have to do with the execution; what cannot be had is left out. */
+/** The records of related executions, without those that fail to load. */
 function useCompanions(e: Evidence) {
   const [first, second] = useMemo(() => companionsOf(e), [e]);
   const a = useCompanion(first);
@@ -41,13 +41,16 @@ function useCompanion(c: Companion | undefined) {
   return useMemo(() => (c && data ? { role: c.role, evidence: data } : undefined), [c, data]);
 }
 
-/** What is seen of the time. The address has it, a moment after the last change. */
-function useSpanState(made: Layout, bounds: Span): [Span, (span: Span | undefined) => void, Span] {
+/** The visible time span, saved to the address shortly after the last change. */
+function useSpanState(
+  placement: Layout,
+  bounds: Span,
+): [Span, (span: Span | undefined) => void, Span] {
   const [kept, keep] = useParam('w', noText);
   const [span, setSpan] = useState(() => readSpan(kept));
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const first = useMemo(() => clampSpan(firstSpan(made, 'this'), bounds), [made, bounds]);
+  const first = useMemo(() => clampSpan(firstSpan(placement, 'this'), bounds), [placement, bounds]);
   const set = useCallback(
     (next: Span | undefined) => {
       setSpan(next);
@@ -59,46 +62,46 @@ function useSpanState(made: Layout, bounds: Span): [Span, (span: Span | undefine
   return [span ? clampSpan(span, bounds) : first, set, first];
 }
 
-/** The calls around the execution over time, with those of others and of a normal one below. */
+/** The calls around the execution, with related executions and a normal one below. */
 export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
   const href = useHref();
   const companions = useCompanions(e);
   const sections = useMemo(() => sectionsOf(e, companions), [e, companions]);
-  const made = useMemo(() => layout(sections), [sections]);
-  const bounds = useMemo(() => boundsOf(made), [made]);
-  const [span, setSpan, first] = useSpanState(made, bounds);
+  const placement = useMemo(() => layout(sections), [sections]);
+  const bounds = useMemo(() => boundsOf(placement), [placement]);
+  const [span, setSpan, first] = useSpanState(placement, bounds);
   const [chosen, choose] = useParam('call', noText);
-  const box = boxOf(made, chosen);
+  const box = boxOf(placement, chosen);
   const middle = (span.from + span.to) / 2;
   const fitChosen = () => {
-    const to = box ?? made.boxes.find((b) => b.section === 'this' && b.call.self === true);
+    const to = box ?? placement.boxes.find((b) => b.section === 'this' && b.call.self === true);
     const next = to ? fit(to.enter, to.exit, bounds) : first;
     setSpan(sameSpan(next, span) ? undefined : next);
   };
   const group = 'Timeline';
   useKeys([
-    { key: 'w', label: 'closer', group, run: () => setSpan(zoom(span, 0.7, middle, bounds)) },
+    { key: 'w', label: 'zoom in', group, run: () => setSpan(zoom(span, 0.7, middle, bounds)) },
     {
       key: 's',
-      label: 'further away',
+      label: 'zoom out',
       group,
       run: () => setSpan(zoom(span, 1.43, middle, bounds)),
     },
-    { key: 'a', label: 'earlier', group, run: () => setSpan(pan(span, -0.2, bounds)) },
-    { key: 'd', label: 'later', group, run: () => setSpan(pan(span, 0.2, bounds)) },
-    { key: 'f', label: 'fit the chosen call; again: all', group, run: fitChosen },
+    { key: 'a', label: 'move left', group, run: () => setSpan(pan(span, -0.2, bounds)) },
+    { key: 'd', label: 'move right', group, run: () => setSpan(pan(span, 0.2, bounds)) },
+    { key: 'f', label: 'fit the selected call; again: fit all', group, run: fitChosen },
   ]);
   useKeys(
-    [{ key: 'Escape', label: 'choose no call', group, run: () => choose('') }],
+    [{ key: 'Escape', label: 'clear the selection', group, run: () => choose('') }],
     chosen !== '',
   );
   const open = (section: string) => {
     if (section === 'twin' && e.twin) {
       const to = eventPath(e.program, e.twin.event_id);
-      return <a href={href({ event: to, query: { w: '', call: '' } })}>its evidence</a>;
+      return <a href={href({ event: to, query: { w: '', call: '' } })}>evidence</a>;
     }
     if (!sections.some((s) => s.id === section)) return null;
-    return <a href={href({ event: section, query: { w: '', call: '' } })}>its evidence</a>;
+    return <a href={href({ event: section, query: { w: '', call: '' } })}>evidence</a>;
   };
   return (
     <section className="panel" aria-labelledby="timeline-title">
@@ -121,7 +124,7 @@ export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
         </button>
       </header>
       <Timeline
-        made={made}
+        placement={placement}
         bounds={bounds}
         span={span}
         onSpan={setSpan}
@@ -130,9 +133,9 @@ export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
         aside={open}
         label={timelineWords(e, sections)}
       />
-      {box && <SelectedCall made={made} box={box} evidence={e} onFit={fitChosen} />}
+      {box && <SelectedCall placement={placement} box={box} evidence={e} onFit={fitChosen} />}
       <CallsTable
-        made={made}
+        placement={placement}
         chosen={chosen}
         onChoose={choose}
         onOpen={(b) => {
@@ -144,24 +147,24 @@ export function TimelinePanel({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** What the timeline shows, for those who cannot see it. */
+/** Describes the timeline for screen readers. */
 function timelineWords(e: Evidence, sections: readonly Section[]): string {
   const calls = e.lanes.reduce((n, l) => n + l.calls.length, 0);
   const others = sections.filter((s) => s.id !== 'this' && s.id !== 'twin').length;
   const more = [
     others > 0 ? `${others} other ranks at the same time` : '',
-    e.twin ? 'a normal execution below' : '',
+    e.twin ? 'a normal execution' : '',
   ].filter((t) => t !== '');
-  return `Timeline of ${calls} calls around the execution${more.length > 0 ? `, with ${more.join(' and ')}` : ''}. Arrows go from call to call, w and s zoom, a and d move. The same calls are in a table below.`;
+  return `Timeline of ${calls} calls around the execution${more.length > 0 ? `, with ${more.join(' and ')}` : ''}. Arrows move between calls, w and s zoom, a and d move. A table below lists the calls.`;
 }
 
-/** What colors and edges mean: those that occur. */
+/** The legend of the colors in use. */
 function Legend({ sections }: { sections: readonly Section[] }) {
   const calls = sections.flatMap((s) => s.lanes.flatMap((l) => l.calls));
   const there = groups.filter((g) => calls.some((c) => c.group === g));
   const flagged = calls.some((c) => c.self === true && c.anomaly === true);
   return (
-    <ul className="evidence-legend" aria-label="What colors mean">
+    <ul className="evidence-legend" aria-label="Color legend">
       {there.map((g) => (
         <li key={g}>
           <span className="dot" style={{ background: groupVar(g) }} /> {groupWords[g]}
@@ -176,7 +179,7 @@ function Legend({ sections }: { sections: readonly Section[] }) {
         <span className={`dot self ${flagged ? '' : 'plain'}`} /> this execution
       </li>
       {calls.some((c) => c.open === true) && (
-        <li title="It had not ended when the record was made: its right edge is torn">
+        <li title="Still running when recorded; drawn with a torn right edge">
           <span className="dot open" /> not ended
         </li>
       )}

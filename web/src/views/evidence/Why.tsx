@@ -5,7 +5,7 @@ import { eventPath, useHref } from '../../route/index.ts';
 import { Empty, FunctionName, Notice } from '../../ui/index.ts';
 import { difference, notShown, type Part } from './difference.ts';
 
-/** Why it was flagged: how long the function usually takes, and this one. */
+/** Why it was flagged: its time compared with the model of the function. */
 export function Why({ evidence: e }: { evidence: Evidence }) {
   const { model } = e;
   return (
@@ -13,29 +13,26 @@ export function Why({ evidence: e }: { evidence: Evidence }) {
       <header className="panel-head">
         <h2 id="why-title">Why</h2>
         <span className="muted">
-          {e.anomaly ? 'the model that it was judged by' : 'the model of its function'}
+          {e.anomaly ? 'model used for the judgment' : 'model of the function'}
         </span>
       </header>
       {model ? (
         <div className="evidence-why-body">
           {model.warming && (
             <Notice level="unknown">
-              Warming up: {count(model.samples)} samples are few for a sure judgment.
+              Warming up: {count(model.samples)} samples are too few to judge reliably.
             </Notice>
           )}
           <Histogram model={model} value={e.judged_us} />
           {model.counts.length === 0 && (
-            <p className="muted">
-              The model keeps mean and deviation only, so there is no histogram.
-            </p>
+            <p className="muted">No histogram: the model has only mean and deviation.</p>
           )}
           <ModelFacts model={model} />
         </div>
       ) : (
-        <Empty title="No model is stored with this execution.">
+        <Empty title="No model stored with this execution.">
           <p>
-            Records that another version wrote may have none. The page of the function has the model
-            of the whole run.
+            Records of other versions may lack it. See the function for the model of the whole run.
           </p>
         </Empty>
       )}
@@ -43,7 +40,7 @@ export function Why({ evidence: e }: { evidence: Evidence }) {
   );
 }
 
-/** The model in words. */
+/** The figures of a model. */
 export function ModelFacts({ model }: { model: Model }) {
   return (
     <dl className="model-facts">
@@ -67,7 +64,7 @@ export function ModelFacts({ model }: { model: Model }) {
   );
 }
 
-/** How it differs from a normal execution, which is drawn below the timeline. */
+/** The difference from a normal execution. */
 export function Normal({ evidence: e }: { evidence: Evidence }) {
   const href = useHref();
   const { twin } = e;
@@ -75,13 +72,13 @@ export function Normal({ evidence: e }: { evidence: Evidence }) {
   return (
     <section className="panel" aria-labelledby="normal-title">
       <header className="panel-head">
-        <h2 id="normal-title">Same function, normal</h2>
+        <h2 id="normal-title">Normal execution</h2>
         <span className="push" />
         {twin && (
           <a
             href={href({ event: eventPath(e.program, twin.event_id), query: { w: '', call: '' } })}
           >
-            evidence of the normal one
+            evidence
           </a>
         )}
       </header>
@@ -92,17 +89,17 @@ export function Normal({ evidence: e }: { evidence: Evidence }) {
           <p>{apart.sentence}</p>
           {!twin.same_path && (
             <Notice level="unknown">
-              The normal one was reached by another call path: none with the same was kept.
+              The normal execution has another call path: none with the same path was kept.
             </Notice>
           )}
           <Parts parts={apart.parts} own={e.function} />
           <p className="muted">
-            The normal one ran on rank {twin.rank}
+            The normal execution ran on rank {twin.rank}
             {twin.host === '' ? '' : ` (${twin.host})`},{' '}
             {twin.at_s < e.at_s
               ? `${duration((e.at_s - twin.at_s) * 1e6)} earlier`
               : `${duration((twin.at_s - e.at_s) * 1e6)} later`}
-            . The timeline shows it below, on the same scale.
+            . The timeline shows it on the same scale.
           </p>
         </div>
       )}
@@ -111,13 +108,11 @@ export function Normal({ evidence: e }: { evidence: Evidence }) {
 }
 
 function NoTwin({ evidence: e }: { evidence: Evidence }) {
-  if (!e.anomaly)
-    return <Empty title="This one is normal itself: there is nothing to compare it with." />;
+  if (!e.anomaly) return <Empty title="This execution is normal: no comparison needed." />;
   return (
-    <Empty title="No normal execution of this function was kept.">
+    <Empty title="No normal execution kept.">
       <p>
-        One is kept with anomalies now and then, when a typical call ends soon after. Functions that
-        are called rarely may have none.
+        Only some anomalies come with a normal execution. Rarely called functions may have none.
       </p>
     </Empty>
   );
@@ -125,7 +120,7 @@ function NoTwin({ evidence: e }: { evidence: Evidence }) {
 
 const mostParts = 6;
 
-/** Where the time is, here and there, as bars on one scale. */
+/** The time of each part in both executions, as bars on one scale. */
 function Parts({ parts, own }: { parts: readonly Part[]; own: string }) {
   const most = Math.max(...parts.map((p) => Math.max(p.here, p.normal)), 1);
   const left = parts.length - mostParts;
@@ -135,10 +130,10 @@ function Parts({ parts, own }: { parts: readonly Part[]; own: string }) {
         <tr>
           <th scope="col">Part</th>
           <th scope="col">Normal</th>
-          <th scope="col">This one</th>
+          <th scope="col">Anomaly</th>
           <th scope="col">Difference</th>
           <th scope="col">
-            <span className="visually-hidden">Bars of the normal one and of this one</span>
+            <span className="visually-hidden">Bars of both executions</span>
           </th>
         </tr>
       </thead>
@@ -181,7 +176,7 @@ function Parts({ parts, own }: { parts: readonly Part[]; own: string }) {
         <tfoot>
           <tr>
             <td colSpan={5} className="muted">
-              and {count(left)} parts that differ less
+              and {count(left)} parts with smaller differences
             </td>
           </tr>
         </tfoot>

@@ -1,11 +1,11 @@
-// How an execution differs from a normal one of the same function. This file is pure.
+// The difference between an execution and a normal one. This file has no side effects.
 
 import type { Evidence, Lane, LaneCall } from '../../api/index.ts';
 import { bare, count, duration, factor, plural } from '../../format/index.ts';
 
-/** A part of an execution: its own time, or the time in a function that it calls. */
+/** A part of an execution: its own time or the time in a callee. */
 export interface Part {
-  /** Empty: the function itself. */
+  /** Name of the callee; empty for own time. */
   name: string;
   here: number;
   normal: number;
@@ -18,15 +18,15 @@ export interface Difference {
   sentence: string;
 }
 
-/** Names the parts that a record does not show: it holds only some calls before and after. */
-export const notShown = '(calls that the records do not show)';
+/** The part for calls missing from the record, which holds only calls nearby. */
+export const notShown = '(calls not recorded)';
 
 interface Sum {
   time: number;
   calls: number;
 }
 
-/** The calls that the execution made itself, by function. */
+/** The direct callees, by function. */
 function callees(lane: Lane | undefined): Map<string, Sum> {
   const sums = new Map<string, Sum>();
   const self = lane?.calls.find((c) => c.self === true);
@@ -49,7 +49,7 @@ function rest(inclusive: number, exclusive: number, sums: Map<string, Sum>): num
   return Math.max(0, time);
 }
 
-/** Compares an execution with its twin; undefined where there is none. */
+/** Compares an execution with its twin; undefined without a twin. */
 export function difference(e: Evidence): Difference | undefined {
   const { twin } = e;
   if (!twin) return undefined;
@@ -85,7 +85,7 @@ export function difference(e: Evidence): Difference | undefined {
   return { parts, sentence: words(e, parts) };
 }
 
-/** The difference in words: how much, and where most of it is. */
+/** Describes the difference and its largest part. */
 function words(e: Evidence, parts: readonly Part[]): string {
   const { twin } = e;
   if (!twin) return '';
@@ -100,9 +100,9 @@ function words(e: Evidence, parts: readonly Part[]): string {
   const share = Math.abs(most.here - most.normal) / Math.abs(by);
   const where =
     most.name === ''
-      ? `in ${bare(e.function)} itself`
+      ? `own time of ${bare(e.function)}`
       : most.name === notShown
-        ? 'in calls that the records do not show'
+        ? 'in calls not recorded'
         : `in ${bare(most.name)}`;
   const calls =
     most.callsHere !== most.callsNormal && most.name !== '' && most.name !== notShown

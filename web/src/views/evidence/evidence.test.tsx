@@ -37,7 +37,7 @@ function show(e: Evidence | Reply = evidence(), more: Record<string, Reply> = {}
 }
 
 describe('the head', () => {
-  test('says what happened, why, where, when and what it cost', async () => {
+  test('shows summary, reason, place, time and cost', async () => {
     show();
     const head = await screen.findByRole('heading', { level: 1 });
     expect(head.textContent).toBe(
@@ -52,13 +52,13 @@ describe('the head', () => {
     );
   });
 
-  test('leads to who made it wait', async () => {
+  test('links to the cause of the wait', async () => {
     show();
     const link = await screen.findByRole('link', { name: 'pack on rank 3' });
     expect(link.getAttribute('href')).toBe('#/e/0:3:19:1089');
   });
 
-  test('lists who waited because of it, a few at first', async () => {
+  test('lists the waits it caused', async () => {
     const victims = Array.from({ length: 7 }, (_, i) => ({
       event_id: `${i}:1:1`,
       program: 0,
@@ -69,8 +69,8 @@ describe('the head', () => {
       lost_us: 100 - i,
     }));
     show(evidence({ roles: { role: 'culprit', victims, waits: 40, waits_lost_us: 5000 } }));
-    const list = await screen.findByRole('region', { name: /Who caused it/ });
-    expect(list.textContent).toContain('40 executions waited because of it and lost 5.00 ms');
+    const list = await screen.findByRole('region', { name: /Cause and waits/ });
+    expect(list.textContent).toContain('40 executions waited for it and lost 5.00 ms');
     expect(within(list).getAllByRole('listitem')).toHaveLength(4);
     await userEvent.click(within(list).getByRole('button', { name: 'Show 7' }));
     expect(within(list).getAllByRole('listitem')).toHaveLength(7);
@@ -78,19 +78,19 @@ describe('the head', () => {
 });
 
 describe('states', () => {
-  test('an event that is not there is told, with ways on', async () => {
+  test('reports a missing event with links', async () => {
     show({ status: 404, body: { error: 'event 4:19:1100 of run r: not found' } });
-    expect(await screen.findByText('There is no event 0:4:19:1100 in run r.')).toBeTruthy();
+    expect(await screen.findByText('Event 0:4:19:1100 not found in run r.')).toBeTruthy();
     expect(screen.getByRole('link', { name: 'Issues' })).toBeTruthy();
   });
 
-  test('an address that names no event is told', () => {
+  test('reports a malformed event', () => {
     serve({});
     renderIn({}, <EvidenceView event="nonsense" />);
-    expect(screen.getByText('There is no event nonsense in run r.')).toBeTruthy();
+    expect(screen.getByText('Event nonsense not found in run r.')).toBeTruthy();
   });
 
-  test('a store that is away is told with its hint, and asked again', async () => {
+  test('reports an unavailable store and retries', async () => {
     const requests = show({
       status: 503,
       body: { error: 'the store is away', hint: 'start it again' },
@@ -102,29 +102,29 @@ describe('states', () => {
     await waitFor(() => expect(requests.length).toBeGreaterThan(before));
   });
 
-  test('a withdrawn anomaly says that it does not count', async () => {
+  test('a withdrawn anomaly has a notice', async () => {
     show(evidence({ status: 'withdrawn' }));
-    expect(await screen.findByText(/^Withdrawn: it was flagged during the run/)).toBeTruthy();
+    expect(await screen.findByText(/^Withdrawn: flagged during the run/)).toBeTruthy();
   });
 
-  test('a provisional anomaly says who decides', async () => {
+  test('a provisional anomaly has a notice', async () => {
     show(evidence({ status: 'provisional' }));
-    expect(await screen.findByText(/^Provisional: models still learn/)).toBeTruthy();
+    expect(await screen.findByText(/^Provisional: the final review/)).toBeTruthy();
   });
 
-  test('a typical execution says so, and is compared with nothing', async () => {
+  test('a typical execution has a notice and no comparison', async () => {
     show(without(evidence({ anomaly: false, kind: '', status: '' }), 'twin'));
-    expect(await screen.findByText(/^This is a typical execution/)).toBeTruthy();
-    expect(screen.getByText(/normal itself/)).toBeTruthy();
-    expect(screen.queryByText('score')).toBeNull();
+    expect(await screen.findByText(/^Typical execution/)).toBeTruthy();
+    expect(screen.getByText(/execution is normal/)).toBeTruthy();
+    expect(screen.queryByText('rarity')).toBeNull();
   });
 
-  test('no model, no twin and no state of the node are each told', async () => {
+  test('reports a missing model, twin and node state', async () => {
     show(without(evidence({ node_state: [], metadata: [] }), 'twin', 'model'));
-    expect(await screen.findByText(/^No model is stored/)).toBeTruthy();
-    expect(screen.getByText(/^No normal execution of this function was kept/)).toBeTruthy();
-    expect(screen.getByText(/^The state of the node was not recorded/)).toBeTruthy();
-    expect(screen.getByText('Nothing is known of this rank.')).toBeTruthy();
+    expect(await screen.findByText(/^No model stored/)).toBeTruthy();
+    expect(screen.getByText(/^No normal execution kept/)).toBeTruthy();
+    expect(screen.getByText(/^Node state not recorded/)).toBeTruthy();
+    expect(screen.getByText('No metadata of this rank.')).toBeTruthy();
   });
 
   test('a model that warms up says how few samples it has', async () => {
@@ -132,7 +132,7 @@ describe('states', () => {
     expect(await screen.findByText(/^Warming up: 31 samples/)).toBeTruthy();
   });
 
-  test('without an event those that lost most are offered', async () => {
+  test('lists anomalies by lost time without an event', async () => {
     const row = {
       event_id: '1:2:3',
       program: 0,
@@ -157,10 +157,10 @@ describe('the timeline', () => {
     const requests = show();
     await userEvent.click(await screen.findByText(/calls as a table/));
     await waitFor(() => expect(requests.some((r) => r.path.includes('3%3A19%3A1089'))).toBe(true));
-    const table = await screen.findByRole('grid', { name: 'Calls of the timeline' });
+    const table = await screen.findByRole('grid', { name: 'Timeline calls' });
     await waitFor(() => expect(within(table).getAllByText('rank 3, thread 0')).toHaveLength(2));
-    expect(within(table).getByText('the execution that is shown, anomaly')).toBeTruthy();
-    expect(within(table).getAllByText('had not ended').length).toBeGreaterThan(0);
+    expect(within(table).getByText('this execution, anomaly')).toBeTruthy();
+    expect(within(table).getAllByText('not ended').length).toBeGreaterThan(0);
   });
 
   test('is moved in with arrows, and tells what is chosen', async () => {
@@ -168,10 +168,10 @@ describe('the timeline', () => {
     const box = await screen.findByRole('application');
     box.focus();
     await userEvent.keyboard('{ArrowDown}');
-    const told = () => screen.getByText('Fit').closest('.evidence-call')?.textContent ?? '';
-    await waitFor(() => expect(told()).toContain('MPI_Waitall()'));
+    const selectedCall = () => screen.getByText('Fit').closest('.evidence-call')?.textContent ?? '';
+    await waitFor(() => expect(selectedCall()).toContain('MPI_Waitall()'));
     await userEvent.keyboard('{ArrowUp}');
-    await waitFor(() => expect(told()).toContain('halo'));
+    await waitFor(() => expect(selectedCall()).toContain('halo'));
     expect(location.hash).toContain('call=halo+-18');
     await userEvent.keyboard('{Escape}');
     await waitFor(() => expect(screen.queryByText('Fit')).toBeNull());
@@ -180,17 +180,17 @@ describe('the timeline', () => {
   test('zooms with keys, and the address keeps what is seen', async () => {
     show();
     await screen.findByRole('application');
-    const whole = screen.getByRole('button', { name: 'Whole window' });
-    expect(whole).toHaveProperty('disabled', true);
+    const resetButton = screen.getByRole('button', { name: 'Whole window' });
+    expect(resetButton).toHaveProperty('disabled', true);
     await userEvent.keyboard('ww');
     await waitFor(() => expect(location.hash).toMatch(/w=-?\d/));
-    expect(whole).toHaveProperty('disabled', false);
-    await userEvent.click(whole);
+    expect(resetButton).toHaveProperty('disabled', false);
+    await userEvent.click(resetButton);
     await waitFor(() => expect(location.hash).not.toContain('w='));
   });
 });
 
-describe('going on', () => {
+describe('navigation', () => {
   test('[ and ] lead to the anomalies before and after', async () => {
     show();
     await screen.findByRole('toolbar');
@@ -208,7 +208,7 @@ describe('going on', () => {
 
   test('the same signature and the same host are links to issues', async () => {
     show();
-    const same = await screen.findByRole('link', { name: 'Same signature (146)' });
+    const same = await screen.findByRole('link', { name: 'Same issue (146)' });
     expect(same.getAttribute('href')).toBe('#/issues?sel=66ab');
     expect(screen.getByRole('link', { name: 'Same host' }).getAttribute('href')).toBe(
       '#/issues?host=node01',
@@ -217,10 +217,8 @@ describe('going on', () => {
 
   test('the raw record is shown when it is wanted', async () => {
     show();
-    await userEvent.click(await screen.findByText('Record as stored (JSON)'));
-    expect(screen.getByLabelText('Record as stored').textContent).toContain(
-      '"func": "MPI_Waitall()"',
-    );
+    await userEvent.click(await screen.findByText('Stored record (JSON)'));
+    expect(screen.getByLabelText('Stored record').textContent).toContain('"func": "MPI_Waitall()"');
   });
 });
 
@@ -233,13 +231,13 @@ describe('Perfetto', () => {
 
   test('out of reach offers the download', async () => {
     const { onSave, onRetry } = notice({ at: 'unreachable' });
-    expect(screen.getByText(/^Perfetto is out of reach/)).toBeTruthy();
-    await userEvent.click(screen.getByRole('button', { name: 'Download the trace' }));
+    expect(screen.getByText(/^Cannot reach Perfetto/)).toBeTruthy();
+    await userEvent.click(screen.getByRole('button', { name: 'Download trace' }));
     await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
     expect([onSave.mock.calls.length, onRetry.mock.calls.length]).toEqual([1, 1]);
   });
 
-  test('says why there is no trace', () => {
+  test('reports why the trace failed to load', () => {
     notice({ at: 'failed', problem: new Error('the record is odd') });
     expect(screen.getByText(/The record is odd\./)).toBeTruthy();
   });
@@ -248,11 +246,11 @@ describe('Perfetto', () => {
     vi.stubGlobal('open', () => null);
     show();
     await userEvent.click(await screen.findByRole('button', { name: /^Open in Perfetto/ }));
-    expect(screen.getByText(/did not let this page open a window/)).toBeTruthy();
+    expect(screen.getByText(/browser blocked the window/)).toBeTruthy();
   });
 });
 
-test('hostile names are text everywhere', async () => {
+test('shows hostile names as text', async () => {
   const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
   const lane = {
     name: evil,
@@ -287,7 +285,7 @@ test('hostile names are text everywhere', async () => {
     }),
   );
   await userEvent.click(await screen.findByText(/calls? as a table/));
-  await userEvent.click(screen.getByText('Record as stored (JSON)'));
+  await userEvent.click(screen.getByText('Stored record (JSON)'));
   expect(document.querySelector('img, script')).toBeNull();
   expect(screen.getAllByText(evil, { exact: false }).length).toBeGreaterThan(10);
   expect((window as unknown as { hit?: number }).hit).toBeUndefined();
@@ -303,7 +301,7 @@ describe('the difference from a normal execution', () => {
   test('is in the function itself', () => {
     const d = difference(evidence());
     expect(d?.sentence).toBe(
-      'It took 408 µs longer than a normal one (205×): 410 µs instead of 2 µs. All of it is in MPI_Waitall() itself.',
+      'It took 408 µs longer than a normal one (205×): 410 µs instead of 2 µs. All of it is own time of MPI_Waitall().',
     );
   });
 
@@ -345,7 +343,7 @@ describe('the difference from a normal execution', () => {
         lanes: lane(['step', 0, 0, 100, { self: true }]),
       }),
     );
-    expect(d?.sentence).toContain('Most of it is in calls that the records do not show.');
+    expect(d?.sentence).toContain('Most of it is in calls not recorded.');
   });
 
   test('of a fast one says less', () => {
@@ -364,7 +362,7 @@ describe('the difference from a normal execution', () => {
   });
 });
 
-describe('who is drawn beside it', () => {
+describe('related executions', () => {
   test('is the culprit, at its own time', () => {
     const e = evidence();
     expect(companionsOf(e)).toEqual([{ event: '3:19:1089', program: 0, role: 'culprit' }]);
@@ -374,7 +372,7 @@ describe('who is drawn beside it', () => {
       ['0:3:19:1089', 55],
       ['twin', 0],
     ]);
-    expect(list[1]?.heading).toBe('who made it wait: pack on rank 3 (node00), 327 µs');
+    expect(list[1]?.heading).toBe('cause of the wait: pack on rank 3 (node00), 327 µs');
   });
 
   test('is nobody from another time or from the same rank', () => {
@@ -395,11 +393,11 @@ test('a counter is as many deviations away as it is', () => {
   expect(deviation({ name: 'a', value: 90, at_us: 0 })).toBeUndefined();
 });
 
-test('Markdown tells all that a ticket needs, and no markup of names', () => {
+test('Markdown has all facts and escapes names', () => {
   const text = evidenceMarkdown(evidence({ function: 'f`<b>|x' }), 'heat2d', 'http://h/#/e/0:1');
   expect(text).toContain('### ``f`<b>|x`` on rank 4 of run `heat2d`');
-  expect(text).toContain('- Lost: 402 µs; 410 µs in the function itself');
+  expect(text).toContain('- Lost: 402 µs; own time 410 µs');
   expect(text).toContain('- Model: modal, usual 2 to 62 µs, 7992 samples, flagged above 113 µs');
-  expect(text).toContain('- It waited because of pack on rank 3 (node00).');
+  expect(text).toContain('- It waited for pack on rank 3 (node00).');
   expect(text).toContain('http://h/#/e/0:1');
 });

@@ -14,7 +14,7 @@ import { flaggedWords, usualWords } from '../../histogram/index.ts';
 import { sentence } from '../../ui/index.ts';
 import { difference } from './difference.ts';
 
-/** An execution for a ticket: what, where, why, who, and where to look. */
+/** Formats an execution as Markdown for a ticket. */
 export function evidenceMarkdown(e: Evidence, run: string, link: string): string {
   const place = source(e.function);
   const { model, roles } = e;
@@ -26,8 +26,8 @@ export function evidenceMarkdown(e: Evidence, run: string, link: string): string
     '',
     `- Event: ${code(e.event_id)}${e.status ? `, ${e.status}` : ''}${e.kind ? `, ${e.kind}` : ''}`,
     `- Where: rank ${e.rank}, thread ${e.thread}${e.host === '' ? '' : ` on ${code(e.host)}`}${place === '' ? '' : `, ${code(place)}`}`,
-    `- When: ${clock(e.at_s, 1)} since the begin of the run (${e.entered})`,
-    `- Lost: ${duration(e.lost_us)}; ${duration(e.exclusive_us)} in the function itself, ${duration(e.inclusive_us)} with what it calls`,
+    `- When: ${clock(e.at_s, 1)} since the start of the run (${e.entered})`,
+    `- Lost: ${duration(e.lost_us)}; own time ${duration(e.exclusive_us)}, inclusive ${duration(e.inclusive_us)}`,
   ];
   if (e.why) lines.push(`- Why: it ${prose(micro(e.why))}`);
   if (model) {
@@ -40,7 +40,7 @@ export function evidenceMarkdown(e: Evidence, run: string, link: string): string
   const sent = e.arrows.filter((a) => a.kind !== 'launch');
   if (sent.length > 0) {
     const sum = sent.reduce((n, a) => n + (a.bytes ?? 0), 0);
-    lines.push(`- Messages around it: ${sent.length}, ${bytes(sum)}`);
+    lines.push(`- Messages: ${sent.length}, ${bytes(sum)}`);
   }
   lines.push(
     `- Call path: ${e.call_path.map((f) => code(bare(f))).join(' > ')}`,

@@ -2,17 +2,17 @@ import type { Evidence } from '../../api/index.ts';
 import { clock, duration, shortName } from '../../format/index.ts';
 import type { Section } from '../../timeline/index.ts';
 
-/** Others whose records are read to show what they did at the same time. */
+/** A related execution shown on the timeline. */
 export interface Companion {
   event: string;
   program: number;
-  /** What they have to do with the execution. */
+  /** Its role. */
   role: 'culprit' | 'victim';
 }
 
 const mostVictims = 2;
 
-/** Who is shown beside an execution: the one that made it wait, or those that lost most because of it. */
+/** Returns the culprit of an execution, or its worst victims. */
 export function companionsOf(e: Evidence): Companion[] {
   const { culprit, victims } = e.roles;
   if (culprit) return [{ event: culprit.event_id, program: culprit.program, role: 'culprit' }];
@@ -21,12 +21,11 @@ export function companionsOf(e: Evidence): Companion[] {
     .map((v) => ({ event: v.event_id, program: v.program, role: 'victim' }));
 }
 
-/** How far apart executions may be to be drawn together, in microseconds. */
+/** Maximum distance of executions drawn together, in microseconds. */
 const farthest = 60e6;
 
 /**
- * The parts of the timeline: the execution, those that have to do with it at their
- * times, and a normal one as if it had been entered at the same time.
+ * The sections of the timeline: the execution, related ones at their times, and a normal one aligned by entry.
  */
 export function sectionsOf(
   e: Evidence,
@@ -47,7 +46,7 @@ export function sectionsOf(
   for (const { role, evidence: o } of companions) {
     const shift = Math.round((o.at_s - e.at_s) * 1e6);
     if (Math.abs(shift) > farthest || (o.rank === e.rank && o.program === e.program)) continue;
-    const words = role === 'culprit' ? 'who made it wait' : 'who waited because of it';
+    const words = role === 'culprit' ? 'cause of the wait' : 'waited for it';
     const host = o.host === '' ? '' : ` (${o.host})`;
     list.push({
       id: `${o.program}:${o.event_id}`,
@@ -65,7 +64,7 @@ export function sectionsOf(
     const host = t.host === '' ? '' : ` (${t.host})`;
     list.push({
       id: 'twin',
-      heading: `same function, normal: ${duration(t.exclusive_us)} on rank ${t.rank}${host} at ${clock(t.at_s, 1)}`,
+      heading: `normal execution: ${duration(t.exclusive_us)} on rank ${t.rank}${host} at ${clock(t.at_s, 1)}`,
       lanes: t.lanes,
       arrows: t.arrows,
       counters: [],

@@ -4,7 +4,7 @@ import { count, short } from '../../format/index.ts';
 import { text, useParam, useRoute } from '../../route/index.ts';
 import { Empty, Failure, Table, Waiting, type Column } from '../../ui/index.ts';
 
-/** What is known of a counter over all ranks. */
+/** Statistics of a counter over all ranks. */
 export interface CounterRow {
   program: number;
   counter: string;
@@ -49,20 +49,20 @@ function counterColumns(programs: boolean): Column<CounterRow>[] {
     {
       id: 'values',
       header: 'Values',
-      title: 'How often it was read, on all ranks',
+      title: 'Number of values on all ranks',
       align: 'right',
       value: (r) => r.values,
       cell: (r) => count(r.values),
     },
     number('mean', 'Mean', 'Of all values'),
     number('stddev', 'Deviation', 'Standard deviation of all values'),
-    number('minimum', 'Minimum', 'The smallest value'),
-    number('maximum', 'Maximum', 'The largest value'),
+    number('minimum', 'Minimum', 'Smallest value'),
+    number('maximum', 'Maximum', 'Largest value'),
     number('sum', 'Sum', 'Of all values'),
   ];
 }
 
-/** What TAU counted: memory, bytes, page faults. */
+/** TAU counters: memory, bytes, page faults. */
 export function Counters({ choices }: { choices: ReactNode }) {
   const { overview } = useLive();
   const { query } = useRoute();
@@ -70,17 +70,17 @@ export function Counters({ choices }: { choices: ReactNode }) {
   const [filter, setFilter] = useParam('q', noText);
   const programs = (overview?.programs.length ?? 0) > 1;
   const columns = useMemo(() => counterColumns(programs), [programs]);
-  const asked = useRunQuery<{ rows: CounterRow[] }>(
+  const result = useRunQuery<{ rows: CounterRow[] }>(
     'counters',
     { limit: 5000, program: query.program },
     { every: 10_000, keep: true },
   );
-  if (!asked.data) {
+  if (!result.data) {
     return (
       <>
         <div className="tools">{choices}</div>
-        {asked.problem ? (
-          <Failure problem={asked.problem} retry={asked.refresh} />
+        {result.problem ? (
+          <Failure problem={result.problem} retry={result.refresh} />
         ) : (
           <Waiting label="loading the counters" lines={8} />
         )}
@@ -93,7 +93,7 @@ export function Counters({ choices }: { choices: ReactNode }) {
       label="Counters"
       main
       columns={columns}
-      rows={asked.data.rows}
+      rows={result.data.rows}
       rowKey={rowKey}
       sort={sort}
       onSort={setSort}
@@ -103,12 +103,12 @@ export function Counters({ choices }: { choices: ReactNode }) {
       empty={
         overview?.live === true ? (
           <Empty title="No counters are stored yet.">
-            <p>What they counted over all ranks is stored when the run ends.</p>
+            <p>Counter statistics are stored when the run ends.</p>
           </Empty>
         ) : (
           <Empty title="The traces have no counters.">
             <p>
-              TAU records them with its monitoring plugin, or where it traces memory, I/O and
+              TAU records counters with its monitoring plugin or when it traces memory, I/O and
               messages.
             </p>
           </Empty>

@@ -18,16 +18,16 @@ import { whenKnown } from './columns.tsx';
 import { RankBars } from './RankBars.tsx';
 import { WorstEvents } from './WorstEvents.tsx';
 
-/** All that is known of one function, beside the table. */
+/** Details of a function beside the table. */
 export function Detail({ id, onClose }: { id: string; onClose: () => void }) {
-  const asked = useRunQuery<FunctionDetail>(
+  const result = useRunQuery<FunctionDetail>(
     `functions/${encodeURIComponent(id)}`,
     {},
     { every: 5000 },
   );
-  const d = asked.data;
+  const d = result.data;
   return (
-    <aside className="panel function-detail" aria-label="The chosen function">
+    <aside className="panel function-detail" aria-label="Function details">
       <header className="panel-head">
         <h2>Function</h2>
         <span className="push" />
@@ -40,8 +40,8 @@ export function Detail({ id, onClose }: { id: string; onClose: () => void }) {
           ×
         </button>
       </header>
-      {!d && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!d && !asked.problem && <Waiting label="loading the function" lines={8} />}
+      {!d && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!d && !result.problem && <Waiting label="loading the function" lines={8} />}
       {d && <Inside detail={d} />}
     </aside>
   );
@@ -61,17 +61,17 @@ function Inside({ detail: d }: { detail: FunctionDetail }) {
           {place !== '' && <span className="muted">{place}</span>}
           <span className="muted">{groupWords[d.group]}</span>
           {d.anomalies > 0 && (
-            <a href={href({ view: 'issues', query: { q: d.function } })}>its issues</a>
+            <a href={href({ view: 'issues', query: { q: d.function } })}>issues</a>
           )}
           <button
             type="button"
             className="link"
             title={d.function}
             onClick={() =>
-              void copyText(d.function).then((ok) => say(ok ? 'copied' : 'it could not be copied'))
+              void copyText(d.function).then((ok) => say(ok ? 'copied' : 'copy failed'))
             }
           >
-            copy the name
+            copy name
           </button>
           <span role="status" className="muted">
             {said}
@@ -97,7 +97,7 @@ function Numbers({ detail: d, live }: { detail: FunctionDetail; live: boolean })
     ['itself', duration(d.exclusive_us), undefined],
     ['mean', duration(d.exclusive_mean_us), undefined],
     ['longest', duration(d.exclusive_max_us), undefined],
-    ['in all', duration(d.inclusive_us), undefined],
+    ['inclusive', duration(d.inclusive_us), undefined],
   ];
   return (
     <dl className="function-numbers">
@@ -128,27 +128,25 @@ export function Part(props: { title: string; note?: ReactNode; children: ReactNo
   );
 }
 
-/** How long it usually takes. */
+/** The usual times of the function. */
 function ModelPart({ detail: d, live }: { detail: FunctionDetail; live: boolean }) {
   const { model } = d;
   if (!model) {
     return (
-      <Part title="How long it takes">
-        <Empty title="It has no model.">
+      <Part title="Call times">
+        <Empty title="No model.">
           <p>
             {live
-              ? 'There is one as soon as some calls were judged and stored.'
-              : 'It was called too rarely, or is among the functions that are not judged.'}
+              ? 'The model appears when the first calls are judged and stored.'
+              : 'The function has too few calls or is excluded.'}
           </p>
         </Empty>
       </Part>
     );
   }
   return (
-    <Part title="How long it takes" note={`${count(model.samples)} samples`}>
-      {model.warming && (
-        <Notice level="unknown">Warming up: too few samples for a sure judgment.</Notice>
-      )}
+    <Part title="Call times" note={`${count(model.samples)} samples`}>
+      {model.warming && <Notice level="unknown">Warming up: too few samples.</Notice>}
       <Histogram model={model} height={170} />
       <p className="function-model">
         usual {usualWords(model)}; flagged {flaggedWords(model)}
@@ -193,14 +191,14 @@ function OverTime({ detail: d }: { detail: FunctionDetail }) {
 
 const fewPaths = 6;
 
-/** The ways that lead to it. */
+/** The call paths of the function. */
 function Paths({ paths }: { paths: readonly FunctionPath[] }) {
   const [all, setAll] = useState(false);
   if (paths.length === 0) return null;
   const most = Math.max(...paths.map((p) => p.lost_us), 1);
   const shown = all ? paths : paths.slice(0, fewPaths);
   return (
-    <Part title="Call paths that lead here" note={plural(paths.length, 'path')}>
+    <Part title="Call paths" note={plural(paths.length, 'path')}>
       <ul className="function-paths">
         {shown.map((p, i) => (
           <li key={i}>

@@ -28,23 +28,23 @@ const noText = text('');
 interface PanelProps {
   metric: 'time' | 'lost';
   choices: ReactNode;
-  /** Of the table, to find the details of a function. */
+  /** Rows of the function table, to look up details. */
   rows: readonly FunctionRow[];
   onSelect: (id: string) => void;
 }
 
-/** A flame graph of time or of lost time, with a search and the same as a table. */
+/** A flame graph of time or lost time, with search and a table. */
 export function FlamePanel(props: PanelProps) {
   const { query } = useRoute();
   const { overview } = useLive();
   const href = useHref();
   const [filter, setFilter] = useParam('q', noText);
-  const asked = useRunQuery<Flame>(
+  const result = useRunQuery<Flame>(
     'flame',
     { metric: props.metric, program: query.program },
     { every: 10_000, keep: true },
   );
-  const flame = asked.data;
+  const flame = result.data;
   const empty = flame && flame.root.total_us <= 0;
   return (
     <>
@@ -62,20 +62,20 @@ export function FlamePanel(props: PanelProps) {
       {flame?.partial !== undefined && flame.partial !== '' && empty !== true && (
         <Notice level="unknown">{flame.partial}</Notice>
       )}
-      {!flame && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!flame && !asked.problem && <Waiting label="loading the flame graph" lines={8} />}
+      {!flame && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!flame && !result.problem && <Waiting label="loading the flame graph" lines={8} />}
       {empty === true &&
         (props.metric === 'lost' ? (
-          <Empty title="No time was lost by anomalies." />
+          <Empty title="No time lost to anomalies." />
         ) : (
           <Empty
-            title={`The times of all calls are not stored ${overview?.live === true ? 'yet' : 'with this run'}.`}
+            title={`Call times are not stored ${overview?.live === true ? 'yet' : 'with this run'}.`}
           >
             {overview?.live === true && (
               <p>
-                They are when the run ends.{' '}
-                <a href={href({ query: { mode: 'lost' } })}>Where time was lost</a> is known
-                already.
+                They are stored when the run ends.{' '}
+                <a href={href({ query: { mode: 'lost' } })}>Where time was lost</a> is available
+                now.
               </p>
             )}
           </Empty>
@@ -94,7 +94,7 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
   const byKey = useMemo(() => new Map(cells.map((c) => [c.key, c])), [cells]);
   const focus = byKey.get(at) ?? root;
   const chosen = byKey.get(on);
-  const found = useMemo(
+  const hits = useMemo(
     () => (filter.trim() === '' ? undefined : search(cells, filter)),
     [cells, filter],
   );
@@ -108,13 +108,13 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
         {focus.parent ? (
           <Crumbs focus={focus} onFocus={(c) => setAt(c.parent ? c.key : '')} />
         ) : (
-          <span className="muted">Click a function to let it fill the width.</span>
+          <span className="muted">Click a function to zoom in.</span>
         )}
         <span className="push" />
-        {found && (
+        {hits && (
           <span role="status">
-            {plural(found.found.size, 'place')} with “{filter}”: {duration(found.time)},{' '}
-            {share(found.time, root)}
+            {plural(hits.matches.size, 'place')} with “{filter}”: {duration(hits.time)},{' '}
+            {share(hits.time, root)}
           </span>
         )}
         <Legend cells={cells} />
@@ -125,10 +125,10 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
         onFocus={(c) => setAt(c.parent ? c.key : '')}
         chosen={chosen}
         onChoose={(c) => setOn(c?.key ?? '')}
-        found={found?.found}
+        matches={hits?.matches}
         what={what}
         counts={counts}
-        label={`Flame graph of ${lost ? 'lost time' : 'time'}, from the outermost function down. Arrows move, Enter lets a function fill the width, Escape goes back. The functions with most time are in a table below.`}
+        label={`Flame graph of ${lost ? 'lost time' : 'time'}, outermost function on top. Arrows move, Enter zooms in, Escape zooms out. A table below lists the functions with the most time.`}
       />
       <Chosen cell={chosen ?? focus} root={root} lost={lost} {...props} />
       <TopTable cells={cells} root={root} lost={lost} rows={props.rows} onSelect={props.onSelect} />
@@ -136,13 +136,13 @@ function Graph(props: PanelProps & { flame: Flame; filter: string }) {
   );
 }
 
-/** The callers of what fills the width, to go back to. */
+/** The callers of the zoomed function, to zoom out to. */
 function Crumbs({ focus, onFocus }: { focus: Cell; onFocus: (cell: Cell) => void }) {
   const way: Cell[] = [];
   for (let c: Cell | undefined = focus; c; c = c.parent) way.unshift(c);
   const shown = way.length > 5 ? [...way.slice(0, 1), ...way.slice(-3)] : way;
   return (
-    <nav className="flame-crumbs" aria-label="What fills the width">
+    <nav className="flame-crumbs" aria-label="Zoom path">
       {shown.map((c, i) => (
         <span key={c.key}>
           {i > 0 && (
@@ -166,7 +166,7 @@ function Crumbs({ focus, onFocus }: { focus: Cell; onFocus: (cell: Cell) => void
 function Legend({ cells }: { cells: readonly Cell[] }) {
   const there = groups.filter((g) => cells.some((c) => c.parent && c.node.group === g));
   return (
-    <ul className="flame-legend" aria-label="What colors mean">
+    <ul className="flame-legend" aria-label="Color legend">
       {there.map((g) => (
         <li key={g}>
           <span className="dot" style={{ background: groupVar(g) }} /> {groupWords[g]}
@@ -176,7 +176,7 @@ function Legend({ cells }: { cells: readonly Cell[] }) {
   );
 }
 
-/** The row of the table that a function of the tree is; the one that lost most where several programs have it. */
+/** Finds the table row of a function in the tree; with several programs, the one that lost most. */
 export function rowOf(rows: readonly FunctionRow[], name: string): FunctionRow | undefined {
   return rows.find((r) => r.function === name);
 }
@@ -194,7 +194,7 @@ function Chosen(props: PanelProps & { cell: Cell; root: Cell; lost: boolean }) {
         itself {duration(node.self_us)} <span className="muted">{share(node.self_us, root)}</span>
       </span>
       <span>
-        with what it calls {duration(node.total_us)}{' '}
+        inclusive {duration(node.total_us)}{' '}
         <span className="muted">{share(node.total_us, root)}</span>
       </span>
       {node.calls > 0 && (
@@ -214,7 +214,7 @@ function Chosen(props: PanelProps & { cell: Cell; root: Cell; lost: boolean }) {
 
 const mostTop = 20;
 
-/** The functions with most time of their own: the graph for those who cannot see it. */
+/** The functions with the most own time as a table, for screen readers. */
 function TopTable(props: {
   cells: readonly Cell[];
   root: Cell;
@@ -236,7 +236,7 @@ function TopTable(props: {
       },
       {
         id: 'self',
-        header: lost ? 'Lost, itself' : 'Itself',
+        header: lost ? 'Own lost' : 'Own time',
         align: 'right',
         value: (s) => s.self,
         cell: (s) => duration(s.self),
@@ -250,7 +250,7 @@ function TopTable(props: {
       },
       {
         id: 'total',
-        header: 'With what it calls',
+        header: 'Inclusive',
         align: 'right',
         value: (s) => s.total,
         cell: (s) => duration(s.total),
@@ -266,11 +266,11 @@ function TopTable(props: {
   }, [lost, root]);
   return (
     <details className="flame-more">
-      <summary>The {Math.min(mostTop, all.length)} functions with most as a table</summary>
+      <summary>The {Math.min(mostTop, all.length)} top functions as a table</summary>
       <div className="flame-table">
         <Table<Sum>
           name={lost ? 'flame-lost' : 'flame-time'}
-          label={lost ? 'Functions that lost most' : 'Functions with most time'}
+          label={lost ? 'Functions by lost time' : 'Functions by time'}
           columns={columns}
           rows={all.slice(0, mostTop)}
           rowKey={(s) => s.name}

@@ -10,12 +10,12 @@ const byAnomalies = text('-anomalies');
 const noText = text('');
 const rowKey = (r: FunctionRow) => r.id;
 
-/** All functions as a table; the chosen one is shown beside. */
+/** All functions as a table, with details of the selected one. */
 export function FunctionList(props: {
   table: FunctionTable;
   live: boolean;
   programs: boolean;
-  countsOnly?: boolean; // nothing is known of lost time and models
+  countsOnly?: boolean; // no lost times and models
   choices: ReactNode;
   selected: string;
   onSelect: (id: string) => void;
@@ -47,19 +47,19 @@ export function FunctionList(props: {
       onSelect={(r) => props.onSelect(r.id)}
       tools={props.choices}
       empty={
-        <Empty title="No function is known yet.">
-          <p>They are listed as soon as the first calls are judged.</p>
+        <Empty title="No functions yet.">
+          <p>Functions appear when the first calls are judged.</p>
         </Empty>
       }
       footer={
         <>
           {table.total > table.rows.length && (
             <span>
-              showing {count(table.rows.length)} of {count(table.total)}, those that lost most;
-              search with / to find others
+              showing {count(table.rows.length)} of {count(table.total)}, by lost time; press / to
+              search the rest
             </span>
           )}
-          {missing && <span>times and calls of all calls are stored when the run ends</span>}
+          {missing && <span>call counts and times are stored when the run ends</span>}
         </>
       }
     />

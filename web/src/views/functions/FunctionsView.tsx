@@ -12,16 +12,16 @@ type Mode = 'table' | 'flame' | 'lost' | 'counters';
 
 const modes: readonly (readonly [Mode, string, string])[] = [
   ['table', 'Table', 'All functions'],
-  ['flame', 'Flame: time', 'Where the time of all calls is'],
-  ['lost', 'Flame: lost', 'Where time was lost by anomalies'],
-  ['counters', 'Counters', 'What was counted'],
+  ['flame', 'Flame: time', 'Time of all calls'],
+  ['lost', 'Flame: lost', 'Time lost to anomalies'],
+  ['counters', 'Counters', 'TAU counters'],
 ];
 
 const modeWord = choice('table', 'flame', 'lost', 'counters');
 const noText = text('');
 const mostRows = 5000;
 
-/** Where does time go, and what is its shape? */
+/** Time by function and its distribution. */
 export default function FunctionsView() {
   const { query } = useRoute();
   const [mode, setMode] = useParam('mode', modeWord);
@@ -31,9 +31,7 @@ export default function FunctionsView() {
     { limit: mostRows, program: query.program },
     { every: 5000, keep: true },
   );
-  const choices = (
-    <Segmented small label="What is shown" choices={modes} chosen={mode} onChoose={setMode} />
-  );
+  const choices = <Segmented small label="View" choices={modes} chosen={mode} onChoose={setMode} />;
   const withDetail = selected !== '' && mode !== 'counters';
   return (
     <div className={`functions ${withDetail ? 'with-detail' : ''}`}>
@@ -81,7 +79,7 @@ function Listed(props: {
   return (
     <>
       {table.problem && (
-        <Notice level="watch">What is listed may be old: {table.problem.message}.</Notice>
+        <Notice level="watch">This list may be outdated: {table.problem.message}.</Notice>
       )}
       <FunctionList
         table={table.data}

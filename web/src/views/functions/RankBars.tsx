@@ -6,7 +6,7 @@ import { Part } from './Detail.tsx';
 
 const few = 8;
 
-/** Hosts with what was lost on them, most first. */
+/** Hosts by lost time. */
 export function byHost(
   ranks: readonly FunctionRank[],
 ): { host: string; lost: number; n: number }[] {
@@ -20,7 +20,7 @@ export function byHost(
   return [...sums.values()].sort((a, b) => b.lost - a.lost);
 }
 
-/** Which ranks lost how much, as a strip of all and a list of the worst, with their hosts. */
+/** Lost time by rank: a strip of all ranks and a list of the worst. */
 export function RankBars({
   ranks,
   anomalies,
@@ -35,7 +35,7 @@ export function RankBars({
   if (ranks.length === 0) {
     return anomalies > 0 ? null : (
       <Part title="Ranks">
-        <p className="muted">No rank has an anomaly of it.</p>
+        <p className="muted">No rank has anomalies.</p>
       </Part>
     );
   }
@@ -43,7 +43,7 @@ export function RankBars({
   const shown = all ? worst : worst.slice(0, few);
   return (
     <Part
-      title="Ranks that lost time"
+      title="Ranks by lost time"
       note={`${plural(ranks.length, 'rank')} on ${plural(hosts.length, 'host')}`}
     >
       {ranks.length > few && <Strip ranks={ranks} most={most} />}
@@ -57,7 +57,7 @@ export function RankBars({
                 {r.host}
               </a>
             </span>
-            <span className="nowrap" title={`the longest ${duration(r.longest_us)}`}>
+            <span className="nowrap" title={`longest ${duration(r.longest_us)}`}>
               {duration(r.lost_us)}, {plural(r.anomalies, 'anomaly', 'anomalies')}
             </span>
           </li>
@@ -72,7 +72,7 @@ export function RankBars({
   );
 }
 
-/** All ranks beside each other, by number. */
+/** A strip of all ranks in order. */
 function Strip({ ranks, most }: { ranks: readonly FunctionRank[]; most: number }) {
   const width = 356;
   const height = 28;

@@ -18,10 +18,10 @@ interface Row {
 
 const most = 6;
 
-/** The anomalies of a function that lost most, with the way to their evidence. */
+/** The anomalies of a function by lost time, with links to their evidence. */
 export function WorstEvents({ name, program }: { name: string; program: number }) {
   const href = useHref();
-  // The name is taken as a pattern, in which * and ? also stand for themselves.
+  // The server treats the name as a pattern; * and ? also match themselves.
   const { data } = useRunQuery<{ rows: Row[] }>(
     'events',
     { func: name, program, order: 'lost', limit: 4 * most },
@@ -30,7 +30,7 @@ export function WorstEvents({ name, program }: { name: string; program: number }
   const rows = (data?.rows ?? []).filter((r) => r.function === name).slice(0, most);
   if (rows.length === 0) return null;
   return (
-    <Part title="Anomalies that lost most">
+    <Part title="Anomalies by lost time">
       <ul className="function-events">
         {rows.map((r) => (
           <li key={r.event_id}>
@@ -39,9 +39,7 @@ export function WorstEvents({ name, program }: { name: string; program: number }
               rank {r.rank} <span className="muted">{r.host}</span>
             </span>
             <When s={r.at_s} />
-            <span title={`took ${duration(r.exclusive_us)} itself`}>
-              lost {duration(r.lost_us)}
-            </span>
+            <span title={`own time ${duration(r.exclusive_us)}`}>lost {duration(r.lost_us)}</span>
           </li>
         ))}
       </ul>

@@ -4,15 +4,19 @@ import { groupVar, groupWords } from '../../color/index.ts';
 import { count, duration, percent, source } from '../../format/index.ts';
 import { FunctionName, type Column } from '../../ui/index.ts';
 
-/** A value that may not be known yet: then a dash that says when it will be. */
-function known(value: number | undefined, write: (n: number) => string, when: string): ReactNode {
+/** A value, or a dash that says when it will be available. */
+function valueOrDash(
+  value: number | undefined,
+  write: (n: number) => string,
+  when: string,
+): ReactNode {
   if (value === undefined) return <span title={when}>–</span>;
   return value === 0 ? <span className="muted">{write(value)}</span> : write(value);
 }
 
-/** When what is missing will be there. */
+/** When missing values become available. */
 export function whenKnown(live: boolean): string {
-  return live ? 'Known when the run has ended' : 'It was not stored with this run';
+  return live ? 'Available when the run ends' : 'Not stored with this run';
 }
 
 /** Columns of the table of functions. */
@@ -31,7 +35,7 @@ export function functionColumns(live: boolean, programs: boolean): Column<Functi
     title,
     align: 'right',
     value,
-    cell: (r) => known(value(r), write, when),
+    cell: (r) => valueOrDash(value(r), write, when),
     ...more,
   });
   return [
@@ -60,55 +64,49 @@ export function functionColumns(live: boolean, programs: boolean): Column<Functi
       value: (r) => r.program,
     },
     { id: 'group', header: 'Group', hidden: true, value: (r) => groupWords[r.group] ?? r.group },
-    number('lost', 'Lost', 'Time lost by its anomalies', (r) => r.lost_us, duration),
-    number('anomalies', 'Anomalies', 'Anomalies that count', (r) => r.anomalies, count),
+    number('lost', 'Lost', 'Time lost to anomalies', (r) => r.lost_us, duration),
+    number(
+      'anomalies',
+      'Anomalies',
+      'Anomalies, without withdrawn ones',
+      (r) => r.anomalies,
+      count,
+    ),
     number(
       'calls%',
       'of calls',
-      'Anomalies, in percent of all calls',
+      'Anomalies in percent of all calls',
       (r) => r.anomalous_calls_percent,
       percent,
     ),
     number(
       'time%',
       'of time',
-      'Time of anomalies, in percent of the time of all calls, without what they call',
+      'Own time of anomalies in percent of the own time of all calls',
       (r) => r.anomalous_time_percent,
       percent,
     ),
     number('calls', 'Calls', 'All calls, on all ranks', (r) => r.calls, count),
     number(
       'exclusive',
-      'Itself',
-      'Time of all calls, without what they call',
+      'Own time',
+      'Own time of all calls, without callees',
       (r) => r.exclusive_us,
       duration,
     ),
-    number(
-      'exmean',
-      'mean',
-      'Mean time of a call, without what it calls',
-      (r) => r.exclusive_mean_us,
-      duration,
-    ),
-    number(
-      'exmax',
-      'max',
-      'Longest call, without what it calls',
-      (r) => r.exclusive_max_us,
-      duration,
-    ),
+    number('exmean', 'mean', 'Mean own time of a call', (r) => r.exclusive_mean_us, duration),
+    number('exmax', 'max', 'Longest own time of a call', (r) => r.exclusive_max_us, duration),
     number(
       'inclusive',
-      'In all',
-      'Time of all calls, with what they call',
+      'Inclusive',
+      'Time of all calls, including callees',
       (r) => r.inclusive_us,
       duration,
     ),
     number(
       'inmean',
-      'mean in all',
-      'Mean time of a call, with what it calls',
+      'mean inclusive',
+      'Mean time of a call, including callees',
       (r) => r.inclusive_mean_us,
       duration,
       { hidden: true },
@@ -116,7 +114,7 @@ export function functionColumns(live: boolean, programs: boolean): Column<Functi
     number(
       'modes',
       'Modes',
-      'Usual times that its model knows: one, or several where it does different things',
+      'Number of usual times in the model; several if the function has different workloads',
       (r) => r.modes,
       count,
     ),

@@ -52,7 +52,7 @@ describe('the table of functions', () => {
   test('of a live run says when what is missing will be known', async () => {
     show('#/functions', { functions: { body: { rows: [liveRow()], total: 1 } } }, true);
     const grid = await screen.findByRole('grid', { name: 'Functions' });
-    const dashes = within(grid).getAllByTitle('Known when the run has ended');
+    const dashes = within(grid).getAllByTitle('Available when the run ends');
     expect(dashes.length).toBeGreaterThan(4);
     expect(dashes[0]?.textContent).toBe('–');
     expect(screen.getByText(/are stored when the run ends/)).toBeTruthy();
@@ -60,7 +60,7 @@ describe('the table of functions', () => {
 
   test('that is cut says of how many', async () => {
     show('#/functions', { functions: { body: { ...functionTable(), total: 7000, next: '2' } } });
-    expect(await screen.findByText(/showing 2 of 7000, those that lost most/)).toBeTruthy();
+    expect(await screen.findByText(/showing 2 of 7000, by lost time/)).toBeTruthy();
   });
 
   test('that cannot be had says why, with the other tabs still there', async () => {
@@ -73,7 +73,7 @@ describe('the table of functions', () => {
 
   test('of nothing says what will come', async () => {
     show('#/functions', { functions: { body: { rows: [], total: 0 } } }, true);
-    expect(await screen.findByText('No function is known yet.')).toBeTruthy();
+    expect(await screen.findByText('No functions yet.')).toBeTruthy();
   });
 
   test('opens the details of a row, which the address keeps', async () => {
@@ -82,7 +82,7 @@ describe('the table of functions', () => {
     await userEvent.click(within(grid).getByText('pack_halo()'));
     expect(location.hash).toContain('sel=0:13');
     const detail = await screen.findByRole('complementary');
-    await within(detail).findByText('Ranks that lost time');
+    await within(detail).findByText('Ranks by lost time');
     await userEvent.click(within(detail).getByRole('button', { name: 'Close the function' }));
     expect(location.hash).not.toContain('sel=');
   });
@@ -96,7 +96,7 @@ describe('the details of a function', () => {
     expect(within(detail).getByText('2 ranks on 2 hosts')).toBeTruthy();
     expect(within(detail).getByText(/main › time_step\(int\) › pack_halo\(\)/)).toBeTruthy();
     expect(within(detail).getByText(/usual 2 to 62 µs; flagged above 113 µs/)).toBeTruthy();
-    const issues = within(detail).getByRole('link', { name: 'its issues' });
+    const issues = within(detail).getByRole('link', { name: 'issues' });
     expect(issues.getAttribute('href')).toContain('#/issues?q=pack_halo');
   });
 
@@ -124,8 +124,8 @@ describe('the details of a function', () => {
   test('without a model say why there is none', async () => {
     const rest = without(functionDetail({ ranks: [], paths: [], anomalies: 0 }), 'model');
     show('#/functions?sel=0:13', { 'functions/': { body: rest } });
-    expect(await screen.findByText('It has no model.')).toBeTruthy();
-    expect(screen.getByText('No rank has an anomaly of it.')).toBeTruthy();
+    expect(await screen.findByText('No model.')).toBeTruthy();
+    expect(screen.getByText('No rank has anomalies.')).toBeTruthy();
   });
 
   test('of a function that is not there say so', async () => {
@@ -180,20 +180,20 @@ describe('the flame graph', () => {
 
   test('can be read as a table', async () => {
     show('#/functions?mode=flame');
-    await userEvent.click(await screen.findByText('The 4 functions with most as a table'));
-    const table = screen.getByRole('grid', { name: 'Functions with most time' });
+    await userEvent.click(await screen.findByText('The 4 top functions as a table'));
+    const table = screen.getByRole('grid', { name: 'Functions by time' });
     const first = within(table).getAllByRole('row')[1];
     expect(first?.textContent).toContain('MPI_Waitall()50 µs50 %');
   });
 
   test('of lost time says when nothing was lost', async () => {
     show('#/functions?mode=lost', { flame: { body: flame({ root: node('all', 0) }) } });
-    expect(await screen.findByText('No time was lost by anomalies.')).toBeTruthy();
+    expect(await screen.findByText('No time lost to anomalies.')).toBeTruthy();
   });
 
   test('of a live run says when times are known', async () => {
     show('#/functions?mode=flame', { flame: { body: flame({ root: node('all', 0) }) } }, true);
-    expect(await screen.findByText('The times of all calls are not stored yet.')).toBeTruthy();
+    expect(await screen.findByText('Call times are not stored yet.')).toBeTruthy();
   });
 });
 
@@ -224,7 +224,7 @@ describe('counters', () => {
   });
 });
 
-test('hostile names are text everywhere', async () => {
+test('shows hostile names as text', async () => {
   const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
   show('#/functions?sel=0:13', {
     functions: { body: { rows: [functionRow({ function: evil, group: evil })], total: 1 } },
@@ -237,7 +237,7 @@ test('hostile names are text everywhere', async () => {
       }),
     },
   });
-  await screen.findByText('Ranks that lost time');
+  await screen.findByText('Ranks by lost time');
   expect(screen.getAllByText(evil, { exact: false }).length).toBeGreaterThan(1);
   cleanup();
   show('#/functions?mode=flame&q=img', {

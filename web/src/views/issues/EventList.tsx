@@ -1,10 +1,10 @@
 import { useMemo } from 'react';
 import type { Issue, Plot, PlotPoint } from '../../api/index.ts';
-import { duration } from '../../format/index.ts';
+import { duration, statusLabel } from '../../format/index.ts';
 import { eventPath, go, useHref } from '../../route/index.ts';
 import { Table, When, type Column } from '../../ui/index.ts';
 
-/** The anomalies of an issue, those that lost most first; each leads to its evidence. */
+/** The anomalies of an issue by lost time, with links to their evidence. */
 export function EventList({ plot, issue }: { plot: Plot; issue: Issue }) {
   const rows = useMemo(
     () => plot.points.filter((p) => p.anomaly).sort((a, b) => b.lost_us - a.lost_us),
@@ -19,7 +19,7 @@ export function EventList({ plot, issue }: { plot: Plot; issue: Issue }) {
       rows={rows}
       rowKey={(p) => p.event_id}
       onOpen={(p) => go({ event: eventPath(issue.program, p.event_id) })}
-      empty="The executions are not stored yet."
+      empty="Executions not stored yet."
     />
   );
 }
@@ -53,7 +53,7 @@ function eventColumns(program: number): Column<PlotPoint>[] {
     {
       id: 'took',
       header: 'Took',
-      title: 'Time in the function itself, without those that it called',
+      title: 'Own time, without callees',
       align: 'right',
       value: (p) => p.exclusive_us,
       cell: (p) => duration(p.exclusive_us),
@@ -65,6 +65,11 @@ function eventColumns(program: number): Column<PlotPoint>[] {
       value: (p) => p.lost_us,
       cell: (p) => duration(p.lost_us),
     },
-    { id: 'status', header: 'Status', hidden: true, value: (p) => p.status },
+    {
+      id: 'status',
+      header: 'Status',
+      hidden: true,
+      value: (p) => p.status && statusLabel(p.status),
+    },
   ];
 }

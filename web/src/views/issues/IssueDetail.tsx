@@ -13,12 +13,12 @@ interface DetailProps {
   issue: Issue;
   all: readonly Issue[];
   writable: boolean;
-  /** It is in the list above. */
+  /** Whether the issue is in the list above. */
   listed: boolean;
   onChanged: () => void;
 }
 
-/** All about one issue: the sentence, its executions over time, what can be done with it. */
+/** Details of an issue: summary, executions over time and actions. */
 export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailProps) {
   const { run, refresh } = useLive();
   const href = useHref();
@@ -33,7 +33,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
   const victims = all.filter((i) => i.cause === issue.issue && i !== issue);
   const copy = () => {
     void copyText(issueMarkdown(issue, run, location.href)).then((ok) =>
-      say(ok ? 'copied' : 'the browser does not let pages copy'),
+      say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
     );
   };
   return (
@@ -47,8 +47,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
           <p className="issue-links">
             {cause && (
               <span>
-                waited because of{' '}
-                <a href={href({ query: { sel: cause.key } })}>issue {cause.issue}</a>
+                waited for <a href={href({ query: { sel: cause.key } })}>issue {cause.issue}</a>
               </span>
             )}
             {victims.length > 0 && (
@@ -70,10 +69,10 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
                   query: { sel: issue.function_id, program: issue.program },
                 })}
               >
-                all of this function
+                all issues of this function
               </a>
             )}
-            {!listed && <span className="muted">not in the list above, which is narrowed</span>}
+            {!listed && <span className="muted">hidden by the active filters</span>}
           </p>
         </div>
         <div className="issue-actions">
@@ -87,7 +86,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
           )}
           <a
             className="button"
-            title="What is different about these executions"
+            title="Explain how these executions differ"
             href={href({
               query: {
                 explain: writeSelection({ ...selectionOf(route, undefined), issue: issue.key }),
@@ -128,8 +127,8 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
             <StripPlot plot={plot.data} issue={issue} />
             {plot.data.total > plot.data.points.length && (
               <p className="muted small">
-                Showing {count(plot.data.points.length)} of {count(plot.data.total)}, those that
-                lost most. Narrow by rank or time to see others.
+                Showing {count(plot.data.points.length)} of {count(plot.data.total)}, by lost time.
+                Filter by rank or time to see others.
               </p>
             )}
           </div>

@@ -16,12 +16,12 @@ const rowKey = (i: Issue) => i.key;
 const rowClass = (i: Issue) =>
   `${isMuted(i) ? 'is-muted' : ''} ${i.role === 'victim' ? 'is-victim' : ''}`;
 
-/** Opens the evidence of the anomaly that stands for an issue. */
+/** Opens the evidence of an issue's example anomaly. */
 function openExample(i: Issue): void {
   if (i.example !== undefined) go({ event: eventPath(i.program, i.example) });
 }
 
-/** What should I look at, in what order? */
+/** The issues in order of lost time. */
 export default function IssuesView() {
   const { overview } = useLive();
   const { query } = useRoute();
@@ -31,8 +31,8 @@ export default function IssuesView() {
   const [kinds, setKinds] = useParam('kind', list);
   const [muted, setMuted] = useParam('muted', flag);
   const [selected, select] = useParam('sel', noText);
-  const asked = useRunQuery<IssueList>('issues', {}, { every: 3000 });
-  const all = useMemo(() => asked.data?.rows ?? [], [asked.data]);
+  const result = useRunQuery<IssueList>('issues', {}, { every: 3000 });
+  const all = useMemo(() => result.data?.rows ?? [], [result.data]);
   const length = overview?.length_s ?? 0;
   const { host = '', rank = '', program = '' } = query;
   const listed = useMemo(
@@ -45,8 +45,8 @@ export default function IssuesView() {
   const children = useCallback((i: Issue) => victims.get(i.issue), [victims]);
   const chosen = all.find((i) => i.key === selected);
   const hidden = all.filter(isMuted).length;
-  if (!asked.data) {
-    if (asked.problem) return <Failure problem={asked.problem} retry={asked.refresh} />;
+  if (!result.data) {
+    if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the issues" lines={8} />;
   }
   const narrowed =
@@ -59,8 +59,8 @@ export default function IssuesView() {
   return (
     <div className={`issues ${chosen ? 'with-detail' : ''}`}>
       <h1 className="visually-hidden">Issues</h1>
-      {asked.problem && (
-        <Notice level="watch">What is listed may be old: {asked.problem.message}.</Notice>
+      {result.problem && (
+        <Notice level="watch">This list may be outdated: {result.problem.message}.</Notice>
       )}
       <section className="panel issues-list" aria-label="All issues">
         <Table<Issue>
@@ -81,7 +81,7 @@ export default function IssuesView() {
           children={children}
           tools={
             <>
-              <div className="kinds" role="group" aria-label="Only these kinds">
+              <div className="kinds" role="group" aria-label="Filter by kind">
                 {kindCounts(all).map(([kind, n]) => (
                   <button
                     key={kind}
@@ -103,7 +103,7 @@ export default function IssuesView() {
                   type="button"
                   className="button"
                   aria-pressed={muted}
-                  title="Issues that somebody muted or marked as expected"
+                  title="Issues muted or marked as expected"
                   onClick={() => setMuted(!muted)}
                 >
                   {muted ? 'Hide' : 'Show'} {count(hidden)} muted
@@ -116,18 +116,15 @@ export default function IssuesView() {
             <>
               {listed.length > top.length && (
                 <span>
-                  {plural(listed.length - top.length, 'issue')} of waits folded under what caused
-                  them
+                  {plural(listed.length - top.length, 'issue')} waits grouped under their cause
                 </span>
               )}
-              {asked.data.total > all.length && (
+              {result.data.total > all.length && (
                 <span>
-                  showing {count(all.length)} of {count(asked.data.total)}, the worst
+                  showing {count(all.length)} of {count(result.data.total)}, the worst
                 </span>
               )}
-              <span>
-                {asked.data.stored ? 'as found at the end of the run' : 'as of now, provisional'}
-              </span>
+              <span>{result.data.stored ? 'final' : 'provisional'}</span>
               <IgnoreFile hidden={hidden} />
             </>
           }
@@ -138,31 +135,31 @@ export default function IssuesView() {
           key={chosen.key}
           issue={chosen}
           all={all}
-          writable={asked.data.writable}
+          writable={result.data.writable}
           listed={listed.includes(chosen)}
-          onChanged={asked.refresh}
+          onChanged={result.refresh}
         />
       )}
     </div>
   );
 }
 
-/** Says why no issue is listed. */
+/** Explains an empty list. */
 function NoIssues(props: { none: boolean; narrowed: boolean; hidden: number }) {
   const { overview } = useLive();
   if (props.none) {
     const calls = overview?.figures.calls;
-    if (!calls && !overview?.figures.kept) return <Empty title="No call has been judged yet." />;
+    if (!calls && !overview?.figures.kept) return <Empty title="No calls judged yet." />;
     return (
       <Empty title={`0 issues${calls === undefined ? '' : ` in ${count(calls)} calls`}`}>
-        <p>{overview.live ? 'Nothing is wrong so far.' : 'Nothing was found to be wrong.'}</p>
+        <p>{overview.live ? 'No problems so far.' : 'No problems found.'}</p>
       </Empty>
     );
   }
   if (props.narrowed) {
     return (
       <Empty
-        title="No issue is within what is chosen."
+        title="No issue matches the filters."
         action={
           <button
             type="button"

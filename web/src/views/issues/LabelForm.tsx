@@ -11,18 +11,18 @@ const titles: Readonly<Record<State, string>> = {
 };
 
 const explanations: Readonly<Record<State, string>> = {
-  muted: 'It is no longer listed or counted in the verdict. Say why, for those who come after you.',
-  expected: 'It is known and will stay: it is no longer listed or counted in the verdict.',
-  open: 'The note is kept with the issue.',
+  muted: 'Removes it from the list and the verdict. Give a reason for others.',
+  expected: 'Marks it as known and removes it from the list and the verdict.',
+  open: 'Stored with the issue.',
 };
 
-/** What a person can say of an issue: mute, expected, a note. */
+/** Label controls of an issue: mute, expected, note. */
 export function LabelForm(props: { issue: Issue; writable: boolean; onChanged: () => void }) {
   const [form, setForm] = useState<State>();
   const now = props.issue.label?.state ?? 'open';
   const why = props.writable
     ? undefined
-    : 'The server only reads. Start it without --read-only to label issues';
+    : 'The server is read-only. Start it without --read-only to label issues';
   return (
     <>
       {now === 'open' ? (
@@ -73,7 +73,7 @@ export function LabelForm(props: { issue: Issue; writable: boolean; onChanged: (
   );
 }
 
-/** Lists a muted or expected issue again. */
+/** Removes the label of a muted or expected issue. */
 function SetLabel(props: { issue: Issue; writable: boolean; onChanged: () => void }) {
   const { run } = useLive();
   const [problem, setProblem] = useState('');
@@ -97,7 +97,7 @@ function labelPath(run: string, key: string): string {
   return runPath(run, `labels/${encodeURIComponent(key)}`);
 }
 
-/** Asks for the words of a label. */
+/** The form for a label's note. */
 function LabelDrawer(props: {
   issue: Issue;
   state: State;

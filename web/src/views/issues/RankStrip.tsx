@@ -1,6 +1,6 @@
 import { count, names, ranks } from '../../format/index.ts';
 
-/** Which of all ranks are affected, as marks on a line. */
+/** The affected ranks as marks on a line. */
 export function RankStrip(props: { ranks: readonly number[]; total: number; color: string }) {
   const width = 72;
   const total = Math.max(props.total, ...props.ranks.map((r) => r + 1), 1);
@@ -19,7 +19,7 @@ export function RankStrip(props: { ranks: readonly number[]; total: number; colo
   );
 }
 
-/** Ranks and hosts in a few words, all of them in the title. */
+/** A summary of ranks and hosts, with all in the tooltip. */
 export function where(i: {
   ranks: number[];
   rank_count: number;

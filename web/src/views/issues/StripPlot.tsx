@@ -15,15 +15,15 @@ const colors = [
 ] as const;
 
 const drawings = [
-  ['box', 'Explain a box', 'Draw a box around executions to see what is different about them'],
+  ['box', 'Explain box', 'Draw a box around executions to explain how they differ'],
   [
     'lasso',
-    'a lasso',
-    'Draw freely around executions to see what is different about them. Without a mouse: e explains the issue, and its drawer narrows that by time and all other fields',
+    'lasso',
+    'Draw a lasso around executions to explain how they differ. By keyboard: press e to explain the issue, then filter by any field',
   ],
 ] as const;
 
-/** Durations over time: typical executions gray, anomalies colored, what is typical as a band. */
+/** Durations over time: typical executions in gray, anomalies in color, the usual range as a band. */
 export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
   const { overview } = useLive();
   const { t0, t1 } = useSpan();
@@ -45,7 +45,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
     (low !== undefined && high !== undefined
       ? `; typical is ${duration(low)} to ${duration(high)}`
       : '') +
-    '. The list beside has each anomaly.';
+    '. The list has each anomaly.';
   const at = (x: number) => String(Number((from + x * (to - from)).toFixed(6)));
   const took = (y: number) => most * (least / most) ** y;
   const inset = gridOf(colorGroups(plot.points, by, issue.kind).length);
@@ -64,7 +64,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
         </span>
         <span className="push" />
         <Segmented
-          label="Explain executions in"
+          label="Explain"
           choices={drawings}
           chosen={drawing}
           onChoose={(d) => draw(drawing === d ? '' : d)}
@@ -83,7 +83,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
         />
         {drawing === 'box' && (
           <BoxSelect
-            label="Draw a box around executions: left to right is time, up is longer"
+            label="Draw a box around executions: x is time, y is duration"
             inset={inset}
             onBox={({ x0, x1, y0, y1 }) =>
               explain({
@@ -97,7 +97,7 @@ export function StripPlot({ plot, issue }: { plot: Plot; issue: Issue }) {
         )}
         {drawing === 'lasso' && (
           <LassoSelect
-            label="Draw around executions: left to right is time, up is longer. Without a mouse, explain the issue and narrow it by its fields"
+            label="Draw a lasso around executions: x is time, y is duration. By keyboard, explain the issue and filter by its fields"
             inset={inset}
             onLasso={(corners) =>
               explain({

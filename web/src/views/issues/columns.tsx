@@ -6,35 +6,35 @@ import { RankStrip, where } from './RankStrip.tsx';
 import { cost } from './select.ts';
 
 const confidenceWords: Readonly<Record<string, string>> = {
-  warming: 'the model has few samples: this may be wrong',
-  provisional: 'judged again when the run ends',
-  confirmed: 'still flagged with all that was learned',
+  warming: 'few samples: may be wrong',
+  provisional: 'reviewed when the run ends',
+  confirmed: 'confirmed by the final model',
 };
 
 const trendMarks: Readonly<Record<string, string>> = { more: '↗', fewer: '↘', steady: '→' };
 
-/** The columns of the triage table, for a run of so many ranks. */
+/** The columns of the issue table. */
 export function issueColumns(totalRanks: number): Column<Issue>[] {
   return [
     {
       id: 'issue',
       header: '#',
-      title: 'Number: 1 for the worst',
+      title: 'Rank by lost time: 1 is the worst',
       value: (i) => i.issue,
       width: 56,
     },
     {
       id: 'lost',
       header: 'Lost',
-      title: 'Time beyond what is typical, with the waits because of it',
+      title: 'Time beyond the usual, including the waits it caused',
       align: 'right',
       value: cost,
       cell: (i) => (
         <span
           title={
             i.waits_lost_us
-              ? `${duration(i.lost_us)} itself, ${duration(i.waits_lost_us)} by waits on ${count(i.wait_ranks)} ranks`
-              : `${duration(i.lost_us)} beyond what is typical`
+              ? `${duration(i.lost_us)} own, ${duration(i.waits_lost_us)} in waits on ${count(i.wait_ranks)} ranks`
+              : `${duration(i.lost_us)} beyond the usual`
           }
         >
           <strong>{duration(cost(i))}</strong>
@@ -59,7 +59,7 @@ export function issueColumns(totalRanks: number): Column<Issue>[] {
     {
       id: 'path',
       header: 'Called by',
-      title: 'The end of the call path',
+      title: 'End of the call path',
       grow: true,
       value: (i) => pathTail(i.call_path.split(' > ').slice(0, -1), 3),
       cell: (i) => <CallPath path={i.call_path.split(' > ').slice(0, -1)} />,
@@ -98,7 +98,7 @@ export function issueColumns(totalRanks: number): Column<Issue>[] {
     {
       id: 'trend',
       header: 'Over time',
-      title: 'Anomalies over the run, and whether they become more',
+      title: 'Anomalies over the run, and their trend',
       value: (i) => i.trend ?? '',
       cell: (i) => (
         <span className="trend-cell">

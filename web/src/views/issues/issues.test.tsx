@@ -34,7 +34,7 @@ const functions = () =>
     .map((r) => within(r).getAllByRole('cell')[4]?.textContent);
 
 describe('the list of issues', () => {
-  test('folds those that waited under what made them wait', async () => {
+  test('groups waits under their cause', async () => {
     show();
     await screen.findByRole('treegrid');
     expect(functions()).toEqual([
@@ -46,7 +46,7 @@ describe('the list of issues', () => {
     expect(functions()[1]).toBe('MPI_Allreduce()');
   });
 
-  test('hides what is muted, says how many, and shows it when asked', async () => {
+  test('hides and counts muted issues, and shows them on request', async () => {
     show();
     await userEvent.click(await screen.findByRole('button', { name: 'Show 1 muted' }));
     expect(functions()).toContain('local_residual()');
@@ -66,13 +66,13 @@ describe('the list of issues', () => {
     expect(functions().length).toBe(2);
   });
 
-  test('says when nothing is within what is chosen, and how to see all', async () => {
+  test('reports empty filter results with a reset button', async () => {
     show(issueList(8), '#/issues?host=nowhere');
     await userEvent.click(await screen.findByRole('button', { name: 'Show all' }));
     expect(functions()).toHaveLength(3);
   });
 
-  test('says with confidence that there are none', async () => {
+  test('reports that there are no issues', async () => {
     show({ rows: [], total: 0, writable: true, stored: true });
     expect(await screen.findByText(/^0 issues in 41/)).toBeTruthy();
   });
@@ -82,7 +82,7 @@ describe('the list of issues', () => {
     expect(await screen.findByText(/showing 5 of 12.000, the worst/)).toBeTruthy();
   });
 
-  test('tells why it could not be had', async () => {
+  test('shows errors', async () => {
     serve({
       issues: {
         status: 503,
@@ -95,7 +95,7 @@ describe('the list of issues', () => {
 });
 
 describe('an issue', () => {
-  test('is told in a sentence, with what it did to others', async () => {
+  test('shows a summary and the waits it caused', async () => {
     show(issueList(8), '#/issues?sel=aaaa1111');
     const section = await screen.findByRole('region', { name: 'Issue 1' });
     expect(section.textContent).toContain('pack_halo() is slow on ranks 0-3 of nid00123');
@@ -111,7 +111,7 @@ describe('an issue', () => {
     ).toBe('#/e/0:1:27:7044');
   });
 
-  test('has a plot that is told in words, and a list of events that lead to their evidence', async () => {
+  test('describes its plot and lists events with links', async () => {
     show(issueList(8), '#/issues?sel=aaaa1111');
     const chart = await screen.findByRole('img', { name: /100 anomalies and 300 typical/ });
     expect(chart.getAttribute('aria-label')).toContain('typical is 380 µs to 520 µs');
@@ -138,10 +138,10 @@ describe('an issue', () => {
     show({ ...issueList(8), writable: false }, '#/issues?sel=aaaa1111');
     const mute = await screen.findByRole('button', { name: 'Mute…' });
     expect(mute).toHaveProperty('disabled', true);
-    expect(mute.getAttribute('title')).toContain('only reads');
+    expect(mute.getAttribute('title')).toContain('is read-only');
   });
 
-  test('that the server does not let be muted says what it said', async () => {
+  test('shows the refusal of a label', async () => {
     const refused = {
       status: 403,
       body: { error: 'labels are read-only', hint: 'start without --read-only' },

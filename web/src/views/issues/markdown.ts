@@ -11,14 +11,14 @@ import {
 } from '../../format/index.ts';
 import { ended } from '../../ui/index.ts';
 
-/** A text that Markdown shows as it is. */
+/** Escapes text for Markdown. */
 function code(text: string): string {
   const ticks = '`'.repeat(Math.max(0, ...(text.match(/`+/g) ?? []).map((t) => t.length)) + 1);
   const pad = text.startsWith('`') || text.endsWith('`') ? ' ' : '';
   return ticks + pad + text.replace(/\s+/g, ' ') + pad + ticks;
 }
 
-/** An issue for a ticket: what, where, since when, how much, and where to look. */
+/** Formats an issue as Markdown for a ticket. */
 export function issueMarkdown(i: Issue, run: string, link: string): string {
   const where = source(i.function);
   const lines = [
@@ -28,11 +28,11 @@ export function issueMarkdown(i: Issue, run: string, link: string): string {
     '',
     `- Lost: ${duration(i.lost_us)} in ${count(i.anomalies)} anomalies, the longest ${duration(i.longest_us)}` +
       (i.waits_lost_us
-        ? `; ${duration(i.waits_lost_us)} by ${count(i.waits)} waits because of it`
+        ? `; ${duration(i.waits_lost_us)} in ${count(i.waits)} waits it caused`
         : ''),
     `- Kind: ${i.kind}${i.trend ? `, trend ${i.trend}` : ''}, ${i.confidence}`,
     `- Where: ranks ${ranks(i.ranks, 12)} on ${names(i.hosts.map(code), 8)}${where === '' ? '' : `, ${code(where)}`}`,
-    `- When: ${clock(i.first_s)} to ${clock(i.last_s)} since the begin of the run`,
+    `- When: ${clock(i.first_s)} to ${clock(i.last_s)} since the start of the run`,
   ];
   if (i.call_path !== '')
     lines.push(`- Call path: ${pathParts(i.call_path).map(code).join(' > ')}`);

@@ -1,9 +1,9 @@
 import type { Issue } from '../../api/index.ts';
 import { hasRank } from '../../format/index.ts';
 
-// Which issues are listed, and how: pure.
+// Filtering and grouping of issues, without side effects.
 
-/** What the address narrows the list to. */
+/** The filters in the address. */
 export interface Narrowing {
   kinds: readonly string[];
   host: string;
@@ -11,21 +11,21 @@ export interface Narrowing {
   program: string;
   t0: number | undefined;
   t1: number | undefined;
-  /** Also those that are muted or expected. */
+  /** Includes muted and expected issues. */
   muted: boolean;
 }
 
-/** Whether a person said that an issue need not be looked at. */
+/** Reports whether an issue is muted or expected. */
 export function isMuted(i: Issue): boolean {
   return i.label?.state === 'muted' || i.label?.state === 'expected';
 }
 
-/** What an issue cost: itself, and the waits because of it. */
+/** Lost time of an issue, including the waits it caused. */
 export function cost(i: Issue): number {
   return i.lost_us + (i.waits_lost_us ?? 0);
 }
 
-/** Whether an issue has anomalies between two times, as far as its parts of the run, which has this length, tell. */
+/** Reports whether an issue has anomalies in a time range, to the resolution of its histogram over the run. */
 export function within(
   i: Issue,
   t0: number | undefined,
@@ -38,7 +38,7 @@ export function within(
   const parts = i.over_time.length;
   if (parts === 0 || !(length > 0) || !i.over_time.some((n) => n > 0)) return true;
   const part = length / parts;
-  // Executions are counted where they begin and may last into the next part.
+  // Executions count in the bin of their start and may last into the next.
   return i.over_time.some((n, k) => n > 0 && (k - 0.5) * part <= to && (k + 1.5) * part >= from);
 }
 
@@ -51,7 +51,7 @@ function hasHost(i: Issue, host: string): boolean {
   return host === '' || i.host_count > i.hosts.length || i.hosts.includes(host);
 }
 
-/** The issues that the address wants, in the order in which they came. Waits because of a muted one are muted with it. */
+/** Filters issues, keeping their order. Waits caused by a muted issue are muted too. */
 export function narrow(all: readonly Issue[], n: Narrowing, length: number): Issue[] {
   const quiet = new Set(all.filter(isMuted).map((i) => i.issue));
   return all.filter(
@@ -65,13 +65,13 @@ export function narrow(all: readonly Issue[], n: Narrowing, length: number): Iss
   );
 }
 
-/** Issues with those folded under them that waited because of them. Victims of what is not listed stand alone. */
+/** An issue with the waits it caused. Waits whose cause is not listed stand alone. */
 export interface Folded {
   top: Issue[];
   victims: ReadonlyMap<number, Issue[]>;
 }
 
-/** Folds victims under their culprits. */
+/** Groups victims under their culprits. */
 export function fold(list: readonly Issue[]): Folded {
   const there = new Set(list.map((i) => i.issue));
   const victims = new Map<number, Issue[]>();
@@ -86,7 +86,7 @@ export function fold(list: readonly Issue[]): Folded {
   return { top, victims };
 }
 
-/** How many there are of each kind, most first. */
+/** Counts issues by kind, most frequent first. */
 export function kindCounts(all: readonly Issue[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const i of all) counts.set(i.kind, (counts.get(i.kind) ?? 0) + 1);

@@ -4,12 +4,12 @@ import { kindColor, seriesColor } from '../../color/index.ts';
 import { clock, duration, durationTick } from '../../format/index.ts';
 import { axis, timeStep, tip, tooltip, type ChartColors } from '../../ui/index.ts';
 
-/** What anomalies are colored by. */
+/** The field that colors anomalies. */
 export type By = 'kind' | 'host' | 'rank';
 
 const mostColors = 8;
 
-/** What is best told by color: hosts if there are a few, else ranks if there are a few, else nothing. */
+/** Picks the color field: hosts if few, else ranks if few, else none. */
 export function bestBy(points: readonly PlotPoint[]): By {
   const anomalies = points.filter((p) => p.anomaly);
   const hosts = new Set(anomalies.map((p) => p.host)).size;
@@ -19,7 +19,7 @@ export function bestBy(points: readonly PlotPoint[]): By {
   return 'kind';
 }
 
-/** Anomalies in groups of one color; those that would need a ninth color are "others". */
+/** Groups anomalies by color; groups beyond the eighth become "others". */
 export function colorGroups(
   points: readonly PlotPoint[],
   by: By,
@@ -40,7 +40,7 @@ export function colorGroups(
   return [...kept, ['others', most.slice(mostColors - 1).flatMap((g) => g[1])]];
 }
 
-/** A value that a logarithmic axis can show. */
+/** Clamps a value for a logarithmic axis. */
 const shown = (us: number) => Math.max(us, 0.5);
 
 function lines(threshold: Range | undefined): { yAxis: number }[] {
@@ -49,7 +49,7 @@ function lines(threshold: Range | undefined): { yAxis: number }[] {
     .map((yAxis) => ({ yAxis }));
 }
 
-/** The least and the greatest duration of the plot, in microseconds. */
+/** Minimum and maximum duration of the plot in microseconds. */
 export function limits(points: readonly PlotPoint[]): [number, number] {
   let [low, high] = [Infinity, 0.5];
   for (const p of points) {
@@ -59,12 +59,12 @@ export function limits(points: readonly PlotPoint[]): [number, number] {
   return [Math.min(low, high) / 1.6, high * 1.6];
 }
 
-/** Pixels around the plot; with several colors there is a legend above. */
+/** Pixels around the plot; several colors need a legend above. */
 export function gridOf(groups: number) {
   return { left: 62, right: 16, top: groups > 1 ? 30 : 12, bottom: 26 };
 }
 
-/** The plot of durations over time, for ECharts. Data of points are [s, µs, index in plot.points]. */
+/** The ECharts option of durations over time. Points are [s, µs, index in plot.points]. */
 export function stripOption(
   plot: Plot,
   issue: Issue,
@@ -151,7 +151,7 @@ export function stripOption(
             position: 'insideEndTop',
             color: c.threshold,
             fontSize: 10,
-            formatter: 'flagged beyond',
+            formatter: 'flag limit',
           },
           lineStyle: { color: c.threshold, type: 'dashed', width: 1 },
           data: lines(plot.threshold_us),
@@ -172,7 +172,7 @@ export function stripOption(
   };
 }
 
-/** The point that a datum of the chart stands for. */
+/** The plot point of a chart datum. */
 export function pointOf(plot: Plot, data: unknown): PlotPoint | undefined {
   return Array.isArray(data) && typeof data[2] === 'number' ? plot.points[data[2]] : undefined;
 }

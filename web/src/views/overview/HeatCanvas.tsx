@@ -13,18 +13,15 @@ interface Cell {
   column: number;
 }
 
-const height = 360; // of all rows together, about
+const height = 360; // approximate pixels of all rows together
 
-/** Looks up values of cells. */
+/** Indexes the cell values. */
 function useValues(map: Heatmap): Map<number, number> {
   return useMemo(() => new Map(map.cells.map((c) => [c.r * map.columns + c.c, c.v])), [map]);
 }
 
 /**
- * The picture of a heatmap: one pixel of a canvas for each cell, made larger by the
- * browser, so that new data cost one small image. Clicking a cell shows its issues,
- * dragging chooses a time, or with Shift, or while boxing, a box of ranks and time to
- * explain; arrows move a cursor.
+ * The heatmap canvas: one pixel per cell, which the browser scales up, so that an update costs one small image. A click on a cell shows its issues. Dragging selects a time range or, with Shift or while boxing, a box of ranks and time to explain. Arrows move a cursor.
  */
 export function HeatCanvas(props: {
   map: Heatmap;
@@ -73,7 +70,7 @@ export function HeatCanvas(props: {
   const openCell = (cell: Cell) => {
     const row = map.rows[cell.row];
     if (!row) return;
-    // A cell without anomalies leads to all of its rank: a list of nothing helps nobody.
+    // A cell without anomalies leads to all issues of its rank.
     const some = values.has(cell.row * map.columns + cell.column);
     const when = some ? { t0: tidy(time(cell.column)), t1: tidy(time(cell.column + 1)) } : {};
     const which = programs ? { program: row.program } : {};
@@ -143,25 +140,25 @@ export function HeatCanvas(props: {
               `${clock(time(cursor.column), span)} to ${clock(time(cursor.column + 1), span)}`,
             ],
             [
-              'row in all',
+              'row total',
               `${duration(row.lost_us)}, ${plural(row.anomalies, 'anomaly', 'anomalies')}`,
             ],
-            ...(row.silent === true ? [['state', 'it does not report'] as const] : []),
+            ...(row.silent === true ? [['state', 'no data'] as const] : []),
           ] as const,
         }
       : undefined;
   return (
     <div className="heat-grid">
       <HostLabels map={map} perRow={perRow} programs={programs} />
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- an application is moved in with arrows */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- role application has arrow keys */}
       <div
         ref={box}
         className={`heat-box ${warming ? 'warming' : ''} ${boxing ? 'boxing' : ''}`}
         style={{ height: total }}
         role="application"
-        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- so that the arrows reach it
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- arrow keys need the focus
         tabIndex={0}
-        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell, e explains it. The rows that lost most are listed below.`}
+        aria-label={`Heatmap of ${map.rows.length} rows of ranks over time. Arrows move, Enter shows the issues of a cell, e explains it. The worst rows are listed below.`}
         onPointerDown={(event) => {
           const cell = cellAt(event);
           if (!cell || event.button !== 0) return;
@@ -214,7 +211,7 @@ export function HeatCanvas(props: {
   );
 }
 
-/** The hosts beside the rows, and the ranks where there is room. They narrow what is shown. */
+/** Hosts beside the rows, and ranks if there is space. A click filters by them. */
 function HostLabels(props: { map: Heatmap; perRow: number; programs: boolean }) {
   const { map, perRow, programs } = props;
   const groups = useMemo(() => hostGroups(map.rows), [map.rows]);

@@ -10,24 +10,20 @@ import { Scale } from './Scale.tsx';
 const metric = choice('own', 'lost', 'anomalies');
 
 const metrics = [
-  [
-    'own',
-    'without waits',
-    'Only what was lost otherwise than by waiting for others: it shows where the causes are',
-  ],
+  ['own', 'own slowness (causes)', 'Lost time except waits for other ranks: shows the causes'],
   ['lost', 'lost time'],
   ['anomalies', 'count'],
 ] as const;
 
-const titles = { lost: 'Lost time', own: 'Lost time without waits', anomalies: 'Anomalies' };
+const titles = { lost: 'Lost time', own: 'Own slowness (causes)', anomalies: 'Anomalies' };
 
-/** Ranks × time: where and when time was lost; where only counts are known, where anomalies were. */
+/** Lost time by rank and time, or anomaly counts if lost time is unknown. */
 export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) {
   const { query } = useRoute();
   const { t0, t1 } = useSpan();
   const [chosen, show] = useParam('metric', metric);
   const shown = props.countsOnly === true ? 'anomalies' : chosen;
-  const asked = useRunQuery<Heatmap>(
+  const result = useRunQuery<Heatmap>(
     'heatmap',
     {
       from: t0,
@@ -40,7 +36,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
     },
     { every: 2000, keep: true },
   );
-  const map = asked.data;
+  const map = result.data;
   const [boxing, box] = useState(false);
   return (
     <section className="panel heat" aria-labelledby="heat-title">
@@ -53,24 +49,19 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
             type="button"
             className="button"
             aria-pressed={boxing}
-            title="Draw a box to see what is different about the anomalies in it; or hold Shift while dragging, or press e on a cell"
+            title="Draw a box to explain its anomalies; or drag with Shift, or press e on a cell"
             onClick={() => box(!boxing)}
           >
-            Explain a box
+            Explain box
           </button>
         )}
         {props.countsOnly !== true && (
-          <Segmented
-            label="What the color shows"
-            choices={metrics}
-            chosen={shown}
-            onChoose={show}
-          />
+          <Segmented label="Color scale" choices={metrics} chosen={shown} onChoose={show} />
         )}
       </header>
-      {!map && asked.problem && <Failure problem={asked.problem} retry={asked.refresh} />}
-      {!map && !asked.problem && <Waiting label="loading the heatmap" lines={6} />}
-      {map?.rows.length === 0 && <Empty title="No ranks have been seen here." />}
+      {!map && result.problem && <Failure problem={result.problem} retry={result.refresh} />}
+      {!map && !result.problem && <Waiting label="loading the heatmap" lines={6} />}
+      {map?.rows.length === 0 && <Empty title="No ranks." />}
       {map && map.rows.length > 0 && (
         <>
           <HeatCanvas
@@ -86,7 +77,7 @@ export function HeatmapPanel(props: { warming: boolean; countsOnly?: boolean }) 
   );
 }
 
-/** The worst rows as a list of links: the heatmap for those who cannot see it or use no mouse. */
+/** The worst rows as links, for screen readers and keyboards. */
 function HeatWords({ map }: { map: Heatmap }) {
   const href = useHref();
   const { overview } = useLive();
@@ -100,15 +91,15 @@ function HeatWords({ map }: { map: Heatmap }) {
     return (
       <p className="heat-words">
         {map.metric === 'own'
-          ? 'No rank lost time here otherwise than by waiting for others.'
-          : 'No rank has anomalies in this time.'}
+          ? 'No rank lost time in this range except by waiting.'
+          : 'No anomalies in this time range.'}
       </p>
     );
   }
   const left = map.rows.filter((r) => r.anomalies > 0).length - worst.length;
   return (
     <p className="heat-words">
-      <span>Most: </span>
+      <span>Worst: </span>
       {worst.map((r) => (
         <a
           key={`${r.program}:${r.first_rank}`}

@@ -7,7 +7,7 @@ import { Float, Kind, TimeAxis } from '../../ui/index.ts';
 
 const height = 72;
 
-/** Paths of stacked bars in a box that is 1000 wide, one for each layer. */
+/** SVG paths of stacked bars in a box 1000 wide, one per layer. */
 export function stack(strip: Strip): { kind: string; path: string }[] {
   const columns = Math.max(0, ...strip.series.map((l) => l.lost_us.length));
   const sums = Array.from({ length: columns }, (_, i) =>
@@ -61,7 +61,7 @@ export function KindStrip({ strip }: { strip: Strip }) {
         </ul>
       </header>
       {strip.series.length === 0 ? (
-        <p className="heat-words">No time was lost to anomalies.</p>
+        <p className="heat-words">No time lost to anomalies.</p>
       ) : (
         <div className="strip-body">
           <div

@@ -3,7 +3,7 @@ import { count, duration } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { FunctionName } from '../../ui/index.ts';
 
-/** Says with confidence that nothing is wrong, and what took longest all the same. */
+/** Reports that there are no anomalies, and lists the slowest calls. */
 export function NoAnomalies({ overview }: { overview: Overview }) {
   const href = useHref();
   const { calls } = overview.figures;
@@ -15,7 +15,7 @@ export function NoAnomalies({ overview }: { overview: Overview }) {
           {calls === undefined ? '' : ` in ${count(calls)} calls`}
         </h2>
       </header>
-      {overview.slowest.length > 0 && <p className="heat-words">The slowest calls are:</p>}
+      {overview.slowest.length > 0 && <p className="heat-words">Slowest calls:</p>}
       <ol>
         {overview.slowest.map((s) => (
           <li key={`${s.program}:${s.function}`}>

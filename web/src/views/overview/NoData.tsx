@@ -2,19 +2,19 @@ import type { Overview } from '../../api/index.ts';
 import { count } from '../../format/index.ts';
 import { Empty } from '../../ui/index.ts';
 
-/** What to do while nothing has come: the commands that connect, how many ranks are there, the way through ssh. */
+/** Instructions before the first data: commands to connect, ranks seen, and the ssh tunnel. */
 export function NoData({ overview }: { overview: Overview }) {
   const f = overview.figures;
   const { hostname, port } = location;
   const local = port === '' ? '8080' : port;
-  const here = /^(localhost|127\.|\[)/.test(hostname); // then the page is on the machine that is logged in to
+  const here = /^(localhost|127\.|\[)/.test(hostname); // the page is on the login machine
   const tunnel = here
     ? `ssh -L ${local}:localhost:${local} user@this-machine`
     : `ssh -L ${local}:${hostname}:${local} user@login`;
   const commands = [
-    ['the services, once', `chimbuko serve --out ${overview.run}`],
-    ['an analyzer on each node', `chimbuko ad --run-dir ${overview.run} 'tau-metrics-*.bp'`],
-    ['how it fares, in a terminal', `chimbuko status ${overview.run}`],
+    ['services, once', `chimbuko serve --out ${overview.run}`],
+    ['one analyzer per node', `chimbuko ad --run-dir ${overview.run} 'tau-metrics-*.bp'`],
+    ['status in a terminal', `chimbuko status ${overview.run}`],
   ] as const;
   return (
     <Empty title={overview.live ? 'Waiting for analyzers' : 'This run has no data'}>
@@ -32,7 +32,7 @@ export function NoData({ overview }: { overview: Overview }) {
           </div>
         ))}
         <div>
-          <dt>this page from elsewhere</dt>
+          <dt>this page from another machine</dt>
           <dd>
             <code>{tunnel}</code>
           </dd>

@@ -10,7 +10,7 @@ import { Tiles } from './Tiles.tsx';
 import { TopIssues } from './TopIssues.tsx';
 import './overview.css';
 
-/** Is my run healthy; if not, where and since when? */
+/** Whether the run is healthy and, if not, where and since when. */
 export default function OverviewView() {
   const { overview } = useLive();
   if (!overview) return <Waiting label="loading the overview" lines={8} />;
@@ -63,7 +63,7 @@ export default function OverviewView() {
   );
 }
 
-/** The run in a sentence, which leads to the issue that it names. */
+/** The verdict on the run, with a link to the worst issue. */
 function Verdict({ overview }: { overview: Overview }) {
   const href = useHref();
   const { verdict } = overview;

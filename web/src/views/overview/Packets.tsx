@@ -1,9 +1,9 @@
 import type { Figures, PacketsInfo } from '../../api/index.ts';
-import { count, duration, plural, short } from '../../format/index.ts';
+import { count, duration, short } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { FunctionName, Tile } from '../../ui/index.ts';
 
-/** What packets of statistics tell in numbers. What a store would tell is not there. */
+/** Key figures from statistics packets, which lack what only a store has. */
 export function PacketTiles({
   figures: f,
   packets: p,
@@ -19,53 +19,52 @@ export function PacketTiles({
         note={`${short(f.anomalies_per_hour)}/h · provisional`}
         explain={{
           formula:
-            'Anomalies since the begin of the run, as the parameter server counted them on all ranks. No review has looked at them.',
+            'Anomalies since the start of the run on all ranks, as counted by the parameter server. Not reviewed.',
           from: [['calls', count(f.calls)]],
         }}
       />
       <Tile
-        label="Time in anomalies"
+        label="Anomaly time"
         value={duration(p.time_in_anomalies_us)}
-        note="not what they lost"
+        note="total, not lost time"
         explain={{
           formula:
-            'How long all anomalies took together, without what they called. Packets do not hold what is usual of a function, so it is not known how much of it was lost.',
+            'Own time of all anomalies, without callees. Packets do not contain the usual time of a function, so the lost time is unknown.',
         }}
       />
       <Tile
         label="Functions"
         value={count(f.functions)}
-        note={`${count(p.by_function.length)} with most anomalies shown`}
-        explain={{ formula: 'Functions of which packets tell.' }}
+        note={`${count(p.by_function.length)} shown, by anomalies`}
+        explain={{ formula: 'Functions in the packets.' }}
       />
       <Tile
         label="Ranks"
         value={count(f.ranks)}
         note="with anomalies"
         explain={{
-          formula:
-            'Ranks of which packets tell: those that had anomalies. Their hosts are not in packets.',
+          formula: 'Ranks with anomalies. Packets do not contain host names.',
         }}
       />
       <Tile
         label="Packets"
         value={p.total === undefined ? count(p.taken) : `${count(p.taken)} / ${count(p.total)}`}
-        note={p.refused > 0 ? `${plural(p.refused, 'other')} made no sense` : 'all made sense'}
+        note={p.refused > 0 ? `${count(p.refused)} invalid` : 'none invalid'}
         level={p.refused > 0 ? 'watch' : ''}
         explain={{
           formula: p.replay
-            ? 'Packets of the directory that have been shown so far.'
-            : 'Packets that a parameter server has sent.',
+            ? 'Packets replayed from the directory so far.'
+            : 'Packets received from a parameter server.',
           ...(p.problem === undefined
             ? {}
-            : { from: [['the last that made no sense', p.problem]] as const }),
+            : { from: [['last invalid packet', p.problem]] as const }),
         }}
       />
     </div>
   );
 }
 
-/** Functions with most anomalies, and on which ranks. */
+/** The functions and ranks with the most anomalies. */
 export function PacketWorst({ packets: p }: { packets: PacketsInfo }) {
   const href = useHref();
   return (
@@ -99,7 +98,7 @@ export function PacketWorst({ packets: p }: { packets: PacketsInfo }) {
                 </span>
                 <span className="top-line small">
                   <span>rank {count(w.rank)}</span>
-                  <span title="The longest of them, without what it called">
+                  <span title="Longest anomaly, without callees">
                     longest {duration(w.longest_us)}
                   </span>
                 </span>

@@ -4,7 +4,7 @@ import { ramp } from '../../color/index.ts';
 import { count, duration } from '../../format/index.ts';
 import { useTheme } from '../../theme/index.ts';
 
-/** What the colors of a heatmap mean. */
+/** The color scale of a heatmap. */
 export function Scale({ map }: { map: Heatmap }) {
   const theme = useTheme();
   const steps = useMemo(() => {
@@ -16,10 +16,7 @@ export function Scale({ map }: { map: Heatmap }) {
   }, [theme]);
   const word = map.metric !== 'anomalies' ? duration : count;
   return (
-    <div
-      className="scale"
-      title="The scale is logarithmic: a step to the right is a multiple, not a sum"
-    >
+    <div className="scale" title="Logarithmic scale">
       <span>{word(map.metric !== 'anomalies' ? map.max / 1e4 : Math.max(1, map.max / 1e4))}</span>
       <svg width="96" height="8" aria-hidden="true">
         {steps.map((c, i) => (

@@ -11,7 +11,7 @@ import {
 } from '../../format/index.ts';
 import { Tile } from '../../ui/index.ts';
 
-/** The key figures, each with how it is made and the command that tells the same. */
+/** The key figures, each with an explanation and the equivalent command. */
 export function Tiles({ figures: f, live, run }: { figures: Figures; live: boolean; run: string }) {
   const provisional = f.provisional ? 'provisional until the run ends' : 'after the review';
   return (
@@ -23,10 +23,10 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         level={f.lost_percent !== undefined && f.lost_percent >= 1 ? 'bad' : ''}
         explain={{
           formula:
-            'Time beyond what is typical, of all anomalies that are nobody’s victims, and of the waits because of them, in percent of the time of all ranks.',
+            'Time beyond the usual of all root-cause anomalies and of the waits they caused, in percent of the time of all ranks.',
           from: [
             ['lost', duration(f.lost_us)],
-            ['of it muted or expected', duration(f.muted_lost_us)],
+            ['muted or expected', duration(f.muted_lost_us)],
             ['ranks', count(f.ranks)],
           ],
           command: `chimbuko issues ${run}`,
@@ -37,10 +37,10 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         value={short(f.anomalies)}
         note={`${short(f.anomalies_per_hour)}/h · ${f.provisional ? 'provisional' : 'final'}`}
         explain={{
-          formula: `Calls that do not fit what is typical of their function, without those that were withdrawn; ${provisional}.`,
+          formula: `Calls with an unusual time for their function, without withdrawn ones; ${provisional}.`,
           from: [
             ['anomalies', count(f.anomalies)],
-            ['of them waited for somebody', count(f.victims)],
+            ['waits for others', count(f.victims)],
             ['calls judged', count(f.calls)],
           ],
           command: `chimbuko anomalies ${run}`,
@@ -52,7 +52,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         note={f.issues_muted > 0 ? `${count(f.issues_muted)} muted or expected` : 'none muted'}
         explain={{
           formula:
-            'Anomalies with the same function, call path, kind and cause are one issue. Waits because of an issue are told with it.',
+            'Anomalies with the same function, call path, kind and cause form one issue. An issue includes the waits it caused.',
           from: [['muted or expected', count(f.issues_muted)]],
           command: `chimbuko issues ${run}`,
         }}
@@ -65,33 +65,30 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         note={`→ ${short(f.kept)} kept${f.reduction === undefined ? '' : ` · 1 of ${count(f.reduction)}`}`}
         explain={{
           formula:
-            'Entries, exits, messages and counters read from the traces, and the executions that are stored of them, typical ones for comparison included.',
+            'Entries, exits, messages and counters read from the traces, and the executions stored from them, including typical ones for comparison.',
           from: [
             ['events', count(f.events)],
             ['calls', count(f.calls)],
             ['executions kept', count(f.kept)],
-            [
-              'calls judged for one that is kept',
-              f.reduction === undefined ? '–' : short(f.reduction),
-            ],
+            ['calls per kept execution', f.reduction === undefined ? '–' : short(f.reduction)],
           ],
           command: `chimbuko status ${run}`,
         }}
       />
       <Tile
-        label="Models ready"
+        label="Functions judged"
         value={
           f.functions_warm === undefined || f.functions === 0
             ? '–'
-            : percent((100 * f.functions_warm) / f.functions)
+            : `${count(f.functions_warm)} of ${count(f.functions)}`
         }
         note={
-          f.functions_warm === undefined
-            ? 'not known'
-            : `${count(f.functions_warm)} of ${plural(f.functions, 'function')}`
+          f.functions_warm === undefined || f.functions === 0
+            ? 'unknown'
+            : percent((100 * f.functions_warm) / f.functions)
         }
         explain={{
-          formula: `Functions with at least ${f.functions_min_calls ?? 'enough'} calls: of others nothing is flagged, or it is provisional.`,
+          formula: `Functions with at least ${f.functions_min_calls ?? 'enough'} calls. Calls of other functions are not judged, or only provisionally.`,
           from: [['functions', count(f.functions)]],
           command: `chimbuko top ${run}`,
         }}
@@ -106,7 +103,7 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
         note={`on ${plural(f.hosts, 'host')}`}
         level={f.ranks_expected !== undefined && f.ranks < f.ranks_expected ? 'watch' : ''}
         explain={{
-          formula: 'Ranks that have been seen, and how many should come where that is known.',
+          formula: 'Ranks seen, and ranks expected if known.',
           ...(f.last_event_age_seconds === undefined
             ? {}
             : { from: [['newest data', `${seconds(f.last_event_age_seconds)} old`]] as const }),
@@ -116,11 +113,11 @@ export function Tiles({ figures: f, live, run }: { figures: Figures; live: boole
       <Tile
         label="Dropped"
         value={count(f.dropped)}
-        note={f.dropped === undefined ? 'nothing watches the run' : 'messages'}
+        note={f.dropped === undefined ? 'run not watched' : 'messages'}
         level={(f.dropped ?? 0) > 0 ? 'watch' : ''}
         explain={{
           formula:
-            'Messages that analyzers gave up because there was no room for them. What they held is not shown anywhere.',
+            'Messages that analyzers dropped because their outbox was full. Their data are lost.',
           command: `chimbuko status ${run}`,
         }}
       />

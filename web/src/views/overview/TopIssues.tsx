@@ -4,7 +4,7 @@ import { count, duration, names, ranks } from '../../format/index.ts';
 import { useHref } from '../../route/index.ts';
 import { FunctionName, Kind, Sparkline, When } from '../../ui/index.ts';
 
-/** The worst issues, each a link to all about it. */
+/** The worst issues with links to their details. */
 export function TopIssues({ issues, figures }: { issues: readonly Issue[]; figures: Figures }) {
   const href = useHref();
   return (

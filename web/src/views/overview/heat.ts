@@ -1,24 +1,24 @@
 import type { Heatmap, HeatRow } from '../../api/index.ts';
 
-// The picture of a heatmap: pure functions on numbers.
+// Heatmap geometry and colors, without side effects.
 
-/** How much of the scale a value takes, from 0 to 1. Logarithmic: lost times differ by powers of ten. */
+/** Position of a value on the logarithmic scale, from 0 to 1. */
 export function share(value: number, max: number): number {
   if (!(value > 0) || !(max > 0)) return 0;
-  const decades = 4; // below a ten-thousandth of the largest all are the faintest
+  const decades = 4; // values below 1e-4 of the maximum get the faintest color
   return Math.min(1, Math.max(0.02, 1 + Math.log10(value / max) / decades));
 }
 
-/** A color of red, green and blue. */
+/** An RGB color. */
 export type RGB = readonly [number, number, number];
 
-/** Reads #rrggbb. */
+/** Parses #rrggbb. */
 export function rgb(hex: string): RGB {
   const n = parseInt(hex.replace('#', '').slice(0, 6), 16);
   return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
 }
 
-/** The pixels of a heatmap, one for each cell, as RGBA. Rows that say nothing are striped. */
+/** The RGBA pixels of a heatmap, one per cell. Silent rows are striped. */
 export function pixels(
   map: Heatmap,
   ramp: Uint8ClampedArray,
@@ -48,14 +48,14 @@ export function pixels(
   return out;
 }
 
-/** Neighboring rows of one host. */
+/** Adjacent rows of one host. */
 export interface HostGroup {
   host: string;
   from: number; // row
   to: number; // the row after
 }
 
-/** The rows by host. */
+/** Groups adjacent rows by host. */
 export function hostGroups(rows: readonly HeatRow[]): HostGroup[] {
   const groups: HostGroup[] = [];
   rows.forEach((row, i) => {
@@ -67,7 +67,7 @@ export function hostGroups(rows: readonly HeatRow[]): HostGroup[] {
   return groups;
 }
 
-/** Those groups whose labels have room below the one before, where a row has so many pixels. */
+/** Returns the groups whose labels do not overlap, given pixels per row. */
 export function labeled(groups: readonly HostGroup[], rowHeight: number, room = 13): HostGroup[] {
   const out: HostGroup[] = [];
   let free = -Infinity;
@@ -80,7 +80,7 @@ export function labeled(groups: readonly HostGroup[], rowHeight: number, room = 
   return out;
 }
 
-/** Pixels of a row, so that all rows have about this height together: whole ones where they are many, never less than one. */
+/** Pixels per row for an approximate total height: an integer if rows are many, at least one. */
 export function rowHeight(rows: number, height: number): number {
   if (rows === 0) return 0;
   const h = Math.min(26, height / rows);
@@ -96,7 +96,7 @@ export function rowName(row: HeatRow, programs: boolean): string {
   return programs ? `program ${row.program} ${ranks}` : ranks;
 }
 
-/** The ranks of a row as the address has them. */
+/** The ranks of a row as an address parameter. */
 export function rowRanks(row: HeatRow): string {
   return row.first_rank === row.last_rank
     ? `${row.first_rank}`

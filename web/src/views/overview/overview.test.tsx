@@ -45,7 +45,7 @@ const packets: PacketsInfo = {
 };
 
 describe('the overview of packets', () => {
-  test('tells counts, and not what packets do not hold', async () => {
+  test('shows counts only', async () => {
     serve({ heatmap: { body: { ...heatmap(8), metric: 'anomalies' } } });
     const { container } = show({
       packets,
@@ -55,7 +55,7 @@ describe('the overview of packets', () => {
     expect(screen.getByText('they hold no executions.')).toBeTruthy();
     expect(screen.getByRole('button', { name: /Packets/ }).textContent).toContain('12 / 60');
     expect(screen.queryByRole('button', { name: /Lost time/ })).toBeNull();
-    expect(screen.queryByRole('group', { name: 'What the color shows' })).toBeNull();
+    expect(screen.queryByRole('group', { name: 'Color scale' })).toBeNull();
     const list = screen.getByRole('region', { name: 'Most anomalies' });
     expect(list.textContent).toContain('of 1200 calls');
     expect(list.textContent).toContain('rank 3');
@@ -110,7 +110,7 @@ describe('the overview', () => {
   });
 });
 
-describe('the overview says what limits it', () => {
+describe('the overview reports its limits', () => {
   test('when there are no data yet: the commands, the ranks seen, the way through ssh', () => {
     const none = overview(8).figures;
     show({

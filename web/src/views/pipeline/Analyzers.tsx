@@ -8,16 +8,16 @@ import { badness, busy, cpu, troubleOf } from './figures.ts';
 const worstFirst = text('-state');
 
 const words: Readonly<Record<string, string>> = {
-  silent: 'not heard of for too long',
-  drops: 'gave messages up',
-  behind: 'falls behind',
-  waiting: 'many messages wait',
+  silent: 'silent',
+  drops: 'dropped messages',
+  behind: 'behind',
+  waiting: 'outbox backlog',
 };
 
-/** All analyzers, those with trouble first. */
+/** All analyzers, problems first. */
 export function Analyzers({ status }: { status: Status }) {
   const [sort, setSort] = useParam('sort', worstFirst);
-  // Columns that need the time read it from the row.
+  // Columns read the current time from the row.
   const rows = useMemo(
     () => (status.nodes ?? []).map((n) => ({ ...n, now: status.run.now })),
     [status],
@@ -25,7 +25,7 @@ export function Analyzers({ status }: { status: Status }) {
   return (
     <Table<Row>
       name="analyzers"
-      label="Analyzers, those with trouble first"
+      label="Analyzers, problems first"
       main
       columns={columns}
       rows={rows}
@@ -33,12 +33,12 @@ export function Analyzers({ status }: { status: Status }) {
       rowClass={(n) => rowClass(troubleOf(n))}
       sort={sort}
       onSort={setSort}
-      empty="No analyzer has come yet. Start one with chimbuko ad on each node."
+      empty="No analyzer connected yet. Start chimbuko ad on each node."
     />
   );
 }
 
-/** The color of a row by its trouble. */
+/** The CSS class of a row by its problem. */
 export function rowClass(trouble: string): string {
   return trouble === ''
     ? ''
@@ -53,7 +53,7 @@ const columns: Column<Row>[] = [
   {
     id: 'state',
     header: 'State',
-    title: 'What it does; those with trouble first',
+    title: 'Current state; problems first',
     value: badness,
     cell: (n) => (
       <span className={`state ${rowClass(troubleOf(n))}`} title={words[troubleOf(n)]}>
@@ -76,7 +76,7 @@ const columns: Column<Row>[] = [
   {
     id: 'lag',
     header: 'Behind',
-    title: 'The newest data that it could read',
+    title: 'Age of the newest unread data',
     align: 'right',
     value: (n) => n.behind_seconds,
     cell: (n) => seconds(n.behind_seconds),
@@ -85,7 +85,7 @@ const columns: Column<Row>[] = [
     id: 'busy',
     header: 'Busy',
     title:
-      'Time spent on steps since it came, of one processor; several workers can make it more than 100 %',
+      'Time spent on steps since connecting, in percent of one core; over 100 % with several workers',
     align: 'right',
     value: (n) => busy(n, n.now),
     cell: (n) => <span title={stages(n)}>{percent(busy(n, n.now))}</span>,
@@ -96,7 +96,7 @@ const columns: Column<Row>[] = [
     align: 'right',
     value: (n) => n.events_per_second,
     cell: (n) => (
-      <span title={`${count(n.events)} in all: ${kinds(n)}`}>{rate(n.events_per_second)}</span>
+      <span title={`${count(n.events)} in total: ${kinds(n)}`}>{rate(n.events_per_second)}</span>
     ),
   },
   {
@@ -117,7 +117,7 @@ const columns: Column<Row>[] = [
   {
     id: 'outbox',
     header: 'Outbox',
-    title: 'Messages that wait to be sent',
+    title: 'Messages waiting to be sent',
     align: 'right',
     value: (n) => n.outbox_messages,
     cell: (n) => <span title={bytes(n.outbox_bytes)}>{count(n.outbox_messages)}</span>,
@@ -125,7 +125,7 @@ const columns: Column<Row>[] = [
   {
     id: 'drops',
     header: 'Drops',
-    title: 'Messages given up',
+    title: 'Dropped messages',
     align: 'right',
     value: (n) => n.drops,
     cell: (n) => count(n.drops),
@@ -133,8 +133,7 @@ const columns: Column<Row>[] = [
   {
     id: 'exchange',
     header: 'Exchange',
-    title:
-      'How long an exchange with the parameter server takes on average, as the analyzer sees it',
+    title: 'Mean time of an exchange with the parameter server, as measured by the analyzer',
     align: 'right',
     value: (n) => n.exchange?.mean_seconds,
     cell: (n) => (
@@ -148,7 +147,7 @@ const columns: Column<Row>[] = [
   {
     id: 'p99',
     header: 'p99',
-    title: 'Exchanges: 99 of 100 were faster lately',
+    title: '99th percentile of recent exchange times',
     align: 'right',
     hidden: true,
     value: (n) => n.exchange?.p99_seconds,
@@ -166,7 +165,7 @@ const columns: Column<Row>[] = [
   {
     id: 'cpu',
     header: 'CPU',
-    title: 'Processor time since it came, of one processor',
+    title: 'CPU time since connecting, in percent of one core',
     align: 'right',
     value: (n) => cpu(n, n.now),
     cell: (n) => percent(cpu(n, n.now)),

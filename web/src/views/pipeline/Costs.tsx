@@ -4,18 +4,18 @@ import { bytes, count, percent, rate, seconds } from '../../format/index.ts';
 import { Table, type Column } from '../../ui/index.ts';
 import { costs, type HostCost } from './figures.ts';
 
-/** What the tool takes of each host. */
+/** CPU and memory use of the analyzers by host. */
 export function Costs({ status }: { status: Status }) {
   const rows = useMemo(() => costs(status), [status]);
   return (
     <Table<HostCost>
       name="costs"
-      label="Processor time and memory of the analyzers on each host"
+      label="CPU time and memory of the analyzers by host"
       main
       columns={columns}
       rows={rows}
       rowKey={(c) => c.host}
-      empty="No analyzer has come yet."
+      empty="No analyzer connected yet."
     />
   );
 }
@@ -33,10 +33,10 @@ const columns: Column<HostCost>[] = [
   {
     id: 'cpu',
     header: 'CPU',
-    title: 'Of one processor, since they came',
+    title: 'In percent of one core, since connecting',
     align: 'right',
     value: (c) => c.cpu,
-    cell: (c) => <span title={`${seconds(c.cpuSeconds)} of processor time`}>{percent(c.cpu)}</span>,
+    cell: (c) => <span title={`${seconds(c.cpuSeconds)} of CPU time`}>{percent(c.cpu)}</span>,
   },
   { id: 'rss', header: 'Memory', align: 'right', value: (c) => c.rss, cell: (c) => bytes(c.rss) },
   {

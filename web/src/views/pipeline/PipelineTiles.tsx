@@ -6,7 +6,7 @@ import { sums, type Sums } from './figures.ts';
 
 const most = 60; // ticks, a minute
 
-/** The sums of the last minute, the newest last; those of times that were taken twice are there once. */
+/** The sums of the last minute, oldest first, without duplicates. */
 function useHistory(status: Status, now: Sums): readonly Sums[] {
   const [kept, keep] = useState<{ at: string; list: readonly Sums[] }>({ at: '', list: [] });
   if (kept.at !== status.run.now) {
@@ -34,12 +34,12 @@ export function PipelineTiles({ status }: { status: Status }) {
         label="Events in"
         value={now.eventsPerSecond > 0 ? rate(now.eventsPerSecond) : short(t.events)}
         note={
-          line('events a second, last minute', (s) => s.eventsPerSecond) ??
-          `${short(t.events)} in all`
+          line('events per second, last minute', (s) => s.eventsPerSecond) ??
+          `${short(t.events)} in total`
         }
         explain={{
           formula:
-            'Events that all analyzers read from traces in a second: entries, exits, messages, counters.',
+            'Events read from traces per second by all analyzers: entries, exits, messages, counters.',
           from: [
             ['events', count(t.events)],
             ['calls judged', count(t.calls)],
@@ -57,45 +57,41 @@ export function PipelineTiles({ status }: { status: Status }) {
             : 'records stored'
         }
         explain={{
-          formula: 'Records in the store, and how many calls were judged for one of them.',
+          formula: 'Records in the store, and calls judged per record.',
           from: [
             ['records sent', count(t.records_sent)],
             ['records stored', count(t.records_stored)],
-            [
-              'calls for one record',
-              t.records_stored > 0 ? factor(t.calls / t.records_stored) : '–',
-            ],
+            ['calls per record', t.records_stored > 0 ? factor(t.calls / t.records_stored) : '–'],
           ],
           command,
         }}
       />
       <Tile
-        label="Furthest behind"
+        label="Delay"
         value={seconds(now.behind)}
-        note={line('seconds behind, last minute', (s) => s.behind) ?? 'of all analyzers'}
+        note={line('seconds behind, last minute', (s) => s.behind) ?? 'slowest analyzer'}
         level={now.behind > 10 ? 'watch' : ''}
         explain={{
-          formula:
-            'How old the newest data were that the slowest analyzer could have read and has not.',
+          formula: 'Age of the newest data that the slowest analyzer has not read.',
           command,
         }}
       />
       <Tile
-        label="Wait to be sent"
+        label="Outbox"
         value={count(now.outboxMessages)}
         note={bytes(now.outboxBytes)}
         level={now.outboxMessages > 100 ? 'watch' : ''}
         explain={{
-          formula: 'Messages that analyzers made and the bus has not taken yet.',
+          formula: 'Messages that the bus has not accepted yet.',
           command,
         }}
       />
       <Tile
         label="Dropped"
         value={count(now.drops)}
-        note="messages given up"
+        note="messages"
         level={now.drops > 0 ? 'bad' : ''}
-        explain={{ formula: 'Messages that found no room at an analyzer.', command }}
+        explain={{ formula: 'Messages that did not fit into the outbox of an analyzer.', command }}
       />
       <Tile
         label="Exchange p99"
@@ -103,7 +99,7 @@ export function PipelineTiles({ status }: { status: Status }) {
         note={`p50 ${seconds(now.p50)}`}
         explain={{
           formula:
-            'How long the parameter server took lately for an exchange of models: 99 of 100 were faster.',
+            '99th percentile of recent times for a model exchange with the parameter server.',
           command,
         }}
       />
@@ -112,19 +108,18 @@ export function PipelineTiles({ status }: { status: Status }) {
         value={store ? seconds(store.lag_seconds) : '–'}
         note={
           store
-            ? `${count(store.pending_messages)} wait · ${bytes(store.pending_bytes)}`
-            : 'no store here'
+            ? `${count(store.pending_messages)} pending · ${bytes(store.pending_bytes)}`
+            : 'no store'
         }
         level={store && (store.lag_seconds > 10 || (store.last_error ?? '') !== '') ? 'watch' : ''}
-        explain={{ formula: 'Age of the oldest record that is not stored yet.', command }}
+        explain={{ formula: 'Age of the oldest record not stored yet.', command }}
       />
       <Tile
-        label="Cost of the tool"
+        label="Overhead"
         value={now.cpu === undefined ? '–' : `${(now.cpu / 100).toFixed(2)} cores`}
         note={`${bytes(now.rss)} · ${plural(status.nodes?.length ?? 0, 'analyzer')}`}
         explain={{
-          formula:
-            'Processor time of all analyzers since they came, over the time since then, and their memory now.',
+          formula: 'Mean CPU use of all analyzers since they connected, and their current memory.',
           command,
         }}
       />

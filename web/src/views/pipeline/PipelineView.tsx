@@ -1,4 +1,5 @@
 import { useLive, useRunQuery, type Status } from '../../api/index.ts';
+import { plural } from '../../format/index.ts';
 import { choice, useParam } from '../../route/index.ts';
 import { Empty, ended, Failure, Notice, Waiting } from '../../ui/index.ts';
 import { Analyzers } from './Analyzers.tsx';
@@ -14,27 +15,27 @@ const tabs = choice('analyzers', 'ranks', 'services', 'tallies', 'cost');
 const tabNames = {
   analyzers: 'Analyzers',
   ranks: 'Ranks',
-  services: 'Parameter server and store',
-  tallies: 'Repaired and lost',
+  services: 'Services',
+  tallies: 'Data quality',
   cost: 'Cost by host',
 } as const;
 
-/** Can I trust this, and what does it cost my job? */
+/** Health and overhead of the analysis. */
 export default function PipelineView() {
   const { status: ticked, overview } = useLive();
   const [tab, setTab] = useParam('tab', tabs);
-  // Ticks come without ranks, which may be many thousands: they are asked for where they are shown.
-  const asked = useRunQuery<Status>('pipeline', {}, { every: tab === 'ranks' ? 5000 : 0 });
-  const status = ticked ?? asked.data;
+  // Ticks omit ranks, which may be many thousands; the Ranks tab fetches them.
+  const result = useRunQuery<Status>('pipeline', {}, { every: tab === 'ranks' ? 5000 : 0 });
+  const status = ticked ?? result.data;
   if (!status) {
-    if (!asked.problem) return <Waiting label="loading the state of the pipeline" lines={8} />;
-    if (asked.problem.status !== 404)
-      return <Failure problem={asked.problem} retry={asked.refresh} />;
+    if (!result.problem) return <Waiting label="loading the pipeline status" lines={8} />;
+    if (result.problem.status !== 404)
+      return <Failure problem={result.problem} retry={result.refresh} />;
     return (
-      <Empty title="The pipeline of this run is not known.">
+      <Empty title="No pipeline status for this run.">
         <p>
-          It is known of a run while the process that stores it is asked.{' '}
-          {overview?.run ?? 'The run'} is only read here: what it found is in the other views.
+          Only the process that stores a run provides it. {overview?.run ?? 'The run'} is opened
+          read-only; see the other views for its results.
         </p>
       </Empty>
     );
@@ -46,7 +47,7 @@ export default function PipelineView() {
       <Health status={status} />
       <PipelineTiles status={status} />
       <section className="panel pipeline-tables" aria-label={tabNames[tab]}>
-        <div className="tabs" role="tablist" aria-label="Parts of the pipeline">
+        <div className="tabs" role="tablist" aria-label="Pipeline parts">
           {(Object.keys(tabNames) as (keyof typeof tabNames)[]).map((t) => (
             <button
               key={t}
@@ -65,7 +66,7 @@ export default function PipelineView() {
         </div>
         <div role="tabpanel" className="tab-panel">
           {tab === 'analyzers' && <Analyzers status={status} />}
-          {tab === 'ranks' && <Ranks asked={asked} nodes={status.nodes ?? []} />}
+          {tab === 'ranks' && <Ranks result={result} nodes={status.nodes ?? []} />}
           {tab === 'services' && <Services status={status} />}
           {tab === 'tallies' && <Tallies status={status} />}
           {tab === 'cost' && <Costs status={status} />}
@@ -75,7 +76,7 @@ export default function PipelineView() {
   );
 }
 
-/** What is not well, in sentences that say what to do; else that all is. */
+/** Problems of the pipeline, or that there are none. */
 function Health({ status }: { status: Status }) {
   const wrong = (status.health ?? []).filter((h) => !h.ok);
   if (wrong.length === 0) {
@@ -83,10 +84,10 @@ function Health({ status }: { status: Status }) {
     return (
       <Notice level="good">
         {status.run.state === 'finished'
-          ? 'The run has ended; nothing reports a problem.'
+          ? 'The run has ended. No problems reported.'
           : n === 0
-            ? 'Nothing reports a problem.'
-            : `All ${n} parts are well.`}
+            ? 'No problems reported.'
+            : `${plural(n, 'part')} healthy.`}
       </Notice>
     );
   }

@@ -8,10 +8,10 @@ const worstFirst = text('-rankstate');
 
 type Row = Rank & { trouble: number };
 
-/** All ranks: how far they are behind. Of many thousands only those in sight are drawn. */
-export function Ranks({ asked, nodes }: { asked: Query<Status>; nodes: readonly Node[] }) {
+/** All ranks with their delay. */
+export function Ranks({ result, nodes }: { result: Query<Status>; nodes: readonly Node[] }) {
   const [sort, setSort] = useParam('ranksort', worstFirst);
-  const ranks = asked.data?.ranks;
+  const ranks = result.data?.ranks;
   const rows = useMemo(() => {
     const silent = new Set(nodes.filter((n) => n.state === 'silent').map((n) => n.name));
     return (ranks ?? []).map((r) => ({
@@ -19,14 +19,14 @@ export function Ranks({ asked, nodes }: { asked: Query<Status>; nodes: readonly 
       trouble: r.ended ? 0 : silent.has(r.node ?? '') ? 2 : r.behind_seconds > 10 ? 1 : 0,
     }));
   }, [ranks, nodes]);
-  if (!asked.data) {
-    if (asked.problem) return <Failure problem={asked.problem} retry={asked.refresh} />;
+  if (!result.data) {
+    if (result.problem) return <Failure problem={result.problem} retry={result.refresh} />;
     return <Waiting label="loading the ranks" />;
   }
   return (
     <Table<Row>
       name="ranks"
-      label="Ranks, those with trouble first"
+      label="Ranks, problems first"
       main
       columns={columns}
       rows={rows}
@@ -35,12 +35,12 @@ export function Ranks({ asked, nodes }: { asked: Query<Status>; nodes: readonly 
       sort={sort}
       onSort={setSort}
       onOpen={(r) => go({ view: 'issues', query: { rank: r.rank, program: r.program } })}
-      empty="No rank has been seen yet."
+      empty="No ranks yet."
     />
   );
 }
 
-const stateWords = ['reading', 'falls behind', 'analyzer is silent'];
+const stateWords = ['reading', 'behind', 'analyzer silent'];
 
 const columns: Column<Row>[] = [
   {
@@ -56,7 +56,7 @@ const columns: Column<Row>[] = [
   {
     id: 'step',
     header: 'Step',
-    title: 'The last one read',
+    title: 'Last step read',
     align: 'right',
     value: (r) => r.step,
     cell: (r) => count(r.step),
@@ -64,7 +64,7 @@ const columns: Column<Row>[] = [
   {
     id: 'behind',
     header: 'Behind',
-    title: 'The newest data of the rank that could be read',
+    title: 'Age of the newest unread data of the rank',
     align: 'right',
     value: (r) => r.behind_seconds,
     cell: (r) => seconds(r.behind_seconds),

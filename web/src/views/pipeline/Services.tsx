@@ -2,7 +2,7 @@ import type { Shard, Status } from '../../api/index.ts';
 import { bytes, count, rate, seconds } from '../../format/index.ts';
 import { Notice, Table, type Column } from '../../ui/index.ts';
 
-/** The parameter server, the store, and what is sent to others. */
+/** The parameter server, the store and the live statistics. */
 export function Services({ status }: { status: Status }) {
   const { store, stats_sender: sender } = status;
   return (
@@ -16,23 +16,23 @@ export function Services({ status }: { status: Status }) {
             store
               ? [
                   ['records stored', count(store.records)],
-                  ['stored now', rate(store.records_per_second)],
-                  ['oldest that waits', seconds(store.lag_seconds)],
+                  ['store rate', rate(store.records_per_second)],
+                  ['oldest pending', seconds(store.lag_seconds)],
                   [
-                    'messages that wait',
+                    'pending messages',
                     `${count(store.pending_messages)} (${bytes(store.pending_bytes)})`,
                   ],
                 ]
-              : [['', 'This process has no store.']]
+              : [['', 'No store in this process.']]
           }
         />
         {sender && (
           <Facts
-            title="Live statistics for others"
+            title="Live statistics"
             facts={[
               ['packets sent', count(sender.sent)],
               ['wait', count(sender.pending)],
-              ['sent again', count(sender.retries)],
+              ['resent', count(sender.retries)],
             ]}
           />
         )}
@@ -44,7 +44,7 @@ export function Services({ status }: { status: Status }) {
         rows={status.parameter_server ?? []}
         rowKey={(s) => s.name}
         rowClass={(s) => (s.refused > 0 ? 'is-watch' : '')}
-        empty="Nothing is known of a parameter server: one process analyzed all, or nobody watches the run."
+        empty="No parameter server: a single process analyzed the run, or the run is not watched."
       />
     </div>
   );
@@ -85,7 +85,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'p50',
     header: 'p50',
-    title: 'Of a recent time',
+    title: 'Recent exchanges',
     align: 'right',
     value: (s) => s.latency?.p50_seconds,
     cell: (s) => seconds(s.latency?.p50_seconds),
@@ -93,7 +93,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'p99',
     header: 'p99',
-    title: 'Of a recent time',
+    title: 'Recent exchanges',
     align: 'right',
     value: (s) => s.latency?.p99_seconds,
     cell: (s) => seconds(s.latency?.p99_seconds),
@@ -108,7 +108,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'repeated',
     header: 'Repeated',
-    title: 'Had been done before',
+    title: 'Duplicate exchanges',
     align: 'right',
     value: (s) => s.repeated,
     cell: (s) => count(s.repeated),
@@ -116,7 +116,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'refused',
     header: 'Refused',
-    title: 'Made no sense',
+    title: 'Invalid exchanges',
     align: 'right',
     value: (s) => s.refused,
     cell: (s) => count(s.refused),
@@ -131,7 +131,7 @@ const columns: Column<Shard>[] = [
   {
     id: 'warm',
     header: 'Ready',
-    title: 'Models with as many samples as a judgment needs',
+    title: 'Models with enough samples to judge',
     align: 'right',
     value: (s) => s.models_warm,
     cell: (s) => count(s.models_warm),

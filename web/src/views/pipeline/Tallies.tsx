@@ -4,13 +4,13 @@ import { count } from '../../format/index.ts';
 import { Table, type Column } from '../../ui/index.ts';
 import { tallies, type TallySum } from './figures.ts';
 
-/** Everything that was repaired, skipped or lost, over all analyzers. */
+/** Repaired, skipped and lost trace data of all analyzers. */
 export function Tallies({ status }: { status: Status }) {
   const rows = useMemo(() => tallies(status), [status]);
   return (
     <Table<TallySum>
       name="tallies"
-      label="What was repaired, skipped or lost, the most severe first"
+      label="Repaired, skipped and lost data, most severe first"
       main
       columns={columns}
       rows={rows}
@@ -18,7 +18,7 @@ export function Tallies({ status }: { status: Status }) {
       rowClass={(t) =>
         t.severity === 'data loss' ? 'is-bad' : t.severity === 'warning' ? 'is-watch' : ''
       }
-      empty="Nothing of the traces was repaired, skipped or lost."
+      empty="No trace data were repaired, skipped or lost."
     />
   );
 }
@@ -37,7 +37,7 @@ const columns: Column<TallySum>[] = [
     value: (t) => t.count,
     cell: (t) => count(t.count),
   },
-  { id: 'sentence', header: 'What', grow: true, value: (t) => t.sentence },
+  { id: 'sentence', header: 'Description', grow: true, value: (t) => t.sentence },
   { id: 'analyzers', header: 'Analyzers', align: 'right', value: (t) => t.analyzers },
   { id: 'name', header: 'Name', value: (t) => t.name },
 ];

@@ -1,13 +1,13 @@
 import type { Node, Status, Tally } from '../../api/index.ts';
 
-// What the state of the pipeline amounts to: pure.
+// Figures derived from the pipeline status, without side effects.
 
-/** How an analyzer fares, the worst first. */
+/** Problems of an analyzer, worst first. */
 export type Trouble = 'silent' | 'drops' | 'behind' | 'waiting' | '';
 
-const behind = 10; // seconds: less is only on its way
+const behind = 10; // seconds; shorter delays are normal
 
-/** What is wrong with an analyzer; empty: nothing. */
+/** Returns the problem of an analyzer; empty if none. */
 export function troubleOf(n: Node): Trouble {
   if (n.state === 'silent') return 'silent';
   if (n.drops > 0) return 'drops';
@@ -24,43 +24,43 @@ const order: Readonly<Record<Trouble, number>> = {
   '': 0,
 };
 
-/** How bad it is, to sort by: 0 is well. */
+/** Severity of the problem for sorting; 0 if none. */
 export function badness(n: Node): number {
   return order[troubleOf(n)];
 }
 
-/** Seconds from one time of day to another; undefined if one is not known. */
+/** Seconds between two timestamps; undefined if one is unknown. */
 export function between(from: string | undefined, to: string | undefined): number | undefined {
   if (!from || !to) return undefined;
   const s = (Date.parse(to) - Date.parse(from)) / 1000;
   return Number.isFinite(s) && s > 0 ? s : undefined;
 }
 
-/** Percent of one processor that work on steps took since the analyzer came: several workers can make it more than 100. */
+/** Time spent on steps since connecting, in percent of one core; over 100 with several workers. */
 export function busy(n: Node, now: string): number | undefined {
   const all = between(n.connected, n.last_heard ?? now);
   if (all === undefined || !n.stages) return undefined;
   return (100 * n.stages.reduce((s, x) => s + x.seconds, 0)) / all;
 }
 
-/** Percent of one processor that the process took. */
+/** CPU use of the process in percent of one core. */
 export function cpu(n: Node, now: string): number | undefined {
   const all = between(n.connected, n.last_heard ?? now);
   return all === undefined || n.cpu_seconds === undefined ? undefined : (100 * n.cpu_seconds) / all;
 }
 
-/** What the tool costs on a host. */
+/** Overhead on a host. */
 export interface HostCost {
   host: string;
   analyzers: number;
   ranks: number;
-  cpu: number | undefined; // percent of one processor
+  cpu: number | undefined; // percent of one core
   cpuSeconds: number;
   rss: number;
   eventsPerSecond: number;
 }
 
-/** The cost by host, the most memory first. */
+/** Overhead by host, most memory first. */
 export function costs(status: Status): HostCost[] {
   const hosts = new Map<string, HostCost>();
   for (const n of status.nodes ?? []) {
@@ -86,14 +86,14 @@ export function costs(status: Status): HostCost[] {
   return [...hosts.values()].sort((a, b) => b.rss - a.rss);
 }
 
-/** A tally over all analyzers. */
+/** A tally summed over all analyzers. */
 export interface TallySum extends Tally {
   analyzers: number;
 }
 
 const severities = ['data loss', 'warning', 'repaired', 'info'];
 
-/** The tallies of all analyzers, the most severe first. */
+/** The tallies of all analyzers, most severe first. */
 export function tallies(status: Status): TallySum[] {
   const sums = new Map<string, TallySum>();
   for (const n of status.nodes ?? []) {
@@ -115,22 +115,22 @@ export function tallies(status: Status): TallySum[] {
 /** Sums and extremes over all analyzers. */
 export interface Sums {
   eventsPerSecond: number;
-  behind: number; // seconds, of the worst that still reads
+  behind: number; // seconds, maximum over analyzers that still read
   outboxMessages: number;
   outboxBytes: number;
   drops: number;
-  p50: number | undefined; // of exchanges, seconds: the median of the parameter server
-  p99: number | undefined; // the worst of all shards or, if they do not tell, analyzers
-  cpu: number | undefined; // percent of one processor
+  p50: number | undefined; // median exchange time in seconds
+  p99: number | undefined; // maximum over all shards or, if unknown, analyzers
+  cpu: number | undefined; // percent of one core
   rss: number;
 }
 
 function most(values: readonly (number | undefined)[]): number | undefined {
-  const known = values.filter((v): v is number => v !== undefined && v > 0);
-  return known.length === 0 ? undefined : Math.max(...known);
+  const positive = values.filter((v): v is number => v !== undefined && v > 0);
+  return positive.length === 0 ? undefined : Math.max(...positive);
 }
 
-/** Adds up. */
+/** Sums the figures of all analyzers. */
 export function sums(status: Status): Sums {
   const nodes = status.nodes ?? [];
   const add = (f: (n: Node) => number) => nodes.reduce((s, n) => s + f(n), 0);

@@ -20,40 +20,40 @@ const firstCells = (name: RegExp) =>
     .map((r) => r.cells[0]?.textContent);
 
 describe('the pipeline', () => {
-  test('begins with what is not well, and what to do', () => {
+  test('starts with problems and their remedies', () => {
     show();
     const words = screen.getByText(/it is 42.7 s behind/);
     expect(words.textContent).toContain('--ranks-per-analyzer');
   });
 
-  test('that is well says so', () => {
+  test('reports a healthy pipeline', () => {
     show({
       ...status(8),
       health: [{ part: 'store', ok: true, severity: 'info', sentence: 'it stores' }],
     });
-    expect(screen.getByText('All 1 parts are well.')).toBeTruthy();
+    expect(screen.getByText('1 part healthy.')).toBeTruthy();
   });
 
-  test('lists analyzers with trouble first', () => {
+  test('lists analyzers with problems first', () => {
     show();
     expect(firstCells(/Analyzers/).slice(0, 3)).toEqual([
       'silent',
-      'reading, gave messages up',
+      'reading, dropped messages',
       'reading',
     ]);
   });
 
-  test('of ten thousand ranks draws those in sight, those with trouble first', async () => {
+  test('draws only visible ranks of ten thousand, problems first', async () => {
     show(status(10_000), '#/pipeline?tab=ranks');
     const grid = await screen.findByRole<HTMLTableElement>('grid', { name: /Ranks/ });
     expect(grid.getAttribute('aria-rowcount')).toBe('10001');
     expect(grid.rows.length).toBeLessThan(80);
-    expect(firstCells(/Ranks/)[0]).toBe('analyzer is silent');
+    expect(firstCells(/Ranks/)[0]).toBe('analyzer silent');
   });
 
-  test('tells what was repaired and lost in sentences', async () => {
+  test('lists repaired and lost data', async () => {
     show();
-    await userEvent.click(screen.getByRole('tab', { name: 'Repaired and lost' }));
+    await userEvent.click(screen.getByRole('tab', { name: 'Data quality' }));
     expect(screen.getByText('exits had no entry and were skipped')).toBeTruthy();
     expect(location.hash).toContain('tab=tallies');
   });
@@ -68,7 +68,7 @@ describe('the pipeline', () => {
     expect(screen.getByRole('grid', { name: /Shards/ })).toBeTruthy();
   });
 
-  test('of a run that nobody watches is not known, and that is said', async () => {
+  test('reports a run that is not watched', async () => {
     serve({
       pipeline: {
         status: 404,
@@ -76,7 +76,7 @@ describe('the pipeline', () => {
       },
     });
     renderIn({ overview: overview(8, { live: false }) }, <PipelineView />);
-    expect(await screen.findByText('The pipeline of this run is not known.')).toBeTruthy();
+    expect(await screen.findByText('No pipeline status for this run.')).toBeTruthy();
   });
 
   test('shows hostile names as text', () => {

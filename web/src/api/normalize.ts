@@ -1,12 +1,12 @@
 import type { Overview } from './types.gen.ts';
 
-/** A list, also where a server of another version sent none. */
+/** Returns an empty list for one that a server of another version omits. */
 function list<T>(l: T[] | null | undefined): T[] {
   return l ?? [];
 }
 
-/** An overview with all its lists: a view must not fail because one is missing. */
-export function wholeOverview(o: Overview): Overview {
+/** Fills in missing lists of an overview, so that views need not check. */
+export function normalizeOverview(o: Overview): Overview {
   return {
     ...o,
     notices: list(o.notices),
