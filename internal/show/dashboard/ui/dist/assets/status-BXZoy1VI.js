@@ -1,0 +1,1 @@
+function e(e){return e===`promoted`?`found at the end`:e}export{e as t};
