@@ -6,16 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/judge/contrast"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // problem is an answer that says what went wrong, and what to do.
@@ -33,42 +33,47 @@ func (p *problem) Error() string {
 	return p.Message + "; " + p.Hint
 }
 
-// asProblem gives an error its status. Errors of the store keep their sentence:
-// who has the token may know it.
+// statuses are those of kinds of problems.
+var statuses = map[api.ProblemKind]int{
+	api.Internal: http.StatusInternalServerError, api.Invalid: http.StatusBadRequest, api.NotFound: http.StatusNotFound,
+	api.Forbidden: http.StatusForbidden, api.Unavailable: http.StatusServiceUnavailable, api.TooLarge: http.StatusRequestEntityTooLarge,
+	api.TimedOut: http.StatusGatewayTimeout,
+}
+
+// asProblem gives an error its status.
 func asProblem(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
-	text := err.Error()
-	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
-		return &problem{http.StatusBadRequest, text, ""}
+	p := insight.AsProblem(err)
+	return &problem{statuses[p.Kind], p.Message, p.Hint}
+}
+
+// handler answers a request, whose parameters it takes from p.
+type handler func(r *http.Request, p *params) (any, error)
+
+// call asks with parameters, unless they are wrong.
+func call[P, T any](r *http.Request, p *params, f func(ctx context.Context, run string, of P) (T, error), of P) (none T, err error) {
+	if err := p.done(); err != nil {
+		return none, err
 	}
-	if _, ok := errors.AsType[*contrast.TermError](err); ok {
-		return &problem{http.StatusBadRequest, text, "docs/dashboard.md tells what can be narrowed and grouped"}
-	}
-	for _, k := range []struct {
-		err    error
-		status int
-		hint   string
-	}{
-		{provdb.ErrNotFound, http.StatusNotFound, ""},
-		{provdb.ErrReadOnly, http.StatusForbidden, "ask with one SELECT; docs/sql.md lists the tables"},
-		{provdb.ErrClosed, http.StatusServiceUnavailable, "the process is ending; ask the run directory instead"},
-		{provdb.ErrInUse, http.StatusServiceUnavailable, "try again in a moment"},
-		{context.DeadlineExceeded, http.StatusGatewayTimeout, "ask for less: fewer rows, one rank, a shorter time"},
-		{context.Canceled, http.StatusServiceUnavailable, "the question was given up"},
-	} {
-		if errors.Is(err, k.err) {
-			return &problem{k.status, text, k.hint}
+	return f(r.Context(), r.PathValue("run"), of)
+}
+
+// plain is call for what needs no parameters.
+func plain[T any](f func(ctx context.Context, run string) (T, error)) handler {
+	return func(r *http.Request, p *params) (any, error) {
+		if err := p.done(); err != nil {
+			return nil, err
 		}
+		return f(r.Context(), r.PathValue("run"))
 	}
-	return &problem{http.StatusInternalServerError, text, ""}
 }
 
 // answer turns a function that answers a request into a handler.
-func (s *server) answer(f func(r *http.Request) (any, error)) http.Handler {
+func (s *server) answer(f handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := f(r)
+		v, err := f(r, newParams(r))
 		if err != nil {
 			writeProblem(w, r, err)
 			return
@@ -104,10 +109,22 @@ func (f *file) write(w http.ResponseWriter) {
 	_, _ = w.Write(f.body)
 }
 
+// retry is a problem that is over after some time.
+type retry struct {
+	*problem
+	after time.Duration
+}
+
+// Unwrap is the problem itself.
+func (d *retry) Unwrap() error { return d.problem }
+
 func writeProblem(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	if d, ok := errors.AsType[*detailed](err); ok {
-		d.write(w, r)
+	if d, ok := errors.AsType[*retry](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
+	}
+	if e, ok := errors.AsType[*insight.SQLError](err); ok {
+		writeJSON(w, r, p.status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})
 		return
 	}
 	writeJSON(w, r, p.status, p)
@@ -119,10 +136,10 @@ const compressFrom = 1 << 10
 // writeJSON writes a value, or a json.RawMessage as it is. Nobody is left to
 // tell if the client is gone, so errors of writing are dropped.
 func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) {
+	var err error
 	body, ok := v.(json.RawMessage)
 	if !ok {
-		var err error
-		if body, err = marshal(v); err != nil {
+		if body, err = api.Marshal(v); err != nil {
 			status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
 		}
 	}
@@ -155,112 +172,4 @@ func acceptsGzip(r *http.Request) bool {
 		return !given || err == nil && weight > 0
 	}
 	return false
-}
-
-// marshal is json.Marshal without the care for HTML.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// asked is what a question to the store is about.
-type asked struct {
-	*query.Asker
-	r     *http.Request
-	p     *params
-	known *known // of handlers that are informed
-}
-
-// question turns a function that asks the store about a run into a handler. Only
-// so many questions are asked at once, and each only for so long.
-func (s *server) question(f func(ctx context.Context, q *asked) (any, error)) http.Handler {
-	return s.answer(func(r *http.Request) (any, error) { return s.ask(r, f) })
-}
-
-// ask asks the store about the run of a request, in its turn.
-func (s *server) ask(r *http.Request, f func(ctx context.Context, q *asked) (any, error)) (any, error) {
-	return s.askOf(r, r.PathValue("run"), f)
-}
-
-// askOf asks the store about a run.
-func (s *server) askOf(r *http.Request, run string, f func(ctx context.Context, q *asked) (any, error)) (any, error) {
-	ctx, done, err := s.slot(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	a, err := s.asker(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	a.Memory = s.caches.atHand(runKey(&a.Run))
-	v, err := f(ctx, &asked{Asker: a, r: r, p: newParams(r)})
-	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		return nil, fmt.Errorf("no answer within %v: %w", s.Timeout, context.DeadlineExceeded)
-	}
-	return v, err
-}
-
-// slot waits until a question may be asked. The context bounds its time; done
-// must be called when it is answered.
-func (s *server) slot(ctx context.Context) (_ context.Context, done func(), err error) {
-	return s.slotFor(ctx, s.Timeout)
-}
-
-// slotFor is slot for a question that may take some other time.
-func (s *server) slotFor(ctx context.Context, timeout time.Duration) (_ context.Context, done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	select {
-	case s.slots <- struct{}{}:
-		return ctx, func() { <-s.slots; cancel() }, nil
-	case <-ctx.Done():
-		cancel()
-		return nil, nil, &problem{http.StatusServiceUnavailable, fmt.Sprintf("%d other questions are being answered", cap(s.slots)), "try again in a moment"}
-	}
-}
-
-// askerBy finds a run. What is told of one that has ended is read once.
-func (s *server) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Asker, error) {
-	run, err := query.Find(ctx, r, name)
-	if err != nil {
-		return nil, err
-	}
-	key := runKey(run)
-	if a := s.askers.atHand(key); a != nil {
-		return a.By(r), nil
-	}
-	if run.State.Open() {
-		return query.Of(ctx, r, *run)
-	}
-	a, err := s.askers.get(ctx, key, func(ctx context.Context) (*query.Asker, bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-		defer cancel()
-		a, err := query.Of(ctx, r, *run)
-		return a, true, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.By(r), nil // which may be changed
-}
-
-// asker finds a run in the store.
-func (s *server) asker(ctx context.Context, run string) (*query.Asker, error) {
-	r := s.Source.Reader()
-	if r == nil {
-		return nil, &problem{http.StatusServiceUnavailable, "this process has no store, so nothing is known of single events and functions", "ask the process that stores the records"}
-	}
-	a, err := s.askerBy(ctx, r, run)
-	if errors.Is(err, provdb.ErrNotFound) && run == s.Run {
-		return nil, &problem{http.StatusNotFound, fmt.Sprintf("nothing of run %q is stored yet", run), "try again when the first records are written"}
-	}
-	if err != nil || !a.Guessed {
-		return a, err
-	}
-	return a, s.begins.correct(ctx, a)
 }

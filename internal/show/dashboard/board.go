@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 )
@@ -13,7 +14,7 @@ const boardLeast = 2 * time.Second
 // board makes overviews at equal times while there are streams, once for all of them,
 // and shows those that have changed.
 type board struct {
-	make  func(ctx context.Context) ([]byte, error)
+	make  func(ctx context.Context) (json.RawMessage, error)
 	every time.Duration
 
 	mu      sync.Mutex

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chimbuko/chimbuko/internal/show/compare"
+
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
@@ -54,7 +56,7 @@ func compareScene(t *testing.T) (at string, baseline *comparison.Run) {
 		t.Fatal(err)
 	}
 	at = strings.TrimSuffix(scene(t, func(c *dashboard.Config, _ *pipeline) {
-		c.References = []dashboard.Reference{{Where: "elsewhere", Run: "monday", Reader: filled(t)}, {Where: "good.baseline", Baseline: baseline}}
+		c.References = []compare.Reference{{Where: "elsewhere", Run: "monday", Reader: filled(t)}, {Where: "good.baseline", Baseline: baseline}}
 	}), "/api/v1/runs/")
 	return at, baseline
 }
@@ -78,7 +80,7 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 	}
 	fails(t, do(t, at+"/api/v1/compare?b=0:burst", ""), 400, "parameter a: is missing")
 	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", "&color=red"), ""), 400, `no parameter "color"`)
-	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=color"), ""), 400, "none of lost, time")
+	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=color"), ""), 400, "want lost or time")
 	fails(t, do(t, at+pairPath("/histograms", "0:burst", "0:burst", ""), ""), 400, "parameter function: is missing")
 	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", ""), "x"), 405, "use GET")
 	alone := want[api.Comparables](t, do(t, strings.TrimSuffix(scene(t, nil), "/runs/")+"/comparable", ""), 200)
@@ -89,7 +91,7 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 
 func TestAStoreThatCannotBeAskedDoesNotHideTheOthers(t *testing.T) {
 	at := strings.TrimSuffix(scene(t, func(c *dashboard.Config, _ *pipeline) {
-		c.References = []dashboard.Reference{{Where: "empty", Reader: emptyStore(t)}, {Where: "elsewhere", Run: "monday", Reader: filled(t)}}
+		c.References = []compare.Reference{{Where: "empty", Reader: emptyStore(t)}, {Where: "elsewhere", Run: "monday", Reader: filled(t)}}
 	}), "/runs/")
 	list := want[api.Comparables](t, do(t, at+"/comparable", ""), 200)
 	if len(list.Problems) != 1 || !strings.Contains(list.Problems[0], "empty: no run is in the store") || list.Usual != "2:monday" {

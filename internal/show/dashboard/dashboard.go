@@ -1,14 +1,11 @@
-// Package dashboard is the HTTP side of a running chimbuko: whether it is well
-// (/healthz), numbers for Prometheus (/metrics) and answers in JSON (/api/v1/).
-// docs/api.md lists all of it. It shows what a Source tells and what the store
-// answers; it changes nothing but what people say of issues, and knows neither how
-// the parts of the pipeline talk to each other nor which store there is.
+// Package dashboard is the HTTP side of a run: whether it is well (/healthz), numbers for
+// Prometheus (/metrics), answers in JSON (/api/v1/) and event streams; docs/api.md lists all of
+// it. Package insight finds the answers. It changes nothing but the labels of issues.
 package dashboard
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,37 +13,28 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/compare"
+
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
-	"github.com/chimbuko/chimbuko/internal/store/query"
 )
-
-// Source is where the dashboard gets what it shows. Several goroutines call it.
-type Source interface {
-	// Status is the state of the pipeline now. It should answer within a second:
-	// every page, scrape and stream waits for it. The caller does not change it,
-	// and the source must not once it is handed over.
-	Status(ctx context.Context) (*api.Status, error)
-	// Reader is the store, asked for anew for each question; nil while this
-	// process has none.
-	Reader() provdb.Reader
-}
 
 // Config says what is served and to whom. Zero values of limits mean the default
 // in brackets.
 type Config struct {
-	Source     Source
-	Run        string      // name of the run that Status is about
-	Version    string      // of this program
-	Place      string      // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
-	Labels     Labels      // what people say of issues; nil: nobody can say anything here
-	Page       Page        // what a browser shows; nil: there is no page
-	References []Reference // what runs can be compared with besides those of the store
+	Source     insight.Source
+	Run        string              // name of the run that Status is about
+	Version    string              // of this program
+	Place      string              // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
+	Labels     insight.Labels      // what people say of issues; nil: nobody can say anything here
+	Page       Page                // what a browser shows; nil: there is no page
+	References []compare.Reference // what runs can be compared with besides those of the store
 	// ReadOnly shows labels, but lets nobody set any.
 	ReadOnly bool
 	// Packets is the run where there is no more of it than packets of statistics; nil: it
@@ -99,7 +87,6 @@ func (c Config) Validate() error {
 // server is what the handlers share.
 type server struct {
 	Config
-	slots chan struct{} // one for each question that is being asked
 	hub   *hub
 	board *board
 	guard *guard
@@ -107,18 +94,10 @@ type server struct {
 	asks, exports *limiter
 	writing       chan struct{} // one for each export that is being written
 
-	begins       begins
-	askers       memo[*query.Asker]
-	runsKnown    memo[*known]
-	found        memo[*findings]
-	comparedRuns memo[*comparison.Run]
-	differences  memo[*comparison.Difference]
-	sums         memo[[]*comparison.Sums]
-	caches       memo[provdb.Reader]
-	details      memo[*query.Details]
-	tops         memo[[]json.RawMessage]
-	answers      lasting
-	process      *prometheus.Registry // of this process, not of the pipeline
+	insight  *insight.Insight
+	compared *compare.Runs
+	answers  lasting
+	process  *prometheus.Registry // of this process, not of the pipeline
 }
 
 // New returns the handler of all that docs/api.md lists. The configuration must
@@ -130,14 +109,14 @@ func New(cfg Config) http.Handler {
 	cfg.Questions = cmp.Or(cfg.Questions, 4)
 	cfg.Streams = cmp.Or(cfg.Streams, 256)
 	s := &server{
-		Config: cfg, slots: make(chan struct{}, cfg.Questions), process: prometheus.NewRegistry(),
-		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams}, guard: newGuard(cfg),
-		askers: memo[*query.Asker]{most: maxKnown}, runsKnown: memo[*known]{most: maxKnown}, found: memo[*findings]{most: maxKnown, old: true},
-		comparedRuns: memo[*comparison.Run]{most: maxCompared, old: true}, differences: memo[*comparison.Difference]{most: maxCompared, old: true},
-		sums:   memo[[]*comparison.Sums]{most: maxCompared, old: true},
-		caches: memo[provdb.Reader]{most: maxCaches, old: true}, details: memo[*query.Details]{most: maxCaches, old: true},
-		tops: memo[[]json.RawMessage]{most: maxTops, old: true},
+		Config: cfg, process: prometheus.NewRegistry(), guard: newGuard(cfg),
+		hub: &hub{source: cfg.Source, every: cfg.Tick, most: cfg.Streams},
+		insight: insight.New(insight.Config{
+			Source: cfg.Source, Run: cfg.Run, Place: cfg.Place, Labels: cfg.Labels, ReadOnly: cfg.ReadOnly, Cache: cfg.Cache,
+			Timeout: cfg.Timeout, Questions: cfg.Questions,
+		}),
 	}
+	s.compared = compare.New(s.insight, cfg.References)
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
 	s.writing = make(chan struct{}, maxWriting)
@@ -163,35 +142,35 @@ func (s *server) routes() http.Handler {
 	get(base+"status", s.answer(s.status))
 	get(base+"runs", s.answer(s.runs))
 	get(base+"comparable", s.answer(s.comparables))
-	get(base+"compare", s.comparing(s.compare))
-	get(base+"compare/flame", s.comparing(s.compareFlame))
-	get(base+"compare/histograms", s.comparing(s.compareHistograms))
+	get(base+"compare", s.answer(s.compare))
+	get(base+"compare/flame", s.answer(s.compareFlame))
+	get(base+"compare/histograms", s.answer(s.compareHistograms))
 	get(base+"compare/trend", s.answer(s.trend))
 	const run = base + "runs/{run}"
-	get(run, s.question(s.keep(s.oneRun)))
-	get(run+"/snapshot", s.answer(s.snapshotAnswer))
+	get(run, s.answer(s.keep(plain(s.insight.OneRun))))
+	get(run+"/snapshot", s.answer(s.snapshot))
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/top", s.question(s.top))
-	get(run+"/events", s.question(s.keep(s.events)))
-	get(run+"/events/{id}", s.question(s.event))
-	get(run+"/events/{id}/evidence", s.informed(s.evidence))
-	get(run+"/events/{id}/window", s.question(s.window))
-	get(run+"/functions", s.informed(s.keep(s.functions)))
-	get(run+"/functions/{id}", s.informed(s.keep(s.function)))
-	get(run+"/overview", s.answer(s.overviewAnswer))
-	get(run+"/heatmap", s.informed(s.heatmap))
-	get(run+"/issues", s.informed(s.issueList))
-	get(run+"/issues/{key}/plot", s.informed(s.keep(s.plot)))
-	get(run+"/explain", s.cached(s.explain))
-	get(run+"/explain/groups", s.cached(s.keep(s.groups)))
-	get(run+"/flame", s.question(s.keep(s.flame)))
-	get(run+"/search", s.informed(s.search))
-	get(run+"/labels/ignore", s.informed(s.ignoreFile))
+	get(run+"/top", s.answer(s.top))
+	get(run+"/events", s.answer(s.keep(s.events)))
+	get(run+"/events/{id}", s.answer(s.event))
+	get(run+"/events/{id}/evidence", s.answer(s.evidence))
+	get(run+"/events/{id}/window", s.answer(s.window))
+	get(run+"/functions", s.answer(s.keep(s.functions)))
+	get(run+"/functions/{id}", s.answer(s.keep(s.function)))
+	get(run+"/overview", s.answer(s.overview))
+	get(run+"/heatmap", s.answer(s.heatmap))
+	get(run+"/issues", s.answer(plain(s.insight.Issues)))
+	get(run+"/issues/{key}/plot", s.answer(s.keep(s.plot)))
+	get(run+"/explain", s.answer(s.explain))
+	get(run+"/explain/groups", s.answer(s.keep(s.groups)))
+	get(run+"/flame", s.answer(s.keep(s.flame)))
+	get(run+"/search", s.answer(s.search))
+	get(run+"/labels/ignore", s.answer(s.ignoreFile))
 	mux.Handle(run+"/labels/{key}", only(http.MethodPut, s.answer(s.setLabel)))
-	get(run+"/counters", s.question(s.keep(s.counters)))
-	get(run+"/metadata", s.question(s.keep(s.metadata)))
-	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.question(s.sql))))
+	get(run+"/counters", s.answer(s.keep(s.counters)))
+	get(run+"/metadata", s.answer(s.keep(s.metadata)))
+	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.answer(s.sql))))
 	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(s.answer(s.export))))
 	get("/events/query_executions_pdb", s.answer(s.executionsPDB))
 	mux.Handle("/", s.pageOr(nothingThere))
@@ -232,19 +211,19 @@ func (s *server) healthz(w http.ResponseWriter, r *http.Request) {
 }
 
 // status is the state of the run that this process watches, whatever its name.
-func (s *server) status(r *http.Request) (any, error) {
-	if err := newParams(r).done(); err != nil {
+func (s *server) status(r *http.Request, p *params) (any, error) {
+	if err := p.done(); err != nil {
 		return nil, err
 	}
 	return s.Source.Status(r.Context())
 }
 
 // pipeline is the state of the pipeline of a run.
-func (s *server) pipeline(r *http.Request) (any, error) {
+func (s *server) pipeline(r *http.Request, p *params) (any, error) {
 	if err := s.watched(r.PathValue("run")); err != nil {
 		return nil, err
 	}
-	return s.status(r)
+	return s.status(r, p)
 }
 
 // watched says whether a run is the one that Status is about.

@@ -217,7 +217,7 @@ func TestAWindowIsAFile(t *testing.T) {
 	if err := json.Indent(&indented, []byte(do(t, at+id, "").body), "", "  "); err != nil || indented.String() != do(t, at+id+"/window?format=json", "").body {
 		t.Errorf("the window as JSON is not the record: %v", err)
 	}
-	fails(t, do(t, at+id+"/window?format=pdf", ""), 400, `format: unknown value "pdf" (want chrome, json, perfetto`)
+	fails(t, do(t, at+id+"/window?format=pdf", ""), 400, `unknown format "pdf" (want chrome, json or perfetto)`)
 	fails(t, do(t, at+"0:0:0/window", ""), 404, "not found")
 	fails(t, do(t, at+"0:0:0/evidence?x=1", ""), 400, "no parameter")
 }

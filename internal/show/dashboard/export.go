@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -49,8 +51,8 @@ func (s *spooled) write(w http.ResponseWriter) {
 
 // export answers a question in SQL with a file. It is written to disk before it is
 // sent, so that errors can be told and no answer is held in memory.
-func (s *server) export(r *http.Request) (any, error) {
-	if err := newParams(r).done(); err != nil {
+func (s *server) export(r *http.Request, p *params) (any, error) {
+	if err := p.done(); err != nil {
 		return nil, err
 	}
 	q, limit, err := readQuestion(r, maxExport, maxExport)
@@ -70,29 +72,14 @@ func (s *server) export(r *http.Request) (any, error) {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
 	default:
-		return nil, &detailed{after: 2 * time.Second, problem: &problem{http.StatusTooManyRequests, fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment"}}
-	}
-	patience := exportPatience * s.Timeout
-	ctx, done, err := s.slotFor(r.Context(), patience)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	a, err := s.asker(ctx, r.PathValue("run"))
-	if err != nil {
-		return nil, err
-	}
-	rows, err := a.Query(ctx, q.SQL, q.Args...)
-	if err != nil {
-		return nil, badSQL(q.SQL, err)
+		return nil, &retry{after: 2 * time.Second, problem: &problem{http.StatusTooManyRequests, fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment"}}
 	}
 	f := &spooled{kind: form.kind, name: form.name}
-	err = errors.Join(s.spool(ctx, f, q.Format, rows, int64(limit)), rows.Close())
-	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
-		err = fmt.Errorf("no answer within %v: %w", patience, context.DeadlineExceeded)
-	}
+	err = s.insight.Read(r.Context(), r.PathValue("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience, func(ctx context.Context, rows *provdb.Rows) error {
+		return s.spool(ctx, f, q.Format, rows, int64(limit))
+	})
 	if err != nil {
-		return nil, badSQL(q.SQL, err)
+		return nil, err
 	}
 	return f, nil
 }

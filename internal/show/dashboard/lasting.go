@@ -2,12 +2,11 @@ package dashboard
 
 import (
 	ring "container/list"
-	"context"
 	"encoding/json"
-	"fmt"
+	"net/http"
 	"sync"
 
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Bounds of answers that are kept, in bytes.
@@ -61,29 +60,26 @@ func (l *lasting) put(key string, body json.RawMessage) {
 	}
 }
 
-// remember returns the JSON of what find finds out of a run, where that has ended as it
-// was kept. name tells it from all else of the run.
-func (s *server) remember(run *provdb.Run, name string, find func() (any, error)) (json.RawMessage, error) {
-	ended := run.State == provdb.Finished || run.State == provdb.Failed
-	key := fmt.Sprintf("%d %d %s", run.ID, run.Finished.UnixNano(), name)
-	if body, ok := s.answers.get(key); ok && ended {
-		return body, nil
-	}
-	v, err := find()
-	if err != nil {
-		return nil, err
-	}
-	body, err := marshal(v)
-	if err == nil && ended {
-		s.answers.put(key, body)
-	}
-	return body, err
-}
-
-// keep has the answers of a handler kept where the run has ended. They must depend on
+// keep caches the answers of a handler where the run has ended. They must depend on
 // nothing but the store and the address.
-func (s *server) keep(f func(ctx context.Context, q *asked) (any, error)) func(ctx context.Context, q *asked) (any, error) {
-	return func(ctx context.Context, q *asked) (any, error) {
-		return s.remember(&q.Run, q.r.URL.Path+"?"+q.r.URL.Query().Encode(), func() (any, error) { return f(ctx, q) })
+func (s *server) keep(f handler) handler {
+	return func(r *http.Request, p *params) (any, error) {
+		version, err := s.insight.Version(r.Context(), r.PathValue("run"))
+		if err != nil {
+			return nil, err
+		}
+		key := version + " " + r.URL.Path + "?" + r.URL.Query().Encode()
+		if body, ok := s.answers.get(key); ok && version != "" {
+			return body, nil
+		}
+		v, err := f(r, p)
+		if err != nil || version == "" {
+			return v, err
+		}
+		body, err := api.Marshal(v)
+		if err == nil {
+			s.answers.put(key, body)
+		}
+		return body, err
 	}
 }

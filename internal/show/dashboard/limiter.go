@@ -49,7 +49,7 @@ func (l *limiter) limit(next http.Handler) http.Handler {
 			client = r.RemoteAddr
 		}
 		if wait := l.take(client); wait > 0 {
-			writeProblem(w, r, &detailed{after: wait, problem: &problem{
+			writeProblem(w, r, &retry{after: wait, problem: &problem{
 				http.StatusTooManyRequests, fmt.Sprintf("too many %s: %d a minute are answered", l.what, l.rate.PerMinute),
 				fmt.Sprintf("try again in %d s", int(math.Ceil(wait.Seconds()))),
 			}})

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -21,8 +20,7 @@ const (
 
 // executionsPDB answers as events/query_executions_pdb of the original does, about the run
 // that is shown. Where that failed for want of a parameter, this one says which.
-func (s *server) executionsPDB(r *http.Request) (any, error) {
-	p := newParams(r)
+func (s *server) executionsPDB(r *http.Request, p *params) (any, error) {
 	number := func(name string) *float64 {
 		text := p.text(name)
 		if text == "" || text == nothingAsked {
@@ -76,19 +74,8 @@ func (s *server) executionsPDB(r *http.Request) (any, error) {
 	if score != nil {
 		q.Score = *score
 	}
-	return s.askOf(r, s.Run, func(ctx context.Context, a *asked) (any, error) {
-		size := 0
-		for doc, err := range a.ExecutionsPDB(ctx, q) {
-			if err != nil {
-				return nil, err
-			}
-			if size += len(doc); size > maxAnswer {
-				return nil, &problem{http.StatusRequestEntityTooLarge, errTooLarge.Message, "ask for fewer steps, or one rank"}
-			}
-			answer.Rows = append(answer.Rows, doc)
-		}
-		return answer, nil
-	})
+	rows, err := s.insight.ExecutionsPDB(r.Context(), s.Run, q)
+	return executionList{Rows: rows}, err
 }
 
 // executionList is an answer of the original.

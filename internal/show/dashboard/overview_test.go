@@ -99,7 +99,7 @@ func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
 	before := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	worst := before.Issues[0]
-	labels.all = map[string]api.Label{worst.Key: {Key: worst.Key, State: dashboard.LabelMuted}, before.Issues[1].Key: {State: dashboard.LabelOpen, Note: "look here"}}
+	labels.all = map[string]api.Label{worst.Key: {Key: worst.Key, State: api.LabelMuted}, before.Issues[1].Key: {State: api.LabelOpen, Note: "look here"}}
 	after := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	f := &after.Figures
 	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost || len(after.Issues) != len(before.Issues)-1 ||
@@ -107,7 +107,7 @@ func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
 		t.Errorf("%+v, %+v", after.Verdict, f)
 	}
 	for _, i := range before.Issues {
-		labels.all[i.Key] = api.Label{State: dashboard.LabelExpected}
+		labels.all[i.Key] = api.Label{State: api.LabelExpected}
 	}
 	after = want[api.Overview](t, do(t, at+"/overview", ""), 200)
 	if after.Verdict.Level != api.LevelGood || !strings.HasPrefix(after.Verdict.Sentence, fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {

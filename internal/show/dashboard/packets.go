@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/words"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -39,7 +42,7 @@ type Packets struct {
 	ranks     map[trace.RankKey]*packetRank
 	functions map[packetFunction]*summary.PacketFunction
 	metrics   map[packetMetric]*summary.PacketMetrics
-	counters  map[functionKey]*summary.PacketCounter
+	counters  map[trace.FuncKey]*summary.PacketCounter
 	begin     trace.Micros // of the first anomaly
 	end       trace.Micros
 }
@@ -67,7 +70,7 @@ func NewPackets(run, version string, receive bool) *Packets {
 	return &Packets{
 		name: run, version: version, receive: receive, started: time.Now(),
 		ranks: make(map[trace.RankKey]*packetRank), functions: make(map[packetFunction]*summary.PacketFunction),
-		metrics: make(map[packetMetric]*summary.PacketMetrics), counters: make(map[functionKey]*summary.PacketCounter),
+		metrics: make(map[packetMetric]*summary.PacketMetrics), counters: make(map[trace.FuncKey]*summary.PacketCounter),
 	}
 }
 
@@ -91,7 +94,7 @@ func (p *Packets) Refuse(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.info.Refused++
-	p.info.Problem = oneLine(why.Error())
+	p.info.Problem = provenance.OneLine(why.Error())
 }
 
 // Take adds a packet. One that comes again changes nothing.
@@ -116,7 +119,7 @@ func (p *Packets) Take(packet *summary.Packet) {
 	}
 	for i := range packet.Counters {
 		c := packet.Counters[i]
-		keepPacket(p, p.counters, functionKey{c.Program, c.Name}, &c, maxPacketNames, len(c.Name))
+		keepPacket(p, p.counters, trace.FuncKey{Program: c.Program, Name: c.Name}, &c, maxPacketNames, len(c.Name))
 	}
 }
 
@@ -199,7 +202,7 @@ func (p *Packets) Status(context.Context) (*api.Status, error) {
 		s.Totals.Calls += wholeOf(f.Exclusive.Count)
 	}
 	if p.info.Refused > 0 {
-		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: counted(p.info.Refused, "packet") + " made no sense: " + p.info.Problem}}
+		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: words.Counted(p.info.Refused, "packet") + " made no sense: " + p.info.Problem}}
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
+	"github.com/chimbuko/chimbuko/internal/show/flame"
+
+	"github.com/chimbuko/chimbuko/internal/show/words"
+
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -36,16 +44,27 @@ func (s *server) packetRoutes() http.Handler {
 	const run = "/api/v1/runs/{run}"
 	get(run+"/pipeline", s.answer(s.pipeline))
 	get(run+"/stream", http.HandlerFunc(s.stream))
-	get(run+"/overview", s.ofPackets(func(p *Packets, q *params) (any, error) {
-		columns := int(q.integer("columns", usualColumns, 1, maxColumns))
-		_ = q.integer("issues", usualWorst, 0, maxWorst) // there are none
-		return p.overview(columns), q.done()
+	get(run+"/overview", s.ofPackets(func(p *params) func() (any, error) {
+		of := p.overview() // there are no issues
+		return func() (any, error) { return s.Packets.Overview(of.Columns), nil }
 	}))
-	get(run+"/heatmap", s.ofPackets((*Packets).heatmap))
-	get(run+"/functions", s.ofPackets((*Packets).functionTable))
-	get(run+"/counters", s.ofPackets((*Packets).counterList))
-	get(run+"/search", s.ofPackets((*Packets).search))
-	mux.Handle(run+"/", s.answer(func(*http.Request) (any, error) { return nil, notInPackets }))
+	get(run+"/heatmap", s.ofPackets(func(p *params) func() (any, error) {
+		of := p.heatmap()
+		return func() (any, error) { return s.Packets.Heatmap(of) }
+	}))
+	get(run+"/functions", s.ofPackets(func(p *params) func() (any, error) {
+		of := p.functions()
+		return func() (any, error) { return s.Packets.Functions(of) }
+	}))
+	get(run+"/counters", s.ofPackets(func(p *params) func() (any, error) {
+		of := p.counters()
+		return func() (any, error) { return s.Packets.Counters(of), nil }
+	}))
+	get(run+"/search", s.ofPackets(func(p *params) func() (any, error) {
+		of := p.search()
+		return func() (any, error) { return s.Packets.Search(of), nil }
+	}))
+	mux.Handle(run+"/", s.answer(func(*http.Request, *params) (any, error) { return nil, notInPackets }))
 	if s.Packets.receive {
 		mux.Handle(packetsPath, only(http.MethodPost, http.HandlerFunc(s.takePacket)))
 	}
@@ -61,15 +80,17 @@ var notInPackets = &problem{
 	"analyze the traces with chimbuko analyze or ad, and chimbuko view shows all of it",
 }
 
-// ofPackets turns a function that answers from packets into a handler.
-func (s *server) ofPackets(f func(p *Packets, q *params) (any, error)) http.Handler {
-	return s.answer(func(r *http.Request) (any, error) {
+// ofPackets answers from packets. f reads the parameters and returns what answers.
+func (s *server) ofPackets(f func(p *params) func() (any, error)) http.Handler {
+	return s.answer(func(r *http.Request, p *params) (any, error) {
 		if err := s.watched(r.PathValue("run")); err != nil {
 			return nil, err
 		}
-		s.Packets.mu.Lock()
-		defer s.Packets.mu.Unlock()
-		return f(s.Packets, newParams(r))
+		answer := f(p)
+		if err := p.done(); err != nil {
+			return nil, err
+		}
+		return answer()
 	})
 }
 
@@ -97,8 +118,10 @@ func (s *server) takePacket(w http.ResponseWriter, r *http.Request) {
 // seconds is a time since the first anomaly.
 func (p *Packets) seconds(t trace.Micros) float64 { return float64(t-p.begin) / 1e6 }
 
-// overview is the run in numbers. The lock is held.
-func (p *Packets) overview(columns int) *api.Overview {
+// Overview returns the run in numbers.
+func (p *Packets) Overview(columns int) *api.Overview {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	o := &api.Overview{
 		Run: p.name, State: p.state(), Notices: []api.Notice{}, Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
 		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.over, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
@@ -120,7 +143,7 @@ func (p *Packets) overview(columns int) *api.Overview {
 		calls += wholeOf(f.Exclusive.Count)
 	}
 	f := &o.Figures
-	f.Provisional, f.Ranks, f.Functions, f.Calls = true, int64(len(p.ranks)), int64(len(p.functions)), positive(calls)
+	f.Provisional, f.Ranks, f.Functions, f.Calls = true, int64(len(p.ranks)), int64(len(p.functions)), insight.Positive(calls)
 	if o.Length > 0 {
 		f.AnomaliesPerHour = float64(f.Anomalies) / o.Length * 3600
 		o.Strip = p.strip(columns)
@@ -131,10 +154,10 @@ func (p *Packets) overview(columns int) *api.Overview {
 	}
 	o.Notices = append(o.Notices, api.Notice{Level: api.LevelUnknown, Topic: "packets", Sentence: "This is made of packets of statistics: they count anomalies by rank, step and function, but hold no executions, so nothing can be said of lost time, hosts, causes or evidence"})
 	if p.info.Refused > 0 {
-		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: counted(p.info.Refused, "packet") + " made no sense and was left out: " + p.info.Problem})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: words.Counted(p.info.Refused, "packet") + " made no sense and was left out: " + p.info.Problem})
 	}
 	if p.info.LeftOut > 0 {
-		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " + grouped(p.info.LeftOut) + " entries of packets"})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " + words.Grouped(p.info.LeftOut) + " entries of packets"})
 	}
 	return o
 }
@@ -154,7 +177,7 @@ func (p *Packets) verdict(o *api.Overview) api.Verdict {
 	case p.info.Taken == 0:
 		return api.Verdict{Level: api.LevelUnknown, Sentence: "No packets of statistics yet"}
 	case n == 0:
-		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + counted(p.info.Taken, "packet")}
+		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + words.Counted(p.info.Taken, "packet")}
 	}
 	some := int64(0)
 	for _, r := range p.ranks {
@@ -162,13 +185,13 @@ func (p *Packets) verdict(o *api.Overview) api.Verdict {
 			some++
 		}
 	}
-	text := fmt.Sprintf("%s anomalies on %s", grouped(n), counted(some, "rank"))
+	text := fmt.Sprintf("%s anomalies on %s", words.Grouped(n), words.Counted(some, "rank"))
 	if n == 1 {
 		text = "1 anomaly on 1 rank"
 	}
 	if len(o.Packets.Totals) > 0 {
 		f := o.Packets.Totals[0]
-		text += fmt.Sprintf("; most in %s (%s)", shortName(f.Function), grouped(f.Anomalies))
+		text += fmt.Sprintf("; most in %s (%s)", provenance.ShortName(f.Function), words.Grouped(f.Anomalies))
 	}
 	return api.Verdict{Level: api.LevelWatch, Sentence: text}
 }
@@ -180,7 +203,7 @@ func (p *Packets) pageInfo() *api.PacketsInfo {
 	for key, m := range p.metrics {
 		w := api.PacketWorst{
 			Program: int64(key.Program), Rank: int64(key.Rank), Function: m.Name, Anomalies: wholeOf(m.Count.Accumulate),
-			Time: wholeOf(m.Severity.Accumulate), Longest: wholeOf(m.Severity.Maximum), Score: finite(m.Score.Maximum),
+			Time: wholeOf(m.Severity.Accumulate), Longest: wholeOf(m.Severity.Maximum), Score: insight.Finite(m.Score.Maximum),
 		}
 		info.Time += w.Time
 		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {
@@ -224,54 +247,53 @@ func (*Packets) columnWidth(from, to trace.Micros, columns int) trace.Micros {
 	return t.ColumnWidth()
 }
 
-// heatmap is ranks times time: how many anomalies steps had that began then. Whatever
-// metric is asked for, there is no other. The lock is held.
-func (p *Packets) heatmap(q *params) (any, error) {
-	h := q.heat()
-	if err := q.done(); err != nil {
+// Heatmap returns ranks times time: how many anomalies steps had that began then. Whatever
+// metric is asked for, there is no other.
+func (p *Packets) Heatmap(h insight.HeatmapParams) (*api.Heatmap, error) {
+	if err := h.Check(); err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	ranks := make([]query.Placed, 0, len(p.ranks))
 	for process := range p.ranks {
-		if h.filter.Host == "" && (h.filter.Program == nil || *h.filter.Program == process.Program) {
+		if h.Filter.Host == "" && (h.Filter.Program == nil || *h.Filter.Program == process.Program) {
 			ranks = append(ranks, query.Placed{RankKey: process})
 		}
 	}
-	sortPlaced(ranks)
-	from, to := h.span(max(1, p.end-p.begin))
-	width := p.columnWidth(from, to, h.columns)
-	groups := groupRanks(ranks, min(h.rows, maxHeatCells/h.columns))
-	heat := api.Heatmap{
-		From: float64(from) / 1e6, To: float64(from+width*trace.Micros(h.columns)) / 1e6, Columns: h.columns, Metric: metricAnomalies,
+	insight.SortPlaced(ranks)
+	from, to := h.Span(max(1, p.end-p.begin))
+	width := p.columnWidth(from, to, h.Columns)
+	groups := insight.GroupRanks(ranks, min(h.Rows, insight.MaxHeatCells/h.Columns))
+	heat := &api.Heatmap{
+		From: float64(from) / 1e6, To: float64(from+width*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: insight.MetricAnomalies,
 		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
 	}
 	for i, group := range groups {
-		heat.Rows = append(heat.Rows, heatRow(group, nil))
-		line := query.Line{Number: i, Lost: make([]int64, h.columns), Anomalies: make([]int64, h.columns)}
+		heat.Rows = append(heat.Rows, insight.HeatRow(group, nil))
+		line := query.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
 		for _, r := range group {
 			for _, s := range p.ranks[r.RankKey].steps {
-				if at := s.First - p.begin - from; at >= 0 && at < width*trace.Micros(h.columns) {
+				if at := s.First - p.begin - from; at >= 0 && at < width*trace.Micros(h.Columns) {
 					line.Anomalies[at/width] += s.Anomalies
 				}
 			}
 		}
-		addLine(&heat, &line)
+		insight.AddLine(heat, &line)
 	}
-	return heatmapJSON(&heat)
+	return heat, nil
 }
 
-// functionTable are the functions, by what is known of their calls. The lock is held.
-func (p *Packets) functionTable(q *params) (any, error) {
-	limit, offset := q.limit(100, maxRows), int(q.integer("cursor", 0, 0, math.MaxInt32))
-	program, name, order := q.program(), q.text("name"), q.word("order", "lost")
-	if err := q.done(); err != nil {
-		return nil, err
-	}
+// Functions returns the functions, by what is known of their calls.
+func (p *Packets) Functions(of insight.FunctionsParams) (*api.FunctionTable, error) {
+	limit, offset, program, order := of.Limit, of.Offset, of.Program, cmp.Or(of.Order, "lost")
 	key, ok := packetOrders[order]
 	if !ok {
 		return nil, &query.ChoiceError{What: "order", Word: order, Among: []string{"anomalies", "calls", "exclusive", "inclusive", "lost", "name"}}
 	}
-	glob := outlier.Glob(cmp.Or(name, "*"))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	glob := outlier.Glob(cmp.Or(of.Name, "*"))
 	all := []api.FunctionRow{}
 	for _, f := range p.functions {
 		if (program == nil || *program == f.Program) && glob.MatchString(f.Name) {
@@ -281,7 +303,7 @@ func (p *Packets) functionTable(q *params) (any, error) {
 	slices.SortFunc(all, func(a, b api.FunctionRow) int {
 		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function), cmp.Compare(a.FID, b.FID))
 	})
-	table := api.FunctionTable{Rows: all[min(offset, len(all)):], Total: int64(len(all))}
+	table := &api.FunctionTable{Rows: all[min(offset, len(all)):], Total: int64(len(all))}
 	if len(table.Rows) > limit {
 		table.Rows, table.Next = table.Rows[:limit], strconv.Itoa(offset+limit)
 	}
@@ -299,10 +321,10 @@ var packetOrders = map[string]func(f *api.FunctionRow) float64{
 // are made of the mean.
 func packetFunctionRow(f *summary.PacketFunction) api.FunctionRow {
 	calls := wholeOf(f.Exclusive.Count)
-	exclusive, inclusive := finite(f.Exclusive.Mean*f.Exclusive.Count), finite(f.Inclusive.Mean*f.Inclusive.Count)
-	mean, longest, inclusiveMean := finite(f.Exclusive.Mean), finite(f.Exclusive.Maximum), finite(f.Inclusive.Mean)
+	exclusive, inclusive := insight.Finite(f.Exclusive.Mean*f.Exclusive.Count), insight.Finite(f.Inclusive.Mean*f.Inclusive.Count)
+	mean, longest, inclusiveMean := insight.Finite(f.Exclusive.Mean), insight.Finite(f.Exclusive.Maximum), insight.Finite(f.Inclusive.Mean)
 	row := api.FunctionRow{
-		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: int64(f.Program), FID: f.FID, Function: f.Name, Group: groupOf(f.Name, false), Calls: &calls,
+		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: int64(f.Program), FID: f.FID, Function: f.Name, Group: flame.Group(f.Name, false), Calls: &calls,
 		Exclusive: &exclusive, ExclusiveMean: &mean, ExclusiveMax: &longest, Inclusive: &inclusive, InclusiveMean: &inclusiveMean, Anomalies: wholeOf(f.Anomalies.Accumulate),
 	}
 	if calls > 0 {
@@ -312,13 +334,12 @@ func packetFunctionRow(f *summary.PacketFunction) api.FunctionRow {
 	return row
 }
 
-// counterList are the counters, as those of a store are listed. The lock is held.
-func (p *Packets) counterList(q *params) (any, error) {
-	name, program, limit := q.text("name"), q.program(), q.limit(1000, maxRows)
-	if err := q.done(); err != nil {
-		return nil, err
-	}
-	glob := outlier.Glob(cmp.Or(name, "*"))
+// Counters returns the counters, as those of a store are listed.
+func (p *Packets) Counters(of insight.CountersParams) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	program := of.Program
+	glob := outlier.Glob(cmp.Or(of.Name, "*"))
 	var chosen []*summary.PacketCounter
 	for _, c := range p.counters {
 		if (program == nil || *program == c.Program) && glob.MatchString(c.Name) {
@@ -341,38 +362,35 @@ func (p *Packets) counterList(q *params) (any, error) {
 	list := struct {
 		Rows []row `json:"rows"`
 	}{[]row{}}
-	for _, c := range chosen[:min(limit, len(chosen))] {
+	for _, c := range chosen[:min(of.Limit, len(chosen))] {
 		s := &c.Stats
-		list.Rows = append(list.Rows, row{int64(c.Program), c.Name, wholeOf(s.Count), finite(s.Mean), finite(s.Stddev), finite(s.Minimum), finite(s.Maximum), finite(s.Accumulate)})
+		list.Rows = append(list.Rows, row{int64(c.Program), c.Name, wholeOf(s.Count), insight.Finite(s.Mean), insight.Finite(s.Stddev), insight.Finite(s.Minimum), insight.Finite(s.Maximum), insight.Finite(s.Accumulate)})
 	}
-	return list, nil
+	return list
 }
 
-// search looks for a part of the names of functions. The lock is held.
-func (p *Packets) search(q *params) (any, error) {
-	text, limit := strings.ToLower(strings.TrimSpace(q.text("q"))), q.limit(usualFound, maxFound)
-	if err := q.done(); err != nil {
-		return nil, err
-	}
-	found := api.FoundList{Rows: []api.Found{}}
+// Search looks for a part of the names of functions.
+func (p *Packets) Search(of insight.SearchParams) *api.FoundList {
+	text := strings.ToLower(strings.TrimSpace(of.Text))
+	found := &api.FoundList{Rows: []api.Found{}}
 	if text == "" {
-		return found, nil
+		return found
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, f := range p.functions {
 		if strings.Contains(strings.ToLower(f.Name), text) {
-			found.Rows = append(found.Rows, api.Found{Kind: "function", Text: f.Name, Route: route("/functions", "name", f.Name)})
+			found.Rows = append(found.Rows, api.Found{Kind: "function", Text: f.Name, Route: insight.Route("/functions", "name", f.Name)})
 		}
 	}
 	slices.SortFunc(found.Rows, func(a, b api.Found) int {
 		return cmp.Or(cmp.Compare(len(a.Text), len(b.Text)), strings.Compare(a.Text, b.Text))
 	})
-	found.Rows = found.Rows[:min(limit, len(found.Rows))]
-	return found, nil
+	found.Rows = found.Rows[:min(of.Limit, len(found.Rows))]
+	return found
 }
 
 // packetsJSON is the overview for streams.
-func (s *server) packetsJSON(context.Context) ([]byte, error) {
-	s.Packets.mu.Lock()
-	defer s.Packets.mu.Unlock()
-	return marshal(s.Packets.overview(usualColumns))
+func (s *server) packetsJSON(context.Context) (json.RawMessage, error) {
+	return api.Marshal(s.Packets.Overview(insight.UsualColumns))
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -45,7 +47,7 @@ func (p *params) done() error {
 	if len(p.errs) == 0 {
 		return nil
 	}
-	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), "docs/api.md lists the parameters"}
+	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint}
 }
 
 func (p *params) fail(name, format string, args ...any) {
@@ -92,6 +94,11 @@ func (p *params) limit(usual, most int) int {
 	return int(p.integer("limit", int64(usual), 0, int64(most)))
 }
 
+// columns is into how many columns a time is divided.
+func (p *params) columns(usual int64) int {
+	return int(p.integer("columns", usual, 1, insight.MaxColumns))
+}
+
 // program is the program of a workflow, nil for all.
 func (p *params) program() *trace.Program {
 	n := p.integer("program", -1, -1, math.MaxInt32)
@@ -127,9 +134,6 @@ func (p *params) number(name string) float64 {
 	return x
 }
 
-// maxMicros is about three hundred years, so that sums of two times do not overflow.
-const maxMicros = 1e16
-
 // duration is a time with its unit, or a number of units; nil if not given.
 func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 	text := p.text(name)
@@ -139,7 +143,7 @@ func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 	var t trace.Micros
 	if x, err := strconv.ParseFloat(text, 64); err == nil {
 		x = math.Round(x * float64(unit/time.Microsecond))
-		if !(math.Abs(x) <= maxMicros) { // so that NaN fails
+		if !(math.Abs(x) <= insight.MaxMicros) { // so that NaN fails
 			p.fail(name, "%.40q is too large", text)
 			return nil
 		}

@@ -161,7 +161,7 @@ func (m *memory) SetLabel(_ context.Context, _ string, l api.Label) error {
 		m.all = make(map[string]api.Label)
 	}
 	m.all[l.Key] = l
-	if l.State == dashboard.LabelOpen && l.Note == "" {
+	if l.State == api.LabelOpen && l.Note == "" {
 		delete(m.all, l.Key)
 	}
 	return m.err

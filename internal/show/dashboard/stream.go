@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -24,7 +26,7 @@ type tick struct {
 // hub looks at the pipeline at equal times while there are streams, once for all
 // of them.
 type hub struct {
-	source Source
+	source insight.Source
 	every  time.Duration
 	most   int // streams
 
@@ -81,8 +83,8 @@ func (h *hub) look(ctx context.Context) {
 		slim := *status
 		slim.Ranks = nil
 		t.state = status.Run.State
-		t.full, err = marshal(status)
-		t.slim, t.err = marshal(&slim)
+		t.full, err = api.Marshal(status)
+		t.slim, t.err = api.Marshal(&slim)
 	}
 	t.err = errors.Join(err, t.err)
 	h.mu.Lock()
@@ -165,7 +167,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 // number of the event is that of the last tick.
 func (s *server) resume(ctx context.Context, out *eventWriter) error {
 	seq := s.hub.sequence()
-	answer, err := s.snapshot(ctx, s.Run, snapshotTop, snapshotNewest)
+	answer, err := s.insight.Snapshot(ctx, s.Run, insight.SnapshotParams{Top: snapshotTop, Newest: snapshotNewest})
 	if err != nil {
 		return out.event("problem", seq, asProblem(err))
 	}
@@ -198,7 +200,7 @@ func (e *eventWriter) event(name string, seq int64, data any) error {
 	text, ok := data.(json.RawMessage)
 	if !ok {
 		var err error
-		if text, err = marshal(data); err != nil {
+		if text, err = api.Marshal(data); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/compare"
+
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
@@ -75,7 +77,7 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	kept := comparableOf(t, store, "nightly-01")
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) {
 		c.Run, p.reader = "nightly-05", store
-		c.References = []dashboard.Reference{{Where: "first.baseline", Baseline: kept}, {Where: "elsewhere", Reader: filled(t)}}
+		c.References = []compare.Reference{{Where: "first.baseline", Baseline: kept}, {Where: "elsewhere", Reader: filled(t)}}
 	})
 	trend := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?name=nightly", ""), 200)
 	var ids []string

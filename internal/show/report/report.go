@@ -13,9 +13,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/words"
 )
 
 // Bounds of a report, so that its size is bounded whatever the run is.
@@ -103,7 +103,7 @@ var style string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own file
-	"short": dashboard.ShortName, "line": dashboard.OneLine, "percent": dashboard.Percent, "about": dashboard.About,
+	"short": provenance.ShortName, "line": provenance.OneLine, "percent": words.Percent, "about": words.About,
 	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
 	"state": stateWords, "optional": optional, "plain": plain, "value": value, "micros": func(us int64) string { return duration(float64(us)) },
 	"len64": func(rows []api.FunctionRow) int64 { return int64(len(rows)) },

@@ -10,7 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 func duration(us float64) string { return strings.Replace(provenance.Duration(us), " us", " µs", 1) }
@@ -89,7 +88,7 @@ func hostsText(hosts []string, count int64) string {
 	const most = 3
 	var named []string
 	for _, h := range hosts[:min(len(hosts), most)] {
-		named = append(named, dashboard.OneLine(h))
+		named = append(named, provenance.OneLine(h))
 	}
 	text := strings.Join(named, ", ")
 	if count > int64(len(named)) {

@@ -7,11 +7,11 @@ import (
 	"unicode"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/words"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // screen is lines that are not wider than it.
@@ -89,7 +89,7 @@ func (s *screen) head(p *Picture, note string) {
 	if o.Live {
 		state = "LIVE, " + string(o.State)
 	}
-	left := "chimbuko " + clean(dashboard.OneLine(o.Run)) + "  " + state + "  " + dashboard.Clock(o.Length, o.Length)
+	left := "chimbuko " + clean(provenance.OneLine(o.Run)) + "  " + state + "  " + words.Clock(o.Length, o.Length)
 	gap := max(1, s.width-ansi.StringWidth(left)-ansi.StringWidth(note))
 	s.line(s.style(bold, ansi.Truncate(left, max(10, s.width-ansi.StringWidth(note)-1), "…")) + strings.Repeat(" ", gap) + note)
 	verdict := strings.ToUpper(string(o.Verdict.Level)) + ": " + o.Verdict.Sentence
@@ -110,7 +110,7 @@ func figures(o *api.Overview) []string {
 	f := &o.Figures
 	lost := "lost " + duration(float64(f.Lost))
 	if f.LostPercent != nil {
-		lost = "lost " + dashboard.Percent(*f.LostPercent)
+		lost = "lost " + words.Percent(*f.LostPercent)
 	}
 	list := []string{lost, grouped(f.Anomalies) + " anomalies"}
 	ranks := grouped(f.Ranks)
@@ -119,9 +119,9 @@ func figures(o *api.Overview) []string {
 	}
 	list = append(list, ranks+" ranks")
 	if f.EventsPerSecond != nil {
-		list = append(list, dashboard.About(int64(*f.EventsPerSecond))+" ev/s")
+		list = append(list, words.About(int64(*f.EventsPerSecond))+" ev/s")
 	} else if f.Events != nil {
-		list = append(list, dashboard.About(*f.Events)+" events")
+		list = append(list, words.About(*f.Events)+" events")
 	}
 	if f.Dropped != nil {
 		list = append(list, grouped(*f.Dropped)+" dropped")
@@ -152,15 +152,15 @@ func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 		}
 		host := ""
 		if len(x.Hosts) > 0 {
-			host = clean(dashboard.OneLine(x.Hosts[0]))
+			host = clean(provenance.OneLine(x.Hosts[0]))
 			if x.HostCount > 1 {
 				host += fmt.Sprintf("+%d", x.HostCount-1)
 			}
 		}
 		host = pad(host, 14)
 		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, duration(float64(x.Lost)), grouped(x.Anomalies), x.Kind)
-		since := dashboard.Clock(x.First, o.Length)
-		name := pad(clean(dashboard.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
+		since := words.Clock(x.First, o.Length)
+		name := pad(clean(provenance.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
 		if i == cursor {
 			text = s.style(reverse, text)
@@ -201,7 +201,7 @@ func (s *screen) heat(h *api.Heatmap, most int) {
 	if len(rows) < len(h.Rows) {
 		title = fmt.Sprintf("The %d of %d rows of ranks that lost most, without waits", len(rows), len(h.Rows))
 	}
-	title += fmt.Sprintf(" (%s to %s)", dashboard.Clock(h.From, h.To), dashboard.Clock(h.To, h.To))
+	title += fmt.Sprintf(" (%s to %s)", words.Clock(h.From, h.To), words.Clock(h.To, h.To))
 	s.line(s.style(bold, title))
 	cells := make(map[int][]byte)
 	for _, r := range rows {
@@ -256,7 +256,7 @@ func rowName(row *api.HeatRow) string {
 	if row.Program > 0 {
 		ranks = fmt.Sprintf("%d:%s", row.Program, ranks)
 	}
-	return pad(clean(dashboard.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
+	return pad(clean(provenance.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
 }
 
 // pipeline is how analyzers, parameter server and store fare.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -19,7 +19,7 @@ var ErrSameStore = errors.New("is the store of the run itself: give the name of 
 
 // References are what a page can compare its run with, besides the runs of its store.
 type References struct {
-	List   []dashboard.Reference
+	List   []compare.Reference
 	opened []*Run
 }
 
@@ -49,7 +49,7 @@ func (r *References) add(ctx context.Context, s Subject, where string) error {
 		return err
 	}
 	if baseline != nil {
-		r.List = append(r.List, dashboard.Reference{Where: where, Baseline: baseline})
+		r.List = append(r.List, compare.Reference{Where: where, Baseline: baseline})
 		return nil
 	}
 	if _, err := os.Stat(where); err != nil && !rundir.IsServer(where) {
@@ -67,7 +67,7 @@ func (r *References) add(ctx context.Context, s Subject, where string) error {
 		return err
 	}
 	r.opened = append(r.opened, o)
-	r.List = append(r.List, dashboard.Reference{Where: redact.URLs(where), Run: o.Name, Reader: o.Reader()})
+	r.List = append(r.List, compare.Reference{Where: redact.URLs(where), Run: o.Name, Reader: o.Reader()})
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (r *References) addOwn(s Subject, where, run string) error {
 	if run == "" || run == s.Name {
 		return fmt.Errorf("--compare %s %w", redact.URLs(where), ErrSameStore)
 	}
-	r.List = append(r.List, dashboard.Reference{Where: redact.URLs(where), Run: run})
+	r.List = append(r.List, compare.Reference{Where: redact.URLs(where), Run: run})
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (r *References) addRun(ctx context.Context, s Subject, name string, notTher
 			"give a run directory, a database file, postgres://… or a file of chimbuko baseline",
 			notThere)
 	}
-	r.List = append(r.List, dashboard.Reference{Where: name, Run: name})
+	r.List = append(r.List, compare.Reference{Where: name, Run: name})
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
@@ -41,7 +42,7 @@ type Page struct {
 }
 
 // Serve serves the page of a stored run until ctx ends.
-func (o *Options) Serve(ctx context.Context, r *Run, references []dashboard.Reference, log *slog.Logger) (*Page, error) {
+func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Reference, log *slog.Logger) (*Page, error) {
 	cfg := dashboard.Config{
 		Source: r, Run: r.Name, Version: r.version, Place: r.Place.String(), Token: rand.Text(), References: references, Log: log,
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Run is a run that is shown from its store. It is a dashboard.Source.
+// Run is a run that is shown from its store. It is a insight.Source.
 type Run struct {
 	Name  string // in the store
 	Place rundir.Place

@@ -20,8 +20,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
 // labelsFile holds what people said of the issues of the run.
@@ -94,7 +92,7 @@ func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error 
 	if labels == nil {
 		labels = make(map[string]api.Label)
 	}
-	if label.State == dashboard.LabelOpen && label.Note == "" {
+	if label.State == api.LabelOpen && label.Note == "" {
 		delete(labels, label.Key)
 	} else {
 		labels[label.Key] = label
@@ -106,7 +104,7 @@ func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error 
 // checkLabel says what is wrong with a label.
 func checkLabel(l api.Label) error {
 	switch l.State {
-	case dashboard.LabelOpen, dashboard.LabelMuted, dashboard.LabelExpected:
+	case api.LabelOpen, api.LabelMuted, api.LabelExpected:
 	default:
 		return fmt.Errorf("unknown state %q (want open, muted, expected)", l.State)
 	}

@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
-	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-var _ dashboard.Labels = (*rundir.Labels)(nil)
+var _ insight.Labels = (*rundir.Labels)(nil)
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
@@ -53,9 +54,9 @@ func TestLabelsAreKeptInTheRunDirectory(t *testing.T) {
 	if got := all(t, l, "monday"); got != "" {
 		t.Errorf("at first: %s", got)
 	}
-	set(t, l, "monday", "a", dashboard.LabelMuted, `<script>alert("é")</script>`)
-	set(t, l, "monday", "b", dashboard.LabelOpen, "to do\nsoon")
-	set(t, l, "tuesday", "a", dashboard.LabelExpected, "")
+	set(t, l, "monday", "a", api.LabelMuted, `<script>alert("é")</script>`)
+	set(t, l, "monday", "b", api.LabelOpen, "to do\nsoon")
+	set(t, l, "tuesday", "a", api.LabelExpected, "")
 	const monday = `a muted <script>alert("é")</script>; b open to do` + "\nsoon"
 	for name, l := range map[string]*rundir.Labels{"same": l, "another": rundir.NewLabels(dir)} {
 		if got := all(t, l, "monday"); got != monday {
@@ -65,8 +66,8 @@ func TestLabelsAreKeptInTheRunDirectory(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	set(t, l, "monday", "a", dashboard.LabelOpen, "")
-	set(t, l, "monday", "b", dashboard.LabelExpected, "done")
+	set(t, l, "monday", "a", api.LabelOpen, "")
+	set(t, l, "monday", "b", api.LabelExpected, "done")
 	if got := all(t, rundir.NewLabels(dir), "monday"); got != "b expected done" {
 		t.Errorf("after a change: %s", got)
 	}
@@ -78,9 +79,9 @@ func TestLabelsAreKeptInTheRunDirectory(t *testing.T) {
 func TestLabelsThatAnotherProcessWroteAreSeen(t *testing.T) {
 	dir := t.TempDir()
 	here, there := rundir.NewLabels(dir), rundir.NewLabels(dir)
-	set(t, here, "r", "a", dashboard.LabelMuted, "")
-	set(t, there, "r", "b", dashboard.LabelMuted, "")
-	set(t, here, "r", "c", dashboard.LabelMuted, "")
+	set(t, here, "r", "a", api.LabelMuted, "")
+	set(t, there, "r", "b", api.LabelMuted, "")
+	set(t, here, "r", "c", api.LabelMuted, "")
 	for _, l := range []*rundir.Labels{here, there} {
 		if got := all(t, l, "r"); got != "a muted ; b muted ; c muted " {
 			t.Errorf("got %s", got)
@@ -100,7 +101,7 @@ func TestLabelsOfManyWritersAreAllKept(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			err := l.SetLabel(t.Context(), "r", api.Label{Key: fmt.Sprintf("key-%d", i), State: dashboard.LabelMuted, At: noon})
+			err := l.SetLabel(t.Context(), "r", api.Label{Key: fmt.Sprintf("key-%d", i), State: api.LabelMuted, At: noon})
 			labels, readErr := l.Labels(t.Context(), "r")
 			if err = errors.Join(err, readErr); err != nil || len(labels) == 0 {
 				t.Errorf("%d: %v", i, err)
@@ -148,13 +149,13 @@ func TestLabelsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := rundir.NewLabels(dir)
-	err := l.SetLabel(t.Context(), "r", api.Label{Key: "one more", State: dashboard.LabelMuted})
+	err := l.SetLabel(t.Context(), "r", api.Label{Key: "one more", State: api.LabelMuted})
 	if err == nil || !strings.Contains(err.Error(), "10000 issues have labels") {
 		t.Errorf("got %v", err)
 	}
-	set(t, l, "r", "k7", dashboard.LabelExpected, "one that is there")
-	set(t, l, "r", "k8", dashboard.LabelOpen, "")
-	set(t, l, "r", "one more", dashboard.LabelMuted, "")
+	set(t, l, "r", "k7", api.LabelExpected, "one that is there")
+	set(t, l, "r", "k8", api.LabelOpen, "")
+	set(t, l, "r", "one more", api.LabelMuted, "")
 }
 
 func TestADamagedFileOfLabelsIsNotReplaced(t *testing.T) {
@@ -165,7 +166,7 @@ func TestADamagedFileOfLabelsIsNotReplaced(t *testing.T) {
 		}
 		l := rundir.NewLabels(filepath.Dir(path))
 		_, err := l.Labels(t.Context(), "r")
-		setErr := l.SetLabel(t.Context(), "r", api.Label{Key: "a", State: dashboard.LabelMuted})
+		setErr := l.SetLabel(t.Context(), "r", api.Label{Key: "a", State: api.LabelMuted})
 		for _, err := range []error{err, setErr} {
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "correct or remove it") {
 				t.Errorf("%s: %v", text, err)

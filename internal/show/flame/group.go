@@ -1,0 +1,78 @@
+package flame
+
+import "strings"
+
+// The groups of functions, which have colors of their own.
+const (
+	groupMPI  = "mpi"
+	groupGPU  = "gpu"
+	groupIO   = "io"
+	groupUser = "user"
+)
+
+// groupPrefixes are how the names of libraries' functions begin, in lower case. The
+// first that fits counts; upper says that the letter after it must be upper case, as
+// in cuLaunchKernel but not in cumulate.
+var groupPrefixes = []struct {
+	prefix string
+	upper  bool
+	group  string
+}{
+	{"mpi_", false, groupMPI},
+	{"pmpi_", false, groupMPI},
+	{"mpi collective sync", false, groupMPI},
+	{"mpi-io", false, groupIO},
+	{"nccl", false, groupMPI},
+	{"rccl", false, groupMPI},
+	{"shmem_", false, groupMPI},
+	{"cuda", false, groupGPU},
+	{"hip", true, groupGPU},
+	{"cu", true, groupGPU},
+	{"ze", true, groupGPU},
+	{"roctx", false, groupGPU},
+	{"h5", false, groupIO},
+	{"nc_", false, groupIO},
+	{"ncmpi_", false, groupIO},
+	{"adios", false, groupIO},
+	{"posix_fallocate", false, groupIO},
+}
+
+// ioNames are functions of the operating system and of C that read and write files.
+var ioNames = func() map[string]bool {
+	names := make(map[string]bool)
+	for name := range strings.FieldsSeq(`open open64 openat openat64 creat close read write pread pwrite pread64 pwrite64 readv writev preadv pwritev
+		fopen fopen64 fdopen freopen fclose fread fwrite fflush fseek fseeko ftell fgets fputs fprintf fscanf lseek lseek64 fsync fdatasync
+		truncate ftruncate rename unlink stat fstat mmap munmap aio_read aio_write`) {
+		names[name] = true
+	}
+	return names
+}()
+
+// groupOf tells by its name what a function is about; onGPU says that it ran on one.
+func Group(name string, onGPU bool) string {
+	if onGPU {
+		return groupGPU
+	}
+	name = strings.TrimPrefix(name, "[") // TAU marks some names with brackets
+	if at := strings.IndexAny(name, "([{<"); at > 0 {
+		name = name[:at]
+	}
+	name = strings.TrimSpace(name)
+	lower := strings.ToLower(name)
+	if strings.HasPrefix(lower, "mpi_file_") || strings.HasPrefix(lower, "pmpi_file_") {
+		return groupIO
+	}
+	for _, p := range groupPrefixes {
+		if !strings.HasPrefix(lower, p.prefix) {
+			continue
+		}
+		if rest := name[len(p.prefix):]; p.upper && (rest == "" || rest[0] < 'A' || rest[0] > 'Z') {
+			continue
+		}
+		return p.group
+	}
+	if ioNames[lower] {
+		return groupIO
+	}
+	return groupUser
+}

@@ -1,0 +1,133 @@
+package insight
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// place is where an event stands in the order of a list of events.
+type place struct {
+	Value   float64 `json:"v"` // what is ordered by
+	Program int64   `json:"p"`
+	Rank    int64   `json:"r"`
+	ID      string  `json:"e"`
+}
+
+// cursor says where a page ended: after which event, and how many were before
+// the next one when the page was read. It is opaque to clients.
+type cursor struct {
+	place
+	Offset int          `json:"o"`
+	Begin  trace.Micros `json:"b"` // of the run, as the first page saw it: it may change while the run goes on
+	Filter string       `json:"f"` // hash of what the list is of
+}
+
+// MaxMicros is about three hundred years, so that sums of two times do not overflow.
+const MaxMicros = 1e16
+
+// maxCursor is longer than any cursor that this package makes of ids that a
+// trace gives.
+const maxCursor = 8 << 10
+
+func (c *cursor) String() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // its numbers came from JSON or from a database that has no others
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parseCursor reads one that belongs to a list, whose hash is given.
+func parseCursor(text, filter string) (*cursor, error) {
+	if len(text) > maxCursor {
+		return nil, errors.New("it is too long")
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	c := new(cursor)
+	if err == nil {
+		err = json.Unmarshal(raw, c)
+	}
+	switch {
+	case err != nil || c.Offset < 1 || c.Offset > math.MaxInt32 || c.Begin > MaxMicros || c.Begin < -MaxMicros:
+		return nil, errors.New("it is not what next said")
+	case c.Filter != filter:
+		return nil, errors.New("it is of another list; keep all other parameters but limit")
+	}
+	return c, nil
+}
+
+// filterHash tells lists apart. It may depend on all but how many rows are wanted.
+func filterHash(run provdb.RunID, f query.Filter) string {
+	f.Limit, f.Offset = 0, 0
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // params lets no numbers through that JSON does not know
+	}
+	sum := sha256.Sum256(fmt.Appendf(text, "%d", run))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// orderColumns are the columns of the values that events are ordered by.
+var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", "score": "score", "time": "at_s"}
+
+// placeOf finds the place of a row of events.
+func placeOf(columns []provdb.Column, row []any, order string, begin trace.Micros) (p place) {
+	for i, c := range columns {
+		switch v := row[i].(type) {
+		case float64:
+			if c.Name == orderColumns[order] {
+				p.Value = v
+			}
+		case int64:
+			switch c.Name {
+			case orderColumns[order]:
+				p.Value = float64(v)
+			case "program":
+				p.Program = v
+			case "rank":
+				p.Rank = v
+			}
+		case string:
+			if c.Name == "event_id" {
+				p.ID = v
+			}
+		}
+	}
+	if order == "time" { // the earliest first, the others have the largest first
+		p.Value = -(float64(begin) + math.Round(p.Value*1e6))
+	}
+	return p
+}
+
+// compare tells which of two events comes first in the order that the store gives
+// them: the largest value, then by the parts of their names.
+func (p place) compare(o place) int {
+	pStep, pRow, pText := p.parts()
+	oStep, oRow, oText := o.parts()
+	return cmp.Or(cmp.Compare(o.Value, p.Value), cmp.Compare(p.Program, o.Program), cmp.Compare(p.Rank, o.Rank),
+		cmp.Compare(pStep, oStep), cmp.Compare(pRow, oRow), strings.Compare(pText, oText))
+}
+
+// parts are step and row of the id, or -1 and an id of another form.
+func (p place) parts() (step, row int64, text string) {
+	parts := strings.Split(p.ID, ":")
+	if len(parts) == 3 && parts[0] == strconv.FormatInt(p.Rank, 10) {
+		step, err1 := strconv.ParseInt(parts[1], 10, 32)
+		row, err2 := strconv.ParseInt(parts[2], 10, 64)
+		if err1 == nil && err2 == nil && p.ID == fmt.Sprintf("%d:%d:%d", p.Rank, step, row) {
+			return step, row, ""
+		}
+	}
+	return -1, -1, p.ID
+}

@@ -1,0 +1,148 @@
+package insight
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"sort"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// listed is an event of a list.
+type listed struct {
+	place
+	text json.RawMessage
+}
+
+// EventsParams choose a page of executions.
+type EventsParams struct {
+	Filter query.Filter
+	Limit  int
+	Cursor string // Next of the page before; empty: the first page
+}
+
+// Events returns a page of executions. Who follows Next sees each execution once that is
+// there all the time, also while others are stored or withdrawn.
+func (in *Insight) Events(ctx context.Context, run string, of EventsParams) (*api.List, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) { return q.events(ctx, of) })
+}
+
+func (q *asked) events(ctx context.Context, of EventsParams) (*api.List, error) {
+	hash := filterHash(q.Run.ID, of.Filter)
+	var after *cursor
+	if of.Cursor != "" {
+		var err error
+		if after, err = parseCursor(of.Cursor, hash); err != nil {
+			return nil, Problemf(api.Invalid, ParamsHint, "parameter cursor: %v", err)
+		}
+		q.Begin = after.Begin
+	}
+	page, offset, err := q.page(ctx, of.Filter, after, of.Limit)
+	if err != nil {
+		return nil, err
+	}
+	l := &api.List{Rows: []json.RawMessage{}}
+	for _, e := range page[:min(of.Limit, len(page))] {
+		l.Rows = append(l.Rows, e.text)
+	}
+	if len(page) > of.Limit {
+		next := &cursor{place: page[of.Limit-1].place, Offset: min(offset+of.Limit, math.MaxInt32), Begin: q.Begin, Filter: hash}
+		l.Next = next.String()
+	}
+	return l, nil
+}
+
+// page returns the events after a cursor, nil for the begin: limit+1 of them
+// unless the list ends. offset is how many are before them. The store counts rows
+// only, so events that came or went since shift the place where the page begins,
+// and it must be found anew.
+func (q *asked) page(ctx context.Context, f query.Filter, after *cursor, limit int) (page []listed, offset int, err error) {
+	if after == nil {
+		page, err = q.fetch(ctx, f, 0, limit+1)
+		return page, 0, err
+	}
+	offset = after.Offset
+	for range maxTries {
+		before := min(offset, 1) // the event before the page is read, too
+		all, err := q.fetch(ctx, f, offset-before, before+limit+1)
+		if err != nil {
+			return nil, 0, err
+		}
+		fits := len(all) >= before && (before == 0 || all[0].compare(after.place) <= 0)
+		if fits && (len(all) == before || all[before].compare(after.place) > 0) {
+			return all[before:], offset, nil
+		}
+		if offset, err = q.locate(ctx, f, after); err != nil {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, Problemf(api.Unavailable, "try again in a moment", "events come and go faster than they can be listed")
+}
+
+// maxTries is how often the begin of a page is looked for.
+const maxTries = 5
+
+// locate counts the events that are not after a cursor.
+func (q *asked) locate(ctx context.Context, f query.Filter, after *cursor) (int, error) {
+	var err error
+	past := func(i int) bool { // whether the event i is after the cursor, or the list ends before
+		var one []listed
+		if err == nil {
+			one, err = q.fetch(ctx, f, i, 1)
+		}
+		return len(one) == 0 || one[0].compare(after.place) > 0
+	}
+	low, high := after.Offset, after.Offset
+	for step := 1; low > 0 && past(low-1); step *= 4 {
+		low = max(0, low-step)
+	}
+	for step := 1; !past(high); step *= 4 {
+		low, high = high, high+step
+	}
+	n := low + sort.Search(high-low, func(i int) bool { return past(low + i) })
+	return n, err
+}
+
+// fetch reads some events of the list.
+func (q *asked) fetch(ctx context.Context, f query.Filter, offset, limit int) (all []listed, err error) {
+	f.Offset, f.Limit = offset, limit
+	rows, err := q.Executions(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for row, err := range rows.All {
+		if err != nil {
+			return nil, err
+		}
+		text, err := object(rows.Columns, row)
+		if size += len(text); err == nil && size > maxAnswer {
+			err = errTooLarge
+		}
+		if err != nil {
+			_ = rows.Close() // err says more
+			return nil, err
+		}
+		all = append(all, listed{placeOf(rows.Columns, row, f.Order, q.Begin), text})
+	}
+	return all, nil
+}
+
+// ExecutionsPDB returns records as the dashboard of the original asks for them.
+func (in *Insight) ExecutionsPDB(ctx context.Context, run string, of query.ExecutionsPDB) ([]json.RawMessage, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *asked) ([]json.RawMessage, error) {
+		rows, size := []json.RawMessage{}, 0
+		for doc, err := range q.Asker.ExecutionsPDB(ctx, of) {
+			if err != nil {
+				return nil, err
+			}
+			if size += len(doc); size > maxAnswer {
+				return nil, Problemf(api.TooLarge, "ask for fewer steps, or one rank", "the answer has more than %d bytes", maxAnswer)
+			}
+			rows = append(rows, doc)
+		}
+		return rows, nil
+	})
+}

@@ -1,0 +1,147 @@
+package insight
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/flame"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// FunctionsParams choose a page of the functions of a run.
+type FunctionsParams struct {
+	Name          string // pattern; empty: all
+	Program       *trace.Program
+	Order         string // empty: lost
+	Limit, Offset int
+}
+
+// Functions returns the functions of a run, with and without anomalies. The list changes
+// slowly, so its cursor is the number of rows before a page.
+func (in *Insight) Functions(ctx context.Context, run string, of FunctionsParams) (*api.FunctionTable, error) {
+	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.FunctionTable, error) {
+		rows, total, err := q.FunctionTable(ctx, query.FunctionTable{
+			Name: of.Name, Program: of.Program, Order: cmp.Or(of.Order, "lost"), Limit: of.Limit + 1, Offset: of.Offset,
+		})
+		if err != nil {
+			return nil, err
+		}
+		table := &api.FunctionTable{Rows: []api.FunctionRow{}, Total: total}
+		for i := range rows[:min(of.Limit, len(rows))] {
+			table.Rows = append(table.Rows, functionRow(&rows[i]))
+		}
+		if len(rows) > of.Limit {
+			table.Next = strconv.Itoa(of.Offset + of.Limit)
+		}
+		return table, nil
+	})
+}
+
+func functionRow(r *query.FunctionRow) api.FunctionRow {
+	row := api.FunctionRow{
+		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: flame.Group(r.Name, r.OnGPU), Calls: r.Calls, Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
+		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost, Modes: r.Modes,
+	}
+	if r.Calls != nil && *r.Calls > 0 {
+		percent := 100 * float64(r.Anomalies) / float64(*r.Calls)
+		row.AnomalousCalls = &percent
+	}
+	if r.Exclusive != nil && *r.Exclusive > 0 {
+		percent := 100 * float64(r.AnomalousTime) / *r.Exclusive
+		row.AnomalousTime = &percent
+	}
+	return row
+}
+
+// FunctionParams name a function, and how much is told of it.
+type FunctionParams struct {
+	ID      string // or its name
+	Program *trace.Program
+	Limit   int // of ranks and call paths
+	Columns int // of the strip
+}
+
+// Function returns what a row of the table unfolds to.
+func (in *Insight) Function(ctx context.Context, run string, of FunctionParams) (*api.FunctionDetail, error) {
+	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.FunctionDetail, error) { return q.function(ctx, of) })
+}
+
+func (q *asked) function(ctx context.Context, of FunctionParams) (*api.FunctionDetail, error) {
+	f, err := q.findFunction(ctx, of.ID, of.Program)
+	if err != nil {
+		return nil, err
+	}
+	d := api.FunctionDetail{Paths: []api.FunctionPath{}}
+	g, ctx := errgroup.WithContext(ctx) // each part fills in fields of its own
+	g.Go(func() error {
+		rows, _, err := q.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
+		if err == nil && len(rows) > 0 {
+			d.FunctionRow = functionRow(&rows[0])
+		}
+		return err
+	})
+	g.Go(func() error {
+		losses, err := q.RankLosses(ctx, f, of.Limit)
+		d.Ranks = make([]api.FunctionRank, 0, len(losses))
+		for _, l := range losses {
+			d.Ranks = append(d.Ranks, api.FunctionRank{Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest, First: l.First, Last: l.Last})
+		}
+		return err
+	})
+	g.Go(func() error {
+		ways, err := q.Ways(ctx, f, of.Limit)
+		for _, w := range ways {
+			d.Paths = append(d.Paths, api.FunctionPath{Path: w.Path, Anomalies: w.N, Lost: w.Lost})
+		}
+		return err
+	})
+	g.Go(func() error {
+		params, err := q.ModelNow(ctx, f)
+		if err != nil {
+			return err
+		}
+		d.Model = q.known.pageModel(params)
+		d.Strip, err = stripOf(ctx, q.Asker, query.Timeline{To: q.known.extent, Columns: of.Columns, Filter: query.Filter{One: f}})
+		return err
+	})
+	return &d, g.Wait()
+}
+
+// findFunction finds a function by its id, which functions lists, or by its name
+// as chimbuko func does.
+func (q *asked) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
+	if _, _, ok := functionNumbers(id); !ok {
+		f, err := q.Asker.Function(ctx, id, program)
+		return f, choosing(err)
+	}
+	f, err := q.numbered(ctx, id)
+	if err == nil && f == nil {
+		err = Problemf(api.NotFound, "functions lists the ids", "run %s has no function %s", q.Run.Name, id)
+	}
+	return f, err
+}
+
+// numbered returns the function with an id; nil if there is none.
+func (q *asked) numbered(ctx context.Context, id string) (*query.Function, error) {
+	program, fn, ok := functionNumbers(id)
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return q.FunctionNumbered(ctx, program, fn)
+}
+
+// functionNumbers reads an id of a function.
+func functionNumbers(id string) (program trace.Program, fn int32, ok bool) {
+	first, second, _ := strings.Cut(id, ":")
+	p, err1 := strconv.ParseUint(first, 10, 31)
+	n, err2 := strconv.ParseUint(second, 10, 31)
+	return trace.Program(p), int32(n), err1 == nil && err2 == nil
+}

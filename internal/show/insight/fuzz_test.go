@@ -1,0 +1,67 @@
+package insight
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// Any times give columns that cover them.
+func FuzzSpan(f *testing.F) {
+	f.Add(int64(1_000_000), int64(2_500_000), int64(1e9), 7)
+	f.Add(int64(-1e16), int64(1e16), int64(1), 2000)
+	f.Fuzz(func(t *testing.T, first, last, length int64, columns int) {
+		bound := func(n int64) *trace.Micros { return new(trace.Micros(max(-MaxMicros, min(n, MaxMicros)))) }
+		h := HeatmapParams{From: bound(first), To: bound(last), Columns: 1 + int(uint(columns)%2000), Metric: MetricLost}
+		if h.Check() != nil {
+			return
+		}
+		from, to := h.Span(trace.Micros(max(0, min(length, MaxMicros))))
+		line := query.Timeline{From: from, To: to, Columns: h.Columns}
+		width := line.ColumnWidth()
+		if to <= from || width < 1 || width*trace.Micros(h.Columns) < to-from {
+			t.Errorf("%+v: from %d to %d, %d wide", h, from, to, width)
+		}
+	})
+}
+
+// Any ranks are divided into groups that hold each of them once, in order.
+func FuzzGroups(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
+	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
+	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
+		var ranks []query.Placed
+		for i, b := range places {
+			ranks = append(ranks, query.Placed{RankKey: trace.RankKey{Program: trace.Program(b >> 5), Rank: trace.Rank(i)}, Host: string(rune('a' + b&31))})
+		}
+		SortPlaced(ranks)
+		limit := max(1, int(most))
+		groups := GroupRanks(ranks, limit)
+		if all := slices.Concat(groups...); !slices.Equal(all, ranks) || len(groups) > limit {
+			t.Errorf("%d groups of %d ranks, at most %d", len(groups), len(ranks), limit)
+		}
+	})
+}
+
+// A cursor that is accepted is within bounds, and reads back as itself.
+func FuzzCursor(f *testing.F) {
+	f.Add((&cursor{place{1.5, 0, 3, "3:1:7"}, 10, 1_700_000_000_000_000, "x"}).String())
+	f.Add((&cursor{place{-1e300, 1, 3, "odd"}, 1, 0, "x"}).String())
+	f.Add("e30")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parseCursor(text, "x")
+		if err != nil {
+			return
+		}
+		if c.Offset < 1 || c.Offset > math.MaxInt32 {
+			t.Errorf("offset %d", c.Offset)
+		}
+		again, err := parseCursor(c.String(), "x")
+		if err != nil || *again != *c || c.compare(again.place) != 0 {
+			t.Errorf("%+v reads back as %+v, %v", c, again, err)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package insight
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// maxHeatCells bounds the cells of a heatmap, whatever the number of ranks is: of many
+// columns there are fewer rows.
+const MaxHeatCells = 100_000
+
+// The metrics of a heatmap.
+const (
+	MetricLost      = "lost"
+	metricOwn       = "own" // lost otherwise than by waiting for others
+	MetricAnomalies = "anomalies"
+)
+
+// HeatmapParams are what a heatmap is of.
+type HeatmapParams struct {
+	From, To      *trace.Micros // since the start of the run; nil: its start, its end
+	Columns, Rows int
+	Metric        string       // lost, own or anomalies
+	Filter        query.Filter // Program, Host and Function of it
+}
+
+// check rejects what cannot be drawn, and has the metric own leave out waits.
+func (h *HeatmapParams) Check() error {
+	switch h.Metric {
+	case MetricLost, MetricAnomalies:
+	case metricOwn:
+		for _, k := range provenance.AnomalyKinds() {
+			if k != provenance.CommWait {
+				h.Filter.Kinds = append(h.Filter.Kinds, string(k))
+			}
+		}
+	default:
+		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want anomalies, lost or own)", h.Metric)
+	}
+	if h.From != nil && h.To != nil && *h.To <= *h.From {
+		return Problemf(api.Invalid, ParamsHint, "parameter to: it is not after from")
+	}
+	return nil
+}
+
+// paramsHint ends problems with parameters.
+const ParamsHint = "docs/api.md lists the parameters"
+
+// span are the times of the heatmap of a run of some length. A time that is empty
+// because one end is not given is a column's width long.
+func (h *HeatmapParams) Span(length trace.Micros) (from, to trace.Micros) {
+	to = length
+	if h.From != nil {
+		from = *h.From
+	}
+	if h.To != nil {
+		to = *h.To
+	}
+	return from, max(to, from+1)
+}
+
+// Heatmap returns what ranks lost over time.
+func (in *Insight) Heatmap(ctx context.Context, run string, h HeatmapParams) (*api.Heatmap, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.Heatmap, error) { return in.heatmap(ctx, q, &h) })
+}
+
+func (in *Insight) heatmap(ctx context.Context, q *asked, h *HeatmapParams) (*api.Heatmap, error) {
+	v := view{known: q.known}
+	if q.Run.Name == in.Run {
+		status, err := in.Source.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v.status = status
+	}
+	silent, _ := v.silentRanks()
+	groups := GroupRanks(chosenRanks(v.ranks(), h.Filter), min(h.Rows, MaxHeatCells/h.Columns))
+	from, to := h.Span(q.known.extent)
+	t := query.Timeline{From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds}, Lines: make(map[trace.RankKey]int)}
+	heat := &api.Heatmap{
+		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: h.Metric,
+		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
+	}
+	for i, group := range groups {
+		for _, r := range group {
+			t.Lines[r.RankKey] = i
+		}
+		heat.Rows = append(heat.Rows, HeatRow(group, silent))
+	}
+	lines, err := q.Timeline(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		AddLine(heat, &lines[i])
+	}
+	return heat, nil
+}
+
+// addLine adds a line to a heatmap.
+func AddLine(h *api.Heatmap, l *query.Line) {
+	row := &h.Rows[l.Number]
+	for c := range l.Lost {
+		row.Lost += l.Lost[c]
+		row.Anomalies += l.Anomalies[c]
+		value := float64(l.Lost[c])
+		if h.Metric == MetricAnomalies {
+			value = float64(l.Anomalies[c])
+		}
+		if value > 0 {
+			h.Cells = append(h.Cells, api.HeatCell{Row: l.Number, Column: c, Value: value})
+			h.Max = max(h.Max, value)
+		}
+	}
+}
+
+func HeatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
+	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
+	for _, r := range group {
+		row.FirstRank, row.LastRank = min(row.FirstRank, int64(r.Rank)), max(row.LastRank, int64(r.Rank))
+		if _, ok := silent[r.RankKey]; !ok {
+			row.Silent = false
+		}
+	}
+	return row
+}
+
+// chosenRanks are those that a filter lets through.
+func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
+	if f.Program == nil && f.Host == "" {
+		return all
+	}
+	match := func(string) bool { return true }
+	if f.Host != "" {
+		match = outlier.Glob(f.Host).MatchString
+	}
+	var chosen []query.Placed
+	for _, r := range all {
+		if (f.Program == nil || r.Program == *f.Program) && match(r.Host) {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen
+}
+
+// groupRanks divides ranks, which are in order of program, host and rank, into at most
+// so many groups of neighbors: of one host each if that is possible, else of whole
+// hosts of one program, and only if there are more programs than groups of several.
+func GroupRanks(ranks []query.Placed, most int) [][]query.Placed {
+	if len(ranks) == 0 {
+		return nil
+	}
+	hosts := cutWhere(ranks, func(a, b query.Placed) bool { return a.Program != b.Program || a.Host != b.Host })
+	if len(hosts) <= most {
+		return smallest(most, hosts, func(host []query.Placed, n int) [][]query.Placed { return slices.Collect(slices.Chunk(host, n)) })
+	}
+	programs := cutWhere(hosts, func(a, b []query.Placed) bool { return a[0].Program != b[0].Program })
+	if len(programs) > most {
+		programs = [][][]query.Placed{hosts}
+	}
+	return smallest(most, programs, func(program [][]query.Placed, n int) (groups [][]query.Placed) {
+		for chunk := range slices.Chunk(program, n) {
+			groups = append(groups, slices.Concat(chunk...))
+		}
+		return groups
+	})
+}
+
+// cutWhere cuts a list between two neighbors that are apart.
+func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
+	first := 0
+	for i := 1; i <= len(list); i++ {
+		if i == len(list) || apart(list[i-1], list[i]) {
+			parts = append(parts, list[first:i])
+			first = i
+		}
+	}
+	return parts
+}
+
+// smallest cuts each part into pieces of the least size with which there are no more
+// than most of them. There are no more parts than that.
+func smallest[T any](most int, parts []T, cut func(part T, size int) [][]query.Placed) [][]query.Placed {
+	for size := 1; ; size++ {
+		var pieces [][]query.Placed
+		for _, p := range parts {
+			if pieces = append(pieces, cut(p, size)...); len(pieces) > most {
+				break
+			}
+		}
+		if len(pieces) <= most {
+			return pieces
+		}
+	}
+}

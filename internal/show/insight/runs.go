@@ -1,0 +1,113 @@
+package insight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// Runs lists the runs of the store, and tells which one is watched. Without a store that is
+// the only one.
+func (in *Insight) Runs(ctx context.Context) (*api.RunList, error) {
+	answer := &api.RunList{Rows: []json.RawMessage{}, Watched: in.Run}
+	reader := in.Source.Reader()
+	if reader == nil {
+		return answer, nil
+	}
+	ctx, done, err := in.Slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	answer.Rows, err = objects(reader.Query(ctx, statement("runs"), nil))
+	return answer, err
+}
+
+// OneRun returns a run with its settings and totals, as JSON.
+func (in *Insight) OneRun(ctx context.Context, run string) (json.RawMessage, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *asked) (json.RawMessage, error) {
+		rows, err := objects(q.Query(ctx, statement("runs"), q.Run.Name))
+		if err != nil || len(rows) != 1 {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+		info := q.Run.Info
+		if info == nil {
+			info = json.RawMessage("null")
+		}
+		return json.RawMessage(strings.TrimSuffix(string(rows[0]), "}") + `,"info":` + string(info) + "}"), nil
+	})
+}
+
+// SnapshotParams are how many rows a snapshot has.
+type SnapshotParams struct{ Top, Newest int }
+
+// Snapshot returns the state of the pipeline, what lost most, and the newest anomalies. It
+// fails if neither the source nor the store knows of the run; what the store cannot answer
+// now is left out.
+func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) (*api.SnapshotOfRun, error) {
+	answer := new(api.SnapshotOfRun)
+	var err error
+	if run == in.Run {
+		if answer.Status, err = in.Source.Status(ctx); err != nil {
+			return nil, err
+		}
+	}
+	err = in.fill(ctx, run, answer, of)
+	if err != nil && answer.Status == nil {
+		return nil, err
+	}
+	if err != nil {
+		answer.Problem = AsProblem(err)
+	}
+	return answer, nil
+}
+
+// fill adds what the store knows.
+func (in *Insight) fill(ctx context.Context, run string, answer *api.SnapshotOfRun, of SnapshotParams) error {
+	ctx, done, err := in.Slot(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	a, err := in.asker(ctx, run)
+	if err != nil {
+		return err
+	}
+	top, err := objects(a.Top(ctx, query.Top{By: "function", Order: "lost", Limit: of.Top}))
+	if err != nil {
+		return err
+	}
+	newest, err := newestOf(ctx, a, of.Newest)
+	if err != nil {
+		return err
+	}
+	answer.Top, answer.Newest = top, newest
+	return nil
+}
+
+// newestOf are the anomalies that were entered last, the newest first.
+func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, error) {
+	rows, err := a.Query(ctx, statement("newest"), int32(a.Run.ID), int64(n))
+	if err != nil {
+		return nil, err
+	}
+	found, err := rows.Collect()
+	if err != nil || len(found) == 0 || found[0][0] == nil {
+		return []json.RawMessage{}, err
+	}
+	since := trace.Micros(found[0][0].(int64)) - a.Begin
+	// Several may have been entered at the same time as the first of them.
+	all, err := objects(a.Executions(ctx, query.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
+	if err != nil {
+		return nil, err
+	}
+	all = all[max(0, len(all)-n):]
+	slices.Reverse(all)
+	return all, nil
+}

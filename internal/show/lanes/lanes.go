@@ -1,0 +1,208 @@
+// Package lanes draws what happened around an execution as lanes of calls and arrows between
+// them. Pure.
+package lanes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/chimbuko/chimbuko/internal/show/flame"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// lanesOf draws what happened around an execution: its thread first, with the calls of
+// the window and the callers that were open; of a kernel then the thread that launched
+// it. Arrows are messages of the window and the launch. Of what the other ranks did the
+// record tells nothing.
+func Of(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
+	b := &laneBuilder{r: r, byID: make(map[string]*laneCall)}
+	for i := range r.EventWindow.Execs {
+		e := &r.EventWindow.Execs[i]
+		b.add(0, laneCall{id: e.EventID, parent: e.ParentID, name: e.Func, entry: e.Entry, exit: e.Exit, anomaly: e.IsAnomaly})
+	}
+	b.stack(0, r.CallStack)
+	b.add(0, laneCall{id: r.EventID, name: r.Func, entry: r.Entry, exit: r.Exit})
+	if self := b.byID[r.EventID]; self != nil {
+		self.self = true
+	}
+	b.names = []string{threadName(r)}
+	arrows = []api.Arrow{}
+	if launch, ok := r.GPUParent.(provenance.GPUParent); ok && len(launch.CallStack) > 0 {
+		arrows = append(arrows, b.launch(&launch))
+	}
+	for i := range r.EventWindow.Comms {
+		arrows = append(arrows, messageArrow(r, &r.EventWindow.Comms[i]))
+	}
+	for i, name := range b.names {
+		lanes = append(lanes, api.Lane{Name: name, Rank: int64(r.RID), Calls: b.lane(i)})
+	}
+	return lanes, arrows
+}
+
+// threadName names the thread of an execution.
+func threadName(r *provenance.Record) string {
+	l := r.GPULocation
+	if l == nil {
+		return fmt.Sprintf("rank %d, thread %d", r.RID, r.TID)
+	}
+	part := func(what string, n uint64) string {
+		if n == math.MaxUint64 {
+			return ""
+		}
+		return fmt.Sprintf(", %s %d", what, n)
+	}
+	return fmt.Sprintf("rank %d, GPU", r.RID) + part("device", l.Device) + part("context", l.Context) + part("stream", l.Stream)
+}
+
+// laneCall is a call that is to be drawn.
+type laneCall struct {
+	id, parent, name string
+	entry, exit      trace.Micros // exit is 0 while it was open
+	anomaly, self    bool
+	lane             int
+
+	depth int
+	end   trace.Micros // as far as is known
+	open  bool         // it has no end yet while calls are put into it
+}
+
+type laneBuilder struct {
+	r     *provenance.Record
+	names []string
+	calls []*laneCall
+	byID  map[string]*laneCall
+}
+
+// add adds a call; one that is there already only learns what was not known of it.
+func (b *laneBuilder) add(lane int, c laneCall) {
+	if old := b.byID[c.id]; old != nil && old.lane == lane && c.id != "" {
+		old.exit = cmp.Or(old.exit, c.exit)
+		old.anomaly = old.anomaly || c.anomaly
+		old.parent = cmp.Or(old.parent, c.parent)
+		return
+	}
+	c.lane = lane
+	b.calls = append(b.calls, &c)
+	if b.byID[c.id] == nil {
+		b.byID[c.id] = &c
+	}
+}
+
+// stack adds the calls of a stack, of which the innermost is the first.
+func (b *laneBuilder) stack(lane int, stack []provenance.StackEntry) {
+	parent := ""
+	for _, e := range slices.Backward(stack) {
+		b.add(lane, laneCall{id: e.EventID, parent: parent, name: e.Func, entry: e.Entry, exit: e.Exit, anomaly: e.IsAnomaly})
+		parent = e.EventID
+	}
+}
+
+// launch adds the thread that launched a kernel, unless it is the same, and returns the
+// arrow to the kernel.
+func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
+	lane := 0
+	if p.TID != b.r.TID {
+		lane = 1
+		b.names = append(b.names, fmt.Sprintf("rank %d, thread %d", b.r.RID, p.TID))
+	}
+	b.stack(lane, p.CallStack)
+	return api.Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
+}
+
+// after is how long after the entry of the execution something was.
+func (b *laneBuilder) after(t trace.Micros) float64 { return float64(t) - float64(b.r.Entry) }
+
+// lane draws the calls of a lane: they nest, and each ends at the latest with its caller.
+func (b *laneBuilder) lane(lane int) []api.LaneCall {
+	var list []*laneCall
+	last := trace.Micros(math.MinInt64)
+	for _, c := range b.calls {
+		if c.lane == lane {
+			list = append(list, c)
+			last = max(last, c.entry, c.exit)
+		}
+	}
+	b.nest(list)
+	drawn := make([]api.LaneCall, 0, len(list))
+	for _, c := range list {
+		d := api.LaneCall{
+			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
+			Anomaly: c.anomaly, Self: c.self, Group: flame.Group(c.name, b.r.IsGPUEvent && lane == 0),
+		}
+		if c.open { // nothing shows that it ended
+			d.Exit = b.after(max(last, c.entry))
+		}
+		drawn = append(drawn, d)
+	}
+	return drawn
+}
+
+// nest sorts calls by entry and finds their depths and ends. A call lies in its parent
+// if that is there, else in the last call before that has not ended, with one depth left
+// empty for the parent that the record does not tell of. A call that was open ends where
+// another of its caller begins.
+func (b *laneBuilder) nest(list []*laneCall) {
+	place := make(map[string]int, len(b.r.CallStack)) // of callers: they come before what was entered with them
+	for i := range b.r.CallStack {
+		place[b.r.CallStack[i].EventID] = -i - 1
+	}
+	slices.SortStableFunc(list, func(x, y *laneCall) int {
+		return cmp.Or(cmp.Compare(x.entry, y.entry), cmp.Compare(place[x.id], place[y.id]))
+	})
+	var stack []*laneCall
+	for _, c := range list {
+		n, known := enclosing(stack, c)
+		for _, ended := range stack[n:] {
+			if ended.open || ended.end > c.entry {
+				ended.end, ended.open = c.entry, false
+			}
+		}
+		stack = stack[:n]
+		c.depth, c.end, c.open = 0, max(c.entry, c.exit), c.exit == 0
+		if n > 0 {
+			outer := stack[n-1]
+			c.depth = outer.depth + 1
+			if !outer.open && (c.open || c.end > outer.end) {
+				c.end, c.open = outer.end, false
+			}
+		}
+		if !known {
+			c.depth++
+		}
+		stack = append(stack, c)
+	}
+}
+
+// enclosing is how many of a stack a call lies in, and whether the last of them is its
+// parent, as far as is known.
+func enclosing(stack []*laneCall, c *laneCall) (n int, known bool) {
+	if c.parent == "root" {
+		return 0, true
+	}
+	for i, p := range slices.Backward(stack) {
+		if c.parent != "" && p.id == c.parent && (p.open || p.end >= c.entry) {
+			return i + 1, true
+		}
+	}
+	n = len(stack)
+	for n > 0 && !stack[n-1].open && stack[n-1].end <= c.entry {
+		n--
+	}
+	return n, c.parent == ""
+}
+
+// messageArrow draws a message that the thread sent or received.
+func messageArrow(r *provenance.Record, m *provenance.CommEntry) api.Arrow {
+	at := float64(m.Timestamp) - float64(r.Entry)
+	a := api.Arrow{Kind: "send", ToLane: -1, From: at, To: at, Partner: int64(m.Target), Bytes: m.Bytes, Tag: int64(m.Tag)}
+	if m.Type == "RECV" {
+		a.Kind, a.FromLane, a.ToLane, a.Partner = "receive", -1, 0, int64(m.Source)
+	}
+	return a
+}
