@@ -92,7 +92,7 @@ func TestDiffListsTheTimeOfAllCallsAndWhatElseDiffers(t *testing.T) {
 	if text := must(t, "diff", a, b, "--show", "metadata", "--all", "--limit", "100"); !strings.Contains(text, "algorithm") || !strings.Contains(text, "copod") {
 		t.Errorf("%s", text)
 	}
-	fails(t, 2, []string{"diff", a, b, "--show", "beauty"}, "none of lost, time, metadata")
+	fails(t, 2, []string{"diff", a, b, "--show", "beauty"}, "want lost, time, metadata")
 	fails(t, 2, []string{"diff", a, b, "--limit", "-1"}, "negative")
 	for condition, code := range map[string]int{"time>0": 3, "time>1e": 2, "time>99999999": 0} {
 		first, second := a, b

@@ -383,7 +383,7 @@ func TestEvalExplainsWhatItCannotRead(t *testing.T) {
 		f(good, path, append(want, path+":2: ")...)
 	}
 	line("0 1 f 1000 1400", "5 words, want 6")
-	line("0 1 f 1000 x 300", `exit_us "x" is not an integer`)
+	line("0 1 f 1000 x 300", `exit_us "x" is not a valid integer`)
 	line("9999999999 1 f 1000 1400 300", `rank "9999999999"`)
 	line("0 1 f 1400 1000 300", "ends before it begins")
 	line("TRUTH kind=melted", "unknown kind melted")

@@ -33,7 +33,7 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	must(t, append([]string{"analyze", "--out", third, "--store", url, "--force"}, ringRun...)...)
 	same(t, "analyzed again", ask(t, "anomalies", third), ask(t, "anomalies", ring))
 	fails(t, 1, []string{"top", url, "--run", "tuesday"}, `run "tuesday": not found; the store holds first, monday, third`)
-	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "there already", "--name", "--force")
+	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "already exists", "--name", "--force")
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first", "--force")
 	same(t, "replaced", ask(t, "top", url, "--run", "first"), ask(t, "top", ring))
 }

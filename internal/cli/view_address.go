@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -18,18 +16,8 @@ func tellAddress(env *Env, address, token string) {
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
 	host, _ := os.Hostname() // only shown
 	if line := viewer.Tunnel(env.Environ, host, address); line != "" {
-		fmt.Fprintf(env.Stderr, "chimbuko: from your own machine it is there after: %s\n", line)
+		fmt.Fprintf(env.Stderr, "chimbuko: to open it from your machine, run: %s\n", line)
 	}
-}
-
-// shownTo returns the address of a page as it may be written to w: with the token for a
-// person at a terminal, without it for a file, which others may be able to read.
-func shownTo(w io.Writer, visit string) (text string, whole bool) {
-	if isTerminal(w) {
-		return visit, true
-	}
-	bare, _, _ := strings.Cut(visit, "?")
-	return bare, false
 }
 
 // tellAddressOn prints the address of a page that is on another machine only.
@@ -39,7 +27,7 @@ func tellAddressOn(env *Env, host, address, token string) error {
 		return err
 	}
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
-	fmt.Fprintf(env.Stderr, "chimbuko: it is there after: ssh -L %s:localhost:%s %s\n", port, port, host)
+	fmt.Fprintf(env.Stderr, "chimbuko: to open it, run: ssh -L %s:localhost:%s %s\n", port, port, host)
 	return nil
 }
 

@@ -223,8 +223,10 @@ func TestPathsWithSomeFunctionsCanBeLeftOutAndKept(t *testing.T) {
 		add(tree, c)
 	}
 	skip := func(fn uint32) bool { return fn == 'x' }
-	compare(t, "without x", read(tree.Append(nil, skip)), map[string]callpath.Sums{"m": {Calls: 1, Exclusive: 1},
-		"ma": {Calls: 1, Exclusive: 8}})
+	compare(t, "without x", read(tree.Append(nil, skip)), map[string]callpath.Sums{
+		"m":  {Calls: 1, Exclusive: 1},
+		"ma": {Calls: 1, Exclusive: 8},
+	})
 	taken, left := tree.Take(nil, skip)
 	compare(t, "taken without x", read(taken), map[string]callpath.Sums{"m": {Calls: 1, Exclusive: 1}, "ma": {Calls: 1, Exclusive: 8}})
 	if left != 3 {

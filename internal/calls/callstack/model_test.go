@@ -288,8 +288,10 @@ type facts struct {
 
 func factsOf(th *callstack.Thread, call int32) facts {
 	c := &th.Calls[call]
-	f := facts{id: c.ID(0), fn: c.Func, entry: c.Entry, exit: c.Exit, inclusive: -1, exclusive: -1, children: c.Children, label: c.Label,
-		lost: c.Lost()}
+	f := facts{
+		id: c.ID(0), fn: c.Func, entry: c.Entry, exit: c.Exit, inclusive: -1, exclusive: -1, children: c.Children, label: c.Label,
+		lost: c.Lost(),
+	}
 	if id, ok := c.ParentID(0); ok {
 		f.parent, f.hasParent = id, true
 	}

@@ -177,7 +177,8 @@ func (s *script) call(t *callstack.Thread, call int32) string {
 // build builds the calls of a script and returns what tell says of each step,
 // before or after the step is trimmed, and all that was counted.
 func build(tb testing.TB, cfg callstack.Config, text string, tell, after func(*script, *callstack.Builder) string) (told string,
-	counted string) {
+	counted string,
+) {
 	tb.Helper()
 	var counts tally.Tally
 	s := parse(tb, text)

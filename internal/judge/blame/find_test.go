@@ -279,8 +279,10 @@ func TestWhatARecordTells(t *testing.T) {
 	if got.Last = nil; got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	sends := []blame.Send{{Program: 1, From: 4, To: 5, Tag: 3, Time: 55, Until: 300},
-		{Program: 1, From: 4, To: 3, Tag: 9, Time: 195, Until: 300}}
+	sends := []blame.Send{
+		{Program: 1, From: 4, To: 5, Tag: 3, Time: 55, Until: 300},
+		{Program: 1, From: 4, To: 3, Tag: 9, Time: 195, Until: 300},
+	}
 	if !slices.Equal(r.Sends, sends) {
 		t.Errorf("got  %+v\nwant %+v", r.Sends, sends)
 	}
@@ -318,10 +320,14 @@ func FuzzFind(f *testing.F) {
 			}
 			a.Exit = a.Entry + trace.Micros(rng.IntN(300)) - 10
 			if rng.IntN(2) == 0 {
-				a.Last = &blame.Message{Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300))}
-				r.Sends = append(r.Sends, blame.Send{From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)),
-					Time: trace.Micros(rng.IntN(1300)), Until: 1500})
+				a.Last = &blame.Message{
+					Partner: trace.Rank(rng.IntN(4)), Sent: rng.IntN(3) == 0, Tag: int32(rng.IntN(2)),
+					Time: trace.Micros(rng.IntN(1300)),
+				}
+				r.Sends = append(r.Sends, blame.Send{
+					From: trace.Rank(rng.IntN(4)), To: trace.Rank(rng.IntN(4)), Tag: int32(rng.IntN(2)),
+					Time: trace.Micros(rng.IntN(1300)), Until: 1500,
+				})
 			}
 			r.Anomalies = append(r.Anomalies, a)
 		}

@@ -282,11 +282,15 @@ func (h *thread) take(step int, b *trace.Batch) {
 				top.parent.inside += top.exit - top.entry
 			}
 		case trace.Send:
-			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "SEND", Source: b.Rank,
-				Target: e.Partner()})
+			top.comms = append(top.comms, provenance.CommEntry{
+				Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "SEND", Source: b.Rank,
+				Target: e.Partner(),
+			})
 		case trace.Recv:
-			top.comms = append(top.comms, provenance.CommEntry{Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "RECV", Source: e.Partner(),
-				Target: b.Rank})
+			top.comms = append(top.comms, provenance.CommEntry{
+				Exec: top.id, Tag: e.Tag, Timestamp: e.Time, Type: "RECV", Source: e.Partner(),
+				Target: b.Rank,
+			})
 		}
 	}
 }

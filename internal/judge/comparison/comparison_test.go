@@ -295,8 +295,10 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, d := range []*comparison.Difference{comparison.Diff(r, someRun(), nil), comparison.Diff(someRun(), r, nil),
-			comparison.Diff(r, r, nil)} {
+		for _, d := range []*comparison.Difference{
+			comparison.Diff(r, someRun(), nil), comparison.Diff(someRun(), r, nil),
+			comparison.Diff(r, r, nil),
+		} {
 			if _, err := json.Marshal(d); err != nil {
 				t.Fatal(err)
 			}

@@ -342,8 +342,10 @@ func (t *Trend) verdict(times, lost []*Series) Verdict {
 			"any of them, nor by %v %% in what it lost to anomalies.", number(int64(len(t.Runs))), watchTime, watchPoints)}
 	}
 	a, b := &t.Runs[times[0].Since.Before], &t.Runs[len(t.Runs)-1]
-	d := Difference{Calls: [2]int64{a.Calls, b.Calls}, Exclusive: [2]float64{a.Exclusive, b.Exclusive},
-		LostPercent: [2]float64{a.LostPercent, b.LostPercent}}
+	d := Difference{
+		Calls: [2]int64{a.Calls, b.Calls}, Exclusive: [2]float64{a.Exclusive, b.Exclusive},
+		LostPercent: [2]float64{a.LostPercent, b.LostPercent},
+	}
 	return Verdict{d.level(), strings.TrimSpace(strings.Join(parts, " "))}
 }
 

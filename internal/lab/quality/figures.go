@@ -129,20 +129,24 @@ var columns = []column{
 		}
 		return fmt.Sprintf("%.3f", v)
 	}},
-	{"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls",
+	{
+		"first step", "flags on normal calls in the first I/O step, when models have the fewest samples, of all its calls",
 		func(r *Result) string {
 			if r.FirstCalls <= 0 {
 				return ""
 			}
 			return fmt.Sprintf("%d/%d", r.FirstFlags, r.FirstCalls)
-		}},
-	{"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep),
+		},
+	},
+	{
+		"late", fmt.Sprintf("found, missed and wrong in I/O steps from %d on, for the data sets with figures of the original", LateStep),
 		func(r *Result) string {
 			if r.Late == nil {
 				return ""
 			}
 			return fmt.Sprintf("%d/%d/%d", r.Late.Found, r.Late.Missed, r.Late.Other)
-		}},
+		},
+	},
 }
 
 // percent rounds down, so that 100 is all.

@@ -33,8 +33,10 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		m := truth.Matcher()
-		flags := []Flag{{Rank: 1, Event: "1:2:3", Function: "f", Entry: 5, Exit: 9, Found: 9},
-			{Rank: 1, Event: "?", Function: "f()", Entry: 6, Found: AtEnd}}
+		flags := []Flag{
+			{Rank: 1, Event: "1:2:3", Function: "f", Entry: 5, Exit: 9, Found: 9},
+			{Rank: 1, Event: "?", Function: "f()", Entry: 6, Found: AtEnd},
+		}
 		for id := range truth.byEvent {
 			flags = append(flags, Flag{
 				Program: id.program, Rank: id.rank, Event: trace.EventID{Rank: id.rank, Step: int(id.step), Row: id.row}.String(),

@@ -168,7 +168,7 @@ func (c *Consumer) Fetch(ctx context.Context, most int, wait time.Duration) ([]M
 	if c.closed.Err() != nil {
 		return nil, ErrClosed
 	}
-	defer context.AfterFunc(c.closed, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(c.closed, func() { cancel(ErrClosed) })() //nolint:contextcheck // closed ends on its own
 	waiting, stop := context.WithTimeout(ctx, max(wait, shortestWait))
 	defer stop()
 	var err error

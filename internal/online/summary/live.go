@@ -63,7 +63,7 @@ type metricsKey struct {
 }
 
 func (k metricsKey) compare(o metricsKey) int {
-	return cmp.Or(k.RankKey.Compare(o.RankKey), cmp.Compare(k.function, o.function))
+	return cmp.Or(k.Compare(o.RankKey), cmp.Compare(k.function, o.function))
 }
 
 // liveMetrics are those of a function on a rank. The times in them are those of

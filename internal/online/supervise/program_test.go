@@ -29,10 +29,10 @@ type interruptedRun struct {
 // interrupts the program was handed.
 func (r interruptedRun) play(t *testing.T, ended *exec.Cmd) (said string, interrupts int) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var stderr strings.Builder
 		c := &Crew{Config: Config{Stderr: &stderr, Quiet: true}, group: new(group), dir: t.TempDir()}
-		c.ctx, c.end = context.WithCancel(context.Background())
+		c.ctx, c.end = context.WithCancel(t.Context())
 		defer c.end()
 		closeAfter := func(d time.Duration) chan struct{} {
 			done := make(chan struct{})

@@ -401,8 +401,10 @@ func full() *provenance.Capture {
 			{Event: message(trace.Recv, -1, -2, 900, 103), Step: 0, Row: 5},
 		},
 		NodeTime: 99, NodeState: []provenance.Field{{Counter: 1, Value: 11}, {Counter: 2, Value: 22}},
-		Partners: []provenance.Partner{{Thread: 1, Stack: []provenance.Frame{{Func: 8, Step: 1, Row: 3, Entry: 10, Exit: 20, ParentStep: -1}}},
-			{Thread: 2, Stack: []provenance.Frame{call}}},
+		Partners: []provenance.Partner{
+			{Thread: 1, Stack: []provenance.Frame{{Func: 8, Step: 1, Row: 3, Entry: 10, Exit: 20, ParentStep: -1}}},
+			{Thread: 2, Stack: []provenance.Frame{call}},
+		},
 	}
 }
 

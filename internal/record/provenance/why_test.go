@@ -42,8 +42,10 @@ func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
 	again.Alike = 0
 	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); none took as long or longer")
 
-	fast := outlier.Description{Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below,
-		Alike: 3}
+	fast := outlier.Description{
+		Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below,
+		Alike: 3,
+	}
 	f(fast, "", 5, "took 5 us, usually 115 us (median 115 us over 1,000 calls); 1 in 330 took as short or shorter")
 	between := outlier.Description{
 		Time: 1_250_000, Count: 20_000, Median: 511_300, Alike: 2,

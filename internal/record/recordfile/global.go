@@ -139,7 +139,8 @@ func isNextPath(before []pathStats, p *pathStats) bool {
 // readAll reads a collection from the first place where it is. fits, if it is not nil,
 // says whether a document can follow on those before it.
 func readAll[T any](ctx context.Context, d *decoder, dir, collection string, f *fields[T], into *[]T,
-	fits func(before []T, next *T) bool) error {
+	fits func(before []T, next *T) bool,
+) error {
 	places := []string{filepath.Join("global", collection), collection, "global_" + collection}
 	for _, place := range places {
 		path := filepath.Join(dir, place+".json")

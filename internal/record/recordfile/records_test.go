@@ -56,8 +56,10 @@ func TestRecordsOfTheFirstSchemaAreCompleted(t *testing.T) {
 			{Entry: 50, FID: 2, Func: "outer"},
 		},
 		CounterEvents: []provenance.CounterEntry{{Index: 1, Name: "bytes", Value: math.MaxUint64, RID: 3, TID: 9, Timestamp: 101}},
-		Entry:         100, EventID: "3:6:81", EventWindow: provenance.EventWindow{Comms: []provenance.CommEntry{},
-			Execs: []provenance.WindowEntry{}},
+		Entry:         100, EventID: "3:6:81", EventWindow: provenance.EventWindow{
+			Comms: []provenance.CommEntry{},
+			Execs: []provenance.WindowEntry{},
+		},
 		Exit: 190, FID: 4, Func: "inner",
 		GPULocation: &provenance.GPULocation{Context: 1, Device: 2, Stream: 5, Thread: 9},
 		GPUParent: provenance.GPUParent{EventID: "3:6:70", TID: 1, CallStack: []provenance.StackEntry{

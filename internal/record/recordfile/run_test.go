@@ -196,8 +196,10 @@ func TestWhatIsKnownOverAllRanksReadsAsItWasWritten(t *testing.T) {
 		if err != nil || len(maps.Collect(notes.All())) > 0 {
 			t.Fatalf("%s: %v, notes %v", dir, err, maps.Collect(notes.All()))
 		}
-		for name, v := range map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels,
-			"path_stats": c.PathStats} {
+		for name, v := range map[string]any{
+			"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels,
+			"path_stats": c.PathStats,
+		} {
 			got, err := json.Marshal(v)
 			if err != nil {
 				t.Fatal(err)

@@ -237,8 +237,10 @@ func (b *builder) addMessages() error {
 			{"execdata_key", e.Exec},
 		}
 		here := event{kind: instant, track: b.thread, time: e.Timestamp, order: inRecord, categories: []string{"message"}, args: args}
-		there := event{kind: begin, time: e.Timestamp, span: 1, categories: here.categories,
-			args: append(slices.Clip(args), arg{"time", "not known"})}
+		there := event{
+			kind: begin, time: e.Timestamp, span: 1, categories: here.categories,
+			args: append(slices.Clip(args), arg{"time", "not known"}),
+		}
 		out, in := b.arrow("message")
 		switch e.Type {
 		case "SEND":

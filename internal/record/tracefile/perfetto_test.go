@@ -240,7 +240,8 @@ func TestAMessageComesBeforeACallThatBeginsAtTheSameTime(t *testing.T) {
 func TestWhatTheStackKnowsIsTrueOfTheWindow(t *testing.T) {
 	r := window("a m 1 0; b a 2 5")
 	r.CallStack = []provenance.StackEntry{
-		{EventID: "b", Func: "b", Entry: 2, Exit: 5, IsAnomaly: true}, {EventID: "a", Func: "a", Entry: 1, Exit: 7},
+		{EventID: "b", Func: "b", Entry: 2, Exit: 5, IsAnomaly: true},
+		{EventID: "a", Func: "a", Entry: 1, Exit: 7},
 		{EventID: "m", Func: "m", Entry: 1},
 	}
 	s := show(t, r)
@@ -276,7 +277,8 @@ func TestAKernelWithoutLaunchSaysWhy(t *testing.T) {
 func TestCountersHaveTheirValues(t *testing.T) {
 	r := window("a root 1 9")
 	r.CounterEvents = []provenance.CounterEntry{
-		{Name: "bytes", Value: 7, Timestamp: 4}, {Name: "other", Value: math.MaxUint64, Timestamp: 2},
+		{Name: "bytes", Value: 7, Timestamp: 4},
+		{Name: "other", Value: math.MaxUint64, Timestamp: 2},
 		{Name: "bytes", Value: math.MaxInt64, Timestamp: 3},
 	}
 	r.NodeState = &provenance.NodeState{Timestamp: 8, Data: []provenance.StateEntry{{Field: "bytes", Value: 99}}}

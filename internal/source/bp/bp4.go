@@ -40,8 +40,10 @@ func newBP4(dir string, x index, opt Options) *bp4 {
 
 func (e *bp4) state() state {
 	read, of := e.index.progress()
-	return state{engine: "BP4", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified,
-		read: read, of: of}
+	return state{
+		engine: "BP4", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified,
+		read: read, of: of,
+	}
 }
 
 func (e *bp4) close() {

@@ -66,8 +66,10 @@ func newBP5(dir string, x index, opt Options) (*bp5, error) {
 
 func (e *bp5) state() state {
 	read, of := e.index.progress()
-	return state{engine: "BP5", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified,
-		read: read, of: of}
+	return state{
+		engine: "BP5", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified,
+		read: read, of: of,
+	}
 }
 
 func (e *bp5) close() {

@@ -132,8 +132,10 @@ func version(h []byte) string {
 // explainDirectory returns what a directory without md.idx is.
 func (r *Reader) explainDirectory() error {
 	if _, err := os.Stat(within(r.path, "data_oids.txt")); err == nil {
-		return &UnsupportedError{Path: r.path, What: "a dataset in DAOS object storage",
-			Advice: "write the trace to files with the engine BP4 or BP5"}
+		return &UnsupportedError{
+			Path: r.path, What: "a dataset in DAOS object storage",
+			Advice: "write the trace to files with the engine BP4 or BP5",
+		}
 	}
 	if base, ok := strings.CutSuffix(r.path, ".dir"); ok {
 		if _, err := os.Stat(base); err == nil {

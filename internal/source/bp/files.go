@@ -84,8 +84,10 @@ func (f *file) close() {
 // file is asked for them first, so a wrong n cannot make it grow.
 func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) {
 	if off < 0 || n > 1<<62 || off > 1<<62 {
-		return nil, &CorruptError{File: f.path, Step: step, Offset: f.size,
-			Reason: fmt.Sprintf("impossible extent: %d bytes at %d", n, uint64(off))}
+		return nil, &CorruptError{
+			File: f.path, Step: step, Offset: f.size,
+			Reason: fmt.Sprintf("impossible extent: %d bytes at %d", n, uint64(off)),
+		}
 	}
 	if err := f.need(off+int64(n), step); err != nil {
 		return nil, err
@@ -163,8 +165,10 @@ func (d *dataSet) check(s *Step) error {
 				return fmt.Errorf("variable %q: %w", v.Name, err)
 			}
 			if f.claimed += b.size; f.claimed > f.size {
-				return &CorruptError{File: f.path, Step: s.Index, Offset: b.pos,
-					Reason: fmt.Sprintf("variable %q overlaps others: all arrays of the step are longer than the file", v.Name)}
+				return &CorruptError{
+					File: f.path, Step: s.Index, Offset: b.pos,
+					Reason: fmt.Sprintf("variable %q overlaps others: all arrays of the step are longer than the file", v.Name),
+				}
 			}
 		}
 	}

@@ -170,8 +170,12 @@ func TestEachFormOfTypeIsRead(t *testing.T) {
 	f := func(typ string, size int32, inline, rest []byte, want string) {
 		t.Helper()
 		width := int32(len(inline))
-		top := structure{"top", 24 + width, []field{{"n", "integer", 8, 0}, {"m", "integer", 8, 8}, {"pointer", "string", 8, 16},
-			{"x", typ, size, 24}}}
+		top := structure{"top", 24 + width, []field{
+			{"n", "integer", 8, 0},
+			{"m", "integer", 8, 8},
+			{"pointer", "string", 8, 16},
+			{"x", typ, size, 24},
+		}}
 		fm := parse(t, entryOf(top, s))
 		data := slices.Concat(words(2, 3, 0), inline, rest)
 		if got := render(decode(t, fm, encode(fm.ID, data)), fm.Field("x")); got != want {
@@ -416,7 +420,10 @@ func TestPointersOutsideTheRecordAreErrors(t *testing.T) {
 
 func TestImpossibleLengthsAreErrors(t *testing.T) {
 	fm := parse(t, entryOf(structure{"top", 40, []field{
-		{"n", "integer", 8, 0}, {"x", "integer[n]", 8, 8}, {"square", "integer[n][n]", 8, 16}, {"texts", "string[n]", 8, 24},
+		{"n", "integer", 8, 0},
+		{"x", "integer[n]", 8, 8},
+		{"square", "integer[n][n]", 8, 16},
+		{"texts", "string[n]", 8, 24},
 		{"each", "(*S)[n]", 8, 32},
 	}}, structure{"S", 8, nil}))
 	for _, n := range []uint64{9, 1 << 31, 1 << 32, 1 << 60, 1 << 61, 1 << 63, math.MaxUint64 - 7, math.MaxUint64} {
@@ -549,7 +556,11 @@ func TestAStructureInsideItselfIsReadWithoutPanic(t *testing.T) {
 
 func TestAccessorsRefuseFieldsOfAnotherForm(t *testing.T) {
 	fm := parse(t, entryOf(structure{"top", 48, []field{
-		{"n", "integer", 8, 0}, {"odd", "integer", 3, 8}, {"array", "integer[n]", 8, 16}, {"text", "string", 8, 24}, {"s", "S", 8, 32},
+		{"n", "integer", 8, 0},
+		{"odd", "integer", 3, 8},
+		{"array", "integer[n]", 8, 16},
+		{"text", "string", 8, 24},
+		{"s", "S", 8, 32},
 		{"each", "(*S)[n]", 8, 40},
 	}}, structure{"S", 8, nil}))
 	r := decode(t, fm, encode(fm.ID, words(0, 0, 0, 0, 0, 0)))

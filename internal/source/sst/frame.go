@@ -77,8 +77,10 @@ const (
 )
 
 func (e exchange) append(b []byte) []byte {
-	for _, v := range []uint32{magicExchange, uint32(16 + len(e.first) + len(e.second)), e.kind, e.condition, uint32(len(e.first)),
-		uint32(len(e.second))} {
+	for _, v := range []uint32{
+		magicExchange, uint32(16 + len(e.first) + len(e.second)), e.kind, e.condition, uint32(len(e.first)),
+		uint32(len(e.second)),
+	} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return slices.Concat(b, e.first, e.second)
@@ -139,8 +141,10 @@ func (f *frames) next() (frame, error) {
 		b, err := f.record(head, length)
 		return frame{record: b}, err
 	case magicWithList, magicLong:
-		return frame{}, &bp.UnsupportedError{What: "a step of more than 2 GiB",
-			Advice: "have TAU write steps more often (TAU_ADIOS2_PERIODIC, TAU_ADIOS2_PERIOD)"}
+		return frame{}, &bp.UnsupportedError{
+			What:   "a step of more than 2 GiB",
+			Advice: "have TAU write steps more often (TAU_ADIOS2_PERIODIC, TAU_ADIOS2_PERIOD)",
+		}
 	}
 	return frame{}, protocolError("bytes that begin no message: % x", head)
 }

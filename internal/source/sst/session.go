@@ -142,8 +142,10 @@ func (r *Reader) begin(s *stepMetadata, b []byte) error {
 			return err
 		}
 		if n > math.MaxInt32-recordOverhead {
-			return &bp.UnsupportedError{What: fmt.Sprintf("a step of %d bytes", n),
-				Advice: "have TAU write steps more often (TAU_ADIOS2_PERIODIC, TAU_ADIOS2_PERIOD)"}
+			return &bp.UnsupportedError{
+				What:   fmt.Sprintf("a step of %d bytes", n),
+				Advice: "have TAU write steps more often (TAU_ADIOS2_PERIODIC, TAU_ADIOS2_PERIOD)",
+			}
 		}
 		p.parts[w].Metadata = md
 		if n > 0 {

@@ -475,8 +475,10 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 	})
 	f("metadata of strangers", "metadata of 2 writers", func(t *testing.T, w *standIn) {
 		t.Helper()
-		w.say(timestep, step(t, ffs.Values{"cohort_size": uint64(2), "metadata": []ffs.Values{metadataOf(t, 2), metadataOf(t, 2)},
-			"attribute_data": []ffs.Values{{}, {}}}))
+		w.say(timestep, step(t, ffs.Values{
+			"cohort_size": uint64(2), "metadata": []ffs.Values{metadataOf(t, 2), metadataOf(t, 2)},
+			"attribute_data": []ffs.Values{{}, {}},
+		}))
 	})
 }
 

@@ -154,8 +154,10 @@ func TestOddNumbersAndTextsAreEncoded(t *testing.T) {
 			},
 		},
 		{Index: 1},
-		{Index: 2, Funcs: 1, Batches: []trace.Batch{{Program: 5, Rank: rank, Thread: 999_999,
-			Events: []trace.Event{{Time: 7, Kind: trace.Enter, ID: 1}}}}},
+		{Index: 2, Funcs: 1, Batches: []trace.Batch{{
+			Program: 5, Rank: rank, Thread: 999_999,
+			Events: []trace.Event{{Time: 7, Kind: trace.Enter, ID: 1}},
+		}}},
 	}
 	steps[0].Readings = steps[0].Batches[1:]
 	got, r := allSteps(t, encode(t, tau.Encoder{Names: &names, Ranks: 100_000}, rank, steps), tau.Config{Program: 5})

@@ -54,8 +54,10 @@ func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
 
 // A table that cannot be read may say of itself any number of rows.
 func TestARefusedTableTakesNoMemory(t *testing.T) {
-	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}},
-		Attrs: tracetest.EventTypes}})
+	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{
+		Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}},
+		Attrs:  tracetest.EventTypes,
+	}})
 	const dimensions, operator, uint64s = 4, 11, 54 // codes of BP4
 	describe := func(rows uint64) []byte {
 		b := []byte{dimensions, 2, 48, 0}

@@ -145,8 +145,10 @@ func TestOrderIsRestoredAndCounted(t *testing.T) {
 	f("0/0: e7@1 e8@2 x8@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1},
 		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 8, 3), entered(0, 8, 2), left(0, 7, 4)}})
 	f("0/0: e7@1 s1@2 s0@3 c5@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // messages, which stopped the original
-		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Comms: [][8]uint64{sent(0, 3), sent(0, 2)},
-			Counters: [][6]uint64{reading(0, 5, 3)}})
+		tracetest.Tables{
+			Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Comms: [][8]uint64{sent(0, 3), sent(0, 2)},
+			Counters: [][6]uint64{reading(0, 5, 3)},
+		})
 	f("0/0: e7@1 c2@2 c1@3 x7@4", map[tally.Kind]int64{tally.OutOfOrder: 1}, // counters, too
 		tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 4)}, Counters: [][6]uint64{reading(0, 1, 3), reading(0, 2, 2)}})
 	f("0/2: e7@1 x7@4; 0/5: e8@2 x8@3", nil, // threads in any order, each together
@@ -213,8 +215,10 @@ func TestEventTypesAreKnownByTheirNames(t *testing.T) {
 func TestNamesMayComeAfterTheEventsThatUseThem(t *testing.T) {
 	got := decode(t, tau.Config{},
 		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}, Counters: [][6]uint64{reading(0, 1, 1)}}},
-		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{left(0, 7, 2)}},
-			Attrs: [][2]string{{"timer 7", "late()"}, {"counter 9", "later"}}})
+		tracetest.Step{
+			Tables: tracetest.Tables{Funcs: [][6]uint64{left(0, 7, 2)}},
+			Attrs:  [][2]string{{"timer 7", "late()"}, {"counter 9", "later"}},
+		})
 	fn, ok1 := got.steps.Names.Func(0, 7)
 	counter, ok2 := got.steps.Names.Counter(0, 9)
 	if !ok1 || !ok2 || fn != "late()" || counter != "later" {

@@ -70,8 +70,10 @@ func batches(first int) func(yield func(int, *provdb.Batch) bool) {
 		i, batch := 0, []*provenance.Record{}
 		for r := range storetest.Stream(1<<30, 11) {
 			if batch = append(batch, r); len(batch) == batchSize {
-				if i >= first && !yield(i, &provdb.Batch{Anomalies: batch,
-					Metadata: []provdb.StepMetadata{{Step: i, Facts: []provenance.Metadata{{Descr: "batch"}}}}}) {
+				if i >= first && !yield(i, &provdb.Batch{
+					Anomalies: batch,
+					Metadata:  []provdb.StepMetadata{{Step: i, Facts: []provenance.Metadata{{Descr: "batch"}}}},
+				}) {
 					return
 				}
 				i, batch = i+1, nil

@@ -91,8 +91,10 @@ func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
 			return err
 		}
 		delete(s.catalogs, id)
-		for _, table := range []string{"runs", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles",
-			"counter_stats", "rollups", "path_profiles", "issues", "links"} {
+		for _, table := range []string{
+			"runs", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles",
+			"counter_stats", "rollups", "path_profiles", "issues", "links",
+		} {
 			if _, err := conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE run = $1", int32(id)); err != nil {
 				return err
 			}

@@ -123,8 +123,10 @@ func TestWhatIsOpenedToBeReadCannotBeWritten(t *testing.T) {
 	shut(t, s)
 	s = open(t, path, true)
 	_, err := s.CreateRun(t.Context(), provdb.Run{Name: "new"})
-	for _, err := range []error{err, s.UpdateRun(t.Context(), provdb.Run{ID: id}), s.DeleteRun(t.Context(), id),
-		s.Write(t.Context(), id, &provdb.Batch{})} {
+	for _, err := range []error{
+		err, s.UpdateRun(t.Context(), provdb.Run{ID: id}), s.DeleteRun(t.Context(), id),
+		s.Write(t.Context(), id, &provdb.Batch{}),
+	} {
 		if !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), path) {
 			t.Errorf("got error %v", err)
 		}

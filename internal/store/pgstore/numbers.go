@@ -223,7 +223,8 @@ func arrays(marks []catalog.Mark) (pids, fns, ns []int32) {
 
 // each loads the rows of an answer into a catalog, one by one.
 func each(ctx context.Context, tx pgx.Tx, sql string, args []any, entry func(pgx.Rows) (catalog.Entries, error),
-	cat *catalog.Catalog) error {
+	cat *catalog.Catalog,
+) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err

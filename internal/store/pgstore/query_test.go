@@ -64,8 +64,12 @@ func TestColumnsOfTablesAreOfTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []provdb.Column{{Name: "r", Type: provdb.JSON}, {Name: "run", Type: provdb.Int}, {Name: "run", Type: provdb.Int},
-		{Name: "state", Type: provdb.Text}}
+	want := []provdb.Column{
+		{Name: "r", Type: provdb.JSON},
+		{Name: "run", Type: provdb.Int},
+		{Name: "run", Type: provdb.Int},
+		{Name: "state", Type: provdb.Text},
+	}
 	all, err := rows.Collect()
 	if err != nil || len(all) != 1 || !reflect.DeepEqual(rows.Columns, want) {
 		t.Fatalf("got %v %v %v, want %v", rows.Columns, all, err, want)

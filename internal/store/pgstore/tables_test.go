@@ -82,7 +82,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %q, the address, and no password", url, err, want)
 		}
 	}
-	f(strings.Replace(server.URL("nowhere"), "@", ":secret@", 1), "make it with createdb")
+	f(strings.Replace(server.URL("nowhere"), "@", ":secret@", 1), "create it with createdb")
 	f("postgres://me:secret@127.0.0.1:1/db", "see that it runs")
 	f("postgres://me:secret@127.0.0.1:port/db", "write postgres://USER@HOST:PORT/DATABASE")
 	f(strings.Replace(url, "postgres@", "nobody:secret@", 1), "the server refuses the user")

@@ -119,7 +119,8 @@ func (w *writer) removeRecords(ctx context.Context, d *numbered) error {
 
 // replace removes rows of a table by the run and keys, then appends.
 func (w *writer) replace(ctx context.Context, table, remove string, keys []any, columns []string, n int,
-	row func(i int) ([]any, error)) error {
+	row func(i int) ([]any, error),
+) error {
 	if _, err := w.tx.Exec(ctx, "DELETE FROM "+table+" x USING "+remove, append([]any{int32(w.run)}, keys...)...); err != nil {
 		return err
 	}

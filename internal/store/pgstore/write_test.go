@@ -37,8 +37,10 @@ func TestSeveralProcessesNumberOneRunTogether(t *testing.T) {
 				r.FID, r.Func = 1000*k+i, fmt.Sprintf("function %d of writer %d", i, k)
 				r.CallStack[0].FID, r.CallStack[0].Func = r.FID, r.Func
 				r.AlgoParams = json.RawMessage(fmt.Sprintf(`{"writer": %d, "model": %d}`, k, i))
-				r.NodeState = &provenance.NodeState{Timestamp: r.Entry, Data: []provenance.StateEntry{{Field: fmt.Sprint("field ", k),
-					Value: uint64(i)}}}
+				r.NodeState = &provenance.NodeState{Timestamp: r.Entry, Data: []provenance.StateEntry{{
+					Field: fmt.Sprint("field ", k),
+					Value: uint64(i),
+				}}}
 			}
 		}
 		all = append(all, records...)

@@ -116,8 +116,10 @@ var findingTests = []test{
 			f.writeTo(run, &provdb.Batch{Anomalies: of[:5], Issues: issues(), Links: links(of[:5])})
 		}
 		const counts = "SELECT (SELECT count(*) FROM issues WHERE run = $1), (SELECT count(*) FROM links WHERE run = $1)"
-		f.write(&provdb.Batch{Functions: funcStats(), Counters: counterStats(), Models: adModels(),
-			Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")}})
+		f.write(&provdb.Batch{
+			Functions: funcStats(), Counters: counterStats(), Models: adModels(),
+			Metadata: []provdb.StepMetadata{stepMetadata(1, 2, "Hostname")},
+		})
 		f.update(provdb.Run{ID: f.run, State: provdb.Finished, Started: started})
 		f.want([][]any{{int64(3), int64(5)}}, counts, int64(f.run))
 		f.write(records(of[5]))
@@ -131,14 +133,19 @@ var findingTests = []test{
 		f.want([][]any{{"write()"}}, "SELECT func FROM issues")
 		f.write(&provdb.Batch{Issues: odd})
 		f.want([][]any{{provenance.Text("a\x00b\xff"), provenance.Text("x\ty")}}, "SELECT func, call_path FROM issues")
-		for _, bad := range []provenance.Issue{{Number: 1, Before: math.NaN()}, {Number: 1, After: math.Inf(1)},
-			{Number: 1, PID: math.MaxUint32}} {
+		for _, bad := range []provenance.Issue{
+			{Number: 1, Before: math.NaN()},
+			{Number: 1, After: math.Inf(1)},
+			{Number: 1, PID: math.MaxUint32},
+		} {
 			if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Issues: []provenance.Issue{bad}}); err == nil {
 				f.Errorf("%+v was stored", bad)
 			}
 		}
-		if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Links: []provenance.Link{{EventID: "1:2:3",
-			CulpritPID: math.MaxUint32}}}); err == nil {
+		if err := f.store.Write(f.Context(), f.run, &provdb.Batch{Links: []provenance.Link{{
+			EventID:    "1:2:3",
+			CulpritPID: math.MaxUint32,
+		}}}); err == nil {
 			f.Error("a link to a program that cannot be was stored")
 		}
 	}},

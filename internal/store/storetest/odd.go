@@ -91,8 +91,10 @@ func addCalls(add adder) {
 	})
 	add("a deep stack and a wide window", func(r *provenance.Record) {
 		for i := range uint32(500) {
-			r.CallStack = append(r.CallStack, provenance.StackEntry{Entry: r.Entry - 1 - trace.Micros(i), EventID: id(r.RID, 0, i), FID: int(i),
-				Func: fmt.Sprint("f", i)})
+			r.CallStack = append(r.CallStack, provenance.StackEntry{
+				Entry: r.Entry - 1 - trace.Micros(i), EventID: id(r.RID, 0, i), FID: int(i),
+				Func: fmt.Sprint("f", i),
+			})
 			e := r.EventWindow.Execs[i%21]
 			e.EventID = id(r.RID, 7, i)
 			r.EventWindow.Execs = append(r.EventWindow.Execs, e)
@@ -143,8 +145,10 @@ func addNumbers(add adder) {
 	add("the largest counters and messages", func(r *provenance.Record) {
 		r.CounterEvents[0].Value, r.CounterEvents[0].Index = math.MaxUint64, math.MaxUint32
 		r.EventWindow.Comms[0].Bytes, r.EventWindow.Comms[0].Tag = math.MaxUint64, math.MinInt32
-		r.NodeState = &provenance.NodeState{Timestamp: -1, Data: []provenance.StateEntry{{Field: "a", Value: math.MaxUint64},
-			{Field: "a", Value: 1 << 63}}}
+		r.NodeState = &provenance.NodeState{Timestamp: -1, Data: []provenance.StateEntry{
+			{Field: "a", Value: math.MaxUint64},
+			{Field: "a", Value: 1 << 63},
+		}}
 		r.TID = math.MaxUint32
 		r.CounterEvents[0].TID = r.TID
 		for i := range r.EventWindow.Comms {

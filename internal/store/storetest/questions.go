@@ -180,13 +180,22 @@ func columnTypes(f *fixture) {
 	check("SELECT fns AS x, fns AS x FROM paths", []provdb.Column{{Name: "x", Type: provdb.JSON}, {Name: "x", Type: provdb.JSON}}, list, list)
 	check("SELECT CAST(NULL AS BOOLEAN) AS b, CAST(NULL AS BIGINT) AS i, CAST(NULL AS DOUBLE PRECISION) AS f, CAST(NULL AS VARCHAR) AS "+
 		"t, CAST(NULL AS JSON) AS j",
-		[]provdb.Column{{Name: "b", Type: provdb.Bool}, {Name: "i", Type: provdb.Int}, {Name: "f", Type: provdb.Float},
-			{Name: "t", Type: provdb.Text}, {Name: "j", Type: provdb.JSON}},
+		[]provdb.Column{
+			{Name: "b", Type: provdb.Bool},
+			{Name: "i", Type: provdb.Int},
+			{Name: "f", Type: provdb.Float},
+			{Name: "t", Type: provdb.Text},
+			{Name: "j", Type: provdb.JSON},
+		},
 		nil, nil, nil, nil, nil)
 	check("SELECT CAST(7 AS SMALLINT) AS s, CAST(0.5 AS REAL) AS r, DATE '2026-02-01' AS d, TIMESTAMP WITH TIME ZONE '2026-02-01 "+
 		"00:30:00+01' AS z",
-		[]provdb.Column{{Name: "s", Type: provdb.Int}, {Name: "r", Type: provdb.Float}, {Name: "d", Type: provdb.Time},
-			{Name: "z", Type: provdb.Time}},
+		[]provdb.Column{
+			{Name: "s", Type: provdb.Int},
+			{Name: "r", Type: provdb.Float},
+			{Name: "d", Type: provdb.Time},
+			{Name: "z", Type: provdb.Time},
+		},
 		int64(7), 0.5, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC))
 }
 

@@ -147,8 +147,10 @@ func (g *generator) status() provenance.Status {
 }
 
 func (g *generator) stack(r *provenance.Record, f *function, step int32, row uint32) {
-	r.CallStack = []provenance.StackEntry{{Entry: r.Entry, EventID: r.EventID, Exit: r.Exit, FID: r.FID, Func: r.Func,
-		IsAnomaly: r.Status != provenance.Withdrawn}}
+	r.CallStack = []provenance.StackEntry{{
+		Entry: r.Entry, EventID: r.EventID, Exit: r.Exit, FID: r.FID, Func: r.Func,
+		IsAnomaly: r.Status != provenance.Withdrawn,
+	}}
 	way := f.callers[g.rng.IntN(len(f.callers))]
 	before := trace.Micros(0)
 	for depth := 1; depth < stackDepth; depth++ {

@@ -93,15 +93,19 @@ var replaceTests = []test{
 		f.wantBatch(f.run, b)
 	}},
 	{"the metadata of a step are replaced as a whole", func(f *fixture) {
-		f.write(&provdb.Batch{Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "a", "b", "c"), stepMetadata(0, 1, "d"),
-			stepMetadata(1, 0, "e")}})
+		f.write(&provdb.Batch{Metadata: []provdb.StepMetadata{
+			stepMetadata(0, 0, "a", "b", "c"), stepMetadata(0, 1, "d"),
+			stepMetadata(1, 0, "e"),
+		}})
 		b := &provdb.Batch{Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "f")}}
 		f.write(b)
 		b.Metadata = append(b.Metadata, stepMetadata(0, 1, "d"), stepMetadata(1, 0, "e"))
 		f.wantBatch(f.run, b)
 		f.write(&provdb.Batch{Metadata: []provdb.StepMetadata{{Step: 1}}, Counters: counterStats()})
-		f.wantBatch(f.run, &provdb.Batch{Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "f"), stepMetadata(1, 0, "e")},
-			Counters: counterStats()})
+		f.wantBatch(f.run, &provdb.Batch{
+			Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "f"), stepMetadata(1, 0, "e")},
+			Counters: counterStats(),
+		})
 	}},
 	{"a fact that appears twice in a step is there twice", func(f *fixture) {
 		b := &provdb.Batch{Metadata: []provdb.StepMetadata{stepMetadata(0, 0, "a")}}

@@ -153,8 +153,10 @@ func lifeCycle(f *fixture) {
 	f.want([][]any{{"run", "failed", started, nil, nil}}, sql, int64(f.run))
 	f.write(full(3, 1)) // also after its end
 	f.wantBatch(f.run, full(3, 1))
-	id, err := f.store.CreateRun(f.Context(), provdb.Run{Name: "imported", State: provdb.Finished, Started: started, Finished: finished,
-		Info: json.RawMessage(`1`)})
+	id, err := f.store.CreateRun(f.Context(), provdb.Run{
+		Name: "imported", State: provdb.Finished, Started: started, Finished: finished,
+		Info: json.RawMessage(`1`),
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -137,8 +137,10 @@ func (f *fixture) counts(run provdb.RunID) map[string]int64 {
 // full is a batch with something of everything, of n anomalies.
 func full(n int, seed uint64) *provdb.Batch {
 	records := Records(n+n/4, seed)
-	b := &provdb.Batch{Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(),
-		Paths: pathStats(), Issues: issues()}
+	b := &provdb.Batch{
+		Anomalies: records[:n:n], Typical: records[n:], Functions: funcStats(), Counters: counterStats(), Models: adModels(),
+		Paths: pathStats(), Issues: issues(),
+	}
 	b.Links = links(b.Anomalies)
 	for _, r := range b.Typical {
 		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""

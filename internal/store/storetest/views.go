@@ -26,8 +26,10 @@ var viewTests = []test{
 		columns := `rid, tid, depth, fid, func, frame_event_id, entry, "exit", is_anomaly`
 		row := func(r *provenance.Record) (rows [][]any) {
 			for i, e := range r.CallStack {
-				rows = append(rows, []any{int64(r.RID), int64(r.TID), int64(i), int64(e.FID), e.Func, e.EventID, int64(e.Entry), int64(e.Exit),
-					e.IsAnomaly})
+				rows = append(rows, []any{
+					int64(r.RID), int64(r.TID), int64(i), int64(e.FID), e.Func, e.EventID, int64(e.Entry), int64(e.Exit),
+					e.IsAnomaly,
+				})
 			}
 			return rows
 		}
@@ -49,8 +51,10 @@ var viewTests = []test{
 		columns := `"position", type, src, tar, bytes, tag, "timestamp", execdata_key`
 		f.wantRows("messages", columns, `"position"`, append(b.Anomalies, b.Typical...), func(r *provenance.Record) (rows [][]any) {
 			for i, c := range r.EventWindow.Comms {
-				rows = append(rows, []any{int64(i + 1), c.Type, int64(c.Source), int64(c.Target), whole(c.Bytes), int64(c.Tag), int64(c.Timestamp),
-					c.Exec})
+				rows = append(rows, []any{
+					int64(i + 1), c.Type, int64(c.Source), int64(c.Target), whole(c.Bytes), int64(c.Tag), int64(c.Timestamp),
+					c.Exec,
+				})
 			}
 			return rows
 		})
