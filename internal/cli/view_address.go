@@ -16,7 +16,7 @@ func tellAddress(env *Env, address, token string) {
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
 	host, _ := os.Hostname() // only shown
 	if line := viewer.Tunnel(env.Environ, host, address); line != "" {
-		fmt.Fprintf(env.Stderr, "chimbuko: to open it from your machine, run: %s\n", line)
+		fmt.Fprintf(env.Stderr, "chimbuko: to open it from your own machine, run: %s\n", line)
 	}
 }
 

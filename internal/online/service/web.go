@@ -87,7 +87,7 @@ func (s *server) greet() {
 		}
 		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
 		if line := viewer.Tunnel(s.cfg.Environ, s.services.Host, s.services.Web); line != "" {
-			fmt.Fprintf(w, "chimbuko: from your own machine it is there after: %s\n", line)
+			fmt.Fprintf(w, "chimbuko: to open it from your own machine, run: %s\n", line)
 		}
 	}
 	fmt.Fprintf(w, "chimbuko: analyzers join with: chimbuko ad --run-dir %s TRACE...\n", s.cfg.Store.Dir)
