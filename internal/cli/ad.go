@@ -42,20 +42,24 @@ func (a *adFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&a.Node, "node", "", "name of this analyzer, another for each; by default made of the host and the traces")
 	f.IntVar(&a.Rank, "rank", -1, "leave out what is not of this rank")
 	f.IntVar(&a.OverrideRank, "override-rank", -1, "take all as of this rank, whatever the trace says")
-	f.IntVar(&a.Traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for --linger")
+	f.IntVar(&a.Traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for "+
+		"--linger")
 	f.DurationVar(&a.Linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
 	f.DurationVar(&a.Idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
 	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
 	f.DurationVar(&a.Exchange, "exchange", time.Second, "time between exchanges with the parameter server")
 	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
 	f.StringVar(&a.Spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
-	f.DurationVar(&a.GiveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error and unreviewed; 0 is for ever")
+	f.DurationVar(&a.GiveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error "+
+		"and unreviewed; 0 is for ever")
 	f.BoolVar(&a.UntilTold, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
 	_ = f.MarkHidden("until-told") // only for processes that this program starts
 	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
-	f.StringVar(&a.Engine, "engine", service.EngineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or auto: by the names, .bp or .sst")
+	f.StringVar(&a.Engine, "engine", service.EngineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or "+
+		"auto: by the names, .bp or .sst")
 	registerConnect(f, &a.ConnectTimeout)
-	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20, "megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
+	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20,
+		"megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
 }
 
 // check says what is wrong with the flags, and fills in what was left out.
@@ -73,7 +77,8 @@ func (a *adFlags) check(patterns []string) error {
 		errs = append(errs, errors.New("--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive"))
 	}
 	if a.Engine != service.EngineAuto && a.Engine != service.EngineBP && a.Engine != service.EngineSST {
-		errs = append(errs, fmt.Errorf("unknown --engine %q (want %s, %s or %s)", a.Engine, service.EngineAuto, service.EngineBP, service.EngineSST))
+		errs = append(errs, fmt.Errorf("unknown --engine %q (want %s, %s or %s)", a.Engine, service.EngineAuto, service.EngineBP,
+			service.EngineSST))
 	}
 	if a.ConnectTimeout < 0 || a.StreamQueue < 1 {
 		errs = append(errs, errors.New("--connect-timeout cannot be negative, and --stream-queue must be positive"))
@@ -167,7 +172,8 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 		fmt.Fprintln(env.Stderr, "chimbuko: what this analyzer had found before it was started again is stored; nothing is left to do")
 		return nil
 	case errors.Is(err, service.ErrStreamsInterrupted):
-		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command goes on with the steps "+
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command goes on with "+
+			"the steps "+
 			"that are still to come, and chimbuko stop ends the run with what is known")
 		return errReported
 	case errors.Is(err, service.ErrInterrupted):
@@ -230,8 +236,10 @@ func newADSummary(name string, res *service.AnalyzerResult) *adSummary {
 }
 
 func (s *adSummary) print(w io.Writer) {
-	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s promoted, %s withdrawn), %s records sent\n",
-		grouped(s.Events), grouped(s.Calls), s.Ranks, s.Reading, grouped(s.Anomalies), grouped(s.Confirmed), grouped(s.Promoted), grouped(s.Withdrawn), grouped(s.Records))
+	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s promoted, %s withdrawn), %s records "+
+		"sent\n",
+		grouped(s.Events), grouped(s.Calls), s.Ranks, s.Reading, grouped(s.Anomalies), grouped(s.Confirmed), grouped(s.Promoted),
+		grouped(s.Withdrawn), grouped(s.Records))
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
 	}

@@ -35,7 +35,8 @@ func (p *adProgress) Show(rep *analyzer.Report, unsent int64, alone bool) {
 	if alone {
 		services = "; the services are away"
 	}
-	line := fmt.Sprintf("%d ranks, %s steps, %s events (%s/s), %s flagged, %s behind, %d steps to share%s", rep.Totals.Ranks, grouped(int64(rep.Totals.Steps)),
+	line := fmt.Sprintf("%d ranks, %s steps, %s events (%s/s), %s flagged, %s behind, %d steps to share%s", rep.Totals.Ranks,
+		grouped(int64(rep.Totals.Steps)),
 		grouped(rep.Totals.Events), grouped(int64(rate)), grouped(rep.Totals.Flagged), rep.Behind.Round(100*time.Millisecond), unsent, services)
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r\x1b[K%s", line)

@@ -135,7 +135,9 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 	return settings
 }
 
-func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input, settings map[string]string) (err error) {
+func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input,
+	settings map[string]string,
+) (err error) {
 	defer frugal(60)()
 	sum := provdb.NewInfo(env.Version, env.Commit, settings)
 	if flags.store != "" {

@@ -25,7 +25,8 @@ func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"70,859 events, 32,975 calls", "anomalies kept", "stencil_kernel(", "assemble(int)", "The run is in " + dir} {
+	for _, want := range []string{"70,859 events, 32,975 calls", "anomalies kept", "stencil_kernel(", "assemble(int)", "The run is in " +
+		dir} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the summary has no %q:\n%s", want, r.stdout)
 		}
@@ -41,7 +42,8 @@ func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
 		Notes []struct{ Name string }
 	}
 	readJSON(t, filepath.Join(dir, "run.json"), &info)
-	if info.State != "finished" || info.Totals.Calls != 32975 || info.Settings["algorithm"] != "modal" || len(info.Top) == 0 || info.Top[0].LostUS == 0 {
+	if info.State != "finished" || info.Totals.Calls != 32975 || info.Settings["algorithm"] != "modal" || len(info.Top) == 0 ||
+		info.Top[0].LostUS == 0 {
 		t.Errorf("run.json is %+v", info)
 	}
 	var funcs []struct {
@@ -99,7 +101,8 @@ func TestAnalyzeAndEvalAgreeOnThePlantedTrouble(t *testing.T) {
 		}
 		t.Logf("%s %q: %d of %d, %d others", filepath.Base(truth), args, got.Found, got.Planted, got.Other)
 		if got.Found < atLeast || got.Other > others {
-			t.Errorf("%s %q: found %d of %d with %d others, want at least %d and at most %d", traces, args, got.Found, got.Planted, got.Other, atLeast, others)
+			t.Errorf("%s %q: found %d of %d with %d others, want at least %d and at most %d", traces, args, got.Found, got.Planted, got.Other,
+				atLeast, others)
 		}
 	}
 	f("testdata/traces/gpu-BP5", "testdata/traces/gpu-BP5/truth.txt", nil, 6, 600)
@@ -160,13 +163,15 @@ func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "thesis.tex"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, "analyze", "--out", other, "--force", "testdata/traces/ring-BP4"); r.code != 1 || !strings.Contains(r.stderr, "holds no run") {
+	if r := run(t, "analyze", "--out", other, "--force", "testdata/traces/ring-BP4"); r.code != 1 ||
+		!strings.Contains(r.stderr, "holds no run") {
 		t.Errorf("a directory with other things: exit code %d, %q", r.code, r.stderr)
 	}
 }
 
 func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
-	_, r := analyze(t, "--algorithm", "magic", "--window", "-3", "--scope", "world", "--statistic", "mean", "--passes", "4", "--function-threshold", "x", "testdata/traces/ring-BP4")
+	_, r := analyze(t, "--algorithm", "magic", "--window", "-3", "--scope", "world", "--statistic", "mean", "--passes", "4",
+		"--function-threshold", "x", "testdata/traces/ring-BP4")
 	for _, want := range []string{"magic", "window -3", `scope "world"`, `statistic "mean"`, "passes 4", `threshold "x"`} {
 		if r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("exit code %d, %q does not name %s", r.code, r.stderr, want)
@@ -175,7 +180,8 @@ func TestAnalyzeNamesAllWrongSettingsAtOnce(t *testing.T) {
 }
 
 func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
-	dir, r := analyze(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4", "testdata/traces/ring-BP5")
+	dir, r := analyze(t, "--records", "json", "--program", "0=*ring-BP4*", "--program", "1=*ring-BP5*", "testdata/traces/ring-BP4",
+		"testdata/traces/ring-BP5")
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -198,13 +204,15 @@ func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
 	var sum struct {
 		Review struct{ Anomalies, Promoted, Withdrawn int }
 	}
-	if err := json.Unmarshal([]byte(r.stdout), &sum); err != nil || sum.Review.Anomalies == 0 || sum.Review.Promoted+sum.Review.Withdrawn != 0 {
+	if err := json.Unmarshal([]byte(r.stdout), &sum); err != nil || sum.Review.Anomalies == 0 ||
+		sum.Review.Promoted+sum.Review.Withdrawn != 0 {
 		t.Errorf("with a frozen model nothing changes in the review, but it is %+v (%v)", sum.Review, err)
 	}
 	if err := os.WriteFile(model, []byte("no model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, r := analyze(t, "--load-model", model, "testdata/traces/gpu-BP5"); r.code != 2 || !strings.Contains(r.stderr, "no models of chimbuko") {
+	if _, r := analyze(t, "--load-model", model, "testdata/traces/gpu-BP5"); r.code != 2 ||
+		!strings.Contains(r.stderr, "no models of chimbuko") {
 		t.Errorf("a broken model: exit code %d, %q", r.code, r.stderr)
 	}
 }
@@ -273,7 +281,8 @@ func TestManyRanksNeedLittleMemoryEach(t *testing.T) {
 	if r := run(t, "simulate", "--scenario", "scale", "--ranks", "1000", "--steps", "3", "--out", traces); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	n := peak(t, buildPeak(t), "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out", filepath.Join(t.TempDir(), "run"), traces) >> 20
+	n := peak(t, buildPeak(t), "analyze", "--records", "json", "--algorithm", "sstd", "--sigma", "2.1", "--out",
+		filepath.Join(t.TempDir(), "run"), traces) >> 20
 	t.Logf("%d MB at most", n)
 	if n > 280 {
 		t.Errorf("%d MB at most, want less than 280", n)

@@ -77,7 +77,9 @@ func checkLimit(n int) error {
 }
 
 // newQuestionCmd makes a command that asks a store.
-func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags, ask func(ctx context.Context, a *query.Asker, args []string) error) *cobra.Command {
+func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags,
+	ask func(ctx context.Context, a *query.Asker, args []string) error,
+) *cobra.Command {
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return q.asking(cmd.Context(), func(ctx context.Context) (err error) {

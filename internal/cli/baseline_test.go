@@ -17,7 +17,8 @@ func TestABaselineStandsForItsRun(t *testing.T) {
 	}
 	for _, show := range []string{"lost", "time", "metadata"} {
 		for _, sides := range [][4]string{{a, b, file, b}, {b, a, b, file}, {a, a, file, file}} {
-			same(t, show, askCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"), askCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))
+			same(t, show, askCSV(t, "diff", sides[2], sides[3], "--show", show, "--all"),
+				askCSV(t, "diff", sides[0], sides[1], "--show", show, "--all"))
 		}
 	}
 	same(t, "json", must(t, "diff", file, b, "--format", "json"), must(t, "diff", a, b, "--format", "json"))
@@ -86,10 +87,12 @@ func TestDiffListsTheTimeOfAllCallsAndWhatElseDiffers(t *testing.T) {
 	if len(got.Functions) != len(names) || got.Verdict.Sentence == "" || len(got.Metadata) == 0 {
 		t.Errorf("%d functions, want %d; %+v", len(got.Functions), len(names), got.Verdict)
 	}
-	if lines := askCSV(t, "diff", a, b, "--show", "time", "--limit", "3", "--all"); len(lines) != 4 || lines[1][len(lines[1])-1] != got.Functions[0].Function {
+	if lines := askCSV(t, "diff", a, b, "--show", "time", "--limit", "3", "--all"); len(lines) != 4 ||
+		lines[1][len(lines[1])-1] != got.Functions[0].Function {
 		t.Errorf("%q", lines)
 	}
-	if text := must(t, "diff", a, b, "--show", "metadata", "--all", "--limit", "100"); !strings.Contains(text, "algorithm") || !strings.Contains(text, "copod") {
+	if text := must(t, "diff", a, b, "--show", "metadata", "--all", "--limit", "100"); !strings.Contains(text, "algorithm") ||
+		!strings.Contains(text, "copod") {
 		t.Errorf("%s", text)
 	}
 	fails(t, 2, []string{"diff", a, b, "--show", "beauty"}, "want lost, time, metadata")
@@ -107,7 +110,8 @@ func TestDiffListsTheTimeOfAllCallsAndWhatElseDiffers(t *testing.T) {
 
 func TestWhatAPageComparesWithIsCheckedBeforeItIsServed(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
-	fails(t, 1, []string{"view", b, "--compare", filepath.Join(a, "nothing")}, "no such file", "no run of the store has that name", "chimbuko baseline")
+	fails(t, 1, []string{"view", b, "--compare", filepath.Join(a, "nothing")}, "no such file", "no run of the store has that name",
+		"chimbuko baseline")
 	fails(t, 2, []string{"view", b, "--compare", b}, "the store of the run itself")
 	fails(t, 2, []string{"view", b, "--compare", filepath.Join(b, "provenance.duckdb")}, "the store of the run itself")
 	broken := filepath.Join(t.TempDir(), "broken")

@@ -101,8 +101,11 @@ them with all that is needed to explain them, and throws the rest away.`,
 	holdable(root, env)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env), newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newExplainCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env), newFuncCmd(env), newCountersCmd(env),
-		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env), newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
+		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env),
+		newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newExplainCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env),
+		newFuncCmd(env), newCountersCmd(env),
+		newDiffCmd(env), newBaselineCmd(env), newQueryCmd(env), newRunsCmd(env), newExportCmd(env), newReportCmd(env), newEvalCmd(env),
+		newSimulateCmd(env), newDemoCmd(env), newTraceCmd(env), newConfigCmd(env), newHelpMarkdownCmd(env))
 	return root
 }
 

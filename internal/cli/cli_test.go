@@ -77,7 +77,13 @@ func TestCommandLinesThatMakeNoSenseAreExplained(t *testing.T) {
 }
 
 func TestHelpShowsEveryCommandWithAnExample(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"trace"}, {"trace", "info", "--help"}, {"trace", "dump", "--help"}, {"trace", "metadata", "--help"}} {
+	for _, args := range [][]string{
+		{"--help"},
+		{"trace"},
+		{"trace", "info", "--help"},
+		{"trace", "dump", "--help"},
+		{"trace", "metadata", "--help"},
+	} {
 		r := run(t, args...)
 		if r.code != 0 || !strings.Contains(r.stdout, "Usage:") {
 			t.Errorf("%q: got exit code %d and %q", args, r.code, r.stdout)
@@ -131,7 +137,8 @@ func TestAWorkflowIsReportedAndSoIsWhyItsAnalysisFailed(t *testing.T) {
 	must(t, "simulate", "--scenario", "workflow", "--steps", "30", "--out", traces)
 	must(t, "analyze", traces, "--out", run, "--program", "0=*simulation*", "--program", "1=*analysis*")
 	file := filepath.Join(dir, "report.html")
-	if text := must(t, "report", run, "-o", file); !strings.HasPrefix(text, "run: ") || strings.Contains(text, "No data yet") || !strings.Contains(text, "update_block") {
+	if text := must(t, "report", run, "-o", file); !strings.HasPrefix(text, "run: ") || strings.Contains(text, "No data yet") ||
+		!strings.Contains(text, "update_block") {
 		t.Errorf("got %s", text)
 	}
 	fails(t, 1, []string{"analyze", traces, "--out", failed}, "both hold rank 0 of program 0")

@@ -201,7 +201,8 @@ func makeDemoDir(ctx context.Context, given string) (string, error) {
 	}
 	run := filepath.Join(given, "run")
 	if c, err := remotestore.Open(ctx, rundir.Owner(run)); err == nil {
-		return "", errors.Join(fmt.Errorf("%s: a demo is running there (wait for it to end, or choose another directory with --out)", given), c.Close())
+		return "", errors.Join(fmt.Errorf("%s: a demo is running there (wait for it to end, or choose another directory with --out)", given),
+			c.Close())
 	}
 	return given, errors.Join(os.RemoveAll(run), os.WriteFile(mark, []byte("{}\n"), 0o644)) //nolint:gosec // meant to be read by all
 }

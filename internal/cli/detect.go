@@ -45,13 +45,16 @@ func (d *detectFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
 	f.StringVar(&d.algorithm, "algorithm", string(usual.Outlier.Algorithm), "detector: modal, hbos, sstd or copod")
 	f.Float64Var(&d.sigma, "sigma", usual.Outlier.Sigma, "sstd: standard deviations from the mean that are still normal")
-	f.Float64Var(&d.threshold, "threshold", usual.Outlier.Threshold, "modal: decades of rarity, 0 is 6; hbos, copod: share of the range of scores that is still normal, 0 is 0.99 and 0.72")
+	f.Float64Var(&d.threshold, "threshold", usual.Outlier.Threshold,
+		"modal: decades of rarity, 0 is 6; hbos, copod: share of the range of scores that is still normal, 0 is 0.99 and 0.72")
 	f.StringArrayVar(&d.overrides, "function-threshold", nil, "pattern=value: another sigma or threshold for functions that match")
 	f.StringArrayVar(&d.ignore, "ignore", nil, "pattern of functions that are never judged")
 	f.IntVar(&d.samples, "min-samples", usual.Outlier.MinSamples, "calls of a function that must be known before any is judged")
-	f.DurationVar(&d.halfLife, "half-life", time.Duration(usual.Outlier.HalfLife)*time.Microsecond, "modal: time of the run after which what was learned counts half; 0 forgets nothing, as --passes 2 does unless it is given")
+	f.DurationVar(&d.halfLife, "half-life", time.Duration(usual.Outlier.HalfLife)*time.Microsecond,
+		"modal: time of the run after which what was learned counts half; 0 forgets nothing, as --passes 2 does unless it is given")
 	f.BoolVar(&d.self, "include-self", false, "let a call's own time help to hide it, as the original did; without --review, then")
-	f.BoolVar(&d.skipFirst, "skip-first", usual.SkipFirst, "leave out the first call of a function on each thread, and waits before ranks have met")
+	f.BoolVar(&d.skipFirst, "skip-first", usual.SkipFirst, "leave out the first call of a function on each thread, and waits before "+
+		"ranks have met")
 	f.StringVar(&d.statistic, "statistic", "exclusive", "time that is judged: exclusive or inclusive")
 	f.StringVar(&d.scope, "scope", "program", "who shares a model: program (all its ranks) or rank")
 	f.IntVar(&d.window, "window", usual.Window, "calls before and after an anomaly that are kept with it")

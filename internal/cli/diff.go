@@ -134,7 +134,8 @@ func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *comparison.Di
 		return q.answer(ctx, env, rows, nil)
 	}
 	return q.write(env, func(w io.Writer) error {
-		fmt.Fprintf(w, "%s\n\nLost to anomalies: %s of %s (%.3g %%) in A, %s of %s (%.3g %%) in B. Anomalies: %s in A, %s in B.\n\n", d.Verdict.Sentence,
+		fmt.Fprintf(w, "%s\n\nLost to anomalies: %s of %s (%.3g %%) in A, %s of %s (%.3g %%) in B. Anomalies: %s in A, %s in B.\n\n",
+			d.Verdict.Sentence,
 			microsText(float64(d.Lost[0])), microsText(d.Exclusive[0]), d.LostPercent[0],
 			microsText(float64(d.Lost[1])), microsText(d.Exclusive[1]), d.LostPercent[1], grouped(d.Anomalies[0]), grouped(d.Anomalies[1]))
 		return writeTable(w, rows)

@@ -33,7 +33,8 @@ func (q *questionFlags) trend(ctx context.Context, env *Env, places []string, by
 	}
 	chosen, left := comparison.Choose(g.runs)
 	if len(chosen) < 2 {
-		return fmt.Errorf("a trend needs two runs or more that are finished, and there are %d; give run directories, files of chimbuko baseline, or a store that holds several runs", len(chosen))
+		return fmt.Errorf("a trend needs two runs or more that are finished, and there are %d; give run directories, files of chimbuko "+
+			"baseline, or a store that holds several runs", len(chosen))
 	}
 	left.Older += g.left.Older
 	left.Unfinished += g.left.Unfinished
@@ -57,7 +58,8 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 	}
 	if baseline != nil {
 		if strings.Contains(baseline.Name, q.run) {
-			g.add(comparison.Candidate{Name: baseline.Name, State: baseline.State, Started: baseline.Started, Baseline: true}, baseline.Sums(), where)
+			g.add(comparison.Candidate{Name: baseline.Name, State: baseline.State, Started: baseline.Started, Baseline: true}, baseline.Sums(),
+				where)
 		}
 		return nil
 	}

@@ -156,7 +156,8 @@ func compareSchema(t *testing.T, where, schema, store string) {
 	t.Helper()
 	documented := documentedColumns(t, store)
 	found := make(map[string]string)
-	for _, row := range ask(t, "query", where, "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = '"+schema+"'") {
+	for _, row := range ask(t, "query", where, "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE "+
+		"table_schema = '"+schema+"'") {
 		if table := row["table_name"].(string); !slices.Contains(privateTables, table) {
 			found[table+"."+row["column_name"].(string)] = typeName(row["data_type"].(string))
 		}
@@ -184,8 +185,9 @@ func compareSchema(t *testing.T, where, schema, store string) {
 func typeName(data string) string {
 	data = strings.ToLower(data)
 	for prefix, name := range map[string]string{
-		"integer[]": "json", "array": "json", "struct": "json", "json": "json", "integer": "int", "bigint": "int", "ubigint": "int", "numeric": "int",
-		"double": "float", "varchar": "string", "text": "string", "boolean": "bool", "timestamp": "time",
+		"integer[]": "json", "array": "json", "struct": "json", "json": "json", "integer": "int", "bigint": "int", "ubigint": "int",
+		"numeric": "int",
+		"double":  "float", "varchar": "string", "text": "string", "boolean": "bool", "timestamp": "time",
 	} {
 		if strings.HasPrefix(data, prefix) && (prefix != "integer" || data == prefix) {
 			return name

@@ -224,7 +224,10 @@ func TestEvalOfKernelsAndTheirHost(t *testing.T) {
 		assemble(0, 1794706448653700, 1794706448683899),
 		assemble(1, 1794706449708600, 1794706449738800))
 	got := evalJSON(t, run, truth)
-	missed := []missedCall{{Function: "assemble(int)", Entry: 1794706449708666, Injected: 30077}, {Function: "stencil_kernel", Entry: 1794706449953989}}
+	missed := []missedCall{
+		{Function: "assemble(int)", Entry: 1794706449708666, Injected: 30077},
+		{Function: "stencil_kernel", Entry: 1794706449953989},
+	}
 	if got.Planted != 6 || got.Found != 4 || got.Flagged != 9 || !reflect.DeepEqual(got.MissedList, missed) {
 		t.Errorf("got %+v, want 4 of 6 found and missed %+v", got, missed)
 	}
@@ -329,7 +332,8 @@ func TestEvalShowsOnlySomeOfManyMissedCalls(t *testing.T) {
 		many.WriteString(strings.Replace(lines[3], "8:0:1000", fmt.Sprintf("8:0:%d", i), 1))
 	}
 	table, err := eval(t, newRun(t, 10), writeFile(t, many.String(), t.TempDir(), "truth.jsonl"))
-	if n := strings.Count(table, "missed: rank 8 "); err != nil || n != 20 || !strings.HasSuffix(table, "missed: 1,214 more, all of which --json lists\n") {
+	if n := strings.Count(table, "missed: rank 8 "); err != nil || n != 20 ||
+		!strings.HasSuffix(table, "missed: 1,214 more, all of which --json lists\n") {
 		t.Errorf("%d missed calls, %v in\n%s", n, err, table)
 	}
 }

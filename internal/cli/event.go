@@ -50,7 +50,10 @@ markdown or parquet it is the calls around it.` + whereHelp,
 				return err
 			}
 			return q.write(env, func(w io.Writer) error {
-				return explain.Write(w, e.Record, explain.Options{Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name, Others: others})
+				return explain.Write(w, e.Record, explain.Options{
+					Width: width, Begin: a.Begin, Collection: e.Collection, Run: a.Run.Name,
+					Others: others,
+				})
 			})
 		case "json":
 			return q.write(env, func(w io.Writer) error {
@@ -94,7 +97,8 @@ func othersText(ctx context.Context, a *query.Asker, e *query.Event) (string, er
 		texts = append(texts, fmt.Sprintf("Culprit, beside %s, which others waited for.", culprit))
 	}
 	if l.Role == provenance.Culprit && l.LateRank != nil {
-		texts = append(texts, fmt.Sprintf("What it waited for came late from rank %d, which was not late itself as far as is known.", *l.LateRank))
+		texts = append(texts, fmt.Sprintf("What it waited for came late from rank %d, which was not late itself as far as is known.",
+			*l.LateRank))
 	}
 	if l.Hops > 1 {
 		texts = append(texts, fmt.Sprintf("There are %s between them.", counted(l.Hops-1, "other wait")))

@@ -72,7 +72,8 @@ field one must fit.` + whereHelp,
 	f.Int64Var(&flags.most, "max-us", 0, "at most this exclusive time; 0 is any")
 	f.StringArrayVar(&flags.only, "only", nil, "only what has this value, as FIELD=VALUE; may be given several times")
 	f.StringArrayVar(&flags.without, "without", nil, "leave out what has this value, as FIELD=VALUE; may be given several times")
-	f.StringVar(&flags.lasso, "lasso", "", "only what is inside a polygon of SECONDS:MICROSECONDS,… (entry, exclusive time), as drawn on the page")
+	f.StringVar(&flags.lasso, "lasso", "", "only what is inside a polygon of SECONDS:MICROSECONDS,… (entry, exclusive time), as drawn on "+
+		"the page")
 	f.StringVar(&flags.group, "group-by", "", "field by which the selection is broken down, instead of an explanation")
 	f.IntVar(&flags.groups, "groups", 20, "with --group-by: values that are listed")
 	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
@@ -138,7 +139,8 @@ func (f *explainFlags) selection(ctx context.Context, a *query.Asker, q *questio
 			return nil, usagef("--lasso: %w", err)
 		}
 	}
-	none := len(s.Only)+len(s.Without)+len(s.Lasso) == 0 && f.function == "" && len(f.kinds) == 0 && f.host == "" && f.ranks == "" && s.Filter.Since == nil && s.Filter.Until == nil && s.Filter.Took == nil
+	none := len(s.Only)+len(s.Without)+len(s.Lasso) == 0 && f.function == "" && len(f.kinds) == 0 && f.host == "" && f.ranks == "" &&
+		s.Filter.Since == nil && s.Filter.Until == nil && s.Filter.Took == nil
 	if f.issue > 0 || none {
 		return s, f.ofIssue(ctx, a, s)
 	}
@@ -210,7 +212,8 @@ func writeGroups(w io.Writer, g *query.Groups) error {
 	if g.Ranges {
 		values = counted(len(g.Rows), "range")
 	}
-	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, anomaliesText(int(g.Executions), ""), microsText(float64(g.Lost)), values, oneLine(g.Name))
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, anomaliesText(int(g.Executions), ""), microsText(float64(g.Lost)), values,
+		oneLine(g.Name))
 	if g.Looked < g.Executions {
 		fmt.Fprintf(w, "There are very many: what follows is of %s of them.\n", grouped(g.Looked))
 	}
@@ -218,7 +221,8 @@ func writeGroups(w io.Writer, g *query.Groups) error {
 	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(oneLine(g.Name)))
 	row := func(r *query.Group, label string) {
 		if r.Executions > 0 {
-			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", grouped(r.Executions), 100*float64(r.Executions)/float64(g.Looked), microsText(float64(r.Lost)), label)
+			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", grouped(r.Executions), 100*float64(r.Executions)/float64(g.Looked),
+				microsText(float64(r.Lost)), label)
 		}
 	}
 	for i := range g.Rows {
@@ -286,7 +290,10 @@ func explainRows(e *contrast.Explanation) *provdb.Rows {
 	var all [][]any
 	for i := range e.Fields {
 		c := &e.Fields[i]
-		all = append(all, []any{string(c.Kind), c.Name, c.Values, int64(c.With), int64(c.Of), c.Rest, c.BaselineShare, c.Bits, c.Chance, c.Notable, e.Sentence})
+		all = append(all, []any{
+			string(c.Kind), c.Name, c.Values, int64(c.With), int64(c.Of), c.Rest, c.BaselineShare, c.Bits, c.Chance,
+			c.Notable, e.Sentence,
+		})
 	}
 	return rowsOf(columns, all)
 }
@@ -295,7 +302,8 @@ func explainRows(e *contrast.Explanation) *provdb.Rows {
 func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 	fmt.Fprintf(w, "%s.\n", oneLine(e.Sentence))
 	if e.Looked > 0 {
-		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""), microsText(float64(e.Lost)),
+		fmt.Fprintf(w, "%s lost %s; held against %s and %s of the same functions.\n", anomaliesText(int(e.Selected), ""),
+			microsText(float64(e.Lost)),
 			counted(e.Typical, "typical execution"), anomaliesText(e.Others, "other "))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -306,7 +314,8 @@ func writeExplanation(w io.Writer, e *contrast.Explanation) error {
 		if c.Notable {
 			mark = "*"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s of %s\t%s\t%.2f\t%s\n", mark, oneLine(c.Name), oneLine(c.Values), grouped(int64(c.With)), grouped(int64(c.Of)), c.Rest, c.Bits, c.ChanceText())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s of %s\t%s\t%.2f\t%s\n", mark, oneLine(c.Name), oneLine(c.Values), grouped(int64(c.With)),
+			grouped(int64(c.Of)), c.Rest, c.Bits, c.ChanceText())
 	}
 	if err := t.Flush(); err != nil {
 		return err

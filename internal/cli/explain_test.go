@@ -21,13 +21,20 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 		}},
 		{[]string{"--issue", "2"}, []string{`^All 160 executions of stream ran on node01, which has 4 of 8 ranks`}},
 		{[]string{"--rank", "4-7", "--from", "5.5", "--to", "6.5s", "--func", "str*"}, []string{`(?m)^  +host +node01 +160 of 160 `}},
-		{[]string{"--issue", "2", "--only", "host=node01", "--without", "rank=4..6"}, []string{`^All 40 executions of stream`, `(?m)^  +host +node01 +40 of 40 `}},
+		{
+			[]string{"--issue", "2", "--only", "host=node01", "--without", "rank=4..6"},
+			[]string{`^All 40 executions of stream`, `(?m)^  +host +node01 +40 of 40 `},
+		},
 		{[]string{"--func", "stream", "--lasso", "5:1,7:1,7:1000000,5:1000000"}, []string{`^All 160 executions`}},
 		{[]string{"--issue", "2", "--group-by", "rank", "--groups", "3"}, []string{
-			`^160 anomalies lost [0-9.]+ m?s; four values of rank\.\n`, `(?m)^ +ANOMALIES +SHARE +LOST +RANK\n +40 +25 % +[0-9.]+ ms +[4-7]$`, `(?m)^ +40 +25 % .* one value more; --groups lists them$`,
+			`^160 anomalies lost [0-9.]+ m?s; four values of rank\.\n`, `(?m)^ +ANOMALIES +SHARE +LOST +RANK\n +40 +25 % +[0-9.]+ ms +[4-7]$`,
+			`(?m)^ +40 +25 % .* one value more; --groups lists them$`,
 		}},
 		{[]string{"--issue", "2", "--group-by", "time"}, []string{`; one range of time\.`, `(?m)160 +100 % .* 5\.\d\d s to 6\.\d\d s$`}},
-		{[]string{"--rank", "0-7", "--group-by", "function"}, []string{`values of function\.\n`, `(?m)^ +160 .* stream$`, `(?m)^ +15 .* collide$`}},
+		{[]string{"--rank", "0-7", "--group-by", "function"}, []string{
+			`values of function\.\n`, `(?m)^ +160 .* stream$`,
+			`(?m)^ +15 .* collide$`,
+		}},
 		{[]string{"--rank", "0-7", "--only", "function=stream"}, []string{`^All 160 executions of stream`}},
 		{[]string{"--host", "nowhere"}, []string{`^No anomaly is in the selection\.\n`}},
 	} {
@@ -43,7 +50,8 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 		t.Errorf("groups as JSON: got %v", groups)
 	}
 	rows := ask(t, "explain", dir, "--issue", "2")
-	if first := rows[0]; first["field"] != "host" || first["values"] != "node01" || first["executions"] != 160.0 || first["of"] != 160.0 || !strings.HasPrefix(first["sentence"].(string), "All 160") {
+	if first := rows[0]; first["field"] != "host" || first["values"] != "node01" || first["executions"] != 160.0 || first["of"] != 160.0 ||
+		!strings.HasPrefix(first["sentence"].(string), "All 160") {
 		t.Errorf("as JSON: got %v", first)
 	}
 }

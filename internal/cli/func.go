@@ -28,7 +28,9 @@ var funcParts = []funcPart{
 	{"profile", "Profile", func(ctx context.Context, a *query.Asker, f *query.Function, _ int) (*provdb.Rows, error) {
 		return a.Profile(ctx, f)
 	}},
-	{"ranks", "Anomalies over ranks, most lost time first", func(ctx context.Context, a *query.Asker, f *query.Function, limit int) (*provdb.Rows, error) {
+	{"ranks", "Anomalies over ranks, most lost time first", func(ctx context.Context, a *query.Asker, f *query.Function,
+		limit int,
+	) (*provdb.Rows, error) {
 		return a.OverRanks(ctx, f, limit)
 	}},
 	{"times", "Anomalies over time", func(ctx context.Context, a *query.Asker, f *query.Function, _ int) (*provdb.Rows, error) {

@@ -115,7 +115,8 @@ func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *rundir.Keeper
 		s.Broken = append(s.Broken, err.Error())
 	}
 	if global != nil {
-		s.Imported.Functions, s.Imported.Counters, s.Imported.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)), int64(len(global.ADModels))
+		s.Imported.Functions, s.Imported.Counters, s.Imported.Models = int64(len(global.FuncStats)), int64(len(global.CounterStats)),
+			int64(len(global.ADModels))
 		s.Imported.Paths = int64(len(global.PathStats))
 		batch := &provdb.Batch{Functions: global.FuncStats, Counters: global.CounterStats, Models: global.ADModels, Paths: global.PathStats}
 		if err := k.Buffer.Add(ctx, batch); err != nil {
@@ -139,7 +140,8 @@ func readRecords(ctx context.Context, env *Env, s *provdb.Info, k *rundir.Keeper
 func printImport(w io.Writer, s *provdb.Info, out string, size int64) {
 	c := s.Imported
 	fmt.Fprintf(w, "%s anomalies, %s typical executions, %s metadata of %s steps; %s functions, %s counters, %s models\n",
-		grouped(c.Anomalies), grouped(c.Typical), grouped(c.Metadata), grouped(c.Steps), grouped(c.Functions), grouped(c.Counters), grouped(c.Models))
+		grouped(c.Anomalies), grouped(c.Typical), grouped(c.Metadata), grouped(c.Steps), grouped(c.Functions), grouped(c.Counters),
+		grouped(c.Models))
 	for _, n := range s.Notes {
 		fmt.Fprintf(w, "note: %s %s\n", grouped(n.Count), n.Sentence)
 	}

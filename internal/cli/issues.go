@@ -144,8 +144,10 @@ func issueRows(issues []provenance.Issue, begin trace.Micros) *provdb.Rows {
 			worst = int64(x.WorstRank)
 		}
 		all = append(all, []any{
-			int64(x.Number), string(x.Kind), orNull(string(x.Role)), cause, int64(x.LostTime), x.Anomalies, int64(x.Longest), x.Waits, x.WaitRanks, int64(x.WaitTime),
-			orNull(rankList(x.Ranks)), orNull(strings.Join(x.Hosts, ",")), worst, float64(x.First-begin) / 1e6, float64(x.Last-begin) / 1e6, orNull(string(x.Trend)),
+			int64(x.Number), string(x.Kind), orNull(string(x.Role)), cause, int64(x.LostTime), x.Anomalies, int64(x.Longest), x.Waits, x.WaitRanks,
+			int64(x.WaitTime),
+			orNull(rankList(x.Ranks)), orNull(strings.Join(x.Hosts, ",")), worst, float64(x.First-begin) / 1e6, float64(x.Last-begin) / 1e6,
+			orNull(string(x.Trend)),
 			before, after, orNull(x.Example), int64(x.PID), x.Func, orNull(x.Path),
 		})
 	}
@@ -168,7 +170,8 @@ func (l *issueList) write(w io.Writer, shown []provenance.Issue, more int) error
 		if len(x.Hosts) > 2 {
 			hosts = counted(len(x.Hosts), "host")
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%+.3f s\t%+.3f s\t%s\t%s\t%s\t%s\n", x.Number, x.Kind, microsText(float64(x.LostTime)), grouped(x.Anomalies),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%+.3f s\t%+.3f s\t%s\t%s\t%s\t%s\n", x.Number, x.Kind, microsText(float64(x.LostTime)),
+			grouped(x.Anomalies),
 			cmp.Or(rankList(x.Ranks), "-"), cmp.Or(hosts, "-"), float64(x.First-l.begin)/1e6, float64(x.Last-l.begin)/1e6,
 			bars(x.OverTime), cmp.Or(string(x.Trend), "-"), cmp.Or(oneLine(x.Example), "-"), oneLine(x.Func))
 	}

@@ -103,7 +103,8 @@ func TestAnEventTellsVictimAndCulprit(t *testing.T) {
 	}
 	f("victim", plain(victim["event_id"]), `Victim: it waited for rank `+rank+`, \w+ `+culprit+` on node0\d\. Issue \d+\.`)
 	f("culprit", plain(culprit), `Culprit: \w+ waits? on \w+ ranks? lost [0-9.]+ ms because of it\. Issue \d+\.`)
-	f("another culprit", plain(one("role = 'culprit' AND waits = 0")["event_id"]), `Culprit, beside \w+ \d+:\d+:\d+ on node0\d, which others waited for\. Issue \d+\.`)
+	f("another culprit", plain(one("role = 'culprit' AND waits = 0")["event_id"]),
+		`Culprit, beside \w+ \d+:\d+:\d+ on node0\d, which others waited for\. Issue \d+\.`)
 	typical := ask(t, "query", dir, "SELECT event_id FROM normalexecs ORDER BY event_id LIMIT 1")[0]["event_id"]
 	if text := plain(typical); strings.Contains(text, "Issue ") {
 		t.Errorf("a typical execution is an issue: %s", text[:min(700, len(text))])

@@ -25,7 +25,8 @@ func listed(records []kept, order string) []kept {
 	slices.SortFunc(records, func(a, b kept) int {
 		stepA, rowA := a.place()
 		stepB, rowB := b.place()
-		return cmp.Or(cmp.Compare(value(&a), value(&b)), cmp.Compare(a.PID, b.PID), cmp.Compare(a.RID, b.RID), cmp.Compare(stepA, stepB), cmp.Compare(rowA, rowB))
+		return cmp.Or(cmp.Compare(value(&a), value(&b)), cmp.Compare(a.PID, b.PID), cmp.Compare(a.RID, b.RID), cmp.Compare(stepA, stepB),
+			cmp.Compare(rowA, rowB))
 	})
 	return records
 }
@@ -40,7 +41,8 @@ func rowOf(k *kept, begin int64) object {
 	}
 	return object{
 		"event_id": k.ID, "at_s": float64(k.Entry-begin) / 1e6, "exclusive_us": k.Exclusive, "inclusive_us": k.Inclusive, "lost_us": k.Lost,
-		"severity": k.Severity, "score": k.Score, "kind": orNull(k.Kind), "status": orNull(k.Status), "io_step": k.IOStep, "program": k.PID, "rank": k.RID, "thread": k.TID,
+		"severity": k.Severity, "score": k.Score, "kind": orNull(k.Kind), "status": orNull(k.Status), "io_step": k.IOStep, "program": k.PID,
+		"rank": k.RID, "thread": k.TID,
 		"host": k.Hostname, "function": k.Func,
 	}
 }
@@ -94,11 +96,13 @@ func TestAnomaliesAreFilteredAsTheRecordsSay(t *testing.T) {
 	f(and(func(k *kept) bool { return k.IOStep <= 2 }), "--step", ":2")
 	f(and(func(k *kept) bool { return k.IOStep >= 2 }), "--step", "2:")
 	f(and(func(k *kept) bool { return k.IOStep == 1 }), "--step", "1")
-	last := all[slices.IndexFunc(all, func(k kept) bool { return k.counts() && strings.HasPrefix(k.Func, "stencil_kernel(") })] // in the midst of the run
+	// in the midst of the run
+	last := all[slices.IndexFunc(all, func(k kept) bool { return k.counts() && strings.HasPrefix(k.Func, "stencil_kernel(") })]
 	since := float64(last.Entry-begin) / 1e6
 	f(and(func(k *kept) bool { return k.Entry >= last.Entry }), "--since", fmt.Sprintf("%.6f", since), "--order", "time")
 	f(and(func(k *kept) bool { return k.Entry <= last.Entry }), "--until", fmt.Sprintf("%.6fs", since))
-	f(and(func(k *kept) bool { return k.Entry >= at(since) && k.Entry <= at(since+0.5) }), "--since", fmt.Sprintf("+%.6f", since), "--until", fmt.Sprintf("%.6fs", since+0.5))
+	f(and(func(k *kept) bool { return k.Entry >= at(since) && k.Entry <= at(since+0.5) }), "--since", fmt.Sprintf("+%.6f", since), "--until",
+		fmt.Sprintf("%.6fs", since+0.5))
 	f(and(func(k *kept) bool { return k.Severity >= 1000 }), "--min-severity", "1ms")
 	f(and(func(k *kept) bool { return k.Severity >= 210 }), "--min-severity", "210")
 	f(and(func(k *kept) bool { return k.Lost >= 1500 }), "--min-lost", "1.5ms")
@@ -205,7 +209,10 @@ func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
 		switch {
 		case k.GPU:
 			want = "gpu"
-		case slices.Contains([]string{"MPI_Recv", "MPI_Wait", "MPI_Waitall", "MPI_Barrier", "MPI_Allreduce", "cudaStreamSynchronize", "cudaDeviceSynchronize"}, name):
+		case slices.Contains([]string{
+			"MPI_Recv", "MPI_Wait", "MPI_Waitall", "MPI_Barrier", "MPI_Allreduce", "cudaStreamSynchronize",
+			"cudaDeviceSynchronize",
+		}, name):
 			want = "comm-wait"
 		case k.Lost == 0 && k.Kind == "fast":
 			want = "fast"
@@ -213,7 +220,8 @@ func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
 		if k.Kind != want {
 			t.Errorf("%s of %s is %q, want %q", k.ID, k.Func, k.Kind, want)
 		}
-		if !strings.HasPrefix(k.Why, "took ") || !strings.Contains(k.Why, ", usually ") || !strings.HasSuffix(k.Why, ends[k.Status]) || k.Status == "" {
+		if !strings.HasPrefix(k.Why, "took ") || !strings.Contains(k.Why, ", usually ") || !strings.HasSuffix(k.Why, ends[k.Status]) ||
+			k.Status == "" {
 			t.Errorf("%s is %s: %s", k.ID, k.Status, k.Why)
 		}
 		if told[k.Kind+k.Status] {

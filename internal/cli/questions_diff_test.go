@@ -24,7 +24,8 @@ func oneRank(t *testing.T, rank int) string {
 func TestARunDiffersNotFromItself(t *testing.T) {
 	for name, dir := range map[string]string{"workflow": analyzed(t, "workflow", workflowRun), "gpu": analyzed(t, "gpu", gpuRun)} {
 		rows := ask(t, "query", dir, "SELECT count(DISTINCT (pid, path)) AS n FROM anomalies WHERE status IS DISTINCT FROM 'withdrawn'")
-		r := run(t, "diff", dir, dir, "--all", "--limit", "1000", "--format", "csv", "--fail-if", "lost>0", "--fail-if", "new>0", "--fail-if", "worse>0", "--fail-if", "anomalies>0%")
+		r := run(t, "diff", dir, dir, "--all", "--limit", "1000", "--format", "csv", "--fail-if", "lost>0", "--fail-if", "new>0", "--fail-if",
+			"worse>0", "--fail-if", "anomalies>0%")
 		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
 		if r.code != 0 || r.stderr != "" || float64(len(lines)-1) != rows[0]["n"] {
 			t.Fatalf("%s: exit code %d, %d lines, want %v: %s", name, r.code, len(lines), rows[0]["n"], r.stderr)
@@ -179,7 +180,8 @@ func TestDiffComparesTwoRunsAsTheirRecordsSay(t *testing.T) {
 				all += p.Profile.Exclusive.Accumulate
 			}
 			if got.Lost[i] != s.lost || got.Anomalies[i] != s.anomalies || math.Abs(got.LostPercent[i]-100*float64(s.lost)/all) > 1e-9 {
-				t.Errorf("run %d lost %d (%v %%) to %d anomalies, want %d (%v %%) to %d", i, got.Lost[i], got.LostPercent[i], got.Anomalies[i], s.lost, 100*float64(s.lost)/all, s.anomalies)
+				t.Errorf("run %d lost %d (%v %%) to %d anomalies, want %d (%v %%) to %d", i, got.Lost[i], got.LostPercent[i], got.Anomalies[i],
+					s.lost, 100*float64(s.lost)/all, s.anomalies)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	same(t, "the latest", ask(t, "top", url), ask(t, "top", ring))
 	same(t, "by name", ask(t, "top", url, "--run", "first"), ask(t, "top", workflow))
 	same(t, "runs", column(ask(t, "runs", url), "name"), []string{"first", "monday"})
-	same(t, "eval", must(t, "eval", first, "testdata/traces/gpu-BP5/truth.txt"), must(t, "eval", workflow, "testdata/traces/gpu-BP5/truth.txt"))
+	same(t, "eval", must(t, "eval", first, "testdata/traces/gpu-BP5/truth.txt"),
+		must(t, "eval", workflow, "testdata/traces/gpu-BP5/truth.txt"))
 	same(t, "diff", askCSV(t, "diff", url, url, "--run", "first", "--run-b", "monday"), askCSV(t, "diff", workflow, ring))
 	third := filepath.Join(t.TempDir(), "third")
 	must(t, append([]string{"analyze", "--out", third, "--store", url}, ringRun...)...)
@@ -33,7 +34,8 @@ func TestPostgreSQLGivesTheAnswersOfTheFile(t *testing.T) {
 	must(t, append([]string{"analyze", "--out", third, "--store", url, "--force"}, ringRun...)...)
 	same(t, "analyzed again", ask(t, "anomalies", third), ask(t, "anomalies", ring))
 	fails(t, 1, []string{"top", url, "--run", "tuesday"}, `run "tuesday": not found; the store holds first, monday, third`)
-	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "already exists", "--name", "--force")
+	fails(t, 1, []string{"import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first"}, "already exists",
+		"--name", "--force")
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "x"), "--store", url, "--name", "first", "--force")
 	same(t, "replaced", ask(t, "top", url, "--run", "first"), ask(t, "top", ring))
 }
@@ -43,11 +45,17 @@ func TestPostgreSQLRefusesAndExplainsAsTheFileDoes(t *testing.T) {
 	fails(t, 1, []string{"top", url}, "no tables of chimbuko")
 	ring := analyzed(t, "ring", ringRun)
 	must(t, "import", ring, "--out", filepath.Join(t.TempDir(), "run"), "--store", url)
-	for _, sql := range []string{"DELETE FROM runs", "SELECT 1; SELECT 2", "COPY runs TO '/tmp/x'", "CREATE TABLE mine (x INTEGER)", "SELECT pg_read_file('/etc/passwd')"} {
+	for _, sql := range []string{
+		"DELETE FROM runs", "SELECT 1; SELECT 2", "COPY runs TO '/tmp/x'", "CREATE TABLE mine (x INTEGER)",
+		"SELECT pg_read_file('/etc/passwd')",
+	} {
 		fails(t, 1, []string{"query", url, sql}, "only questions are allowed")
 	}
 	fails(t, 1, []string{"query", url, "SELECT nothing FROM runs"}, `column "nothing" does not exist`)
-	fails(t, 1, []string{"query", url, "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b", "--timeout", "100ms"}, "no answer within 100ms")
+	fails(t, 1, []string{
+		"query", url, "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b", "--timeout",
+		"100ms",
+	}, "no answer within 100ms")
 	fails(t, 1, []string{"event", url, "9999999999:0:0"}, "not found")
 	// An answer that is not read must not keep the program from ending.
 	missing := filepath.Join(t.TempDir(), "missing", "file")

@@ -17,7 +17,8 @@ func TestQueryBindsItsParameters(t *testing.T) {
 	same(t, "all sorts", ask(t, "query", dir, `SELECT $1 AS a, $2 AS b, $3 AS c, $4 AS d, $5 AS e, $6 AS f`,
 		"--param", "-3", "--param", "2.5", "--param", "true", "--param", "null", "--param", "it's; --", "--param", "0x10"),
 		[]object{{"a": -3, "b": 2.5, "c": true, "d": nil, "e": "it's; --", "f": "0x10"}})
-	same(t, "in a filter", ask(t, "query", dir, "SELECT DISTINCT rid, func FROM anomalies WHERE rid = $1 AND func LIKE $2", "--param", "1", "--param", "MPI_Wait%"),
+	same(t, "in a filter", ask(t, "query", dir, "SELECT DISTINCT rid, func FROM anomalies WHERE rid = $1 AND func LIKE $2", "--param", "1",
+		"--param", "MPI_Wait%"),
 		[]object{{"rid": 1, "func": "MPI_Waitall()"}})
 	fails(t, 1, []string{"query", dir, "SELECT $1 AS a"}, "argument")
 }
@@ -60,7 +61,8 @@ func TestQueryOnlyReads(t *testing.T) {
 	for _, sql := range []string{
 		"DELETE FROM runs", "UPDATE runs SET name = 'mine'", "INSERT INTO functions SELECT * FROM functions", "DROP VIEW anomalies",
 		"CREATE TABLE mine (x INTEGER)", "CREATE TEMP TABLE mine AS SELECT 1", "ALTER TABLE runs ADD COLUMN x INTEGER",
-		"SELECT 1; DELETE FROM runs", "SELECT 1; SELECT 2", "BEGIN", "COMMIT", "CHECKPOINT", "SELECT * FROM checkpoint()", "SET threads = 1", "INSTALL httpfs",
+		"SELECT 1; DELETE FROM runs", "SELECT 1; SELECT 2", "BEGIN", "COMMIT", "CHECKPOINT", "SELECT * FROM checkpoint()", "SET threads = 1",
+		"INSTALL httpfs",
 		"COPY runs TO '" + file + "'", "EXPORT DATABASE '" + file + "'", "ATTACH '" + file + "'",
 		"SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_text('/etc/passwd')", "SELECT content FROM read_blob('/etc/passwd')",
 		"SELECT * FROM glob('/*')", "SELECT * FROM '" + tracetest.Root("go.mod") + "'", "SELECT getenv('HOME') AS home",
@@ -108,11 +110,13 @@ func TestAnswersHaveTheFormThatIsAskedFor(t *testing.T) {
 ]
 `)
 	f("csv", "zeta,alpha,none,Yes,half,nan,took_us,at_s,before_s,share_percent,t,j,large\n"+
-		"3,\"<a|b>\n\"\"c\"\",*\",,true,2.5,NaN,1500,0.25,-1,12.5,2026-01-02T03:04:05.5Z,\"{\"\"b\"\": 1, \"\"a\"\": [2]}\",18446744073709551615\n")
+		"3,\"<a|b>\n\"\"c\"\",*\",,true,2.5,NaN,1500,0.25,-1,12.5,2026-01-02T03:04:05.5Z,\"{\"\"b\"\": 1, \"\"a\"\": "+
+		"[2]}\",18446744073709551615\n")
 	f("markdown", "| zeta | alpha | none | Yes | half | nan | took | at | before | share | t | j | large |\n"+
 		strings.Repeat("| --- ", 13)+"|\n"+
 		`| 3 | &lt;a\|b&gt; "c",\* | - | true | 2.5 | NaN | 1.5 ms | +0.250 s | -1.000 s | 12.5 % | 2026-01-02T03:04:05.5Z | {"b": 1, "a": [2]} | 18446744073709551615 |`+"\n")
-	if got := must(t, "query", dir, "SELECT 1500 AS took_us, NULL AS nothing, 'x' AS a_b"); got != "TOOK    NOTHING  A B\n1.5 ms  -        x\n" {
+	if got := must(t, "query", dir, "SELECT 1500 AS took_us, NULL AS nothing, 'x' AS a_b"); got != "TOOK    NOTHING  A B\n1.5 ms  -      "+
+		"  x\n" {
 		t.Errorf("table: %q", got)
 	}
 	if got := must(t, "query", dir, "SELECT 1 AS a WHERE false", "--format", "json"); got != "[\n]\n" {
@@ -156,7 +160,8 @@ func TestParquetIsReadByOthers(t *testing.T) {
 	}
 	want := [][]object{
 		f(first, "anomalies", dir, "--withdrawn", "--limit", "100000"),
-		f(second, "query", dir, "SELECT *, 18446744073709551615::UBIGINT AS large, NULL::BIGINT AS none FROM all_executions ORDER BY pid, event_id"),
+		f(second, "query", dir, "SELECT *, 18446744073709551615::UBIGINT AS large, NULL::BIGINT AS none FROM all_executions ORDER BY pid, "+
+			"event_id"),
 	}
 	for i, rows := range readParquet(t, first, second) {
 		if len(rows) < 100 {
@@ -198,7 +203,8 @@ func TestTheSQLThatIsShownGivesTheSameAnswer(t *testing.T) {
 	}
 	f("top", dir, "--program", "2", "--order", "score")
 	f("anomalies", dir)
-	f("anomalies", dir, "--func", "*a*", "--rank", "0,1-7", "--step", "0:", "--since", "0", "--until", "9s", "--min-severity", "1", "--min-lost", "1",
+	f("anomalies", dir, "--func", "*a*", "--rank", "0,1-7", "--step", "0:", "--since", "0", "--until", "9s", "--min-severity", "1",
+		"--min-lost", "1",
 		"--min-score", "0.5", "--host", "?*")
 	if r := run(t, "anomalies", dir, "--host", "it's", "--show-sql"); !strings.Contains(r.stderr, "-- $6 = 'it''s'\n") {
 		t.Errorf("a quote is shown as %s", r.stderr)

@@ -233,7 +233,10 @@ func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 		if r.code != 0 {
 			t.Fatal(r.stderr)
 		}
-		for name, want := range map[string]bool{"provenance.duckdb": database, "records": files, "global": files, "run.json": true, "owner.json": false, "spool": false} {
+		for name, want := range map[string]bool{
+			"provenance.duckdb": database, "records": files, "global": files, "run.json": true,
+			"owner.json": false, "spool": false,
+		} {
 			if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 				t.Errorf("--records %s: %s is there: %t", records, name, err == nil)
 			}
@@ -243,9 +246,11 @@ func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 	f("json", false, true)
 	f("both", true, true)
 	out := filepath.Join(t.TempDir(), "run")
-	fails(t, 2, []string{"analyze", "--out", out, "--records", "xml", "testdata/traces/ring-BP4"}, `unknown form of records "xml" (want db, json or both)`)
+	fails(t, 2, []string{"analyze", "--out", out, "--records", "xml", "testdata/traces/ring-BP4"},
+		`unknown form of records "xml" (want db, json or both)`)
 	fails(t, 2, []string{"analyze", "--out", out, "--store", "mysql://x", "testdata/traces/ring-BP4"}, "postgres://")
-	fails(t, 2, []string{"analyze", "--out", out, "--records", "json", "--store", "postgres://x", "testdata/traces/ring-BP4"}, "--store", "--records")
+	fails(t, 2, []string{"analyze", "--out", out, "--records", "json", "--store", "postgres://x", "testdata/traces/ring-BP4"}, "--store",
+		"--records")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a directory was made for a run that makes no sense")
 	}
@@ -306,8 +311,10 @@ func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
 		f(filepath.Dir(path), path, d.want)
 	}
 	fails(t, 1, []string{"top", ring, "--run", "monday"}, `run "monday": not found; the store holds ring`)
-	fails(t, 1, []string{"query", filepath.Join(ring, duckstore.FileName), "SELECT 1", "--run", "monday"}, `run "monday": not found; the store holds ring`)
-	if rows := ask(t, "runs", ring); len(rows) != 1 || rows[0]["name"] != "ring" || rows[0]["state"] != "finished" || rows[0]["anomalies"] != 39.0 {
+	fails(t, 1, []string{"query", filepath.Join(ring, duckstore.FileName), "SELECT 1", "--run", "monday"},
+		`run "monday": not found; the store holds ring`)
+	if rows := ask(t, "runs", ring); len(rows) != 1 || rows[0]["name"] != "ring" || rows[0]["state"] != "finished" ||
+		rows[0]["anomalies"] != 39.0 {
 		t.Errorf("the runs are %v", rows)
 	}
 }

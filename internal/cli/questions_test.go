@@ -293,7 +293,10 @@ func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
 	if err := json.Unmarshal(all["model"], &model); err != nil || model.Count != 40 {
 		t.Errorf("the model is %s", all["model"])
 	}
-	for _, want := range []string{"MPI_Waitall()\n", "Profile", "Anomalies over ranks", "Anomalies over time", "Call paths that lead here", "taupreload_main > MPI_Waitall()", "█"} {
+	for _, want := range []string{
+		"MPI_Waitall()\n", "Profile", "Anomalies over ranks", "Anomalies over time", "Call paths that lead here",
+		"taupreload_main > MPI_Waitall()", "█",
+	} {
 		if text := must(t, "func", dir, "MPI_Waitall()"); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -76,7 +76,8 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 	shuffled := []string{dirs[3], dirs[0], dirs[4], dirs[1], dirs[2]}
 	text := must(t, append([]string{"diff"}, shuffled...)...)
 	first, _, _ := strings.Cut(text, "\n")
-	if !strings.HasPrefix(first, slower) || !strings.Contains(first, "relax loses ") || !strings.Contains(first, "to anomalies since night-5, and nothing in night-4.") {
+	if !strings.HasPrefix(first, slower) || !strings.Contains(first, "relax loses ") ||
+		!strings.Contains(first, "to anomalies since night-5, and nothing in night-4.") {
 		t.Errorf("%s", first)
 	}
 	trend := trendOf(t, shuffled...)
@@ -92,7 +93,8 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, at := range []int{i, i + 1} {
-			if r := trend.Runs[at]; r.Name != fmt.Sprint("night-", at+1) || r.Lost != d.Lost[k] || r.Exclusive != d.Exclusive[k] || r.Anomalies != d.Anomalies[k] || r.Calls != d.Calls[k] || r.LostPercent != d.LostPercent[k] {
+			if r := trend.Runs[at]; r.Name != fmt.Sprint("night-", at+1) || r.Lost != d.Lost[k] || r.Exclusive != d.Exclusive[k] ||
+				r.Anomalies != d.Anomalies[k] || r.Calls != d.Calls[k] || r.LostPercent != d.LostPercent[k] {
 				t.Errorf("%+v, want %+v", r, d)
 			}
 		}
@@ -108,7 +110,8 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 	if len(rows) != 3 || rows[1][6] != "all functions" || rows[2][0] != "new" || rows[2][1] != "night-5" || rows[2][6] != "relax" {
 		t.Errorf("%q", rows)
 	}
-	if rows := askCSV(t, append([]string{"diff"}, dirs...)...); rows[2][0] != "worse" || !slices.Contains([]string{"▄▄▇▇█", "▄▄█▇▇", "▄▄▇█▇"}, rows[2][4]) {
+	if rows := askCSV(t, append([]string{"diff"}, dirs...)...); rows[2][0] != "worse" ||
+		!slices.Contains([]string{"▄▄▇▇█", "▄▄█▇▇", "▄▄▇█▇"}, rows[2][4]) {
 		t.Errorf("%q", rows)
 	}
 

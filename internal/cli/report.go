@@ -71,6 +71,7 @@ func writeReport(ctx context.Context, env *Env, where, run, output string) (err 
 	for _, missing := range r.Missing {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", missing)
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n%s: %s of HTML; open it in a browser\n", r.Overview.Run, r.Overview.Verdict.Sentence, filepath.Clean(output), sizeText(info.Size()))
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n%s: %s of HTML; open it in a browser\n", r.Overview.Run, r.Overview.Verdict.Sentence,
+		filepath.Clean(output), sizeText(info.Size()))
 	return err
 }

@@ -32,8 +32,11 @@ func TestMain(m *testing.M) {
 // Settings of the runs that are asked, all with records as files as well, which
 // the answers are compared with.
 var (
-	gpuRun      = []string{"testdata/traces/gpu-BP5", "--algorithm", "hbos", "--skip-first=false"}
-	ringRun     = []string{"testdata/traces/ring-monitoring-BP4", "--algorithm", "sstd", "--sigma", "2", "--min-samples", "3", "--skip-first=false"}
+	gpuRun  = []string{"testdata/traces/gpu-BP5", "--algorithm", "hbos", "--skip-first=false"}
+	ringRun = []string{
+		"testdata/traces/ring-monitoring-BP4", "--algorithm", "sstd", "--sigma", "2", "--min-samples", "3",
+		"--skip-first=false",
+	}
 	workflowRun = []string{
 		"testdata/traces/gpu-BP5", "testdata/traces/ring-monitoring-BP4", "TWO_HOSTS",
 		"--program", "0=*gpu*", "--program", "1=*ring*", "--program", "2=*hosts*",
@@ -250,7 +253,8 @@ func same(t *testing.T, what string, got, want any) {
 	if okG && okW {
 		for i := range min(len(listG), len(listW)) {
 			if !reflect.DeepEqual(listG[i], listW[i]) {
-				t.Errorf("%s: %d and %d rows, of which row %d is the first that differs:\n got %v\nwant %v", what, len(listG), len(listW), i, listG[i], listW[i])
+				t.Errorf("%s: %d and %d rows, of which row %d is the first that differs:\n got %v\nwant %v", what, len(listG), len(listW), i,
+					listG[i], listW[i])
 				return
 			}
 		}

@@ -15,7 +15,8 @@ func TestAPasswordOnTheCommandLineIsWarnedOf(t *testing.T) {
 		cancel()
 		Run(ctx, &Env{Stdout: new(bytes.Buffer), Stderr: &stderr}, args)
 		line, _, _ := strings.Cut(stderr.String(), "\n")
-		if want == "" && strings.Contains(stderr.String(), "ps shows it") || !strings.Contains(line, want) || strings.Contains(stderr.String(), "secret") {
+		if want == "" && strings.Contains(stderr.String(), "ps shows it") || !strings.Contains(line, want) ||
+			strings.Contains(stderr.String(), "secret") {
 			t.Errorf("%q: got %s, want %s", args, stderr.String(), want)
 		}
 	}

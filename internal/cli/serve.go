@@ -35,7 +35,8 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
 	f.StringSliceVar(&s.Roles, "roles", service.AllRoles, "parts to run in this process: nats, params (parameter server), store, web")
-	f.StringVar(&s.Listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other nodes come")
+	f.StringVar(&s.Listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other "+
+		"nodes come")
 	f.StringVar(&s.Page.Cert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
 	f.StringVar(&s.Page.Key, "tls-key", "", "file with its key")
 	f.StringVar(&s.ClientCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
@@ -54,7 +55,8 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.StatsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
 	f.DurationVar(&s.StatsPeriod, "stats-period", time.Second, "time between packets of statistics")
 	f.IntVar(&s.StatsSchema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
-	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does not answer")
+	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does "+
+		"not answer")
 	f.BoolVar(&s.Reopen, "reopen", false, "have a run that was cut end: analyzers that have not handed over all come again")
 	f.StringSliceVar(&s.Lost, "lost", nil, "analyzers that do not")
 	for _, own := range []string{"shard", "reopen", "lost"} {
@@ -85,7 +87,8 @@ func (s *serveFlags) check() error {
 		}
 	}
 	if s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1 {
-		errs = append(errs, errors.New("--ranks, --linger and --stats-flush cannot be negative, --stream-size and --stream-replicas must be positive"))
+		errs = append(errs, errors.New("--ranks, --linger and --stats-flush cannot be negative, --stream-size and --stream-replicas must be "+
+			"positive"))
 	}
 	if (s.Page.Cert == "") != (s.Page.Key == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))

@@ -215,7 +215,10 @@ func TestAWrongEnvironmentOrFileIsNamed(t *testing.T) {
 
 func TestPrintedSettingsSayWhereTheyCameFromAndCanBeReadAgain(t *testing.T) {
 	k, fs := newKnobs()
-	if err := fs.Parse([]string{"--name", "tab\t\"quote\" # é\n", "--function=a,b", "--function=[c]", "--labels=b=2,a=1", "--ratio=+Inf"}); err != nil {
+	if err := fs.Parse([]string{
+		"--name", "tab\t\"quote\" # é\n", "--function=a,b", "--function=[c]", "--labels=b=2,a=1",
+		"--ratio=+Inf",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	origin, err := applySettings(fs, "", []string{"CHIMBUKO_WINDOW=12"})
@@ -252,7 +255,10 @@ func TestOneFileServesAllCommands(t *testing.T) {
 	if err := os.WriteFile(file, []byte("algorithm = \"sstd\"\nexchange = \"2s\"\nstats-period = \"5s\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, cmd := range map[string]*cobra.Command{"analyze": newAnalyzeCmd(new(Env)), "serve": newServeCmd(new(Env)), "ad": newADCmd(new(Env))} {
+	for name, cmd := range map[string]*cobra.Command{
+		"analyze": newAnalyzeCmd(new(Env)), "serve": newServeCmd(new(Env)),
+		"ad": newADCmd(new(Env)),
+	} {
 		if _, err := applySettings(cmd.Flags(), file, []string{"CHIMBUKO_OVERRIDE_RANK=3"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

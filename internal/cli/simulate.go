@@ -200,7 +200,8 @@ func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target
 		fmt.Fprintf(env.Stdout, "; up to %s late", done.Late.Round(time.Millisecond))
 	}
 	fmt.Fprintf(env.Stdout, "\n%s troubles, planted in %s calls (and %s in a small way); %s calls waited because of them: %s\n",
-		grouped(int64(len(s.Troubles))), grouped(done.Planted), grouped(done.Minor), grouped(done.Victims), filepath.Join(target.Dir, simulate.TruthFile))
+		grouped(int64(len(s.Troubles))), grouped(done.Planted), grouped(done.Minor), grouped(done.Victims),
+		filepath.Join(target.Dir, simulate.TruthFile))
 	return nil
 }
 

@@ -142,7 +142,8 @@ func printStatus(w io.Writer, st *api.Status, all bool) {
 		expected = fmt.Sprintf(" of %d", t.RanksExpected)
 	}
 	fmt.Fprintf(w, "%s: %s, %s since it was started\n", st.Run.Name, st.Run.State, st.Run.Now.Sub(st.Run.Started).Round(time.Second))
-	fmt.Fprintf(w, "%d%s ranks, %d ended; %s steps, %s events, %s calls of %d functions; %s flagged, %s records stored\n\n", t.Ranks, expected, t.RanksEnded,
+	fmt.Fprintf(w, "%d%s ranks, %d ended; %s steps, %s events, %s calls of %d functions; %s flagged, %s records stored\n\n", t.Ranks,
+		expected, t.RanksEnded,
 		grouped(t.Steps), grouped(t.Events), grouped(t.Calls), t.Functions, grouped(t.Anomalies), grouped(t.RecordsStored))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(st.Nodes) > 0 {
@@ -150,18 +151,22 @@ func printStatus(w io.Writer, st *api.Status, all bool) {
 	}
 	for i := range st.Nodes {
 		n := &st.Nodes[i]
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%.1f s\t%s\t%s\t%d\t%s\t%s\t%s ago\n", n.Name, n.State, n.Ranks, grouped(n.StepsRead), n.Behind, grouped(int64(n.EventsPerSecond)),
-			sizeText(n.OutboxBytes), n.Drops, microsText(n.Exchange.Last*1e6), sizeText(n.RSS), st.Run.Now.Sub(n.LastHeard).Round(100*time.Millisecond))
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%.1f s\t%s\t%s\t%d\t%s\t%s\t%s ago\n", n.Name, n.State, n.Ranks, grouped(n.StepsRead), n.Behind,
+			grouped(int64(n.EventsPerSecond)),
+			sizeText(n.OutboxBytes), n.Drops, microsText(n.Exchange.Last*1e6), sizeText(n.RSS),
+			st.Run.Now.Sub(n.LastHeard).Round(100*time.Millisecond))
 	}
 	_ = tw.Flush() // errors stick to w
 	printRanks(w, st, all)
 	for i := range st.Shards {
 		s := &st.Shards[i]
-		fmt.Fprintf(w, "parameters %s: %s exchanges (%.0f/s, %s repeated, %s refused), p99 %s, %d models, version %d\n", s.Name, grouped(s.Exchanges), s.ExchangesPerSecond,
+		fmt.Fprintf(w, "parameters %s: %s exchanges (%.0f/s, %s repeated, %s refused), p99 %s, %d models, version %d\n", s.Name,
+			grouped(s.Exchanges), s.ExchangesPerSecond,
 			grouped(s.Repeated), grouped(s.Refused), microsText(s.Latency.P99*1e6), s.Models, s.Version)
 	}
 	if s := st.Store; s != nil {
-		fmt.Fprintf(w, "store (%s): %s records (%.0f/s), %d messages wait (%s)\n", s.Kind, grouped(s.Records), s.RecordsPerSecond, s.PendingMessages, sizeText(s.PendingBytes))
+		fmt.Fprintf(w, "store (%s): %s records (%.0f/s), %d messages wait (%s)\n", s.Kind, grouped(s.Records), s.RecordsPerSecond,
+			s.PendingMessages, sizeText(s.PendingBytes))
 	}
 	if s := st.Sender; s != nil {
 		fmt.Fprintf(w, "statistics: %d packets sent, %d wait, %d retries\n", s.Sent, s.Pending, s.Retries)

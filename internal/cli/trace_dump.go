@@ -89,7 +89,8 @@ func runTraceDump(ctx context.Context, env *Env, path string, cfg dumpConfig) er
 	}
 	if slices.ContainsFunc(paths, sst.IsContact) {
 		if len(paths) > 1 {
-			return usagef("%s holds the contact files of %d live streams, whose program waits until all are read; name one of them, or use chimbuko trace info", path, len(paths))
+			return usagef("%s holds the contact files of %d live streams, whose program waits until all are read; name one of them, or use "+
+				"chimbuko trace info", path, len(paths))
 		}
 		cfg.follow = true
 	}

@@ -13,7 +13,8 @@ import (
 // printInfo writes the table for people. Errors stick to w.
 func printInfo(w io.Writer, info *traceInfo) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "RANK\tENGINE\tSTATE\tSTEPS\tFUNCTION EVENTS\tMESSAGES\tCOUNTER EVENTS\tTHREADS\tFUNCTIONS\tCOUNTERS\tSECONDS\tSIZE\t  TRACE")
+	fmt.Fprintln(t, "RANK\tENGINE\tSTATE\tSTEPS\tFUNCTION EVENTS\tMESSAGES\tCOUNTER "+
+		"EVENTS\tTHREADS\tFUNCTIONS\tCOUNTERS\tSECONDS\tSIZE\t  TRACE")
 	row := func(rank, engine, state string, c counts, functions int, name string) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%.3f\t%s\t  %s\n", rank, engine, state, c.Steps,
 			grouped(c.FuncEvents), grouped(c.CommEvents), grouped(c.CounterEvents), threads(c),

@@ -46,5 +46,6 @@ func (stream) Modified() time.Time { return time.Time{} }
 
 // registerConnect adds the flag of commands that read live streams.
 func registerConnect(f *pflag.FlagSet, timeout *time.Duration) {
-	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout, "how long to wait for the contact file of a live stream, and for the program behind it; 0 is for ever")
+	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout,
+		"how long to wait for the contact file of a live stream, and for the program behind it; 0 is for ever")
 }

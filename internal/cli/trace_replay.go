@@ -113,7 +113,8 @@ func printReplay(env *Env, r replay.Result) {
 	}
 	fmt.Fprintln(env.Stdout)
 	if r.Attributes > 0 {
-		fmt.Fprintf(env.Stderr, "warning: %s attributes were left out: BP4 holds one of a name, and here strings only\n", grouped(int64(r.Attributes)))
+		fmt.Fprintf(env.Stderr, "warning: %s attributes were left out: BP4 holds one of a name, and here strings only\n",
+			grouped(int64(r.Attributes)))
 	}
 	if r.Cut > 0 {
 		fmt.Fprintf(env.Stderr, "warning: %s attributes were cut to 64 KiB, the most that BP4 holds\n", grouped(int64(r.Cut)))

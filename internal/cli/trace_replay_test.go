@@ -27,7 +27,8 @@ func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {
 			t.Errorf("%s differs: %v, %v", path, err1, err2)
 		}
 	}
-	if r := run(t, "trace", "replay", "testdata/traces/burst", filepath.Join(to, "burst")); r.code != 1 || !strings.Contains(r.stderr, "exists already; use --force") {
+	if r := run(t, "trace", "replay", "testdata/traces/burst", filepath.Join(to, "burst")); r.code != 1 ||
+		!strings.Contains(r.stderr, "exists already; use --force") {
 		t.Errorf("a second replay: exit code %d, %q; want an error that names --force", r.code, r.stderr)
 	}
 	if r := run(t, "trace", "replay", "testdata/traces/burst/*.bp", filepath.Join(to, "burst"), "--force", "--speed", "0"); r.code != 0 {
@@ -38,12 +39,14 @@ func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {
 func TestTraceReplayMakesMoreRanksNow(t *testing.T) {
 	to := t.TempDir()
 	before, _ := info(t, "testdata/traces/ring-BP5")
-	if r := run(t, "trace", "replay", "testdata/traces/ring-BP5", to, "--speed", "1e6", "--ranks", "6", "--shift-time"); r.code != 0 || r.stderr != "" {
+	if r := run(t, "trace", "replay", "testdata/traces/ring-BP5", to, "--speed", "1e6", "--ranks", "6", "--shift-time"); r.code != 0 ||
+		r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
 	}
 	after, _ := info(t, to)
 	a, b := after.Totals, before.Totals
-	if len(after.Files) != 6 || a.FuncEvents != 3*b.FuncEvents || a.CommEvents != 3*b.CommEvents || a.Steps != 3*b.Steps || a.LastUS-a.FirstUS != b.LastUS-b.FirstUS {
+	if len(after.Files) != 6 || a.FuncEvents != 3*b.FuncEvents || a.CommEvents != 3*b.CommEvents || a.Steps != 3*b.Steps ||
+		a.LastUS-a.FirstUS != b.LastUS-b.FirstUS {
 		t.Errorf("got %+v, want three times %+v", a, b)
 	}
 	for _, f := range after.Files {
@@ -51,7 +54,8 @@ func TestTraceReplayMakesMoreRanksNow(t *testing.T) {
 			t.Errorf("got %+v, want closed BP4", f)
 		}
 	}
-	if r := run(t, "trace", "replay", "testdata/traces/ring-onefile-BP5", to, "--shift-time", "--speed", "max"); r.code != 0 || !strings.Contains(r.stderr, "attributes were left out") {
+	if r := run(t, "trace", "replay", "testdata/traces/ring-onefile-BP5", to, "--shift-time", "--speed", "max"); r.code != 0 ||
+		!strings.Contains(r.stderr, "attributes were left out") {
 		t.Errorf("one file for all ranks as BP4: exit code %d, %q; want a warning", r.code, r.stderr)
 	}
 }
@@ -84,7 +88,8 @@ func TestTraceReplayStopsWhenInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	to := t.TempDir()
-	code := cli.Run(ctx, &cli.Env{Stdout: &stdout, Stderr: &stderr}, []string{"trace", "replay", tracetest.Root("testdata", "traces", "burst"), to})
+	code := cli.Run(ctx, &cli.Env{Stdout: &stdout, Stderr: &stderr},
+		[]string{"trace", "replay", tracetest.Root("testdata", "traces", "burst"), to})
 	if code != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "stopped before anything was written") {
 		t.Errorf("exit code %d, %q, %q", code, stdout.String(), stderr.String())
 	}

@@ -107,7 +107,8 @@ func TestABrokenTraceGivesItsReadableStepsAndOneError(t *testing.T) {
 		if got.Files[0].Steps != 1 || got.Files[0].Error == "" || got.Files[1].Steps != 2 || got.Files[1].Error != "" {
 			t.Errorf("%s: got %+v, want one step and an error, then two steps and none", name, got.Files)
 		}
-		if d := run(t, "trace", "dump", broken); d.code != 1 || !strings.Contains(d.stdout, "taupreload_main") || !strings.Contains(d.stderr, path) {
+		if d := run(t, "trace", "dump", broken); d.code != 1 || !strings.Contains(d.stdout, "taupreload_main") ||
+			!strings.Contains(d.stderr, path) {
 			t.Errorf("%s: dump ended with %d and %q after %d bytes", name, d.code, d.stderr, len(d.stdout))
 		}
 	}
@@ -226,7 +227,8 @@ func TestTraceDumpFollowsAGrowingTrace(t *testing.T) {
 			out, stdout := io.Pipe()
 			done := make(chan int)
 			go func() {
-				code := cli.Run(t.Context(), &cli.Env{Stdout: stdout, Stderr: io.Discard}, []string{"trace", "dump", "--follow", "--poll", "1ms", "--format", "jsonl", growing})
+				code := cli.Run(t.Context(), &cli.Env{Stdout: stdout, Stderr: io.Discard},
+					[]string{"trace", "dump", "--follow", "--poll", "1ms", "--format", "jsonl", growing})
 				_ = stdout.Close() // never fails
 				done <- code
 			}()

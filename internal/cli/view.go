@@ -87,7 +87,8 @@ Ctrl-C ends it.`,
 	f := cmd.Flags()
 	registerPage(f, &flags.page)
 	f.StringVar(&flags.run, "run", "", "name of the run, where the store holds several; by default the latest")
-	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with 0.0.0.0:PORT")
+	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with "+
+		"0.0.0.0:PORT")
 	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
 	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to be shown as if they came now")
@@ -164,7 +165,8 @@ func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (d
 		return false, nil
 	}
 	if !viewer.Reachable(s) {
-		fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows here what is stored of it\n", s.Run, s.Host, dir)
+		fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows here what "+
+			"is stored of it\n", s.Run, s.Host, dir)
 		return true, tellAddressOn(env, s.Host, s.Web, s.Secret)
 	}
 	if _, err := viewer.FetchStatus(ctx, s); err != nil {

@@ -32,7 +32,8 @@ func (v *viewFlags) packetsOnly(cmd *cobra.Command, given []string) error {
 	case v.replay != "" && v.receive:
 		return usagef("packets are either replayed or received: give --replay or --receive")
 	case len(given) > 0:
-		return usagef("packets are shown without a run: give %s or %s", given[0], cmp.Or(map[bool]string{true: "--receive"}[v.receive], "--replay"))
+		return usagef("packets are shown without a run: give %s or %s", given[0],
+			cmp.Or(map[bool]string{true: "--receive"}[v.receive], "--replay"))
 	case f.Changed("run"):
 		return usagef("--run chooses a run of a store, and packets have none")
 	case f.Changed("speed") && v.replay == "":
@@ -102,7 +103,8 @@ func packetFiles(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("--replay: no %s*%s is in %s; the parameter server writes them with -stat_outputdir, chimbuko serve with --stats-dir", packetPrefix, packetSuffix, dir)
+		return nil, fmt.Errorf("--replay: no %s*%s is in %s; the parameter server writes them with -stat_outputdir, chimbuko serve with "+
+			"--stats-dir", packetPrefix, packetSuffix, dir)
 	}
 	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), strings.Compare(a, b)) })
 	return files, nil

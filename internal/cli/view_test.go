@@ -16,7 +16,11 @@ func TestNobodySitsAtAFileOrANullDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close() //nolint:errcheck // nothing is in it
-	for _, env := range []*Env{{Stdin: strings.NewReader(""), Stdout: null}, {Stdin: null, Stdout: null}, {Stdin: null, Stdout: new(bytes.Buffer)}} {
+	for _, env := range []*Env{
+		{Stdin: strings.NewReader(""), Stdout: null},
+		{Stdin: null, Stdout: null},
+		{Stdin: null, Stdout: new(bytes.Buffer)},
+	} {
 		if env.isInteractive() {
 			t.Errorf("%+v is a terminal", env)
 		}
@@ -33,7 +37,8 @@ func TestDescribeRun(t *testing.T) {
 			}
 		}
 	}
-	f(&provdb.Info{State: provdb.Finished, Totals: provdb.Totals{Totals: summary.Totals{Events: 700, Calls: 300, Ranks: 2}, Anomalies: 5}}, false,
+	f(&provdb.Info{State: provdb.Finished, Totals: provdb.Totals{Totals: summary.Totals{Events: 700, Calls: 300, Ranks: 2}, Anomalies: 5}},
+		false,
 		"finished, with 5 anomalies in 300 calls on two ranks")
 	f(&provdb.Info{State: provdb.Failed, Error: "the disk is full"}, false, "failed: the disk is full")
 	f(&provdb.Info{State: provdb.Running}, true, "incomplete", "chimbuko analyze --out run --force")

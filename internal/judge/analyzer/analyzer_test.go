@@ -476,7 +476,8 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 					held[done.Steps] = m.HeapAlloc
 				}
 			}
-			if _, err := analyzer.New(cfg, nowhere{}, look).Run(t.Context(), []analyzer.Input{{Path: tracetest.Repeat(t, dataset, 2000)}}); err != nil {
+			if _, err := analyzer.New(cfg, nowhere{}, look).Run(t.Context(),
+				[]analyzer.Input{{Path: tracetest.Repeat(t, dataset, 2000)}}); err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%d kB after 200 steps, %d kB after 2000", held[200]>>10, held[2000]>>10)

@@ -98,7 +98,8 @@ func TestRowsOutOfOrderAndMisleadingAttributesDoNotStopTheAnalysis(t *testing.T)
 	s.Attrs = append(s.Attrs, [2]string{"timer without a number", "x"})
 	a := analyze(t, p.write(t), nil)
 	if a.Totals.Calls != 50 || a.Tally.Count(tally.OutOfOrder) != 2 || a.Tally.Count(tally.AttributeMalformed) != 1 {
-		t.Errorf("%d calls, %d out of order, %d malformed", a.Totals.Calls, a.Tally.Count(tally.OutOfOrder), a.Tally.Count(tally.AttributeMalformed))
+		t.Errorf("%d calls, %d out of order, %d malformed", a.Totals.Calls, a.Tally.Count(tally.OutOfOrder),
+			a.Tally.Count(tally.AttributeMalformed))
 	}
 }
 
@@ -302,7 +303,8 @@ func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
 	p.call(2, 100)
 	a := analyze(t, p.write(t), nil)
 	all := a.records(t, "anomalies")
-	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 0 || all[0].Status != provenance.Confirmed || !all[0].CallStack[0].IsAnomaly {
+	if len(all) != 1 || all[0].EventID != "0:0:40" || all[0].IOStep != 0 || all[0].Status != provenance.Confirmed ||
+		!all[0].CallStack[0].IsAnomaly {
 		t.Fatalf("%d anomalies: %+v", len(all), all)
 	}
 	if a.Totals.Flagged != 1 || a.Review.NotJudged != 0 || a.Review.Typical != 1 {
@@ -381,7 +383,8 @@ func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
 		long.step()
 	}
 	long.setRank(1)
-	a := analyze(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")}, func(c *analyzer.Config) { c.Outlier.MinSamples, c.SkipFirst = 150, false })
+	a := analyze(t, []string{long.writeAs(t, "app-1.bp"), short.writeAs(t, "app-0.bp")},
+		func(c *analyzer.Config) { c.Outlier.MinSamples, c.SkipFirst = 150, false })
 	var got []string
 	for _, r := range a.records(t, "anomalies") {
 		got = append(got, fmt.Sprintf("%s %s %d", r.Func, r.Status, r.RuntimeExclusive))
@@ -457,7 +460,8 @@ func TestModelsOfRanksAddUpToThatOfTheProgram(t *testing.T) {
 	for i, f := range own.Functions {
 		want := common.Functions[i]
 		if own.learned(i).Count() != common.learned(i).Count() || f.Typical != want.Typical {
-			t.Fatalf("%s: %d calls learned, typically %v, want %d and %v", f.Name, own.learned(i).Count(), f.Typical, common.learned(i).Count(), want.Typical)
+			t.Fatalf("%s: %d calls learned, typically %v, want %d and %v", f.Name, own.learned(i).Count(), f.Typical, common.learned(i).Count(),
+				want.Typical)
 		}
 		if f.LostTime != want.LostTime { // there is one rank
 			t.Errorf("%s lost %d, want %d", f.Name, f.LostTime, want.LostTime)

@@ -164,7 +164,8 @@ func TestContributionsAddUpToTheModels(t *testing.T) {
 		Find: there(tracetest.Recorded(t, "gpu-BP5")), Report: func(r *analyzer.Report) { last = r },
 	})
 	if int64(l.exclusive.Count()) != res.Totals.Calls || len(l.models) != len(res.Functions) || !l.ended[0] {
-		t.Errorf("%d calls of %d functions were shared, want %d of %d; ended: %v", l.exclusive.Count(), len(l.models), res.Totals.Calls, len(res.Functions), l.ended)
+		t.Errorf("%d calls of %d functions were shared, want %d of %d; ended: %v", l.exclusive.Count(), len(l.models), res.Totals.Calls,
+			len(res.Functions), l.ended)
 	}
 	for _, f := range res.Models.Functions() {
 		if got := l.models[f.Name]; got == nil || !bytes.Equal(got.AppendBinary(nil), f.Learned().AppendBinary(nil)) {
@@ -230,7 +231,8 @@ func unfinished(t *testing.T, dataset string) string {
 func TestATraceWhoseWriterWasKilledIsTakenAsEnded(t *testing.T) {
 	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
 	res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Idle: time.Millisecond, Sleep: sleepFor})
-	if len(res.Broken) != 1 || !errors.Is(res.Broken[0], bp.ErrIdle) || !strings.Contains(res.Broken[0].Error(), dataset) || res.Totals.Steps == 0 {
+	if len(res.Broken) != 1 || !errors.Is(res.Broken[0], bp.ErrIdle) || !strings.Contains(res.Broken[0].Error(), dataset) ||
+		res.Totals.Steps == 0 {
 		t.Errorf("%d steps, %v", res.Totals.Steps, res.Broken)
 	}
 }

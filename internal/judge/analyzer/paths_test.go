@@ -265,7 +265,8 @@ func TestManyCallPathsAreFoldedAndTallied(t *testing.T) {
 		}
 	}
 	const kept = 13 // 2^14 - 2 paths are the most that are no more than callpath.MaxPaths
-	if want := uint64(1<<(depth+1) - 2); calls != want || folded != want-(1<<(kept+1)-2) || deepest != kept || a.Tally.Count(tally.PathFolded) != int64(folded) {
+	if want := uint64(1<<(depth+1) - 2); calls != want || folded != want-(1<<(kept+1)-2) || deepest != kept ||
+		a.Tally.Count(tally.PathFolded) != int64(folded) {
 		t.Errorf("%d calls, %d folded below depth %d, %d tallied; want %d and %d below %d",
 			calls, folded, deepest, a.Tally.Count(tally.PathFolded), want, want-(1<<(kept+1)-2), kept)
 	}

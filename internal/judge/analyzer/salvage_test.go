@@ -19,7 +19,8 @@ func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testi
 	models.Add(&summary.FunctionStats{FuncKey: trace.FuncKey{Name: "solve"}}, learned)
 	record := func(rank trace.Rank, step int32, name string, exclusive, total trace.Micros) *provenance.Record {
 		return &provenance.Record{
-			RID: rank, IOStep: step, Func: name, Hostname: "node", Status: provenance.Provisional, Entry: 10, Exit: 10 + total, RuntimeExclusive: exclusive, RuntimeTotal: total,
+			RID: rank, IOStep: step, Func: name, Hostname: "node", Status: provenance.Provisional, Entry: 10, Exit: 10 + total,
+			RuntimeExclusive: exclusive, RuntimeTotal: total,
 		}
 	}
 	s := models.Salvage(false)
@@ -42,7 +43,8 @@ func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testi
 		t.Errorf("the review is %+v", r)
 	}
 	solve := all[1].Functions[0]
-	if len(all[1].Functions) != 1 || solve.Name != "solve" || solve.LostTime != 10000 || solve.Anomalies.FirstStep != 5 || solve.Anomalies.Count.Count() != 1 || solve.Anomalies.Count.Summary().Maximum != 2 {
+	if len(all[1].Functions) != 1 || solve.Name != "solve" || solve.LostTime != 10000 || solve.Anomalies.FirstStep != 5 ||
+		solve.Anomalies.Count.Count() != 1 || solve.Anomalies.Count.Summary().Maximum != 2 {
 		t.Errorf("of the function is known %+v", solve)
 	}
 	if r := all[0].Review; r.NotJudged != 1 || len(all[0].Functions) != 0 {

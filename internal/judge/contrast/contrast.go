@@ -133,7 +133,10 @@ type Config struct {
 
 // Default are the rules that are used everywhere; docs/adr/0021-rank-explanations-by-information.md says why.
 func Default() Config {
-	return Config{Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, MaxOwn: 0.05, Tie: 0.03, TieShare: 1.5, Stale: 0.03, Step: 0.02, MaxValues: 4}
+	return Config{
+		Measure: Gain, LeastBits: 0.1, MaxChance: 0.01, MaxOwn: 0.05, Tie: 0.03, TieShare: 1.5, Stale: 0.03, Step: 0.02,
+		MaxValues: 4,
+	}
 }
 
 // Gain is the information in bits that one look at an execution gives about whether it
@@ -200,7 +203,8 @@ func (cfg Config) order(found []Finding) []Finding {
 	for first := range found {
 		best, top := first, &found[first]
 		for i := first + 1; i < len(found) && group(&found[i]) == group(top) && found[i].order >= top.order-cfg.Tie-1e-9; i++ {
-			if found[i].rest <= cfg.TieShare*top.rest && cmp.Or(cmp.Compare(found[i].values(), found[best].values()), cmp.Compare(found[i].Column, found[best].Column)) < 0 {
+			if found[i].rest <= cfg.TieShare*top.rest && cmp.Or(cmp.Compare(found[i].values(), found[best].values()),
+				cmp.Compare(found[i].Column, found[best].Column)) < 0 {
 				best = i
 			}
 		}

@@ -208,7 +208,8 @@ func FuzzCompare(f *testing.F) {
 			c.Moments = &contrast.Moments{Mean: 3, Deviation: 2 * random.Float64(), Count: 10}
 		}
 		for _, x := range contrast.Default().Compare([]contrast.Column{c}) {
-			if !(x.Bits >= 0 && x.Bits <= 1 && x.Chance >= 0 && x.Chance <= 1 && x.Share >= 0 && x.Share <= 1 && x.BaselineShare >= 0 && x.BaselineShare <= 1) || x.With > x.Of {
+			if !(x.Bits >= 0 && x.Bits <= 1 && x.Chance >= 0 && x.Chance <= 1 && x.Share >= 0 && x.Share <= 1 && x.BaselineShare >= 0 &&
+				x.BaselineShare <= 1) || x.With > x.Of {
 				t.Fatalf("%+v: got %+v", c, x)
 			}
 		}

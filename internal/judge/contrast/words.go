@@ -267,7 +267,8 @@ func (f *Field) restText(found Finding) string {
 	case found.Bounded:
 		return "at most " + percent(found.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
-		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)), several(int64(found.BaselineOf), strings.TrimSuffix(f.Rest, "s")))
+		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)),
+			several(int64(found.BaselineOf), strings.TrimSuffix(f.Rest, "s")))
 	case f.Key.Kind == FieldTime || f.Rest == "calls":
 		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
 	}
@@ -275,7 +276,8 @@ func (f *Field) restText(found Finding) string {
 	for _, share := range f.Shares {
 		total += share.Weight
 	}
-	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)), several(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
+	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)),
+		several(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
 }
 
 // chanceText is how likely chance is.
@@ -291,7 +293,8 @@ func (c *Difference) ChanceText() string { return chanceText(c.Chance) }
 
 // Support tells, in words, how far a difference goes and on how much it rests.
 func (c *Difference) Support() string {
-	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)), provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
+	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)),
+		provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
 }
 
 // sentence tells what explains most.
@@ -312,7 +315,8 @@ func (e *Explanation) sentence() string {
 	first := &e.Fields[0]
 	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
 	if first.Of < e.Looked { // messages, counters and states are those of a part
-		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)), provenance.Grouped(float64(first.Of)), what)
+		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)),
+			provenance.Grouped(float64(first.Of)), what)
 	}
 	if first.With == first.Of && first.Of >= e.Looked {
 		count = "All " + strings.TrimPrefix(what, "about ")
@@ -397,10 +401,12 @@ func (f *Field) bars(b Bins, found Finding) []Bar {
 	}
 	for i := range list {
 		list[i].Telling = found.Range && list[i].number >= found.From && list[i].number <= found.To ||
-			slices.Contains(found.Numbers, list[i].number) && f.Shape == Numbers || f.Shape == Labels && slices.ContainsFunc(found.Labels, func(l string) bool { return Plain(l) == list[i].Label })
+			slices.Contains(found.Numbers, list[i].number) && f.Shape == Numbers || f.Shape == Labels &&
+			slices.ContainsFunc(found.Labels, func(l string) bool { return Plain(l) == list[i].Label })
 	}
 	slices.SortStableFunc(list, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number), cmp.Compare(a.Label, b.Label))
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.BaselineShare, a.BaselineShare), cmp.Compare(a.number, b.number),
+			cmp.Compare(a.Label, b.Label))
 	})
 	var bars []Bar
 	for _, p := range list[:min(len(list), maxBars)] {
@@ -436,7 +442,8 @@ func (f *Field) parts(b Bins, found Finding) []Bar {
 		if i > 0 && from > high {
 			break
 		}
-		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most && from <= found.To ||
+		telling := found.Range && from+width > found.From && from <= found.To || found.Least && from+width > found.From || found.Most &&
+			from <= found.To ||
 			slices.ContainsFunc(found.Numbers, func(v float64) bool { return v >= from && v < from+width })
 		bars = append(bars, Bar{Label: b.Text(f.Key, from), Telling: telling})
 	}
@@ -472,8 +479,12 @@ func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
 	}
 	c.Clause = "came at " + c.Values
 	return &Explanation{
-		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{Program: x.PID, Name: x.Func, Executions: int(min(x.Anomalies, math.MaxInt32))}},
-		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are no anomalies",
+		Selected: x.Anomalies, Lost: x.LostTime, Looked: 0, Functions: []Count{{
+			Program: x.PID, Name: x.Func,
+			Executions: int(min(x.Anomalies, math.MaxInt32)),
+		}},
+		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are "+
+			"no anomalies",
 			several(x.Anomalies, "call"), Plain(x.Func), at, provenance.Duration(x.After), provenance.Duration(x.Before)),
 		Fields: []Difference{c},
 	}

@@ -187,7 +187,10 @@ func TestLimitedAccessDeniesEverythingElse(t *testing.T) {
 		_, err := nc.SubscribeSync(subject)
 		refused("to hear "+subject, err)
 	}
-	for _, subject := range []string{"$JS.API.STREAM.PURGE.S", "$JS.API.STREAM.MSG.DELETE.S", "$JS.API.DIRECT.GET.S", "$JS.API.CONSUMER.CREATE.S", "$JS.API.INFO", "_INBOX.x.y", "$SYS.REQ.SERVER.PING", "$JS.ACK.x"} {
+	for _, subject := range []string{
+		"$JS.API.STREAM.PURGE.S", "$JS.API.STREAM.MSG.DELETE.S", "$JS.API.DIRECT.GET.S",
+		"$JS.API.CONSUMER.CREATE.S", "$JS.API.INFO", "_INBOX.x.y", "$SYS.REQ.SERVER.PING", "$JS.ACK.x",
+	} {
 		refused("to send to "+subject, nc.Publish(subject, nil))
 	}
 	if stopped {

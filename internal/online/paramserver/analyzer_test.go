@@ -25,7 +25,9 @@ type testAnalyzer struct {
 	own    map[trace.FuncKey]uint64         // times that it learned itself
 }
 
-func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int, traces map[trace.RankKey][]*analyzer.Contribution) *testAnalyzer {
+func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int,
+	traces map[trace.RankKey][]*analyzer.Contribution,
+) *testAnalyzer {
 	a := &testAnalyzer{tb: tb, bus: bus, traces: traces, cfg: paramclient.Config{
 		Run: "run", Node: name, Shards: shards, Period: time.Millisecond, Timeout: 10 * time.Second,
 	}}

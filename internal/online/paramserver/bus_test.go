@@ -59,7 +59,10 @@ func startProcess(tb testing.TB, b *bus.Server, cfg Config, dir string, epoch ui
 		err = state.Load(StatePath(dir, cfg.Shard))
 	}
 	if err == nil {
-		p.server, err = NewServer(p.conn, state, ServerConfig{Dir: dir, Snapshot: 10 * time.Millisecond, Workers: 4, Log: slog.New(slog.DiscardHandler)})
+		p.server, err = NewServer(p.conn, state, ServerConfig{
+			Dir: dir, Snapshot: 10 * time.Millisecond, Workers: 4,
+			Log: slog.New(slog.DiscardHandler),
+		})
 	}
 	if err != nil {
 		tb.Fatal(err)

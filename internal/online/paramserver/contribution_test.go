@@ -86,7 +86,10 @@ func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribu
 	end := ended(key, last)
 	if rng.IntN(2) == 0 {
 		end = ended(key, last+1)
-		end.Counters = append(end.Counters, &summary.Counter{FuncKey: trace.FuncKey{Program: key.Program, Name: "late"}, Values: *sumsOf(3, uint64(key.Rank))})
+		end.Counters = append(end.Counters, &summary.Counter{
+			FuncKey: trace.FuncKey{Program: key.Program, Name: "late"},
+			Values:  *sumsOf(3, uint64(key.Rank)),
+		})
 	}
 	return append(all, end)
 }
@@ -112,7 +115,10 @@ func randomStep(rng *rand.Rand, key trace.RankKey, step int) *analyzer.Contribut
 	c.Paths = randomPaths(rng)
 	for _, name := range []string{"bytes", "pages"} {
 		if rng.IntN(2) == 0 {
-			c.Counters = append(c.Counters, &summary.Counter{FuncKey: trace.FuncKey{Program: key.Program, Name: name}, Values: *sumsOf(rng.Uint64N(1000), rng.Uint64N(9))})
+			c.Counters = append(c.Counters, &summary.Counter{
+				FuncKey: trace.FuncKey{Program: key.Program, Name: name},
+				Values:  *sumsOf(rng.Uint64N(1000), rng.Uint64N(9)),
+			})
 		}
 	}
 	return c
@@ -136,7 +142,10 @@ type oracle struct {
 }
 
 func newOracle(traces map[trace.RankKey][]*analyzer.Contribution, number func(trace.FuncKey) int) *oracle {
-	o := &oracle{models: make(map[trace.FuncKey]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32), paths: make(map[string]callpath.Sums)}
+	o := &oracle{
+		models: make(map[trace.FuncKey]*outlier.Model), live: summary.NewLive(), next: make(map[trace.RankKey]uint32),
+		paths: make(map[string]callpath.Sums),
+	}
 	for key, trace := range traces {
 		for i, c := range trace {
 			o.add(key, c, i == len(trace)-1 && c.Step == trace[max(i-1, 0)].Step, number)
@@ -156,7 +165,10 @@ func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, nu
 		}
 		id := number(name)
 		n := uint64(f.Anomalies.Score.N)
-		o.live.AddFunction(&summary.FunctionStats{ID: id, FuncKey: f.FuncKey, Exclusive: f.Exclusive, Inclusive: f.Inclusive, PerStep: *sumsOf(n)})
+		o.live.AddFunction(&summary.FunctionStats{
+			ID: id, FuncKey: f.FuncKey, Exclusive: f.Exclusive, Inclusive: f.Inclusive,
+			PerStep: *sumsOf(n),
+		})
 		if n > 0 {
 			m := f.Anomalies
 			m.Count = *sumsOf(n)

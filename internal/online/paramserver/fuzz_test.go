@@ -27,7 +27,10 @@ func FuzzExchange(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Steps: steps(0, 4, 5), Delta: modelOf(1, 5, 70), Known: 1, Epoch: 1, Flush: true})
+	add(&protocol.ExchangeRequest{
+		Sender: sender("a", 3), Number: 2, Steps: steps(0, 4, 5), Delta: modelOf(1, 5, 70), Known: 1, Epoch: 1,
+		Flush: true,
+	})
 	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 1, Steps: steps(0, 0, 1)})
 	add(&protocol.ExchangeRequest{Sender: sender("a", 2), Number: 2})
 	add(&protocol.ExchangeRequest{Sender: sender("", 0), Flush: true})
@@ -38,8 +41,10 @@ func FuzzExchange(f *testing.F) {
 		Steps:     []summary.StepReport{{RankKey: trace.RankKey{Rank: 1}, Step: math.MinInt32, Scores: stats.RunStats{N: 1e300, M4: 1e300}}},
 	})})
 	add(&protocol.ExchangeRequest{Sender: sender("a", 3), Number: 2, Delta: encoded(summary.Delta{Paths: pathsOf(1,
-		callpath.Entry{Parent: -1, Func: 1, Sums: callpath.Sums{Calls: 1}}, callpath.Entry{Func: 0, Sums: callpath.Sums{Calls: 1 << 63, Exclusive: 1 << 63}},
-		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}}, callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})})})
+		callpath.Entry{Parent: -1, Func: 1, Sums: callpath.Sums{Calls: 1}},
+		callpath.Entry{Func: 0, Sums: callpath.Sums{Calls: 1 << 63, Exclusive: 1 << 63}},
+		callpath.Entry{Func: callpath.Other, Sums: callpath.Sums{Calls: 5}},
+		callpath.Entry{Parent: 2, Func: 1, Sums: callpath.Sums{Calls: 2}})})})
 	busy := busyState(f)
 	var base []byte
 	if _, err := busy.saveWith(func(b []byte) error { base = b; return nil }); err != nil {

@@ -59,7 +59,10 @@ func encodedBody(b *testing.B, rng *rand.Rand, ids []uint32, counters int) []byt
 	paths := []callpath.Entry{{Parent: -1, Func: ids[0]}}
 	for i, id := range ids { // each function is called by two others
 		for _, from := range []int{0, i / 2} {
-			paths = append(paths, callpath.Entry{Parent: int32(from), Func: id, Sums: callpath.Sums{Calls: newValues / 2, Exclusive: uint64(newValues * timeOf(rng, i))}})
+			paths = append(paths, callpath.Entry{
+				Parent: int32(from), Func: id,
+				Sums: callpath.Sums{Calls: newValues / 2, Exclusive: uint64(newValues * timeOf(rng, i))},
+			})
 		}
 	}
 	d.Paths = pathsOf(callpath.MaxDepth, paths...)
@@ -188,11 +191,15 @@ func serverOf(b *testing.B, ranks int) (*bus.Server, *Server) {
 	b.Helper()
 	nats := startBus(b)
 	dir := b.TempDir()
-	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: ranks}, openIndex(b, filepath.Join(dir, "functions")), 1)
+	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: ranks},
+		openIndex(b, filepath.Join(dir, "functions")), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := NewServer(connect(b, nats), state, ServerConfig{Dir: dir, Snapshot: 5 * time.Second, Workers: 4, Log: slog.New(slog.DiscardHandler)})
+	s, err := NewServer(connect(b, nats), state, ServerConfig{
+		Dir: dir, Snapshot: 5 * time.Second, Workers: 4,
+		Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -191,7 +191,8 @@ func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: 5})}, "malformed call paths")
 	profile := encoded(summary.Delta{Functions: []summary.FunctionStats{{ID: int(id), Exclusive: *sumsOf(0)}}})
 	f(&protocol.ExchangeRequest{Delta: append(profile, 9)}, "trailing bytes")
-	huge := bytes.Replace(profile, sumsOf(0).AppendBinary(nil), append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, sumsOf(0).AppendBinary(nil)[1:]...), 1)
+	huge := bytes.Replace(profile, sumsOf(0).AppendBinary(nil), append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
+		sumsOf(0).AppendBinary(nil)[1:]...), 1)
 	f(&protocol.ExchangeRequest{Delta: huge}, "malformed sums")
 	refused(summary.Delta{Steps: []summary.StepReport{{Scores: stats.RunStats{N: -1}}}}, "malformed moments")
 	if _, err := s.Exchange([]byte{0xff}, start); err == nil {

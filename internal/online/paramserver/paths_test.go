@@ -39,14 +39,21 @@ func written(list []summary.Path) string {
 func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
 	traces := map[trace.RankKey][]*analyzer.Contribution{
-		{Program: 0, Rank: 0}: {called(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"), called(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write")},
-		{Program: 0, Rank: 1}: {called(trace.RankKey{Program: 0, Rank: 1}, 0, callpath.MaxDepth, "main", "solve"), called(trace.RankKey{Program: 0, Rank: 1}, 1, 1, "main", callpath.OtherName)},
+		{Program: 0, Rank: 0}: {
+			called(trace.RankKey{Program: 0, Rank: 0}, 0, callpath.MaxDepth, "main", "solve", "send"),
+			called(trace.RankKey{Program: 0, Rank: 0}, 1, callpath.MaxDepth, "main", "write"),
+		},
+		{Program: 0, Rank: 1}: {
+			called(trace.RankKey{Program: 0, Rank: 1}, 0, callpath.MaxDepth, "main", "solve"),
+			called(trace.RankKey{Program: 0, Rank: 1}, 1, 1, "main", callpath.OtherName),
+		},
 		{Program: 0, Rank: 2}: {called(trace.RankKey{Program: 0, Rank: 2}, 0, callpath.MaxDepth, "start")},
 	}
 	var analyzers []*testAnalyzer
 	for key, steps := range traces {
 		traces[key] = append(steps, ended(key, len(steps)-1))
-		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.Rank), 1, map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}))
+		analyzers = append(analyzers, newAnalyzer(t, w, fmt.Sprint("analyzer", key.Rank), 1,
+			map[trace.RankKey][]*analyzer.Contribution{key: traces[key]}))
 	}
 	settle(w, analyzers...)
 	const want = "main=4/40 main/(other paths)=5/50 start=1/10"

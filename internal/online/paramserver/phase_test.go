@@ -16,7 +16,9 @@ import (
 )
 
 // say sends the end of the steps of an analyzer's rank, or only how it fares.
-func say(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State, now time.Time) *protocol.ExchangeReply {
+func say(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State,
+	now time.Time,
+) *protocol.ExchangeReply {
 	tb.Helper()
 	req := &protocol.ExchangeRequest{Sender: sender(node, session), Number: number, Status: &protocol.Status{State: state}}
 	if number > 0 {
@@ -280,9 +282,14 @@ func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 		t.Error("a rank that comes too late was taken")
 	}
 
-	c := paramclient.New(paramclient.Config{Run: s.cfg.Run, Node: "a", Session: 3, Shards: 1, Period: time.Second, Timeout: time.Second}, answers(func(data []byte) ([]byte, error) {
-		return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) { return s.Register(req, start) })
-	}))
+	c := paramclient.New(paramclient.Config{Run: s.cfg.Run, Node: "a", Session: 3, Shards: 1, Period: time.Second, Timeout: time.Second},
+		answers(func(data []byte) ([]byte, error) {
+			return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply,
+				error,
+			) {
+				return s.Register(req, start)
+			})
+		}))
 	c.Number(0, "solve") // which it must not get: nothing is to be sent
 	wantError(t, c.Talk(t.Context()), paramclient.ErrReviewed.Error())
 	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), paramclient.ErrReviewed) {

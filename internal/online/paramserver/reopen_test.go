@@ -13,7 +13,8 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 	s := newState(t, Config{})
 	for i, node := range []string{"a", "b", "c"} {
 		req := &protocol.RegisterRequest{
-			Sender: sender(node, 1), Shards: 1, Ranks: []*protocol.Rank{{Rank: uint32(i)}}, Command: &protocol.Command{Args: []string{"--sigma=8", node + ".bp"}, Host: "here"},
+			Sender: sender(node, 1), Shards: 1, Ranks: []*protocol.Rank{{Rank: uint32(i)}},
+			Command: &protocol.Command{Args: []string{"--sigma=8", node + ".bp"}, Host: "here"},
 		}
 		if _, err := s.Register(req, start); err != nil {
 			t.Fatal(err)
@@ -32,7 +33,8 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 		t.Fatal(err)
 	}
 	known, err := Analyzers(dir)
-	if err != nil || len(known) != 3 || !known[0].Done || known[1].Done || known[1].Name != "b" || !slices.Equal(known[1].Command.GetArgs(), []string{"--sigma=8", "b.bp"}) || known[2].Ranks[0] != 2 {
+	if err != nil || len(known) != 3 || !known[0].Done || known[1].Done || known[1].Name != "b" ||
+		!slices.Equal(known[1].Command.GetArgs(), []string{"--sigma=8", "b.bp"}) || known[2].Ranks[0] != 2 {
 		t.Errorf("the analyzers are %v, %v", known, err)
 	}
 
@@ -47,7 +49,8 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 		t.Errorf("b is told %v", reply)
 	}
 	reply := exchangeAt(t, again, &protocol.ExchangeRequest{
-		Sender: sender("b", 2), Number: 1, Steps: []*protocol.Steps{{Rank: 1, From: 1, To: 3, Ended: true}}, Status: &protocol.Status{State: hasEnded},
+		Sender: sender("b", 2), Number: 1, Steps: []*protocol.Steps{{Rank: 1, From: 1, To: 3, Ended: true}},
+		Status: &protocol.Status{State: hasEnded},
 	}, later)
 	if reply.GetRefused() != "" || reply.GetStop() {
 		t.Errorf("b, which read more than before, is told %v", reply)

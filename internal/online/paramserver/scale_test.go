@@ -83,7 +83,8 @@ func (s *scale) report(b *testing.B, took time.Duration, server *Server) {
 
 func (s *scale) client(b *testing.B, nats *bus.Server, host string) *paramclient.Client {
 	b.Helper()
-	return paramclient.New(paramclient.Config{Run: "run", Node: host, Session: 1, Shards: 1, Period: time.Second, Timeout: patience}, connect(b, nats))
+	return paramclient.New(paramclient.Config{Run: "run", Node: host, Session: 1, Shards: 1, Period: time.Second, Timeout: patience},
+		connect(b, nats))
 }
 
 // talk has a client talk to its server until the returned function is called.

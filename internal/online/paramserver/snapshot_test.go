@@ -36,7 +36,8 @@ func busyState(tb testing.TB) *State {
 				RankKey: trace.RankKey{Rank: 1}, First: 1, Last: 9, Scores: anomalies.Score,
 				Functions: []summary.FunctionStats{{ID: int(ids[1]), Anomalies: anomalies}},
 			}},
-			Paths: pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]}, callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
+			Paths: pathsOf(callpath.MaxDepth, callpath.Entry{Parent: -1, Func: ids[0]},
+				callpath.Entry{Func: ids[1], Sums: callpath.Sums{Calls: 3, Exclusive: 9}}),
 		}),
 	})
 	outcome(tb, s, "a", 3, 0)

@@ -142,7 +142,10 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 		if err := p.Records(t.Context(), key, []*provenance.Record{r}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Metadata(t.Context(), key, []provenance.Metadata{{Descr: "Hostname", PID: r.PID, RID: r.RID, Value: fmt.Sprint("node", i)}}); err != nil {
+		if err := p.Metadata(t.Context(), key, []provenance.Metadata{{
+			Descr: "Hostname", PID: r.PID, RID: r.RID,
+			Value: fmt.Sprint("node", i),
+		}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +153,10 @@ func TestRecordsReachStoreThroughBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	summary := &provenance.Collections{
-		FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}, PathStats: []provenance.PathStats{{Node: 1, FID: 100, Func: "f", Calls: 3, Exclusive: 4}},
+		FuncStats: []provenance.FuncStats{{FID: 100, Name: "f"}}, PathStats: []provenance.PathStats{{
+			Node: 1, FID: 100, Func: "f", Calls: 3,
+			Exclusive: 4,
+		}},
 	}
 	if err := recordstream.Finish(t.Context(), stream, "test", known, "finish", summary, map[string]int{"answer": 42}); err != nil {
 		t.Fatal(err)
@@ -247,7 +253,8 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 	}
 	huge := &provenance.Record{EventID: "0:1:1000", Func: strings.Repeat("h", 2<<20)}
 	key := analyzer.StepKey{RankKey: trace.RankKey{Rank: 1}}
-	if err := errors.Join(p.Records(t.Context(), key, records, nil), p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
+	if err := errors.Join(p.Records(t.Context(), key, records, nil),
+		p.Records(t.Context(), key, nil, []*provenance.Record{huge})); err != nil {
 		t.Fatal(err)
 	}
 	consumer, err := stream.Consumer(t.Context())

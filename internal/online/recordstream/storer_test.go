@@ -83,7 +83,8 @@ func send(t *testing.T, m *memory, records []*provenance.Record) {
 
 func store(t *testing.T, m *memory, w provdb.Writer) *recordstream.Storer {
 	t.Helper()
-	s := recordstream.NewStorer(m, w, 1, time.Millisecond, known, func(context.Context, json.RawMessage) error { return nil }, slog.New(slog.DiscardHandler))
+	s := recordstream.NewStorer(m, w, 1, time.Millisecond, known, func(context.Context, json.RawMessage) error { return nil },
+		slog.New(slog.DiscardHandler))
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
 		case s.cfg.has(RoleBus) || s.cfg.Bus.URL != "":
 			return nil, nil //nolint:nilnil // the first
 		case !said:
-			fmt.Fprintf(s.cfg.Stderr, "chimbuko: waiting for the process with the role nats to start in %s; a server that is there already is given with --nats\n",
+			fmt.Fprintf(s.cfg.Stderr, "chimbuko: waiting for the process with the role nats to start in %s; a server that is there already is "+
+				"given with --nats\n",
 				s.cfg.Store.Dir)
 		}
 		if err := sleep(ctx, watchEvery/4); err != nil {

@@ -36,7 +36,10 @@ func newExchange() *exchange {
 	}
 	e.step = summary.StepReport{Scores: scores(1.5, 2.25, 100), First: 1000, Last: 2000}
 	for i := range 3 {
-		e.step.Functions = append(e.step.Functions, summary.FunctionStats{ID: i * 11, Anomalies: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5)})
+		e.step.Functions = append(e.step.Functions, summary.FunctionStats{
+			ID:        i * 11,
+			Anomalies: anomaly(0, 1000, trace.Micros(1100+i*i*311), 1.5),
+		})
 	}
 	return e
 }

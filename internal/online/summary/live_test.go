@@ -86,7 +86,8 @@ func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
 		t.Errorf("got functions %v, want 0, 4, 9", ids)
 	}
 	f := l.Functions()[1]
-	if f.Program != 0 || f.Name != "solve<double>" || f.Exclusive != *sums(100, 110, 90, 5000, 1) || f.Inclusive != *sums(110, 120, 100, 5010, 11) {
+	if f.Program != 0 || f.Name != "solve<double>" || f.Exclusive != *sums(100, 110, 90, 5000, 1) ||
+		f.Inclusive != *sums(110, 120, 100, 5010, 11) {
 		t.Errorf("got %+v, want all calls under the first name", f)
 	}
 }
@@ -95,7 +96,11 @@ func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
 	l := smallRun()
 	addCounter(l, 0, "A", sums(1))
 	addCounter(l, 0, "Bytes Sent", sums(2))
-	want := []summary.Counter{{trace.FuncKey{Program: 0, Name: "A"}, *sums(1)}, {trace.FuncKey{Program: 0, Name: "Bytes Sent"}, *sums(8, 16, 4096, 2)}, {trace.FuncKey{Program: 1, Name: "pages swapped"}, *sums(0, 0)}}
+	want := []summary.Counter{
+		{trace.FuncKey{Program: 0, Name: "A"}, *sums(1)},
+		{trace.FuncKey{Program: 0, Name: "Bytes Sent"}, *sums(8, 16, 4096, 2)},
+		{trace.FuncKey{Program: 1, Name: "pages swapped"}, *sums(0, 0)},
+	}
 	got := l.Counters()
 	if !slices.EqualFunc(got, want, func(a *summary.Counter, b summary.Counter) bool { return *a == b }) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -52,7 +52,10 @@ func TestAPacketOfTheOriginalIsRead(t *testing.T) {
 }
 
 func TestAPacketWithoutNewsIsEmpty(t *testing.T) {
-	for text, created := range map[string]int64{`{}`: 0, `{"created_at":5,"version":2}`: 5, `{"anomaly_stats":{"created_at":7,"anomaly":[],"func":[]}}`: 7} {
+	for text, created := range map[string]int64{
+		`{}`: 0, `{"created_at":5,"version":2}`: 5,
+		`{"anomaly_stats":{"created_at":7,"anomaly":[],"func":[]}}`: 7,
+	} {
 		p, err := summary.ReadPacket([]byte(text))
 		if err != nil || p.Created != created || len(p.Ranks)+len(p.Functions)+len(p.Metrics)+len(p.Counters) != 0 {
 			t.Errorf("%s: %+v, %v", text, p, err)

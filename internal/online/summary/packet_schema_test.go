@@ -15,15 +15,17 @@ const runStats = "accumulate float, count float, kurtosis float, maximum float, 
 // schema1 are the fields of the documented packet, by the path to their object.
 // […] is an element of a list.
 var schema1 = map[string]string{
-	"":                                 "anomaly_stats object, counter_stats list",
-	"counter_stats[…]":                 "app integer, counter text, stats object",
-	"counter_stats[…].stats":           runStats,
-	"anomaly_stats":                    "created_at integer, anomaly list, anomaly_metrics list, func list",
-	"anomaly_stats.anomaly[…]":         "data list, key text, stats object",
-	"anomaly_stats.anomaly[…].stats":   runStats,
-	"anomaly_stats.anomaly[…].data[…]": "app integer, max_timestamp integer, min_timestamp integer, n_anomalies integer, rank integer, stat_id text, step integer, outlier_scores object",
-	"anomaly_stats.anomaly[…].data[…].outlier_scores":    runStats,
-	"anomaly_stats.anomaly_metrics[…]":                   "app integer, rank integer, fid integer, fname text, _id integer, new_data object, all_data object",
+	"":                               "anomaly_stats object, counter_stats list",
+	"counter_stats[…]":               "app integer, counter text, stats object",
+	"counter_stats[…].stats":         runStats,
+	"anomaly_stats":                  "created_at integer, anomaly list, anomaly_metrics list, func list",
+	"anomaly_stats.anomaly[…]":       "data list, key text, stats object",
+	"anomaly_stats.anomaly[…].stats": runStats,
+	"anomaly_stats.anomaly[…].data[…]": "app integer, max_timestamp integer, min_timestamp integer, n_anomalies integer, rank integer, " +
+		"stat_id text, step integer, outlier_scores object",
+	"anomaly_stats.anomaly[…].data[…].outlier_scores": runStats,
+	"anomaly_stats.anomaly_metrics[…]": "app integer, rank integer, fid integer, fname text, _id integer, new_data " +
+		"object, all_data object",
 	"anomaly_stats.anomaly_metrics[…].new_data":          metricsFields,
 	"anomaly_stats.anomaly_metrics[…].new_data.severity": runStats,
 	"anomaly_stats.anomaly_metrics[…].new_data.score":    runStats,
@@ -32,13 +34,15 @@ var schema1 = map[string]string{
 	"anomaly_stats.anomaly_metrics[…].all_data.severity": runStats,
 	"anomaly_stats.anomaly_metrics[…].all_data.score":    runStats,
 	"anomaly_stats.anomaly_metrics[…].all_data.count":    runStats,
-	"anomaly_stats.func[…]":                              "app integer, fid integer, name text, exclusive object, inclusive object, stats object",
-	"anomaly_stats.func[…].exclusive":                    runStats,
-	"anomaly_stats.func[…].inclusive":                    runStats,
-	"anomaly_stats.func[…].stats":                        runStats,
+	"anomaly_stats.func[…]": "app integer, fid integer, name text, exclusive object, inclusive object, " +
+		"stats object",
+	"anomaly_stats.func[…].exclusive": runStats,
+	"anomaly_stats.func[…].inclusive": runStats,
+	"anomaly_stats.func[…].stats":     runStats,
 }
 
-const metricsFields = "first_io_step integer, last_io_step integer, max_timestamp integer, min_timestamp integer, severity object, score object, count object"
+const metricsFields = "first_io_step integer, last_io_step integer, max_timestamp integer, min_timestamp integer, severity object, " +
+	"score object, count object"
 
 func TestAPacketOfSchema1HasTheDocumentedFieldsAndNoOthers(t *testing.T) {
 	b, _ := smallRun().Packet(1, 1)

@@ -57,29 +57,31 @@ type Notice struct {
 
 // Figures are the key figures. Those that are not known are left out.
 type Figures struct {
-	Lost              int64    `json:"lost_us"`                          // by anomalies, each of them once: those of causes, and of waits on the ranks that waited
-	LostPercent       *float64 `json:"lost_percent,omitempty"`           // of the time of all ranks
-	CoreHoursLost     float64  `json:"core_hours_lost"`                  // Lost in hours
-	Anomalies         int64    `json:"anomalies"`                        // that count: not withdrawn
-	AnomaliesPerHour  float64  `json:"anomalies_per_hour"`               // of the run's own time
-	Provisional       bool     `json:"provisional"`                      // the review at the end is still to come
-	Calls             *int64   `json:"calls,omitempty"`                  // judged
-	Events            *int64   `json:"events,omitempty"`                 // read
-	EventsPerSecond   *float64 `json:"events_per_second,omitempty"`      // now, of a live run
-	Kept              int64    `json:"kept"`                             // executions in the store, typical ones included
-	Reduction         *float64 `json:"reduction,omitempty"`              // calls judged for one execution that is kept
-	Functions         int64    `json:"functions"`                        // known
-	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`         // of them with as many samples as a judgment needs
-	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"`    // how many samples that is
-	Dropped           *int64   `json:"dropped,omitempty"`                // messages given up
-	Ranks             int64    `json:"ranks"`                            // seen
-	RanksExpected     *int64   `json:"ranks_expected,omitempty"`         // that should come
-	Hosts             int64    `json:"hosts"`                            // that they are on
-	Issues            int64    `json:"issues"`                           // without waits because of another issue, which are told with that one
-	Victims           int64    `json:"victims"`                          // anomalies that waited for somebody
-	IssuesMuted       int64    `json:"issues_muted"`                     // muted or expected
-	MutedLost         int64    `json:"muted_lost_us"`                    // what those lost; Lost has it, too
-	LastEventAge      *float64 `json:"last_event_age_seconds,omitempty"` // of a live run: since the newest data
+	// by anomalies, each of them once: those of causes, and of waits on the ranks that waited
+	Lost              int64    `json:"lost_us"`
+	LostPercent       *float64 `json:"lost_percent,omitempty"`        // of the time of all ranks
+	CoreHoursLost     float64  `json:"core_hours_lost"`               // Lost in hours
+	Anomalies         int64    `json:"anomalies"`                     // that count: not withdrawn
+	AnomaliesPerHour  float64  `json:"anomalies_per_hour"`            // of the run's own time
+	Provisional       bool     `json:"provisional"`                   // the review at the end is still to come
+	Calls             *int64   `json:"calls,omitempty"`               // judged
+	Events            *int64   `json:"events,omitempty"`              // read
+	EventsPerSecond   *float64 `json:"events_per_second,omitempty"`   // now, of a live run
+	Kept              int64    `json:"kept"`                          // executions in the store, typical ones included
+	Reduction         *float64 `json:"reduction,omitempty"`           // calls judged for one execution that is kept
+	Functions         int64    `json:"functions"`                     // known
+	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`      // of them with as many samples as a judgment needs
+	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"` // how many samples that is
+	Dropped           *int64   `json:"dropped,omitempty"`             // messages given up
+	Ranks             int64    `json:"ranks"`                         // seen
+	RanksExpected     *int64   `json:"ranks_expected,omitempty"`      // that should come
+	Hosts             int64    `json:"hosts"`                         // that they are on
+	// without waits because of another issue, which are told with that one
+	Issues       int64    `json:"issues"`
+	Victims      int64    `json:"victims"`                          // anomalies that waited for somebody
+	IssuesMuted  int64    `json:"issues_muted"`                     // muted or expected
+	MutedLost    int64    `json:"muted_lost_us"`                    // what those lost; Lost has it, too
+	LastEventAge *float64 `json:"last_event_age_seconds,omitempty"` // of a live run: since the newest data
 }
 
 // Program is one of a workflow.

@@ -46,11 +46,12 @@ type Runs struct {
 	sums         memo.Memo[[]*comparison.Sums]
 }
 
-// NewRuns returns the runs of the store of an Insight, and those of references.
+// New returns the runs of the store of an Insight, and those of references.
 func New(in *insight.Insight, references []Reference) *Runs {
 	return &Runs{
 		in: in, References: references, comparedRuns: memo.Memo[*comparison.Run]{Most: maxCompared, Old: true},
-		differences: memo.Memo[*comparison.Difference]{Most: maxCompared, Old: true}, sums: memo.Memo[[]*comparison.Sums]{Most: maxCompared, Old: true},
+		differences: memo.Memo[*comparison.Difference]{Most: maxCompared, Old: true},
+		sums:        memo.Memo[[]*comparison.Sums]{Most: maxCompared, Old: true},
 	}
 }
 
@@ -217,7 +218,8 @@ func (rs *Runs) compared(ctx context.Context, id string, two *pair, at int) erro
 }
 
 func errNotComparable(id string) error {
-	return insight.Problemf(api.NotFound, "comparable lists those that can; chimbuko view --compare adds others", "no run %.80q can be compared here", id)
+	return insight.Problemf(api.NotFound, "comparable lists those that can; chimbuko view --compare adds others",
+		"no run %.80q can be compared here", id)
 }
 
 // briefOf finds a run of a store, in its turn among other questions.
@@ -230,15 +232,15 @@ func (rs *Runs) briefOf(ctx context.Context, r provdb.Reader, run string) (*quer
 	return query.New(ctx, r, run)
 }
 
-// CompareParams name two runs, and how much is told of them.
-type CompareParams struct {
+// Params names two runs and limits what is returned of them.
+type Params struct {
 	IDs     [2]string
 	Program *trace.Program
 	Limit   int // of rows of each list
 }
 
 // Compare tells what changed from one run to another.
-func (rs *Runs) Compare(ctx context.Context, of CompareParams) (*api.Comparison, error) {
+func (rs *Runs) Compare(ctx context.Context, of Params) (*api.Comparison, error) {
 	two, err := rs.compareTwo(ctx, of.IDs)
 	if err != nil {
 		return nil, err
@@ -256,7 +258,8 @@ func (rs *Runs) Compare(ctx context.Context, of CompareParams) (*api.Comparison,
 		return nil, err
 	}
 	c := &api.Comparison{
-		A: two.shown[0], B: two.shown[1], Verdict: api.Verdict{Level: api.Level(d.Verdict.Level), Sentence: d.Verdict.Sentence}, Notices: two.notices(), Programs: two.programs(),
+		A: two.shown[0], B: two.shown[1], Verdict: api.Verdict{Level: api.Level(d.Verdict.Level), Sentence: d.Verdict.Sentence},
+		Notices: two.notices(), Programs: two.programs(),
 		Calls: d.Calls, Exclusive: d.Exclusive, Lost: d.Lost, LostPercent: d.LostPercent, Anomalies: d.Anomalies,
 		Changes: []api.PathChange{}, Functions: []api.FunctionChange{}, Metadata: []api.FactChange{},
 		Counts: api.ChangeCounts{Changes: map[string]int64{}, Functions: map[string]int64{}, Metadata: map[string]int64{}},
@@ -265,14 +268,20 @@ func (rs *Runs) Compare(ctx context.Context, of CompareParams) (*api.Comparison,
 		x := &d.Changes[i]
 		c.Counts.Changes[x.Kind]++
 		if i < limit {
-			c.Changes = append(c.Changes, api.PathChange{CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program, Function: x.Function, CallPath: x.CallPath, Anomalies: x.Anomalies, Lost: x.Lost, Hosts: x.Hosts})
+			c.Changes = append(c.Changes, api.PathChange{
+				CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program,
+				Function: x.Function, CallPath: x.CallPath, Anomalies: x.Anomalies, Lost: x.Lost, Hosts: x.Hosts,
+			})
 		}
 	}
 	for i := range d.Functions {
 		x := &d.Functions[i]
 		c.Counts.Functions[x.Kind]++
 		if i < limit {
-			c.Functions = append(c.Functions, api.FunctionChange{CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program, Function: x.Function, Exclusive: x.Exclusive, Lost: x.Lost})
+			c.Functions = append(c.Functions, api.FunctionChange{
+				CallTimes: api.CallTimes(x.Times), Change: x.Kind, Program: x.Program,
+				Function: x.Function, Exclusive: x.Exclusive, Lost: x.Lost,
+			})
 		}
 	}
 	for i := range d.Facts {
@@ -298,13 +307,19 @@ func (two *pair) notices() []api.Notice {
 		name := "AB"[i : i+1]
 		switch state := provdb.State(r.State); {
 		case state.Open():
-			notices = append(notices, api.Notice{Level: api.LevelUnknown, Topic: "live", Sentence: name + " goes on: the times of all its calls are known when it has ended, and its anomalies are provisional."})
+			notices = append(notices, api.Notice{Level: api.LevelUnknown, Topic: "live", Sentence: name +
+				" goes on: the times of all its calls are known when it has ended, and its anomalies are provisional."})
 		case state == provdb.Failed || state == provdb.Incomplete:
-			notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "incomplete", Sentence: name + " did not end as it should: what is missing of it looks like a change."})
+			notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "incomplete", Sentence: name +
+				" did not end as it should: what is missing of it looks like a change."})
 		}
 	}
 	if a, b := two.runs[0].Settings["algorithm"], two.runs[1].Settings["algorithm"]; a != "" && b != "" && a != b {
-		notices = append(notices, api.Notice{Level: api.LevelWatch, Topic: "detectors", Sentence: fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", provenance.OneLine(a), provenance.OneLine(b))})
+		notices = append(notices, api.Notice{
+			Level: api.LevelWatch, Topic: "detectors",
+			Sentence: fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", provenance.OneLine(a),
+				provenance.OneLine(b)),
+		})
 	}
 	return notices
 }

@@ -43,13 +43,19 @@ func (rs *Runs) Trend(ctx context.Context, of TrendParams) (*api.Trend, error) {
 		return nil, err
 	}
 	t := comparison.Over(sums, of.Program, of.Limit)
-	answer := &api.Trend{Verdict: api.Verdict{Level: api.Level(t.Verdict.Level), Sentence: t.Verdict.Sentence}, Notices: []api.Notice{}, Runs: []api.TrendRun{}, Time: series(t.Time), Lost: series(t.Lost)}
+	answer := &api.Trend{
+		Verdict: api.Verdict{Level: api.Level(t.Verdict.Level), Sentence: t.Verdict.Sentence}, Notices: []api.Notice{},
+		Runs: []api.TrendRun{}, Time: series(t.Time), Lost: series(t.Lost),
+	}
 	for _, text := range left.Sentences() {
 		answer.Notices = append(answer.Notices, api.Notice{Level: api.LevelUnknown, Topic: "left-out", Sentence: text})
 	}
 	for i, m := range members {
 		x := &t.Runs[i]
-		answer.Runs = append(answer.Runs, api.TrendRun{Comparable: m.shown, Calls: x.Calls, Exclusive: x.Exclusive, Lost: x.Lost, LostPercent: x.LostPercent, Anomalies: x.Anomalies})
+		answer.Runs = append(answer.Runs, api.TrendRun{
+			Comparable: m.shown, Calls: x.Calls, Exclusive: x.Exclusive, Lost: x.Lost,
+			LostPercent: x.LostPercent, Anomalies: x.Anomalies,
+		})
 	}
 	return answer, nil
 }

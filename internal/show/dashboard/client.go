@@ -96,7 +96,8 @@ func (c *Client) Issues(ctx context.Context, run string) (*api.IssueList, error)
 
 // Heatmap is ranks times time of a whole run. The metric is lost, own or anomalies.
 func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error) {
-	return fetch[api.Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}}, "runs", run, "heatmap")
+	return fetch[api.Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}},
+		"runs", run, "heatmap")
 }
 
 // Functions are those of a run that lost most.
@@ -144,7 +145,8 @@ func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...stri
 	}
 	answer := new(T)
 	if err := json.Unmarshal(body, answer); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		return nil, fmt.Errorf("%s: not the answer of a dashboard of chimbuko: %w", where, errors.Join(err, errors.New(resp.Header.Get("Content-Type"))))
+		return nil, fmt.Errorf("%s: not the answer of a dashboard of chimbuko: %w", where,
+			errors.Join(err, errors.New(resp.Header.Get("Content-Type"))))
 	}
 	return answer, nil
 }

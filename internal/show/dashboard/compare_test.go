@@ -68,13 +68,17 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 	for _, r := range list.Rows {
 		ids = append(ids, r.ID)
 	}
-	if want := []string{"0:burst", "0:burst-live", "1:monday", "1:tuesday/two", "2:burst"}; !slices.Equal(ids, want) || list.Usual != "1:monday" || len(list.Problems) != 0 {
+	if want := []string{"0:burst", "0:burst-live", "1:monday", "1:tuesday/two", "2:burst"}; !slices.Equal(ids, want) ||
+		list.Usual != "1:monday" || len(list.Problems) != 0 {
 		t.Errorf("%q, %q", ids, list.Usual)
 	}
 	if r := list.Rows[4]; !r.Baseline || r.Where != "good.baseline" || r.State != "finished" || list.Rows[2].Where != "elsewhere" {
 		t.Errorf("%+v", list.Rows)
 	}
-	for _, id := range []string{"3:burst", "-1:burst", "x", ":", "0:", "0", "1:", "2:other", "/etc/passwd", "0:../../etc", "99999999999999999999:x"} {
+	for _, id := range []string{
+		"3:burst", "-1:burst", "x", ":", "0:", "0", "1:", "2:other", "/etc/passwd", "0:../../etc",
+		"99999999999999999999:x",
+	} {
 		a := do(t, at+pairPath("", id, "0:burst", ""), "")
 		fails(t, a, 404, "")
 	}
@@ -106,10 +110,12 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 	d := comparison.Diff(baseline, monday, nil)
 	for _, a := range []string{"0:burst", "2:burst"} {
 		c := want[api.Comparison](t, do(t, at+pairPath("", a, "1:monday", "&limit=5000"), ""), 200)
-		if c.Verdict.Sentence != d.Verdict.Sentence || c.Lost != d.Lost || c.Exclusive != d.Exclusive || c.Anomalies != d.Anomalies || c.LostPercent != d.LostPercent || c.Calls != d.Calls {
+		if c.Verdict.Sentence != d.Verdict.Sentence || c.Lost != d.Lost || c.Exclusive != d.Exclusive || c.Anomalies != d.Anomalies ||
+			c.LostPercent != d.LostPercent || c.Calls != d.Calls {
 			t.Errorf("%s: %+v", a, c)
 		}
-		if len(c.Changes) != len(d.Changes) || len(c.Functions) != len(d.Functions) || len(c.Metadata) != len(d.Facts) || c.A.ID != a || c.B.Where != "elsewhere" {
+		if len(c.Changes) != len(d.Changes) || len(c.Functions) != len(d.Functions) || len(c.Metadata) != len(d.Facts) || c.A.ID != a ||
+			c.B.Where != "elsewhere" {
 			t.Fatalf("%s: %d changes, %d functions, %d facts", a, len(c.Changes), len(c.Functions), len(c.Metadata))
 		}
 		counts := make(map[string]int64)
@@ -129,11 +135,13 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 		t.Errorf("%d changes", len(few.Changes))
 	}
 	none := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst", "&program=7"), ""), 200)
-	if len(none.Changes)+len(none.Functions) != 0 || !slices.ContainsFunc(none.Notices, func(n api.Notice) bool { return n.Topic == "same-run" }) {
+	if len(none.Changes)+len(none.Functions) != 0 || !slices.ContainsFunc(none.Notices,
+		func(n api.Notice) bool { return n.Topic == "same-run" }) {
 		t.Errorf("%+v", none)
 	}
 	live := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst-live", ""), ""), 200)
-	if live.Verdict.Level != api.LevelUnknown || !slices.ContainsFunc(live.Notices, func(n api.Notice) bool { return strings.HasPrefix(n.Sentence, "B goes on") }) {
+	if live.Verdict.Level != api.LevelUnknown || !slices.ContainsFunc(live.Notices,
+		func(n api.Notice) bool { return strings.HasPrefix(n.Sentence, "B goes on") }) {
 		t.Errorf("%+v %+v", live.Verdict, live.Notices)
 	}
 	if live.Lost[1] == 0 {
@@ -185,8 +193,10 @@ func TestHistogramsOfTwoRunsAreOnCommonBins(t *testing.T) {
 		return comparison.Overlay([2]json.RawMessage{f.Model, f.Model}, 1) != nil
 	})
 	name := baseline.Functions[i].Name
-	h := want[api.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "2:burst", "&bins=30&function="+url.QueryEscape(name)), ""), 200)
-	if len(h.Edges) != 31 || len(h.Shares[0]) != 30 || !reflect.DeepEqual(h.Shares[0], h.Shares[1]) || h.Distance != 0 || h.Moved != 0 || h.Missing != "" || h.Samples[0] != baseline.Functions[i].Calls {
+	h := want[api.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "2:burst", "&bins=30&function="+url.QueryEscape(name)), ""),
+		200)
+	if len(h.Edges) != 31 || len(h.Shares[0]) != 30 || !reflect.DeepEqual(h.Shares[0], h.Shares[1]) || h.Distance != 0 || h.Moved != 0 ||
+		h.Missing != "" || h.Samples[0] != baseline.Functions[i].Calls {
 		t.Errorf("%+v", h)
 	}
 	h = want[api.HistogramPair](t, do(t, at+pairPath("/histograms", "0:burst", "1:monday", "&function="+url.QueryEscape(name)), ""), 200)
@@ -213,12 +223,14 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 	function := want[api.Comparison](t, do(t, duck+pairPath("", "0:tuesday/two", "0:monday", ""), ""), 200).Functions[0].Function
 	for _, path := range []string{
 		pairPath("", "0:tuesday/two", "0:monday", "&limit=5000"), pairPath("", "0:monday", "0:tuesday/two", "&program=0"),
-		pairPath("/flame", "0:tuesday/two", "0:monday", "&metric=lost"), pairPath("/histograms", "0:tuesday/two", "0:monday", "&function="+url.QueryEscape(function)),
+		pairPath("/flame", "0:tuesday/two", "0:monday", "&metric=lost"),
+		pairPath("/histograms", "0:tuesday/two", "0:monday", "&function="+url.QueryEscape(function)),
 		"/api/v1/compare/trend", "/api/v1/compare/trend?name=day&limit=3",
 	} {
 		a, b := do(t, duck+path, ""), do(t, postgres+path, "")
 		var inDuck, inPostgres any
-		if json.Unmarshal([]byte(a.body), &inDuck) != nil || json.Unmarshal([]byte(b.body), &inPostgres) != nil || a.code != 200 || !reflect.DeepEqual(inDuck, inPostgres) {
+		if json.Unmarshal([]byte(a.body), &inDuck) != nil || json.Unmarshal([]byte(b.body), &inPostgres) != nil || a.code != 200 ||
+			!reflect.DeepEqual(inDuck, inPostgres) {
 			t.Errorf("%s:\nDuckDB     %d %.1000s\nPostgreSQL %d %.1000s", path, a.code, a.body, b.code, b.body)
 		}
 	}
@@ -227,7 +239,10 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 func BenchmarkCompare(b *testing.B) {
 	p := &pipeline{status: someStatus(), reader: openLarge(b)}
 	server := func() http.Handler { return dashboard.New(dashboard.Config{Source: p, Run: "running"}) }
-	for name, path := range map[string]string{"changes": pairPath("", "0:ended", "0:running", ""), "flame": pairPath("/flame", "0:ended", "0:running", "&metric=lost")} {
+	for name, path := range map[string]string{
+		"changes": pairPath("", "0:ended", "0:running", ""),
+		"flame":   pairPath("/flame", "0:ended", "0:running", "&metric=lost"),
+	} {
 		for _, fresh := range []bool{false, true} {
 			b.Run(name+map[bool]string{true: "-first"}[fresh], func(b *testing.B) {
 				h := server()

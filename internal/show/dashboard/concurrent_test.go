@@ -17,7 +17,8 @@ func TestManyAskAtOnce(t *testing.T) {
 	})
 	paths := []string{
 		"/healthz", "/metrics", "/api/v1/status", "/api/v1/runs", monday, monday + "/snapshot", monday + "/pipeline", monday + "/top?by=host",
-		monday + "/events?limit=3&order=time", monday + "/functions?limit=5", monday + "/functions/0:9", monday + "/counters", monday + "/metadata",
+		monday + "/events?limit=3&order=time", monday + "/functions?limit=5", monday + "/functions/0:9", monday + "/counters", monday +
+			"/metadata",
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {

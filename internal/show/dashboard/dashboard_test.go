@@ -93,11 +93,14 @@ func TestTheStatusIsTheSameEverywhere(t *testing.T) {
 	if len(newer.Rows) != 20 || newer.Rows[19]["event_id"] != snap.Newest[0]["event_id"] {
 		t.Errorf("%d events are as new as the last of the newest", len(newer.Rows))
 	}
-	if got := want[snapshot](t, do(t, at+monday+"/snapshot?top=2&newest=0", ""), 200); len(got.Top) != 2 || got.Newest == nil || len(got.Newest) != 0 {
+	if got := want[snapshot](t, do(t, at+monday+"/snapshot?top=2&newest=0", ""), 200); len(got.Top) != 2 || got.Newest == nil ||
+		len(got.Newest) != 0 {
 		t.Errorf("got %d, %d", len(got.Top), len(got.Newest))
 	}
-	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/pipeline", ""), 404, `is not the one that this process watches; the state of the pipeline is known of runs/monday`)
-	if got := want[object](t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/snapshot", ""), 200); got["status"] != nil || len(got["top"].([]any)) != 10 {
+	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/pipeline", ""), 404,
+		`is not the one that this process watches; the state of the pipeline is known of runs/monday`)
+	if got := want[object](t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/snapshot", ""), 200); got["status"] != nil ||
+		len(got["top"].([]any)) != 10 {
 		t.Errorf("the snapshot of a run that is not watched: %v", got)
 	}
 }
@@ -108,11 +111,13 @@ func TestRunsAreListed(t *testing.T) {
 		Rows    []object
 		Watched string
 	}](t, do(t, at+"/api/v1/runs", ""), 200)
-	if len(got.Rows) != 2 || got.Rows[0]["name"] != "monday" || got.Rows[1]["name"] != "tuesday/two" || got.Watched != "monday" || got.Rows[1]["anomalies"].(float64) < 20 {
+	if len(got.Rows) != 2 || got.Rows[0]["name"] != "monday" || got.Rows[1]["name"] != "tuesday/two" || got.Watched != "monday" ||
+		got.Rows[1]["anomalies"].(float64) < 20 {
 		t.Errorf("got %v", got)
 	}
 	one := want[object](t, do(t, at+"/api/v1/runs/tuesday%2Ftwo", ""), 200)
-	if one["name"] != "tuesday/two" || fmt.Sprint(one["info"]) != "map[settings:map[workers:2]]" || one["anomalies"] != got.Rows[1]["anomalies"] {
+	if one["name"] != "tuesday/two" || fmt.Sprint(one["info"]) != "map[settings:map[workers:2]]" ||
+		one["anomalies"] != got.Rows[1]["anomalies"] {
 		t.Errorf("got %v", one)
 	}
 }
@@ -149,7 +154,8 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 		t.Errorf("got %v, want %v, %v", top[0], all[0], err)
 	}
 	f("/top", 10, "function calls anomalous_time_percent")
-	if kinds := f("/top?by=kind&order=anomalies", 4, "lost_us anomalies functions ranks kind worst_function"); kinds != nil && kinds[0]["kind"] == nil {
+	if kinds := f("/top?by=kind&order=anomalies", 4, "lost_us anomalies functions ranks kind worst_function"); kinds != nil &&
+		kinds[0]["kind"] == nil {
 		t.Errorf("got %v", kinds)
 	}
 	f("/events?kind=fast&limit=2", 2, "event_id kind status")
@@ -160,7 +166,8 @@ func TestListsAreThoseOfTheQuestions(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	f("/functions?name=MPI_*&order=name&limit=5000", 10, "id program fid function group anomalies lost_us")
-	f("/functions?name=*compute_8(*", 1, "calls exclusive_us exclusive_mean_us exclusive_max_us inclusive_us inclusive_mean_us anomalous_calls_percent anomalous_time_percent")
+	f("/functions?name=*compute_8(*", 1, "calls exclusive_us exclusive_mean_us exclusive_max_us inclusive_us inclusive_mean_us "+
+		"anomalous_calls_percent anomalous_time_percent")
 	fails(t, do(t, at+monday+"/functions?order=color", ""), 400, `unknown order "color" (want anomalies`)
 }
 
@@ -221,7 +228,8 @@ func TestAnEventIsItsDocument(t *testing.T) {
 	at, _ := serve(t, nil)
 	for _, r := range storetest.Records(3, 1) {
 		got := want[object](t, do(t, at+monday+"/events/"+r.EventID, ""), 200)
-		if got["event_id"] != r.EventID || got["func"] != r.Func || len(got["call_stack"].([]any)) != len(r.CallStack) || got["algo_params"] == nil {
+		if got["event_id"] != r.EventID || got["func"] != r.Func || len(got["call_stack"].([]any)) != len(r.CallStack) ||
+			got["algo_params"] == nil {
 			t.Errorf("got %v", got)
 		}
 	}

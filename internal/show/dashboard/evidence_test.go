@@ -44,10 +44,12 @@ func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) ap
 	t.Helper()
 	id := event["event_id"].(string)
 	e := want[api.Evidence](t, do(t, at+"/events/"+id+"/evidence", ""), 200)
-	if !e.Anomaly || e.Event != id || e.At != event["at_s"] || float64(e.Lost) != event["lost_us"] || e.Why == "" || e.Path[len(e.Path)-1] != e.Function || e.FunctionID == "" {
+	if !e.Anomaly || e.Event != id || e.At != event["at_s"] || float64(e.Lost) != event["lost_us"] || e.Why == "" ||
+		e.Path[len(e.Path)-1] != e.Function || e.FunctionID == "" {
 		t.Fatalf("%s: %+v", id, e)
 	}
-	if e.Model == nil || e.Model.Algorithm != "modal" || len(e.Model.Edges) != len(e.Model.Counts)+1 || e.Model.Threshold == nil || len(e.Model.Normal) == 0 {
+	if e.Model == nil || e.Model.Algorithm != "modal" || len(e.Model.Edges) != len(e.Model.Counts)+1 || e.Model.Threshold == nil ||
+		len(e.Model.Normal) == 0 {
 		t.Errorf("%s: model %+v", id, e.Model)
 	}
 	if issue := issues[e.Issue-1]; issue.Key != e.IssueKey || issue.Anomalies != e.Same || issue.Function != e.Function {
@@ -85,7 +87,8 @@ func TestEvidenceTellsWhoWaitedForWhom(t *testing.T) {
 			}
 			e := checkEvidence(t, at, event, issues)
 			c := e.Roles.Culprit
-			if e.Roles.Role != "victim" || c == nil || !strings.HasPrefix(e.Roles.Sentence, fmt.Sprintf("It waited because of %s on rank %d (node0", c.Function, c.Rank)) {
+			if e.Roles.Role != "victim" || c == nil || !strings.HasPrefix(e.Roles.Sentence,
+				fmt.Sprintf("It waited because of %s on rank %d (node0", c.Function, c.Rank)) {
 				t.Fatalf("%s: %+v", id, e.Roles)
 			}
 			if waiting[c.Event] == nil {
@@ -164,7 +167,8 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 		call("0:0:3", "cudaLaunchKernel", 49_900, 49_950), call("0:0:2", "step", 49_000, 51_000), call("0:0:1", "main", 10, 0),
 	}}
 	r.EventWindow.Comms = []provenance.CommEntry{
-		{Type: "SEND", Source: 0, Target: 3, Bytes: 512, Tag: 9, Timestamp: r.Entry + 10}, {Type: "RECV", Source: 4, Target: 0, Bytes: 8, Timestamp: r.Entry + 20},
+		{Type: "SEND", Source: 0, Target: 3, Bytes: 512, Tag: 9, Timestamp: r.Entry + 10},
+		{Type: "RECV", Source: 4, Target: 0, Bytes: 8, Timestamp: r.Entry + 20},
 	}
 	someRun(t, store, "gpu", []*provenance.Record{r})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
@@ -193,7 +197,8 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 	if c := flame.Root.Children; len(c) != 1 || c[0].Function != r.Func || c[0].Group != "gpu" || c[0].Self != 800 {
 		t.Errorf("%+v", c)
 	}
-	if g := e.GPU; g == nil || g.Stream != 20 || g.Parent != "0:0:3" || !reflect.DeepEqual(g.Stack, []string{"main", "step", "cudaLaunchKernel"}) {
+	if g := e.GPU; g == nil || g.Stream != 20 || g.Parent != "0:0:3" ||
+		!reflect.DeepEqual(g.Stack, []string{"main", "step", "cudaLaunchKernel"}) {
 		t.Errorf("%+v", g)
 	}
 }
@@ -203,10 +208,12 @@ func TestAWindowIsAFile(t *testing.T) {
 	id := want[page](t, do(t, strings.TrimSuffix(at, "/")+"?limit=1", ""), 200).Rows[0]["event_id"].(string)
 	name := `attachment; filename=chimbuko-0-` + strings.ReplaceAll(id, ":", "-")
 	for format, form := range map[string]struct{ suffix, kind string }{
-		"perfetto": {".perfetto-trace", "application/octet-stream"}, "chrome": {".trace.json", "application/json"}, "json": {".json", "application/json"},
+		"perfetto": {".perfetto-trace", "application/octet-stream"}, "chrome": {".trace.json", "application/json"},
+		"json": {".json", "application/json"},
 	} {
 		a := do(t, at+id+"/window?program=0&format="+format, "")
-		if a.code != 200 || a.header.Get("Content-Disposition") != name+form.suffix || a.header.Get("Content-Type") != form.kind || len(a.body) < 500 {
+		if a.code != 200 || a.header.Get("Content-Disposition") != name+form.suffix || a.header.Get("Content-Type") != form.kind ||
+			len(a.body) < 500 {
 			t.Errorf("%s: %d %v, %d bytes", format, a.code, a.header, len(a.body))
 		}
 		if strings.HasSuffix(form.kind, "json") != json.Valid([]byte(a.body)) {
@@ -214,7 +221,8 @@ func TestAWindowIsAFile(t *testing.T) {
 		}
 	}
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, []byte(do(t, at+id, "").body), "", "  "); err != nil || indented.String() != do(t, at+id+"/window?format=json", "").body {
+	if err := json.Indent(&indented, []byte(do(t, at+id, "").body), "", "  "); err != nil ||
+		indented.String() != do(t, at+id+"/window?format=json", "").body {
 		t.Errorf("the window as JSON is not the record: %v", err)
 	}
 	fails(t, do(t, at+id+"/window?format=pdf", ""), 400, `unknown format "pdf" (want chrome, json or perfetto)`)

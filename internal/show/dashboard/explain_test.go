@@ -32,7 +32,8 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
 			i := issueOf(t, at+run, function)
 			e := want[api.Explained](t, do(t, at+run+"/explain?issue="+i.Key, ""), 200)
-			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 || len(e.Fields) == 0 {
+			if e.Selected != i.Anomalies || e.Lost != i.Lost || int64(e.Looked) != i.Anomalies || e.Typical == 0 || len(e.Functions) != 1 ||
+				len(e.Fields) == 0 {
 				t.Fatalf("%s, %s: got %+v of %+v", run, function, e, i)
 			}
 			first := e.Fields[0]
@@ -82,7 +83,8 @@ func TestWhatCannotBeExplainedIsRefusedWithAReason(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	for query, status := range map[string]int{
 		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400,
-		"?only=color=red": 400, "?without=rank=x": 400, "?lasso=1:2": 400, "/groups": 400, "/groups?by=color": 400, "/groups?by=rank&limit=-1": 400, "/groups?by=rank&issue=nothing": 404,
+		"?only=color=red": 400, "?without=rank=x": 400, "?lasso=1:2": 400, "/groups": 400, "/groups?by=color": 400,
+		"/groups?by=rank&limit=-1": 400, "/groups?by=rank&issue=nothing": 404,
 		"?" + strings.Repeat("only=rank=1&", 60): 400, "?from=" + url.QueryEscape("soon"): 400,
 	} {
 		if p := want[object](t, do(t, at+query, ""), status); p["error"] == "" {
@@ -110,13 +112,15 @@ func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
 		}
 	}
 	g := want[api.ExplainGroups](t, do(t, at+strings.Replace(of, "explain?", "explain/groups?", 1)+"&by=rank&limit=3&without=rank=5", ""), 200)
-	if g.Selected != 120 || g.Looked != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 || !strings.HasPrefix(g.Rows[0].Term, "rank=") || g.Rows[0].Lost < g.Rows[1].Lost ||
+	if g.Selected != 120 || g.Looked != 120 || len(g.Rows) != 3 || g.Values != 3 || g.Ranges || g.Rows[0].Executions != 40 ||
+		!strings.HasPrefix(g.Rows[0].Term, "rank=") || g.Rows[0].Lost < g.Rows[1].Lost ||
 		!strings.HasSuffix(g.Command, " --without 'rank=5' --group-by rank") {
 		t.Errorf("got %+v", g)
 	}
 	several := want[api.Explained](t, do(t, at+"burst/explain?rank=0-7", ""), 200)
 	byFunction := want[api.ExplainGroups](t, do(t, at+"burst/explain/groups?rank=0-7&by=function", ""), 200)
-	if len(several.Functions) < 2 || several.Functions[0].Term != "function=stream" || byFunction.Values != len(several.Functions) || byFunction.Selected != several.Selected {
+	if len(several.Functions) < 2 || several.Functions[0].Term != "function=stream" || byFunction.Values != len(several.Functions) ||
+		byFunction.Selected != several.Selected {
 		t.Errorf("got %+v and %+v", several.Functions, byFunction)
 	}
 	for _, r := range byFunction.Rows {

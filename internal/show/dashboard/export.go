@@ -64,7 +64,10 @@ func (s *server) export(r *http.Request, p *params) (any, error) {
 	}[q.Format]
 	switch {
 	case !ok:
-		return nil, &problem{http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv, parquet)", q.Format), `send {"sql": "SELECT …", "format": "csv"}`}
+		return nil, &problem{
+			http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv, parquet)", q.Format),
+			`send {"sql": "SELECT …", "format": "csv"}`,
+		}
 	case q.Format == "parquet" && s.Parquet == nil:
 		return nil, &problem{http.StatusNotImplemented, "this server writes no parquet", "take csv, or chimbuko query --format parquet"}
 	}
@@ -72,12 +75,16 @@ func (s *server) export(r *http.Request, p *params) (any, error) {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
 	default:
-		return nil, &retry{after: 2 * time.Second, problem: &problem{http.StatusTooManyRequests, fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment"}}
+		return nil, &retry{after: 2 * time.Second, problem: &problem{
+			http.StatusTooManyRequests,
+			fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment",
+		}}
 	}
 	f := &spooled{kind: form.kind, name: form.name}
-	err = s.insight.Read(r.Context(), r.PathValue("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience, func(ctx context.Context, rows *provdb.Rows) error {
-		return s.spool(ctx, f, q.Format, rows, int64(limit))
-	})
+	err = s.insight.Read(r.Context(), r.PathValue("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience,
+		func(ctx context.Context, rows *provdb.Rows) error {
+			return s.spool(ctx, f, q.Format, rows, int64(limit))
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,10 @@ type guard struct {
 }
 
 func newGuard(cfg Config) *guard {
-	g := &guard{token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page, watch: newWatch(cfg.Log)}
+	g := &guard{
+		token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page,
+		watch: newWatch(cfg.Log),
+	}
 	g.packetsOpen = cfg.Packets != nil && cfg.Packets.receive
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
@@ -70,7 +73,10 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			writeProblem(w, r, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
-			g.refuse(w, r, &problem{http.StatusUnsupportedMediaType, "what is to be kept is not sent as JSON", "send Content-Type: application/json"})
+			g.refuse(w, r, &problem{
+				http.StatusUnsupportedMediaType, "what is to be kept is not sent as JSON",
+				"send Content-Type: application/json",
+			})
 		case g.isVisit(r) && r.URL.Query().Has("token"):
 			redirect(w, r)
 		default:

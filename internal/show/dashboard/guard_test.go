@@ -17,7 +17,10 @@ func TestOnlyWhoHasTheTokenIsAnswered(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "se cret+é" })
 	paths := []string{"/", "/metrics", "/api/v1/status", "/api/v1/runs", monday + "/top", monday + "/stream", monday + "/sql"}
 	for _, path := range paths {
-		for _, header := range []string{"X: x", "Authorization: Bearer other", "Authorization: Bearer ", "Authorization: Basic se cret+é", "Authorization: se cret+é", "Cookie: chimbuko-000000000000=x"} {
+		for _, header := range []string{
+			"X: x", "Authorization: Bearer other", "Authorization: Bearer ", "Authorization: Basic se cret+é",
+			"Authorization: se cret+é", "Cookie: chimbuko-000000000000=x",
+		} {
 			a := do(t, at+path, "", header)
 			if fails(t, a, 401, "Authorization: Bearer TOKEN"); a.header.Get("WWW-Authenticate") == "" {
 				t.Errorf("%s does not say how to prove who one is", path)
@@ -50,7 +53,10 @@ func TestOnlyWhoHasTheTokenIsAnswered(t *testing.T) {
 
 func TestNamesThatOthersMadePointHereAreRefused(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.AllowedHosts = []string{"Proxy.example"} })
-	for _, host := range []string{"localhost", "LOCALHOST:80", "localhost.", "run.localhost:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:8080", "proxy.example:443"} {
+	for _, host := range []string{
+		"localhost", "LOCALHOST:80", "localhost.", "run.localhost:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:8080",
+		"proxy.example:443",
+	} {
 		if a := do(t, at+"/healthz", "", "Host: "+host); a.code != 200 {
 			t.Errorf("%s: %d %s", host, a.code, a.body)
 		}

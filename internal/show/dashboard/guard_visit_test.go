@@ -72,7 +72,8 @@ func TestAVisitTradesTheTokenForACookie(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "" || cookie.Domain != "" || cookie.Secure || strings.Contains(cookie.Value, secret) {
+		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "" || cookie.Domain != "" || cookie.Secure ||
+			strings.Contains(cookie.Value, secret) {
 			t.Errorf("the cookie is %+v", cookie)
 		}
 	}
@@ -129,7 +130,8 @@ func allows(t *testing.T, a answer, element string) {
 	}
 	hash := sha256.Sum256([]byte(m[1]))
 	policy := a.header.Get("Content-Security-Policy")
-	if !strings.Contains(policy, element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'") || strings.Contains(policy, "unsafe") {
+	if !strings.Contains(policy, element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'") ||
+		strings.Contains(policy, "unsafe") {
 		t.Errorf("%s does not allow %s", policy, m[0])
 	}
 }
@@ -142,7 +144,12 @@ func TestAVisitorWhoFollowedALinkIsAskedForTheCookieAgain(t *testing.T) {
 		t.Errorf("%d %s", a.code, a.body)
 	}
 	allows(t, a, "script")
-	for _, again := range [][]string{{"/?", "Sec-Fetch-Site: cross-site"}, {"/", "Sec-Fetch-Site: same-origin"}, {"/", "Sec-Fetch-Site: none"}, {"/?token=other", "Sec-Fetch-Site: cross-site"}} {
+	for _, again := range [][]string{
+		{"/?", "Sec-Fetch-Site: cross-site"},
+		{"/", "Sec-Fetch-Site: same-origin"},
+		{"/", "Sec-Fetch-Site: none"},
+		{"/?token=other", "Sec-Fetch-Site: cross-site"},
+	} {
 		if a := do(t, at+again[0], "", again[1], "Sec-Fetch-Mode: navigate"); a.code != 401 || strings.Contains(a.body, "<script") {
 			t.Errorf("%v is asked again: %d %s", again, a.code, a.body)
 		}
@@ -161,7 +168,8 @@ func TestWhatARequestSaysIsEscapedInPages(t *testing.T) {
 	// Elsewhere it is told as JSON, which no browser takes for a page.
 	at := servePage(t)
 	for path, code := range map[string]int{
-		"/%3Cscript%3E": 404, "/api/v1/runs/%3Cscript%3E": 404, "/api/v1/runs?%3Cscript%3E=1": 400, monday + "/events?func=%3Cscript%3E&order=%3Cscript%3E": 400,
+		"/%3Cscript%3E": 404, "/api/v1/runs/%3Cscript%3E": 404, "/api/v1/runs?%3Cscript%3E=1": 400, monday +
+			"/events?func=%3Cscript%3E&order=%3Cscript%3E": 400,
 		monday + "/events/%3Cscript%3E": 404, monday + "/functions/%3Cscript%3E": 404,
 	} {
 		a := do(t, at+path, "", "Authorization: Bearer "+secret)
@@ -185,13 +193,17 @@ func TestEveryAnswerSaysWhatABrowserMayDoWithIt(t *testing.T) {
 			if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") || strings.Contains(policy, "*") {
 				t.Errorf("%s: %s", path, policy)
 			}
-			if h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Access-Control-Allow-Origin") != "" {
+			if h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" ||
+				h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s: %v", path, h)
 			}
 		}
 	}
 	h := do(t, at+"/", "", "Authorization: Bearer "+secret).header
-	for _, part := range []string{"script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "font-src 'self'", "connect-src 'self'"} {
+	for _, part := range []string{
+		"script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "font-src 'self'",
+		"connect-src 'self'",
+	} {
 		if !strings.Contains(h.Get("Content-Security-Policy"), part) {
 			t.Errorf("the page may not have %s", part)
 		}
@@ -319,10 +331,14 @@ func TestTheTokenIsToldToNobody(t *testing.T) {
 	s.Start()
 	defer s.Close()
 	for _, path := range []string{
-		"/", "//", "/x/../y", "/nothing", "/metrics", "/healthz", "/api/v1/runs", "/api/v1/runs/x", monday, monday + "/top", monday + "/events", monday + "/events/1:2:3",
+		"/", "//", "/x/../y", "/nothing", "/metrics", "/healthz", "/api/v1/runs", "/api/v1/runs/x", monday, monday + "/top", monday + "/events",
+		monday + "/events/1:2:3",
 		monday + "/sql", monday + "/functions/x", monday + "/counters",
 	} {
-		for _, query := range []string{"?token=" + secret, "?limti=1&token=" + secret, "?token=" + secret + "&token=" + secret, "?x=%zz&token=" + secret, "?%74oken=" + secret} {
+		for _, query := range []string{
+			"?token=" + secret, "?limti=1&token=" + secret, "?token=" + secret + "&token=" + secret,
+			"?x=%zz&token=" + secret, "?%74oken=" + secret,
+		} {
 			for _, site := range []string{"none", "cross-site"} {
 				a := do(t, s.URL+path+query, "", "Sec-Fetch-Site: "+site)
 				if strings.Contains(a.body, secret) {

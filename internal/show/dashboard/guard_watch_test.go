@@ -42,7 +42,10 @@ func TestWhoIsRefusedIsLoggedOnceInAWhileWithoutTheToken(t *testing.T) {
 		fails(t, do(t, at+"/api/v1/status?token=guessed", ""), 401, "token")
 		fails(t, do(t, at+"/api/v1/status", ""), 401, "token")
 	}
-	for _, want := range []string{`msg="HTTP refuses a client: its token is wrong" address=127.0.0.1:`, `msg="HTTP refuses a client: it has no token" address=127.0.0.1:`, "path=/api/v1/status"} {
+	for _, want := range []string{
+		`msg="HTTP refuses a client: its token is wrong" address=127.0.0.1:`,
+		`msg="HTTP refuses a client: it has no token" address=127.0.0.1:`, "path=/api/v1/status",
+	} {
 		if strings.Count(log.String(), want) == 0 {
 			t.Errorf("%s is not in the log:\n%s", want, log.String())
 		}
@@ -75,7 +78,8 @@ func TestARequestThatIsTooLargeIsRefusedUnreadAndLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be sent
-	fmt.Fprintf(conn, "POST %s/sql HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", monday, 100<<20)
+	fmt.Fprintf(conn, "POST %s/sql HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n{", monday, 100<<20)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +101,8 @@ func TestWhoSendsFarTooMuchBeforeListeningIsAnsweredNevertheless(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close() //nolint:errcheck // nothing is left to be sent
-		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", request, token, length)
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", request,
+			token, length)
 		for range 12 {
 			piece := some
 			if length == chunked {
@@ -121,7 +126,10 @@ func TestWhoSendsFarTooMuchBeforeListeningIsAnsweredNevertheless(t *testing.T) {
 	}
 	for _, length := range []string{chunked, known} {
 		f("POST "+monday+"/sql", length, "wrong", http.StatusUnauthorized)
-		f("POST /api/v1/status", length, "secret", map[string]int{chunked: http.StatusMethodNotAllowed, known: http.StatusRequestEntityTooLarge}[length])
+		f("POST /api/v1/status", length, "secret", map[string]int{
+			chunked: http.StatusMethodNotAllowed,
+			known:   http.StatusRequestEntityTooLarge,
+		}[length])
 	}
 	f("POST "+monday+"/sql", known, "secret", http.StatusRequestEntityTooLarge)
 	f("POST "+monday+"/sql/export", known, "secret", http.StatusRequestEntityTooLarge)
@@ -136,7 +144,8 @@ func TestWhoAsksBeforeSendingTooMuchNeedNotSendIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be sent
-	fmt.Fprintf(conn, "POST %s/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", monday, 2<<20)
+	fmt.Fprintf(conn, "POST %s/sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "+
+		"100-continue\r\nContent-Length: %d\r\n\r\n", monday, 2<<20)
 	answer, err := io.ReadAll(conn) // until the server closes it
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
 		t.Errorf("it answers %s, %v", answer, err)

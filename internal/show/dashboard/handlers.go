@@ -250,7 +250,7 @@ func (p *params) two() (ids [2]string) {
 }
 
 func (s *server) compare(r *http.Request, p *params) (any, error) {
-	of := compare.CompareParams{IDs: p.two(), Program: p.program(), Limit: p.limit(1000, maxChanges)}
+	of := compare.Params{IDs: p.two(), Program: p.program(), Limit: p.limit(1000, maxChanges)}
 	if err := p.done(); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,10 @@ const beginOf = trace.Micros(1_700_000_000_000_000)
 // the run began.
 func someRun(t testing.TB, store provdb.Store, name string, anomalies []*provenance.Record) {
 	t.Helper()
-	run := provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1, 0), Info: fmt.Appendf(nil, `{"totals":{"begin_us":%d}}`, beginOf)}
+	run := provdb.Run{
+		Name: name, State: provdb.Running, Started: time.Unix(1, 0),
+		Info: fmt.Appendf(nil, `{"totals":{"begin_us":%d}}`, beginOf),
+	}
 	id, err := store.CreateRun(t.Context(), run)
 	if err == nil {
 		err = store.Write(t.Context(), id, &provdb.Batch{Anomalies: anomalies})
@@ -174,7 +177,8 @@ func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
 		t.Errorf("a program that is not there: %+v", h)
 	}
 	for query, part := range map[string]string{
-		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=color": "want anomalies, lost", "from=3&to=3": "not after from", "from=NaN": "too large", "to=1e300": "too large",
+		"rows=301": "from 1 to 300", "columns=2001": "from 1 to 2000", "metric=color": "want anomalies, lost", "from=3&to=3": "not after from",
+		"from=NaN": "too large", "to=1e300": "too large",
 	} {
 		fails(t, do(t, at+monday+"/heatmap?"+query, ""), 400, part)
 	}
@@ -188,7 +192,12 @@ func TestAHeatmapShowsRanksThatHaveNoAnomalies(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = store
 		p.status.Nodes = append(p.status.Nodes, api.Node{Name: "quiet", State: api.NodeSilent})
-		p.status.Ranks = []api.Rank{{Rank: 5, Host: "a"}, {Rank: 3, Host: "b", Node: "quiet"}, {Program: 1, Rank: 0, Host: "a"}, {Rank: 1, Host: "node9"}}
+		p.status.Ranks = []api.Rank{
+			{Rank: 5, Host: "a"},
+			{Rank: 3, Host: "b", Node: "quiet"},
+			{Program: 1, Rank: 0, Host: "a"},
+			{Rank: 1, Host: "node9"},
+		}
 	})
 	h := want[api.Heatmap](t, do(t, at+monday+"/heatmap", ""), 200)
 	want1 := []api.HeatRow{

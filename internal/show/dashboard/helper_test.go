@@ -57,16 +57,26 @@ func (p *pipeline) set(change func(p *pipeline)) {
 func someStatus() api.Status {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return api.Status{
-		Run:    api.RunStatus{Name: "monday", State: api.Running, Started: now.Add(-time.Minute), Now: now, Version: "v1"},
-		Totals: api.Totals{Ranks: 3, RanksEnded: 1, RanksExpected: 4, Steps: 30, Events: 4000, Calls: 1900, Anomalies: 7, Functions: 12, BytesRead: 1 << 20, RecordsSent: 9, RecordsStored: 8},
+		Run: api.RunStatus{Name: "monday", State: api.Running, Started: now.Add(-time.Minute), Now: now, Version: "v1"},
+		Totals: api.Totals{
+			Ranks: 3, RanksEnded: 1, RanksExpected: 4, Steps: 30, Events: 4000, Calls: 1900, Anomalies: 7, Functions: 12,
+			BytesRead: 1 << 20, RecordsSent: 9, RecordsStored: 8,
+		},
 		Nodes: []api.Node{{
-			Name: "node-a", Host: "nid001", PID: 17, State: api.NodeReading, Connected: now, LastHeard: now, Ranks: 3, StepsRead: 30, StepsExchanged: 29,
-			Behind: 0.25, Events: 4000, EventKinds: map[string]int64{"function": 3800, "counter": 200}, Calls: 1900, Drops: 2, OutboxMessages: 5, OutboxBytes: 512,
-			Exchange: api.Latency{Count: 29, Last: 0.002, Mean: 0.25, Max: 0.1}, RSS: 1 << 26, CPU: 3.5,
+			Name: "node-a", Host: "nid001", PID: 17, State: api.NodeReading, Connected: now, LastHeard: now, Ranks: 3, StepsRead: 30,
+			StepsExchanged: 29,
+			Behind:         0.25, Events: 4000, EventKinds: map[string]int64{"function": 3800, "counter": 200}, Calls: 1900, Drops: 2,
+			OutboxMessages: 5,
+			OutboxBytes:    512,
+			Exchange:       api.Latency{Count: 29, Last: 0.002, Mean: 0.25, Max: 0.1}, RSS: 1 << 26, CPU: 3.5,
 			Stages:  []api.Stage{{Name: "read", Runs: 30, Seconds: 1.5}, {Name: "judge", Runs: 30, Seconds: 0.5}},
 			Tallies: []api.Tally{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls whose exit is missing"}},
 		}},
-		Ranks: []api.Rank{{Rank: 0, Host: "nid001", Node: "node-a", Step: 10}, {Rank: 1, Step: 9, Behind: 2.5, Anomalies: 7}, {Program: 1, Rank: 0, Ended: true}},
+		Ranks: []api.Rank{
+			{Rank: 0, Host: "nid001", Node: "node-a", Step: 10},
+			{Rank: 1, Step: 9, Behind: 2.5, Anomalies: 7},
+			{Program: 1, Rank: 0, Ended: true},
+		},
 		Shards: []api.Shard{{
 			Name: "0", Exchanges: 29, Repeated: 1, Latency: api.Latency{Count: 29, Mean: 0.001, P50: 0.0005, P99: 0.02}, Models: 12, Version: 88,
 			Snapshot: &api.Snapshot{Age: 3, Duration: 0.1, Bytes: 4096},
@@ -106,7 +116,10 @@ func filled(t testing.TB) provdb.Store {
 
 // fill makes a run with n anomalies and a quarter as many typical executions.
 func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID, error) {
-	id, err := s.CreateRun(ctx, provdb.Run{Name: name, State: provdb.Running, Started: time.Unix(1_700_000_000, 0), Info: json.RawMessage(`{"settings":{"workers":2}}`)})
+	id, err := s.CreateRun(ctx, provdb.Run{
+		Name: name, State: provdb.Running, Started: time.Unix(1_700_000_000, 0),
+		Info: json.RawMessage(`{"settings":{"workers":2}}`),
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -116,14 +129,20 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 		r.Status, r.LostTime, r.Kind, r.Why = "", 0, "", ""
 	}
 	for rank := range 3 {
-		facts := []provenance.Metadata{{RID: records[rank].RID, Descr: "Hostname", Value: "node0000"}, {RID: records[rank].RID, Descr: "CPU_Type", Value: "a \"fast\" one"}}
+		facts := []provenance.Metadata{
+			{RID: records[rank].RID, Descr: "Hostname", Value: "node0000"},
+			{RID: records[rank].RID, Descr: "CPU_Type", Value: "a \"fast\" one"},
+		}
 		b.Metadata = append(b.Metadata, provdb.StepMetadata{Rank: records[rank].RID, Facts: facts})
 	}
 	seen := make(map[int]bool)
 	summary := stats.Summary{Accumulate: 5000, Count: 100, Mean: 50, Minimum: 1, Maximum: 99}
 	for _, r := range records {
 		if !seen[r.FID] && r.FID%2 == 0 { // of half of the functions no more is known
-			b.Functions = append(b.Functions, provenance.FuncStats{FID: r.FID, Name: r.Func, RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+			b.Functions = append(b.Functions, provenance.FuncStats{
+				FID: r.FID, Name: r.Func,
+				RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary},
+			})
 			b.Models = append(b.Models, provenance.ADModel{FID: r.FID, Name: r.Func, Model: r.AlgoParams})
 		}
 		seen[r.FID] = true

@@ -45,7 +45,11 @@ func hostileRun(t *testing.T, store provdb.Store) (names []string) {
 		}
 		typical.Status, typical.Kind, typical.Why = "", "", ""
 		batch.Anomalies, batch.Typical = append(batch.Anomalies, r), append(batch.Typical, typical)
-		facts := []provenance.Metadata{{RID: r.RID, Descr: name, Value: name}, {RID: r.RID, Descr: "Hostname", Value: name}, {RID: r.RID, Descr: "Executable", Value: "/bin/" + name}}
+		facts := []provenance.Metadata{
+			{RID: r.RID, Descr: name, Value: name},
+			{RID: r.RID, Descr: "Hostname", Value: name},
+			{RID: r.RID, Descr: "Executable", Value: "/bin/" + name},
+		}
 		batch.Metadata = append(batch.Metadata, provdb.StepMetadata{Rank: r.RID, Facts: facts})
 		batch.Functions = append(batch.Functions, provenance.FuncStats{FID: i, Name: name})
 		batch.Counters = append(batch.Counters, provenance.CounterStats{Name: name})
@@ -85,7 +89,10 @@ func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
 	})
 	at += "/api/v1/runs/hostile/"
 	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
-	paths := []string{"overview?issues=100", "heatmap", "issues", "functions?limit=5000", "flame", "flame?metric=lost", "search?q=caller&limit=200", "labels/ignore"}
+	paths := []string{
+		"overview?issues=100", "heatmap", "issues", "functions?limit=5000", "flame", "flame?metric=lost",
+		"search?q=caller&limit=200", "labels/ignore",
+	}
 	for _, i := range issues {
 		note := strings.ToValidUTF8(i.Function, "?")
 		body, err := json.Marshal(map[string]string{"state": "muted", "note": note[:min(len(note), 1000)]})
@@ -93,7 +100,8 @@ func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		want[object](t, do(t, at+"labels/"+i.Key, string(body), "Method: PUT"), 200)
-		paths = append(paths, "issues/"+i.Key+"/plot", "events/"+i.Example+"/evidence", "functions/"+i.FunctionID, "search?q="+url.QueryEscape(i.Function[:min(len(i.Function), 100)]))
+		paths = append(paths, "issues/"+i.Key+"/plot", "events/"+i.Example+"/evidence", "functions/"+i.FunctionID,
+			"search?q="+url.QueryEscape(i.Function[:min(len(i.Function), 100)]))
 	}
 	seen := make(map[string]bool)
 	for _, path := range paths {

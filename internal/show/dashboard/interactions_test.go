@@ -103,7 +103,10 @@ func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []inter
 		{name: "heatmap, one host", path: func(try int) string { return "/heatmap?columns=240&rows=300&host=" + host(try) }},
 		{name: "heatmap, functions", path: fixed("/heatmap?columns=240&rows=300&func=MPI_*")},
 		{name: "issues", path: fixed("/issues")},
-		{name: "issue, executions over time", path: func(try int) string { return fmt.Sprintf("/issues/%s/plot?limit=%d", issue(try), 1500-try) }},
+		{name: "issue, executions over time", path: func(try int) string {
+			return fmt.Sprintf("/issues/%s/plot?limit=%d", issue(try),
+				1500-try)
+		}},
 		{name: "label an issue", path: func(try int) string { return "/labels/" + issue(try) }, put: func(try int) string {
 			return fmt.Sprintf(`{"state": "muted", "note": "seen %d times"}`, try)
 		}},
@@ -120,8 +123,14 @@ func (s *scale) interactions(b *testing.B, ask func(path string) []byte) []inter
 		{name: "explain a box without ranks", path: func(try int) string {
 			return fmt.Sprintf("/explain?%s&without=rank=%d..%d", box(try), rank(try)+4, rank(try)+9)
 		}},
-		{name: "explain large messages only", path: func(try int) string { return fmt.Sprintf("/explain?%s&only=bytes=%d..", whole(try), 1000+try) }},
-		{name: "explain large messages of a rank", path: func(try int) string { return fmt.Sprintf("/explain?rank=%d&only=bytes=%d..", rank(try), 1000+try) }},
+		{name: "explain large messages only", path: func(try int) string {
+			return fmt.Sprintf("/explain?%s&only=bytes=%d..", whole(try),
+				1000+try)
+		}},
+		{name: "explain large messages of a rank", path: func(try int) string {
+			return fmt.Sprintf("/explain?rank=%d&only=bytes=%d..",
+				rank(try), 1000+try)
+		}},
 		{name: "group a rank by bytes", path: func(try int) string { return fmt.Sprintf("/explain/groups?by=bytes&rank=%d", rank(try)) }},
 		{name: "explain a rank", path: func(try int) string { return fmt.Sprintf("/explain?rank=%d", rank(try)) }},
 		{name: "explain a lasso", path: func(try int) string {
@@ -319,7 +328,8 @@ func BenchmarkInteractions(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	runtime.KeepAlive(h)
-	fmt.Printf("%d interactions with p95 above %v; heap of Go %d MB, resident %d MB with the store's cache; load %s\n", over, scaleTarget, m.HeapAlloc>>20, resident()>>20, load())
+	fmt.Printf("%d interactions with p95 above %v; heap of Go %d MB, resident %d MB with the store's cache; load %s\n", over, scaleTarget,
+		m.HeapAlloc>>20, resident()>>20, load())
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(over), "too-slow")
 }

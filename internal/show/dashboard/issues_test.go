@@ -50,8 +50,10 @@ func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
 					typical++
 				}
 			}
-			if anomalies != i.Anomalies || p.Total != i.Anomalies || lost != i.Lost || typical == 0 || p.TypicalUS == nil || p.Threshold == nil || *p.Threshold.High < *p.TypicalUS.High {
-				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Anomalies, lost, i.Lost, typical, p.TypicalUS, p.Threshold)
+			if anomalies != i.Anomalies || p.Total != i.Anomalies || lost != i.Lost || typical == 0 || p.TypicalUS == nil || p.Threshold == nil ||
+				*p.Threshold.High < *p.TypicalUS.High {
+				t.Errorf("%s, %s: %d of %d anomalies lost %d of %d; %d typical, %+v, %+v", run, i.Function, anomalies, i.Anomalies, lost, i.Lost,
+					typical, p.TypicalUS, p.Threshold)
 			}
 			few := want[api.Plot](t, do(t, at+run+"/issues/"+i.Key+"/plot?limit=2", ""), 200)
 			worst := int64(0)
@@ -77,11 +79,13 @@ func TestPeopleLabelIssues(t *testing.T) {
 	}
 	got := want[api.Label](t, put(issue.Key, `{"state":"muted","note":"known: \"<b>\"\nticket 7"}`), 200)
 	list := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
-	if l := list.Rows[1].Label; !list.Writable || l == nil || !reflect.DeepEqual(*l, got) || l.Key != issue.Key || l.State != "muted" || l.Note != "known: \"<b>\"\nticket 7" || l.At.IsZero() {
+	if l := list.Rows[1].Label; !list.Writable || l == nil || !reflect.DeepEqual(*l, got) || l.Key != issue.Key || l.State != "muted" ||
+		l.Note != "known: \"<b>\"\nticket 7" || l.At.IsZero() {
 		t.Errorf("%+v, %+v", l, got)
 	}
 	a := do(t, at+"burst/labels/ignore", "")
-	if want := "ignore = [\n  \"" + issue.Function + "\", # muted: known: \"<b>\" ticket 7\n]\n"; !strings.HasSuffix(a.body, want) || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if want := "ignore = [\n  \"" + issue.Function + "\", # muted: known: \"<b>\" ticket 7\n]\n"; !strings.HasSuffix(a.body, want) ||
+		a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%s does not end with %s", a.body, want)
 	}
 	want[api.Label](t, put(issue.Key, `{"state":"open","note":""}`), 200)

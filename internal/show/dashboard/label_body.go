@@ -37,7 +37,10 @@ func (s *server) setLabel(r *http.Request, p *params) (any, error) {
 // readLabel reads the body of a request.
 func readLabel(r *http.Request) (api.Label, error) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return api.Label{}, &problem{http.StatusUnsupportedMediaType, "the label is no JSON", `send {"state": "muted", "note": "…"} as application/json`}
+		return api.Label{}, &problem{
+			http.StatusUnsupportedMediaType, "the label is no JSON",
+			`send {"state": "muted", "note": "…"} as application/json`,
+		}
 	}
 	var in struct {
 		State *string `json:"state"`
@@ -46,7 +49,10 @@ func readLabel(r *http.Request) (api.Label, error) {
 	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxLabelBody))
 	dec.DisallowUnknownFields()
 	bad := func(format string, args ...any) (api.Label, error) {
-		return api.Label{}, &problem{http.StatusBadRequest, fmt.Sprintf(format, args...), `send {"state": "open", "muted" or "expected", "note": "…"}`}
+		return api.Label{}, &problem{
+			http.StatusBadRequest, fmt.Sprintf(format, args...),
+			`send {"state": "open", "muted" or "expected", "note": "…"}`,
+		}
 	}
 	if err := dec.Decode(&in); err != nil || dec.More() {
 		return bad("the label is not understood: %v", cmp.Or(err, error(errMore)))

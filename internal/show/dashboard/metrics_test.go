@@ -105,7 +105,8 @@ func TestSeriesOfRanksAreBounded(t *testing.T) {
 			series++
 		}
 	}
-	if series != 2000 || got["chimbuko_ranks_without_series"] != "3000" || got["chimbuko_rank_lag_max_seconds"] != "4999" || got[`chimbuko_rank_lag_seconds{program="1",rank="1999"}`] != "1999" {
+	if series != 2000 || got["chimbuko_ranks_without_series"] != "3000" || got["chimbuko_rank_lag_max_seconds"] != "4999" ||
+		got[`chimbuko_rank_lag_seconds{program="1",rank="1999"}`] != "1999" {
 		t.Errorf("%d series, %s without", series, got["chimbuko_ranks_without_series"])
 	}
 }

@@ -61,7 +61,8 @@ func (s *server) executionsPDB(r *http.Request, p *params) (any, error) {
 		return nil, &problem{http.StatusBadRequest, "pid, step1 and step2 are needed", "-1 stands for none of the others"}
 	}
 	q := query.ExecutionsPDB{
-		Program: trace.Program(*pid), Steps: query.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64, Score: -math.MaxFloat64,
+		Program: trace.Program(*pid), Steps: query.Range{First: *first, Last: *last}, FID: fid, Severity: -math.MaxFloat64,
+		Score: -math.MaxFloat64,
 		Least: leastShown, Descending: order == "desc", Limit: maxExecutionsPDB,
 	}
 	if rid != nil {

@@ -25,28 +25,34 @@ func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
 		o := want[api.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
 		lost := count(t, store, countLost, run)
 		f := &o.Figures
-		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 || f.Anomalies != count(t, store, `SELECT count(*) FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`, run) {
+		if f.Lost != lost || math.Abs(f.CoreHoursLost*3.6e9-float64(lost)) > 1 ||
+			f.Anomalies != count(t, store, `SELECT count(*) FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`, run) {
 			t.Errorf("%s: lost %d by %d anomalies, want %d", run, f.Lost, f.Anomalies, lost)
 		}
 		if percent := 100 * float64(lost) / 1e6 / o.Length / float64(f.Ranks); f.LostPercent == nil || math.Abs(*f.LostPercent-percent) > 1e-9 {
 			t.Errorf("%s: %v %% lost, want %v", run, f.LostPercent, percent)
 		}
-		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Issues) != 1 || o.Length < 6 || o.Began.IsZero() || len(o.Programs) != 1 || f.Hosts < 1 || f.Victims == 0 {
+		if o.Live != want1.live || f.Provisional == want1.stored || len(o.Issues) != 1 || o.Length < 6 || o.Began.IsZero() ||
+			len(o.Programs) != 1 || f.Hosts < 1 || f.Victims == 0 {
 			t.Errorf("%s: %+v", run, o)
 		}
 		worst := o.Issues[0]
-		if !strings.Contains(o.Verdict.Sentence, " issues cost ") || !strings.Contains(o.Verdict.Sentence, " of core time (") || o.Verdict.Issue != worst.Number ||
-			!strings.Contains(o.Verdict.Sentence, ". Worst: "+strings.TrimSuffix(worst.Function, "()")) || !strings.Contains(o.Verdict.Sentence, " on "+worst.Hosts[0]) || strings.Contains(o.Verdict.Sentence, "[{") {
+		if !strings.Contains(o.Verdict.Sentence, " issues cost ") || !strings.Contains(o.Verdict.Sentence, " of core time (") ||
+			o.Verdict.Issue != worst.Number ||
+			!strings.Contains(o.Verdict.Sentence, ". Worst: "+strings.TrimSuffix(worst.Function, "()")) ||
+			!strings.Contains(o.Verdict.Sentence, " on "+worst.Hosts[0]) || strings.Contains(o.Verdict.Sentence, "[{") {
 			t.Errorf("%s: %q of %+v", run, o.Verdict.Sentence, worst)
 		}
 		if wantLevel := map[bool]api.Level{true: api.LevelBad, false: api.LevelWatch}[*f.LostPercent >= 1]; o.Verdict.Level != wantLevel {
 			t.Errorf("%s: level %s", run, o.Verdict.Level)
 		}
-		if (o.Review != nil) != want1.stored || want1.stored && (o.Review.Confirmed+o.Review.Promoted != f.Anomalies || topics(o)["review"] == "") {
+		if (o.Review != nil) != want1.stored || want1.stored && (o.Review.Confirmed+o.Review.Promoted != f.Anomalies ||
+			topics(o)["review"] == "") {
 			t.Errorf("%s: review %+v, notices %+v", run, o.Review, o.Notices)
 		}
 		for _, i := range o.Issues {
-			if confidence := map[bool]bool{true: i.Confidence == "confirmed", false: i.Confidence == "provisional" || i.Confidence == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
+			if confidence := map[bool]bool{true: i.Confidence == "confirmed", false: i.Confidence == "provisional" ||
+				i.Confidence == "warming"}[want1.stored]; !confidence || i.Cause != 0 || i.FunctionID == "" {
 				t.Errorf("%s: %+v", run, i)
 			}
 		}
@@ -88,7 +94,8 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 				waits++
 			}
 		}
-		if lost := count(t, store, countLost, run); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") || list.Total != int64(len(list.Rows)) {
+		if lost := count(t, store, countLost, run); all != lost || causes != lost || waits == 0 || list.Stored != (run == "burst") ||
+			list.Total != int64(len(list.Rows)) {
 			t.Errorf("%s: issues lost %d, causes %d, all %d; %d issues are waits", run, all, causes, lost, waits)
 		}
 	}
@@ -99,18 +106,24 @@ func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
 	before := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	worst := before.Issues[0]
-	labels.all = map[string]api.Label{worst.Key: {Key: worst.Key, State: api.LabelMuted}, before.Issues[1].Key: {State: api.LabelOpen, Note: "look here"}}
+	labels.all = map[string]api.Label{
+		worst.Key:            {Key: worst.Key, State: api.LabelMuted},
+		before.Issues[1].Key: {State: api.LabelOpen, Note: "look here"},
+	}
 	after := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
 	f := &after.Figures
-	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost || len(after.Issues) != len(before.Issues)-1 ||
-		after.Issues[0].Label == nil || after.Issues[0].Label.Note != "look here" || after.Verdict.Issue != after.Issues[0].Number || !strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {
+	if f.IssuesMuted != 1 || f.MutedLost != worst.Lost+worst.WaitLost || f.Lost != before.Figures.Lost ||
+		len(after.Issues) != len(before.Issues)-1 ||
+		after.Issues[0].Label == nil || after.Issues[0].Label.Note != "look here" || after.Verdict.Issue != after.Issues[0].Number ||
+		!strings.HasSuffix(after.Verdict.Sentence, "1 is muted or expected") {
 		t.Errorf("%+v, %+v", after.Verdict, f)
 	}
 	for _, i := range before.Issues {
 		labels.all[i.Key] = api.Label{State: api.LabelExpected}
 	}
 	after = want[api.Overview](t, do(t, at+"/overview", ""), 200)
-	if after.Verdict.Level != api.LevelGood || !strings.HasPrefix(after.Verdict.Sentence, fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
+	if after.Verdict.Level != api.LevelGood || !strings.HasPrefix(after.Verdict.Sentence,
+		fmt.Sprintf("No open issues: %d are muted or expected, which cost ", len(before.Issues))) || len(after.Issues) != 0 {
 		t.Errorf("%+v", after.Verdict)
 	}
 	labels.err = errors.New("the disk is gone")
@@ -129,12 +142,14 @@ func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
 	slow := provenance.FuncStats{FID: 1, Name: "solve(int) [{solve.c} {7,0}]"}
 	slow.RuntimeProfile.Exclusive.Count, slow.RuntimeProfile.Exclusive.Mean, slow.RuntimeProfile.Exclusive.Maximum = 41_200_000, 1200, 12_300
 	run := provdb.Run{ID: id, Name: "calm", State: provdb.Finished, Started: time.Unix(1, 0), Finished: time.Unix(9, 0)}
-	if err := errors.Join(store.Write(ctx, id, &provdb.Batch{Functions: []provenance.FuncStats{slow}}), store.UpdateRun(ctx, run)); err != nil {
+	if err := errors.Join(store.Write(ctx, id, &provdb.Batch{Functions: []provenance.FuncStats{slow}}),
+		store.UpdateRun(ctx, run)); err != nil {
 		t.Fatal(err)
 	}
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	o := want[api.Overview](t, do(t, at+"/api/v1/runs/calm/overview", ""), 200)
-	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want || o.Verdict.Level != api.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
+	if want := "0 anomalies in 41 M calls; slowest: solve(int) 12.3 ms, on average 1.20 ms"; o.Verdict.Sentence != want ||
+		o.Verdict.Level != api.LevelGood || len(o.Slowest) != 1 || len(o.Issues) != 0 {
 		t.Errorf("%+v, want %q", o, want)
 	}
 }
@@ -147,7 +162,8 @@ func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
 	for _, reader := range []provdb.Reader{filled(t), nil} {
 		p.set(func(p *pipeline) { p.reader = reader })
 		o := want[api.Overview](t, do(t, at+"/api/v1/runs/new/overview", ""), 200)
-		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "No data yet: 0 of 4,000 ranks have been seen. Start the analyzers with chimbuko ad") ||
+		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence,
+			"No data yet: 0 of 4,000 ranks have been seen. Start the analyzers with chimbuko ad") ||
 			o.State != api.Waiting || !o.Live || topics(o)["no-data"] == "" || (reader == nil) != (topics(o)["store"] != "") {
 			t.Errorf("%+v", o)
 		}
@@ -178,7 +194,8 @@ func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
 	for _, state := range []api.State{api.Running, api.Finished} {
 		p.set(func(p *pipeline) { p.status.Run.State = state })
 		o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
-		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") || !strings.Contains(topics(o)["store"], "the disk is gone") {
+		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") ||
+			!strings.Contains(topics(o)["store"], "the disk is gone") {
 			t.Errorf("%s: %+v, notices %+v", state, o.Verdict, o.Notices)
 		}
 	}
@@ -252,9 +269,14 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 	}
 	f(func(s *api.Status) {
 		s.Totals = api.Totals{Ranks: 3, RanksExpected: 5}
-		s.Ranks = []api.Rank{{Rank: 0, Node: "a", Host: "nid001"}, {Rank: 2, Node: "b", Host: "nid077"}, {Rank: 4, Node: "b", Host: "nid077", Ended: true}}
+		s.Ranks = []api.Rank{
+			{Rank: 0, Node: "a", Host: "nid001"},
+			{Rank: 2, Node: "b", Host: "nid077"},
+			{Rank: 4, Node: "b", Host: "nid077", Ended: true},
+		}
 		s.Nodes = []api.Node{{Name: "a"}, {Name: "b", State: api.NodeSilent}}
-	}, api.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analyzers again with the same command")
+	}, api.LevelWatch, "silent-ranks", "2 of 5 ranks reporting; missing: 2, 1, 3 (host nid077). Start their analyzers again with the "+
+		"same command")
 	f(func(s *api.Status) { s.Totals.RanksExpected = 4 }, api.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
 	f(func(s *api.Status) { s.Nodes[0].Drops = 1200 }, api.LevelWatch, "drops",
 		"1,200 records found no room at 1 analyzer and are sent when the run ends: give chimbuko ad a larger --outbox")
@@ -262,9 +284,11 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 		s.Nodes[0].Tallies = []api.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
 	}, api.LevelWatch, "drops", "3 steps were lost")
 	f(func(s *api.Status) { s.Nodes[0].Behind = 45 }, api.LevelWatch, "backlog",
-		"1 analyzer is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more analyzers with fewer ranks each")
+		"1 analyzer is behind the traces, the worst (node-a on nid001) by 45 s: give it more processors with --workers, or start more "+
+			"analyzers with fewer ranks each")
 	f(func(s *api.Status) { s.Store.Lag, s.Store.PendingMessages = 34, 1234 }, api.LevelWatch, "backlog",
-		"1,234 messages wait for the store, the oldest for 34 s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait")
+		"1,234 messages wait for the store, the oldest for 34 s: a larger --store-delay of chimbuko serve stores more at once, a larger "+
+			"--stream-size lets more wait")
 	f(func(s *api.Status) {
 		s.Health = []api.Health{{Part: "store", Severity: api.SeverityError, Sentence: "the disk is full: make room"}}
 	}, api.LevelBad, "health", "store: the disk is full: make room")
@@ -292,8 +316,10 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 			t.Errorf("%s %s: %+v", state, info, o.Notices)
 		}
 	}
-	f(provdb.Failed, `{"error":"the disk\nis full"}`, "health", "The analysis failed, and the run holds what was stored until then: the disk is full")
-	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store", "A trace is damaged and was read as far as it goes: a.bp: step 3 at byte 99: cut off")
+	f(provdb.Failed, `{"error":"the disk\nis full"}`, "health", "The analysis failed, and the run holds what was stored until then: the "+
+		"disk is full")
+	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store",
+		"A trace is damaged and was read as far as it goes: a.bp: step 3 at byte 99: cut off")
 	f(provdb.Finished, `{"notes":[{"severity":"data loss","count":12,"sentence":"calls were lost"}]}`, "drops", "12 calls were lost")
 	f(provdb.Finished, `[1]`, "store", "older chimbuko that did not store issues")
 	f(provdb.Finished, `{}`, "review", "Final: ")
@@ -308,7 +334,8 @@ func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for state, says := range map[provdb.State]string{
-		provdb.Failed: "The analysis failed, and nothing was kept: a.bp and b.bp both hold rank 0", provdb.Finished: "The run has ended and holds nothing: no call was read",
+		provdb.Failed:   "The analysis failed, and nothing was kept: a.bp and b.bp both hold rank 0",
+		provdb.Finished: "The run has ended and holds nothing: no call was read",
 	} {
 		run.State, run.Info, run.Finished = state, []byte(`{"error":"a.bp and b.bp\nboth hold rank 0"}`), time.Unix(2, 0)
 		if err := store.UpdateRun(t.Context(), run); err != nil {
@@ -332,7 +359,8 @@ func TestAStoreThatFailsIsANotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
-	if n := o.Notices[0]; n.Topic != "store" || n.Level != api.LevelBad || !strings.Contains(n.Sentence, "closed") || *o.Figures.Calls != 1900 {
+	if n := o.Notices[0]; n.Topic != "store" || n.Level != api.LevelBad || !strings.Contains(n.Sentence, "closed") ||
+		*o.Figures.Calls != 1900 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -359,7 +387,8 @@ func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
 	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	o := want[api.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
-	if o.Verdict.Level != api.LevelGood || !strings.HasPrefix(o.Verdict.Sentence, "Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
+	if o.Verdict.Level != api.LevelGood || !strings.HasPrefix(o.Verdict.Sentence,
+		"Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
 		t.Errorf("%+v", o.Verdict)
 	}
 }

@@ -202,7 +202,8 @@ func (p *Packets) Status(context.Context) (*api.Status, error) {
 		s.Totals.Calls += wholeOf(f.Exclusive.Count)
 	}
 	if p.info.Refused > 0 {
-		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: words.Counted(p.info.Refused, "packet") + " made no sense: " + p.info.Problem}}
+		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: words.Counted(p.info.Refused, "packet") +
+			" made no sense: " + p.info.Problem}}
 	}
 	return s, nil
 }

@@ -64,7 +64,8 @@ func TestAPacketOfTheOriginalIsShown(t *testing.T) {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
 	o := want[api.Overview](t, do(t, at+packetsRun+"/overview", ""), 200)
-	if o.Figures.Anomalies == 0 || o.Figures.Ranks == 0 || o.Figures.Functions == 0 || o.Packets == nil || o.Packets.Taken != 1 || len(o.Packets.Worst) == 0 {
+	if o.Figures.Anomalies == 0 || o.Figures.Ranks == 0 || o.Figures.Functions == 0 || o.Packets == nil || o.Packets.Taken != 1 ||
+		len(o.Packets.Worst) == 0 {
 		t.Errorf("got %+v, %+v", o.Figures, o.Packets)
 	}
 	if !strings.Contains(o.Verdict.Sentence, "anomal") || len(o.Notices) == 0 || !strings.Contains(o.Notices[0].Sentence, "no executions") {
@@ -153,7 +154,10 @@ func TestFunctionsOfPacketsAreListedInPagesAndOrders(t *testing.T) {
 	if a := do(t, at+"/api/anomalydata", packet); a.code != 201 {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
-	for order, first := range map[string]string{"lost": "f04 <b>", "anomalies": "f04 <b>", "calls": "f00 <b>", "exclusive": "f00 <b>", "inclusive": "f24 <b>", "name": "f00 <b>"} {
+	for order, first := range map[string]string{
+		"lost": "f04 <b>", "anomalies": "f04 <b>", "calls": "f00 <b>", "exclusive": "f00 <b>",
+		"inclusive": "f24 <b>", "name": "f00 <b>",
+	} {
 		seen := make(map[string]bool)
 		for cursor := ""; ; {
 			table := want[api.FunctionTable](t, do(t, at+packetsRun+"/functions?limit=7&order="+order+"&cursor="+cursor, ""), 200)
@@ -192,7 +196,10 @@ func FuzzPackets(f *testing.F) {
 		if h.ServeHTTP(w, r); w.Code != 201 && w.Code != 400 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
-		for _, path := range []string{"/overview", "/heatmap?columns=7&rows=3", "/heatmap?from=1&to=2", "/functions", "/counters", "/search?q=a", "/pipeline"} {
+		for _, path := range []string{
+			"/overview", "/heatmap?columns=7&rows=3", "/heatmap?from=1&to=2", "/functions", "/counters",
+			"/search?q=a", "/pipeline",
+		} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+packetsRun+path, nil))
 			if w.Code != 200 {

@@ -152,12 +152,18 @@ func (p *Packets) Overview(columns int) *api.Overview {
 	if p.info.Taken == 0 {
 		o.Notices = append(o.Notices, api.Notice{Level: api.LevelUnknown, Topic: "packets", Sentence: "No packet has come yet" + p.howToSend()})
 	}
-	o.Notices = append(o.Notices, api.Notice{Level: api.LevelUnknown, Topic: "packets", Sentence: "This is made of packets of statistics: they count anomalies by rank, step and function, but hold no executions, so nothing can be said of lost time, hosts, causes or evidence"})
+	o.Notices = append(o.Notices, api.Notice{
+		Level: api.LevelUnknown, Topic: "packets",
+		Sentence: "This is made of packets of statistics: they count anomalies by rank, step and function, but hold no executions, so " +
+			"nothing can be said of lost time, hosts, causes or evidence",
+	})
 	if p.info.Refused > 0 {
-		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: words.Counted(p.info.Refused, "packet") + " made no sense and was left out: " + p.info.Problem})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: words.Counted(p.info.Refused, "packet") +
+			" made no sense and was left out: " + p.info.Problem})
 	}
 	if p.info.LeftOut > 0 {
-		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " + words.Grouped(p.info.LeftOut) + " entries of packets"})
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " +
+			words.Grouped(p.info.LeftOut) + " entries of packets"})
 	}
 	return o
 }
@@ -207,12 +213,16 @@ func (p *Packets) pageInfo() *api.PacketsInfo {
 		}
 		info.Time += w.Time
 		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {
-			return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(b.Time, a.Time), cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Function, b.Function))
+			return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(b.Time, a.Time), cmp.Compare(a.Program, b.Program),
+				cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Function, b.Function))
 		})
 	}
 	for _, f := range p.functions {
 		if n := wholeOf(f.Anomalies.Accumulate); n > 0 {
-			info.Totals = amongFirst(info.Totals, api.PacketsCount{Program: int64(f.Program), Function: f.Name, Anomalies: n, Calls: wholeOf(f.Exclusive.Count)}, func(a, b api.PacketsCount) int {
+			info.Totals = amongFirst(info.Totals, api.PacketsCount{
+				Program: int64(f.Program), Function: f.Name, Anomalies: n,
+				Calls: wholeOf(f.Exclusive.Count),
+			}, func(a, b api.PacketsCount) int {
 				return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function))
 			})
 		}
@@ -289,7 +299,10 @@ func (p *Packets) Functions(of insight.FunctionsParams) (*api.FunctionTable, err
 	limit, offset, program, order := of.Limit, of.Offset, of.Program, cmp.Or(of.Order, "lost")
 	key, ok := packetOrders[order]
 	if !ok {
-		return nil, &query.ChoiceError{What: "order", Word: order, Among: []string{"anomalies", "calls", "exclusive", "inclusive", "lost", "name"}}
+		return nil, &query.ChoiceError{What: "order", Word: order, Among: []string{
+			"anomalies", "calls", "exclusive", "inclusive", "lost",
+			"name",
+		}}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,7 +314,8 @@ func (p *Packets) Functions(of insight.FunctionsParams) (*api.FunctionTable, err
 		}
 	}
 	slices.SortFunc(all, func(a, b api.FunctionRow) int {
-		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function), cmp.Compare(a.FID, b.FID))
+		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function),
+			cmp.Compare(a.FID, b.FID))
 	})
 	table := &api.FunctionTable{Rows: all[min(offset, len(all)):], Total: int64(len(all))}
 	if len(table.Rows) > limit {
@@ -313,8 +327,10 @@ func (p *Packets) Functions(of insight.FunctionsParams) (*api.FunctionTable, err
 // packetOrders are the orders of functions, most first. What they lost is not known.
 var packetOrders = map[string]func(f *api.FunctionRow) float64{
 	"name": func(*api.FunctionRow) float64 { return 0 }, "lost": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) },
-	"anomalies": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) }, "calls": func(f *api.FunctionRow) float64 { return float64(*f.Calls) },
-	"exclusive": func(f *api.FunctionRow) float64 { return *f.Exclusive }, "inclusive": func(f *api.FunctionRow) float64 { return *f.Inclusive },
+	"anomalies": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) },
+	"calls":     func(f *api.FunctionRow) float64 { return float64(*f.Calls) },
+	"exclusive": func(f *api.FunctionRow) float64 { return *f.Exclusive },
+	"inclusive": func(f *api.FunctionRow) float64 { return *f.Inclusive },
 }
 
 // packetFunctionRow is a row of the table. The original leaves sums of times out, so they
@@ -324,8 +340,10 @@ func packetFunctionRow(f *summary.PacketFunction) api.FunctionRow {
 	exclusive, inclusive := insight.Finite(f.Exclusive.Mean*f.Exclusive.Count), insight.Finite(f.Inclusive.Mean*f.Inclusive.Count)
 	mean, longest, inclusiveMean := insight.Finite(f.Exclusive.Mean), insight.Finite(f.Exclusive.Maximum), insight.Finite(f.Inclusive.Mean)
 	row := api.FunctionRow{
-		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: int64(f.Program), FID: f.FID, Function: f.Name, Group: flame.Group(f.Name, false), Calls: &calls,
-		Exclusive: &exclusive, ExclusiveMean: &mean, ExclusiveMax: &longest, Inclusive: &inclusive, InclusiveMean: &inclusiveMean, Anomalies: wholeOf(f.Anomalies.Accumulate),
+		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: int64(f.Program), FID: f.FID, Function: f.Name, Group: flame.Group(f.Name, false),
+		Calls:     &calls,
+		Exclusive: &exclusive, ExclusiveMean: &mean, ExclusiveMax: &longest, Inclusive: &inclusive, InclusiveMean: &inclusiveMean,
+		Anomalies: wholeOf(f.Anomalies.Accumulate),
 	}
 	if calls > 0 {
 		percent := 100 * float64(row.Anomalies) / float64(calls)
@@ -364,7 +382,10 @@ func (p *Packets) Counters(of insight.CountersParams) any {
 	}{[]row{}}
 	for _, c := range chosen[:min(of.Limit, len(chosen))] {
 		s := &c.Stats
-		list.Rows = append(list.Rows, row{int64(c.Program), c.Name, wholeOf(s.Count), insight.Finite(s.Mean), insight.Finite(s.Stddev), insight.Finite(s.Minimum), insight.Finite(s.Maximum), insight.Finite(s.Accumulate)})
+		list.Rows = append(list.Rows, row{
+			int64(c.Program), c.Name, wholeOf(s.Count), insight.Finite(s.Mean), insight.Finite(s.Stddev),
+			insight.Finite(s.Minimum), insight.Finite(s.Maximum), insight.Finite(s.Accumulate),
+		})
 	}
 	return list
 }

@@ -40,7 +40,8 @@ func (p *params) done() error {
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
 		if !p.known[name] {
 			delete(p.known, "token")
-			p.errs = append(p.errs, fmt.Errorf("no parameter %q is known here, only: %s", name, strings.Join(slices.Sorted(maps.Keys(p.known)), ", ")))
+			p.errs = append(p.errs, fmt.Errorf("no parameter %q is known here, only: %s", name,
+				strings.Join(slices.Sorted(maps.Keys(p.known)), ", ")))
 			break
 		}
 	}

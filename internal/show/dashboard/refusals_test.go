@@ -48,7 +48,10 @@ func TestWhatCannotBeAnsweredIsExplained(t *testing.T) {
 
 func TestWithoutAStoreOnlyThePipelineIsKnown(t *testing.T) {
 	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = nil })
-	for _, path := range []string{"", "/top", "/events", "/events/0:0:1", "/functions", "/functions/0:1", "/counters", "/metadata", "/heatmap", "/issues", "/issues/x/plot", "/events/0:0:1/evidence", "/events/0:0:1/window", "/flame", "/search?q=x", "/labels/ignore"} {
+	for _, path := range []string{
+		"", "/top", "/events", "/events/0:0:1", "/functions", "/functions/0:1", "/counters", "/metadata",
+		"/heatmap", "/issues", "/issues/x/plot", "/events/0:0:1/evidence", "/events/0:0:1/window", "/flame", "/search?q=x", "/labels/ignore",
+	} {
 		fails(t, do(t, at+monday+path, ""), 503, "this process has no store")
 	}
 	fails(t, do(t, at+monday+"/sql", `{"sql": "SELECT 1"}`), 503, "this process has no store")

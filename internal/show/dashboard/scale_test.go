@@ -53,7 +53,8 @@ func openScale(b *testing.B) *scale {
 			b.Fatal(err)
 		}
 		size, _ := os.Stat(file)
-		fmt.Printf("made a run of %d ranks with %d anomalies in %.0f s, %d MB\n", scaleRanks, scaleAnomalies, time.Since(begin).Seconds(), size.Size()>>20)
+		fmt.Printf("made a run of %d ranks with %d anomalies in %.0f s, %d MB\n", scaleRanks, scaleAnomalies, time.Since(begin).Seconds(),
+			size.Size()>>20)
 	}
 	return newScale(b, file, duckstore.Options{})
 }
@@ -103,7 +104,8 @@ func newScale(b *testing.B, file string, o duckstore.Options) *scale {
 	}
 	slices.Sort(s.hosts)
 	s.hosts = slices.Compact(s.hosts)
-	fmt.Printf("run %s: %d ranks on %d hosts, %.0f s, %d anomalies among %d executions that are kept\n", s.name, len(s.ranks), len(s.hosts), s.length, kept.Anomalies, kept.Executions)
+	fmt.Printf("run %s: %d ranks on %d hosts, %.0f s, %d anomalies among %d executions that are kept\n", s.name, len(s.ranks), len(s.hosts),
+		s.length, kept.Anomalies, kept.Executions)
 	return s
 }
 
@@ -174,7 +176,8 @@ func multiply(ctx context.Context, file string) (err error) {
 	for _, table := range []string{"functions", "paths", "models", "final_models", "metadata", "profiles", "counter_stats", "path_profiles"} {
 		do("INSERT INTO " + table + " SELECT * REPLACE (2 AS run) FROM " + table + " WHERE run = 1")
 	}
-	do("INSERT INTO runs SELECT * REPLACE (2 AS run, 'before' AS name, started - INTERVAL 1 DAY AS started, finished - INTERVAL 1 DAY AS finished) FROM runs")
+	do("INSERT INTO runs SELECT * REPLACE (2 AS run, 'before' AS name, started - INTERVAL 1 DAY AS started, finished - INTERVAL 1 DAY AS " +
+		"finished) FROM runs")
 	do("INSERT INTO executions SELECT * REPLACE (2 AS run) FROM base")
 	do("INSERT INTO rollups SELECT * REPLACE (2 AS run, lost_us * (50 + rid % 100) // 100 AS lost_us) FROM rollups")
 	do("CHECKPOINT")
@@ -217,19 +220,28 @@ func scaleSurroundings() *provdb.Batch {
 	for r := range storetest.Stream(2000, 1) {
 		if !seen[r.FID] {
 			seen[r.FID] = true
-			b.Functions = append(b.Functions, provenance.FuncStats{FID: r.FID, Name: r.Func, RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+			b.Functions = append(b.Functions, provenance.FuncStats{
+				FID: r.FID, Name: r.Func,
+				RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary},
+			})
 			b.Models = append(b.Models, provenance.ADModel{FID: r.FID, Name: r.Func, Model: r.AlgoParams})
 		}
 	}
 	call := func(f *provenance.FuncStats, parent int) {
-		b.Paths = append(b.Paths, provenance.PathStats{Node: len(b.Paths) + 1, Parent: parent, FID: f.FID, Func: f.Name, Calls: 1000, Exclusive: trace.Micros(1000 * (1 + f.FID%97))})
+		b.Paths = append(b.Paths, provenance.PathStats{
+			Node: len(b.Paths) + 1, Parent: parent, FID: f.FID, Func: f.Name, Calls: 1000,
+			Exclusive: trace.Micros(1000 * (1 + f.FID%97)),
+		})
 	}
 	for i := range b.Functions {
 		call(&b.Functions[i], min(i, 1))
 	}
 	odd := len(b.Functions)
 	for i := range 2000 { // functions that are never odd
-		b.Functions = append(b.Functions, provenance.FuncStats{FID: 1000 + i, Name: fmt.Sprintf("void app::Quiet<%d>::run(int)", i), RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary}})
+		b.Functions = append(b.Functions, provenance.FuncStats{
+			FID: 1000 + i, Name: fmt.Sprintf("void app::Quiet<%d>::run(int)", i),
+			RuntimeProfile: provenance.RuntimeProfile{Exclusive: summary, Inclusive: summary},
+		})
 	}
 	for i := range 3 * 2000 {
 		call(&b.Functions[odd+i%2000], 1+i%odd)

@@ -87,10 +87,16 @@ func analyze(ctx context.Context, store provdb.Store, scene, name string) error 
 	if err != nil {
 		return err
 	}
-	if err := store.Write(ctx, run.ID, &provdb.Batch{Functions: all.FuncStats, Counters: all.CounterStats, Models: all.ADModels, Paths: all.PathStats}); err != nil {
+	if err := store.Write(ctx, run.ID, &provdb.Batch{
+		Functions: all.FuncStats, Counters: all.CounterStats, Models: all.ADModels,
+		Paths: all.PathStats,
+	}); err != nil {
 		return err
 	}
-	info := map[string]any{"totals": res.Totals, "review": res.Review, "changes": res.Changes, "settings": map[string]string{"algorithm": "modal", "min-samples": "30"}}
+	info := map[string]any{
+		"totals": res.Totals, "review": res.Review, "changes": res.Changes,
+		"settings": map[string]string{"algorithm": "modal", "min-samples": "30"},
+	}
 	if run.Info, err = json.Marshal(info); err != nil {
 		return err
 	}

@@ -72,8 +72,12 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 		t.Errorf("it says %s rows", got)
 	}
 	few := int64(7)
-	a = do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{SQL: "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id", Args: []any{0}, Format: "parquet", Limit: &few}))
-	if a.code != 200 || a.header.Get("Chimbuko-Cut") != "true" || a.header.Get("Chimbuko-Rows") != "7" || !strings.HasPrefix(a.body, "PAR1") || !strings.HasSuffix(a.body, "PAR1") {
+	a = do(t, at+monday+"/sql/export", asked(t, api.SQLQuestion{
+		SQL:  "SELECT event_id, rid FROM anomalies WHERE rid >= $1 ORDER BY event_id",
+		Args: []any{0}, Format: "parquet", Limit: &few,
+	}))
+	if a.code != 200 || a.header.Get("Chimbuko-Cut") != "true" || a.header.Get("Chimbuko-Rows") != "7" ||
+		!strings.HasPrefix(a.body, "PAR1") || !strings.HasSuffix(a.body, "PAR1") {
 		t.Errorf("%d %v %.40q", a.code, a.header, a.body)
 	}
 	if got := a.header.Get("Content-Disposition"); got != "attachment; filename=answer.parquet" {

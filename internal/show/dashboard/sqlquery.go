@@ -67,7 +67,10 @@ func readQuestion(r *http.Request, usual, most int) (q api.SQLQuestion, limit in
 		err = errors.New("sql is missing")
 	}
 	if err != nil {
-		return q, 0, &problem{http.StatusBadRequest, "the question makes no sense: " + err.Error(), `send {"sql": "SELECT …", "args": […], "limit": 1000}`}
+		return q, 0, &problem{
+			http.StatusBadRequest, "the question makes no sense: " + err.Error(),
+			`send {"sql": "SELECT …", "args": […], "limit": 1000}`,
+		}
 	}
 	return q, limit, nil
 }

@@ -42,7 +42,10 @@ func (h *hub) join(ctx context.Context) (ticks <-chan tick, leave func(), err er
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.streams) >= h.most {
-		return nil, nil, &problem{http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already", h.most), "close pages that are not looked at"}
+		return nil, nil, &problem{
+			http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already", h.most),
+			"close pages that are not looked at",
+		}
 	}
 	if h.streams == nil {
 		h.streams = make(map[chan tick]bool)

@@ -89,7 +89,8 @@ func TestAStreamTicksAndTellsStates(t *testing.T) {
 	for range 3 {
 		e := s.next(t)
 		var got api.Status
-		if err := json.Unmarshal([]byte(e.data), &got); err != nil || e.name != "tick" || e.id <= last || got.Run.Name != "monday" || len(got.Ranks) != 3 {
+		if err := json.Unmarshal([]byte(e.data), &got); err != nil || e.name != "tick" || e.id <= last || got.Run.Name != "monday" ||
+			len(got.Ranks) != 3 {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		last = e.id
@@ -129,7 +130,8 @@ func TestAStreamResumesWithASnapshot(t *testing.T) {
 	s = openStream(t, at+monday+"/stream", "Last-Event-ID: "+strconv.FormatInt(first.id, 10))
 	e := s.next(t)
 	var snap struct{ Top, Newest []object }
-	if err := json.Unmarshal([]byte(e.data), &snap); err != nil || e.name != "snapshot" || e.id < first.id || len(snap.Top) != 10 || len(snap.Newest) != 20 {
+	if err := json.Unmarshal([]byte(e.data), &snap); err != nil || e.name != "snapshot" || e.id < first.id || len(snap.Top) != 10 ||
+		len(snap.Newest) != 20 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	if next := s.next(t); next.name != "tick" || next.id < e.id {

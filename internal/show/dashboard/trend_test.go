@@ -50,7 +50,10 @@ func addNight(t testing.TB, s provdb.Store, night int, live bool) error {
 	b := new(provdb.Batch)
 	profile := func(name string, fid int, calls, us float64) {
 		sum := stats.Summary{Accumulate: us, Count: calls, Mean: us / calls}
-		b.Functions = append(b.Functions, provenance.FuncStats{FID: fid, Name: name, RuntimeProfile: provenance.RuntimeProfile{Exclusive: sum, Inclusive: sum}})
+		b.Functions = append(b.Functions, provenance.FuncStats{
+			FID: fid, Name: name,
+			RuntimeProfile: provenance.RuntimeProfile{Exclusive: sum, Inclusive: sum},
+		})
 	}
 	slow := night >= 3
 	times := map[bool]float64{false: 2e6, true: 4.2e6}
@@ -60,7 +63,8 @@ func addNight(t testing.TB, s provdb.Store, night int, live bool) error {
 	for i := range int32(4 * night) {
 		if r := (&provenance.Record{
 			EventID: fmt.Sprintf("0:%d:%d", i, i), FID: 2, Func: "interpolate", Hostname: "node00", IOStep: i, Kind: "slow",
-			Entry: 1_700_000_000_000_000, Exit: 1_700_000_000_001_000, RuntimeExclusive: 1000, RuntimeTotal: 1000, LostTime: 30_000, Status: "confirmed",
+			Entry: 1_700_000_000_000_000, Exit: 1_700_000_000_001_000, RuntimeExclusive: 1000, RuntimeTotal: 1000, LostTime: 30_000,
+			Status: "confirmed",
 		}); slow {
 			b.Anomalies = append(b.Anomalies, r)
 		}
@@ -89,7 +93,8 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	if want := []string{"0:nightly-01", "0:nightly-02", "0:nightly-03", "0:nightly-04", "0:nightly-05"}; !slices.Equal(ids, want) {
 		t.Fatalf("%q", ids)
 	}
-	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms a call instead of 2.00 ms. interpolate loses 600 ms to anomalies since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != api.LevelBad {
+	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms a call instead of 2.00 ms. interpolate loses 600 ms to anomalies " +
+		"since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != api.LevelBad {
 		t.Errorf("%+v, want %q", trend.Verdict, want)
 	}
 	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "go on or did not end") {
@@ -97,14 +102,17 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	}
 	all := comparison.Over(sums, nil, 12)
 	for i, s := range trend.Time {
-		if !reflect.DeepEqual(s.Values, all.Time[i].Values) || !reflect.DeepEqual(s.Counts, all.Time[i].Counts) || comparison.Since(*s.Since) != *all.Time[i].Since || s.Function != all.Time[i].Function {
+		if !reflect.DeepEqual(s.Values, all.Time[i].Values) || !reflect.DeepEqual(s.Counts, all.Time[i].Counts) ||
+			comparison.Since(*s.Since) != *all.Time[i].Since || s.Function != all.Time[i].Function {
 			t.Errorf("%+v, want %+v", s, all.Time[i])
 		}
 	}
-	if s := trend.Lost[1]; len(trend.Time) != 2 || len(trend.Lost) != 2 || s.Counts[3] != 16 || *s.Values[3] != 480_000 || s.Since.Run != 2 || s.Since.Before != 1 || s.Since.Change != comparison.New {
+	if s := trend.Lost[1]; len(trend.Time) != 2 || len(trend.Lost) != 2 || s.Counts[3] != 16 || *s.Values[3] != 480_000 ||
+		s.Since.Run != 2 || s.Since.Before != 1 || s.Since.Change != comparison.New {
 		t.Errorf("%+v", s)
 	}
-	if r := trend.Runs[4]; r.Lost != 600_000 || r.Anomalies != 20 || r.Calls != 2001 || r.Exclusive != 13_405_000 || r.LostPercent != 100*0.6/13.405 {
+	if r := trend.Runs[4]; r.Lost != 600_000 || r.Anomalies != 20 || r.Calls != 2001 || r.Exclusive != 13_405_000 ||
+		r.LostPercent != 100*0.6/13.405 {
 		t.Errorf("%+v", r)
 	}
 
@@ -116,7 +124,8 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	if len(one.Runs) != 1 || one.Verdict.Level != api.LevelUnknown || len(one.Time) != 1 {
 		t.Errorf("%+v", one)
 	}
-	if few := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 1 || few.Verdict != trend.Verdict {
+	if few := want[api.Trend](t, do(t, at+"/api/v1/compare/trend?limit=0&program=0", ""), 200); len(few.Time) != 1 ||
+		few.Verdict != trend.Verdict {
 		t.Errorf("%+v", few)
 	}
 	fails(t, do(t, at+"/api/v1/compare/trend?a=0:nightly-01", ""), 400, `no parameter "a"`)
@@ -129,7 +138,8 @@ func TestATrendHasTheNewestRuns(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })
 	for range 2 {
 		trend := want[api.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
-		if len(trend.Runs) != comparison.MaxTrend || trend.Runs[0].Name != "nightly-04" || len(trend.Notices) != 2 || !strings.Contains(trend.Notices[0].Sentence, "newest 50 runs") {
+		if len(trend.Runs) != comparison.MaxTrend || trend.Runs[0].Name != "nightly-04" || len(trend.Notices) != 2 ||
+			!strings.Contains(trend.Notices[0].Sentence, "newest 50 runs") {
 			t.Errorf("%d runs from %s, %+v", len(trend.Runs), trend.Runs[0].Name, trend.Notices)
 		}
 	}

@@ -66,7 +66,8 @@ func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if want := count(t, store, `SELECT (info -> 'totals' ->> 'calls')::BIGINT FROM runs WHERE name = $1`, "burst"); calls != want || lost != count(t, store, countLost, "burst") || modes < 5 || table.Total != int64(len(table.Rows)) {
+	if want := count(t, store, `SELECT (info -> 'totals' ->> 'calls')::BIGINT FROM runs WHERE name = $1`, "burst"); calls != want ||
+		lost != count(t, store, countLost, "burst") || modes < 5 || table.Total != int64(len(table.Rows)) {
 		t.Errorf("%d calls, want %d; lost %d; %d functions have modes; %d of %d", calls, want, lost, modes, len(table.Rows), table.Total)
 	}
 	few := want[api.FunctionTable](t, do(t, at+"burst/functions?limit=2&cursor=1", ""), 200)
@@ -74,7 +75,8 @@ func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 		t.Errorf("%+v", few)
 	}
 	detail := want[api.FunctionDetail](t, do(t, at+"burst/functions/"+table.Rows[0].ID, ""), 200)
-	if detail.Model == nil || len(detail.Model.Normal) != int(*detail.Modes) || len(detail.Strip.Series) == 0 || len(detail.Strip.Series[0].Lost) != 60 {
+	if detail.Model == nil || len(detail.Model.Normal) != int(*detail.Modes) || len(detail.Strip.Series) == 0 ||
+		len(detail.Strip.Series[0].Lost) != 60 {
 		t.Errorf("%+v", detail)
 	}
 }
@@ -84,7 +86,8 @@ func TestTheSearchBoxFindsWhatIsMeant(t *testing.T) {
 	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
 	f := func(query string, want1 ...api.Found) {
 		t.Helper()
-		if got := want[api.FoundList](t, do(t, at+"search?limit=3&q="+query, ""), 200); !reflect.DeepEqual(got.Rows, append([]api.Found{}, want1...)) {
+		if got := want[api.FoundList](t, do(t, at+"search?limit=3&q="+query, ""), 200); !reflect.DeepEqual(got.Rows,
+			append([]api.Found{}, want1...)) {
 			t.Errorf("%q:\n got %+v\nwant %+v", query, got.Rows, want1)
 		}
 	}

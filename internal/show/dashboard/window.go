@@ -17,8 +17,12 @@ var windowForms = map[string]struct {
 	suffix, kind string
 	write        func(b *bytes.Buffer, e *query.Event) error
 }{
-	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WritePerfetto(b, e.Record) }},
-	"chrome":   {".trace.json", "application/json", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WriteChrome(b, e.Record) }},
+	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer,
+		e *query.Event,
+	) error {
+		return tracefile.WritePerfetto(b, e.Record)
+	}},
+	"chrome": {".trace.json", "application/json", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WriteChrome(b, e.Record) }},
 	"json": {".json", "application/json", func(b *bytes.Buffer, e *query.Event) error {
 		return json.Indent(b, e.Document, "", "  ")
 	}},

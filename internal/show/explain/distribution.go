@@ -61,7 +61,8 @@ func (p *page) bars(own float64, mark string) {
 			p.line("  %s", right("⋮", froms))
 			continue
 		}
-		line := fmt.Sprintf("  %s  %s  %s  %s", right(span(r.from), froms), right(span(r.to), tos), right(grouped(r.count), counts), bar(r.count/most, cells))
+		line := fmt.Sprintf("  %s  %s  %s  %s", right(span(r.from), froms), right(span(r.to), tos), right(grouped(r.count), counts),
+			bar(r.count/most, cells))
 		if r.self {
 			line += mark
 		}

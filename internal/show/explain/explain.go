@@ -61,7 +61,10 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 // WriteModel draws the times of a function's calls that its model params tells:
 // bars of a histogram, or a line of moments. Of an unknown model it says so.
 func WriteModel(w io.Writer, params json.RawMessage, width int) error {
-	p := &page{Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)}, model: model{provenance.ReadModel(params)}}
+	p := &page{
+		Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)},
+		model: model{provenance.ReadModel(params)},
+	}
 	typical, _, ok := p.model.Typical()
 	switch {
 	case p.model.Moments != nil:
@@ -170,7 +173,8 @@ func (p *page) moreText() string {
 		text = "It lost " + span(float64(p.LostTime)) + " against the median."
 	}
 	if p.RuntimeExclusive != p.RuntimeTotal {
-		text += fmt.Sprintf(" Of the %s with the calls inside it %s were its own.", span(float64(p.RuntimeTotal)), span(float64(p.RuntimeExclusive)))
+		text += fmt.Sprintf(" Of the %s with the calls inside it %s were its own.", span(float64(p.RuntimeTotal)),
+			span(float64(p.RuntimeExclusive)))
 	}
 	return text
 }

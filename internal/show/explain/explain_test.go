@@ -203,7 +203,8 @@ func TestTimesAreComparedWithWhatIsTypical(t *testing.T) {
 	}
 	of300 := `{"histogram":{"Histogram Bin Counts":[15322],"Histogram Bin Edges":[300,301]}}`
 	f(12300, 12300, of300, "It took 12.3 ms, all of it its own: 41 times the typical 300 us (median of 15,322 calls).")
-	f(900, 999600, of300, "It took 900 us of its own, 3.0 times the typical 300 us (median of 15,322 calls), and 1.00 s with the calls inside it.")
+	f(900, 999600, of300, "It took 900 us of its own, 3.0 times the typical 300 us (median of 15,322 calls), and 1.00 s with the calls "+
+		"inside it.")
 	f(310, 310, of300, "It took 310 us, all of it its own: close to the typical 300 us")
 	f(3, 3, of300, "It took 3 us, all of it its own: 1.00 % of the typical 300 us")
 	f(7, 7, `{"histogram":{"Histogram Bin Counts":[1],"Histogram Bin Edges":[0,1]}}`,

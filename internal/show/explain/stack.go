@@ -91,7 +91,8 @@ func (p *page) gpu() {
 	p.heading("GPU")
 	where := "Where on the GPU it ran is not known."
 	if l := p.GPULocation; l != nil {
-		where = fmt.Sprintf("It ran on device %s, context %s, stream %s; the trace calls that thread %d.", part(l.Device), part(l.Context), part(l.Stream), l.Thread)
+		where = fmt.Sprintf("It ran on device %s, context %s, stream %s; the trace calls that thread %d.", part(l.Device), part(l.Context),
+			part(l.Stream), l.Thread)
 	}
 	parent, why := launch(p.GPUParent)
 	switch {
@@ -101,11 +102,13 @@ func (p *page) gpu() {
 		return
 	case len(parent.CallStack) == 0:
 		p.text("  ", where)
-		p.text("  ", fmt.Sprintf("It was launched by event %s on thread %d, of which no call stack is kept.", cut(escaped(parent.EventID), minWidth/2), parent.TID))
+		p.text("  ", fmt.Sprintf("It was launched by event %s on thread %d, of which no call stack is kept.",
+			cut(escaped(parent.EventID), minWidth/2), parent.TID))
 		return
 	}
 	p.text("  ", where)
-	p.text("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry), cut(escaped(parent.EventID), minWidth/2)))
+	p.text("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry),
+		cut(escaped(parent.EventID), minWidth/2)))
 	p.line("")
 	p.tree(parent.CallStack)
 }

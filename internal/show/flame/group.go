@@ -48,7 +48,7 @@ var ioNames = func() map[string]bool {
 	return names
 }()
 
-// groupOf tells by its name what a function is about; onGPU says that it ran on one.
+// Group returns the group of a function by its name; onGPU reports that it ran on a GPU.
 func Group(name string, onGPU bool) string {
 	if onGPU {
 		return groupGPU

@@ -134,7 +134,7 @@ func (q *asked) fetch(ctx context.Context, f query.Filter, offset, limit int) (a
 func (in *Insight) ExecutionsPDB(ctx context.Context, run string, of query.ExecutionsPDB) ([]json.RawMessage, error) {
 	return ask(ctx, in, run, func(ctx context.Context, q *asked) ([]json.RawMessage, error) {
 		rows, size := []json.RawMessage{}, 0
-		for doc, err := range q.Asker.ExecutionsPDB(ctx, of) {
+		for doc, err := range q.ExecutionsPDB(ctx, of) {
 			if err != nil {
 				return nil, err
 			}

@@ -33,7 +33,7 @@ type EventParams struct {
 // Event returns a record.
 func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*query.Event, error) {
 	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*query.Event, error) {
-		e, err := q.Asker.Event(ctx, of.ID, of.Program)
+		e, err := q.Event(ctx, of.ID, of.Program)
 		if err != nil {
 			return nil, choosing(err)
 		}
@@ -80,8 +80,10 @@ func (k *known) newEvidence(e *query.Event) *api.Evidence {
 	v := &api.Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
 		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: k.sentence(r), Why: r.Why,
-		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive), Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
-		Lost: int64(r.LostTime), Severity: Finite(r.OutlierSeverity), Score: Finite(r.OutlierScore), Step: int64(r.IOStep), Path: pathOf(r.CallStack),
+		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive),
+		Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
+		Lost: int64(r.LostTime), Severity: Finite(r.OutlierSeverity), Score: Finite(r.OutlierScore), Step: int64(r.IOStep),
+		Path:  pathOf(r.CallStack),
 		Model: k.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),
 		Counters: []api.Counter{}, State: []api.Field{}, Metadata: []api.Field{}, Record: e.Document,
 	}
@@ -101,7 +103,7 @@ func (k *known) newEvidence(e *query.Event) *api.Evidence {
 	return v
 }
 
-// finite is a number that JSON knows.
+// Finite is a number that JSON knows.
 func Finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -149,7 +151,8 @@ func partOf(n uint64) int64 {
 // pageTwin is a typical execution beside an anomaly.
 func (k *known) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 	twin := &api.Twin{
-		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive), Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
+		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive),
+		Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
 	}
 	twin.Lanes, twin.Arrows = lanes.Of(t)
 	return twin

@@ -32,7 +32,7 @@ func (in *Insight) Explain(ctx context.Context, run string, of ExplainParams) (*
 		if err != nil {
 			return nil, err
 		}
-		e, err := q.Asker.Explain(ctx, *selection)
+		e, err := q.Explain(ctx, *selection)
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +64,10 @@ func (in *Insight) groups(ctx context.Context, q *asked, of GroupParams) (*api.E
 		return nil, err
 	}
 	page := &api.ExplainGroups{
-		Field: of.By.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked, Rows: []api.ExplainGroup{}, Ranges: g.Ranges,
-		Values: g.Values, Rest: api.ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)}, None: api.ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
+		Field: of.By.String(), Name: g.Name, Selected: g.Executions, Lost: int64(g.Lost), Reckoned: g.Reckoned, Looked: g.Looked,
+		Rows: []api.ExplainGroup{}, Ranges: g.Ranges,
+		Values: g.Values, Rest: api.ExplainGroup{Executions: g.Rest.Executions, Lost: int64(g.Rest.Lost)},
+		None:    api.ExplainGroup{Executions: g.None.Executions, Lost: int64(g.None.Lost)},
 		Command: in.explainCommand(q, selection) + " --group-by " + quoted(of.By.String()),
 	}
 	for _, r := range g.Rows {
@@ -150,7 +152,8 @@ const maxExplainFunctions = 10
 
 func pageExplanation(e *contrast.Explanation) *api.Explained {
 	p := &api.Explained{
-		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical, Others: e.Others,
+		Sentence: e.Sentence, Selected: e.Selected, Lost: int64(e.Lost), Reckoned: e.Reckoned, Looked: e.Looked, Typical: e.Typical,
+		Others:    e.Others,
 		Functions: []api.ExplainFunction{}, Fields: []api.ExplainField{},
 	}
 	for _, c := range e.Functions[:min(len(e.Functions), maxExplainFunctions)] {
@@ -163,8 +166,10 @@ func pageExplanation(e *contrast.Explanation) *api.Explained {
 	for i := range e.Fields {
 		c := &e.Fields[i]
 		f := api.ExplainField{
-			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values, Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
-			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance, Notable: c.Notable, Bars: []api.ExplainBar{},
+			Kind: string(c.Kind), Name: c.Name, Key: c.Key.String(), Terms: []string{}, Role: explainRoles[c.Role], Values: c.Values,
+			Labels: append([]string{}, c.Labels...), Numbers: append([]float64{}, c.Numbers...),
+			With: c.With, Of: c.Of, BaselineShare: c.BaselineShare, Rest: c.Rest, Support: c.Support(), Bits: c.Bits, Chance: c.Chance,
+			Notable: c.Notable, Bars: []api.ExplainBar{},
 		}
 		if c.Range || c.Least {
 			f.From = &c.From

@@ -17,7 +17,7 @@ type FlameParams struct {
 	Program *trace.Program
 }
 
-// check rejects what cannot be drawn.
+// Check rejects what cannot be drawn.
 func (p *FlameParams) Check() error {
 	if p.Metric != "time" && p.Metric != MetricLost {
 		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want lost or time)", p.Metric)
@@ -68,7 +68,8 @@ func (q *asked) timePaths(ctx context.Context, p *trace.Program) (paths []flame.
 		paths = append(paths, flame.Path{Program: t.Program, Funcs: t.Funcs, Self: float64(t.Exclusive), Calls: t.Calls})
 	}
 	if len(paths) == 0 {
-		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko analyzed this one."
+		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko " +
+			"analyzed this one."
 	}
 	return paths, partial, err
 }

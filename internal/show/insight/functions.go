@@ -47,8 +47,10 @@ func (in *Insight) Functions(ctx context.Context, run string, of FunctionsParams
 
 func functionRow(r *query.FunctionRow) api.FunctionRow {
 	row := api.FunctionRow{
-		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: flame.Group(r.Name, r.OnGPU), Calls: r.Calls, Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
-		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost, Modes: r.Modes,
+		ID: r.ID(), Program: int64(r.Program), FID: int64(r.FID), Function: r.Name, Group: flame.Group(r.Name, r.OnGPU), Calls: r.Calls,
+		Exclusive: r.Exclusive, ExclusiveMean: r.ExclusiveMean,
+		ExclusiveMax: r.ExclusiveMax, Inclusive: r.Inclusive, InclusiveMean: r.InclusiveMean, Anomalies: r.Anomalies, Lost: r.Lost,
+		Modes: r.Modes,
 	}
 	if r.Calls != nil && *r.Calls > 0 {
 		percent := 100 * float64(r.Anomalies) / float64(*r.Calls)
@@ -92,7 +94,10 @@ func (q *asked) function(ctx context.Context, of FunctionParams) (*api.FunctionD
 		losses, err := q.RankLosses(ctx, f, of.Limit)
 		d.Ranks = make([]api.FunctionRank, 0, len(losses))
 		for _, l := range losses {
-			d.Ranks = append(d.Ranks, api.FunctionRank{Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest, First: l.First, Last: l.Last})
+			d.Ranks = append(d.Ranks, api.FunctionRank{
+				Rank: int64(l.Rank), Host: l.Host, Anomalies: l.Anomalies, Lost: l.Lost, Longest: l.Longest,
+				First: l.First, Last: l.Last,
+			})
 		}
 		return err
 	})
@@ -119,7 +124,7 @@ func (q *asked) function(ctx context.Context, of FunctionParams) (*api.FunctionD
 // as chimbuko func does.
 func (q *asked) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
 	if _, _, ok := functionNumbers(id); !ok {
-		f, err := q.Asker.Function(ctx, id, program)
+		f, err := q.Function(ctx, id, program)
 		return f, choosing(err)
 	}
 	f, err := q.numbered(ctx, id)

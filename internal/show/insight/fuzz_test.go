@@ -35,7 +35,10 @@ func FuzzGroups(f *testing.F) {
 	f.Fuzz(func(t *testing.T, places []byte, most uint8) {
 		var ranks []query.Placed
 		for i, b := range places {
-			ranks = append(ranks, query.Placed{RankKey: trace.RankKey{Program: trace.Program(b >> 5), Rank: trace.Rank(i)}, Host: string(rune('a' + b&31))})
+			ranks = append(ranks, query.Placed{
+				RankKey: trace.RankKey{Program: trace.Program(b >> 5), Rank: trace.Rank(i)},
+				Host:    string(rune('a' + b&31)),
+			})
 		}
 		SortPlaced(ranks)
 		limit := max(1, int(most))

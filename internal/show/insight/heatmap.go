@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// maxHeatCells bounds the cells of a heatmap, whatever the number of ranks is: of many
+// MaxHeatCells bounds the cells of a heatmap, whatever the number of ranks is: of many
 // columns there are fewer rows.
 const MaxHeatCells = 100_000
 
@@ -32,7 +32,7 @@ type HeatmapParams struct {
 	Filter        query.Filter // Program, Host and Function of it
 }
 
-// check rejects what cannot be drawn, and has the metric own leave out waits.
+// Check rejects what cannot be drawn, and has the metric own leave out waits.
 func (h *HeatmapParams) Check() error {
 	switch h.Metric {
 	case MetricLost, MetricAnomalies:
@@ -51,10 +51,10 @@ func (h *HeatmapParams) Check() error {
 	return nil
 }
 
-// paramsHint ends problems with parameters.
+// ParamsHint ends problems with parameters.
 const ParamsHint = "docs/api.md lists the parameters"
 
-// span are the times of the heatmap of a run of some length. A time that is empty
+// Span are the times of the heatmap of a run of some length. A time that is empty
 // because one end is not given is a column's width long.
 func (h *HeatmapParams) Span(length trace.Micros) (from, to trace.Micros) {
 	to = length
@@ -87,7 +87,10 @@ func (in *Insight) heatmap(ctx context.Context, q *asked, h *HeatmapParams) (*ap
 	silent, _ := v.silentRanks()
 	groups := GroupRanks(chosenRanks(v.ranks(), h.Filter), min(h.Rows, MaxHeatCells/h.Columns))
 	from, to := h.Span(q.known.extent)
-	t := query.Timeline{From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds}, Lines: make(map[trace.RankKey]int)}
+	t := query.Timeline{
+		From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
+		Lines: make(map[trace.RankKey]int),
+	}
 	heat := &api.Heatmap{
 		From: float64(from) / 1e6, To: float64(from+t.ColumnWidth()*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: h.Metric,
 		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
@@ -108,7 +111,7 @@ func (in *Insight) heatmap(ctx context.Context, q *asked, h *HeatmapParams) (*ap
 	return heat, nil
 }
 
-// addLine adds a line to a heatmap.
+// AddLine adds a line to a heatmap.
 func AddLine(h *api.Heatmap, l *query.Line) {
 	row := &h.Rows[l.Number]
 	for c := range l.Lost {
@@ -125,6 +128,7 @@ func AddLine(h *api.Heatmap, l *query.Line) {
 	}
 }
 
+// HeatRow returns the row of a group of ranks; silent are those without data.
 func HeatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow {
 	row := api.HeatRow{Program: int64(group[0].Program), Host: group[0].Host, FirstRank: math.MaxInt64, Ranks: int64(len(group)), Silent: true}
 	for _, r := range group {
@@ -154,7 +158,7 @@ func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
 	return chosen
 }
 
-// groupRanks divides ranks, which are in order of program, host and rank, into at most
+// GroupRanks divides ranks, which are in order of program, host and rank, into at most
 // so many groups of neighbors: of one host each if that is possible, else of whole
 // hosts of one program, and only if there are more programs than groups of several.
 func GroupRanks(ranks []query.Placed, most int) [][]query.Placed {

@@ -69,7 +69,8 @@ func New(cfg Config) *Insight {
 	cfg.Questions = cmp.Or(cfg.Questions, 4)
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
-		askers: memo.Memo[*query.Asker]{Most: maxKnown}, runsKnown: memo.Memo[*known]{Most: maxKnown}, found: memo.Memo[*findings]{Most: maxKnown, Old: true},
+		askers: memo.Memo[*query.Asker]{Most: maxKnown}, runsKnown: memo.Memo[*known]{Most: maxKnown},
+		found:  memo.Memo[*findings]{Most: maxKnown, Old: true},
 		caches: memo.Memo[provdb.Reader]{Most: maxCaches, Old: true}, details: memo.Memo[*query.Details]{Most: maxCaches, Old: true},
 		tops: memo.Memo[[]json.RawMessage]{Most: maxTops, Old: true},
 	}
@@ -107,6 +108,7 @@ func AsProblem(err error) *api.Problem {
 	return &api.Problem{Message: text}
 }
 
+// Problemf returns a problem with a formatted message.
 func Problemf(kind api.ProblemKind, hint, format string, args ...any) error {
 	return &api.Problem{Kind: kind, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
@@ -156,14 +158,16 @@ func cached[T any](ctx context.Context, in *Insight, run string, f func(ctx cont
 	return askKnowing(ctx, in, run, k, f)
 }
 
-func askKnowing[T any](ctx context.Context, in *Insight, run string, k *known, f func(ctx context.Context, q *asked) (T, error)) (T, error) {
+func askKnowing[T any](ctx context.Context, in *Insight, run string, k *known, f func(ctx context.Context, q *asked) (T, error)) (T,
+	error,
+) {
 	return ask(ctx, in, run, func(ctx context.Context, q *asked) (T, error) {
 		q.known, q.Begin, q.Memory = k, k.begin, k.memory
 		return f(ctx, q)
 	})
 }
 
-// slot waits until a question may be asked. The context bounds its time; done
+// Slot waits until a question may be asked. The context bounds its time; done
 // must be called when it is answered.
 func (in *Insight) Slot(ctx context.Context) (_ context.Context, done func(), err error) {
 	return in.slotFor(ctx, in.Timeout)

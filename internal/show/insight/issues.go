@@ -94,11 +94,14 @@ func (k *known) pageIssues(labels map[string]api.Label) []api.Issue {
 func (k *known) pageIssue(i int, labels map[string]api.Label) api.Issue {
 	x := &k.issues[i]
 	p := api.Issue{
-		Key: k.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func, FunctionID: k.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path,
+		Key: k.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func,
+		FunctionID: k.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path,
 		Kind: string(x.Kind), Role: string(x.Role), Cause: x.Cause, Anomalies: x.Anomalies, Lost: int64(x.LostTime), Longest: int64(x.Longest),
-		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxIssueRanks)]...), RankCount: int64(len(x.Ranks)), HostCount: int64(len(x.Hosts)),
-		First: k.seconds(x.First), Last: k.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...), Example: x.Example,
-		Waits: x.Waits, WaitRanks: x.WaitRanks, WaitLost: int64(x.WaitTime), Before: x.Before, After: x.After,
+		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxIssueRanks)]...), RankCount: int64(len(x.Ranks)),
+		HostCount: int64(len(x.Hosts)),
+		First:     k.seconds(x.First), Last: k.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
+		Example: x.Example,
+		Waits:   x.Waits, WaitRanks: x.WaitRanks, WaitLost: int64(x.WaitTime), Before: x.Before, After: x.After,
 		Confidence: k.confidence(x), Sentence: k.issueSentence(x),
 	}
 	for _, r := range x.Ranks[:min(len(x.Ranks), maxIssueRanks)] {
@@ -142,7 +145,8 @@ var kindWords = map[provenance.AnomalyKind][2]string{
 func (k *known) issueSentence(x *provenance.Issue) string {
 	since := " since " + words.Clock(k.seconds(x.First), float64(k.extent)/1e6)
 	if x.IsChange() {
-		return fmt.Sprintf("%s takes %s instead of %s%s", provenance.ShortName(x.Func), provenance.Duration(x.After), provenance.Duration(x.Before), since)
+		return fmt.Sprintf("%s takes %s instead of %s%s", provenance.ShortName(x.Func), provenance.Duration(x.After),
+			provenance.Duration(x.Before), since)
 	}
 	var b strings.Builder
 	names, ok := kindWords[x.Kind]
@@ -153,14 +157,16 @@ func (k *known) issueSentence(x *provenance.Issue) string {
 	if x.Anomalies != 1 {
 		what = words.Grouped(x.Anomalies) + " " + names[1]
 	}
-	fmt.Fprintf(&b, "%s: %s on %s lost %s%s", provenance.ShortName(x.Func), what, whereText(x), provenance.Duration(float64(x.LostTime)), since)
+	fmt.Fprintf(&b, "%s: %s on %s lost %s%s", provenance.ShortName(x.Func), what, whereText(x), provenance.Duration(float64(x.LostTime)),
+		since)
 	switch {
 	case x.Cause > 0:
 		fmt.Fprintf(&b, ", because of issue %d (%s)", x.Cause, provenance.ShortName(k.issues[x.Cause-1].Func))
 	case x.Role == provenance.Victim:
 		b.WriteString("; they waited for somebody who was late, why is not known")
 	case x.Waits > 0:
-		fmt.Fprintf(&b, " and made %s on %s lose %s", words.Counted(x.Waits, "wait"), words.Counted(x.WaitRanks, "rank"), provenance.Duration(float64(x.WaitTime)))
+		fmt.Fprintf(&b, " and made %s on %s lose %s", words.Counted(x.Waits, "wait"), words.Counted(x.WaitRanks, "rank"),
+			provenance.Duration(float64(x.WaitTime)))
 	}
 	return b.String()
 }
@@ -177,7 +183,7 @@ func whereText(x *provenance.Issue) string {
 	return text
 }
 
-// maxPoints is how many points a plot has at most.
+// MaxPoints is how many points a plot has at most.
 const MaxPoints = 20_000
 
 // PlotParams choose the points of a plot.
@@ -224,7 +230,8 @@ func (q *asked) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 }
 
 func noIssue(key string) error {
-	return Problemf(api.NotFound, "issues lists the keys; while a run goes on an issue may vanish when more is known", "no issue has the key %.40q", key)
+	return Problemf(api.NotFound, "issues lists the keys; while a run goes on an issue may vanish when more is known",
+		"no issue has the key %.40q", key)
 }
 
 // functionOfIssue finds the function; nil: the store does not know it.
@@ -262,7 +269,8 @@ func (k *known) plotPoints(points []query.Point, anomaly bool) []api.PlotPoint {
 	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, api.PlotPoint{
-			Event: p.Event, At: k.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host, Anomaly: anomaly, Status: p.Status,
+			Event: p.Event, At: k.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host,
+			Anomaly: anomaly, Status: p.Status,
 		})
 	}
 	return list

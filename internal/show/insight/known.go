@@ -323,7 +323,7 @@ func (k *known) length() trace.Micros {
 	return max(length, 1)
 }
 
-// sortPlaced sorts ranks by program, host and rank.
+// SortPlaced sorts ranks by program, host and rank.
 func SortPlaced(ranks []query.Placed) {
 	slices.SortFunc(ranks, func(a, b query.Placed) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))

@@ -59,7 +59,8 @@ func (in *Insight) IgnoreFile(ctx context.Context, run string) (string, error) {
 // what a name has of them matches itself, too.
 func (k *known) ignoreText(labels map[string]api.Label) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Functions of issues of run %s that are muted or expected. Give this file to\n# chimbuko analyze or ad with --config, and no call of these functions is judged.\n", provenance.OneLine(k.run.Name))
+	fmt.Fprintf(&b, "# Functions of issues of run %s that are muted or expected. Give this file to\n# chimbuko analyze or ad with "+
+		"--config, and no call of these functions is judged.\n", provenance.OneLine(k.run.Name))
 	b.WriteString("ignore = [\n")
 	written := make(map[string]bool)
 	for i := range k.issues {

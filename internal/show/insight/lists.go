@@ -68,7 +68,7 @@ type CountersParams struct {
 // Counters lists what is known of counters.
 func (in *Insight) Counters(ctx context.Context, run string, of CountersParams) (*api.List, error) {
 	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) {
-		rows, err := objects(q.Asker.Counters(ctx, of.Name, of.Program, of.Limit))
+		rows, err := objects(q.Counters(ctx, of.Name, of.Program, of.Limit))
 		return &api.List{Rows: rows}, err
 	})
 }
@@ -79,7 +79,7 @@ func (in *Insight) Metadata(ctx context.Context, run string, m query.Metadata) (
 	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) {
 		limit := int(m.Limit)
 		m.Limit++
-		rows, err := objects(q.Asker.Metadata(ctx, m))
+		rows, err := objects(q.Metadata(ctx, m))
 		l := &api.List{Rows: rows}
 		if len(rows) > limit {
 			l.Rows = rows[:limit]

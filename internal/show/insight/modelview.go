@@ -271,7 +271,8 @@ func rangeText(s span) string {
 func (t *times) rareText(v float64) string {
 	if t.Moments != nil {
 		if sd := t.Moments.Stddev; sd > 0 {
-			return fmt.Sprintf("; %s standard deviations from the mean of %s calls", provenance.ThreeDigits(math.Abs(v-*t.Moments.Mean)/sd), provenance.Grouped(*t.Moments.Count))
+			return fmt.Sprintf("; %s standard deviations from the mean of %s calls", provenance.ThreeDigits(math.Abs(v-*t.Moments.Mean)/sd),
+				provenance.Grouped(*t.Moments.Count))
 		}
 		return ""
 	}

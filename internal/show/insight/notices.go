@@ -141,12 +141,14 @@ func behind(s *api.Status) (list []api.Notice) {
 	if slow > 0 {
 		n := &s.Nodes[worst]
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
-			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer ranks each",
+			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer "+
+				"ranks each",
 			isAre(int64(slow), "analyzer"), provenance.OneLine(n.Name), provenance.OneLine(n.Host), n.Behind)})
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
-			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger --stream-size lets more wait",
+			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger "+
+				"--stream-size lets more wait",
 			words.Counted(st.PendingMessages, "message"), st.Lag)})
 	}
 	return list
@@ -178,10 +180,12 @@ func drops(s *api.Status) (list []api.Notice) {
 	}
 	if drops > 0 {
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: fmt.Sprintf(
-			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", words.Counted(drops, "record"), words.Counted(int64(nodes), "analyzer"))})
+			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", words.Counted(drops, "record"),
+			words.Counted(int64(nodes), "analyzer"))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: words.Grouped(lost[name].Count) + " " + lost[name].Sentence})
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: words.Grouped(lost[name].Count) + " " +
+			lost[name].Sentence})
 	}
 	return list
 }

@@ -102,7 +102,10 @@ func (v *view) overview(run string, worst int) *api.Overview {
 		}
 		if k.kept.Anomalies == 0 {
 			for _, f := range k.slowest {
-				o.Slowest = append(o.Slowest, api.Slowest{Program: int64(f.Program), Function: f.Name, Longest: f.Longest, Mean: f.Mean, Calls: f.Calls})
+				o.Slowest = append(o.Slowest, api.Slowest{
+					Program: int64(f.Program), Function: f.Name, Longest: f.Longest, Mean: f.Mean,
+					Calls: f.Calls,
+				})
 			}
 		}
 	}
@@ -217,7 +220,7 @@ func (k *known) count(f *api.Figures, v *view) {
 	}
 }
 
-// positive is a number, or nil for none.
+// Positive is a number, or nil for none.
 func Positive(n int64) *int64 {
 	if n <= 0 {
 		return nil
@@ -319,7 +322,10 @@ func (k *known) review(state api.State) *api.ReviewEnd {
 	if k.kept.Confirmed+k.kept.Promoted+k.kept.Withdrawn == 0 {
 		return nil
 	}
-	return &api.ReviewEnd{Flagged: k.kept.Confirmed + k.kept.Withdrawn, Confirmed: k.kept.Confirmed, Withdrawn: k.kept.Withdrawn, Promoted: k.kept.Promoted}
+	return &api.ReviewEnd{
+		Flagged: k.kept.Confirmed + k.kept.Withdrawn, Confirmed: k.kept.Confirmed, Withdrawn: k.kept.Withdrawn,
+		Promoted: k.kept.Promoted,
+	}
 }
 
 // strip is lost time over the whole run by kind, in any number of columns.

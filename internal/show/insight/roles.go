@@ -89,7 +89,10 @@ func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Plac
 }
 
 func (k *known) other(r *query.Related) api.Other {
-	return api.Other{Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function, At: k.seconds(r.Entry), Lost: int64(r.Lost)}
+	return api.Other{
+		Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function,
+		At: k.seconds(r.Entry), Lost: int64(r.Lost),
+	}
 }
 
 // addNow adds victims and neighbors by what is known now.
@@ -108,7 +111,10 @@ func (k *known) addNow(l *provenance.Link, v *api.Evidence) {
 	slices.SortStableFunc(victims, func(a, b int) int { return cmp.Compare(all[b].Lost, all[a].Lost) })
 	for _, i := range victims[:min(len(victims), maxVictims)] {
 		a := &all[i]
-		v.Roles.Victims = append(v.Roles.Victims, api.Other{Event: a.Event, Program: int64(a.Program), Rank: int64(a.Rank), Host: a.Host, Function: a.Func, At: k.seconds(a.Entry), Lost: int64(a.Lost)})
+		v.Roles.Victims = append(v.Roles.Victims, api.Other{
+			Event: a.Event, Program: int64(a.Program), Rank: int64(a.Rank), Host: a.Host,
+			Function: a.Func, At: k.seconds(a.Entry), Lost: int64(a.Lost),
+		})
 	}
 	slices.SortStableFunc(same, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].Entry, all[b].Entry), strings.Compare(all[a].Event, all[b].Event))
@@ -140,7 +146,8 @@ func roleSentence(l *provenance.Link, r *api.Roles) string {
 	case l.Role == provenance.Victim:
 		texts = append(texts, "It waited for somebody who was late; who that was is not known")
 	case l.Role == provenance.Culprit && l.Waits > 0:
-		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", words.Counted(l.Waits, "wait"), words.Counted(l.WaitRanks, "rank"), durationText(int64(l.WaitTime))))
+		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", words.Counted(l.Waits, "wait"), words.Counted(l.WaitRanks, "rank"),
+			durationText(int64(l.WaitTime))))
 	case l.Role == provenance.Culprit && r.Culprit != nil:
 		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", provenance.ShortName(r.Culprit.Function)))
 	}

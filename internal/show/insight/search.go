@@ -61,7 +61,7 @@ func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*ap
 	})
 }
 
-// route writes an address of the page. Texts that are empty are left out.
+// Route writes an address of the page. Texts that are empty are left out.
 func Route(path string, params ...string) string {
 	values := make(url.Values)
 	for i := 0; i+1 < len(params); i += 2 {
@@ -143,7 +143,10 @@ func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]api.Found, e
 	if n < 1 || n > len(q.known.issues) {
 		return nil, nil
 	}
-	return []api.Found{{Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.known.issueSentence(&q.known.issues[n-1])), Route: Route("/issues", "sel", q.known.keys[n-1])}}, nil
+	return []api.Found{{
+		Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.known.issueSentence(&q.known.issues[n-1])),
+		Route: Route("/issues", "sel", q.known.keys[n-1]),
+	}}, nil
 }
 
 // seekHost looks for a part of the names of hosts.
@@ -157,7 +160,10 @@ func (q *asked) seekHost(_ context.Context, text string, limit int) (list []api.
 		}
 	}
 	for _, host := range order[:min(len(order), limit)] {
-		list = append(list, api.Found{Kind: "host", Text: fmt.Sprintf("%s (%s)", host, words.Counted(ranks[host], "rank")), Route: Route("/issues", "host", host)})
+		list = append(list, api.Found{
+			Kind: "host", Text: fmt.Sprintf("%s (%s)", host, words.Counted(ranks[host], "rank")),
+			Route: Route("/issues", "host", host),
+		})
 	}
 	return list, nil
 }

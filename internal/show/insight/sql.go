@@ -62,7 +62,9 @@ func (q *asked) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
 
 // Read calls f with the rows of a statement that only reads. It may take so many times as
 // long as other questions.
-func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int, f func(ctx context.Context, rows *provdb.Rows) error) error {
+func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int,
+	f func(ctx context.Context, rows *provdb.Rows) error,
+) error {
 	timeout := time.Duration(patience) * in.Timeout
 	limited, done, err := in.slotFor(ctx, timeout)
 	if err != nil {

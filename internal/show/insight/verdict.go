@@ -41,9 +41,11 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	case o.State == api.Waiting || f.Calls == nil && f.Kept == 0:
 		return api.Verdict{Level: api.LevelUnknown, Sentence: v.waiting(o)}
 	case v.known != nil && v.known.wrong != nil:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: words.Counted(f.Anomalies, "anomalous call") + "; what they have in common could not be found out"}
+		return api.Verdict{Level: api.LevelUnknown, Sentence: words.Counted(f.Anomalies, "anomalous call") +
+			"; what they have in common could not be found out"}
 	case f.IssuesMuted > 0:
-		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted), words.CoreTime(f.MutedLost))}
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted),
+			words.CoreTime(f.MutedLost))}
 	case f.Anomalies > 0: // they are not in the store yet, or not in an issue
 		return api.Verdict{Level: api.LevelWatch, Sentence: words.Counted(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
 	}
@@ -53,7 +55,8 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	}
 	if len(o.Slowest) > 0 {
 		x := o.Slowest[0]
-		sentence += fmt.Sprintf("; slowest: %s %s, on average %s", provenance.ShortName(x.Function), provenance.Duration(x.Longest), provenance.Duration(x.Mean))
+		sentence += fmt.Sprintf("; slowest: %s %s, on average %s", provenance.ShortName(x.Function), provenance.Duration(x.Longest),
+			provenance.Duration(x.Mean))
 	}
 	return api.Verdict{Level: api.LevelGood, Sentence: sentence}
 }

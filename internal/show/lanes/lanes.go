@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// lanesOf draws what happened around an execution: its thread first, with the calls of
+// Of draws what happened around an execution: its thread first, with the calls of
 // the window and the callers that were open; of a kernel then the thread that launched
 // it. Arrows are messages of the window and the launch. Of what the other ranks did the
 // record tells nothing.

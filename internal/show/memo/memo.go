@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// memo keeps answers that many clients ask for, so that each is found out once for all
+// Memo keeps answers that many clients ask for, so that each is found out once for all
 // of them, and at most one part in ten of the time is spent on it.
 type Memo[T any] struct {
 	Most int  // answers that are kept
@@ -40,7 +40,7 @@ const (
 	memoLong  = 250 * time.Millisecond
 )
 
-// get returns the answer of a key. It is found out by find, unless it was a short time
+// Get returns the answer of a key. It is found out by find, unless it was a short time
 // ago; lasting says that it holds for ever. While a new answer is being found out, others
 // get the old one, if it is not much too old. find goes on when the context of who
 // asked first ends, since others may wait for it; it must end by itself. Errors are
@@ -76,9 +76,11 @@ func (m *Memo[T]) Get(ctx context.Context, key string, find func(ctx context.Con
 	return e.value, nil
 }
 
-// soon is get for an answer that one can do without: it is not waited for longer than
+// Soon is get for an answer that one can do without: it is not waited for longer than
 // memoLong. Then the one of before is returned, or none.
-func (m *Memo[T]) Soon(ctx context.Context, key string, find func(ctx context.Context) (value T, lasting bool, err error)) (value T, err error) {
+func (m *Memo[T]) Soon(ctx context.Context, key string, find func(ctx context.Context) (value T, lasting bool, err error)) (value T,
+	err error,
+) {
 	short, cancel := context.WithTimeout(ctx, memoLong)
 	defer cancel()
 	value, err = m.Get(short, key, find)
@@ -93,7 +95,7 @@ func (m *Memo[T]) Soon(ctx context.Context, key string, find func(ctx context.Co
 	return value, nil
 }
 
-// atHand returns the answer of a key if there is one that does not change any more.
+// AtHand returns the answer of a key if there is one that does not change any more.
 func (m *Memo[T]) AtHand(key string) (value T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

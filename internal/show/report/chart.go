@@ -115,7 +115,8 @@ func newStrip(s *api.Strip, length float64) *strip {
 		}
 	}
 	at := s.From + (s.To-s.From)*(float64(worst)+0.5)/float64(columns)
-	v.Label = fmt.Sprintf("Lost time over the run, stacked by kind: %s. Most was lost around %s.", strings.Join(names, ", "), words.Clock(at, length))
+	v.Label = fmt.Sprintf("Lost time over the run, stacked by kind: %s. Most was lost around %s.", strings.Join(names, ", "),
+		words.Clock(at, length))
 	return v
 }
 
@@ -201,7 +202,10 @@ const (
 // newHeat lays a heatmap out. Colors are logarithmic, as on the page.
 func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 	rowHeight := min(18, max(4, 360/float64(len(h.Rows))))
-	v := heat{Title: title, About: about, Left: heatLeft, Wide: width - heatLeft, Height: round(rowHeight * float64(len(h.Rows))), Max: duration(h.Max)}
+	v := heat{
+		Title: title, About: about, Left: heatLeft, Wide: width - heatLeft, Height: round(rowHeight * float64(len(h.Rows))),
+		Max: duration(h.Max),
+	}
 	wide := float64(width-heatLeft) / float64(max(1, h.Columns))
 	paths := make([]path, heatLevels)
 	for _, c := range h.Cells {

@@ -105,8 +105,9 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own file
 	"short": provenance.ShortName, "line": provenance.OneLine, "percent": words.Percent, "about": words.About,
 	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
-	"state": stateWords, "optional": optional, "plain": plain, "value": value, "micros": func(us int64) string { return duration(float64(us)) },
-	"len64": func(rows []api.FunctionRow) int64 { return int64(len(rows)) },
+	"state": stateWords, "optional": optional, "plain": plain, "value": value,
+	"micros": func(us int64) string { return duration(float64(us)) },
+	"len64":  func(rows []api.FunctionRow) int64 { return int64(len(rows)) },
 }).Parse(pageText))
 
 // Write writes the report as a file of HTML.

@@ -20,7 +20,8 @@ import (
 
 // hostile are names that somebody may give to break a page.
 var hostile = []string{
-	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style></svg><script>`, `{{.Run}}`, `' onload='alert(1)`, "javascript:alert(1)",
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style></svg><script>`, `{{.Run}}`, `' onload='alert(1)`,
+	"javascript:alert(1)",
 	"]]>&amp;<!--", "\u202e\u2028", "a\nb\tc", strings.Repeat("λ", 3000),
 }
 
@@ -75,9 +76,11 @@ func full(name string) *asker {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
 	issue := api.Issue{
-		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5}, Hosts: []string{name}, RankCount: 4, HostCount: 9,
-		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed", Sentence: name + " is slow",
-		Label: &api.Label{State: "open", Note: name},
+		Key: "k", Number: 1, Function: name, Path: name, Kind: "slow", Anomalies: 3, Lost: 5000, Ranks: []int64{0, 1, 2, 5},
+		Hosts: []string{name}, RankCount: 4, HostCount: 9,
+		WorstRank: &rank, First: 1, Last: 2, Trend: name, OverTime: []int64{0, 3, 1}, Example: "0:1:2", Confidence: "confirmed",
+		Sentence: name + " is slow",
+		Label:    &api.Label{State: "open", Note: name},
 	}
 	other := issue
 	other.Number, other.Kind, other.Cause, other.Example = 2, name, 1, ""
@@ -86,7 +89,11 @@ func full(name string) *asker {
 		{Event: "0:1:2", Function: name, Depth: 1, Exit: 500, Self: true, Anomaly: true, Group: "mpi"},
 		{Function: name, Depth: 1, Enter: 500, Exit: 600, Group: name},
 	}}, {Name: name, Calls: []api.LaneCall{{Function: name, Enter: 100, Exit: 300, Group: "gpu"}}}}
-	arrows := []api.Arrow{{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99}, {Kind: "receive", FromLane: -1, To: 40, Partner: 4}, {Kind: "launch", ToLane: 1, From: 20, To: 100}}
+	arrows := []api.Arrow{
+		{Kind: "send", ToLane: -1, From: 10, Partner: 3, Bytes: 99},
+		{Kind: "receive", FromLane: -1, To: 40, Partner: 4},
+		{Kind: "launch", ToLane: 1, From: 20, To: 100},
+	}
 	return &asker{
 		overview: api.Overview{
 			Run: name, State: api.Finished, Length: 10, Verdict: api.Verdict{Level: api.LevelBad, Sentence: name + " cost much"},
@@ -96,16 +103,24 @@ func full(name string) *asker {
 		},
 		issues: api.IssueList{Rows: []api.Issue{issue, other}, Total: 70},
 		heat: api.Heatmap{
-			To: 10, Columns: 3, Metric: "own", Rows: []api.HeatRow{{Host: name, Lost: 5, Anomalies: 1, Ranks: 1}, {Host: "b", FirstRank: 1, LastRank: 2, Ranks: 2, Silent: true}},
+			To: 10, Columns: 3, Metric: "own", Rows: []api.HeatRow{
+				{Host: name, Lost: 5, Anomalies: 1, Ranks: 1},
+				{Host: "b", FirstRank: 1, LastRank: 2, Ranks: 2, Silent: true},
+			},
 			Cells: []api.HeatCell{{Row: 0, Column: 1, Value: 5}, {Row: 7, Column: 1, Value: 5}}, Max: 5,
 		},
 		funcs: api.FunctionTable{Rows: []api.FunctionRow{{Function: name, Calls: &calls, Exclusive: &mean, Lost: 5000}}, Total: 40},
 		evidence: api.Evidence{
-			Event: name, Function: name, Host: name, Kind: "slow", Status: name, Sentence: name, Why: name, Exclusive: 500, Inclusive: 500, Judged: 500, Lost: 480,
+			Event: name, Function: name, Host: name, Kind: "slow", Status: name, Sentence: name, Why: name, Exclusive: 500, Inclusive: 500,
+			Judged: 500, Lost: 480,
 			Path: []string{name, name}, Lanes: lanes, Arrows: arrows, Roles: api.Roles{Sentence: name}, GPU: &api.GPU{Parent: name, Problem: name},
-			Model:    &api.Model{Algorithm: name, Edges: []float64{0, 10, 20}, Counts: []int64{5, 90}, Samples: 95, Typical: &api.Range{Low: &low, High: &high}, Threshold: &api.Range{High: &high}},
+			Model: &api.Model{
+				Algorithm: name, Edges: []float64{0, 10, 20}, Counts: []int64{5, 90}, Samples: 95,
+				Typical: &api.Range{Low: &low, High: &high}, Threshold: &api.Range{High: &high},
+			},
 			Twin:     &api.Twin{Event: name, Exclusive: 15, Lanes: lanes, Arrows: arrows},
-			Counters: []api.Counter{{Name: name, Value: 3, Mean: &mean}}, State: []api.Field{{Name: name, Value: name}}, Metadata: []api.Field{{Name: name, Value: name}},
+			Counters: []api.Counter{{Name: name, Value: 3, Mean: &mean}}, State: []api.Field{{Name: name, Value: name}},
+			Metadata: []api.Field{{Name: name, Value: name}},
 		},
 	}
 }
@@ -113,9 +128,12 @@ func full(name string) *asker {
 func TestAReportHasAllThatATicketNeeds(t *testing.T) {
 	text := written(t, full("solve"))
 	for _, part := range []string{
-		"solve cost much", `class="level bad">Bad<`, "What ranks lost, without waits", "What ranks lost, with waits", "Lost time over the run", "1. solve is slow<",
-		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages", "State of the node", "Counters",
-		"The worst 2 of 70 issues", "because of 1", "0–2, 5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`, "this one 500 µs",
+		"solve cost much", `class="level bad">Bad<`, "What ranks lost, without waits", "What ranks lost, with waits", "Lost time over the run",
+		"1. solve is slow<",
+		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages",
+		"State of the node", "Counters",
+		"The worst 2 of 70 issues", "because of 1", "0–2, 5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
+		"this one 500 µs",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)
@@ -135,7 +153,10 @@ func TestAReportOfARunThatGoesOnSaysSoFar(t *testing.T) {
 }
 
 func TestAReportOfARunWithoutTroubleSaysSo(t *testing.T) {
-	a := &asker{overview: api.Overview{Run: "monday", State: api.Finished, Verdict: api.Verdict{Level: api.LevelGood, Sentence: "0 anomalies in 5 calls"}}}
+	a := &asker{overview: api.Overview{
+		Run: "monday", State: api.Finished,
+		Verdict: api.Verdict{Level: api.LevelGood, Sentence: "0 anomalies in 5 calls"},
+	}}
 	text := written(t, a)
 	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "There are none.", "Nothing is known of functions yet."} {
 		if !strings.Contains(text, part) {
@@ -201,7 +222,10 @@ func TestTheSizeOfAReportIsBounded(t *testing.T) {
 	a := full("solve")
 	lane := &a.evidence.Lanes[0]
 	for i := range 200_000 {
-		lane.Calls = append(lane.Calls, api.LaneCall{Function: "solve_many_things", Depth: 1 + i%40, Enter: float64(i % 700), Exit: float64(i%700) + 3, Group: "io"})
+		lane.Calls = append(lane.Calls, api.LaneCall{
+			Function: "solve_many_things", Depth: 1 + i%40, Enter: float64(i % 700),
+			Exit: float64(i%700) + 3, Group: "io",
+		})
 	}
 	for i := range 50_000 {
 		a.evidence.Arrows = append(a.evidence.Arrows, api.Arrow{Kind: "send", ToLane: -1, From: float64(i), Partner: 1})

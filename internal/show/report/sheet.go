@@ -93,7 +93,8 @@ func newSheet(r *Report) *sheet {
 	for i := range r.Issues.Rows[:min(len(r.Issues.Rows), maxIssues)] {
 		x := r.Issues.Rows[i]
 		s.Rows = append(s.Rows, issueRow{
-			Issue: x, Since: words.Clock(x.First, o.Length), Until: words.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime), HasEvidence: shown[x.Number],
+			Issue: x, Since: words.Clock(x.First, o.Length), Until: words.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
+			HasEvidence: shown[x.Number],
 		})
 	}
 	s.More = r.Issues.Total - int64(len(s.Rows))

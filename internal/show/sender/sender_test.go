@@ -26,7 +26,8 @@ func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 		r.expect(0, 20)
 		expectFiles(t, dir, 0, 20)
 		st := s.Stats()
-		if p := st.Receiver; p.Sent != 20 || p.Pending != 0 || p.PendingBytes != 0 || p.Retries != 0 || p.Status != 200 || p.Error != "" || p.LastSent.IsZero() {
+		if p := st.Receiver; p.Sent != 20 || p.Pending != 0 || p.PendingBytes != 0 || p.Retries != 0 || p.Status != 200 || p.Error != "" ||
+			p.LastSent.IsZero() {
 			t.Errorf("receiver: got %+v", p)
 		}
 		if p := st.Files; p.Sent != 20 || p.Pending != 0 || p.Status != 0 || p.Error != "" {

@@ -114,7 +114,8 @@ func (m *model) told(s *screen, i *api.Issue) {
 		section("Why it was flagged", e.Why)
 		section("Who waited for whom", e.Roles.Sentence)
 		if e.Twin != nil {
-			section("A typical execution", fmt.Sprintf("%s took %s on rank %d", provenance.OneLine(e.Twin.Event), duration(float64(e.Twin.Exclusive)), e.Twin.Rank))
+			section("A typical execution", fmt.Sprintf("%s took %s on rank %d", provenance.OneLine(e.Twin.Event),
+				duration(float64(e.Twin.Exclusive)), e.Twin.Rank))
 		}
 		d.line("")
 		d.line(d.style(bold, "Call stack, the outermost first"))
@@ -159,7 +160,8 @@ func (m *model) help(s *screen) {
 	}
 	s.line("")
 	s.line(s.style(bold, "Words"))
-	s.wrapped("Lost time is how much longer than usual anomalous executions took. An issue is all anomalies with the same function, call path, kind and cause. "+
+	s.wrapped("Lost time is how much longer than usual anomalous executions took. An issue is all anomalies with the same function, call "+
+		"path, kind and cause. "+
 		"Anomalies are provisional until the review at the end of the run. Shades of ranks, from little to much: "+shades[1:], 6, ansi.Style{})
 }
 

@@ -41,8 +41,15 @@ func running(name string, issues int) *Picture {
 	percent, rate, expected := 2.5, 98_000.0, int64(16)
 	p := &Picture{
 		Overview: &api.Overview{
-			Run: name, Live: true, State: api.Running, Length: 75, Verdict: api.Verdict{Level: api.LevelBad, Sentence: "3 issues cost 2.5 %. Worst: " + name},
-			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}, {}}, Figures: api.Figures{LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected, Issues: int64(issues)},
+			Run: name, Live: true, State: api.Running, Length: 75, Verdict: api.Verdict{
+				Level:    api.LevelBad,
+				Sentence: "3 issues cost 2.5 %. Worst: " + name,
+			},
+			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}, {}},
+			Figures: api.Figures{
+				LostPercent: &percent, Anomalies: 1234, EventsPerSecond: &rate, Ranks: 12, RanksExpected: &expected,
+				Issues: int64(issues),
+			},
 		},
 		Heatmap: &api.Heatmap{To: 75, Columns: heatColumns(80), Max: 100},
 		Status: &api.Status{
@@ -52,7 +59,8 @@ func running(name string, issues int) *Picture {
 	}
 	for i := range issues {
 		p.Overview.Issues = append(p.Overview.Issues, api.Issue{
-			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5, Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of issue " + fmt.Sprint(i+1),
+			Key: fmt.Sprint("key", i), Number: i + 1, Function: fmt.Sprint("f", i, name), Kind: "slow", Lost: 1000, Anomalies: 5,
+			Hosts: []string{name}, HostCount: 3, Example: fmt.Sprint("0:1:", i), Sentence: "sentence of issue " + fmt.Sprint(i+1),
 		})
 	}
 	for i := range 30 {
@@ -105,8 +113,10 @@ func shows(t *testing.T, m *model, parts ...string) {
 
 func TestTheOverviewFitsInto80Times24(t *testing.T) {
 	m := started(t, &source{picture: running("node", 9)})
-	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks", "98,000 ev/s", "> ", "f0node", "node+2",
-		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move", "q quit")
+	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks",
+		"98,000 ev/s", "> ", "f0node", "node+2",
+		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move",
+		"q quit")
 }
 
 func TestNoLineIsWiderThanTheScreenAndNoneIsTooMany(t *testing.T) {

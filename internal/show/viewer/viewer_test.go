@@ -55,12 +55,22 @@ func showInfo(t *testing.T, info *provdb.Info) *api.Status {
 }
 
 func TestStatusOfStoredRun(t *testing.T) {
-	finished := &provdb.Info{State: provdb.Finished, TraceBytes: 5000, Notes: []tally.Note{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls"}}}
-	finished.Totals = provdb.Totals{Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4, Anomalies: 5}
+	finished := &provdb.Info{
+		State: provdb.Finished, TraceBytes: 5000,
+		Notes: []tally.Note{{Name: "exit-lost", Severity: "repaired", Count: 3, Sentence: "calls"}},
+	}
+	finished.Totals = provdb.Totals{
+		Totals: summary.Totals{Steps: 9, Events: 700, Calls: 300, Flagged: 7, Ranks: 2}, Functions: 4,
+		Anomalies: 5,
+	}
 	finished.Review = &summary.Review{Anomalies: 5, Withdrawn: 2, Typical: 10}
 	st := showInfo(t, finished)
-	want := api.Totals{Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000, RecordsSent: 17, RecordsStored: 17}
-	if st.Run.State != api.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 || st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
+	want := api.Totals{
+		Ranks: 2, RanksEnded: 2, Steps: 9, Events: 700, Calls: 300, Anomalies: 5, Functions: 4, BytesRead: 5000,
+		RecordsSent: 17, RecordsStored: 17,
+	}
+	if st.Run.State != api.Finished || st.Totals != want || st.Run.Name != "run" || len(st.Nodes) != 1 ||
+		st.Nodes[0].Tallies[0].Count != 3 || len(st.Wrong()) > 0 {
 		t.Errorf("a run that finished: %+v", st)
 	}
 	if st := showInfo(t, &provdb.Info{State: provdb.Failed, Error: "the disk is full"}); st.Run.State != api.Failed {

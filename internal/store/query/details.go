@@ -49,7 +49,8 @@ func (a *Asker) ReadDetails(ctx context.Context, least, most int64) (*Details, e
 	}
 	const where = lot + " < $2::BIGINT"
 	args := []any{below}
-	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args), a.statesOf(ctx, numbered, where, args))
+	return d, errors.Join(a.messagesOf(ctx, numbered, where, args), a.countersOf(ctx, numbered, where, args),
+		a.statesOf(ctx, numbered, where, args))
 }
 
 // first returns copies of the first n executions with their states; nil if there are fewer.

@@ -178,7 +178,10 @@ func (a *Asker) Explain(ctx context.Context, q Selection) (*contrast.Explanation
 	if err != nil {
 		return nil, err
 	}
-	e := &contrast.Explanation{Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical), Others: len(s.others), Functions: s.functions()}
+	e := &contrast.Explanation{
+		Selected: s.total, Lost: s.lost, Reckoned: s.reckoned, Looked: len(s.selected), Typical: len(s.typical),
+		Others: len(s.others), Functions: s.functions(),
+	}
 	if len(s.selected) == 0 {
 		e.Sentence = "No anomaly is in the selection"
 		return e, nil

@@ -14,7 +14,8 @@ const monitoring = "monitoring: "
 // fields makes columns of all that is known. Where several tell the same, the first is
 // the simplest: a host before its ranks, a rank before who it talks to.
 func (s *sampling) fields() []contrast.Field {
-	list := append(s.places(), s.column(contrast.FieldKey{Kind: contrast.FieldLink}, contrast.Labels, nil, ""), s.column(contrast.FieldKey{Kind: contrast.FieldPartner}, contrast.Numbers, nil, ""))
+	list := append(s.places(), s.column(contrast.FieldKey{Kind: contrast.FieldLink}, contrast.Labels, nil, ""),
+		s.column(contrast.FieldKey{Kind: contrast.FieldPartner}, contrast.Numbers, nil, ""))
 	list = append(list, s.paths(), s.column(contrast.FieldKey{Kind: contrast.FieldBytes}, contrast.Amounts, nil, ""))
 	list = append(list, s.amounts(contrast.FieldState)...)
 	list = append(list, s.amounts(contrast.FieldCounter)...)
@@ -43,7 +44,8 @@ func (s *sampling) chosenBy(k contrast.FieldKey) bool {
 		left := slices.ContainsFunc(s.q.Without, func(t contrast.Term) bool {
 			return t.Field != k && (t.Field.Kind == contrast.FieldTime || t.Field.Kind == contrast.FieldStep)
 		})
-		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left || s.q.only(contrast.FieldTime, contrast.FieldStep)
+		return f.Since != nil || f.Until != nil || f.Steps != nil || len(s.q.Lasso) > 0 || left ||
+			s.q.only(contrast.FieldTime, contrast.FieldStep)
 	case contrast.FieldHost:
 		return f.Host != "" || len(f.Ranks) > 0 || s.q.only(contrast.FieldRank)
 	case contrast.FieldRank:
@@ -185,11 +187,13 @@ func (s *sampling) places() []contrast.Field {
 	var hosts, ranks, threads []contrast.Share
 	for _, r := range s.q.Ranks {
 		host, rank := contrast.Share{Label: r.Host, Weight: 1}, contrast.Share{Number: float64(r.Rank), Weight: 1}
-		if !programs[r.Program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldHost}, host) || s.leftOut(contrast.FieldKey{Kind: contrast.FieldRank}, rank) {
+		if !programs[r.Program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldHost}, host) ||
+			s.leftOut(contrast.FieldKey{Kind: contrast.FieldRank}, rank) {
 			continue
 		}
 		// Which host it is was chosen; which of its ranks was not.
-		if !s.q.only(contrast.FieldHost) || slices.ContainsFunc(s.q.Only, func(t contrast.Term) bool { return t.Field.Kind == contrast.FieldHost && t.Label == r.Host }) {
+		if !s.q.only(contrast.FieldHost) || slices.ContainsFunc(s.q.Only,
+			func(t contrast.Term) bool { return t.Field.Kind == contrast.FieldHost && t.Label == r.Host }) {
 			ranks = append(ranks, rank)
 		}
 		if r.Host != "" {
@@ -211,7 +215,8 @@ func (s *sampling) places() []contrast.Field {
 
 func (s *sampling) streamShares(programs map[trace.Program]bool) (devices, streams []contrast.Share) {
 	for key, d := range s.devices {
-		if !programs[key.program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Share{Label: d[0]}) || s.leftOut(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Share{Label: d[1]}) {
+		if !programs[key.program] || s.leftOut(contrast.FieldKey{Kind: contrast.FieldDevice}, contrast.Share{Label: d[0]}) ||
+			s.leftOut(contrast.FieldKey{Kind: contrast.FieldStream}, contrast.Share{Label: d[1]}) {
 			continue
 		}
 		if d[0] != "" {

@@ -81,7 +81,8 @@ func (q *Selection) ofChange() error {
 	if len(q.Only)+len(q.Without)+len(q.Lasso) == 0 {
 		return nil
 	}
-	return &contrast.TermError{Text: q.Issue.Func, Reason: "it changed for all of its calls: that is no set of anomalies which could be narrowed or grouped"}
+	return &contrast.TermError{Text: q.Issue.Func, Reason: "it changed for all of its calls: that is no set of anomalies which could be " +
+		"narrowed or grouped"}
 }
 
 // Group breaks a selection down by a field: how many executions have which value, and
@@ -143,14 +144,16 @@ func (a *Asker) grouped(ctx context.Context, s *sampling, kind contrast.FieldKin
 			columns = append(columns, column)
 		}
 	}
-	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*by*/", strings.Join(by, ", "), " /*where*/", w.all+w.some).Replace(text("explain_groups"))
+	sql := strings.NewReplacer("/*columns*/", strings.Join(columns, ", "), "/*by*/", strings.Join(by, ", "), " /*where*/",
+		w.all+w.some).Replace(text("explain_groups"))
 	rows, err := a.bulk().Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
 	return provdb.Scan(rows, func(r *groupRow) {
 		s.selected = append(s.selected, &sampled{
-			count: r.N, lost: r.Lost, function: r.Function, program: r.Program, rank: r.Rank, thread: r.Thread, onGPU: r.OnGPU, path: r.Path, step: r.Step,
+			count: r.N, lost: r.Lost, function: r.Function, program: r.Program, rank: r.Rank, thread: r.Thread, onGPU: r.OnGPU, path: r.Path,
+			step:  r.Step,
 			entry: a.Begin + r.Bin*s.bins().Width(),
 		})
 		s.total += r.N
@@ -188,7 +191,8 @@ func (g *Groups) fill(s *sampling, limit int) {
 		g.ranges(s)
 	default:
 		slices.SortFunc(g.Rows, func(a, b Group) int {
-			return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Executions, a.Executions), cmp.Compare(a.Term.From, b.Term.From), cmp.Compare(a.Term.Label, b.Term.Label))
+			return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Executions, a.Executions), cmp.Compare(a.Term.From, b.Term.From),
+				cmp.Compare(a.Term.Label, b.Term.Label))
 		})
 	}
 	for _, row := range g.Rows[min(limit, len(g.Rows)):] {

@@ -106,7 +106,8 @@ func condition(t *contrast.Term, begin trace.Micros) (sql string, values []any) 
 		if t.Field.Kind == contrast.FieldDevice {
 			descr = "CUDA Device"
 		}
-		return `(is_gpu_event AND (pid, rid, tid) IN (SELECT pid, rid, tid FROM metadata WHERE run = $1 AND descr = ? AND "value" = ?))`, []any{descr, t.Label}
+		return `(is_gpu_event AND (pid, rid, tid) IN (SELECT pid, rid, tid FROM metadata WHERE run = $1 AND descr = ? AND "value" = ?))`,
+			[]any{descr, t.Label}
 	case contrast.FieldPath:
 		return "(pid, path) IN (SELECT pid, path FROM call_paths WHERE run = $1 AND call_path = ?)", []any{t.Label}
 	case contrast.FieldRank:
@@ -155,7 +156,8 @@ func inside(c *conditions, lasso []contrast.Vertex, begin trace.Micros) {
 		}
 		slope := (w.Seconds - v.Seconds) / (height(w) - height(v))
 		crossings = append(crossings, fmt.Sprintf(
-			"CASE WHEN %s >= ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION + ?::DOUBLE PRECISION * %s THEN 1 ELSE 0 END", y, y, x, y))
+			"CASE WHEN %s >= ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION AND %s < ?::DOUBLE PRECISION + ?::DOUBLE PRECISION * %s THEN 1 "+
+				"ELSE 0 END", y, y, x, y))
 		values = append(values, min(height(v), height(w)), max(height(v), height(w)), int64(begin), v.Seconds-slope*height(v), slope)
 	}
 	if len(crossings) == 0 {

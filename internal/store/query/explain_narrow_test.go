@@ -66,7 +66,8 @@ func TestEveryFieldCanBeChosenLeftOutAndGroupedBy(t *testing.T) {
 			}
 		}
 		want := []string{
-			"bytes", "call-path", "counter:L2 misses", "gpu-stream", "host", "link", "node-state:Memory Footprint (VmRSS) (KB)", "partner", "rank", "step", "thread", "time",
+			"bytes", "call-path", "counter:L2 misses", "gpu-stream", "host", "link", "node-state:Memory Footprint (VmRSS) (KB)", "partner", "rank",
+			"step", "thread", "time",
 		}
 		var got []string
 		for key := range seen {
@@ -103,7 +104,8 @@ func TestSeveralFunctionsAreGroupedChosenAndLeftOutByName(t *testing.T) {
 		box := query.Filter{Ranks: []query.Range{{First: 0, Last: 3}}}
 		all := explainedAs(t, a, query.Selection{Filter: box})
 		g, err := a.Group(t.Context(), query.Selection{Filter: box}, contrast.FieldKey{Kind: contrast.FieldFunction}, 100)
-		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost || g.None.Executions != 0 {
+		if err != nil || len(g.Rows) != len(functions) || g.Name != "function" || g.Executions != all.Selected || g.Lost != all.Lost ||
+			g.None.Executions != 0 {
 			t.Fatalf("got %+v, %v; want %v", g, err, functions)
 		}
 		for _, row := range functions {
@@ -144,8 +146,10 @@ func checkField(t *testing.T, a *query.Asker, q query.Selection, e *contrast.Exp
 	only, without := q, q
 	only.Only, without.Without = f.Terms, f.Terms
 	with, rest := explainedAs(t, a, only), explainedAs(t, a, without)
-	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Reckoned || len(f.Terms) == 0 {
-		t.Errorf("%s: only %d and without %d of %d, of which %d have it; lost %d and %d of %d", what, with.Selected, rest.Selected, e.Selected, f.With, with.Lost, rest.Lost, e.Lost)
+	if with.Selected != int64(f.With) || rest.Selected != e.Selected-int64(f.With) || with.Lost+rest.Lost != e.Lost || with.Reckoned ||
+		len(f.Terms) == 0 {
+		t.Errorf("%s: only %d and without %d of %d, of which %d have it; lost %d and %d of %d", what, with.Selected, rest.Selected, e.Selected,
+			f.With, with.Lost, rest.Lost, e.Lost)
 	}
 	for i := range with.Fields {
 		if c := &with.Fields[i]; c.Key == f.Key && c.Notable {
@@ -169,7 +173,8 @@ func checkField(t *testing.T, a *query.Asker, q query.Selection, e *contrast.Exp
 			t.Errorf("%s: %s lost more than %s", what, r.Label, g.Rows[i-1].Label)
 		}
 	}
-	if n != e.Selected || lost != e.Lost || g.Executions != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 || len(g.Rows) == 0 {
+	if n != e.Selected || lost != e.Lost || g.Executions != e.Selected || g.Lost != e.Lost || g.Looked != e.Selected || len(g.Rows) > 5 ||
+		len(g.Rows) == 0 {
 		t.Errorf("%s: groups are %+v, want %d that lost %d", what, g, e.Selected, e.Lost)
 	}
 }
@@ -223,13 +228,17 @@ func TestWhatIsLeftOutIsNeitherHereNorThere(t *testing.T) {
 				t.Errorf("got %s", f.Rest)
 			}
 			for _, b := range f.Bars {
-				if (f.Kind == contrast.FieldHost && b.Label == "node01" || f.Kind == contrast.FieldRank && b.Label == "1") && b.Share+b.BaselineShare > 0 {
+				if (f.Kind == contrast.FieldHost && b.Label == "node01" || f.Kind == contrast.FieldRank && b.Label == "1") &&
+					b.Share+b.BaselineShare > 0 {
 					t.Errorf("got %+v", b)
 				}
 			}
 		}
 		// Several terms of a field are one or the other, of two fields both.
-		for n, only := range map[int64][]string{160: {"rank=4..5", "rank=6..7"}, 40: {"rank=4..5", "host=node01", "rank=7", "without rank=4..5"}} {
+		for n, only := range map[int64][]string{
+			160: {"rank=4..5", "rank=6..7"},
+			40:  {"rank=4..5", "host=node01", "rank=7", "without rank=4..5"},
+		} {
 			q := query.Selection{Filter: query.Filter{Function: "stream"}}
 			for _, text := range only {
 				if text, isWithout := cut(text, "without "); isWithout {
@@ -256,7 +265,8 @@ func cut(text, prefix string) (string, bool) {
 func TestALassoChoosesWhatIsInside(t *testing.T) {
 	inEachStore(t, func(t *testing.T, store provdb.Store) {
 		a := explainable(t, store, &plantedCause{scenario: "burst"}, 0)
-		rows, err := a.Query(t.Context(), "SELECT entry, runtime_exclusive FROM anomalies WHERE run = $1 AND status IS DISTINCT FROM 'withdrawn'", int32(a.Run.ID))
+		rows, err := a.Query(t.Context(), "SELECT entry, runtime_exclusive FROM anomalies WHERE run = $1 AND status IS DISTINCT FROM "+
+			"'withdrawn'", int32(a.Run.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +318,8 @@ func within(lasso []contrast.Vertex, seconds, micros float64) bool {
 
 func TestTermsThatMakeNoSenseAreRefusedWithAReason(t *testing.T) {
 	for _, text := range []string{
-		"", "host", "=x", "host=", "color=red", "counter=5", "counter:=5", "rank:x=5", "rank=x", "rank=-1", "rank=1.5", "rank=5..4", "rank=..", "rank=99999999999",
+		"", "host", "=x", "host=", "color=red", "counter=5", "counter:=5", "rank:x=5", "rank=x", "rank=-1", "rank=1.5", "rank=5..4", "rank=..",
+		"rank=99999999999",
 		"time=5", "time=1e300..", "bytes=NaN", "bytes=..Inf", "link=5", "link=5:x", "host=\x00", "host=\xff", "node-state:x=soon", "node-state=3",
 	} {
 		if term, err := contrast.ParseTerm(text); err == nil {
@@ -324,7 +335,8 @@ func TestTermsThatMakeNoSenseAreRefusedWithAReason(t *testing.T) {
 
 func FuzzTerm(f *testing.F) {
 	for _, text := range []string{
-		"host=node02", "function=operator()(int, a = b) [{f.cc} {7,0}]", "rank=3", "rank=4..7", "thread=0", "step=..12", "time=9.03..13.25", "call-path=main() > f(int, a = b)", "link=5:6", "partner=7", "bytes=100000..",
+		"host=node02", "function=operator()(int, a = b) [{f.cc} {7,0}]", "rank=3", "rank=4..7", "thread=0", "step=..12", "time=9.03..13.25",
+		"call-path=main() > f(int, a = b)", "link=5:6", "partner=7", "bytes=100000..",
 		"gpu-device=0", "gpu-stream=1", "counter:a=b:c=..400", "node-state:Memory Footprint (VmRSS) (KB)=-1.5..1e9",
 	} {
 		f.Add(text)

@@ -200,7 +200,10 @@ func TestExplainDoesNotTellOfLinksWhatRanksWereChosenFor(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	a := explainable(t, store, &plantedCause{scenario: "slow-link"}, 0)
 	since, until := trace.Micros(4_900_000), trace.Micros(5_300_000)
-	e, err := a.Explain(t.Context(), query.Selection{Filter: query.Filter{Ranks: []query.Range{{First: 3, Last: 8}}, Since: &since, Until: &until}})
+	e, err := a.Explain(t.Context(), query.Selection{Filter: query.Filter{
+		Ranks: []query.Range{{First: 3, Last: 8}}, Since: &since,
+		Until: &until,
+	}})
 	if err != nil || e.Selected < 100 {
 		t.Fatalf("%+v, %v", e, err)
 	}

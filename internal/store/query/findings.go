@@ -63,7 +63,8 @@ func (a *Asker) StoredIssues(ctx context.Context) ([]provenance.Issue, error) {
 			LostTime: r.LostTime, Longest: r.Longest, WorstRank: r.WorstRank, WorstTime: r.WorstTime, First: r.First, Last: r.Last, Trend: r.Trend,
 			Example: r.Example, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime, Before: r.Before, After: r.After,
 		}
-		err := errors.Join(json.Unmarshal(r.Ranks, &issue.Ranks), json.Unmarshal(r.Hosts, &issue.Hosts), json.Unmarshal(r.OverTime, &issue.OverTime))
+		err := errors.Join(json.Unmarshal(r.Ranks, &issue.Ranks), json.Unmarshal(r.Hosts, &issue.Hosts),
+			json.Unmarshal(r.OverTime, &issue.OverTime))
 		if err != nil {
 			bad = errors.Join(bad, fmt.Errorf("issue %d: %w", issue.Number, err))
 		}
@@ -126,8 +127,9 @@ func (a *Asker) LinkOnly(ctx context.Context, program trace.Program, event strin
 	if len(rows) == 1 {
 		r := &rows[0]
 		return &provenance.Link{
-			PID: program, RID: r.Rank, EventID: event, Issue: r.Issue, Role: r.Role, CulpritPID: r.CulpritPID, Culprit: r.Culprit, LateRank: r.LateRank,
-			Hops: r.Hops, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime,
+			PID: program, RID: r.Rank, EventID: event, Issue: r.Issue, Role: r.Role, CulpritPID: r.CulpritPID, Culprit: r.Culprit,
+			LateRank: r.LateRank,
+			Hops:     r.Hops, Waits: r.Waits, WaitRanks: r.WaitRanks, WaitTime: r.WaitTime,
 		}, nil
 	}
 	issues, err := a.StoredIssues(ctx)

@@ -306,15 +306,20 @@ func compareExplanations(t *testing.T, store, memory *query.Asker, found *blame.
 		{Without: terms(t, "bytes=..1000", "host=node0001"), Filter: query.Filter{Since: at(1)}},
 	} {
 		if q.Issue == nil || !q.Issue.IsChange() {
-			for _, by := range []contrast.FieldKind{contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread, contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream} {
+			for _, by := range []contrast.FieldKind{
+				contrast.FieldFunction, contrast.FieldHost, contrast.FieldRank, contrast.FieldThread,
+				contrast.FieldPath, contrast.FieldStep, contrast.FieldTime, contrast.FieldBytes, contrast.FieldStream,
+			} {
 				group := func(a *query.Asker) func() (*query.Groups, error) {
 					return func() (*query.Groups, error) { return a.Group(ctx, q, contrast.FieldKey{Kind: by}, 9) }
 				}
 				same(t, fmt.Sprint("selection ", i, " by ", by), group(store), group(memory))
 			}
 		}
-		same(t, fmt.Sprint("selection ", i, " with details"), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) }, func() (*contrast.Explanation, error) { return detailed.Explain(ctx, q) })
-		same(t, fmt.Sprint("selection ", i), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) }, func() (*contrast.Explanation, error) { return memory.Explain(ctx, q) })
+		same(t, fmt.Sprint("selection ", i, " with details"), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) },
+			func() (*contrast.Explanation, error) { return detailed.Explain(ctx, q) })
+		same(t, fmt.Sprint("selection ", i), func() (*contrast.Explanation, error) { return store.Explain(ctx, q) },
+			func() (*contrast.Explanation, error) { return memory.Explain(ctx, q) })
 	}
 }
 

@@ -52,7 +52,9 @@ func (a *Asker) Twin(ctx context.Context, r *provenance.Record, p *Place) (twin 
 }
 
 // twin returns the id of the execution that Twin returns; empty if there is none.
-func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool, err error) {
+func (a *Asker) twin(ctx context.Context, program trace.Program, rank trace.Rank, entry trace.Micros, p *Place) (id string, samePath bool,
+	err error,
+) {
 	type row struct {
 		ID       string `sql:"event_id"`
 		SamePath bool   `sql:"same_path"`
@@ -226,7 +228,8 @@ func (a *Asker) near(ctx context.Context, issue int, r *provenance.Record, p *Pl
 		return "", "", false, err
 	}
 	before, after := rows[:own], rows[own+1:]
-	edges := map[int64]bool{rows[0].Entry: len(rows) >= nearest, rows[len(rows)-1].Entry: len(rows) >= nearest} // times of which not all may be there
+	// times of which not all may be there
+	edges := map[int64]bool{rows[0].Entry: len(rows) >= nearest, rows[len(rows)-1].Entry: len(rows) >= nearest}
 	sure = true
 	for _, row := range slices.Backward(before) {
 		if member[row.Event] {

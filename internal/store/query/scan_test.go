@@ -55,7 +55,10 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []row{{pathKey: pathKey{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now, Any: "k"}, {}}
+	want := []row{{
+		pathKey: pathKey{1, 3}, Name: "f", Entry: &entry, Share: 2, OnGPU: true, Info: json.RawMessage(`{"a":1}`), Started: now,
+		Any: "k",
+	}, {}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

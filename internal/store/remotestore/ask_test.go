@@ -328,7 +328,8 @@ func rawAnswer(t *testing.T, s *Server, announce string) string {
 	if err := gob.NewEncoder(&body).Encode(question{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", s.own.Token, body.Len(), &body)
+	_, err = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", s.own.Token,
+		body.Len(), &body)
 	if err != nil {
 		t.Fatal(err)
 	}

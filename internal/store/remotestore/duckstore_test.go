@@ -46,7 +46,10 @@ func openDuck(t *testing.T) (store *duckstore.Store, c *Client, ended <-chan str
 func TestStoreAnswersTheSameThroughOwner(t *testing.T) {
 	store, c, _ := openDuck(t)
 	ctx := t.Context()
-	if _, err := store.CreateRun(ctx, provdb.Run{Name: "one", State: provdb.Running, Started: time.Now(), Info: []byte(`{"a": 9007199254740993}`)}); err != nil {
+	if _, err := store.CreateRun(ctx, provdb.Run{
+		Name: "one", State: provdb.Running, Started: time.Now(),
+		Info: []byte(`{"a": 9007199254740993}`),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f := func(sql string, args ...any) {
@@ -83,9 +86,11 @@ func TestStoreAnswersTheSameThroughOwner(t *testing.T) {
 	f("SELECT name FROM runs WHERE run = $1 AND state = $2", provdb.RunID(1), provdb.Running)
 	f("SELECT $1, $2, $3, $4, $5", int64(1<<53+1), 0.1, "text", true, nil)
 	f("SELECT $1::TIMESTAMP, $1::TIMESTAMPTZ", time.Date(2024, 5, 6, 7, 8, 9, 123456000, time.UTC))
-	f("SELECT true, 1::TINYINT, 9223372036854775807, -9223372036854775808, 18446744073709551615::UBIGINT, 170141183460469231731687303715884105727::HUGEINT")
+	f("SELECT true, 1::TINYINT, 9223372036854775807, -9223372036854775808, 18446744073709551615::UBIGINT, " +
+		"170141183460469231731687303715884105727::HUGEINT")
 	f("SELECT 0.1::DOUBLE, 0.1::FLOAT, 12.34::DECIMAL(9, 2), 'nan'::DOUBLE, 'inf'::DOUBLE, '-inf'::DOUBLE, -0.0::DOUBLE, 1e300")
-	f("SELECT DATE '1969-12-31', TIMESTAMP '0001-01-01', TIMESTAMP '20000-02-03 04:05:06.789', TIMESTAMP_NS '2024-01-02 03:04:05.123456789', TIME '01:02:03'")
+	f("SELECT DATE '1969-12-31', TIMESTAMP '0001-01-01', TIMESTAMP '20000-02-03 04:05:06.789', TIMESTAMP_NS '2024-01-02 " +
+		"03:04:05.123456789', TIME '01:02:03'")
 	f(`SELECT '{"a": 1.0,  "b": 9007199254740993}'::JSON AS j, [1, 2] AS l, {'x': 1, 'y': 'z'} AS s, MAP {'k': 1} AS m, NULL::JSON AS n, INTERVAL 1 DAY AS i, 'ü<>&' AS t`)
 	f("SELECT i, i / 7, 'row ' || i, i % 2 = 0 FROM range(10000) t(i)")
 }

@@ -38,7 +38,8 @@ func TestAnnouncementIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a["protocol"] != float64(Protocol) || a["pid"] != float64(os.Getpid()) || a["host"] != host || len(a["token"].(string)) != 2*tokenSize ||
+	if a["protocol"] != float64(Protocol) || a["pid"] != float64(os.Getpid()) || a["host"] != host ||
+		len(a["token"].(string)) != 2*tokenSize ||
 		!strings.HasPrefix(a["address"].(string), "127.0.0.1:") {
 		t.Errorf("got %s", text)
 	}

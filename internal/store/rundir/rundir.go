@@ -43,7 +43,10 @@ const spoolDir = "spool"
 const infoFile = "run.json"
 
 // old is what an earlier run may have left in the directory.
-var old = []string{infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile, busDir, parametersDir, waitingDir, tracesDir, logsDir}
+var old = []string{
+	infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile,
+	busDir, parametersDir, waitingDir, tracesDir, logsDir,
+}
 
 // Create makes a run directory at path, which must not exist or be empty,
 // unless it is a run that may be overwritten.
@@ -215,7 +218,10 @@ func (d *Dir) WriteInfo(info *provdb.Info) error {
 
 // WriteGlobal writes what is known over all ranks.
 func (d *Dir) WriteGlobal(c *provenance.Collections) error {
-	all := map[string]any{"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats, "issues": c.Issues, "links": c.Links}
+	all := map[string]any{
+		"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats,
+		"issues": c.Issues, "links": c.Links,
+	}
 	for name, v := range all {
 		if err := d.writeGlobal(name, v); err != nil {
 			return err

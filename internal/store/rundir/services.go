@@ -118,7 +118,8 @@ func OnlyServices(path string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir}, e.Name()) &&
+		return !slices.Contains([]string{servicesFile, analyzerFile, busDir, parametersDir, waitingDir, spoolDir, tracesDir, logsDir},
+			e.Name()) &&
 			!strings.HasPrefix(e.Name(), servicesFile) && !strings.HasPrefix(e.Name(), analyzerFile)
 	})
 }

@@ -18,7 +18,10 @@ func NewStoreSink(b *provdb.Buffer) *StoreSink { return &StoreSink{b} }
 
 // Metadata stores the facts that appeared in a step.
 func (s *StoreSink) Metadata(ctx context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
-	return s.buffer.Add(ctx, &provdb.Batch{Metadata: []provdb.StepMetadata{{Program: key.Program, Rank: key.Rank, Step: key.Step, Facts: found}}})
+	return s.buffer.Add(ctx, &provdb.Batch{Metadata: []provdb.StepMetadata{{
+		Program: key.Program, Rank: key.Rank, Step: key.Step,
+		Facts: found,
+	}}})
 }
 
 // Records stores the anomalies and typical executions of a step.
@@ -28,7 +31,10 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 
 // Finish stores what is known over all ranks and waits until all is durable.
 func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
-	batch := &provdb.Batch{Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues, Links: c.Links}
+	batch := &provdb.Batch{
+		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues,
+		Links: c.Links,
+	}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err
 	}

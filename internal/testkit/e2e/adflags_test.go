@@ -45,7 +45,8 @@ func TestFlagsOfAnAnalyzerSayWhichRanksItReads(t *testing.T) {
 	}
 	f("a directory", "0:0 0:1 0:2", 3, []string{"", "--linger", "100ms"})
 	f("a pattern", "0:1 0:2", 2, []string{"*-[12].bp", "--traces", "2"})
-	f("another rank than the trace says", "0:0 0:7", 2, []string{"*-0.bp", "--traces", "1"}, []string{"*-1.bp", "--traces", "1", "--override-rank", "7"})
+	f("another rank than the trace says", "0:0 0:7", 2, []string{"*-0.bp", "--traces", "1"},
+		[]string{"*-1.bp", "--traces", "1", "--override-rank", "7"})
 	f("one rank alone", "0:2", 1, []string{"*-2.bp", "--traces", "1", "--rank", "2"})
 	f("two programs of a workflow", "0:0 1:1", 2, []string{"*-[01].bp", "--traces", "2", "--program", "0=*-0.bp", "--program", "1=*-1.bp"})
 }

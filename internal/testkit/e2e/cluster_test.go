@@ -49,7 +49,8 @@ func TestAServerOfNATSWithCredentialsAndTLSNeedsNoMoreRightsThanDocumented(t *te
 			late := s.ad("late", s.live(r.traces[0]), append(server, nats.Credentials(t, "expired", wrong))...)
 			late.says("cannot connect to the message bus")
 			first := s.ad("n0", s.live(r.traces[0]), ad...) // before there is a stream
-			serve := s.serve(append(append(server, nats.Credentials(t, "serve", may["serve"]), "--ranks", "3", "--save-model", s.path("model")), args...)...)
+			serve := s.serve(append(append(server, nats.Credentials(t, "serve", may["serve"]), "--ranks", "3", "--save-model", s.path("model")),
+				args...)...)
 			s.services()
 			ads := []*process{
 				first,

@@ -19,7 +19,8 @@ func smallDisk(t testing.TB) *scene {
 	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=160m", "chimbuko-e2e", disk).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=160m", "chimbuko-e2e",
+		disk).CombinedOutput(); err != nil {
 		t.Skipf("SKIP: a disk that is full needs the right to mount one: %v: %s", err, out)
 	}
 	t.Cleanup(func() {

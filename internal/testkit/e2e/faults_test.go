@@ -242,7 +242,8 @@ func complete(t testing.TB, p *scene, seen *witness, all bool) {
 	t.Logf("%d records were seen to be sent, %d are stored", len(sent), len(stored))
 	_, review := sumUp(t, p.run)
 	statuses := outcomeOf(t, "", p.run).statuses
-	if statuses["confirmed"] != review["confirmed"] || statuses["promoted"] != review["promoted"] || statuses["withdrawn"] < review["withdrawn"] || statuses["provisional"] > 0 {
+	if statuses["confirmed"] != review["confirmed"] || statuses["promoted"] != review["promoted"] ||
+		statuses["withdrawn"] < review["withdrawn"] || statuses["provisional"] > 0 {
 		t.Errorf("stored are %v, but the review counted %v", statuses, review)
 	}
 }

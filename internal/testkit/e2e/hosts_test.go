@@ -160,10 +160,12 @@ func TestAnalyzersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkTha
 	r := threeRanks(t)
 	s := newScene(t)
 	_, cert, key := natstest.Certificate(t, n.address(0))
-	serve := n.start(0, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms", "--store-delay", "100ms",
+	serve := n.start(0, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms", "--store-delay",
+		"100ms",
 		"--nats-listen", n.address(0)+":0", "--tls-cert", cert, "--tls-key", key)
 	s.services()
-	stranger := n.start(3, "ad", s.live(r.traces[0]), "--run-dir", s.path("none"), "--name", "run", "--nats", s.services().Bus, "--nats-ca", cert)
+	stranger := n.start(3, "ad", s.live(r.traces[0]), "--run-dir", s.path("none"), "--name", "run", "--nats", s.services().Bus, "--nats-ca",
+		cert)
 	stranger.says("cannot connect to the message bus")
 	ads := n.ads(s, r, "--run-dir", s.run)
 	replay := s.replay(r, "0.6")
@@ -187,7 +189,8 @@ func TestAnalyzersWithoutASharedDirectorySurviveALinkToTheServicesThatGoesDown(t
 	nats := natstest.Start(t, natstest.Options{Auth: natstest.Token, TLS: true, Host: n.address(0), Prefix: n.command(0)})
 	token := s.write("token", nats.Token+"\n")
 	bus := []string{"--nats", nats.URL(), "--nats-ca", nats.CA, "--nats-token-file", token, "--name", "job 42"}
-	serve := n.start(0, append(bus, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms", "--store-delay", "100ms",
+	serve := n.start(0, append(bus, "serve", "--out", s.run, "--ranks", "3", "--save-model", s.path("model"), "--snapshot", "200ms",
+		"--store-delay", "100ms",
 		"--store", postgres.SocketURL(database))...)
 	s.services()
 	ads := n.ads(s, r, append(bus, "--run-dir", s.path("none"))...)

@@ -23,7 +23,8 @@ type scheduler struct {
 var schedulers = []scheduler{
 	{"slurm", func(s *scene, environ []string, program ...string) *process {
 		environ = append(environ, "SLURM_JOB_ID=42", "SLURM_JOB_NUM_NODES=2", "SLURM_NTASKS=3", "SLURM_SUBMIT_DIR="+s.dir)
-		return startAs(s.t, "the script for Slurm", nil, slices.Concat([]string{"env"}, environ, []string{"bash", "../../../docs/jobs/slurm.sh"}, program))
+		return startAs(s.t, "the script for Slurm", nil, slices.Concat([]string{"env"}, environ,
+			[]string{"bash", "../../../docs/jobs/slurm.sh"}, program))
 	}},
 	{"pbs", func(s *scene, environ []string, program ...string) *process {
 		nodes := s.write("nodes", "nid00000\nnid00000\nnid00001\n")
@@ -112,7 +113,8 @@ func TestAJobMayUseANATSOfOthers(t *testing.T) {
 			s := newScene(t)
 			nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials, TLS: true})
 			job := s.job(sched, []string{
-				"CHIMBUKO_NATS=" + nats.URL(), "CHIMBUKO_NATS_CA=" + nats.CA, "CHIMBUKO_NATS_CREDS=" + nats.Credentials(t, "job", documented(t, "run")["serve"]),
+				"CHIMBUKO_NATS=" + nats.URL(), "CHIMBUKO_NATS_CA=" + nats.CA, "CHIMBUKO_NATS_CREDS=" +
+					nats.Credentials(t, "job", documented(t, "run")["serve"]),
 			}, threeRanks(t).dir(), "0.5", s.path("crash"))
 			s.steps(24)
 			s.write("crash", "") // so that the script has to stop the run

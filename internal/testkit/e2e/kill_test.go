@@ -134,7 +134,8 @@ func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
 	r := threeRanks(t)
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
-	args := []string{"--ranks", "3", "--save-model", s.path("model"), "--stats-url", "http://" + closedAddress(t) + "/"} // who waits for a receiver
+	// who waits for a receiver
+	args := []string{"--ranks", "3", "--save-model", s.path("model"), "--stats-url", "http://" + closedAddress(t) + "/"}
 	serve := s.serve(args...)
 	s.services()
 	succeed(s.ads(r)...)

@@ -40,7 +40,8 @@ func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 			// The end of the sentence tells whether it was flagged at the time.
 			why := fmt.Sprint(a["why"])
 			why = why[:max(0, strings.LastIndex(why, ";"))]
-			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"], " ", a["kind"], " ", why)
+			o.anomalies[fmt.Sprint(a["pid"], " ", a["event_id"])] = fmt.Sprint(a["func"], " ", a["entry"], " ", a["exit"], " ", a["outlier_score"],
+				" ", a["kind"], " ", why)
 		}
 	}
 	for _, collection := range []string{"func_stats", "counter_stats", "ad_model"} {

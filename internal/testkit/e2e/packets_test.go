@@ -28,7 +28,8 @@ func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
 			s := newScene(t)
 			view := start(t, "view", "--receive", "--http", "127.0.0.1:0")
 			page := browse(t, view.address())
-			serve := s.serve("--ranks", "3", "--stats-dir", s.path("stats"), "--stats-url", page.at+"api/anomalydata", "--stats-period", "150ms", "--stats-schema", schema)
+			serve := s.serve("--ranks", "3", "--stats-dir", s.path("stats"), "--stats-url", page.at+"api/anomalydata", "--stats-period", "150ms",
+				"--stats-schema", schema)
 			s.services()
 			ads := s.ads(r)
 			s.replay(r, "4").succeed()
@@ -37,7 +38,8 @@ func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
 			flagged := int64(o.statuses["confirmed"] + o.statuses["withdrawn"])
 			live := ask[api.Overview](page, "api/v1/runs/packets/overview")
 			written := len(files(t, s.path("stats")))
-			if live.Figures.Anomalies != flagged || live.Figures.Ranks == 0 || live.Packets == nil || live.Packets.Taken != int64(written) || live.Packets.Refused != 0 || !live.Live {
+			if live.Figures.Anomalies != flagged || live.Figures.Ranks == 0 || live.Packets == nil || live.Packets.Taken != int64(written) ||
+				live.Packets.Refused != 0 || !live.Live {
 				t.Errorf("%d were flagged and %d packets written; the page tells of %+v in %+v", flagged, written, live.Figures, live.Packets)
 			}
 			if code, body := page.get("api/v1/runs/packets/issues"); code != http.StatusNotFound || !strings.Contains(body, "no executions") {

@@ -74,7 +74,8 @@ func replaying(r recording, speed string) string {
 // runs starts a program in chimbuko run, as a line of shell.
 func (s *scene) runs(script string, args ...string) *process {
 	s.t.Helper()
-	return start(s.t, slices.Concat([]string{"run", "--out", s.run, "--save-model", s.path("model")}, args, []string{"--", "sh", "-c", script})...)
+	return start(s.t, slices.Concat([]string{"run", "--out", s.run, "--save-model", s.path("model")}, args,
+		[]string{"--", "sh", "-c", script})...)
 }
 
 // member waits for the process of a run that has a role.
@@ -392,7 +393,8 @@ func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
 	if o.statuses["provisional"] > 0 {
 		t.Errorf("anomalies are %v", o.statuses)
 	}
-	count := must(t, "query", s.run, "SELECT count(*) AS n FROM executions WHERE anomalous AND rid = 1 AND status = 'confirmed'", "--format", "csv")
+	count := must(t, "query", s.run, "SELECT count(*) AS n FROM executions WHERE anomalous AND rid = 1 AND status = 'confirmed'", "--format",
+		"csv")
 	if strings.TrimSpace(count) == "n\n0" {
 		t.Error("nothing of the lost rank is confirmed")
 	}
@@ -519,7 +521,8 @@ func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
 	r := recorded(t, "gpu-BP5")
 	s := newScene(t)
 	// Two executables without ranks are both rank 0.
-	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") + ` ]; do sleep 0.1; done; exit 4`)
+	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") +
+		` ]; do sleep 0.1; done; exit 4`)
 	p.says("is not restarted; the program goes on")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {

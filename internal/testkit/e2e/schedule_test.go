@@ -92,7 +92,8 @@ func (s *schedule) anyPart(rng *rand.Rand) string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d (make faults N=1 SEED=%d): services %s with %d shards, snapshots every %v", s.seed, s.seed, strings.Join(s.services, " "), s.shards, s.snapshot)
+	fmt.Fprintf(&b, "seed %d (make faults N=1 SEED=%d): services %s with %d shards, snapshots every %v", s.seed, s.seed,
+		strings.Join(s.services, " "), s.shards, s.snapshot)
 	for _, d := range s.deaths {
 		fmt.Fprintf(&b, "\n  %v", d)
 	}

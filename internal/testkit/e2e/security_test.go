@@ -153,7 +153,8 @@ func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) 
 				a.ends()
 			}
 		}
-		stranger := s.ad("stranger", s.path("nothing.bp"), "--nats", services.Bus, "--name", "run", "--nats-token-file", s.write("wrong", "guessed"))
+		stranger := s.ad("stranger", s.path("nothing.bp"), "--nats", services.Bus, "--name", "run", "--nats-token-file",
+			s.write("wrong", "guessed"))
 		stranger.says("Authorization Violation")
 		stranger.kill()
 	}, "message server rejects a client: wrong token", "message server rejects a client: no token", "address=127.0.0.1:", "message repeated")
@@ -184,7 +185,10 @@ func TestWhatAnAnalyzerMayNotDoIsRefusedAndTheRunGoesOn(t *testing.T) {
 			a.send("PUB "+subject+" _INBOX.x 0", "")
 			a.hears("Permissions Violation for Publish to \"" + subject)
 		}
-		for _, subject := range []string{">", "chimbuko.>", "chimbuko.run.records", "chimbuko.run.ps.0.exchange", "_INBOX.>", "$JS.API.>", "$SYS.>"} {
+		for _, subject := range []string{
+			">", "chimbuko.>", "chimbuko.run.records", "chimbuko.run.ps.0.exchange", "_INBOX.>", "$JS.API.>",
+			"$SYS.>",
+		} {
 			a.send("SUB " + subject + " 1")
 			a.hears("Permissions Violation for Subscription to \"" + subject)
 		}
@@ -242,7 +246,8 @@ func TestAFloodNeitherFillsMemoryNorDiskAndTheRunGoesOn(t *testing.T) {
 				begin := time.Now()
 				sent, cut := a.flood(subject, size, patience)
 				disk, memory := sizeOf(t, filepath.Join(s.run, "nats"))>>20, peak(serve)>>20
-				t.Logf("%d MB in %v, disconnected: %t; the services took %d MB of memory and %d MB on disk", sent>>20, time.Since(begin), cut, memory, disk)
+				t.Logf("%d MB in %v, disconnected: %t; the services took %d MB of memory and %d MB on disk", sent>>20, time.Since(begin), cut, memory,
+					disk)
 				if disk > 3*streamSize || memory > 2048 {
 					t.Error("that is too much")
 				}
@@ -324,7 +329,8 @@ func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
 		}
 		const host = " HTTP/1.1\r\nHost: localhost\r\n"
 		answers(http.StatusUnauthorized, "GET /api/v1/status"+host+"\r\n")
-		answers(http.StatusRequestEntityTooLarge, fmt.Sprintf("POST /api/v1/runs/run/sql%sAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", host, services.Secret, 100<<20))
+		answers(http.StatusRequestEntityTooLarge, fmt.Sprintf("POST /api/v1/runs/run/sql%sAuthorization: Bearer %s\r\nContent-Type: "+
+			"application/json\r\nContent-Length: %d\r\n\r\n{", host, services.Secret, 100<<20))
 		answers(http.StatusRequestHeaderFieldsTooLarge, "GET /api/v1/status"+host+"X: "+strings.Repeat("x", 200<<10)+"\r\n\r\n")
 		var all []net.Conn
 		for range 600 {
@@ -350,7 +356,8 @@ func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
 			_, err := s.status()
 			return err
 		})
-	}, "HTTP refuses a client: its token is wrong", "HTTP refuses a client: it has no token", "HTTP refuses a client: its request is too large", "HTTP refuses a client: too many connections", "address=127.0.0.1:")
+	}, "HTTP refuses a client: its token is wrong", "HTTP refuses a client: it has no token",
+		"HTTP refuses a client: its request is too large", "HTTP refuses a client: too many connections", "address=127.0.0.1:")
 }
 
 // issuer signs certificates, in files of a scene.
@@ -411,7 +418,8 @@ func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *te
 	cert, key := ours.issue("server", later)
 	clientCert, clientKey := ours.issue("client", later)
 	valid := []string{"--nats-cert", clientCert, "--nats-key", clientKey, "--nats-ca", ours.file}
-	serve := s.serve(append(valid, "--ranks", "3", "--save-model", s.path("model"), "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ours.file)...)
+	serve := s.serve(append(valid, "--ranks", "3", "--save-model", s.path("model"), "--tls-cert", cert, "--tls-key", key, "--tls-client-ca",
+		ours.file)...)
 	services := s.services()
 	ads := s.ads(recording{r.name, r.traces[:2]}, valid...)
 	for _, ad := range ads {
@@ -421,7 +429,10 @@ func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *te
 
 	refused := func(want string, args ...string) {
 		t.Helper()
-		stranger := s.ad("stranger", s.path("nothing.bp"), append([]string{"--nats", services.Bus, "--name", "run", "--nats-token-file", rundir.AnalyzerToken(s.run)}, args...)...)
+		stranger := s.ad("stranger", s.path("nothing.bp"), append([]string{
+			"--nats", services.Bus, "--name", "run", "--nats-token-file",
+			rundir.AnalyzerToken(s.run),
+		}, args...)...)
 		stranger.says(want)
 		stranger.kill()
 	}
@@ -479,7 +490,8 @@ func TestAnExpiredCertificateOfAServerIsRefusedByAll(t *testing.T) {
 		}
 	})
 	<-time.After(time.Until(until) + time.Second)
-	stranger := s.ad("late", s.path("nothing.bp"), "--nats", server.URL(), "--name", "run", "--nats-ca", ours.file, "--nats-token-file", s.write("token", "secret"))
+	stranger := s.ad("late", s.path("nothing.bp"), "--nats", server.URL(), "--name", "run", "--nats-ca", ours.file, "--nats-token-file",
+		s.write("token", "secret"))
 	stranger.says("certificate has expired")
 	stranger.kill()
 	eventually(t, "the server has logged it", func() error {

@@ -80,11 +80,13 @@ func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "status", s.run, "--json")), &st); err != nil {
 		t.Fatal(err)
 	}
-	if st.Run.State != api.Running || len(st.Ranks) != 3 || len(st.Nodes) != 3 || len(st.Shards) != 1 || st.Store == nil || st.Sender == nil || len(st.Wrong()) > 0 {
+	if st.Run.State != api.Running || len(st.Ranks) != 3 || len(st.Nodes) != 3 || len(st.Shards) != 1 || st.Store == nil ||
+		st.Sender == nil || len(st.Wrong()) > 0 {
 		t.Errorf("status is %+v", st)
 	}
 	text := must(t, "status", s.run)
-	says(t, text, "run: running", "3 of 3 ranks, 0 ended", "ANALYZER", "n0", "reading", "BEHIND", "EVENTS/S", "0:2", "vm-copy2", "parameters 0:", "store (DuckDB):", "statistics:")
+	says(t, text, "run: running", "3 of 3 ranks, 0 ended", "ANALYZER", "n0", "reading", "BEHIND", "EVENTS/S", "0:2", "vm-copy2",
+		"parameters 0:", "store (DuckDB):", "statistics:")
 	services := s.services()
 	says(t, must(t, "status", services.Web+"/?token="+services.Secret), "run: running")
 
@@ -113,7 +115,10 @@ func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
 		}
 		found[m[1]] = true
 	}
-	for _, name := range []string{"chimbuko_node_lag_seconds", "chimbuko_rank_lag_max_seconds", "chimbuko_node_drops_total", "chimbuko_node_exchange_last_seconds", "chimbuko_shard_exchange_seconds", "chimbuko_store_lag_seconds"} {
+	for _, name := range []string{
+		"chimbuko_node_lag_seconds", "chimbuko_rank_lag_max_seconds", "chimbuko_node_drops_total",
+		"chimbuko_node_exchange_last_seconds", "chimbuko_shard_exchange_seconds", "chimbuko_store_lag_seconds",
+	} {
 		if !found[name] {
 			t.Errorf("metrics lack %s", name)
 		}

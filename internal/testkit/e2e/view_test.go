@@ -36,7 +36,8 @@ func browse(t testing.TB, address string) *browser {
 	}
 	b := &browser{t: t, client: http.Client{Jar: jar}}
 	b.at, _, _ = strings.Cut(address, "?")
-	if code, body := b.get("?" + strings.TrimPrefix(address, b.at+"?")); code != http.StatusOK || !strings.Contains(body, "<title>Chimbuko</title>") {
+	if code, body := b.get("?" + strings.TrimPrefix(address, b.at+"?")); code != http.StatusOK ||
+		!strings.Contains(body, "<title>Chimbuko</title>") {
 		t.Fatalf("the page at %s: %d %s", address, code, body)
 	}
 	return b
@@ -143,7 +144,8 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 	}
 	b := browse(t, first)
 	overview := ask[api.Overview](b, run+"/overview")
-	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 || overview.Verdict.Sentence == "" {
+	if overview.State != api.Finished || overview.Live || overview.Figures.Anomalies == 0 || len(overview.Issues) == 0 ||
+		overview.Verdict.Sentence == "" {
 		t.Errorf("the overview is %+v", overview)
 	}
 	if st := ask[api.Status](b, run+"/pipeline"); st.Run.State != api.Finished || st.Totals.Calls == 0 || len(st.Wrong()) > 0 {

@@ -96,7 +96,10 @@ func TestNothingElseIsServed(t *testing.T) {
 		t.Errorf("a file of a directory: %d %v", r.Code, r.Header())
 	}
 	for _, s := range []*Site{somePage(t), fromDir} {
-		for _, path := range []string{"", "/index.html", "/nothing", "/assets", "/assets/", "/assets/nothing.js", "/.vite/manifest.json", "/../.env", "/assets/../../.env", "/..%2f.env", "//index.html", "/out.js", "/a.js/"} {
+		for _, path := range []string{
+			"", "/index.html", "/nothing", "/assets", "/assets/", "/assets/nothing.js", "/.vite/manifest.json",
+			"/../.env", "/assets/../../.env", "/..%2f.env", "//index.html", "/out.js", "/a.js/",
+		} {
 			if s.Has(path) {
 				t.Errorf("%q is there", path)
 			}
