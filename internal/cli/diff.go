@@ -17,16 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-func newDiffCmd(env *Env) *cobra.Command {
-	var q questionFlags
-	var runB, show string
-	var conditions []string
-	var limit int
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "diff RUN_A [RUN_B…]",
-		Short: "what became better or worse from one run to another, or since which of many",
-		Long: `Compare two runs: first in a sentence, then one of
+var diffHelp = `Compare two runs: first in a sentence, then one of
   --show lost      the anomalies by program, function and call path, also those that
                    only one run has; the largest change of lost time is the first
   --show time      all calls by program and function, the largest change of the time
@@ -56,7 +47,18 @@ NAME>NUMBER or NAME>NUMBER%, and NAME is one of
   time       growth of the time of all calls; with % of that of run A
   anomalies  growth of the number of anomalies; with % of that of run A
   new        call paths with anomalies in run B alone
-  worse      call paths that became worse` + whereHelp,
+  worse      call paths that became worse` + whereHelp
+
+func newDiffCmd(env *Env) *cobra.Command {
+	var q questionFlags
+	var runB, show string
+	var conditions []string
+	var limit int
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "diff RUN_A [RUN_B…]",
+		Short: "what became better or worse from one run to another, or since which of many",
+		Long:  diffHelp,
 		Example: `  chimbuko diff yesterday today
   chimbuko diff yesterday today --show time
   chimbuko diff good.baseline today --fail-if 'lost>2%' --fail-if 'new>10'

@@ -178,7 +178,7 @@ func TestTheTableIsAligned(t *testing.T) {
 	if len(width) != 4 || slices.Min(width) != slices.Max(width) {
 		t.Errorf("lines of the table are %v characters wide:\n%s", width, page.String())
 	}
-	for _, want := range []string{"10/10 (84/107)", "(236/323*)", "\\* The original with", "were not there: gpu-BP5."} {
+	for _, want := range []string{"10/10 (84/107)", "(236/323*)", "\\* The original with", "archives were missing: gpu-BP5."} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in\n%s", want, page.String())
 		}

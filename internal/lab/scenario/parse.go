@@ -77,7 +77,8 @@ func withoutZone(start time.Time, text []byte) time.Time {
 
 // badType is how the decoder tells that a value is of the wrong type. For a key
 // of several tables it gives the line of the last, not of the one that is wrong.
-var badType = regexp.MustCompile(`(?s)^toml: line (\d+) \(last key "(.*)"\): incompatible types: TOML value has type (.*); destination has type (.*)$`)
+var badType = regexp.MustCompile(`(?s)^toml: line (\d+) \(last key "(.*)"\): ` +
+	`incompatible types: TOML value has type (.*); destination has type (.*)$`)
 
 // explain makes an error of the decoder shorter, and more true.
 func explain(err error, text []byte) error {

@@ -40,7 +40,8 @@ var groupPrefixes = []struct {
 // ioNames are functions of the operating system and of C that read and write files.
 var ioNames = func() map[string]bool {
 	names := make(map[string]bool)
-	for name := range strings.FieldsSeq(`open open64 openat openat64 creat close read write pread pwrite pread64 pwrite64 readv writev preadv pwritev
+	for name := range strings.FieldsSeq(`open open64 openat openat64 creat close read write pread pwrite pread64
+		pwrite64 readv writev preadv pwritev
 		fopen fopen64 fdopen freopen fclose fread fwrite fflush fseek fseeko ftell fgets fputs fprintf fscanf lseek lseek64 fsync fdatasync
 		truncate ftruncate rename unlink stat fstat mmap munmap aio_read aio_write`) {
 		names[name] = true

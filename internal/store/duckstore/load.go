@@ -52,7 +52,8 @@ func (s *Store) catalog(ctx context.Context, conn *sql.Conn, id provdb.RunID) (*
 		return nil, err
 	}
 	err = each(ctx, conn, fmt.Sprintf(`SELECT pid, sample, "timestamp", to_json(state)::VARCHAR FROM samples x
-		WHERE run = $1 AND sample > (SELECT max(sample) - %d FROM samples m WHERE m.run = x.run AND m.pid = x.pid)`, catalog.MaxSamples), id, func(rows *sql.Rows) error {
+		WHERE run = $1 AND sample > (SELECT max(sample) - %d FROM samples m WHERE m.run = x.run AND m.pid = x.pid)`,
+		catalog.MaxSamples), id, func(rows *sql.Rows) error {
 		var x catalog.Sample
 		var state string
 		if err := rows.Scan(&x.Program, &x.N, &x.State.Timestamp, &state); err != nil {

@@ -62,7 +62,8 @@ type querier interface {
 func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
 	var relations, versions int
 	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
-		FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('chimbuko') AND relkind IN ('r', 'p', 'v', 'm', 'f')`).Scan(&relations, &versions)
+		FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('chimbuko')
+			AND relkind IN ('r', 'p', 'v', 'm', 'f')`).Scan(&relations, &versions)
 	switch {
 	case err != nil || relations == 0:
 		return 0, err
@@ -177,7 +178,8 @@ func canRead(ctx context.Context, conn *pgxpool.Conn) (reads bool) {
 	if _, err := tx.Exec(ctx, "SET LOCAL ROLE "+readerRole); err != nil {
 		return false
 	}
-	err = tx.QueryRow(ctx, `SELECT NOT rolsuper AND has_schema_privilege('chimbuko', 'USAGE') AND has_table_privilege('chimbuko.executions', 'SELECT')
+	err = tx.QueryRow(ctx, `SELECT NOT rolsuper AND has_schema_privilege('chimbuko', 'USAGE')
+		AND has_table_privilege('chimbuko.executions', 'SELECT')
 		AND has_table_privilege('chimbuko.execution_documents', 'SELECT') FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&reads)
 	return err == nil && reads
 }

@@ -145,7 +145,8 @@ func (d *Dir) writeFile(key analyzer.StepKey, collection string, content func(io
 		return err
 	}
 	// A second file for the same step would replace the first: that is an error.
-	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // meant to be read by all
+	path := filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // meant to be read by all
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,8 @@ func (d *Dir) writeGlobal(collection string, v any) error {
 	if err := d.mkdir(filepath.Join(d.path, "global")); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(d.path, "global", collection+".json"), append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
+	path := filepath.Join(d.path, "global", collection+".json")
+	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // meant to be read by all
 }
 
 // ReadInfo reads run.json in the run directory at path.

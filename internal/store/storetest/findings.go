@@ -52,7 +52,8 @@ func links(of []*provenance.Record) []provenance.Link {
 }
 
 const (
-	issueSQL = `SELECT issue, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank, worst_rank_lost_us,
+	issueSQL = `SELECT issue, pid, func, call_path, kind, "role", cause, anomalies, lost_us, longest_us, ranks, hosts, worst_rank,
+		worst_rank_lost_us,
 		first_us, last_us, trend, example, waits, wait_ranks, waits_lost_us, before_us, after_us FROM issues WHERE run = $1 ORDER BY issue`
 	listSQL = "SELECT rank_list, host_list, over_time FROM issues WHERE run = $1 ORDER BY issue"
 	linkSQL = `SELECT issue, "role", culprit_pid, culprit_event_id, late_rid, hops, waits, wait_ranks, waits_lost_us

@@ -13,7 +13,8 @@ import (
 )
 
 // endless is a question that takes hours, in every dialect.
-const endless = `SELECT sum((a.n * b.n * c.n) % 7) FROM generate_series(1, 100000) AS a(n), generate_series(1, 100000) AS b(n), generate_series(1, 1000) AS c(n)`
+const endless = `SELECT sum((a.n * b.n * c.n) % 7) FROM generate_series(1, 100000) AS a(n),
+	generate_series(1, 100000) AS b(n), generate_series(1, 1000) AS c(n)`
 
 // soon is how long the end of a question may take.
 const soon = 20 * time.Second

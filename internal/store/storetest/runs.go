@@ -139,7 +139,8 @@ func lifeCycle(f *fixture) {
 	f.want([][]any{{"run", "running", later}}, "SELECT name, state, started FROM runs WHERE run = $1", int64(f.run))
 	run.State, run.Started, run.Finished = provdb.Finished, started.In(time.FixedZone("east", 3600)),
 		finished.In(time.FixedZone("west", -7200))
-	run.Info = json.RawMessage(`{"anomalies": 18446744073709551615, "name": "it's", "large": 123456789012345678901234567890, "list": [1, null]}`)
+	run.Info = json.RawMessage(`{"anomalies": 18446744073709551615, "name": "it's",
+		"large": 123456789012345678901234567890, "list": [1, null]}`)
 	f.update(run)
 	row := f.query(sql, int64(f.run))[0]
 	if row[1] != "finished" || !row[2].(time.Time).Equal(started) || !row[3].(time.Time).Equal(finished) {

@@ -123,7 +123,8 @@ var viewTests = []test{
 		}
 		for _, m := range b.Metadata {
 			for _, fact := range m.Facts {
-				f.want([][]any{{int64(fact.TID), fact.Value}}, `SELECT tid, "value" FROM metadata WHERE run = $1 AND pid = $2 AND rid = $3 AND io_step = $4 AND descr = $5`,
+				f.want([][]any{{int64(fact.TID), fact.Value}},
+					`SELECT tid, "value" FROM metadata WHERE run = $1 AND pid = $2 AND rid = $3 AND io_step = $4 AND descr = $5`,
 					int64(f.run), int64(fact.PID), int64(fact.RID), int64(m.Step), fact.Descr)
 			}
 		}
