@@ -129,7 +129,7 @@ func (q *questionFlags) with(ctx context.Context, env *Env, where rundir.Place, 
 		if err != nil {
 			return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(where.Server), where.File), err)
 		}
-		a.Told = q.told(env)
+		a.OnQuery = q.told(env)
 		return f(a)
 	})
 }

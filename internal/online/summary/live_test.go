@@ -139,7 +139,7 @@ func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
 	f("no steps", false, func() { l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums()) })
 	f("a step without anomalies", true, func() { l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0)) })
 	f("a report of a step without anomalies", false, func() { l.AddStep(&summary.StepReport{RankKey: trace.RankKey{Rank: 3}}) })
-	f("a report whose count is no number", false, func() { l.AddStep(&summary.StepReport{Scores: stats.RunStats{N: math.NaN()}}) })
+	f("a report whose count is not a number", false, func() { l.AddStep(&summary.StepReport{Scores: stats.RunStats{N: math.NaN()}}) })
 	f("a report of anomalies", true, func() { l.AddStep(&summary.StepReport{RankKey: trace.RankKey{Rank: 3}, Scores: scores(1)}) })
 	f("no values of a counter", false, func() { addCounter(l, 0, "Bytes Sent", sums()) })
 	f("values of a counter", true, func() { addCounter(l, 0, "Bytes Sent", sums(0)) })

@@ -19,7 +19,7 @@ const (
 )
 
 // executionsPDB answers as events/query_executions_pdb of the original does, about the run
-// that is shown. Where that failed for want of a parameter, this one says which.
+// that is shown. Where the original fails because a parameter is missing, this names it.
 func (s *server) executionsPDB(r *http.Request, p *params) (any, error) {
 	number := func(name string) *float64 {
 		text := p.text(name)

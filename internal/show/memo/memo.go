@@ -12,7 +12,7 @@ import (
 // of them, and at most one part in ten of the time is spent on it.
 type Memo[T any] struct {
 	Most int  // answers that are kept
-	Old  bool // nobody waits long for a new answer while there is one that is not much too old
+	Old  bool // serve stale answers while refreshing
 
 	mu      sync.Mutex
 	Entries map[string]*entry[T]

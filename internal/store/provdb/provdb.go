@@ -30,7 +30,7 @@ var (
 	ErrInUse     = errors.New("in use by another process")
 	ErrReadOnly  = errors.New("only questions are allowed")
 	ErrClosed    = errors.New("the store is closed")
-	ErrBroken    = errors.New("the store answers nothing more until it is opened again")
+	ErrBroken    = errors.New("store failed; reopen it")
 )
 
 // RunID numbers the runs of a store.

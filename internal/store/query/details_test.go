@@ -84,7 +84,7 @@ func TestOfWhatIsNotAtHandAStoreIsAskedForLittle(t *testing.T) {
 	}
 	withDetails(t, a, 50)
 	asked, most := 0, 0
-	a.Told = func(sql string, args []any) {
+	a.OnQuery = func(sql string, args []any) {
 		if strings.Contains(sql, "FROM messages") {
 			asked, most = asked+1, max(most, len(args))
 		}

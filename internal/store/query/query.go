@@ -33,8 +33,8 @@ type Asker struct {
 	// Details are of some executions what an explanation looks at closely; nil: the store
 	// is asked for all of it.
 	Details *Details
-	// Told is told each statement before it runs; nil: nobody.
-	Told func(sql string, args []any)
+	// OnQuery, if non-nil, is called with each statement before it runs.
+	OnQuery func(sql string, args []any)
 
 	reader provdb.Reader
 }
@@ -144,10 +144,10 @@ func (a *Asker) FirstCall(ctx context.Context, oneRank bool) (trace.Micros, erro
 	return first.First, nil
 }
 
-// Query runs a statement and tells Told.
+// Query runs a statement and calls OnQuery.
 func (a *Asker) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
-	if a.Told != nil {
-		a.Told(sql, args)
+	if a.OnQuery != nil {
+		a.OnQuery(sql, args)
 	}
 	return a.reader.Query(ctx, sql, args...)
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // Sums returns what a trend needs of runs of a store, which are those of what Comparable
-// returns, in the same order. They are asked for all at once. told is told each statement;
+// returns, in the same order. They are asked for all at once. onQuery is called with each statement;
 // nil: nobody is.
-func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, told func(sql string, args []any)) ([]*comparison.Sums, error) {
-	a := &Asker{reader: r, Told: told}
+func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(sql string, args []any)) ([]*comparison.Sums, error) {
+	a := &Asker{reader: r, OnQuery: onQuery}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
 		all[i] = &comparison.Sums{Name: runs[i].Name, Started: runs[i].Started}

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// breakable is a store that answers nothing more once it is broken, as a database that
+// breakable is a store that fails every query once it is broken, as a database that
 // DuckDB has given up.
 type breakable struct {
 	*duckstore.Store
