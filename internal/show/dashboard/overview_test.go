@@ -205,7 +205,7 @@ func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
 	read := make(chan struct{})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = &obstructed{p.reader, func(ctx context.Context, sql string) error {
-			if !strings.Contains(sql, "AS culprit_event_id") {
+			if !strings.Contains(sql, "culprit_event_id\nFROM links") {
 				return nil
 			}
 			select {
@@ -233,7 +233,7 @@ func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
 	go func() { explained <- do(t, at+monday+"/explain", "").code }()
 	select {
 	case status := <-explained:
-		t.Errorf("an explanation did not wait for the index: %d", status)
+		t.Fatalf("an explanation did not wait for the index: %d", status)
 	case <-time.After(300 * time.Millisecond): // as long as an answer would take
 	}
 	close(read)

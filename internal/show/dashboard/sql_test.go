@@ -94,7 +94,7 @@ func TestExportsRefuseWhatTheyCannotDo(t *testing.T) {
 		t.Helper()
 		fails(t, do(t, at+monday+"/sql/export", asked(t, q)), code, part)
 	}
-	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "none of csv, parquet")
+	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "want csv, parquet")
 	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "writes no parquet")
 	f(api.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
 	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")

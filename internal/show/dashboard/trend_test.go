@@ -97,7 +97,7 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 		"since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != api.LevelBad {
 		t.Errorf("%+v, want %q", trend.Verdict, want)
 	}
-	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "go on or did not end") {
+	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "1 unfinished or incomplete run") {
 		t.Errorf("%+v", trend.Notices)
 	}
 	all := comparison.Over(sums, nil, 12)
