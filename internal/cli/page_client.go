@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// pageClient asks what the page of a run shows.
+// pageClient returns what the page of a run shows.
 type pageClient struct {
-	*dashboard.Client
+	viewer.Answers
 
 	run   string // its name
 	close func() error
@@ -43,11 +44,11 @@ func openPage(ctx context.Context, env *Env, where, run string) (*pageClient, er
 	if err != nil {
 		return nil, err
 	}
-	cfg := dashboard.Config{Source: v, Run: v.Name, Version: env.Version, ReadOnly: true, Cache: duckstore.NewCache}
+	cfg := insight.Config{Source: v, Run: v.Name, ReadOnly: true, Cache: duckstore.NewCache}
 	if dir != "" {
 		cfg.Labels = rundir.NewLabels(dir)
 	}
-	return &pageClient{Client: dashboard.Within(dashboard.New(cfg)), run: v.Name, close: v.Close}, nil
+	return &pageClient{Answers: viewer.NewLocal(cfg), run: v.Name, close: v.Close}, nil
 }
 
 // isOpen reports whether a run is still to be ended.
@@ -71,5 +72,5 @@ func pageAt(ctx context.Context, client *http.Client, address, token, run string
 	if run == "" {
 		run = st.Run.Name
 	}
-	return &pageClient{Client: c, run: run, close: func() error { client.CloseIdleConnections(); return nil }}, nil
+	return &pageClient{Answers: c, run: run, close: func() error { client.CloseIdleConnections(); return nil }}, nil
 }

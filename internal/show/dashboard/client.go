@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,7 @@ import (
 // maxFetched is how large an answer may be: the Status of 100 000 ranks is smaller.
 const maxFetched = 64 << 20
 
-// Client asks a dashboard: one of another process, or with Within one of this.
+// Client queries the dashboard of another process.
 type Client struct {
 	client *http.Client
 	base   *url.URL
@@ -41,43 +40,6 @@ func NewClient(client *http.Client, address, token string) (*Client, error) {
 	u.RawQuery, u.Fragment = "", ""
 	return &Client{client: client, base: u, token: token}, nil
 }
-
-// Within returns a client of a dashboard in this process, as New returns it for a
-// configuration without a token. No connection is made.
-func Within(h http.Handler) *Client {
-	return &Client{client: &http.Client{Transport: within{h}}, base: &url.URL{Scheme: "http", Host: "localhost", Path: "/"}}
-}
-
-// within hands requests to a handler.
-type within struct{ h http.Handler }
-
-// RoundTrip answers a request.
-func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &heldAnswer{header: make(http.Header), status: http.StatusOK}
-	r = r.Clone(r.Context())
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	t.h.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-	}, nil
-}
-
-// heldAnswer is an answer that is held in memory.
-type heldAnswer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *heldAnswer) Header() http.Header         { return w.header }
-func (w *heldAnswer) WriteHeader(status int)      { w.status = status }
-func (w *heldAnswer) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // Status is the state of the pipeline of the run that the dashboard watches.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {

@@ -27,7 +27,7 @@ const (
 	heatRows    = 64
 )
 
-// Asker answers as a dashboard does: a dashboard.Client.
+// Asker returns the answers that a report shows.
 type Asker interface {
 	Overview(ctx context.Context, run string, issues int) (*api.Overview, error)
 	Issues(ctx context.Context, run string) (*api.IssueList, error)
