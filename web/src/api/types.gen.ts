@@ -348,7 +348,10 @@ export interface Notice {
  * Figures are the key figures. Those that are not known are left out.
  */
 export interface Figures {
-  lost_us: number /* int64 */; // by anomalies, each of them once: those of causes, and of waits on the ranks that waited
+  /**
+   * by anomalies, each of them once: those of causes, and of waits on the ranks that waited
+   */
+  lost_us: number /* int64 */;
   lost_percent?: number /* float64 */; // of the time of all ranks
   core_hours_lost: number /* float64 */; // Lost in hours
   anomalies: number /* int64 */; // that count: not withdrawn
@@ -366,7 +369,10 @@ export interface Figures {
   ranks: number /* int64 */; // seen
   ranks_expected?: number /* int64 */; // that should come
   hosts: number /* int64 */; // that they are on
-  issues: number /* int64 */; // without waits because of another issue, which are told with that one
+  /**
+   * without waits because of another issue, which are told with that one
+   */
+  issues: number /* int64 */;
   victims: number /* int64 */; // anomalies that waited for somebody
   issues_muted: number /* int64 */; // muted or expected
   muted_lost_us: number /* int64 */; // what those lost; Lost has it, too
