@@ -74,7 +74,7 @@ describe('packets that are shown again', () => {
       await page.getByRole('heading', { name: /60 anomalies on 1 rank/ }).waitFor();
       await page.getByText('hold no executions').waitFor();
       await page.getByRole('heading', { name: 'Anomalies by rank over time' }).waitFor();
-      expect(await page.getByRole('button', { name: 'lost time' }).count()).toBe(0);
+      expect(await page.getByRole('button', { name: 'lost time', exact: true }).count()).toBe(0);
       await v.isAccessible();
       await v.go('functions');
       await page.getByRole('row', { name: /exchange/ }).waitFor();
