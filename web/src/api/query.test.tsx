@@ -2,7 +2,10 @@ import { act, renderHook, waitFor } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { queryClient, useQuery } from './query.ts';
 
-interface Reply { status?: number; body: unknown }
+interface Reply {
+  status?: number;
+  body: unknown;
+}
 
 let replies: (Reply | Promise<Reply>)[] = [];
 let signals: (AbortSignal | null | undefined)[] = [];
