@@ -38,6 +38,9 @@ func (v *verdict) end(how string) {
 }
 
 func TestWithoutAPackageTestsAreSkippedButFailInCI(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: needs Python")
+	}
 	f := func(ci, want string) {
 		t.Helper()
 		t.Setenv("CI", ci)
