@@ -28,7 +28,7 @@ test: ## run all tests with the race detector and count them
 	scripts/test-setup
 	$(TOOL) gotestsum --format pkgname-and-test-fails -- -race -timeout 20m ./...
 
-unit: ## run the tests without servers, browser or subprocesses (under a minute when warm)
+unit: ## run the tests without servers, browser or subprocesses
 	go test -short ./...
 
 web: ## build the page: shared types and embedded files
