@@ -128,7 +128,7 @@ X.bp. Start the analyzer before the program, which waits for it.
 
 The analyzer never waits for the services: while they are away it judges by what
 it knows, gathers what it learns, and says so. When all traces have ended, and
-those of all other analyzers, everything kept is judged once more with all that is
+those of all other analyzers, everything kept is judged again with all that is
 known. An analyzer that was killed is started again with the same command: it
 reads its traces from the beginning, and nothing is counted or stored twice. A live
 stream cannot be read again: what the program sent is gone, and it goes on with the

@@ -232,7 +232,7 @@ func newStopCmd(env *Env) *cobra.Command {
 		Use:   "stop RUN",
 		Short: "end a run that goes on with what is known: analyzers review, all is stored",
 		Long: `End a run before its traces end: analyzers take their traces as ended, everything
-that was kept is judged once more, and what is known over all ranks is stored.
+that was kept is judged again, and what is known over all ranks is stored.
 Analyzers that say nothing are not waited for longer than 15 seconds. RUN is the
 directory of chimbuko serve. CHIMBUKO_* variables, and the file that CHIMBUKO_CONFIG
 names, say how to reach a NATS of others, as for serve.`,

@@ -47,7 +47,7 @@ type Done struct {
 	summary.Totals
 	// Read is the share of the steps of all traces that was read, in this pass.
 	Read float64
-	// Reviewed is how many of the Kept executions were judged once more and handed to
+	// Reviewed is how many of the Kept executions were judged again and handed to
 	// the sink; Kept is 0 until all traces are read.
 	Reviewed, Kept int64
 }

@@ -129,8 +129,7 @@ const findEvery = 500 * time.Millisecond
 // Follow analyses traces while they are written. A step is judged as soon as it
 // is there, by all that is known at that moment, and what is flagged goes to the
 // sink. When all traces have ended, and all those of other analyzers, everything
-// that was kept is judged once more with all that is known, and goes to the sink
-// again.
+// that was kept is judged again with the final models, and goes to the sink again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
 	a.totals.Pass = 1

@@ -51,7 +51,7 @@ func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
 	return profiles
 }
 
-// addPaths adds the call paths of programs to what came of the run.
+// addPaths adds the call paths of programs to the result of the run.
 func (m *Models) addPaths(o *summary.Outcome, profiles map[trace.Program]*callpath.Profile) {
 	for _, program := range slices.Sorted(maps.Keys(profiles)) {
 		p := profiles[program]

@@ -92,8 +92,7 @@ func (d *hbos) guard() {
 	}
 }
 
-// notRare is how much larger than the share that is not normal that share of
-// times may be.
+// notRare is the slack factor on the outlier share.
 const notRare = 5
 
 // judge scores a time by how few others share its bin.

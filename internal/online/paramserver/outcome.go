@@ -41,7 +41,7 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	return &protocol.OutcomeReply{}, nil
 }
 
-// Outcome returns what came of the run. models are those of all shards. What it
+// Outcome returns the result of the run. models are those of all shards. What it
 // refers to may change until the run has ended.
 func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, error) {
 	s.mu.Lock()

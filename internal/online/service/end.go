@@ -197,7 +197,7 @@ func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	return s.keeper.Dir.RemoveSpool()
 }
 
-// printEnd says what came of the run, when all parts of this process have ended:
+// printEnd prints the result of the run when all parts of this process have ended:
 // the database has its size only then.
 func (s *server) printEnd() error {
 	if s.final == nil {

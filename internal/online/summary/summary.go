@@ -40,8 +40,7 @@ func (t *Totals) Started(at trace.Micros) {
 	}
 }
 
-// Review says what became of what was kept, when it was judged once more with
-// all that is known.
+// Review is the result of judging the kept executions with the final models.
 type Review struct {
 	Anomalies int64 `json:"anomalies"` // confirmed and promoted
 	Confirmed int64 `json:"confirmed"`

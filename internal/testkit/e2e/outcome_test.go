@@ -23,7 +23,7 @@ type outcome struct {
 	paths     string            // all calls by call path
 }
 
-// outcomeOf reads what came of the run that is kept somewhere.
+// outcomeOf reads the result of a stored run.
 func outcomeOf(t testing.TB, model, where string, args ...string) *outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "json")
