@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -91,7 +91,7 @@ func microsText(us float64) string {
 }
 
 // rankList writes ranks as 0-3,7.
-func rankList(ranks []trace.Rank) string { return provenance.RankList(ranks) }
+func rankList(ranks []trace.Rank) string { return text.Ranges(ranks) }
 
 // hostsShown is how many hosts are named of many.
 const hostsShown = 3

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // MaxHosts is how many hosts are named of a call path, those that lost most.
@@ -198,7 +198,7 @@ func (f *Fact) text() string {
 	return text
 }
 
-func number(n int64) string { return provenance.Grouped(float64(n)) }
+func number(n int64) string { return text.Number(float64(n)) }
 
 func ranks(n int64) string {
 	switch n {

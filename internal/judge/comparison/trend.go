@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // MaxTrend is how many runs a trend has at most, the newest.
@@ -386,7 +386,7 @@ func turnText(turns []*Series, tell func(s *Series) string) string {
 	var others []string
 	for _, s := range turns[1:] {
 		if s.Since.Run == turns[0].Since.Run {
-			others = append(others, provenance.ShortName(s.Function))
+			others = append(others, text.ShortName(s.Function))
 		}
 	}
 	if n := len(others); n > 3 {
@@ -408,39 +408,39 @@ func (t *Trend) Name(run int) string {
 		}
 	}
 	if same > 1 && r.Where != "" {
-		return provenance.OneLine(r.Name + " (" + r.Where + ")")
+		return text.OneLine(r.Name + " (" + r.Where + ")")
 	}
-	return provenance.OneLine(r.Name)
+	return text.OneLine(r.Name)
 }
 
 // timeText tells since when the calls of a function take another time.
 func (t *Trend) timeText(s *Series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
-	name, since := provenance.ShortName(s.Function), t.Name(s.Since.Run)
+	name, since := text.ShortName(s.Function), t.Name(s.Since.Run)
 	before, now := *s.Values[at], *s.Values[newest]
 	calls := [2]float64{float64(s.Counts[at]), float64(s.Counts[newest])}
 	switch {
 	case s.Since.Change == New:
-		return fmt.Sprintf("%s is new since %s and takes %s.", name, since, provenance.Duration(now))
+		return fmt.Sprintf("%s is new since %s and takes %s.", name, since, text.Duration(now))
 	case s.Since.Change == Gone:
-		return fmt.Sprintf("%s is gone since %s and took %s in %s.", name, since, provenance.Duration(before), t.Name(at))
+		return fmt.Sprintf("%s is gone since %s and took %s in %s.", name, since, text.Duration(before), t.Name(at))
 	case apart(calls) > SameShare*max(calls[0], calls[1]) || min(before, now) <= 0:
-		return fmt.Sprintf("%s takes %s since %s instead of %s, in %s calls instead of %s.", name, provenance.Duration(now), since,
-			provenance.Duration(before), number(s.Counts[newest]), number(s.Counts[at]))
+		return fmt.Sprintf("%s takes %s since %s instead of %s, in %s calls instead of %s.", name, text.Duration(now), since,
+			text.Duration(before), number(s.Counts[newest]), number(s.Counts[at]))
 	}
 	word, times := "slower", now/before
 	if s.Since.Change == Better {
 		word, times = "faster", before/now
 	}
 	return fmt.Sprintf("%s is %s × %s since %s: %s a call instead of %s.", name, timesText(times), word, since,
-		provenance.Duration(now/calls[1]), provenance.Duration(before/calls[0]))
+		text.Duration(now/calls[1]), text.Duration(before/calls[0]))
 }
 
 // lostText tells since when a function loses another time to anomalies.
 func (t *Trend) lostText(s *Series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
-	name, since := provenance.ShortName(s.Function), t.Name(s.Since.Run)
-	before, now := provenance.Duration(*s.Values[at]), provenance.Duration(*s.Values[newest])
+	name, since := text.ShortName(s.Function), t.Name(s.Since.Run)
+	before, now := text.Duration(*s.Values[at]), text.Duration(*s.Values[newest])
 	switch s.Since.Change {
 	case New:
 		return fmt.Sprintf("%s loses %s to anomalies since %s, and nothing in %s.", name, now, since, t.Name(at))
@@ -455,5 +455,5 @@ func timesText(v float64) string {
 	if v < 10 {
 		return fmt.Sprintf("%.1f", v)
 	}
-	return provenance.Grouped(v)
+	return text.Number(v)
 }

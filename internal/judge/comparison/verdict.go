@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
 // The levels of a verdict.
@@ -84,39 +84,39 @@ func (d *Difference) lostText(a, b *Run) string {
 	case d.Lost == [2]int64{}:
 		return "Neither A nor B lost anything to anomalies."
 	case apart(lost) <= SameShare*max(lost[0], lost[1]):
-		text := fmt.Sprintf("A and B lost about the same to anomalies, %s and %s", provenance.Duration(lost[0]), provenance.Duration(lost[1]))
+		words := fmt.Sprintf("A and B lost about the same to anomalies, %s and %s", text.Duration(lost[0]), text.Duration(lost[1]))
 		if known {
-			text += fmt.Sprintf(", %s and %s of all time", percentText(d.LostPercent[0]), percentText(d.LostPercent[1]))
+			words += fmt.Sprintf(", %s and %s of all time", percentText(d.LostPercent[0]), percentText(d.LostPercent[1]))
 		}
-		return text + "."
+		return words + "."
 	}
 	more, sign := "more", 1.0
 	if lost[1] < lost[0] {
 		more, sign = "less", -1
 	}
-	text := fmt.Sprintf("B lost %s %s than A to anomalies", provenance.Duration(apart(lost)), more)
+	words := fmt.Sprintf("B lost %s %s than A to anomalies", text.Duration(apart(lost)), more)
 	if known {
-		text += fmt.Sprintf(" (%s of all time instead of %s)", percentText(d.LostPercent[1]), percentText(d.LostPercent[0]))
+		words += fmt.Sprintf(" (%s of all time instead of %s)", percentText(d.LostPercent[1]), percentText(d.LostPercent[0]))
 	}
 	i := slices.IndexFunc(d.Changes, func(c Change) bool { return sign*float64(c.Lost[1]-c.Lost[0]) > 0 })
 	if i < 0 {
-		return text + "."
+		return words + "."
 	}
 	c := &d.Changes[i]
-	by := provenance.Duration(float64(apart(c.Lost)))
+	by := text.Duration(float64(apart(c.Lost)))
 	switch c.Kind {
 	case New:
-		text += fmt.Sprintf(": %s is new with %s", provenance.ShortName(c.Function), by)
+		words += fmt.Sprintf(": %s is new with %s", text.ShortName(c.Function), by)
 	case Gone:
-		text += fmt.Sprintf(": %s is gone with %s", provenance.ShortName(c.Function), by)
+		words += fmt.Sprintf(": %s is gone with %s", text.ShortName(c.Function), by)
 	default:
-		text += fmt.Sprintf(": %s lost %s %s", provenance.ShortName(c.Function), by, more)
+		words += fmt.Sprintf(": %s lost %s %s", text.ShortName(c.Function), by, more)
 	}
 	at, run := 1, b
 	if sign < 0 {
 		at, run = 0, a
 	}
-	return text + where(c, at, len(run.Hosts)) + "."
+	return words + where(c, at, len(run.Hosts)) + "."
 }
 
 // where names the host on which most of the time was lost, if there are several hosts.
@@ -125,9 +125,9 @@ func where(c *Change, at, hosts int) string {
 	case hosts < 2 || len(c.Hosts[at]) == 0 || share < mostShare:
 		return ""
 	case share >= allShare:
-		return ", on " + provenance.OneLine(c.Hosts[at][0])
+		return ", on " + text.OneLine(c.Hosts[at][0])
 	}
-	return ", mostly on " + provenance.OneLine(c.Hosts[at][0])
+	return ", mostly on " + text.OneLine(c.Hosts[at][0])
 }
 
 // countText counts call paths whose anomalies are new or gone.
@@ -159,21 +159,21 @@ func (d *Difference) timeText() string {
 	if percent < 0 {
 		longer, sign = "shorter", -1
 	}
-	text := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", provenance.Duration(apart(d.Exclusive)), longer,
+	words := fmt.Sprintf("All calls of B together took %s %s than those of A (%s)", text.Duration(apart(d.Exclusive)), longer,
 		percentText(math.Abs(percent)))
 	if !same {
-		return text + fmt.Sprintf("; there were %s of them instead of %s.", number(d.Calls[1]), number(d.Calls[0]))
+		return words + fmt.Sprintf("; there were %s of them instead of %s.", number(d.Calls[1]), number(d.Calls[0]))
 	}
 	i := slices.IndexFunc(d.Functions, func(f FunctionChange) bool { return sign*(f.Exclusive[1]-f.Exclusive[0]) > 0 })
 	if i < 0 {
-		return text + "."
+		return words + "."
 	}
 	f := &d.Functions[i]
-	text += ", most of it in " + provenance.ShortName(f.Function)
+	words += ", most of it in " + text.ShortName(f.Function)
 	if f.Calls[0] > 0 && f.Calls[1] > 0 {
-		text += fmt.Sprintf(": %s a call instead of %s", provenance.Duration(f.Mean[1]), provenance.Duration(f.Mean[0]))
+		words += fmt.Sprintf(": %s a call instead of %s", text.Duration(f.Mean[1]), text.Duration(f.Mean[0]))
 	}
-	return text + "."
+	return words + "."
 }
 
 // percentText is a percentage with as many digits as say something.
@@ -184,5 +184,5 @@ func percentText(v float64) string {
 	case v < 0.01:
 		return "< 0.01 %"
 	}
-	return provenance.ThreeDigits(v) + " %"
+	return text.ThreeDigits(v) + " %"
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -110,7 +111,7 @@ func amountText(v float64) string {
 		name        string
 	}{{1e12, 1e12, " T"}, {1e9, 1e9, " G"}, {1e6, 1e6, " M"}, {1e4, 1e3, " k"}} {
 		if math.Abs(v) >= unit.least {
-			return provenance.ThreeDigits(v/unit.size) + unit.name
+			return text.ThreeDigits(v/unit.size) + unit.name
 		}
 	}
 	if v != math.Trunc(v) && math.Abs(v) >= 1 {
@@ -144,7 +145,7 @@ func several(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return provenance.Grouped(float64(n)) + " " + what + "s"
+	return text.Number(float64(n)) + " " + what + "s"
 }
 
 // difference puts a finding into words and bars.
@@ -267,7 +268,7 @@ func (f *Field) restText(found Finding) string {
 	case found.Bounded:
 		return "at most " + percent(found.BaselineShare) + " of all readings"
 	case len(f.Shares) == 0:
-		return fmt.Sprintf("%s of %s", provenance.Grouped(float64(found.BaselineWith)),
+		return fmt.Sprintf("%s of %s", text.Number(float64(found.BaselineWith)),
 			several(int64(found.BaselineOf), strings.TrimSuffix(f.Rest, "s")))
 	case f.Key.Kind == FieldTime || f.Rest == "calls":
 		return percent(found.BaselineShare) + " of " + strings.TrimPrefix(strings.Replace(f.Rest, "calls", "all calls", 1), "of ")
@@ -276,7 +277,7 @@ func (f *Field) restText(found Finding) string {
 	for _, share := range f.Shares {
 		total += share.Weight
 	}
-	return fmt.Sprintf("%s of %s", provenance.Grouped(math.Round(found.BaselineShare*total)),
+	return fmt.Sprintf("%s of %s", text.Number(math.Round(found.BaselineShare*total)),
 		several(int64(math.Round(total)), strings.TrimSuffix(f.Rest, "s")))
 }
 
@@ -293,8 +294,8 @@ func (c *Difference) ChanceText() string { return chanceText(c.Chance) }
 
 // Support tells, in words, how far a difference goes and on how much it rests.
 func (c *Difference) Support() string {
-	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", provenance.Grouped(float64(c.With)),
-		provenance.Grouped(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
+	return fmt.Sprintf("%s of %s here, %s; %.2f bits of 1, chance %s", text.Number(float64(c.With)),
+		text.Number(float64(c.Of)), c.Rest, c.Bits, chanceText(c.Chance))
 }
 
 // sentence tells what explains most.
@@ -307,16 +308,16 @@ func (e *Explanation) sentence() string {
 		what += " of " + Plain(e.Functions[0].Name)
 	}
 	if e.Selected > int64(e.Looked) {
-		what = fmt.Sprintf("%s (%s looked at)", what, provenance.Grouped(float64(e.Looked)))
+		what = fmt.Sprintf("%s (%s looked at)", what, text.Number(float64(e.Looked)))
 	}
 	if len(e.Fields) == 0 {
 		return "Nothing is known by which " + what + " could differ from others"
 	}
 	first := &e.Fields[0]
-	count := fmt.Sprintf("%s of %s", provenance.Grouped(float64(first.With)), what)
+	count := fmt.Sprintf("%s of %s", text.Number(float64(first.With)), what)
 	if first.Of < e.Looked { // messages, counters and states are those of a part
-		count = fmt.Sprintf("%s of %s looked at closely, of %s,", provenance.Grouped(float64(first.With)),
-			provenance.Grouped(float64(first.Of)), what)
+		count = fmt.Sprintf("%s of %s looked at closely, of %s,", text.Number(float64(first.With)),
+			text.Number(float64(first.Of)), what)
 	}
 	if first.With == first.Of && first.Of >= e.Looked {
 		count = "All " + strings.TrimPrefix(what, "about ")
@@ -357,7 +358,7 @@ func (e *Explanation) alsoWhen() string {
 			if f.With == f.Of {
 				return "; all of them " + f.Clause
 			}
-			return fmt.Sprintf("; %s of them %s", provenance.Grouped(float64(f.With)), f.Clause)
+			return fmt.Sprintf("; %s of them %s", text.Number(float64(f.With)), f.Clause)
 		}
 	}
 	return ""
@@ -485,7 +486,7 @@ func ExplainChange(x *provenance.Issue, begin trace.Micros) *Explanation {
 		}},
 		Sentence: fmt.Sprintf("All %s of %s since %.2f s take about %s instead of %s: it changed on the whole, single executions of it are "+
 			"no anomalies",
-			several(x.Anomalies, "call"), Plain(x.Func), at, provenance.Duration(x.After), provenance.Duration(x.Before)),
+			several(x.Anomalies, "call"), Plain(x.Func), at, text.Duration(x.After), text.Duration(x.Before)),
 		Fields: []Difference{c},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
@@ -74,7 +75,7 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 		}
 		s.info.Incomplete = append(s.info.Incomplete, fmt.Sprintf(
 			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent",
-			provenance.RankList(numbers), strings.Join(names, ", ")))
+			text.Ranges(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
 	}
 	if err := s.waitForStore(ctx); err != nil { // what is on its way to it

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
@@ -57,7 +58,7 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 
 // tookWords returns the time, and which it is where there are two.
 func (r *Record) tookWords(d *outlier.Description) string {
-	text := "took " + Duration(float64(d.Time))
+	text := "took " + text.Duration(float64(d.Time))
 	switch {
 	case r.RuntimeExclusive == r.RuntimeTotal:
 		return text
@@ -70,7 +71,7 @@ func (r *Record) tookWords(d *outlier.Description) string {
 func usualWords(d *outlier.Description) string {
 	words := make([]string, 0, len(d.Usual)+1)
 	for _, r := range d.Usual {
-		low, high := Duration(float64(r.Low)), Duration(float64(r.High))
+		low, high := text.Duration(float64(r.Low)), text.Duration(float64(r.High))
 		if low != high {
 			low += " to " + high
 		}
@@ -79,11 +80,11 @@ func usualWords(d *outlier.Description) string {
 	if d.Others > 0 {
 		words = append(words, fmt.Sprintf("in %d other ranges", d.Others))
 	}
-	calls := Grouped(float64(d.Count)) + " calls"
+	calls := text.Number(float64(d.Count)) + " calls"
 	if d.Count == 1 {
 		calls = "1 call"
 	}
-	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), Duration(float64(d.Median)), calls)
+	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), calls)
 }
 
 // likeWords say what those have in common that are counted as alike.
@@ -94,15 +95,15 @@ var likeWords = map[outlier.Side]string{
 // rareWords returns how many calls there were like it, and how many were to be
 // expected where those are fewer.
 func rareWords(d *outlier.Description) string {
-	text := "none" + likeWords[d.Side]
+	words := "none" + likeWords[d.Side]
 	if d.Alike > 0 {
-		text = oneIn(d.Count, d.Alike) + likeWords[d.Side]
+		words = oneIn(d.Count, d.Alike) + likeWords[d.Side]
 	}
 	expected := math.Pow10(d.Decades)
 	if d.Decades > 0 && float64(d.Alike)*expected > float64(d.Count) {
-		text += " (expected: rarer than 1 in " + Grouped(expected) + ")"
+		words += " (expected: rarer than 1 in " + text.Number(expected) + ")"
 	}
-	return text
+	return words
 }
 
 // oneIn writes a share, with two digits where it does not come out even.
@@ -118,5 +119,5 @@ func oneIn(all, some uint64) string {
 		}
 		n = (all + some*unit/2) / (some * unit) * unit
 	}
-	return "1 in " + Grouped(float64(n))
+	return "1 in " + text.Number(float64(n))
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/flame"
 	"github.com/chimbuko/chimbuko/internal/show/memo"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -317,8 +317,8 @@ func (two *pair) notices() []api.Notice {
 	if a, b := two.runs[0].Settings["algorithm"], two.runs[1].Settings["algorithm"]; a != "" && b != "" && a != b {
 		notices = append(notices, api.Notice{
 			Level: api.LevelWatch, Topic: "detectors",
-			Sentence: fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", provenance.OneLine(a),
-				provenance.OneLine(b)),
+			Sentence: fmt.Sprintf("A was judged by %s and B by %s: what they call an anomaly differs.", text.OneLine(a),
+				text.OneLine(b)),
 		})
 	}
 	return notices

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/words"
-
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -94,7 +92,7 @@ func (p *Packets) Refuse(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.info.Refused++
-	p.info.Problem = provenance.OneLine(why.Error())
+	p.info.Problem = text.OneLine(why.Error())
 }
 
 // Take adds a packet. One that comes again changes nothing.
@@ -202,7 +200,7 @@ func (p *Packets) Status(context.Context) (*api.Status, error) {
 		s.Totals.Calls += wholeOf(f.Exclusive.Count)
 	}
 	if p.info.Refused > 0 {
-		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: words.Counted(p.info.Refused, "packet") +
+		s.Health = []api.Health{{Part: "packets", OK: true, Severity: api.SeverityWarning, Sentence: text.Count(p.info.Refused, "packet") +
 			" made no sense: " + p.info.Problem}}
 	}
 	return s, nil

@@ -18,11 +18,9 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/flame"
 
-	"github.com/chimbuko/chimbuko/internal/show/words"
-
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -158,12 +156,12 @@ func (p *Packets) Overview(columns int) *api.Overview {
 			"nothing can be said of lost time, hosts, causes or evidence",
 	})
 	if p.info.Refused > 0 {
-		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: words.Counted(p.info.Refused, "packet") +
+		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: text.Count(p.info.Refused, "packet") +
 			" made no sense and was left out: " + p.info.Problem})
 	}
 	if p.info.LeftOut > 0 {
 		o.Notices = append(o.Notices, api.Notice{Level: api.LevelWatch, Topic: "packets", Sentence: "There was no room for " +
-			words.Grouped(p.info.LeftOut) + " entries of packets"})
+			text.Int(p.info.LeftOut) + " entries of packets"})
 	}
 	return o
 }
@@ -183,7 +181,7 @@ func (p *Packets) verdict(o *api.Overview) api.Verdict {
 	case p.info.Taken == 0:
 		return api.Verdict{Level: api.LevelUnknown, Sentence: "No packets of statistics yet"}
 	case n == 0:
-		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + words.Counted(p.info.Taken, "packet")}
+		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + text.Count(p.info.Taken, "packet")}
 	}
 	some := int64(0)
 	for _, r := range p.ranks {
@@ -191,15 +189,15 @@ func (p *Packets) verdict(o *api.Overview) api.Verdict {
 			some++
 		}
 	}
-	text := fmt.Sprintf("%s anomalies on %s", words.Grouped(n), words.Counted(some, "rank"))
+	words := fmt.Sprintf("%s anomalies on %s", text.Int(n), text.Count(some, "rank"))
 	if n == 1 {
-		text = "1 anomaly on 1 rank"
+		words = "1 anomaly on 1 rank"
 	}
 	if len(o.Packets.Totals) > 0 {
 		f := o.Packets.Totals[0]
-		text += fmt.Sprintf("; most in %s (%s)", provenance.ShortName(f.Function), words.Grouped(f.Anomalies))
+		words += fmt.Sprintf("; most in %s (%s)", text.ShortName(f.Function), text.Int(f.Anomalies))
 	}
-	return api.Verdict{Level: api.LevelWatch, Sentence: text}
+	return api.Verdict{Level: api.LevelWatch, Sentence: words}
 }
 
 // pageInfo is what the page shows of packets as such.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -53,4 +54,4 @@ func (p *page) nodeState() {
 // whole names would take a column of the table.
 const enoughForField = 28
 
-func whole(n uint64) string { return provenance.Commas(strconv.FormatUint(n, 10), false) }
+func whole(n uint64) string { return text.Commas(strconv.FormatUint(n, 10), false) }

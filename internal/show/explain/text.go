@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
 // escaped returns s fit for a terminal: what is not printable, and bytes that
@@ -100,9 +100,9 @@ func widest[T any](items []T, f func(*T) string) int {
 }
 
 // Numbers and times are written as in the sentences of records.
-func grouped(v float64) string     { return provenance.Grouped(v) }
-func threeDigits(v float64) string { return provenance.ThreeDigits(v) }
-func span(us float64) string       { return provenance.Duration(us) }
+func grouped(v float64) string     { return text.Number(v) }
+func threeDigits(v float64) string { return text.ThreeDigits(v) }
+func span(us float64) string       { return text.Duration(us) }
 
 func plural(n float64, what string) string {
 	if n == 1 {
@@ -144,7 +144,7 @@ func offsets(greatest float64) func(us float64) string {
 	}
 	return func(us float64) string {
 		whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Abs(us)/by, 'f', decimals, 64), ".")
-		text := provenance.Commas(whole, us < 0)
+		text := text.Commas(whole, us < 0)
 		if us > 0 {
 			text = "+" + text
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/show/words"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
 // tree is a node of a flame graph with all below it.
@@ -39,5 +39,5 @@ func prune[N tree[N]](root N) string {
 			}
 		}
 	})
-	return words.Counted(int64(len(weights)-left), "call path") + " with the least time are left out."
+	return text.Count(int64(len(weights)-left), "call path") + " with the least time are left out."
 }

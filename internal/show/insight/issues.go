@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
@@ -143,10 +143,10 @@ var kindWords = map[provenance.AnomalyKind][2]string{
 
 // issueSentence tells an issue in words.
 func (k *known) issueSentence(x *provenance.Issue) string {
-	since := " since " + words.Clock(k.seconds(x.First), float64(k.extent)/1e6)
+	since := " since " + text.Clock(k.seconds(x.First), float64(k.extent)/1e6)
 	if x.IsChange() {
-		return fmt.Sprintf("%s takes %s instead of %s%s", provenance.ShortName(x.Func), provenance.Duration(x.After),
-			provenance.Duration(x.Before), since)
+		return fmt.Sprintf("%s takes %s instead of %s%s", text.ShortName(x.Func), text.Duration(x.After),
+			text.Duration(x.Before), since)
 	}
 	var b strings.Builder
 	names, ok := kindWords[x.Kind]
@@ -155,32 +155,32 @@ func (k *known) issueSentence(x *provenance.Issue) string {
 	}
 	what := "1 " + names[0]
 	if x.Anomalies != 1 {
-		what = words.Grouped(x.Anomalies) + " " + names[1]
+		what = text.Int(x.Anomalies) + " " + names[1]
 	}
-	fmt.Fprintf(&b, "%s: %s on %s lost %s%s", provenance.ShortName(x.Func), what, whereText(x), provenance.Duration(float64(x.LostTime)),
+	fmt.Fprintf(&b, "%s: %s on %s lost %s%s", text.ShortName(x.Func), what, whereText(x), text.Duration(float64(x.LostTime)),
 		since)
 	switch {
 	case x.Cause > 0:
-		fmt.Fprintf(&b, ", because of issue %d (%s)", x.Cause, provenance.ShortName(k.issues[x.Cause-1].Func))
+		fmt.Fprintf(&b, ", because of issue %d (%s)", x.Cause, text.ShortName(k.issues[x.Cause-1].Func))
 	case x.Role == provenance.Victim:
 		b.WriteString("; they waited for somebody who was late, why is not known")
 	case x.Waits > 0:
-		fmt.Fprintf(&b, " and made %s on %s lose %s", words.Counted(x.Waits, "wait"), words.Counted(x.WaitRanks, "rank"),
-			provenance.Duration(float64(x.WaitTime)))
+		fmt.Fprintf(&b, " and made %s on %s lose %s", text.Count(x.Waits, "wait"), text.Count(x.WaitRanks, "rank"),
+			text.Duration(float64(x.WaitTime)))
 	}
 	return b.String()
 }
 
 // whereText names the rank or counts ranks, with hosts.
 func whereText(x *provenance.Issue) string {
-	text := words.Counted(int64(len(x.Ranks)), "rank")
+	words := text.Count(int64(len(x.Ranks)), "rank")
 	if len(x.Ranks) == 1 {
-		text = fmt.Sprintf("rank %d", x.Ranks[0])
+		words = fmt.Sprintf("rank %d", x.Ranks[0])
 	}
-	if hosts := words.Hosts(x.Hosts); hosts != "" {
-		text += " (" + hosts + ")"
+	if hosts := text.Hosts(x.Hosts); hosts != "" {
+		words += " (" + hosts + ")"
 	}
-	return text
+	return words
 }
 
 // MaxPoints is how many points a plot has at most.

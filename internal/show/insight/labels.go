@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -60,7 +60,7 @@ func (in *Insight) IgnoreFile(ctx context.Context, run string) (string, error) {
 func (k *known) ignoreText(labels map[string]api.Label) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Functions of issues of run %s that are muted or expected. Give this file to\n# chimbuko analyze or ad with "+
-		"--config, and no call of these functions is judged.\n", provenance.OneLine(k.run.Name))
+		"--config, and no call of these functions is judged.\n", text.OneLine(k.run.Name))
 	b.WriteString("ignore = [\n")
 	written := make(map[string]bool)
 	for i := range k.issues {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
@@ -86,13 +87,13 @@ func (k *known) judged(r *provenance.Record) float64 {
 // sentence tells what happened in an execution.
 func (k *known) sentence(r *provenance.Record) string {
 	v := k.judged(r)
-	text := fmt.Sprintf("%s %s on rank %d", provenance.ShortName(r.Func), provenance.Duration(v), r.RID)
+	words := fmt.Sprintf("%s %s on rank %d", text.ShortName(r.Func), text.Duration(v), r.RID)
 	if r.Hostname != "" && r.Hostname != "Unknown" {
-		text += " (" + provenance.OneLine(r.Hostname) + ")"
+		words += " (" + text.OneLine(r.Hostname) + ")"
 	}
 	t := typical.Read(r.AlgoParams)
 	if t == nil {
-		return text
+		return words
 	}
-	return text + ", typical " + t.UsualText() + t.RareText(v)
+	return words + ", typical " + t.UsualText() + t.RareText(v)
 }

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/words"
-
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -46,11 +44,11 @@ func (v *view) notices(o *api.Overview) (list []api.Notice) {
 		list = append(list, v.known.salvaged(o)...)
 	}
 	if r := o.Review; r != nil {
-		text := fmt.Sprintf("Final: %s of %s provisional anomalies kept", words.Grouped(r.Confirmed), words.Grouped(r.Flagged))
+		words := fmt.Sprintf("Final: %s of %s provisional anomalies kept", text.Int(r.Confirmed), text.Int(r.Flagged))
 		if r.Promoted > 0 {
-			text += fmt.Sprintf(", %s found only at the end", words.Grouped(r.Promoted))
+			words += fmt.Sprintf(", %s found only at the end", text.Int(r.Promoted))
 		}
-		add(api.LevelGood, "review", "%s", text)
+		add(api.LevelGood, "review", "%s", words)
 	}
 	return list
 }
@@ -114,18 +112,18 @@ func (v *view) silent() []api.Notice {
 		}
 		return int(a.Rank) - int(b.Rank)
 	})
-	text := fmt.Sprintf("%s of %s ranks reporting", words.Grouped(all-missing), words.Grouped(all))
+	words := fmt.Sprintf("%s of %s ranks reporting", text.Int(all-missing), text.Int(all))
 	if ranks := append(slices.Clone(quiet), never...); len(ranks) > 0 {
 		programs := slices.ContainsFunc(ranks, func(p trace.RankKey) bool { return p.Program != ranks[0].Program })
-		text += "; missing: " + rankText(ranks, programs)
+		words += "; missing: " + rankText(ranks, programs)
 	}
-	if where := words.Hosts(slices.Compact(slices.Sorted(maps.Values(hosts)))); where != "" {
-		text += " (host " + where + ")"
+	if where := text.Hosts(slices.Compact(slices.Sorted(maps.Values(hosts)))); where != "" {
+		words += " (host " + where + ")"
 	}
 	if len(quiet) > 0 {
-		text += ". Start their analyzers again with the same command"
+		words += ". Start their analyzers again with the same command"
 	}
-	return []api.Notice{{Level: api.LevelWatch, Topic: "silent-ranks", Sentence: text}}
+	return []api.Notice{{Level: api.LevelWatch, Topic: "silent-ranks", Sentence: words}}
 }
 
 // behind tells which stage does not keep up.
@@ -143,13 +141,13 @@ func behind(s *api.Status) (list []api.Notice) {
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
 			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer "+
 				"ranks each",
-			isAre(int64(slow), "analyzer"), provenance.OneLine(n.Name), provenance.OneLine(n.Host), n.Behind)})
+			isAre(int64(slow), "analyzer"), text.OneLine(n.Name), text.OneLine(n.Host), n.Behind)})
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
 			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger "+
 				"--stream-size lets more wait",
-			words.Counted(st.PendingMessages, "message"), st.Lag)})
+			text.Count(st.PendingMessages, "message"), st.Lag)})
 	}
 	return list
 }
@@ -158,7 +156,7 @@ func isAre(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what + " is"
 	}
-	return words.Counted(n, what) + " are"
+	return text.Count(n, what) + " are"
 }
 
 // drops tells what found no room, and what of traces was lost.
@@ -180,11 +178,11 @@ func drops(s *api.Status) (list []api.Notice) {
 	}
 	if drops > 0 {
 		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: fmt.Sprintf(
-			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", words.Counted(drops, "record"),
-			words.Counted(int64(nodes), "analyzer"))})
+			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", text.Count(drops, "record"),
+			text.Count(int64(nodes), "analyzer"))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: words.Grouped(lost[name].Count) + " " +
+		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: text.Int(lost[name].Count) + " " +
 			lost[name].Sentence})
 	}
 	return list
@@ -206,10 +204,10 @@ func (k *known) warming(o *api.Overview) []api.Notice {
 		return nil
 	case cold > 0:
 		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
-			"Models have < %d samples for %s; anomalies are provisional", min, words.Counted(cold, "function"))}}
+			"Models have < %d samples for %s; anomalies are provisional", min, text.Count(cold, "function"))}}
 	case len(k.thin) > 0:
 		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
-			"Models have < %d samples for %s with anomalies; these are provisional", sureTimes*min, words.Counted(int64(len(k.thin)), "function"))}}
+			"Models have < %d samples for %s with anomalies; these are provisional", sureTimes*min, text.Count(int64(len(k.thin)), "function"))}}
 	}
 	return nil
 }
@@ -218,24 +216,24 @@ func wasWere(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what + " was"
 	}
-	return words.Counted(n, what) + " were"
+	return text.Count(n, what) + " were"
 }
 
 // salvaged tells what is missing of a run that has ended: what of its traces could not
 // be read, that it failed, or that it is from before issues were stored.
 func (k *known) salvaged(o *api.Overview) (list []api.Notice) {
-	add := func(level api.Level, topic, text string) {
-		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: text})
+	add := func(level api.Level, topic, words string) {
+		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: words})
 	}
 	if k.run.State == provdb.Failed && k.kept.Executions > 0 { // else the verdict says it
-		text := "The analysis failed, and the run holds what was stored until then"
+		words := "The analysis failed, and the run holds what was stored until then"
 		if k.info.Error != "" {
-			text += ": " + words.Reason(k.info.Error)
+			words += ": " + text.Reason(k.info.Error)
 		}
-		add(api.LevelBad, "health", text)
+		add(api.LevelBad, "health", words)
 	}
 	for _, why := range k.info.Incomplete {
-		add(api.LevelBad, "health", "The run is incomplete: "+provenance.OneLine(why))
+		add(api.LevelBad, "health", "The run is incomplete: "+text.OneLine(why))
 	}
 	for i, broken := range k.info.Broken {
 		if i == maxListed {
@@ -246,7 +244,7 @@ func (k *known) salvaged(o *api.Overview) (list []api.Notice) {
 	}
 	for _, n := range k.info.Notes {
 		if n.Severity == "data loss" {
-			add(api.LevelWatch, "drops", words.Grouped(n.Count)+" "+n.Sentence)
+			add(api.LevelWatch, "drops", text.Int(n.Count)+" "+n.Sentence)
 		}
 	}
 	if o.State == api.Finished && !k.stored && k.kept.Anomalies > 0 && k.wrong == nil {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
@@ -133,9 +133,9 @@ func roleSentence(l *provenance.Link, r *api.Roles) string {
 	var texts []string
 	switch {
 	case l.Role == provenance.Victim && r.Culprit != nil:
-		who := fmt.Sprintf("%s on rank %d", provenance.ShortName(r.Culprit.Function), r.Culprit.Rank)
+		who := fmt.Sprintf("%s on rank %d", text.ShortName(r.Culprit.Function), r.Culprit.Rank)
 		if r.Culprit.Host != "" && r.Culprit.Host != "Unknown" {
-			who += " (" + provenance.OneLine(r.Culprit.Host) + ")"
+			who += " (" + text.OneLine(r.Culprit.Host) + ")"
 		}
 		if r.Culprit.Program != int64(l.PID) {
 			who += fmt.Sprintf(" of program %d", r.Culprit.Program)
@@ -146,18 +146,18 @@ func roleSentence(l *provenance.Link, r *api.Roles) string {
 	case l.Role == provenance.Victim:
 		texts = append(texts, "It waited for somebody who was late; who that was is not known")
 	case l.Role == provenance.Culprit && l.Waits > 0:
-		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", words.Counted(l.Waits, "wait"), words.Counted(l.WaitRanks, "rank"),
+		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"),
 			durationText(int64(l.WaitTime))))
 	case l.Role == provenance.Culprit && r.Culprit != nil:
-		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", provenance.ShortName(r.Culprit.Function)))
+		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", text.ShortName(r.Culprit.Function)))
 	}
 	if l.Role == provenance.Culprit && l.LateRank != nil {
 		texts = append(texts, fmt.Sprintf("what it waited for came late from rank %d, which was not late itself as far as is known", *l.LateRank))
 	}
 	if l.Hops > 1 {
-		texts = append(texts, fmt.Sprintf("there are %s between them", words.Counted(int64(l.Hops-1), "other wait")))
+		texts = append(texts, fmt.Sprintf("there are %s between them", text.Count(int64(l.Hops-1), "other wait")))
 	}
 	return strings.Join(texts, "; ")
 }
 
-func durationText(us int64) string { return provenance.Duration(float64(us)) }
+func durationText(us int64) string { return text.Duration(float64(us)) }

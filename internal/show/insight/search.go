@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/show/words"
-
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -150,8 +149,8 @@ func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]api.Found, e
 }
 
 // seekHost looks for a part of the names of hosts.
-func (q *asked) seekHost(_ context.Context, text string, limit int) (list []api.Found, err error) {
-	part, ranks, order := strings.ToLower(text), make(map[string]int64), []string{}
+func (q *asked) seekHost(_ context.Context, words string, limit int) (list []api.Found, err error) {
+	part, ranks, order := strings.ToLower(words), make(map[string]int64), []string{}
 	for _, r := range q.known.ranks {
 		if strings.Contains(strings.ToLower(r.Host), part) {
 			if ranks[r.Host]++; ranks[r.Host] == 1 {
@@ -161,7 +160,7 @@ func (q *asked) seekHost(_ context.Context, text string, limit int) (list []api.
 	}
 	for _, host := range order[:min(len(order), limit)] {
 		list = append(list, api.Found{
-			Kind: "host", Text: fmt.Sprintf("%s (%s)", host, words.Counted(ranks[host], "rank")),
+			Kind: "host", Text: fmt.Sprintf("%s (%s)", host, text.Count(ranks[host], "rank")),
 			Route: Route("/issues", "host", host),
 		})
 	}

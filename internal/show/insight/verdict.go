@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
@@ -33,7 +33,7 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	case o.State == api.Failed && f.Kept == 0:
 		sentence := "The analysis failed, and nothing was kept"
 		if v.known != nil && v.known.info.Error != "" {
-			sentence += ": " + words.Reason(v.known.info.Error)
+			sentence += ": " + text.Reason(v.known.info.Error)
 		}
 		return api.Verdict{Level: api.LevelBad, Sentence: sentence}
 	case (o.State == api.Finished || o.State == api.Incomplete) && f.Calls == nil && f.Kept == 0:
@@ -41,49 +41,49 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	case o.State == api.Waiting || f.Calls == nil && f.Kept == 0:
 		return api.Verdict{Level: api.LevelUnknown, Sentence: v.waiting(o)}
 	case v.known != nil && v.known.wrong != nil:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: words.Counted(f.Anomalies, "anomalous call") +
+		return api.Verdict{Level: api.LevelUnknown, Sentence: text.Count(f.Anomalies, "anomalous call") +
 			"; what they have in common could not be found out"}
 	case f.IssuesMuted > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted),
-			words.CoreTime(f.MutedLost))}
+			text.CoreTime(f.MutedLost))}
 	case f.Anomalies > 0: // they are not in the store yet, or not in an issue
-		return api.Verdict{Level: api.LevelWatch, Sentence: words.Counted(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
+		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
 	}
 	sentence := "0 anomalies"
 	if f.Calls != nil {
-		sentence += " in " + words.About(*f.Calls) + " calls"
+		sentence += " in " + text.About(*f.Calls) + " calls"
 	}
 	if len(o.Slowest) > 0 {
 		x := o.Slowest[0]
-		sentence += fmt.Sprintf("; slowest: %s %s, on average %s", provenance.ShortName(x.Function), provenance.Duration(x.Longest),
-			provenance.Duration(x.Mean))
+		sentence += fmt.Sprintf("; slowest: %s %s, on average %s", text.ShortName(x.Function), text.Duration(x.Longest),
+			text.Duration(x.Mean))
 	}
 	return api.Verdict{Level: api.LevelGood, Sentence: sentence}
 }
 
 // waiting says that there is nothing yet.
 func (v *view) waiting(o *api.Overview) string {
-	text := "No data yet"
+	words := "No data yet"
 	if n := o.Figures.RanksExpected; n != nil {
-		text += fmt.Sprintf(": %s of %s have been seen", words.Grouped(o.Figures.Ranks), words.Counted(*n, "rank"))
+		words += fmt.Sprintf(": %s of %s have been seen", text.Int(o.Figures.Ranks), text.Count(*n, "rank"))
 	} else if o.Figures.Ranks > 0 {
-		text += fmt.Sprintf(": %s been seen", hasHave(o.Figures.Ranks, "rank"))
+		words += fmt.Sprintf(": %s been seen", hasHave(o.Figures.Ranks, "rank"))
 	}
-	return text + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
+	return words + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
 }
 
 func hasHave(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what + " has"
 	}
-	return words.Counted(n, what) + " have"
+	return text.Count(n, what) + " have"
 }
 
 func mutedText(n int64) string {
 	if n == 1 {
 		return "1 is muted or expected"
 	}
-	return words.Grouped(n) + " are muted or expected"
+	return text.Int(n) + " are muted or expected"
 }
 
 // costs tells what the open issues cost, and which is the worst.
@@ -96,13 +96,13 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	worst := &v.known.issues[open[0]]
 	verdict := api.Verdict{Level: api.LevelWatch, Issue: worst.Number}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s cost", words.Counted(int64(len(open)), "issue"))
+	fmt.Fprintf(&b, "%s cost", text.Count(int64(len(open)), "issue"))
 	if len(open) == 1 {
 		b.WriteByte('s')
 	}
 	if core := o.Length * float64(f.Ranks); core > 0 {
 		percent := 100 * float64(lost) / 1e6 / core
-		fmt.Fprintf(&b, " %s of core time (%s)", words.Percent(percent), words.CoreTime(lost))
+		fmt.Fprintf(&b, " %s of core time (%s)", text.Percent(percent), text.CoreTime(lost))
 		switch {
 		case percent >= badPercent:
 			verdict.Level = api.LevelBad
@@ -110,13 +110,13 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 			verdict.Level = api.LevelGood
 		}
 	} else {
-		b.WriteString(" " + words.CoreTime(lost))
+		b.WriteString(" " + text.CoreTime(lost))
 	}
-	fmt.Fprintf(&b, ". Worst: %s", provenance.ShortName(worst.Func))
+	fmt.Fprintf(&b, ". Worst: %s", text.ShortName(worst.Func))
 	if host := v.hostOf(worst); host != "" {
 		b.WriteString(" on " + host)
 	}
-	b.WriteString(" since " + words.Clock(v.known.seconds(worst.First), o.Length))
+	b.WriteString(" since " + text.Clock(v.known.seconds(worst.First), o.Length))
 	if f.IssuesMuted > 0 {
 		fmt.Fprintf(&b, ". %s", mutedText(f.IssuesMuted))
 	}
@@ -138,5 +138,5 @@ func (v *view) hostOf(x *provenance.Issue) string {
 			}
 		}
 	}
-	return words.Hosts(hosts)
+	return text.Hosts(hosts)
 }

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 )
 
 // width of all charts in units of their picture, which is scaled to the page.
@@ -116,7 +115,7 @@ func newStrip(s *api.Strip, length float64) *strip {
 	}
 	at := s.From + (s.To-s.From)*(float64(worst)+0.5)/float64(columns)
 	v.Label = fmt.Sprintf("Lost time over the run, stacked by kind: %s. Most was lost around %s.", strings.Join(names, ", "),
-		words.Clock(at, length))
+		text.Clock(at, length))
 	return v
 }
 
@@ -128,7 +127,7 @@ func timeTicks(from, to, length, left, y float64) (list []tick) {
 	}
 	step := niceStep(size/6, length >= 60)
 	for t := math.Ceil(from/step-1e-9) * step; t <= to+step*1e-9; t += step {
-		list = append(list, tick{round(left + (t-from)/size*(width-left)), y, words.Clock(max(0, t), length)})
+		list = append(list, tick{round(left + (t-from)/size*(width-left)), y, text.Clock(max(0, t), length)})
 	}
 	return list
 }
@@ -224,7 +223,7 @@ func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 	v.labels(h, rowHeight)
 	v.Ticks = timeTicks(h.From, h.To, length, heatLeft, v.Height+16)
 	v.worst(h)
-	v.Label = fmt.Sprintf("Heatmap of %d rows of ranks over %s. %s", len(h.Rows), words.Clock(h.To, length), v.worstWords())
+	v.Label = fmt.Sprintf("Heatmap of %d rows of ranks over %s. %s", len(h.Rows), text.Clock(h.To, length), v.worstWords())
 	return v
 }
 
@@ -249,7 +248,7 @@ func (v *heat) labels(h *api.Heatmap, rowHeight float64) {
 			v.Lines = append(v.Lines, round(y))
 		}
 		if first && y-last >= 13 {
-			v.Hosts = append(v.Hosts, tick{heatLeft - 8, round(y + min(rowHeight, 18)/2 + 4), clip(provenance.OneLine(row.Host), 18)})
+			v.Hosts = append(v.Hosts, tick{heatLeft - 8, round(y + min(rowHeight, 18)/2 + 4), clip(text.OneLine(row.Host), 18)})
 			last = y
 		}
 	}
@@ -279,7 +278,7 @@ func (v *heat) worst(h *api.Heatmap) {
 		if r.Ranks > 1 {
 			name = fmt.Sprintf("%d–%d (%d)", r.FirstRank, r.LastRank, r.Ranks)
 		}
-		v.Worst = append(v.Worst, heatWorst{name, provenance.OneLine(r.Host), duration(float64(r.Lost)), countedText(r.Anomalies)})
+		v.Worst = append(v.Worst, heatWorst{name, text.OneLine(r.Host), duration(float64(r.Lost)), countedText(r.Anomalies)})
 	}
 }
 

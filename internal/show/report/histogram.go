@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 )
 
 // histogram is the model of a function with the time of one execution marked. Both
@@ -50,7 +50,7 @@ func newHistogram(m *api.Model, value float64) *histogram {
 	tall := func(n int64) float64 {
 		return (math.Log10(float64(n)) + floor) / (math.Log10(float64(most)) + floor) * histHeight
 	}
-	v := &histogram{Value: round(x(value)), This: duration(value), Most: words.About(most), Anchor: "start", LabelX: round(x(value) + 6)}
+	v := &histogram{Value: round(x(value)), This: duration(value), Most: text.About(most), Anchor: "start", LabelX: round(x(value) + 6)}
 	if v.Value > width/2 {
 		v.Anchor, v.LabelX = "end", round(x(value)-6)
 	}

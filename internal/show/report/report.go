@@ -13,9 +13,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 )
 
 // Bounds of a report, so that its size is bounded whatever the run is.
@@ -103,7 +102,7 @@ var style string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own file
-	"short": provenance.ShortName, "line": provenance.OneLine, "percent": words.Percent, "about": words.About,
+	"short": text.ShortName, "line": text.OneLine, "percent": text.Percent, "about": text.About,
 	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
 	"state": stateWords, "optional": optional, "plain": plain, "value": value,
 	"micros": func(us int64) string { return duration(float64(us)) },

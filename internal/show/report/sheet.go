@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 )
 
 // sheet is a report as the template wants it.
@@ -93,7 +92,7 @@ func newSheet(r *Report) *sheet {
 	for i := range r.Issues.Rows[:min(len(r.Issues.Rows), maxIssues)] {
 		x := r.Issues.Rows[i]
 		s.Rows = append(s.Rows, issueRow{
-			Issue: x, Since: words.Clock(x.First, o.Length), Until: words.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
+			Issue: x, Since: text.Clock(x.First, o.Length), Until: text.Clock(x.Last, o.Length), Spark: sparkline(x.OverTime),
 			HasEvidence: shown[x.Number],
 		})
 	}
@@ -107,7 +106,7 @@ func figuresOf(o *api.Overview) []figure {
 	add := func(name, value, explain string) { list = append(list, figure{name, value, explain}) }
 	lost := duration(float64(f.Lost))
 	if f.LostPercent != nil {
-		lost = words.Percent(*f.LostPercent)
+		lost = text.Percent(*f.LostPercent)
 	}
 	add("lost", lost, fmt.Sprintf("of core time: %s, or %.3g core-hours", duration(float64(f.Lost)), f.CoreHoursLost))
 	provisional := ""
@@ -117,12 +116,12 @@ func figuresOf(o *api.Overview) []figure {
 	add("anomalies", grouped(f.Anomalies), "executions that are not as usual"+provisional)
 	add("issues", grouped(f.Issues), fmt.Sprintf("with causes of their own; %s muted or expected", grouped(f.IssuesMuted)))
 	add("ranks", grouped(f.Ranks), fmt.Sprintf("on %s hosts", grouped(f.Hosts)))
-	add("length", words.Clock(o.Length, o.Length), "what is known of the run")
+	add("length", text.Clock(o.Length, o.Length), "what is known of the run")
 	if f.Calls != nil {
-		add("calls judged", words.About(*f.Calls), grouped(*f.Calls)+" calls of "+grouped(f.Functions)+" functions")
+		add("calls judged", text.About(*f.Calls), grouped(*f.Calls)+" calls of "+grouped(f.Functions)+" functions")
 	}
 	if f.Events != nil {
-		add("events read", words.About(*f.Events), grouped(*f.Events)+" events of the traces")
+		add("events read", text.About(*f.Events), grouped(*f.Events)+" events of the traces")
 	}
 	if f.Reduction != nil {
 		add("reduction", grouped(int64(*f.Reduction))+" ×", fmt.Sprintf("calls for each of %s executions that are kept", grouped(f.Kept)))
@@ -134,12 +133,12 @@ func figuresOf(o *api.Overview) []figure {
 }
 
 func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
-	v := event{Evidence: e, Issue: issue, At: words.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
+	v := event{Evidence: e, Issue: issue, At: text.Clock(e.At, length), Model: newHistogram(e.Model, float64(e.Judged))}
 	span := spanOf(e.Lanes)
 	if e.Twin != nil { // on the same scale
 		span = span.and(spanOf(e.Twin.Lanes))
 		v.Twin = newTimeline(e.Twin.Lanes, e.Twin.Arrows, span, "A typical execution of the same function")
-		v.TwinAt = words.Clock(e.Twin.At, length)
+		v.TwinAt = text.Clock(e.Twin.At, length)
 	}
 	v.Timeline = newTimeline(e.Lanes, e.Arrows, span, "The execution and what was around it")
 	for _, a := range e.Arrows {
@@ -162,7 +161,7 @@ func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 }
 
 // Title is the title of the file.
-func (s *sheet) Title() string { return "Chimbuko: " + provenance.OneLine(s.Overview.Run) }
+func (s *sheet) Title() string { return "Chimbuko: " + text.OneLine(s.Overview.Run) }
 
 // When is when the report was made.
 func (s *sheet) When() string { return s.Made.UTC().Format("2 January 2006, 15:04 UTC") }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
@@ -105,7 +105,7 @@ func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *tim
 
 // newLane lays the calls of a lane out that are in the span.
 func newLane(from *api.Lane, s span, x func(float64) float64, top float64) (l lane, rows float64, drawn int) {
-	l = lane{Name: clip(provenance.OneLine(from.Name), 24), Y: top}
+	l = lane{Name: clip(text.OneLine(from.Name), 24), Y: top}
 	var seen []*api.LaneCall
 	deepest := 0
 	for i := range from.Calls {
@@ -174,7 +174,7 @@ func newBox(c *api.LaneCall, left, right, y float64) box {
 		took = "had not ended"
 	}
 	b := box{X: round(left), Y: y, W: round(max(right-left, 0.8)), H: rowTall - 2, Class: class}
-	name := provenance.ShortName(c.Function)
+	name := text.ShortName(c.Function)
 	b.Title = fmt.Sprintf("%s, %s, entered %s", name, took, signed(c.Enter))
 	if letters := int((right - left - 6) / 6.6); letters >= 4 {
 		b.Text = clip(name, letters)

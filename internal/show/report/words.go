@@ -7,12 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func duration(us float64) string { return strings.Replace(provenance.Duration(us), " us", " µs", 1) }
+func duration(us float64) string { return strings.Replace(text.Duration(us), " us", " µs", 1) }
 
 // signed is a time relative to another.
 func signed(us float64) string {
@@ -22,7 +21,7 @@ func signed(us float64) string {
 	return strings.Replace(duration(us), "-", "−", 1)
 }
 
-func grouped(n int64) string { return provenance.Grouped(float64(n)) }
+func grouped(n int64) string { return text.Number(float64(n)) }
 
 // optional is a value that may not be known.
 func optional(v any) string {
@@ -42,7 +41,7 @@ func optional(v any) string {
 // value is a number that may be large or a fraction.
 func value(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return provenance.Grouped(v)
+		return text.Number(v)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
@@ -88,7 +87,7 @@ func hostsText(hosts []string, count int64) string {
 	const most = 3
 	var named []string
 	for _, h := range hosts[:min(len(hosts), most)] {
-		named = append(named, provenance.OneLine(h))
+		named = append(named, text.OneLine(h))
 	}
 	text := strings.Join(named, ", ")
 	if count > int64(len(named)) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/charmbracelet/x/ansi"
@@ -105,29 +105,29 @@ func (m *model) told(s *screen, i *api.Issue) {
 			d.wrapped(text, 8, ansi.Style{})
 		}
 	}
-	d.line(d.style(bold, fmt.Sprintf("Issue %d: %s", i.Number, clean(provenance.ShortName(i.Function)))))
+	d.line(d.style(bold, fmt.Sprintf("Issue %d: %s", i.Number, clean(text.ShortName(i.Function)))))
 	d.wrapped(i.Sentence, 4, ansi.Style{})
 	e := m.evidence[evidenceKey(i)]
 	switch {
 	case e != nil:
-		section("Evidence "+clean(provenance.OneLine(e.Event)), e.Sentence)
+		section("Evidence "+clean(text.OneLine(e.Event)), e.Sentence)
 		section("Why it was flagged", e.Why)
 		section("Who waited for whom", e.Roles.Sentence)
 		if e.Twin != nil {
-			section("A typical execution", fmt.Sprintf("%s took %s on rank %d", provenance.OneLine(e.Twin.Event),
+			section("A typical execution", fmt.Sprintf("%s took %s on rank %d", text.OneLine(e.Twin.Event),
 				duration(float64(e.Twin.Exclusive)), e.Twin.Rank))
 		}
 		d.line("")
 		d.line(d.style(bold, "Call stack, the outermost first"))
 		for n, f := range e.Path {
-			d.line(strings.Repeat(" ", min(n, 20)) + clean(provenance.ShortName(f)))
+			d.line(strings.Repeat(" ", min(n, 20)) + clean(text.ShortName(f)))
 		}
 		for n, f := range e.State {
 			if n == 0 {
 				d.line("")
 				d.line(d.style(bold, "State of the node"))
 			}
-			d.line("  " + clean(provenance.OneLine(f.Name)) + ": " + clean(provenance.OneLine(f.Value)))
+			d.line("  " + clean(text.OneLine(f.Name)) + ": " + clean(text.OneLine(f.Value)))
 		}
 	case m.missing[evidenceKey(i)] != nil:
 		section("There is no evidence", m.missing[evidenceKey(i)].Error())

@@ -6,12 +6,10 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-	"github.com/chimbuko/chimbuko/internal/show/words"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
 // screen is lines that are not wider than it.
@@ -78,9 +76,9 @@ func clean(text string) string {
 	}, text)
 }
 
-func duration(us float64) string { return provenance.Duration(us) }
+func duration(us float64) string { return text.Duration(us) }
 
-func grouped(n int64) string { return provenance.Grouped(float64(n)) }
+func grouped(n int64) string { return text.Number(float64(n)) }
 
 // head is what the run is, how it is, and its figures.
 func (s *screen) head(p *Picture, note string) {
@@ -89,7 +87,7 @@ func (s *screen) head(p *Picture, note string) {
 	if o.Live {
 		state = "LIVE, " + string(o.State)
 	}
-	left := "chimbuko " + clean(provenance.OneLine(o.Run)) + "  " + state + "  " + words.Clock(o.Length, o.Length)
+	left := "chimbuko " + clean(text.OneLine(o.Run)) + "  " + state + "  " + text.Clock(o.Length, o.Length)
 	gap := max(1, s.width-ansi.StringWidth(left)-ansi.StringWidth(note))
 	s.line(s.style(bold, ansi.Truncate(left, max(10, s.width-ansi.StringWidth(note)-1), "…")) + strings.Repeat(" ", gap) + note)
 	verdict := strings.ToUpper(string(o.Verdict.Level)) + ": " + o.Verdict.Sentence
@@ -110,7 +108,7 @@ func figures(o *api.Overview) []string {
 	f := &o.Figures
 	lost := "lost " + duration(float64(f.Lost))
 	if f.LostPercent != nil {
-		lost = "lost " + words.Percent(*f.LostPercent)
+		lost = "lost " + text.Percent(*f.LostPercent)
 	}
 	list := []string{lost, grouped(f.Anomalies) + " anomalies"}
 	ranks := grouped(f.Ranks)
@@ -119,9 +117,9 @@ func figures(o *api.Overview) []string {
 	}
 	list = append(list, ranks+" ranks")
 	if f.EventsPerSecond != nil {
-		list = append(list, words.About(int64(*f.EventsPerSecond))+" ev/s")
+		list = append(list, text.About(int64(*f.EventsPerSecond))+" ev/s")
 	} else if f.Events != nil {
-		list = append(list, words.About(*f.Events)+" events")
+		list = append(list, text.About(*f.Events)+" events")
 	}
 	if f.Dropped != nil {
 		list = append(list, grouped(*f.Dropped)+" dropped")
@@ -152,15 +150,15 @@ func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 		}
 		host := ""
 		if len(x.Hosts) > 0 {
-			host = clean(provenance.OneLine(x.Hosts[0]))
+			host = clean(text.OneLine(x.Hosts[0]))
 			if x.HostCount > 1 {
 				host += fmt.Sprintf("+%d", x.HostCount-1)
 			}
 		}
 		host = pad(host, 14)
 		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, duration(float64(x.Lost)), grouped(x.Anomalies), x.Kind)
-		since := words.Clock(x.First, o.Length)
-		name := pad(clean(provenance.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
+		since := text.Clock(x.First, o.Length)
+		name := pad(clean(text.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
 		if i == cursor {
 			text = s.style(reverse, text)
@@ -201,7 +199,7 @@ func (s *screen) heat(h *api.Heatmap, most int) {
 	if len(rows) < len(h.Rows) {
 		title = fmt.Sprintf("The %d of %d rows of ranks that lost most, without waits", len(rows), len(h.Rows))
 	}
-	title += fmt.Sprintf(" (%s to %s)", words.Clock(h.From, h.To), words.Clock(h.To, h.To))
+	title += fmt.Sprintf(" (%s to %s)", text.Clock(h.From, h.To), text.Clock(h.To, h.To))
 	s.line(s.style(bold, title))
 	cells := make(map[int][]byte)
 	for _, r := range rows {
@@ -256,7 +254,7 @@ func rowName(row *api.HeatRow) string {
 	if row.Program > 0 {
 		ranks = fmt.Sprintf("%d:%s", row.Program, ranks)
 	}
-	return pad(clean(provenance.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
+	return pad(clean(text.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
 }
 
 // pipeline is how analyzers, parameter server and store fare.

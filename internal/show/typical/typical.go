@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
@@ -172,7 +173,7 @@ func (t *Times) UsualText() string {
 
 // rangeText writes a span with the unit once: 0.30–0.50 ms.
 func rangeText(s Span) string {
-	low, high := provenance.Duration(s.Low), provenance.Duration(s.High)
+	low, high := text.Duration(s.Low), text.Duration(s.High)
 	if low == high {
 		return low
 	}
@@ -187,8 +188,8 @@ func rangeText(s Span) string {
 func (t *Times) RareText(v float64) string {
 	if t.Moments != nil {
 		if sd := t.Moments.Stddev; sd > 0 {
-			return fmt.Sprintf("; %s standard deviations from the mean of %s calls", provenance.ThreeDigits(math.Abs(v-*t.Moments.Mean)/sd),
-				provenance.Grouped(*t.Moments.Count))
+			return fmt.Sprintf("; %s standard deviations from the mean of %s calls", text.ThreeDigits(math.Abs(v-*t.Moments.Mean)/sd),
+				text.Number(*t.Moments.Count))
 		}
 		return ""
 	}
@@ -199,11 +200,11 @@ func (t *Times) RareText(v float64) string {
 	case inside && at > total/2:
 		return ""
 	case inside:
-		return fmt.Sprintf("; %s of %s calls took about as long", shareText(at/total, false), provenance.Grouped(total))
+		return fmt.Sprintf("; %s of %s calls took about as long", shareText(at/total, false), text.Number(total))
 	case v > t.Usual[0].Low:
-		return fmt.Sprintf("; longer than %s of %s calls", shareText(below/total, true), provenance.Grouped(total))
+		return fmt.Sprintf("; longer than %s of %s calls", shareText(below/total, true), text.Number(total))
 	}
-	return fmt.Sprintf("; shorter than %s of %s calls", shareText(above/total, true), provenance.Grouped(total))
+	return fmt.Sprintf("; shorter than %s of %s calls", shareText(above/total, true), text.Number(total))
 }
 
 // shareText is a share in percent. One that is nearly all is never rounded to all, and

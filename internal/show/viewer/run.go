@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -190,7 +190,7 @@ func (r *Run) outcome(info *provdb.Info) *api.Status {
 func WhyStopped(dir string, info *provdb.Info) string {
 	why := "it stopped early"
 	if len(info.Incomplete) > 0 {
-		why = provenance.OneLine(info.Incomplete[0])
+		why = text.OneLine(info.Incomplete[0])
 	}
 	if info.Online {
 		return why + "; chimbuko finish " + dir + " completes it"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -126,7 +127,7 @@ func (g *generator) record(rank trace.Rank, step int32) *provenance.Record {
 	}
 	r.CounterEvents[0].TID = r.TID
 	r.Kind = provenance.AnomalyKinds()[f.fid%4]
-	r.Why = fmt.Sprintf("took %s, usually %s; %s", provenance.Duration(float64(exclusive)), provenance.Duration(f.typical), r.Status.Words())
+	r.Why = fmt.Sprintf("took %s, usually %s; %s", text.Duration(float64(exclusive)), text.Duration(f.typical), r.Status.Words())
 	g.stack(r, f, step, row)
 	g.window(r, step, row)
 	g.comms(r)

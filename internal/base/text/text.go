@@ -1,0 +1,221 @@
+// Package text formats numbers, durations, sizes and names for people. It is the only
+// package that does, so that the terminal, the page and reports agree.
+package text
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// integer is the constraint of numbers that count or number things.
+type integer interface {
+	~int | ~int32 | ~int64 | ~uint32 | ~uint64
+}
+
+// Int formats an integer with commas between thousands.
+func Int[T integer](n T) string {
+	digits, negative := strings.CutPrefix(fmt.Sprint(n), "-")
+	return Commas(digits, negative)
+}
+
+// Number formats v without a fraction and with commas between thousands.
+func Number(v float64) string {
+	if math.Abs(v) >= 1e15 || math.IsNaN(v) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	return Commas(strconv.FormatFloat(math.Abs(v), 'f', 0, 64), v <= -0.5)
+}
+
+// Commas puts commas between the thousands of a string of digits.
+func Commas(digits string, negative bool) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if negative {
+		return "-" + digits
+	}
+	return digits
+}
+
+// ThreeDigits formats v with three significant digits, or with all digits before the point.
+func ThreeDigits(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95 || math.IsNaN(v):
+		return Number(v)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// About formats a large count with two significant digits and a unit: 41 M.
+func About(n int64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}} {
+		if v := float64(n) / unit.size; v >= 1 {
+			return strconv.FormatFloat(v, 'f', max(0, 1-int(math.Log10(v))), 64) + unit.name
+		}
+	}
+	return Int(n)
+}
+
+// Percent formats a percentage: 12.5 for 12.5 %.
+func Percent(v float64) string {
+	switch {
+	case v == 0:
+		return "0 %"
+	case v < 0.01:
+		return "< 0.01 %"
+	case v < 1:
+		return strconv.FormatFloat(v, 'f', 2, 64) + " %"
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
+}
+
+// Count formats a number of things. The plural of thing must end in s.
+func Count[T integer](n T, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Int(n) + " " + thing + "s"
+}
+
+// Bytes formats a size in decimal units.
+func Bytes[T integer](n T) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	v, i := float64(n), 0
+	for math.Abs(v) >= 999.95 && i+1 < len(units) {
+		v, i = v/1e3, i+1
+	}
+	if i == 0 {
+		return fmt.Sprint(n) + " B"
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64) + " " + units[i]
+}
+
+// Duration formats microseconds with three significant digits, in us, ms or s.
+func Duration(us float64) string {
+	switch a := math.Abs(us); {
+	case a < 999.5 && us == math.Trunc(us):
+		return Number(us) + " us"
+	case a < 999.5:
+		return ThreeDigits(us) + " us"
+	case a < 999.5e3:
+		return ThreeDigits(us/1e3) + " ms"
+	case a < 1e15:
+		return ThreeDigits(us/1e6) + " s"
+	}
+	return strconv.FormatFloat(us/1e6, 'g', 3, 64) + " s"
+}
+
+// CoreTime formats microseconds of core time: in core-hours from 0.1 of them, else as
+// Duration does.
+func CoreTime(us int64) string {
+	switch hours := float64(us) / 3.6e9; {
+	case hours >= 100:
+		return Number(hours) + " core-h"
+	case hours >= 0.1:
+		return strconv.FormatFloat(hours, 'f', 1, 64) + " core-h"
+	}
+	return Duration(float64(us))
+}
+
+// Clock formats a time since the start of a run of the given length, both in seconds:
+// 00:14:20, or seconds if the run is shorter than a minute.
+func Clock(seconds, length float64) string {
+	if length < 60 && seconds < 60 {
+		return strconv.FormatFloat(seconds, 'f', 2, 64) + " s"
+	}
+	s := int64(max(0, seconds))
+	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// Ranges formats numbers as 0-3,7. Of more than eight ranges it lists eight and the
+// count of numbers.
+func Ranges[T integer](numbers []T) string {
+	const most = 8
+	numbers = slices.Sorted(slices.Values(numbers))
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		part := fmt.Sprint(numbers[i])
+		if j > i {
+			part += "-" + fmt.Sprint(numbers[j])
+		}
+		if parts = append(parts, part); len(parts) == most && j+1 < len(numbers) {
+			parts = append(parts, fmt.Sprintf("... (%d)", len(numbers)))
+			break
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// Hosts lists up to three hosts; of more it names the first and counts the others.
+// It leaves out hosts without a name.
+func Hosts(hosts []string) string {
+	var named []string
+	for _, h := range hosts {
+		if h != "" && h != "Unknown" {
+			named = append(named, OneLine(h))
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return ""
+	case len(named) <= 3:
+		return strings.Join(named, ", ")
+	}
+	return fmt.Sprintf("%s and %d other hosts", named[0], len(named)-1)
+}
+
+// ShortName returns the name of a function for a sentence: without source location,
+// without empty parentheses, in one line.
+func ShortName(name string) string {
+	return OneLine(strings.TrimSuffix(WithoutSource(name), "()"))
+}
+
+// WithoutSource removes the source location that TAU appends to the name of a function.
+func WithoutSource(name string) string {
+	if i := strings.LastIndex(name, " [{"); i > 0 && strings.HasSuffix(name, "}]") {
+		return name[:i]
+	}
+	return name
+}
+
+// OneLine returns s in one line of at most 70 characters.
+func OneLine(s string) string { return Shorten(SingleSpaced(s), 70) }
+
+// Reason returns an error message in one line of at most 600 characters. It keeps more
+// than OneLine, because the end of a message often says what to do.
+func Reason(s string) string { return Shorten(SingleSpaced(s), 600) }
+
+// SingleSpaced replaces each run of white space and control characters by one space,
+// and removes them at both ends.
+func SingleSpaced(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+}
+
+// Shorten cuts s to n characters by replacing its middle with an ellipsis.
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	switch {
+	case len(r) <= n:
+		return s
+	case n < 1:
+		return ""
+	}
+	return string(r[:n/2]) + "…" + string(r[len(r)-(n-1-n/2):])
+}

@@ -1,0 +1,66 @@
+package text_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+)
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{text.Int(0), "0"},
+		{text.Int(-1234567), "-1,234,567"},
+		{text.Int(uint64(math.MaxUint64)), "18,446,744,073,709,551,615"},
+		{text.Number(1234.5), "1,234"},
+		{text.Number(-0.4), "0"},
+		{text.Number(math.NaN()), "NaN"},
+		{text.Number(math.Inf(1)), "+Inf"},
+		{text.Number(2e15), "2e+15"},
+		{text.ThreeDigits(9.99), "9.99"},
+		{text.ThreeDigits(9.999), "10.0"},
+		{text.ThreeDigits(99.99), "100"},
+		{text.About(999_999), "999,999"},
+		{text.About(1_500_000), "1.5 M"},
+		{text.About(41_200_000), "41 M"},
+		{text.Percent(0), "0 %"},
+		{text.Percent(0.001), "< 0.01 %"},
+		{text.Percent(0.5), "0.50 %"},
+		{text.Percent(12.34), "12.3 %"},
+		{text.Count(1, "call"), "1 call"},
+		{text.Count(0, "call"), "0 calls"},
+		{text.Count(1204, "call"), "1,204 calls"},
+		{text.Bytes(999), "999 B"},
+		{text.Bytes(1000), "1.0 kB"},
+		{text.Bytes(999_960), "1.0 MB"},
+		{text.Bytes(uint64(math.MaxUint64)), "18.4 EB"},
+		{text.Duration(0), "0 us"},
+		{text.Duration(12.34), "12.3 us"},
+		{text.Duration(999.6), "1.00 ms"},
+		{text.Duration(-1.5e6), "-1.50 s"},
+		{text.Duration(1e16), "1e+10 s"},
+		{text.CoreTime(3_600_000_000), "1.0 core-h"},
+		{text.CoreTime(1500), "1.50 ms"},
+		{text.Clock(1.234, 10), "1.23 s"},
+		{text.Clock(860, 3600), "00:14:20"},
+		{text.Ranges([]int{7, 1, 0, 2}), "0-2,7"},
+		{text.Ranges([]int32{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}), "0,2,4,6,8,10,12,14,... (10)"},
+		{text.Ranges([]int(nil)), ""},
+		{text.Hosts([]string{"a", "", "Unknown"}), "a"},
+		{text.Hosts([]string{"a", "b", "c", "d"}), "a and 3 other hosts"},
+		{text.ShortName("f() [{a.c} {1,2}-{3,4}]"), "f"},
+		{text.ShortName("f(int)\n"), "f(int)"},
+		{text.SingleSpaced(" a\t\x00b\n"), "a b"},
+		{text.Shorten("abcdef", 5), "ab…ef"},
+		{text.Shorten("äöü", 3), "äöü"},
+		{text.Shorten("abc", 0), ""},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+	if n := len([]rune(text.OneLine(strings.Repeat("ä", 100)))); n != 70 {
+		t.Errorf("OneLine keeps %d characters, want 70", n)
+	}
+}
