@@ -7,22 +7,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// FunctionStats are the statistics of the calls of a function: those of a rank
-// in a step, of a rank, or of a run. A part that was not measured is empty. The
-// zero value is the identity of Merge.
+// FunctionStats are the statistics of the calls of a function in a step, on a rank
+// or in a run. Parts that were not measured are empty. The zero value is the
+// identity of Merge.
 type FunctionStats struct {
 	trace.FuncKey
-	ID int // global: the same for all ranks
+	ID int // the same for all ranks
 
 	Exclusive stats.Sums // times of all calls, in microseconds
 	Inclusive stats.Sums
 	PerStep   stats.Sums // anomalies of each rank and step with calls, zeros included
 	Anomalies Metrics
-	LostTime  trace.Micros // how much longer than is typical the anomalies took
+	LostTime  trace.Micros // by which the anomalies exceeded the typical time
 }
 
-// Merge adds the calls that o holds, whatever its name and number; o stays
-// unchanged.
+// Merge adds the calls of o, whatever its name and id.
 func (f *FunctionStats) Merge(o *FunctionStats) {
 	f.Exclusive.Merge(&o.Exclusive)
 	f.Inclusive.Merge(&o.Inclusive)
@@ -45,7 +44,7 @@ type Metrics struct {
 // Empty reports whether there are no anomalies.
 func (m *Metrics) Empty() bool { return m.Score.N == 0 }
 
-// Add adds an anomaly, which the caller counts for its step.
+// Add adds an anomaly. The caller adds it to Count, by step.
 func (m *Metrics) Add(step int32, entry, exit trace.Micros, score float64, severity trace.Micros) {
 	m.extend(step, step, entry, exit)
 	m.Score.Add(score)
@@ -73,7 +72,7 @@ func (m *Metrics) extend(firstStep, lastStep int32, first, last trace.Micros) {
 	m.First, m.Last = min(m.First, first), max(m.Last, last)
 }
 
-// Counter is what is known of a counter over all ranks.
+// Counter holds the values of a counter.
 type Counter struct {
 	trace.FuncKey
 	Values stats.Sums

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// StepReport is what a rank found in a step that has anomalies, as labeled then.
+// StepReport holds the anomalies of a step of a rank, as labeled at the time.
 type StepReport struct {
 	trace.RankKey
 	Step        int32
@@ -18,19 +18,17 @@ type StepReport struct {
 	Functions   []FunctionStats // with anomalies
 }
 
-// Live is the running picture of a run, made of what its ranks add. It holds
-// what was added since the start, and the news: what was added since the last
-// packet. An addition that has no values is no news. Adding what is known
-// already, such as more of a function, allocates nothing.
+// Live holds the statistics of a run so far and its news: the additions since the
+// last packet. An addition without values is not news. Adding to known functions,
+// counters and ranks allocates nothing.
 //
-// Only one goroutine at a time may call it. It keeps nothing of what it is
-// given but names.
+// Live is not safe for concurrent use. It keeps no reference to its arguments.
 type Live struct {
 	functions table[int, liveFunction]
 	counters  table[trace.FuncKey, liveCounter]
 	ranks     table[trace.RankKey, liveRank]
 	metrics   table[metricsKey, liveMetrics]
-	paths     map[trace.Program]*callpath.Tree // functions by their ids
+	paths     map[trace.Program]*callpath.Tree // with ids of functions
 
 	news  bool
 	steps []liveStep     // with anomalies, since the last packet
@@ -50,11 +48,8 @@ type liveCounter struct {
 }
 
 type liveRank struct {
-	trace.RankKey
-	steps     stats.Sums // anomalies of each step
-	anomalies uint64
-	lastStep  int32 // with anomalies
-	lastTime  trace.Micros
+	RankStatus
+	steps stats.Sums // anomalies of each step
 }
 
 type metricsKey struct {
@@ -66,8 +61,8 @@ func (k metricsKey) compare(o metricsKey) int {
 	return cmp.Or(k.Compare(o.RankKey), cmp.Compare(k.function, o.function))
 }
 
-// liveMetrics are those of a function on a rank. The times in them are those of
-// the first and last step, not of anomalies.
+// liveMetrics sum up the anomalies of a function on a rank. Their times are those
+// of the first and last step, not of anomalies.
 type liveMetrics struct {
 	metricsKey
 	index uint64 // the same from first to last packet
@@ -83,18 +78,18 @@ type liveStep struct {
 	scores      stats.RunStats
 }
 
-// NewLive returns the picture of a run of which nothing is known.
+// NewLive returns the statistics of a run that has not begun.
 func NewLive() *Live {
 	return &Live{
-		functions: newTable[int](func(a, b *liveFunction) int { return cmp.Compare(a.ID, b.ID) }),
-		counters:  newTable[trace.FuncKey](func(a, b *liveCounter) int { return a.Compare(b.FuncKey) }),
-		ranks:     newTable[trace.RankKey](func(a, b *liveRank) int { return a.Compare(b.RankKey) }),
-		metrics:   newTable[metricsKey](func(a, b *liveMetrics) int { return a.compare(b.metricsKey) }),
+		functions: newTable(func(f *liveFunction) int { return f.ID }, cmp.Compare[int]),
+		counters:  newTable(func(c *liveCounter) trace.FuncKey { return c.FuncKey }, trace.FuncKey.Compare),
+		ranks:     newTable(func(r *liveRank) trace.RankKey { return r.RankKey }, trace.RankKey.Compare),
+		metrics:   newTable(func(m *liveMetrics) metricsKey { return m.metricsKey }, metricsKey.compare),
 		paths:     make(map[trace.Program]*callpath.Tree),
 	}
 }
 
-// Add adds what ranks found.
+// Add adds a delta.
 func (l *Live) Add(d *Delta) {
 	for i := range d.Functions {
 		l.AddFunction(&d.Functions[i])
@@ -113,12 +108,13 @@ func (l *Live) Add(d *Delta) {
 	}
 }
 
-// AddFunction adds calls of a function. Program and name of an id are those that
-// came first. Anomalies are added with their steps, not here.
+// AddFunction adds calls of a function, without its anomalies: AddStep adds those.
+// The first call for an id sets its program and name.
 func (l *Live) AddFunction(f *FunctionStats) {
 	known := l.functions.get(f.ID)
 	if known == nil {
-		known = l.function(f.ID, trace.FuncKey{Program: f.Program, Name: strings.Clone(f.Name)})
+		key := trace.FuncKey{Program: f.Program, Name: strings.Clone(f.Name)}
+		known = l.functions.add(&liveFunction{FunctionStats: FunctionStats{ID: f.ID, FuncKey: key}, quoted: quote(f.Name)})
 		l.news = true
 	}
 	if f.Exclusive.Count() > 0 || f.Inclusive.Count() > 0 || f.PerStep.Count() > 0 {
@@ -129,11 +125,7 @@ func (l *Live) AddFunction(f *FunctionStats) {
 	known.PerStep.Merge(&f.PerStep)
 }
 
-func (l *Live) function(id int, key trace.FuncKey) *liveFunction {
-	return l.functions.add(id, &liveFunction{FunctionStats: FunctionStats{ID: id, FuncKey: key}, quoted: quote(key.Name)})
-}
-
-// AddRank adds steps of a rank: the number of anomalies of each, zeros included.
+// AddRank adds the number of anomalies of each step of a rank, zeros included.
 func (l *Live) AddRank(key trace.RankKey, steps *stats.Sums) {
 	if steps.Count() > 0 {
 		l.news = true
@@ -141,15 +133,14 @@ func (l *Live) AddRank(key trace.RankKey, steps *stats.Sums) {
 	l.rank(key).steps.Merge(steps)
 }
 
-// rank returns what is known of a rank, which is little for a new one.
 func (l *Live) rank(k trace.RankKey) *liveRank {
 	if r := l.ranks.get(k); r != nil {
 		return r
 	}
-	return l.ranks.add(k, &liveRank{RankKey: k, lastStep: -1})
+	return l.ranks.add(&liveRank{RankStatus: RankStatus{RankKey: k, LastStep: -1}})
 }
 
-// AddStep adds what a rank found in a step; one without anomalies is ignored.
+// AddStep adds the anomalies of a step of a rank, if it has any.
 func (l *Live) AddStep(r *StepReport) {
 	if !(r.Scores.N > 0) {
 		return
@@ -157,27 +148,27 @@ func (l *Live) AddStep(r *StepReport) {
 	l.news = true
 	rank := l.rank(r.RankKey)
 	s := liveStep{RankKey: rank.RankKey, step: r.Step, first: r.First, last: r.Last, scores: r.Scores}
-	found := false
+	first := true
 	for i := range r.Functions {
 		m := &r.Functions[i].Anomalies
 		if m.Empty() {
 			continue
 		}
 		l.addMetrics(metricsKey{rank.RankKey, r.Functions[i].ID}, r, m)
-		if !found {
-			s.first, s.last, found = m.First, m.Last, true
+		if first {
+			s.first, s.last, first = m.First, m.Last, false
 		}
 		s.first, s.last = min(s.first, m.First), max(s.last, m.Last)
 	}
 	l.steps = append(l.steps, s)
-	rank.anomalies += wholeNumber(r.Scores.N)
-	rank.lastStep, rank.lastTime = max(rank.lastStep, r.Step), max(rank.lastTime, s.last)
+	rank.Anomalies += wholeNumber(r.Scores.N)
+	rank.LastStep, rank.LastTime = max(rank.LastStep, r.Step), max(rank.LastTime, s.last)
 }
 
 func (l *Live) addMetrics(k metricsKey, r *StepReport, m *Metrics) {
 	known := l.metrics.get(k)
 	if known == nil {
-		known = l.metrics.add(k, &liveMetrics{metricsKey: k, index: uint64(len(l.metrics.list))})
+		known = l.metrics.add(&liveMetrics{metricsKey: k, index: uint64(len(l.metrics.list))})
 	}
 	if known.fresh == nil {
 		if n := len(l.spare); n > 0 {
@@ -191,8 +182,8 @@ func (l *Live) addMetrics(k metricsKey, r *StepReport, m *Metrics) {
 	known.fresh.addStep(r, m)
 }
 
-// addStep adds anomalies o of a step. The times become those of the first and
-// of the last step as the rank reported them.
+// addStep adds anomalies o of a step. The times are those of the first and of the
+// last step as the rank reported them.
 func (m *Metrics) addStep(r *StepReport, o *Metrics) {
 	switch {
 	case m.Empty():
@@ -217,7 +208,8 @@ func (m *Metrics) addStep(r *StepReport, o *Metrics) {
 func (l *Live) AddCounter(c *Counter) {
 	known := l.counters.get(c.FuncKey)
 	if known == nil {
-		known = l.counter(trace.FuncKey{Program: c.Program, Name: strings.Clone(c.Name)})
+		key := trace.FuncKey{Program: c.Program, Name: strings.Clone(c.Name)}
+		known = l.counters.add(&liveCounter{Counter: Counter{FuncKey: key}, quoted: quote(c.Name)})
 		l.news = true
 	}
 	if c.Values.Count() > 0 {
@@ -226,11 +218,6 @@ func (l *Live) AddCounter(c *Counter) {
 	known.Values.Merge(&c.Values)
 }
 
-func (l *Live) counter(key trace.FuncKey) *liveCounter {
-	return l.counters.add(key, &liveCounter{Counter: Counter{FuncKey: key}, quoted: quote(key.Name)})
-}
-
-// addPaths adds calls by call path.
 func (l *Live) addPaths(p *PathDelta) {
 	t := l.paths[p.Program]
 	if t == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Functions returns all functions of the run in order of their ids. They are
-// those of the picture: later additions change them, the caller must not.
+// Functions returns the functions of the run in order of their ids. Later
+// additions change them; the caller must not.
 func (l *Live) Functions() []*FunctionStats {
 	all := make([]*FunctionStats, 0, len(l.functions.list))
 	for _, f := range l.functions.inOrder() {
@@ -20,8 +20,8 @@ func (l *Live) Functions() []*FunctionStats {
 	return all
 }
 
-// Counters returns all counters of the run by program and name. They are those
-// of the picture: later additions change them, the caller must not.
+// Counters returns the counters of the run by program and name. Later additions
+// change them; the caller must not.
 func (l *Live) Counters() []*Counter {
 	all := make([]*Counter, 0, len(l.counters.list))
 	for _, c := range l.counters.inOrder() {
@@ -30,29 +30,26 @@ func (l *Live) Counters() []*Counter {
 	return all
 }
 
-// RankStatus is what is known of a rank at a glance.
+// RankStatus sums up a rank.
 type RankStatus struct {
 	trace.RankKey
 	Steps     uint64       // added so far
-	Anomalies uint64       // as labeled then
+	Anomalies uint64       // as labeled at the time
 	LastStep  int32        // the last with anomalies; -1 without
 	LastTime  trace.Micros // of the last anomaly; 0 without
 }
 
-// Ranks returns what is known of all ranks, by program and rank.
+// Ranks returns the status of all ranks by program and rank.
 func (l *Live) Ranks() []RankStatus {
 	all := make([]RankStatus, 0, len(l.ranks.list))
 	for _, r := range l.ranks.inOrder() {
-		all = append(all, RankStatus{
-			RankKey: r.RankKey, Steps: r.steps.Count(),
-			Anomalies: r.anomalies, LastStep: r.lastStep, LastTime: r.lastTime,
-		})
+		r.Steps = r.steps.Count()
+		all = append(all, r.RankStatus)
 	}
 	return all
 }
 
-// PathDeltas returns all calls by call path, by program. Equal pictures give equal
-// lists.
+// PathDeltas returns all calls by call path, in order of programs and ids.
 func (l *Live) PathDeltas() (all []PathDelta) {
 	for _, program := range slices.Sorted(maps.Keys(l.paths)) {
 		t := l.paths[program]
@@ -62,16 +59,16 @@ func (l *Live) PathDeltas() (all []PathDelta) {
 	return all
 }
 
-// AddPathsTo adds all calls by call path to the outcome; name returns the names of
-// functions.
+// AddPathsTo adds all calls by call path to an outcome. name returns the name of a
+// function.
 func (l *Live) AddPathsTo(o *Outcome, name func(id uint32) string) {
 	for _, program := range slices.Sorted(maps.Keys(l.paths)) {
 		o.AddPaths(program, l.paths[program].Append(nil, nil), func(fn uint32) (int, string) { return int(fn), name(fn) })
 	}
 }
 
-// Discard takes the news as a packet does, and writes nothing. Who sends no
-// packets must call it now and then, or the news fill the memory.
+// Discard drops the news. A run without packets needs it regularly: news take
+// memory.
 func (l *Live) Discard() {
 	l.news = false
 	l.steps = l.steps[:0]
@@ -83,25 +80,27 @@ func (l *Live) Discard() {
 	l.fresh = l.fresh[:0]
 }
 
-// table finds values by their keys and lists them in order. It sorts when it is
-// asked for the list, not when something is added.
+// table holds values by key. It sorts them when inOrder is called.
 type table[K comparable, V any] struct {
-	byKey    map[K]*V
-	list     []*V
-	unsorted bool
-	compare  func(a, b *V) int
+	byKey      map[K]*V
+	list       []*V
+	unsorted   bool
+	key        func(*V) K
+	compareKey func(a, b K) int
 }
 
-func newTable[K comparable, V any](compare func(a, b *V) int) table[K, V] {
-	return table[K, V]{byKey: make(map[K]*V), compare: compare}
+func newTable[K comparable, V any](key func(*V) K, compare func(a, b K) int) table[K, V] {
+	return table[K, V]{byKey: make(map[K]*V), key: key, compareKey: compare}
 }
+
+func (t *table[K, V]) compare(a, b *V) int { return t.compareKey(t.key(a), t.key(b)) }
 
 // get returns the value of a key, or nil.
 func (t *table[K, V]) get(k K) *V { return t.byKey[k] }
 
-// add adds a value under a key that has none yet.
-func (t *table[K, V]) add(k K, v *V) *V {
-	t.byKey[k] = v
+// add adds a value with a new key.
+func (t *table[K, V]) add(v *V) *V {
+	t.byKey[t.key(v)] = v
 	n := len(t.list)
 	t.unsorted = t.unsorted || n > 0 && t.compare(t.list[n-1], v) > 0
 	t.list = append(t.list, v)
@@ -116,7 +115,7 @@ func (t *table[K, V]) inOrder() []*V {
 	return t.list
 }
 
-// wholeNumber returns v as a count; what is none becomes the nearest.
+// wholeNumber returns the count nearest to v.
 func wholeNumber(v float64) uint64 {
 	switch {
 	case !(v > 0):

@@ -8,18 +8,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Path is what is known of all calls with one call path, over all ranks of a program.
-// One without calls leads to others: none of its own had ended with the trace.
+// Path sums up the calls with one call path on all ranks of a program. A path
+// without calls leads to others; its own calls had not ended with the trace.
 type Path struct {
 	Program trace.Program
-	Parent  int    // place in the list, before its own, of the path without the last function; -1: none
+	Parent  int    // index of the path without the last function, less than its own; -1: none
 	ID      int    // of the last function, as in Function; -1: none
 	Name    string // of the last function; callpath.OtherName for all paths that were folded
 	callpath.Sums
 }
 
-// AddPaths adds the call paths of a program, by the names of their functions; name
-// tells these and their ids. What is in no path of its own is tallied.
+// AddPaths adds the call paths of a program, sorted by the names of functions. name
+// returns the id and name of a function. Folded paths are tallied.
 func (o *Outcome) AddPaths(program trace.Program, list []callpath.Entry, name func(fn uint32) (id int, name string)) {
 	list = callpath.Sort(list, func(a, b uint32) int {
 		_, x := name(a)

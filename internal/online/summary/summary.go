@@ -1,7 +1,7 @@
-// Package summary is the picture of a run that does not grow with it: what is
-// known of functions, counters and anomalies, over all ranks. Its parts merge;
-// those of whole numbers exactly and in any order, those of scores in the order
-// of ranks and steps. It is pure.
+// Package summary holds the statistics of a run over all ranks: functions,
+// counters, anomalies and call paths. Their size does not grow with the run. They
+// merge: whole numbers exactly and in any order, scores in the order of ranks and
+// steps. The package is pure.
 package summary
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Totals are the sums over everything read.
+// Totals count everything that was read.
 type Totals struct {
 	Pass    int   `json:"-"`
 	Steps   int   `json:"steps"` // of all ranks together
@@ -19,7 +19,7 @@ type Totals struct {
 	Calls   int64 `json:"calls"`
 	Flagged int64 `json:"flagged"`
 	Ranks   int   `json:"ranks"`
-	// Begin is the time of the first event of all.
+	// Begin is the time of the first event.
 	Begin trace.Micros `json:"begin_us"`
 }
 
@@ -33,7 +33,7 @@ func (t *Totals) Merge(o Totals) {
 	t.Started(o.Begin)
 }
 
-// Started says that something began at a time; 0 says nothing.
+// Started moves Begin to an earlier time. 0 means unknown.
 func (t *Totals) Started(at trace.Micros) {
 	if t.Begin == 0 || at != 0 && at < t.Begin {
 		t.Begin = at
@@ -53,13 +53,14 @@ type Review struct {
 
 // Merge adds the counts of o.
 func (r *Review) Merge(o Review) {
-	r.Anomalies += o.Anomalies
-	r.Confirmed += o.Confirmed
-	r.Withdrawn += o.Withdrawn
-	r.Promoted += o.Promoted
-	r.Dropped += o.Dropped
-	r.NotJudged += o.NotJudged
-	r.Typical += o.Typical
+	for i, n := range o.fields() {
+		*r.fields()[i] += *n
+	}
+}
+
+// fields returns the counts in the order of their encoding.
+func (r *Review) fields() []*int64 {
+	return []*int64{&r.Anomalies, &r.Confirmed, &r.Withdrawn, &r.Promoted, &r.Dropped, &r.NotJudged, &r.Typical}
 }
 
 // RankOutcome is the result of a rank.
@@ -70,7 +71,7 @@ type RankOutcome struct {
 	Functions []FunctionStats // with anomalies, by name
 }
 
-// Handover is what an analyzer hands over when all its ranks are reviewed.
+// Handover is the result of an analyzer after its review.
 type Handover struct {
 	Totals Totals
 	Tally  tally.Tally
@@ -78,7 +79,7 @@ type Handover struct {
 	Ranks  []*RankOutcome
 }
 
-// Outcome is what came of a run.
+// Outcome is the result of a run.
 type Outcome struct {
 	Totals    Totals
 	Review    Review
@@ -92,7 +93,7 @@ type Outcome struct {
 	byName map[trace.FuncKey]*FunctionResult
 }
 
-// FunctionResult is what came of a function.
+// FunctionResult is the result of a function.
 type FunctionResult struct {
 	FunctionStats
 	Typical float64 // median of the judged time
@@ -100,20 +101,20 @@ type FunctionResult struct {
 	Hosts   []string
 }
 
-// Change is a lasting change of the time that a function takes. No single call is
-// wrong because of it: what is usual has changed.
+// Change is a lasting change of the time that a function takes. It makes no single
+// call an anomaly.
 type Change struct {
 	Program  trace.Program `json:"program"`
 	Function string        `json:"function"`
-	Kind     string        `json:"kind"`  // shift: at once; drift: little by little
-	Since    trace.Micros  `json:"since"` // to the length of a span of time, which grows with the run
+	Kind     string        `json:"kind"`  // shift: at once; drift: gradually
+	Since    trace.Micros  `json:"since"` // rounded to a span that grows with the run
 	Before   float64       `json:"before_us"`
 	After    float64       `json:"after_us"`
 	Calls    uint64        `json:"calls"` // since then
 }
 
-// NewOutcome returns the outcome of a run before any rank was added. typical is
-// the median of a function's judged time.
+// NewOutcome returns the outcome of a run without ranks. typical returns the median
+// of the judged time of the i-th function.
 func NewOutcome(functions []*FunctionStats, typical func(i int) float64) *Outcome {
 	o := &Outcome{byName: make(map[trace.FuncKey]*FunctionResult)}
 	for i, f := range functions {
@@ -124,18 +125,18 @@ func NewOutcome(functions []*FunctionStats, typical func(i int) float64) *Outcom
 	return o
 }
 
-// Add adds what came of a rank. For the same scores to the last bit, ranks must
-// be added in the same order.
+// Add adds the result of a rank. Scores are the same to the last bit only if ranks
+// are added in the same order.
 func (o *Outcome) Add(r *RankOutcome) {
 	o.Review.Merge(r.Review)
 	for i := range r.Functions {
 		f := &r.Functions[i]
 		res := o.byName[trace.FuncKey{Program: r.Program, Name: f.Name}]
 		if res == nil {
-			continue // of a run whose profile was lost
+			continue // the statistics of the run were lost
 		}
 		res.Merge(f)
-		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // they mostly come in order
+		if n := len(res.Ranks); n == 0 || res.Ranks[n-1] < r.Rank || !slices.Contains(res.Ranks, r.Rank) { // mostly in order
 			res.Ranks = append(res.Ranks, r.Rank)
 		}
 		if !slices.Contains(res.Hosts, r.Host) {
