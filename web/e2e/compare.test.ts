@@ -72,7 +72,7 @@ describe('two runs', () => {
     });
   });
 
-  test('show the histograms of a change over each other, without a mouse', async () => {
+  test('overlay the histograms of a change, without a mouse', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('compare?mode=time&kind=same,worse');

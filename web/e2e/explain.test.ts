@@ -7,7 +7,7 @@ const stage = new Stage((s) => {
   return s.start('view', `${s.dir}/run`);
 });
 
-describe('what is different', () => {
+describe('explain', () => {
   test.each(['dark', 'light'] as const)(
     'explains the worst issue with one key, %s',
     async (scheme) => {

@@ -47,7 +47,7 @@ describe('a finished run', () => {
     });
   });
 
-  test('leads to the evidence with two clicks, and a reload keeps it', async () => {
+  test('opens the evidence with two clicks and survives a reload', async () => {
     await stage.visit(async ({ page }) => {
       await page
         .getByRole('region', { name: 'Worst issues' })
@@ -93,7 +93,7 @@ describe('a finished run', () => {
     }
   }
 
-  test('can be used without a mouse', async () => {
+  test('works without a mouse', async () => {
     await stage.visit(async ({ page }) => {
       await page.getByRole('heading', { name: /core time/ }).waitFor();
       await page.keyboard.press('2');
@@ -144,7 +144,7 @@ describe('a finished run', () => {
     });
   });
 
-  test('sorts and filters its tables, and the address remembers how', async () => {
+  test('sorts and filters its tables and stores that in the address', async () => {
     await stage.visit(async (v) => {
       const { page } = v;
       await v.go('issues');

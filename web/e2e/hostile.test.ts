@@ -42,8 +42,8 @@ const stage = new Stage((s) => {
   return s.start('view', `${s.dir}/run`, '--read-only');
 });
 
-describe('names that are markup', () => {
-  test('are shown as they are in all views, and do nothing', async () => {
+describe('names with markup', () => {
+  test('are shown as text in all views', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     const shown = v.page.getByText('<script>alert(1)</script>').first();
     await shown.waitFor();
@@ -74,7 +74,7 @@ describe('names that are markup', () => {
     await v.leave();
   });
 
-  test('cannot be labeled where the page is read-only', async () => {
+  test('cannot be labeled on a read-only page', async () => {
     const v = await Visit.to(stage.browser, stage.address);
     await v.go('issues');
     await v.page

@@ -38,7 +38,7 @@ const stage = new Stage((s) => {
 });
 
 describe('a live run', () => {
-  test('is shown from start to end, although the server is killed in between', async () => {
+  test('is shown from start to end although the server is killed', async () => {
     const run = `${stage.dir}/run`;
     let serve = stage.start('serve', '--out', run, '--stay');
     const v = await Visit.to(stage.browser, await serve.address(), { patience: 60_000 });

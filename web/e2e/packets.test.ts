@@ -65,9 +65,9 @@ const stage = new Stage((s) => {
   return s.start('view', '--replay', dir, '--speed', '0');
 });
 
-describe('packets that are shown again', () => {
+describe('recorded packets', () => {
   for (const scheme of ['dark', 'light'] as const) {
-    test(`give counts, and the page says what they do not hold (${scheme})`, async () => {
+    test(`give counts, and the page names missing data (${scheme})`, async () => {
       const v = await Visit.to(stage.browser, stage.address, { scheme });
       const { page } = v;
       await page.getByRole('banner').getByText('REPLAY ENDED').waitFor();

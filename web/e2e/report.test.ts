@@ -91,7 +91,7 @@ describe('a report', () => {
     });
   }
 
-  test('does not scroll sideways, also on a small screen', async () => {
+  test('does not scroll sideways on a small screen', async () => {
     for (const width of [1200, 420]) {
       await open(
         async (page) => {
@@ -111,7 +111,7 @@ describe('a report', () => {
     });
   });
 
-  test('runs no script, even if one were in it', async () => {
+  test('runs no script', async () => {
     const name = `${stage.dir}/attacked.html`;
     const attack = '<script>document.title = "attacked"</script><img src="x" onerror="alert(1)">';
     writeFileSync(name, readFileSync(file, 'utf8').replace('</main>', `${attack}</main>`));

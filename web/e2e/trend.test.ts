@@ -71,7 +71,7 @@ describe('runs of many nights', () => {
     });
   });
 
-  test('lead to the two between which it happened, without a mouse', async () => {
+  test('link to the two runs around a change, without a mouse', async () => {
     await visit(service, async (v) => {
       await v.go('compare?mode=trend');
       const chart = v.page.getByRole('application', { name: /^stream, / });
@@ -86,7 +86,7 @@ describe('runs of many nights', () => {
     });
   });
 
-  test('are compared by a click, and narrowed by their names', async () => {
+  test('compare on a click and filter by name', async () => {
     await visit(service, async (v) => {
       await v.go('compare?mode=trend');
       const chart = v.page.getByRole('application', { name: /^All functions, / });
@@ -118,7 +118,7 @@ describe('runs of many nights', () => {
 });
 
 describe('two runs', () => {
-  test('are compared as ever', async () => {
+  test('are compared directly', async () => {
     await visit(two, async (v) => {
       await v.go('compare');
       await v.page.getByRole('button', { name: 'Metadata' }).waitFor();

@@ -45,7 +45,7 @@ export function Frame() {
   const route = useRoute();
   const session = useLive();
   const [help, setHelp] = useState(false);
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const name = session.run === '' ? '' : `${session.run} · `;
   useEffect(() => {
     document.title = `${name}${viewNames[route.view]} · Chimbuko`;
@@ -98,7 +98,7 @@ export function Frame() {
       group: everywhere,
       run: () =>
         void copyText(location.href).then((ok) =>
-          say(ok ? 'link copied' : 'copy failed: copy the address of the page'),
+          setStatus(ok ? 'link copied' : 'copy failed: copy the address of the page'),
         ),
     },
     { key: '?', label: 'show this list', group: everywhere, run: () => setHelp(true) },
@@ -128,7 +128,7 @@ export function Frame() {
         </Suspense>
       )}
       <div role="status" className="visually-hidden">
-        {said}
+        {status}
       </div>
       {!session.problem && <ExplainDrawer />}
       {help && <HelpSheet onClose={() => setHelp(false)} />}

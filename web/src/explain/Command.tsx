@@ -3,7 +3,7 @@ import { copyText } from '../ui/index.ts';
 
 /** The equivalent terminal command. */
 export function Command({ text }: { text: string }) {
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   return (
     <p className="explain-command">
       <span className="muted small" title="add --show-sql to print the SQL">
@@ -15,14 +15,14 @@ export function Command({ text }: { text: string }) {
         className="button"
         onClick={() => {
           void copyText(text).then((ok) =>
-            say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
+            setStatus(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
           );
         }}
       >
         Copy
       </button>
       <span role="status" className="muted small">
-        {said}
+        {status}
       </span>
     </p>
   );

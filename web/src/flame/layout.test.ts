@@ -10,7 +10,7 @@ const cell = (name: string) => {
 };
 
 describe('cells', () => {
-  test('are as wide as their time, in their callers', () => {
+  test('are as wide as their time, inside their callers', () => {
     const at = (name: string) => [cell(name).left, cell(name).right].map((x) => x.toFixed(2));
     expect(at('all')).toEqual(['0.00', '1.00']);
     expect(at('exchange')).toEqual(['0.00', '0.60']);
@@ -18,20 +18,20 @@ describe('cells', () => {
     expect(at('update')).toEqual(['0.60', '0.90']);
   });
 
-  test('have keys that are those of their call paths', () => {
+  test('use call paths as keys', () => {
     const again = cellsOf(flame().root);
     expect(again.map((c) => c.key)).toEqual(cells.map((c) => c.key));
     expect(new Set(cells.map((c) => c.key)).size).toBe(cells.length);
   });
 
-  test('of nothing have no width', () => {
+  test('have no width without time', () => {
     const [root] = cellsOf(node('all', 0));
     expect(root && seenFrom(root, 800)).toHaveLength(1);
   });
 });
 
-describe('what is seen', () => {
-  test('is everything at first', () => {
+describe('the visible cells', () => {
+  test('are all cells at first', () => {
     const seen = seenFrom(cell('all'), 1000);
     expect(seen.map((s) => [s.cell.node.function, Math.round(s.x), Math.round(s.width)])).toEqual([
       ['all', 0, 1000],
@@ -42,7 +42,7 @@ describe('what is seen', () => {
     ]);
   });
 
-  test('is a function in full width, below its callers', () => {
+  test('zoom to a function below its callers', () => {
     const seen = seenFrom(cell('exchange'), 1000);
     expect(seen.map((s) => [s.cell.node.function, s.outer])).toEqual([
       ['all', true],
@@ -53,33 +53,33 @@ describe('what is seen', () => {
     expect(seen.at(-1)?.width).toBeCloseTo(833.3, 1);
   });
 
-  test('has nothing that is narrower than can be seen', () => {
+  test('exclude cells too narrow to see', () => {
     expect(seenFrom(cell('all'), 1000, 400).map((s) => s.cell.node.function)).not.toContain(
       'update',
     );
   });
 
-  test('is as high as the deepest path', () => {
+  test('are as high as the deepest path', () => {
     expect(levels(cell('all'))).toBe(4);
     expect(levels(cell('update'))).toBe(3);
   });
 });
 
 describe('searching', () => {
-  test('counts the time of functions in each other once', () => {
+  test('counts nested matches once', () => {
     const root = node('all', 0, [node('f', 10, [node('g', 5, [node('f', 20)])]), node('h', 65)]);
     const matches = search(cellsOf(root), 'F');
     expect(matches.matches.size).toBe(2);
     expect(matches.time).toBe(35);
   });
 
-  test('wants all words, in any order', () => {
+  test('requires all words, in any order', () => {
     expect(matchesName('MPI_Waitall() [{a.c} {3,0}]', 'a.c mpi')).toBe(true);
     expect(matchesName('MPI_Waitall()', 'mpi send')).toBe(false);
     expect(matchesName('MPI_Waitall()', '  ')).toBe(false);
   });
 
-  test('never finds the root', () => {
+  test('never matches the root', () => {
     expect(search(cells, 'all').matches.has(cell('all'))).toBe(false);
   });
 });
@@ -88,7 +88,7 @@ describe('arrows', () => {
   const go = (from: string, key: string, focus = 'all') =>
     neighbor(cell(from), key, cell(focus))?.node.function;
 
-  test('lead to callers, to the largest that is called, and aside', () => {
+  test('select callers, the largest callee and neighbors', () => {
     expect(go('exchange', 'ArrowUp')).toBe('main');
     expect(go('main', 'ArrowDown')).toBe('exchange');
     expect(go('exchange', 'ArrowRight')).toBe('update');
@@ -102,7 +102,7 @@ describe('arrows', () => {
     expect(go('exchange', 'ArrowRight', 'exchange')).toBeUndefined();
   });
 
-  test('cross over to what the next caller calls', () => {
+  test('cross over to callees of the next caller', () => {
     const tree = cellsOf(
       node('all', 0, [node('a', 1, [node('b', 1)]), node('c', 1, [node('d', 1)])]),
     );
@@ -111,7 +111,7 @@ describe('arrows', () => {
   });
 });
 
-test('sums put all places of a function together', () => {
+test('sums combine all call paths of a function', () => {
   const root = node('all', 0, [node('f', 10, [node('f', 20)]), node('g', 5, [node('f', 1)])]);
   const [f] = sums(cellsOf(root));
   expect(f).toMatchObject({ name: 'f', self: 31, total: 31, calls: 3 });

@@ -27,7 +27,7 @@ function table<T>(f: (v: T) => string, cases: readonly (readonly [T, string])[])
 }
 
 describe('durations', () => {
-  test('have the unit that suits them and three digits', () => {
+  test('have a suitable unit and three digits', () => {
     table(duration, [
       [undefined, '–'],
       [Number.NaN, '–'],
@@ -46,7 +46,7 @@ describe('durations', () => {
     ]);
   });
 
-  test('on an axis have no digits that say nothing', () => {
+  test('have no redundant digits on an axis', () => {
     table(durationTick, [
       [1000, '1 ms'],
       [2500, '2.5 ms'],
@@ -55,7 +55,7 @@ describe('durations', () => {
     ]);
   });
 
-  test('in seconds and core hours are read the same way', () => {
+  test('format seconds and core-hours alike', () => {
     expect(seconds(0.0016)).toBe('1.60 ms');
     expect(seconds(0)).toBe('0 s');
     table(coreHours, [
@@ -68,7 +68,7 @@ describe('durations', () => {
 });
 
 describe('numbers', () => {
-  test('are grouped by three from five digits on', () => {
+  test('group thousands from five digits', () => {
     table(count, [
       [undefined, '–'],
       [0, '0'],
@@ -79,7 +79,7 @@ describe('numbers', () => {
     ]);
   });
 
-  test('in short have three digits and a prefix', () => {
+  test('have three digits and a prefix when short', () => {
     table(short, [
       [950, '950'],
       [999.7, '1.00 k'],
@@ -92,7 +92,7 @@ describe('numbers', () => {
     expect(bytes(12)).toBe('12 B');
   });
 
-  test('in percent say when there is almost nothing', () => {
+  test('mark tiny percentages', () => {
     table(percent, [
       [0, '0 %'],
       [0.0004, '< 0.01 %'],
@@ -103,33 +103,33 @@ describe('numbers', () => {
     ]);
   });
 
-  test('with a noun agree with it', () => {
+  test('agree with their noun', () => {
     expect(plural(1, 'anomaly', 'anomalies')).toBe('1 anomaly');
     expect(plural(24, 'anomaly', 'anomalies')).toBe('24 anomalies');
   });
 });
 
 describe('times', () => {
-  test('are hours, minutes and seconds since the begin', () => {
+  test('show hours, minutes and seconds since the start', () => {
     expect(clock(860)).toBe('00:14:20');
     expect(clock(3 * 3600 + 62)).toBe('03:01:02');
     expect(clock(undefined)).toBe('–');
   });
 
-  test('have fractions where the span is short', () => {
+  test('have fractions in short spans', () => {
     expect(clock(2.962321, 3)).toBe('2.962 s');
     expect(clock(12.5, 40)).toBe('12.50 s');
     expect(clock(860.5, 20)).toBe('00:14:20.50');
     expect(clock(59.9996, 5)).toBe('00:01:00.000');
   });
 
-  test('of day are those of the begin and the time since', () => {
+  test('of day add the start and the elapsed time', () => {
     expect(wall('2026-11-15T09:32:25Z', 60)).toMatch(/^2026-11-1[456] \d\d:33:25\.000/);
     expect(wall(undefined, 60)).toBe('');
     expect(wall('nonsense', 60)).toBe('');
   });
 
-  test('ago do not flicker', () => {
+  test('ago are rounded so that they do not flicker', () => {
     table(ago, [
       [400, 'just now'],
       [12_300, '12 s ago'],
@@ -140,13 +140,13 @@ describe('times', () => {
 });
 
 describe('ranks', () => {
-  test('are ranges with commas, and what is left out is counted', () => {
+  test('are ranges with commas and a count of omitted ones', () => {
     expect(ranks([3, 0, 1, 2, 7])).toBe('0-3,7');
     expect(ranks([0, 2, 4, 6, 8, 9])).toBe('0,2,4,6, +2');
     expect(ranks([])).toBe('');
   });
 
-  test('are found in a text', () => {
+  test('are parsed from text', () => {
     expect(hasRank('0,4-7', 5)).toBe(true);
     expect(hasRank('0,4-7', 3)).toBe(false);
     expect(hasRank('', 3)).toBe(true);
@@ -155,7 +155,7 @@ describe('ranks', () => {
 });
 
 describe('names of functions', () => {
-  test('lose the place in the sources, which can be had apart', () => {
+  test('lose their source location, which is available separately', () => {
     const name = 'pack_halo() [{/home/user/apps/heat2d.cpp} {31,0}]';
     expect(bare(name)).toBe('pack_halo()');
     expect(source(name)).toBe('heat2d.cpp:31');
@@ -165,14 +165,14 @@ describe('names of functions', () => {
     expect(bare('[{file.c} {1,0}]')).toBe('[{file.c} {1,0}]');
   });
 
-  test('that are long lose their middle, by characters and not by bytes', () => {
+  test('are shortened in the middle by characters, not bytes', () => {
     expect(elide('abcdefghij', 7)).toBe('abc…hij');
     expect(elide('abc', 7)).toBe('abc');
     expect(elide('😀😀😀😀😀', 3)).toBe('😀…😀');
     expect(shortName('f(int) [{a.cpp} {1,0}]')).toBe('f(int)');
   });
 
-  test('at the end of a call path tell where it is', () => {
+  test('at the end of a call path show their position', () => {
     expect(pathTail('a > b > f [{x.c} {1,0}]')).toBe('… › b › f');
     expect(pathTail('a')).toBe('a');
     expect(pathTail('')).toBe('');

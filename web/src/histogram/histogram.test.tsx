@@ -6,7 +6,7 @@ import { apart, barAt, marksOf, tellingLimit } from './marks.ts';
 import { flaggedWords, histogramWords, limitWords, rangeWords, usualWords } from './words.ts';
 
 describe('marks', () => {
-  test('put longer times to the right, and all of them inside', () => {
+  test('place longer times to the right, all inside the plot', () => {
     const m = marksOf(model(), 410);
     const places = m.bars.map((b) => b.left);
     expect([...places].sort((a, b) => a - b)).toEqual(places);
@@ -17,7 +17,7 @@ describe('marks', () => {
     }
   });
 
-  test('show one call beside thousands, and nothing for none', () => {
+  test('show one call beside thousands, and no bar for an empty bin', () => {
     const m = marksOf(model({ counts: [2759, 1, 0, 0, 0, 0, 151] }), 410);
     expect(m.bars).toHaveLength(3);
     expect(m.bars[0]?.height).toBe(1);
@@ -25,7 +25,7 @@ describe('marks', () => {
     expect(m.bars[1]?.height).toBeLessThan(0.2);
   });
 
-  test('put the value right of the limit that it is above', () => {
+  test('place the value right of the limit it exceeds', () => {
     const m = marksOf(model(), 410);
     expect(m.value?.at).toBeGreaterThan(m.limits[0]?.at ?? 1);
     expect(tellingLimit(m)).toMatchObject({ side: 'above', value: 113 });
@@ -39,20 +39,20 @@ describe('marks', () => {
     });
   });
 
-  test('have a band for each mode, open ones to the border', () => {
+  test('have a band per mode; open bands reach the border', () => {
     const m = marksOf(model({ normal_us: [{ low: 2, high: 3 }, { low: 20 }] }), 410);
     expect(m.usual).toHaveLength(2);
     expect(m.usual[1]?.right).toBe(1);
   });
 
-  test('can do with a model of mean and deviation only', () => {
+  test('accept a model of mean and deviation only', () => {
     const m = marksOf(model({ edges_us: [], counts: [], normal_us: [] }), 410);
     expect(m.bars).toEqual([]);
     expect(m.usual).toHaveLength(1);
     expect(m.value?.at).toBeGreaterThan(0.5);
   });
 
-  test('survive times of zero and nothing at all', () => {
+  test('accept zero times and no times', () => {
     const zero = marksOf(model({ edges_us: [0, 1, 2], counts: [5, 1] }), 0);
     for (const b of zero.bars) expect(Number.isFinite(b.left)).toBe(true);
     const none = marksOf({
@@ -79,7 +79,7 @@ describe('marks', () => {
   });
 });
 
-test('pointing finds the bar, or the nearest one', () => {
+test('the pointer selects the nearest bar', () => {
   const m = marksOf(model(), 410);
   const last = m.bars.at(-1);
   expect(barAt(m, ((last?.left ?? 0) + (last?.right ?? 0)) / 2)).toBe(last);
@@ -87,7 +87,7 @@ test('pointing finds the bar, or the nearest one', () => {
   expect(barAt(m, (last?.left ?? 0) - 0.05)).toBeUndefined();
 });
 
-test('words say what the picture shows', () => {
+test('the description matches the picture', () => {
   expect(rangeWords({ low: 2, high: 60 })).toBe('2 to 60 µs');
   expect(rangeWords({ low: 728, high: 1140 })).toBe('728 µs to 1.14 ms');
   expect(rangeWords({ high: 60 })).toBe('up to 60 µs');
@@ -98,7 +98,7 @@ test('words say what the picture shows', () => {
   );
 });
 
-test('a model with several modes flags what is between them, too', () => {
+test('a model with several modes flags times between them', () => {
   const two = model({
     normal_us: [
       { low: 236, high: 283 },
@@ -110,7 +110,7 @@ test('a model with several modes flags what is between them, too', () => {
   expect(flaggedWords(model())).toBe('above 113 µs');
 });
 
-test('the picture has the sentence for those who cannot see it', () => {
+test('the picture has an accessible description', () => {
   render(<Histogram model={model()} value={410} />);
   expect(screen.getByRole('img').getAttribute('aria-label')).toContain(
     'this execution took 410 µs',

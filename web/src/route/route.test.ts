@@ -48,19 +48,19 @@ describe('an address', () => {
 });
 
 describe('following a link', () => {
-  test('to another view keeps the run, the time and the place, and nothing else', () => {
+  test('to another view keeps only run, time range and filters', () => {
     const from = parse('#/issues?run=r&t0=1&rank=3&sel=x&sort=-lost');
     expect(write(follow(from, { view: 'functions' }))).toBe('#/functions?rank=3&run=r&t0=1');
   });
 
-  test('within a view changes only what is named', () => {
+  test('within a view changes only the given parameters', () => {
     const from = parse('#/issues?run=r&sel=x&sort=-lost');
     expect(write(follow(from, { query: { sel: '', q: 'halo' } }))).toBe(
       '#/issues?q=halo&run=r&sort=-lost',
     );
   });
 
-  test('to an event leads to its evidence', () => {
+  test('to an event opens its evidence', () => {
     expect(write(follow(parse('#/issues?sel=x'), { event: '0:1:2:3' }))).toBe('#/e/0:1:2:3');
   });
 });
@@ -77,7 +77,7 @@ describe('a step back', () => {
 });
 
 describe('a parameter', () => {
-  test('is state that the address keeps', () => {
+  test('stores state in the address', () => {
     const codec = text('-lost');
     const { result } = renderHook(() => useParam('sort', codec));
     expect(result.current[0]).toBe('-lost');

@@ -54,7 +54,7 @@ export default function SqlDrawer() {
   }
   const [times, setTimes] = useState(0); // run count of the same statement
   const [outcome, setOutcome] = useState<Outcome>();
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const area = useRef<HTMLTextAreaElement>(null);
   const title = useId();
   const key = `${run} ${limit} ${times} ${statement}`;
@@ -78,7 +78,7 @@ export default function SqlDrawer() {
     remember(trimmed);
     setDraft(trimmed);
     setShown(trimmed);
-    say('');
+    setStatus('');
     if (trimmed === statement) setTimes((n) => n + 1);
     else setParam(trimmed);
   };
@@ -101,8 +101,8 @@ export default function SqlDrawer() {
         </button>
         <Choices run={run} draft={draft} onChoose={setDraft} onAsk={ask} />
         <span className="push" />
-        <span role="status" className="muted said">
-          {said !== '' ? said : !busy && outcome?.result ? answerWords(outcome.result) : ''}
+        <span role="status" className="muted status">
+          {status !== '' ? status : !busy && outcome?.result ? answerWords(outcome.result) : ''}
         </span>
         <label>
           <span className="visually-hidden">Rows</span>
@@ -134,7 +134,7 @@ export default function SqlDrawer() {
             ))}
           </select>
         </label>
-        <Leave run={run} sql={draft.trim()} limit={Number(limit)} say={say} />
+        <Leave run={run} sql={draft.trim()} limit={Number(limit)} setStatus={setStatus} />
         <button type="button" className="button quiet" onClick={close}>
           Close <kbd>Esc</kbd>
         </button>
@@ -350,25 +350,30 @@ function Item(props: {
 }
 
 /** Copies the statement or exports the result for other tools. */
-function Leave(props: { run: string; sql: string; limit: number; say: (text: string) => void }) {
-  const { run, sql, limit, say } = props;
+function Leave(props: {
+  run: string;
+  sql: string;
+  limit: number;
+  setStatus: (text: string) => void;
+}) {
+  const { run, sql, limit, setStatus } = props;
   const place = useLive().overview?.place;
   const copy = async (what: string, then = '') => {
-    say(
+    setStatus(
       (await copyText(what)) ? `copied${then}` : 'copy failed: the browser blocks clipboard access',
     );
   };
   const keep = async (format: 'csv' | 'parquet') => {
-    say('exporting …');
+    setStatus('exporting …');
     try {
       const { blob, rows, cut } = await exportSQL(run, sql, format);
       const url = URL.createObjectURL(blob);
       saveURL(url, `answer.${format}`);
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
-      say(`${count(rows)} rows exported${cut ? ' (limit reached)' : ''}`);
+      setStatus(`${count(rows)} rows exported${cut ? ' (limit reached)' : ''}`);
     } catch (err) {
       const p = asProblem(err);
-      say(`export failed: ${p.message.split('\n')[0]}${p.hint === '' ? '' : `; ${p.hint}`}`);
+      setStatus(`export failed: ${p.message.split('\n')[0]}${p.hint === '' ? '' : `; ${p.hint}`}`);
     }
   };
   const none = sql === '';

@@ -28,8 +28,8 @@ beforeEach(() => {
   location.hash = '';
 });
 
-describe('numbers of answers', () => {
-  test('are exact, however large they are', () => {
+describe('numbers in results', () => {
+  test('keep every digit', () => {
     expect(
       parseExact(
         '[9007199254740993,-9007199254740993,1.5,12,"12",1e300,0.1234567890123456,1234567890123456,"a\\"b 9007199254740993"]',
@@ -48,8 +48,8 @@ describe('numbers of answers', () => {
   });
 });
 
-describe('a place in a statement', () => {
-  test('is found by line and column, also after surrogate pairs', () => {
+describe('the error position', () => {
+  test('maps line and column to an offset, also after surrogate pairs', () => {
     expect(offsetOf('SELECT 1', 1, 8)).toBe(7);
     expect(offsetOf('SELECT a,\n  b\nFROM c', 2, 3)).toBe(12);
     expect(offsetOf("SELECT '🙂', b", 1, 13)).toBe(13);
@@ -57,10 +57,10 @@ describe('a place in a statement', () => {
   });
 });
 
-describe('a statement for other tools', () => {
+describe('copying a statement', () => {
   const sql = `SELECT 'it''s' FROM "x" -- $(rm)`;
 
-  test('is one word of a shell', () => {
+  test('quotes it for the shell', () => {
     expect(quoted("a'b")).toBe(`'a'\\''b'`);
     expect(asCommand("/data/it's/run", 'run', 'SELECT 1')).toBe(
       `chimbuko query '/data/it'\\''s/run' --run 'run' 'SELECT 1'`,
@@ -70,7 +70,7 @@ describe('a statement for other tools', () => {
     );
   });
 
-  test('as curl has the address of the page, below the prefix of a proxy', () => {
+  test('builds a curl command with the address of the page, also behind a proxy prefix', () => {
     const line = asCurl('http://h:1/node/a/8080/?x#/issues', 'a/b', 'SELECT 1', 100);
     expect(line).toContain(`'http://h:1/node/a/8080/api/v1/runs/a%2Fb/sql'`);
     expect(line).toContain(`-d '{"sql":"SELECT 1","limit":100}'`);
@@ -79,7 +79,7 @@ describe('a statement for other tools', () => {
 });
 
 describe('examples', () => {
-  test('come from the documentation and use the current run', () => {
+  test('load from the documentation and use the current run', () => {
     const list = builtIn("o'brien");
     expect(list.length).toBeGreaterThan(15);
     expect(list.map((s) => s.name)).toContain('Which hosts lost most?');
@@ -92,7 +92,7 @@ describe('examples', () => {
     );
   });
 
-  test('are headings with a statement below', () => {
+  test('are headings followed by a statement', () => {
     const text =
       '## Other\n### No\n```sql\nx\n```\n## Examples\n### One?\nText.\n```sql\nSELECT 1\n```\n### None\n';
     expect(examplesOf(text)).toEqual([{ name: 'One?', sql: 'SELECT 1' }]);
@@ -100,8 +100,8 @@ describe('examples', () => {
   });
 });
 
-describe('what the browser remembers', () => {
-  test('is each statement once, the newest first, and not too many', () => {
+describe('the statement history', () => {
+  test('keeps each statement once, newest first, up to a limit', () => {
     for (let i = 0; i < 60; i++) remember(`SELECT ${i}`);
     remember('SELECT 58');
     expect(asked()[0]).toBe('SELECT 58');
@@ -109,7 +109,7 @@ describe('what the browser remembers', () => {
     expect(asked().filter((s) => s === 'SELECT 58')).toHaveLength(1);
   });
 
-  test('is validated', () => {
+  test('ignores malformed entries', () => {
     localStorage.setItem('chimbuko-sql-history', '{"a":1}');
     localStorage.setItem('chimbuko-sql-snippets', '[1,{"name":"a"},{"name":"b","sql":"x"}]');
     expect(asked()).toEqual([]);
@@ -118,7 +118,7 @@ describe('what the browser remembers', () => {
     expect(asked()).toEqual([]);
   });
 
-  test('is saved under a name, and removed', () => {
+  test('saves statements under a name and removes them', () => {
     save('b', '1');
     save('a', '2');
     save('b', '3');
@@ -131,10 +131,10 @@ describe('what the browser remembers', () => {
   });
 });
 
-describe('a chart of an answer', () => {
+describe('a chart of results', () => {
   const colors = { accent: '#fff' } as Parameters<typeof optionOf>[3];
 
-  test('has numbers upwards, and another column across', () => {
+  test('puts numbers on the y axis and another column on the x axis', () => {
     expect(numeric(result)).toEqual([1, 2]);
     expect(axesOf(result, '', '')).toEqual({ x: 0, y: 2 });
     expect(axesOf(result, 'n', 'lost')).toEqual({ x: 1, y: 2 });
@@ -157,7 +157,7 @@ describe('a chart of an answer', () => {
     ]);
   });
 
-  test('has texts for all values', () => {
+  test('formats all values as text', () => {
     expect([null, undefined, true, { a: 1 }, 'x', 2].map(cellText)).toEqual([
       '',
       '',

@@ -32,7 +32,7 @@ describe.each([
   ['dark', tokens(dark)],
   ['light', tokens(light)],
 ])('the %s theme', (_, t) => {
-  test('has text that can be read on every ground', () => {
+  test('has readable text on every background', () => {
     for (const text of texts) {
       for (const ground of grounds) {
         expect(
@@ -43,7 +43,7 @@ describe.each([
     }
   });
 
-  test('has text that can be read on colored grounds', () => {
+  test('has readable text on colored backgrounds', () => {
     for (const level of ['good', 'watch', 'bad', 'accent']) {
       expect(
         contrast(t.get('ink') ?? '', t.get(`${level}-ground`) ?? ''),
@@ -59,7 +59,7 @@ describe.each([
     expect(contrast(t.get('on-accent') ?? '', t.get('accent') ?? '')).toBeGreaterThanOrEqual(4.5);
   });
 
-  test('has marks that can be seen', () => {
+  test('has visible marks', () => {
     for (const [name, color] of t) {
       if (!/^(kind|group|run)-/.test(name)) continue;
       expect(contrast(color, t.get('panel') ?? ''), name).toBeGreaterThanOrEqual(3);

@@ -51,7 +51,7 @@ describe('the rows of a thread', () => {
     expect(placement.height).toBe((last?.top ?? 0) + (last?.height ?? 0));
   });
 
-  test('are few: callers that were open all the time share one', () => {
+  test('share one row for callers open throughout', () => {
     const calls: LaneCall[] = Array.from({ length: 30 }, (_, i) =>
       call(`f${i}`, i, -100 + i, 1000, { open: i < 28 }),
     );
@@ -63,12 +63,12 @@ describe('the rows of a thread', () => {
     expect(placement.boxes.find((b) => b.call.function === 'f29')?.row).toBe(11);
   });
 
-  test('stay as they are where callers ended', () => {
+  test('do not merge callers that ended', () => {
     const calls = Array.from({ length: 30 }, (_, i) => call(`f${i}`, i, i, 1000));
     expect(foldedLevels(calls)).toBe(0);
   });
 
-  test('have a place where a thread has no calls', () => {
+  test('exist for a thread without calls', () => {
     const placement = layout([section({ lanes: [{ name: 'empty', rank: 0, calls: [] }] })]);
     expect(placement.tracks[0]?.height).toBe(rowHeight);
     expect(boundsOf(placement).to).toBeGreaterThan(boundsOf(placement).from);
@@ -76,7 +76,7 @@ describe('the rows of a thread', () => {
 });
 
 describe('messages', () => {
-  test('lead to lines of the ranks that the record does not show', () => {
+  test('connect to lines of ranks outside the record', () => {
     const placement = layout([section({ arrows: messages() })]);
     expect(placement.tracks.map((t) => t.name)).toEqual(['rank 4, thread 0', 'rank 3', 'rank 5']);
     const sent = placement.links[0];
@@ -86,7 +86,7 @@ describe('messages', () => {
     expect(received?.fromY).toBeGreaterThan(received?.toY ?? 0);
   });
 
-  test('lead to the calls of a rank that is shown', () => {
+  test('connect to calls of visible ranks', () => {
     const placement = layout([section({ arrows: messages() }), peer]);
     expect(placement.tracks.map((t) => t.name)).toEqual([
       'rank 4, thread 0',
@@ -96,7 +96,7 @@ describe('messages', () => {
     expect(placement.links[0]?.toY).toBe(placement.tracks[2]?.top);
   });
 
-  test('of a normal execution do not lead to ranks of another time', () => {
+  test('of a normal execution do not connect to ranks of another time', () => {
     const placement = layout([section(), peer, section({ id: 'twin', arrows: messages() })]);
     expect(placement.tracks.filter((t) => t.section === 'twin').map((t) => t.name)).toEqual([
       'rank 4, thread 0',
@@ -105,7 +105,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('with many ranks share a line', () => {
+  test('share a line for many ranks', () => {
     const arrows = Array.from({ length: 20 }, (_, i) => ({
       kind: 'send',
       from_lane: 0,
@@ -120,13 +120,13 @@ describe('messages', () => {
     expect(placement.links).toHaveLength(20);
   });
 
-  test('of lanes that are not there are left out', () => {
+  test('omit missing lanes', () => {
     const arrows = [{ kind: 'launch', from_lane: 7, to_lane: 0, from_us: 0, to_us: 0, partner: 4 }];
     expect(layout([section({ arrows })]).links).toEqual([]);
   });
 });
 
-test('a launch leads from the call that launched to the kernel', () => {
+test('a launch connects the launching call to the kernel', () => {
   const lanes = [
     { name: 'GPU', rank: 0, calls: [call('kernel', 0, 0, 500, { self: true, group: 'gpu' })] },
     {
@@ -142,8 +142,8 @@ test('a launch leads from the call that launched to the kernel', () => {
   expect(link?.toY).toBe((placement.tracks[0]?.top ?? 0) + rowHeight);
 });
 
-describe('what is seen first', () => {
-  test('is the window, but the execution is never too small to be seen', () => {
+describe('the initial range', () => {
+  test('shows the window and keeps the execution visible', () => {
     const placement = layout([section({ arrows: messages() })]);
     const span = firstSpan(placement, 'this');
     expect(span.from).toBeLessThan(-112);
@@ -151,13 +151,13 @@ describe('what is seen first', () => {
     expect(410 / (span.to - span.from)).toBeGreaterThan(0.06);
   });
 
-  test('has no callers that were open for seconds', () => {
+  test('excludes callers open for seconds', () => {
     const placement = layout([section()]);
     expect(boundsOf(placement).from).toBeLessThan(-4e6);
     expect(firstSpan(placement, 'this').from).toBeGreaterThan(-1e4);
   });
 
-  test('has the execution that made it wait', () => {
+  test('includes the culprit', () => {
     const late = { ...peer, shift: 1500 };
     expect(firstSpan(layout([section(), late]), 'this').to).toBeGreaterThan(1500 + 327);
   });
@@ -194,13 +194,13 @@ describe('pointing', () => {
     });
   });
 
-  test('tells of an open call only what is known', () => {
+  test('describes only known values of an open call', () => {
     const main = placement.boxes.find((b) => b.call.function === 'main');
     const words = hitWords(placement, main ? { box: main } : {});
     expect(words?.lines.map((l) => l[0])).toEqual(['at least', 'entered', 'state']);
   });
 
-  test('at nothing says nothing', () => {
+  test('shows nothing over empty space', () => {
     expect(
       hitWords(placement, hitAt(placement, 990, 1, { from: 1e4, to: 2e4 }, 1000)),
     ).toBeUndefined();
@@ -215,19 +215,19 @@ describe('stepping with arrows', () => {
     return b ? step(placement, b, way)?.call.function : undefined;
   };
 
-  test('goes to the call before and after in the same row', () => {
+  test('selects the previous and next call in the row', () => {
     expect(go('halo', 'before')).toBe('pack');
     expect(go('halo', 'after')).toBe('update_block');
     expect(go('main', 'before')).toBeUndefined();
   });
 
-  test('goes out to the caller and in to the execution', () => {
+  test('selects the caller and the execution', () => {
     expect(go('MPI_Waitall()', 'out')).toBe('halo');
     expect(go('halo', 'in')).toBe('MPI_Waitall()');
     expect(go('time_step', 'in')).toBe('update_block');
   });
 
-  test('leads on to the next thread', () => {
+  test('moves to the next thread', () => {
     const wait = boxOf(placement, '4:19:1100');
     expect(wait && step(placement, wait, 'in')?.section).toBe(peer.id);
     const pack = boxOf(placement, `${peer.id}/3:19:1089`);
@@ -235,13 +235,13 @@ describe('stepping with arrows', () => {
   });
 });
 
-test('a call of a stack has a key of its own in each section', () => {
+test('a call has a distinct key in each section', () => {
   const placement = layout([section(), section({ id: 'twin' })]);
   const keys = placement.boxes.map(boxKey);
   expect(new Set(keys).size).toBe(keys.length);
 });
 
-test('own time is without the calls in it', () => {
+test('own time excludes callees', () => {
   const placement = layout([section()]);
   const halo = placement.boxes.find((b) => b.call.function === 'halo');
   expect(halo && ownTime(placement, halo)).toBe(437 - 2 - 2 - 410);

@@ -7,14 +7,14 @@ export function Detail(props: {
   children: ReactNode;
 }) {
   const box = useRef<HTMLTableRowElement>(null);
-  const tell = useRef(props.onHeight);
+  const notify = useRef(props.onHeight);
   useEffect(() => {
-    tell.current = props.onHeight;
+    notify.current = props.onHeight;
   });
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const sizes = new ResizeObserver(() => tell.current(element.offsetHeight));
+    const sizes = new ResizeObserver(() => notify.current(element.offsetHeight));
     sizes.observe(element);
     return () => sizes.disconnect();
   }, []);

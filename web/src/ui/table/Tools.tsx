@@ -16,10 +16,12 @@ interface ToolsProps<T> {
 
 /** The table's controls: filter, columns, copy and export. */
 export function Tools<T>(props: ToolsProps<T>) {
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const shown = props.columns.filter((c) => !props.hidden.includes(c.id));
   const copy = async (text: string) => {
-    say((await copyText(text)) ? 'copied' : 'copy failed: the browser blocks clipboard access');
+    setStatus(
+      (await copyText(text)) ? 'copied' : 'copy failed: the browser blocks clipboard access',
+    );
   };
   return (
     <div className="table-tools">
@@ -33,8 +35,8 @@ export function Tools<T>(props: ToolsProps<T>) {
         onChange={(e) => props.onFilter(e.target.value)}
       />
       <span className="push" />
-      <span role="status" className="muted said">
-        {said}
+      <span role="status" className="muted status">
+        {status}
       </span>
       <Menu label="Columns">
         {props.columns.map((c) => (

@@ -35,7 +35,7 @@ const names = () =>
     .map((r) => within(r).getAllByRole('cell')[0]?.textContent);
 
 describe('a table', () => {
-  test('sorts numbers most first, then least first, and unknown values last', async () => {
+  test('sorts numbers descending, then ascending, with unknown values last', async () => {
     show();
     await userEvent.click(screen.getByRole('button', { name: 'Lost' }));
     expect(names()).toEqual(['<script>alert(1)</script>', 'pack', 'unpack']);
@@ -62,7 +62,7 @@ describe('a table', () => {
     expect(container.querySelector('script')).toBeNull();
   });
 
-  test('lets columns be chosen, and remembers it', async () => {
+  test('remembers the selected columns', async () => {
     const { unmount } = show();
     expect(screen.queryByRole('columnheader', { name: 'Twice' })).toBeNull();
     await userEvent.click(screen.getByText(/Columns/));
@@ -107,20 +107,20 @@ describe('a table', () => {
   });
 });
 
-describe('rows that leave the page', () => {
+describe('exported rows', () => {
   const odd: Row[] = [{ name: 'a|b\t`c`\n<d>', lost: 1 }];
 
-  test('as TSV keep their cells', () => {
+  test('keep their cells as TSV', () => {
     expect(asTSV(columns.slice(0, 2), odd)).toBe('Function\tLost\na|b `c` <d>\t1\n');
   });
 
-  test('as Markdown are shown as they are', () => {
+  test('escape Markdown', () => {
     expect(asMarkdown(columns.slice(0, 2), odd)).toBe(
       '| Function | Lost |\n| --- | ---: |\n| a\\|b \\`c\\` \\<d\\> | 1 |\n',
     );
   });
 
-  test('as CSV are quoted, and no name becomes a formula', () => {
+  test('quote CSV and neutralize formulas', () => {
     const cells = [
       { name: '=cmd|"x"', lost: -1 },
       { name: 'a,b', lost: undefined },
@@ -132,14 +132,14 @@ describe('rows that leave the page', () => {
 });
 
 describe('the window of a long table', () => {
-  test('has room for what is unfolded', () => {
+  test('reserves room for unfolded details', () => {
     const w = windowOf(1000, 28 * 500, 280, 28, new Map([[10, 300]]), 0);
     expect(w.before).toBe(w.first * 28 + 300);
     expect(w.before + (w.end - w.first) * 28 + w.after).toBe(1000 * 28 + 300);
     expect(w.before).toBeLessThanOrEqual(28 * 500);
   });
 
-  test('at the end has the last row', () => {
+  test('ends with the last row', () => {
     expect(windowOf(1000, 28 * 1000 - 280, 280, 28, new Map()).end).toBe(1000);
     expect(windowOf(0, 0, 280, 28, new Map())).toEqual({ first: 0, end: 0, before: 0, after: 0 });
   });

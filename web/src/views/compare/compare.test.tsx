@@ -88,7 +88,7 @@ describe('the view', () => {
     expect(screen.queryByRole('complementary')).toBeNull();
   });
 
-  test('says why there are no histograms', async () => {
+  test('explains missing histograms', async () => {
     open('#/compare?sel=0:main > exchange > MPI_Waitall()', {
       ...replies,
       'compare/histograms': { body: histogramPair({ missing: 'A has no model of it.' }) },
@@ -102,7 +102,7 @@ describe('the view', () => {
     expect(screen.getByText('+21.3 s')).toBeTruthy();
   });
 
-  test('has a flame graph as wide as either run', async () => {
+  test('scales the flame graph to both runs', async () => {
     open('#/compare?mode=flame');
     const graph = await screen.findByRole('application', { name: /width of the time in B/ });
     expect(graph.textContent).toContain('change +50 µs, +50 %');
@@ -131,19 +131,19 @@ describe('the view', () => {
   });
 });
 
-describe('which runs are compared', () => {
+describe('the selected runs', () => {
   const list = comparables();
-  test('is what the address says, or the usual', () => {
+  test('come from the address or the default', () => {
     expect(chosenPair(list, 'r', undefined, undefined)).toEqual({ a: '1:good', b: '0:r' });
     expect(chosenPair(list, 'r', '0:x', '0:y')).toEqual({ a: '0:x', b: '0:y' });
   });
 
-  test('is never a run with itself by default', () => {
+  test('never default to the same run twice', () => {
     expect(chosenPair(list, 'r', undefined, '1:good')).toEqual({ a: '0:r', b: '1:good' });
     expect(chosenPair({ rows: [], problems: [] }, 'r', undefined, undefined).a).toBeUndefined();
   });
 
-  test('is told with names and places', () => {
+  test('have names and locations', () => {
     expect(list.rows.map(runText)).toEqual(['r', 'baseline good (good.baseline)']);
     expect(command(list.rows[1], list.rows[0])).toBe('chimbuko diff good.baseline r');
     const odd = { id: '1:x', name: 'x', where: "it's; rm", baseline: false, state: '' };
@@ -152,7 +152,7 @@ describe('which runs are compared', () => {
 });
 
 describe('changes', () => {
-  test('are from gone over the same to new', () => {
+  test('sort from removed to new', () => {
     expect([relative([4, 0]), relative([4, 4]), relative([2, 4]), relative([0, 4])]).toEqual([
       -1, 0, 0.5, 1,
     ]);
@@ -160,12 +160,12 @@ describe('changes', () => {
     expect([signed(5), signed(-5), signed(0)]).toEqual(['+5 µs', '−5 µs', '0 µs']);
   });
 
-  test('have colors between two others', () => {
+  test('blend colors', () => {
     expect(mix('#000000', '#ff8000', 0.5)).toBe('#804000');
     expect(mix('#102030', '#ffffff', 0)).toBe('#102030');
   });
 
-  test('of a tree are seen from either run', () => {
+  test('cover the call trees of both runs', () => {
     const a = oneSide(flamePair().root, 0);
     expect(a.root.children.map((c) => [c.function, c.total_us])).toEqual([
       ['solve', 60],
@@ -178,7 +178,7 @@ describe('changes', () => {
 });
 
 describe('overlaid histograms', () => {
-  test('have the largest share at the top and nothing for none', () => {
+  test('scale to the largest share and leave empty bins empty', () => {
     const s = stepsOf(histogramPair());
     expect(Math.max(...s.heights[0])).toBe(1);
     expect(s.heights[0][2]).toBe(0);
@@ -188,7 +188,7 @@ describe('overlaid histograms', () => {
     expect(s.at).toBeCloseTo(2 / 3);
   });
 
-  test('survive a single time and nothing at all', () => {
+  test('accept one value and no values', () => {
     for (const h of [
       histogramPair({ edges_us: [5, 5.5], shares: [[1], [1]], distance: 0 }),
       histogramPair({ edges_us: [], shares: [[], []] }),
@@ -198,7 +198,7 @@ describe('overlaid histograms', () => {
     }
   });
 
-  test('are drawn as steps', () => {
+  test('draw steps', () => {
     expect(
       outline(
         [0, 0.5, 1],
@@ -209,7 +209,7 @@ describe('overlaid histograms', () => {
     ).toBe('M0.0 5.0V0.0H5.0V5.0H10.0V5.0Z');
   });
 
-  test('say where the runs differ most', () => {
+  test('report the largest difference', () => {
     expect(distanceWords(histogramPair())).toBe(
       '100 % of the calls in A and 50 % of those in B took up to 40 µs: the largest difference.',
     );

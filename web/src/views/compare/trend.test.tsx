@@ -20,7 +20,7 @@ function open(hash = '#/compare?mode=trend', answers: Parameters<typeof serve>[0
 }
 
 describe('many runs', () => {
-  test('have a view over all of them', async () => {
+  test('open the trend view', async () => {
     open('#/compare');
     await userEvent.click(await screen.findByRole('button', { name: 'Trend' }));
     expect(location.hash).toContain('mode=trend');
@@ -28,13 +28,13 @@ describe('many runs', () => {
     expect(screen.queryByRole('combobox', { name: 'Run A' })).toBeNull();
   });
 
-  test('that are only two have none', async () => {
+  test('need at least three', async () => {
     open('#/compare', { ...replies, comparable: { body: comparables() } });
     await screen.findByRole('button', { name: 'Metadata' });
     expect(screen.queryByRole('button', { name: 'Trend' })).toBeNull();
   });
 
-  test('have a chart for each function, and all values as a table', async () => {
+  test('have a chart per function and a table of all values', async () => {
     open();
     const solve = await screen.findByRole('application', { name: /^solve\(\)/ });
     expect(solve.getAttribute('aria-label')).toContain('worse: 2.80 s → 5.91 s since night3');
@@ -53,7 +53,7 @@ describe('many runs', () => {
     await screen.findByText('No change in lost time over the runs.');
   });
 
-  test('are gone through with arrows, and Enter compares one with the run before it', async () => {
+  test('select points with arrows; Enter compares with the previous run', async () => {
     const requests = open();
     const solve = await screen.findByRole('application', { name: /^solve\(\)/ });
     solve.focus();
@@ -71,7 +71,7 @@ describe('many runs', () => {
     );
   });
 
-  test('are compared by a click on a point', async () => {
+  test('compare on a click on a point', async () => {
     open('#/compare?mode=trend&metric=lost');
     const all = await screen.findByRole('application', { name: /^All functions/ });
     fireEvent.click(all, { clientX: 10_000 });
@@ -79,7 +79,7 @@ describe('many runs', () => {
     expect(location.hash).not.toContain('mode=');
   });
 
-  test('can be narrowed by their names, and too few say so', async () => {
+  test('filter by name and report too few matches', async () => {
     const requests = open('#/compare?mode=trend', {
       ...replies,
       'compare/trend?name=x': { body: trend({ runs: [], time: [], lost: [] }) },
@@ -89,7 +89,7 @@ describe('many runs', () => {
     expect(requests.map((r) => r.path)).toContain('api/v1/compare/trend?name=x');
   });
 
-  test('say when none is finished, and which are left out', async () => {
+  test('report unfinished runs and omitted ones', async () => {
     open('#/compare?mode=trend', {
       ...replies,
       'compare/trend': {
@@ -106,14 +106,14 @@ describe('many runs', () => {
   });
 });
 
-test('A run and its baseline count once, and runs that go on do not', () => {
+test('a run and its baseline count once; unfinished runs do not count', () => {
   const [a, b] = trend().runs;
   if (!a || !b) throw new Error('there are runs');
   expect(trendLength([a, b, { ...a, baseline: true, id: '1:x' }])).toBe(2);
   expect(trendLength([a, { ...b, state: 'running' }])).toBe(1);
 });
 
-test('A trend is told in words', () => {
+test('describes a trend in words', () => {
   const t = trend();
   const [all, solve, calm] = t.time;
   if (!all || !solve || !calm) throw new Error('there are three');

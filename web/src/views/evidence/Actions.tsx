@@ -47,7 +47,7 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
   const { run } = useLive();
   const href = useHref();
   const [progress, start] = useHandover();
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const open = () => start(() => getTrace(run, e));
   const save = (format: Format, suffix: string) =>
     saveURL(windowPath(run, e, format), fileName(e, suffix));
@@ -56,9 +56,9 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
       ? undefined
       : { event: eventPath(e.program, id), query: { w: '', call: '' } };
   const [before, next] = [other(e.previous), other(e.next)];
-  const tell = (what: string, text: string) => {
+  const copy = (what: string, text: string) => {
     void copyText(text).then((ok) =>
-      say(ok ? `${what} copied` : 'copy failed: the browser blocks clipboard access'),
+      setStatus(ok ? `${what} copied` : 'copy failed: the browser blocks clipboard access'),
     );
   };
   const group = 'Evidence';
@@ -113,15 +113,15 @@ export function Actions({ evidence: e }: { evidence: Evidence }) {
         <Neighbor to={next && href(next)} label="Next" shortcut="]" />
         <span className="push" />
         <span role="status" className="muted">
-          {said}
+          {status}
         </span>
-        <button type="button" className="button quiet" onClick={() => tell('link', location.href)}>
+        <button type="button" className="button quiet" onClick={() => copy('link', location.href)}>
           Copy link <kbd>y</kbd>
         </button>
         <button
           type="button"
           className="button quiet"
-          onClick={() => tell('Markdown', evidenceMarkdown(e, run, location.href))}
+          onClick={() => copy('Markdown', evidenceMarkdown(e, run, location.href))}
         >
           Copy as Markdown
         </button>

@@ -7,7 +7,7 @@ const mostShown = 200_000; // characters shown; more slows browsers down
 /** The stored record, collapsed by default. */
 export function RawRecord({ record, name }: { record: unknown; name: string }) {
   const [open, setOpen] = useState(false);
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const text = useMemo(() => (open ? JSON.stringify(record, null, 2) : ''), [open, record]);
   const file = `chimbuko-${name.replace(/[^\w-]+/g, '-')}.json`;
   return (
@@ -21,7 +21,7 @@ export function RawRecord({ record, name }: { record: unknown; name: string }) {
               className="button"
               onClick={() =>
                 void copyText(text).then((ok) =>
-                  say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
+                  setStatus(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
                 )
               }
             >
@@ -35,7 +35,7 @@ export function RawRecord({ record, name }: { record: unknown; name: string }) {
               Download
             </button>
             <span role="status" className="muted">
-              {said}
+              {status}
             </span>
             {text.length > mostShown && (
               <span className="muted">

@@ -127,7 +127,7 @@ describe('states', () => {
     expect(screen.getByText('No metadata of this rank.')).toBeTruthy();
   });
 
-  test('a model that warms up says how few samples it has', async () => {
+  test('reports the samples of a model that warms up', async () => {
     show(evidence({ model: model({ warming: true, samples: 31 }) }));
     expect(await screen.findByText(/^Warming up: 31 samples/)).toBeTruthy();
   });
@@ -153,7 +153,7 @@ describe('states', () => {
 });
 
 describe('the timeline', () => {
-  test('reads the record of who made it wait, and can be read as a table', async () => {
+  test('shows the record of the culprit and offers a table', async () => {
     const requests = show();
     await userEvent.click(await screen.findByText(/calls as a table/));
     await waitFor(() => expect(requests.some((r) => r.path.includes('3%3A19%3A1089'))).toBe(true));
@@ -163,7 +163,7 @@ describe('the timeline', () => {
     expect(within(table).getAllByText('not ended').length).toBeGreaterThan(0);
   });
 
-  test('is moved in with arrows, and tells what is chosen', async () => {
+  test('navigates with arrows and describes the selection', async () => {
     show();
     const box = await screen.findByRole('application');
     box.focus();
@@ -177,7 +177,7 @@ describe('the timeline', () => {
     await waitFor(() => expect(screen.queryByText('Fit')).toBeNull());
   });
 
-  test('zooms with keys, and the address keeps what is seen', async () => {
+  test('zooms with keys and stores the range in the address', async () => {
     show();
     await screen.findByRole('application');
     const resetButton = screen.getByRole('button', { name: 'Whole window' });
@@ -191,7 +191,7 @@ describe('the timeline', () => {
 });
 
 describe('navigation', () => {
-  test('[ and ] lead to the anomalies before and after', async () => {
+  test('[ and ] open the previous and next anomaly', async () => {
     show();
     await screen.findByRole('toolbar');
     await userEvent.keyboard(']');
@@ -200,13 +200,13 @@ describe('navigation', () => {
     expect(location.hash).toBe('#/e/0:4:19:1032');
   });
 
-  test('a neighbor that is not there cannot be gone to', async () => {
+  test('disables the button of a missing neighbor', async () => {
     show(without(evidence(), 'next'));
     const next = await screen.findByRole('button', { name: /^Next/ });
     expect(next).toHaveProperty('disabled', true);
   });
 
-  test('the same signature and the same host are links to issues', async () => {
+  test('links to issues of the same signature and host', async () => {
     show();
     const same = await screen.findByRole('link', { name: 'Same issue (146)' });
     expect(same.getAttribute('href')).toBe('#/issues?sel=66ab');
@@ -215,7 +215,7 @@ describe('navigation', () => {
     );
   });
 
-  test('the raw record is shown when it is wanted', async () => {
+  test('shows the raw record on request', async () => {
     show();
     await userEvent.click(await screen.findByText('Stored record (JSON)'));
     expect(screen.getByLabelText('Stored record').textContent).toContain('"func": "MPI_Waitall()"');
@@ -229,7 +229,7 @@ describe('Perfetto', () => {
     return { onSave, onRetry };
   };
 
-  test('out of reach offers the download', async () => {
+  test('offers a download if unreachable', async () => {
     const { onSave, onRetry } = notice({ at: 'unreachable' });
     expect(screen.getByText(/^Cannot reach Perfetto/)).toBeTruthy();
     await userEvent.click(screen.getByRole('button', { name: 'Download trace' }));
@@ -242,7 +242,7 @@ describe('Perfetto', () => {
     expect(screen.getByText(/The record is odd\./)).toBeTruthy();
   });
 
-  test('a window that the browser does not open is told', async () => {
+  test('reports a blocked window', async () => {
     vi.stubGlobal('open', () => null);
     show();
     await userEvent.click(await screen.findByRole('button', { name: /^Open in Perfetto/ }));
@@ -298,14 +298,14 @@ describe('the difference from a normal execution', () => {
   const twin = evidence().twin;
   if (!twin) throw new Error('the fixture has a twin');
 
-  test('is in the function itself', () => {
+  test('is attributed to the function itself', () => {
     const d = difference(evidence());
     expect(d?.sentence).toBe(
       'It took 408 µs longer than a normal one (205×): 410 µs instead of 2 µs. All of it is own time of MPI_Waitall().',
     );
   });
 
-  test('is in what it calls, also where that is called more often', () => {
+  test('is attributed to callees, also if called more often', () => {
     const d = difference(
       evidence({
         function: 'step',
@@ -335,7 +335,7 @@ describe('the difference from a normal execution', () => {
     expect(d?.sentence).toContain('All of it is in solve, called 2 times instead of 1.');
   });
 
-  test('counts what the record does not show', () => {
+  test('counts calls missing from the record', () => {
     const d = difference(
       evidence({
         exclusive_us: 10,
@@ -346,7 +346,7 @@ describe('the difference from a normal execution', () => {
     expect(d?.sentence).toContain('Most of it is in calls not recorded.');
   });
 
-  test('of a fast one says less', () => {
+  test('is shorter for a fast execution', () => {
     const d = difference(
       evidence({
         exclusive_us: 1,
@@ -363,7 +363,7 @@ describe('the difference from a normal execution', () => {
 });
 
 describe('related executions', () => {
-  test('is the culprit, at its own time', () => {
+  test('include the culprit at its own time', () => {
     const e = evidence();
     expect(companionsOf(e)).toEqual([{ event: '3:19:1089', program: 0, role: 'culprit' }]);
     const list = sectionsOf(e, [{ role: 'culprit', evidence: culpritEvidence() }]);
@@ -375,7 +375,7 @@ describe('related executions', () => {
     expect(list[1]?.heading).toBe('cause of the wait: pack on rank 3 (node00), 327 µs');
   });
 
-  test('is nobody from another time or from the same rank', () => {
+  test('exclude other times and the same rank', () => {
     const e = evidence();
     const far = { ...culpritEvidence(), at_s: 400 };
     const same = { ...culpritEvidence(), rank: 4 };
@@ -387,7 +387,7 @@ describe('related executions', () => {
   });
 });
 
-test('a counter is as many deviations away as it is', () => {
+test('counts deviations of a counter', () => {
   expect(deviation({ name: 'a', value: 90, at_us: 0, mean: 10, stddev: 8 })).toBe(10);
   expect(deviation({ name: 'a', value: 90, at_us: 0, mean: 90, stddev: 0 })).toBeUndefined();
   expect(deviation({ name: 'a', value: 90, at_us: 0 })).toBeUndefined();

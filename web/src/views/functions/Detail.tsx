@@ -50,7 +50,7 @@ export function Detail({ id, onClose }: { id: string; onClose: () => void }) {
 function Inside({ detail: d }: { detail: FunctionDetail }) {
   const href = useHref();
   const { overview } = useLive();
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const live = overview?.live === true;
   const place = source(d.function);
   return (
@@ -68,13 +68,13 @@ function Inside({ detail: d }: { detail: FunctionDetail }) {
             className="link"
             title={d.function}
             onClick={() =>
-              void copyText(d.function).then((ok) => say(ok ? 'copied' : 'copy failed'))
+              void copyText(d.function).then((ok) => setStatus(ok ? 'copied' : 'copy failed'))
             }
           >
             copy name
           </button>
           <span role="status" className="muted">
-            {said}
+            {status}
           </span>
         </p>
       </div>

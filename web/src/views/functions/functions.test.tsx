@@ -39,7 +39,7 @@ function show(hash: string, replies: Record<string, Reply> = {}, live = false) {
 }
 
 describe('the table of functions', () => {
-  test('lists them with what they lost, and sorts as the address says', async () => {
+  test('lists functions with lost time, sorted as in the address', async () => {
     show('#/functions?sort=-exclusive');
     const grid = await screen.findByRole('grid', { name: 'Functions' });
     const rows = within(grid).getAllByRole('row').slice(1);
@@ -49,7 +49,7 @@ describe('the table of functions', () => {
     ]);
   });
 
-  test('of a live run says when what is missing will be known', async () => {
+  test('explains missing values of a live run', async () => {
     show('#/functions', { functions: { body: { rows: [liveRow()], total: 1 } } }, true);
     const grid = await screen.findByRole('grid', { name: 'Functions' });
     const dashes = within(grid).getAllByTitle('Available when the run ends');
@@ -58,12 +58,12 @@ describe('the table of functions', () => {
     expect(screen.getByText(/are stored when the run ends/)).toBeTruthy();
   });
 
-  test('that is cut says of how many', async () => {
+  test('reports how many rows were cut', async () => {
     show('#/functions', { functions: { body: { ...functionTable(), total: 7000, next: '2' } } });
     expect(await screen.findByText(/showing 2 of 7000, by lost time/)).toBeTruthy();
   });
 
-  test('that cannot be had says why, with the other tabs still there', async () => {
+  test('shows errors and keeps the other tabs', async () => {
     show('#/functions', {
       functions: { status: 503, body: { error: 'the store is away', hint: 'wait' } },
     });
@@ -71,12 +71,12 @@ describe('the table of functions', () => {
     expect(screen.getByRole('button', { name: 'Counters' })).toBeTruthy();
   });
 
-  test('of nothing says what will come', async () => {
+  test('explains an empty table', async () => {
     show('#/functions', { functions: { body: { rows: [], total: 0 } } }, true);
     expect(await screen.findByText('No functions yet.')).toBeTruthy();
   });
 
-  test('opens the details of a row, which the address keeps', async () => {
+  test('opens the details of a row and stores them in the address', async () => {
     show('#/functions');
     const grid = await screen.findByRole('grid', { name: 'Functions' });
     await userEvent.click(within(grid).getByText('pack_halo()'));
@@ -89,7 +89,7 @@ describe('the table of functions', () => {
 });
 
 describe('the details of a function', () => {
-  test('have model, ranks with hosts, call paths and the way to its issues', async () => {
+  test('show model, ranks with hosts, call paths and a link to issues', async () => {
     show('#/functions?sel=0:13');
     const detail = await screen.findByRole('complementary');
     expect(await within(detail).findByText('nid00123')).toBeTruthy();
@@ -100,7 +100,7 @@ describe('the details of a function', () => {
     expect(issues.getAttribute('href')).toContain('#/issues?q=pack_halo');
   });
 
-  test('lead to the anomalies that lost most, of this function only', async () => {
+  test('link to the costliest anomalies of this function only', async () => {
     const event = (id: string, name: string) => ({
       event_id: id,
       program: 0,
@@ -121,21 +121,21 @@ describe('the details of a function', () => {
     expect(screen.queryByRole('link', { name: '9:9:9' })).toBeNull();
   });
 
-  test('without a model say why there is none', async () => {
+  test('explain a missing model', async () => {
     const rest = without(functionDetail({ ranks: [], paths: [], anomalies: 0 }), 'model');
     show('#/functions?sel=0:13', { 'functions/': { body: rest } });
     expect(await screen.findByText('No model.')).toBeTruthy();
     expect(screen.getByText('No rank has anomalies.')).toBeTruthy();
   });
 
-  test('of a function that is not there say so', async () => {
+  test('report a missing function', async () => {
     show('#/functions?sel=0:99', {
       'functions/': { status: 404, body: { error: 'run r has no function 0:99' } },
     });
     expect(await screen.findByText('Run r has no function 0:99.')).toBeTruthy();
   });
 
-  test('put ranks together by host', () => {
+  test('group ranks by host', () => {
     const [a, b] = functionDetail().ranks;
     if (!a || !b) throw new Error('the fixture has two ranks');
     expect(byHost([a, { ...b, host: a.host }, { ...b, rank: 7, lost_us: 1 }])).toEqual([
@@ -146,7 +146,7 @@ describe('the details of a function', () => {
 });
 
 describe('the flame graph', () => {
-  test('is moved in with arrows, zoomed with Enter, and left with Escape', async () => {
+  test('navigates with arrows, zooms with Enter and resets with Escape', async () => {
     show('#/functions?mode=flame');
     const graph = await screen.findByRole('application');
     const at = () => document.querySelector('.flame-chosen')?.textContent ?? '';
@@ -166,19 +166,19 @@ describe('the flame graph', () => {
     await waitFor(() => expect(screen.getByRole('navigation').textContent).toBe('all › main'));
   });
 
-  test('tells how much time has the words that are searched', async () => {
+  test('reports the time of search matches', async () => {
     show('#/functions?mode=flame&q=mpi');
     expect(await screen.findByText('1 place with “mpi”: 50 µs, 50 %')).toBeTruthy();
   });
 
-  test('tells why it does not show all', async () => {
+  test('explains omitted call paths', async () => {
     show('#/functions?mode=flame', {
       flame: { body: flame({ partial: '12 call paths with the least time are left out.' }) },
     });
     expect(await screen.findByText(/12 call paths with the least time/)).toBeTruthy();
   });
 
-  test('can be read as a table', async () => {
+  test('offers a table', async () => {
     show('#/functions?mode=flame');
     await userEvent.click(await screen.findByText('The 4 top functions as a table'));
     const table = screen.getByRole('grid', { name: 'Functions by time' });
@@ -186,12 +186,12 @@ describe('the flame graph', () => {
     expect(first?.textContent).toContain('MPI_Waitall()50 µs50 %');
   });
 
-  test('of lost time says when nothing was lost', async () => {
+  test('reports that no time was lost', async () => {
     show('#/functions?mode=lost', { flame: { body: flame({ root: node('all', 0) }) } });
     expect(await screen.findByText('No time lost to anomalies.')).toBeTruthy();
   });
 
-  test('of a live run says when times are known', async () => {
+  test('explains missing times of a live run', async () => {
     show('#/functions?mode=flame', { flame: { body: flame({ root: node('all', 0) }) } }, true);
     expect(await screen.findByText('Call times are not stored yet.')).toBeTruthy();
   });
@@ -215,7 +215,7 @@ describe('counters', () => {
     expect(within(grid).getByText('–')).toBeTruthy();
   });
 
-  test('that are not there yet, or never were, are told apart', async () => {
+  test('distinguish missing from pending', async () => {
     show('#/functions?mode=counters', {}, true);
     expect(await screen.findByText('No counters are stored yet.')).toBeTruthy();
     cleanup();

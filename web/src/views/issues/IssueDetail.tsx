@@ -23,7 +23,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
   const { run, refresh } = useLive();
   const href = useHref();
   const route = useRoute();
-  const [said, say] = useState('');
+  const [status, setStatus] = useState('');
   const plot = useRunQuery<Plot>(
     `issues/${encodeURIComponent(issue.key)}/plot`,
     { limit: 2000 },
@@ -33,7 +33,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
   const victims = all.filter((i) => i.cause === issue.issue && i !== issue);
   const copy = () => {
     void copyText(issueMarkdown(issue, run, location.href)).then((ok) =>
-      say(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
+      setStatus(ok ? 'copied' : 'copy failed: the browser blocks clipboard access'),
     );
   };
   return (
@@ -115,7 +115,7 @@ export function IssueDetail({ issue, all, writable, listed, onChanged }: DetailP
             ×
           </button>
           <span role="status" className="muted">
-            {said}
+            {status}
           </span>
         </div>
       </header>

@@ -53,14 +53,14 @@ describe('the list of issues', () => {
     expect(location.hash).toBe('#/overview?muted=1');
   });
 
-  test('is narrowed by kind, and the address says so', async () => {
+  test('filters by kind and stores the filter in the address', async () => {
     show();
     await userEvent.click(await screen.findByRole('button', { name: /^gpu/ }));
     expect(functions()).toEqual([expect.stringContaining('gemm_kernel')]);
     expect(location.hash).toContain('kind=gpu');
   });
 
-  test('is narrowed by rank and host of the address', async () => {
+  test('filters by rank and host of the address', async () => {
     show(issueList(1000), '#/issues?rank=999');
     await screen.findByRole('treegrid');
     expect(functions().length).toBe(2);
@@ -77,7 +77,7 @@ describe('the list of issues', () => {
     expect(await screen.findByText(/^0 issues in 41/)).toBeTruthy();
   });
 
-  test('says when it shows only the worst', async () => {
+  test('reports that it shows only the worst', async () => {
     show({ ...issueList(8), total: 12_000 });
     expect(await screen.findByText(/showing 5 of 12.000, the worst/)).toBeTruthy();
   });
@@ -134,7 +134,7 @@ describe('an issue', () => {
     });
   });
 
-  test('that cannot be labeled says why', async () => {
+  test('explains why it cannot be labeled', async () => {
     show({ ...issueList(8), writable: false }, '#/issues?sel=aaaa1111');
     const mute = await screen.findByRole('button', { name: 'Mute…' });
     expect(mute).toHaveProperty('disabled', true);
@@ -154,7 +154,7 @@ describe('an issue', () => {
     );
   });
 
-  test('as Markdown cannot break out of it', () => {
+  test('escapes Markdown', () => {
     const text = issueMarkdown(
       issue({ function: 'a`b` <script>', sentence: '<script>x</script>' }),
       'r',
@@ -165,7 +165,7 @@ describe('an issue', () => {
   });
 });
 
-describe('narrowing', () => {
+describe('filtering', () => {
   const all: Narrowing = {
     kinds: [],
     host: '',
@@ -176,7 +176,7 @@ describe('narrowing', () => {
     muted: true,
   };
 
-  test('by time looks at the parts of the run that have anomalies', () => {
+  test('by time uses the intervals with anomalies', () => {
     const i = issue({
       first_s: 0,
       last_s: 2000,
@@ -187,19 +187,19 @@ describe('narrowing', () => {
     expect(inTime(i, undefined, undefined, 2000)).toBe(true);
   });
 
-  test('keeps issues whose ranks are more than were told', () => {
+  test('keeps issues with more ranks than listed', () => {
     const i = issue({ ranks: [0, 1], rank_count: 5000 });
     expect(narrow([i], { ...all, rank: '4711' }, 2000)).toEqual([i]);
   });
 
-  test('mutes the waits together with what caused them', () => {
+  test('mutes waits together with their cause', () => {
     const rows = issueList(8).rows.map((i) =>
       i.issue === 1 ? { ...i, label: { key: i.key, state: 'expected', note: '', at: '' } } : i,
     );
     expect(narrow(rows, { ...all, muted: false }, 2000).map((i) => i.issue)).toEqual([3, 4]);
   });
 
-  test('leaves victims alone whose culprit is not listed', () => {
+  test('keeps victims without a listed culprit', () => {
     const list = issueList(8).rows;
     expect(fold(list.filter((i) => i.issue !== 1)).top.map((i) => i.issue)).toContain(2);
     expect(
@@ -226,7 +226,7 @@ describe('the strip plot', () => {
     selection: '',
   } as const;
 
-  test('colors by what tells most', () => {
+  test('colors by the strongest difference', () => {
     expect(bestBy(plot().points)).toBe('rank');
     const many = plot().points.map((p, i) => ({ ...p, rank: i, host: `h${i}` }));
     expect(bestBy(many)).toBe('kind');
@@ -234,7 +234,7 @@ describe('the strip plot', () => {
     expect(colorGroups(many, 'rank', 'slow').at(-1)?.[0]).toBe('others');
   });
 
-  test('shows a tooltip that is text, whatever the host is called', () => {
+  test('shows host names as text in tooltips', () => {
     const evil = plot();
     evil.points = [
       { ...(evil.points[0] ?? plot().points[0]), host: '<b>x</b>' } as (typeof evil.points)[0],
@@ -247,7 +247,7 @@ describe('the strip plot', () => {
     expect(tip.textContent).toContain('<b>x</b>');
   });
 
-  test('can show executions that took no time at all', () => {
+  test('shows executions of zero duration', () => {
     const zero = plot();
     zero.points = zero.points.map((p) => ({ ...p, exclusive_us: 0 }));
     const option = stripOption(zero, issue({}), 'kind', { from: 0, to: 10 }, colors) as {

@@ -65,7 +65,7 @@ describe('the overview of packets', () => {
 });
 
 describe('the overview', () => {
-  test('begins with the verdict, which leads to the issue that it names', () => {
+  test('starts with the verdict and links it to its issue', () => {
     show();
     const verdict = screen.getByRole('heading', { level: 1 });
     expect(verdict.textContent).toContain(
@@ -74,7 +74,7 @@ describe('the overview', () => {
     expect(within(verdict).getByRole('link').getAttribute('href')).toBe('#/issues?sel=aaaa1111');
   });
 
-  test('has figures that say how they are made, and the command that tells the same', () => {
+  test('explains its figures and shows the equivalent command', () => {
     show();
     const lost = screen.getByRole('button', { name: /Lost time/ });
     expect(lost.textContent).toContain('4.12 %');
@@ -82,7 +82,7 @@ describe('the overview', () => {
     expect(words?.textContent).toContain('chimbuko issues heat2d');
   });
 
-  test('lists the worst issues with function, host, ranks and what they cost', () => {
+  test('lists the worst issues with function, host, ranks and cost', () => {
     show();
     const list = screen.getByRole('region', { name: 'Worst issues' });
     const [first] = within(list).getAllByRole('listitem');
@@ -91,7 +91,7 @@ describe('the overview', () => {
     expect(first?.textContent).toContain('42.8 s');
   });
 
-  test('tells the heatmap in words, too', async () => {
+  test('describes the heatmap in a table', async () => {
     show();
     const link = await screen.findByRole('link', { name: /^rank 0 nid00123/ });
     expect(link.getAttribute('href')).toBe('#/issues?rank=0');
@@ -111,7 +111,7 @@ describe('the overview', () => {
 });
 
 describe('the overview reports its limits', () => {
-  test('when there are no data yet: the commands, the ranks seen, the way through ssh', () => {
+  test('without data: shows commands, seen ranks and the ssh tunnel', () => {
     const none = overview(8).figures;
     show({
       state: 'waiting',
@@ -126,7 +126,7 @@ describe('the overview reports its limits', () => {
     expect(screen.queryByRole('region', { name: /rank over time/ })).toBeNull();
   });
 
-  test('when ranks are silent', () => {
+  test('with silent ranks', () => {
     show({
       notices: [
         notice('silent-ranks', '3968 of 4000 ranks reporting; missing: 17, 18 (host nid00077)'),
@@ -137,7 +137,7 @@ describe('the overview reports its limits', () => {
     ).toBeTruthy();
   });
 
-  test('when models are warming up: the heatmap is hatched', async () => {
+  test('hatches the heatmap while models warm up', async () => {
     show({
       notices: [
         notice('warming', 'Models have < 30 samples for 212 functions; anomalies are provisional'),
@@ -147,21 +147,21 @@ describe('the overview reports its limits', () => {
     expect(map.className).toContain('warming');
   });
 
-  test('when something was dropped, with the setting to change', () => {
+  test('names the setting to change after dropped records', () => {
     show({
       notices: [notice('drops', '12 records found no room: give chimbuko ad a larger --outbox')],
     });
     expect(screen.getByText(/larger --outbox/).closest('.notice')?.className).toContain('watch');
   });
 
-  test('when the store is damaged: as an alert', () => {
+  test('alerts about a damaged store', () => {
     show({
       notices: [notice('store', 'record 17 of run.duckdb is damaged; 16 were salvaged', 'bad')],
     });
     expect(screen.getByRole('alert').textContent).toContain('run.duckdb');
   });
 
-  test('when the run has ended: what the review kept', () => {
+  test('shows the result of the final review', () => {
     show({
       state: 'finished',
       live: false,
@@ -170,7 +170,7 @@ describe('the overview reports its limits', () => {
     expect(screen.getByText('Final: 1932 of 2610 provisional anomalies kept.')).toBeTruthy();
   });
 
-  test('when nothing is wrong: with confidence, and what was slowest', () => {
+  test('without anomalies: shows confidence and the slowest calls', () => {
     const f = overview(8).figures;
     show({
       verdict: { level: 'good', sentence: '0 anomalies in 41 M calls' },
@@ -187,7 +187,7 @@ describe('the overview reports its limits', () => {
     expect(screen.getByText('812 ms')).toBeTruthy();
   });
 
-  test('when the heatmap cannot be had: why, and another try', async () => {
+  test('shows why the heatmap failed and retries', async () => {
     serve({
       heatmap: { status: 504, body: { error: 'no answer within 30 s', hint: 'ask for less' } },
     });
@@ -198,8 +198,8 @@ describe('the overview reports its limits', () => {
   });
 });
 
-describe('the picture of a heatmap', () => {
-  test('is logarithmic, and every loss can be seen', () => {
+describe('the heatmap image', () => {
+  test('has a logarithmic scale that shows every loss', () => {
     expect(share(0, 100)).toBe(0);
     expect(share(100, 100)).toBe(1);
     expect(share(10, 100)).toBeCloseTo(0.75);
@@ -207,7 +207,7 @@ describe('the picture of a heatmap', () => {
     expect(share(5, 0)).toBe(0);
   });
 
-  test('has a pixel for each cell and ignores cells that are outside', () => {
+  test('has one pixel per cell and ignores cells outside', () => {
     const map = heatmap(8, 4);
     map.cells = [
       { r: 1, c: 2, v: map.max },
@@ -221,7 +221,7 @@ describe('the picture of a heatmap', () => {
     expect([...out.slice((4 + 2) * 4, (4 + 2) * 4 + 4)]).toEqual([200, 200, 200, 255]);
   });
 
-  test('of a thousand ranks is made in a few milliseconds', () => {
+  test('draws a thousand ranks in a few milliseconds', () => {
     const map = heatmap(1000, 240);
     const ramp = new Uint8ClampedArray(256 * 3);
     const begin = performance.now();
@@ -229,7 +229,7 @@ describe('the picture of a heatmap', () => {
     expect((performance.now() - begin) / 10).toBeLessThan(50);
   });
 
-  test('names hosts where there is room', () => {
+  test('labels hosts that have room', () => {
     const groups = hostGroups(heatmap(1000).rows);
     expect(groups).toHaveLength(125);
     expect(groups[0]).toEqual({ host: 'nid00123', from: 0, to: 2 });

@@ -58,7 +58,7 @@ describe('the pipeline', () => {
     expect(location.hash).toContain('tab=tallies');
   });
 
-  test('has the parameter server and the store', () => {
+  test('shows the parameter server and the store', () => {
     show(
       { ...status(8), store: { ...(status(8).store ?? never()), last_error: 'the disk is full' } },
       '#/pipeline?tab=services',
@@ -97,14 +97,14 @@ function never(): never {
 }
 
 describe('figures of the pipeline', () => {
-  test('find the worst of many', () => {
+  test('find the worst analyzer', () => {
     const s = sums(status(1000));
     expect(s.behind).toBe(42.7);
     expect(s.drops).toBe(12);
     expect(s.p99).toBe(0.0031);
   });
 
-  test('do not call an analyzer that is done behind', () => {
+  test('do not report a finished analyzer as behind', () => {
     const [node] = status(8).nodes ?? [];
     if (!node) return never();
     expect(troubleOf({ ...node, drops: 0, outbox_messages: 0, state: 'done' })).toBe('');
@@ -121,7 +121,7 @@ describe('figures of the pipeline', () => {
     expect(tallies(two).map((t) => t.severity)).toEqual(['data loss', 'repaired']);
   });
 
-  test('of nothing are nothing', () => {
+  test('are empty without analyzers', () => {
     const none: Status = {
       run: { name: 'r', state: 'waiting', now: '' },
       totals: status(8).totals,
