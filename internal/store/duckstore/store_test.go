@@ -17,10 +17,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) provdb.Store { return open(t, file(t), false) })
-}
-
 // file is the path of a database that does not exist yet.
 func file(t testing.TB) string {
 	t.Helper()

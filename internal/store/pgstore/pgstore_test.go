@@ -10,10 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) provdb.Store { return fresh(t) })
-}
-
 // documents writes records and compares what comes back.
 func documents(t *testing.T, records ...*provenance.Record) {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package provdb is the contract of the provenance database: what is written,
 // how it is asked for, and the errors that callers distinguish. It holds no
-// implementation; internal/store/storetest is the suite that each one passes.
+// implementation; the tests of internal/store/storetest are the suite that each one passes.
 //
 // A store holds any number of runs. All that belongs to a run is named by the
 // run, the program and an id that the trace gives, so storing a thing twice is

@@ -1,3 +1,5 @@
+// Package storetest generates records for tests and benchmarks of stores. Its own
+// tests are the conformance suite that every provdb.Store passes.
 package storetest
 
 import (

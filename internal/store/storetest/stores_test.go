@@ -1,21 +1,39 @@
-// Package storetest is the conformance suite of provdb.Store, and the records
-// that it and the benchmarks of stores write. A store passes all of it.
 package storetest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// Run tests a store. open gives one that is fresh and empty each time; the suite
-// closes it.
-func Run(t *testing.T, open func(t *testing.T) provdb.Store) {
-	t.Helper()
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+func TestDuckDB(t *testing.T) {
+	testStore(t, func(t *testing.T) (provdb.Store, error) {
+		return duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "it's 名前.duckdb"), duckstore.Options{})
+	})
+}
+
+func TestPostgreSQL(t *testing.T) {
+	testStore(t, func(t *testing.T) (provdb.Store, error) {
+		return pgstore.Open(t.Context(), pgtest.Shared(t).Database(t), pgstore.Options{})
+	})
+}
+
+// opener opens an empty store.
+type opener func(t *testing.T) (provdb.Store, error)
+
+// testStore runs all tests, each with a store of its own.
+func testStore(t *testing.T, open opener) {
 	for _, part := range []struct {
 		name  string
 		tests []test
@@ -57,9 +75,13 @@ type fixture struct {
 
 var started = time.Date(2026, 3, 4, 5, 6, 7, 891_000, time.UTC)
 
-func start(t *testing.T, open func(t *testing.T) provdb.Store) *fixture {
+func start(t *testing.T, open opener) *fixture {
 	t.Helper()
-	f := &fixture{T: t, store: open(t)}
+	store, err := open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{T: t, store: store}
 	t.Cleanup(func() { _ = f.store.Close() }) // again, after the tests of closing
 	f.run = f.createRun("run")
 	return f
