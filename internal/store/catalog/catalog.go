@@ -287,10 +287,17 @@ func (c *Catalog) Add(b *provdb.Batch) {
 	}
 }
 
+// Refs are the numbers of the entries that a record refers to; 0 is none.
+type Refs struct{ Func, Path, Model, Sample int32 }
+
+// Refs returns the numbers of the entries that a record refers to.
+func (c *Catalog) Refs(r *provenance.Record) Refs {
+	fn := c.Func(r.PID, r.FID, r.Func)
+	return Refs{fn, c.Path(r.PID, r.CallStack), c.Model(r.PID, fn, r.AlgoParams), c.Sample(r.PID, r.NodeState)}
+}
+
 func (c *Catalog) addRecord(r *provenance.Record) {
-	c.Model(r.PID, c.Func(r.PID, r.FID, r.Func), r.AlgoParams)
-	c.Path(r.PID, r.CallStack)
-	c.Sample(r.PID, r.NodeState)
+	c.Refs(r)
 	for i := range r.EventWindow.Execs {
 		c.Func(r.PID, r.EventWindow.Execs[i].FID, r.EventWindow.Execs[i].Func)
 	}

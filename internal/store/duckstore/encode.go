@@ -59,7 +59,7 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 		e.prefix = r.EventID[:strings.LastIndexByte(r.EventID, ':')+1]
 	}
 	e.exact = e.exact && r.Version == int(int32(r.Version))
-	fn := e.cat.Func(r.PID, r.FID, r.Func)
+	refs := e.cat.Refs(r)
 	e.frames(&e.stack, r.CallStack)
 	e.execs()
 	e.messages()
@@ -75,12 +75,12 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 		doc = json.RawMessage(e.text.Bytes())
 	}
 	e.args = append(e.args[:0],
-		int32(e.run), int32(r.PID), int32(r.RID), int32(e.step), e.row, evText, anomalous, fn, e.cat.Path(r.PID, r.CallStack),
-		zeroNull(e.cat.Model(r.PID, fn, r.AlgoParams)), int64(r.TID), r.Hostname, int64(r.Entry), int64(r.Exit),
+		int32(e.run), int32(r.PID), int32(r.RID), int32(e.step), e.row, evText, anomalous, refs.Func, refs.Path,
+		catalog.OrNull(refs.Model), int64(r.TID), r.Hostname, int64(r.Entry), int64(r.Exit),
 		int64(r.RuntimeExclusive), int64(r.RuntimeTotal), int64(r.LostTime), r.IOStep, int64(r.IOStepStart), int64(r.IOStepEnd),
-		r.OutlierScore, r.OutlierSeverity, emptyNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
-		e.stack.value(), e.window.value(), e.comms.value(), e.counters.value(), zeroNull(e.cat.Sample(r.PID, r.NodeState)), location,
-		parentTID, parentStack, parentError, doc, emptyNull(string(r.Kind)), emptyNull(r.Why))
+		r.OutlierScore, r.OutlierSeverity, catalog.OrNull(string(r.Status)), r.IsGPUEvent, int32(r.Version),
+		e.stack.value(), e.window.value(), e.comms.value(), e.counters.value(), catalog.OrNull(refs.Sample), location,
+		parentTID, parentStack, parentError, doc, catalog.OrNull(string(r.Kind)), catalog.OrNull(r.Why))
 	return e.args, nil
 }
 
@@ -205,20 +205,6 @@ func (e *encoder) gpuParent() (tid, stack, problem driver.Value) {
 	}
 	e.exact = false
 	return nil, nil, nil
-}
-
-func zeroNull(n int32) driver.Value {
-	if n == 0 {
-		return nil
-	}
-	return n
-}
-
-func emptyNull(s string) driver.Value {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // boxes hold small numbers, so that they need no memory of their own as values of

@@ -10,22 +10,21 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// locked does f in a transaction, as the only writer.
+// locked runs f in a transaction, as the only writer.
 func (s *Store) locked(ctx context.Context, doing string, f func(conn *sql.Conn) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readOnly && s.conn != nil {
-		return s.explain(doing, fmt.Errorf("%w: it was opened to be read", provdb.ErrReadOnly))
+		return s.explain(doing, fmt.Errorf("%w: it was opened for reading", provdb.ErrReadOnly))
 	}
 	err := s.transaction(ctx, f)
 	if err != nil {
-		clear(s.catalogs) // they may know what was not stored
+		clear(s.catalogs) // they may have entries that were not stored
 	}
 	return s.explain(doing, err)
 }
@@ -42,7 +41,7 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 			return err
 		}
 		s.enc.cat, s.enc.run = cat, id
-		w := &writer{ctx: ctx, conn: conn, run: id, cat: cat}
+		w := &writer{ctx: ctx, conn: conn, run: id}
 		return w.write(&s.enc, batch)
 	})
 }
@@ -52,35 +51,27 @@ type writer struct {
 	ctx  context.Context //nolint:containedctx // lives for one call
 	conn *sql.Conn
 	run  provdb.RunID
-	cat  *catalog.Catalog
 }
 
 func (w *writer) write(enc *encoder, b *provdb.Batch) error {
 	if err := w.replaceRecords(b); err != nil {
 		return err
 	}
-	if err := dropRollups(w.ctx, w.conn, w.run); err != nil {
+	if err := w.append("executions", func(add adder) error { return addRecords(enc, b, add) }); err != nil {
 		return err
 	}
-	if b.VoidsFindings() {
-		for _, table := range []string{"issues", "links"} {
-			if _, err := w.conn.ExecContext(w.ctx, "DELETE FROM "+table+" WHERE run = $1", int32(w.run)); err != nil {
-				return err
-			}
+	for _, t := range enc.cat.Tables(w.run, b) {
+		sql, args := t.Delete(w.run)
+		if _, err := w.conn.ExecContext(w.ctx, sql, args...); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if err := w.appendTable(&t); err != nil {
+			return err
 		}
 	}
-	steps := []func() error{
-		func() error { return w.append("executions", func(add adder) error { return addRecords(enc, b, add) }) },
-		func() error { return w.metadata(b.Metadata) },
-		func() error { return w.profiles(b.Functions) },
-		func() error { return w.counters(b.Counters) },
-		func() error { return w.models(b.Models) },
-		func() error { return w.paths(b.Paths) },
-		func() error { return w.findings(b) },
-		w.fresh, // after all that gives numbers
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	fresh := enc.cat.Fresh()
+	for _, t := range fresh.Tables(w.run) {
+		if err := w.appendTable(&t); err != nil {
 			return err
 		}
 	}
@@ -92,12 +83,8 @@ type adder func(values ...driver.Value) error
 
 // append appends rows to a table.
 func (w *writer) append(table string, rows func(add adder) error) error {
-	return w.appendTo("prov", table, rows)
-}
-
-func (w *writer) appendTo(database, table string, rows func(add adder) error) error {
 	return w.conn.Raw(func(raw any) error {
-		a, err := duckdb.NewAppender(raw.(driver.Conn), database, "main", table)
+		a, err := duckdb.NewAppender(raw.(driver.Conn), "prov", "main", table)
 		if err != nil {
 			return err
 		}
@@ -106,6 +93,37 @@ func (w *writer) appendTo(database, table string, rows func(add adder) error) er
 		}
 		return a.CloseWithCancel(w.ctx)
 	})
+}
+
+func (w *writer) appendTable(t *catalog.Table) error {
+	if t.Len == 0 {
+		return nil
+	}
+	return w.append(t.Name, func(add adder) error {
+		var values []driver.Value
+		for i := range t.Len {
+			values = values[:0]
+			for _, v := range t.Row(i) {
+				if state, ok := v.([]provenance.StateEntry); ok {
+					v = structs(state)
+				}
+				values = append(values, v)
+			}
+			if err := add(values...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// structs returns the state of a node as a list of STRUCTs.
+func structs(state []provenance.StateEntry) []any {
+	all := make([]any, len(state))
+	for i, e := range state {
+		all[i] = map[string]any{"field": e.Field, "value": e.Value}
+	}
+	return all
 }
 
 func addRecords(enc *encoder, b *provdb.Batch, add adder) error {
@@ -123,90 +141,31 @@ func addRecords(enc *encoder, b *provdb.Batch, add adder) error {
 	return nil
 }
 
-// remove removes rows of a table: those of the query, which begins with rowid,
-// that old picks. Few are ever replaced, so it looks first.
-func (w *writer) remove(table, query string, args []any, old func(scan func(...any) error) (bool, error)) error {
-	ids, err := w.pick(query, args, old)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	if _, err := w.conn.ExecContext(w.ctx, "CREATE OR REPLACE TEMP TABLE replaced (id BIGINT)"); err != nil {
-		return err
-	}
-	err = w.appendTo("temp", "replaced", func(add adder) error {
-		for _, id := range ids {
-			if err := add(id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	_, err = w.conn.ExecContext(w.ctx, "DELETE FROM "+table+" WHERE rowid IN (SELECT id FROM temp.replaced)")
-	return err
-}
-
-// pick returns the first column of the rows that old picks by the others.
-func (w *writer) pick(query string, args []any, old func(scan func(...any) error) (bool, error)) (ids []int64, err error) {
-	rows, err := w.conn.QueryContext(w.ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err tells
-	for rows.Next() {
-		var id int64
-		picked, err := old(func(targets ...any) error { return rows.Scan(append([]any{&id}, targets...)...) })
-		if err != nil {
-			return nil, err
-		}
-		if picked {
-			ids = append(ids, id)
-		}
-	}
-	return ids, rows.Err()
-}
-
-// replaceRecords removes records that the batch replaces.
+// replaceRecords removes the records that the batch replaces. Bounds of ranks and steps
+// spare DuckDB from reading the others.
 func (w *writer) replaceRecords(b *provdb.Batch) error {
-	in := spanOf(b)
-	if len(in.events) == 0 {
-		return nil
-	}
-	return w.remove("executions", `SELECT rowid, pid, coalesce(ev_text, rid || ':' || ev_step || ':' || ev_row)
-		FROM executions WHERE run = $1 AND rid BETWEEN $2 AND $3 AND (ev_step BETWEEN $4 AND $5 OR $6 AND ev_text IS NOT NULL)`,
-		[]any{int32(w.run), int32(in.firstRank), int32(in.lastRank), in.firstStep, in.lastStep, in.odd},
-		func(scan func(...any) error) (bool, error) {
-			var key eventKey
-			err := scan(&key.program, &key.id)
-			return in.events[key], err
-		})
-}
-
-// span is where the records of a batch lie.
-type span struct {
-	events              map[eventKey]bool
-	firstRank, lastRank trace.Rank
-	firstStep, lastStep int64
-	odd                 bool // some have ids without steps
-}
-
-func spanOf(b *provdb.Batch) span {
-	in := span{
-		events:    make(map[eventKey]bool, len(b.Anomalies)+len(b.Typical)),
-		firstRank: math.MaxInt32, lastRank: math.MinInt32, firstStep: math.MaxInt32, lastStep: -1,
-	}
+	var pids []int32
+	var ids []string
+	firstRank, lastRank, firstStep, lastStep := int32(math.MaxInt32), int32(math.MinInt32), int32(math.MaxInt32), int32(-1)
+	hasText := false // some ids are not rank:step:row
 	for _, records := range [][]*provenance.Record{b.Anomalies, b.Typical} {
 		for _, r := range records {
-			in.events[eventKey{r.PID, r.EventID}] = true
-			in.firstRank, in.lastRank = min(in.firstRank, r.RID), max(in.lastRank, r.RID)
-			if step, _, ok := parseID(r.EventID, r.RID); ok {
-				in.firstStep, in.lastStep = min(in.firstStep, step), max(in.lastStep, step)
+			pids, ids = append(pids, int32(r.PID)), append(ids, r.EventID)
+			firstRank, lastRank = min(firstRank, int32(r.RID)), max(lastRank, int32(r.RID))
+			if step, _, ok := catalog.ParseID(r.EventID, r.RID); ok {
+				firstStep, lastStep = min(firstStep, step), max(lastStep, step)
 			} else {
-				in.odd = true
+				hasText = true
 			}
 		}
 	}
-	return in
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := w.conn.ExecContext(w.ctx, `DELETE FROM executions e
+		USING (SELECT unnest($2::INTEGER[]) AS pid, unnest($3::VARCHAR[]) AS id) AS replaced
+		WHERE e.run = $1 AND e.rid BETWEEN $4 AND $5 AND (e.ev_step BETWEEN $6 AND $7 OR $8 AND e.ev_text IS NOT NULL)
+			AND e.pid = replaced.pid AND coalesce(e.ev_text, e.rid || ':' || e.ev_step || ':' || e.ev_row) = replaced.id`,
+		int32(w.run), pids, ids, firstRank, lastRank, firstStep, lastStep, hasText)
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
@@ -90,7 +91,7 @@ func preparedRows(b *testing.B, records []*provenance.Record) [][]any {
 	var rows [][]any
 	for i, r := range records {
 		e := new(encoder) // each row keeps its memory
-		row, err := e.row(r, true, refs{fn: int32(1 + i%40), path: 1, model: 1})
+		row, err := e.row(r, true, catalog.Refs{Func: int32(1 + i%40), Path: 1, Model: 1})
 		if err != nil {
 			b.Fatal(err)
 		}

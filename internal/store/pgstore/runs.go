@@ -8,17 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/catalog"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// begin is called before, and its result after, all that writes.
+// begin starts a write, which Close waits for until end is called.
 func (s *Store) begin() (end func(), err error) {
 	s.life.RLock()
 	switch {
 	case s.closed:
 		err = provdb.ErrClosed
 	case s.readOnly:
-		err = fmt.Errorf("%s: opened only for questions: %w", s.name, provdb.ErrReadOnly)
+		err = fmt.Errorf("%s: opened for reading: %w", s.name, provdb.ErrReadOnly)
 	}
 	if err != nil {
 		s.life.RUnlock()
@@ -27,20 +28,8 @@ func (s *Store) begin() (end func(), err error) {
 	return s.life.RUnlock, nil
 }
 
-// values of the columns state, started, finished and info.
-func runValues(run *provdb.Run) []any {
-	var finished, info any
-	if !run.Finished.IsZero() {
-		finished = run.Finished.UTC()
-	}
-	if run.Info != nil {
-		info = []byte(provdb.CleanJSON(run.Info))
-	}
-	return []any{string(run.State), run.Started.UTC(), finished, info}
-}
-
-// CreateRun makes a run. It is not tried again when the connection is lost, for
-// the run may be there then.
+// CreateRun creates a run. It does not try again after a lost connection, because the run
+// may have been created.
 func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID, err error) {
 	end, err := s.begin()
 	if err != nil {
@@ -50,7 +39,7 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 	name := provenance.Text(run.Name)
 	err = s.transaction(ctx, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, "INSERT INTO runs (state, started, finished, info, name) VALUES ($1, $2, $3, $4, $5) RETURNING run",
-			append(runValues(&run), name)...).Scan(&id)
+			append(run.Values(), name)...).Scan(&id)
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO numbering VALUES ($1, 0)", int32(id))
 		}
@@ -60,7 +49,7 @@ func (s *Store) CreateRun(ctx context.Context, run provdb.Run) (id provdb.RunID,
 		err = fmt.Errorf("%s: %q: %w", s.name, run.Name, provdb.ErrRunExists)
 		return 0, err
 	}
-	return id, s.explain(ctx, "make a run", err)
+	return id, s.explain(ctx, "create a run", err)
 }
 
 // UpdateRun replaces state, times and info of a run.
@@ -73,9 +62,9 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 	err = s.patiently(ctx, func() error {
 		return s.transaction(ctx, func(tx pgx.Tx) error {
 			done, err := tx.Exec(ctx, "UPDATE runs SET state = $1, started = $2, finished = $3, info = $4 WHERE run = $5",
-				append(runValues(&run), int32(run.ID))...)
+				append(run.Values(), int32(run.ID))...)
 			if err == nil && done.RowsAffected() == 0 {
-				err = noRun(run.ID)
+				err = run.ID.NotFound()
 			}
 			if err == nil {
 				err = rollUp(ctx, tx, &run)
@@ -86,13 +75,13 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 	return s.explain(ctx, "update a run", err)
 }
 
-// rollUp makes the sums of a run that has ended. It waits for batches that are
-// being written, and those that come later remove the sums again.
+// rollUp computes the sums of a run that has ended. It waits for batches that are being
+// written; later ones remove the sums.
 func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 	if err := tx.QueryRow(ctx, "SELECT FROM runs WHERE run = $1 FOR UPDATE", int32(run.ID)).Scan(); err != nil {
 		return err
 	}
-	if err := dropRollups(ctx, tx, run.ID); err != nil || run.State == provdb.Running {
+	if _, err := tx.Exec(ctx, "DELETE FROM rollups WHERE run = $1", int32(run.ID)); err != nil || run.State == provdb.Running {
 		return err
 	}
 	if run.State == provdb.Finished {
@@ -109,31 +98,19 @@ func rollUp(ctx context.Context, tx pgx.Tx, run *provdb.Run) error {
 	return err
 }
 
-// dropRollups removes sums that hold no longer.
-func dropRollups(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
-	_, err := tx.Exec(ctx, "DELETE FROM rollups WHERE run = $1", int32(id))
-	return err
-}
-
-func noRun(id provdb.RunID) error { return fmt.Errorf("run %d: %w", id, provdb.ErrNotFound) }
-
-// hasRun keeps a run from being deleted until the transaction ends, or says that
-// there is none.
+// hasRun keeps a run from being deleted until the transaction ends. It fails if there is
+// no such run.
 func hasRun(ctx context.Context, tx pgx.Tx, id provdb.RunID) error {
 	err := tx.QueryRow(ctx, "SELECT FROM runs WHERE run = $1 FOR KEY SHARE", int32(id)).Scan()
 	if errors.Is(err, pgx.ErrNoRows) {
-		return noRun(id)
+		return id.NotFound()
 	}
 	return err
 }
 
-// runTables are all with rows of a run. First the run itself, which waits for
-// batches that are being written and stops later ones; then what numbers are
-// given under; then the rest, which no one adds to any more.
-var runTables = []string{
-	"runs", "numbering", "functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats",
-	"rollups", "path_profiles", "issues", "links",
-}
+// runTables are all tables with rows of a run. Deleting the run itself first waits for
+// batches that are being written and prevents later ones; numbering prevents new entries.
+var runTables = append([]string{"runs", "numbering"}, catalog.RunTables...)
 
 // DeleteRun removes a run.
 func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
@@ -149,7 +126,7 @@ func (s *Store) DeleteRun(ctx context.Context, id provdb.RunID) error {
 				return err
 			}
 			if i == 0 && done.RowsAffected() == 0 {
-				return noRun(id)
+				return id.NotFound()
 			}
 		}
 		return nil

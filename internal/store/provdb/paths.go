@@ -57,16 +57,3 @@ func (c *cleaner) paths(all []provenance.PathStats) []provenance.PathStats {
 	}
 	return fit
 }
-
-// PathColumns are those of the table path_profiles, in the order of PathRow.
-var PathColumns = []string{"run", "pid", "path", "parent", "fn", "calls", "exclusive_us"}
-
-// PathRow returns the values of a call path's columns: nil, int32 or int64. numbers
-// are those of all paths, and of their last functions.
-func PathRow(run RunID, p *provenance.PathStats, paths, functions []int32) []any {
-	var parent any
-	if p.Parent > 0 {
-		parent = paths[p.Parent-1]
-	}
-	return []any{int32(run), int32(p.PID), paths[p.Node-1], parent, functions[p.Node-1], p.Calls, int64(p.Exclusive)}
-}

@@ -36,6 +36,9 @@ var (
 // RunID numbers the runs of a store.
 type RunID int32
 
+// NotFound returns the error for a run that does not exist.
+func (id RunID) NotFound() error { return fmt.Errorf("run %d: %w", id, ErrNotFound) }
+
 // State is the state of a run.
 type State = api.State
 
@@ -55,6 +58,18 @@ type Run struct {
 	Started  time.Time
 	Finished time.Time       // zero until it is
 	Info     json.RawMessage // settings and totals, as in run.json; nil for none
+}
+
+// Values returns the columns state, started, finished and info.
+func (r *Run) Values() []any {
+	var finished, info any
+	if !r.Finished.IsZero() {
+		finished = r.Finished.UTC()
+	}
+	if r.Info != nil {
+		info = string(CleanJSON(r.Info))
+	}
+	return []any{string(r.State), r.Started.UTC(), finished, info}
 }
 
 // Batch is what is stored at once: all of it, or nothing.

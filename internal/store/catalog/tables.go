@@ -1,0 +1,278 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// RunTables are the tables with rows of a run, besides runs itself.
+var RunTables = []string{
+	"functions", "paths", "models", "samples", "final_models", "executions", "metadata", "profiles", "counter_stats", "rollups",
+	"path_profiles", "issues", "links",
+}
+
+// Table is the rows that a store appends to one of its tables.
+type Table struct {
+	Name    string
+	Columns []string
+	// Keys select the rows of the run that are replaced. Without keys all are.
+	Keys []Key
+	Len  int
+	// Row returns row i: nil, bool, int32, int64, float64, string, json.RawMessage,
+	// []int32 and []provenance.StateEntry.
+	Row func(i int) []any
+}
+
+// Key is a column of a table and its values, []int32 or []string, in the replaced rows.
+type Key struct {
+	Column string
+	Values any
+}
+
+// Delete returns the statement that removes the replaced rows, and its arguments.
+func (t *Table) Delete(run provdb.RunID) (sql string, args []any) {
+	args = []any{int32(run)}
+	if len(t.Keys) == 0 {
+		return "DELETE FROM " + t.Name + " WHERE run = $1", args
+	}
+	var columns, conditions []string
+	for i, k := range t.Keys {
+		kind := "INTEGER"
+		if _, ok := k.Values.([]string); ok {
+			kind = "VARCHAR"
+		}
+		columns = append(columns, fmt.Sprintf("unnest($%d::%s[]) AS %s", i+2, kind, k.Column))
+		conditions = append(conditions, fmt.Sprintf("%s.%s = replaced.%[2]s", t.Name, k.Column))
+		args = append(args, k.Values)
+	}
+	return fmt.Sprintf("DELETE FROM %s USING (SELECT %s) AS replaced WHERE %[1]s.run = $1 AND %[3]s",
+		t.Name, strings.Join(columns, ", "), strings.Join(conditions, " AND ")), args
+}
+
+// Tables returns the rows of a batch, except those of its records. What has no number
+// gets one.
+func (c *Catalog) Tables(run provdb.RunID, b *provdb.Batch) []Table {
+	tables := []Table{{Name: "rollups"}} // removed: the sums do not include the batch
+	if b.VoidsFindings() {
+		tables = append(tables, issueTable(run, b.Issues), linkTable(run, b.Links))
+	}
+	if len(b.Metadata) > 0 {
+		tables = append(tables, metadataTable(run, b.Metadata))
+	}
+	if len(b.Functions) > 0 {
+		tables = append(tables, c.profileTable(run, b.Functions))
+	}
+	if len(b.Counters) > 0 {
+		tables = append(tables, counterTable(run, b.Counters))
+	}
+	if len(b.Models) > 0 {
+		tables = append(tables, c.finalModelTable(run, b.Models))
+	}
+	if len(b.Paths) > 0 {
+		tables = append(tables, c.pathTable(run, b.Paths))
+	}
+	return tables
+}
+
+func issueTable(run provdb.RunID, issues []provenance.Issue) Table {
+	return Table{
+		Name: "issues", Len: len(issues),
+		Columns: []string{
+			"run", "issue", "pid", "func", "call_path", "kind", "role", "cause", "anomalies", "lost_us", "longest_us", "ranks", "hosts",
+			"worst_rank", "worst_rank_lost_us", "first_us", "last_us", "trend", "example", "waits", "wait_ranks", "waits_lost_us",
+			"before_us", "after_us", "rank_list", "host_list", "over_time",
+		},
+		Row: func(n int) []any {
+			i := &issues[n]
+			var worst, worstTime, example, before, after any = int32(i.WorstRank), int64(i.WorstTime), i.Example, nil, nil
+			if i.IsChange() {
+				worst, worstTime, example, before, after = nil, nil, nil, i.Before, i.After
+			}
+			return []any{
+				int32(run), int32(i.Number), int32(i.PID), i.Func, i.Path, string(i.Kind), OrNull(string(i.Role)), OrNull(int32(i.Cause)),
+				i.Anomalies, int64(i.LostTime), int64(i.Longest), int64(len(i.Ranks)), int64(len(i.Hosts)), worst, worstTime,
+				int64(i.First), int64(i.Last), OrNull(string(i.Trend)), example, i.Waits, i.WaitRanks, int64(i.WaitTime), before, after,
+				list(i.Ranks), list(i.Hosts), list(i.OverTime),
+			}
+		},
+	}
+}
+
+func linkTable(run provdb.RunID, links []provenance.Link) Table {
+	return Table{
+		Name: "links", Len: len(links),
+		Columns: []string{
+			"run", "pid", "rid", "event_id", "issue", "role", "culprit_pid", "culprit_event_id", "late_rid", "hops", "waits", "wait_ranks",
+			"waits_lost_us",
+		},
+		Row: func(i int) []any {
+			l := &links[i]
+			var culprit, late any
+			if l.Culprit != "" {
+				culprit = int32(l.CulpritPID)
+			}
+			if l.LateRank != nil {
+				late = int32(*l.LateRank)
+			}
+			return []any{
+				int32(run), int32(l.PID), int32(l.RID), l.EventID, int32(l.Issue), OrNull(string(l.Role)), culprit, OrNull(l.Culprit), late,
+				int32(l.Hops), l.Waits, l.WaitRanks, int64(l.WaitTime),
+			}
+		},
+	}
+}
+
+func metadataTable(run provdb.RunID, all []provdb.StepMetadata) Table {
+	var pids, rids, steps []int32
+	var rows [][]any
+	for i := range all {
+		m := &all[i]
+		pids, rids, steps = append(pids, int32(m.Program)), append(rids, int32(m.Rank)), append(steps, int32(m.Step))
+		for _, f := range m.Facts {
+			rows = append(rows, []any{int32(run), int32(f.PID), int32(f.RID), int64(f.TID), int32(m.Step), f.Descr, f.Value})
+		}
+	}
+	return Table{
+		Name: "metadata", Columns: []string{"run", "pid", "rid", "tid", "io_step", "descr", "value"},
+		Keys: []Key{{"pid", pids}, {"rid", rids}, {"io_step", steps}},
+		Len:  len(rows), Row: func(i int) []any { return rows[i] },
+	}
+}
+
+var profileColumns = summaryColumns([]string{
+	"run", "pid", "fn", "fid", "fname", "anomalies", "first_io_step", "last_io_step", "min_timestamp", "max_timestamp",
+}, "anomaly_", "score_", "severity_", "exclusive_", "inclusive_")
+
+func (c *Catalog) profileTable(run provdb.RunID, funcs []provenance.FuncStats) Table {
+	var pids, fns []int32
+	for i := range funcs {
+		f := &funcs[i]
+		pids, fns = append(pids, int32(f.App)), append(fns, c.Func(f.App, f.FID, f.Name))
+	}
+	return Table{
+		Name: "profiles", Columns: profileColumns, Keys: []Key{{"pid", pids}, {"fn", fns}}, Len: len(funcs),
+		Row: func(i int) []any {
+			f := &funcs[i]
+			row := []any{int32(run), pids[i], fns[i], int64(f.FID), f.Name, f.AnomalyMetrics != nil}
+			if m := f.AnomalyMetrics; m != nil {
+				row = append(row, m.FirstStep, m.LastStep, int64(m.First), int64(m.Last))
+				row = appendSummary(appendSummary(appendSummary(row, &m.Count), &m.Score), &m.Severity)
+			} else {
+				row = append(row, make([]any, 4+3*len(summaryFields))...)
+			}
+			return appendSummary(appendSummary(row, &f.RuntimeProfile.Exclusive), &f.RuntimeProfile.Inclusive)
+		},
+	}
+}
+
+var counterColumns = summaryColumns([]string{"run", "app", "counter"}, "")
+
+func counterTable(run provdb.RunID, counters []provenance.CounterStats) Table {
+	var apps []int32
+	var names []string
+	for i := range counters {
+		apps, names = append(apps, int32(counters[i].App)), append(names, counters[i].Name)
+	}
+	return Table{
+		Name: "counter_stats", Columns: counterColumns, Keys: []Key{{"app", apps}, {"counter", names}}, Len: len(counters),
+		Row: func(i int) []any { return appendSummary([]any{int32(run), apps[i], names[i]}, &counters[i].Stats) },
+	}
+}
+
+func (c *Catalog) finalModelTable(run provdb.RunID, models []provenance.ADModel) Table {
+	var pids, fns, versions []int32
+	for i := range models {
+		m := &models[i]
+		fn := c.Func(m.PID, m.FID, m.Name)
+		pids, fns, versions = append(pids, int32(m.PID)), append(fns, fn), append(versions, c.Model(m.PID, fn, m.Model))
+	}
+	return Table{
+		Name: "final_models", Columns: []string{"run", "pid", "fn", "model"}, Keys: []Key{{"pid", pids}, {"fn", fns}}, Len: len(models),
+		Row: func(i int) []any { return []any{int32(run), pids[i], fns[i], OrNull(versions[i])} },
+	}
+}
+
+func (c *Catalog) pathTable(run provdb.RunID, all []provenance.PathStats) Table {
+	paths, functions := c.Paths(all)
+	return Table{
+		Name: "path_profiles", Columns: []string{"run", "pid", "path", "parent", "fn", "calls", "exclusive_us"}, Len: len(all),
+		Row: func(i int) []any {
+			p := &all[i]
+			var parent any
+			if p.Parent > 0 {
+				parent = paths[p.Parent-1]
+			}
+			return []any{int32(run), int32(p.PID), paths[i], parent, functions[i], p.Calls, int64(p.Exclusive)}
+		},
+	}
+}
+
+// Tables returns the rows of the entries, which replace no others.
+func (e *Entries) Tables(run provdb.RunID) []Table {
+	return []Table{
+		{
+			Name: "functions", Columns: []string{"run", "pid", "fn", "fid", "name"}, Len: len(e.Functions),
+			Row: func(i int) []any {
+				x := &e.Functions[i]
+				return []any{int32(run), int32(x.Program), x.N, int64(x.FID), x.Name}
+			},
+		},
+		{
+			Name: "paths", Columns: []string{"run", "pid", "path", "fns"}, Len: len(e.Paths),
+			Row: func(i int) []any {
+				x := &e.Paths[i]
+				return []any{int32(run), int32(x.Program), x.N, append([]int32{}, x.Funcs...)}
+			},
+		},
+		{
+			Name: "models", Columns: []string{"run", "pid", "fn", "model", "params"}, Len: len(e.Models),
+			Row: func(i int) []any {
+				x := &e.Models[i]
+				return []any{int32(run), int32(x.Program), x.Func, x.N, x.Params}
+			},
+		},
+		{
+			Name: "samples", Columns: []string{"run", "pid", "sample", "timestamp", "state"}, Len: len(e.Samples),
+			Row: func(i int) []any {
+				x := &e.Samples[i]
+				return []any{int32(run), int32(x.Program), x.N, int64(x.State.Timestamp), x.State.Data}
+			},
+		},
+	}
+}
+
+var summaryFields = []string{"accumulate", "count", "kurtosis", "maximum", "mean", "minimum", "skewness", "stddev"}
+
+// summaryColumns appends the columns of a summary for each prefix.
+func summaryColumns(columns []string, prefixes ...string) []string {
+	for _, p := range prefixes {
+		for _, name := range summaryFields {
+			columns = append(columns, p+name)
+		}
+	}
+	return columns
+}
+
+// appendSummary appends the values of a summary in the order of summaryFields.
+func appendSummary(row []any, s *stats.Summary) []any {
+	return append(row, s.Accumulate, s.Count, s.Kurtosis, s.Maximum, s.Mean, s.Minimum, s.Skewness, s.Stddev)
+}
+
+// OrNull returns v, or nil for the zero value.
+func OrNull[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
+// list returns a list of numbers or text as JSON.
+func list[T any](all []T) json.RawMessage {
+	text, _ := json.Marshal(append([]T{}, all...)) // cannot fail
+	return text
+}
