@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
+	"github.com/chimbuko/chimbuko/internal/base/settings"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
@@ -116,7 +117,7 @@ CHIMBUKO_* variables, as a TOML file.`,
 				return usageError{err}
 			}
 			w := bufio.NewWriter(env.Stdout)
-			printSettings(w, cmd.Flags(), origin)
+			settings.Print(w, cmd.Flags(), origin)
 			return w.Flush()
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
+	"github.com/chimbuko/chimbuko/internal/base/settings"
 )
 
 // warnOfSecrets says that everybody on this machine can read what is on the command
@@ -22,7 +23,7 @@ func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 			instead = "--nats-token-file or --nats-creds"
 		}
 		if strings.HasPrefix(where, "--") {
-			instead += ", or the environment variable " + envName(where[2:])
+			instead += ", or the environment variable " + settings.EnvName(where[2:])
 		}
 		fmt.Fprintf(env.Stderr, "chimbuko: others on this machine can see the password in %s, as ps shows it: use %s\n", where, instead)
 	}

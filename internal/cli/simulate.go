@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
@@ -87,7 +87,7 @@ written where TAU_ADIOS2_FILENAME says, so chimbuko run can run it.`,
 func listScenarios(env *Env) error {
 	t := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	for _, name := range scenario.Names() {
-		s, _, err := loadScenario(name)
+		s, _, err := scenario.Load(name)
 		if err != nil {
 			return err
 		}
@@ -98,24 +98,6 @@ func listScenarios(env *Env) error {
 		fmt.Fprintf(t, "%s\t%d ranks\t%s\n", name, ranks, s.Text)
 	}
 	return t.Flush()
-}
-
-// loadScenario reads a scenario that is built in, or one in a file.
-func loadScenario(name string) (*scenario.Scenario, []byte, error) {
-	if !strings.ContainsAny(name, `./\`) {
-		text, err := scenario.Builtin(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := scenario.Parse(name, text)
-		return s, text, err
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := scenario.Parse(name, text)
-	return s, text, err
 }
 
 // adapt changes the scenario as the flags say.
@@ -144,25 +126,25 @@ func (f *simulateFlags) adapt(cmd *cobra.Command, s *scenario.Scenario) error {
 }
 
 func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
-	s, text, err := loadScenario(f.scenario)
+	s, content, err := scenario.Load(f.scenario)
 	if err != nil {
 		return err
 	}
 	if f.show {
-		_, err := env.Stdout.Write(text)
+		_, err := env.Stdout.Write(content)
 		return err
 	}
 	if tau := viewer.Variable(env.Environ, "TAU_ADIOS2_FILENAME"); f.out == "" && tau != "" { // as TAU would
 		f.out, f.force = filepath.Dir(tau), true
 	}
 	if f.out == "" {
-		return usagef("--out is missing: the directory to write to")
+		return usagef("--out is missing (the directory to write to)")
 	}
 	if err := f.adapt(cmd, s); err != nil {
 		return err
 	}
-	if err := mayWrite(f.out, f.force); err != nil {
-		return err
+	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 && !f.force {
+		return fmt.Errorf("%s exists and is not empty (choose another --out, or use --force)", f.out)
 	}
 	target := simulate.Target{Dir: f.out, HostDirs: f.hostDirs, Now: time.Now, Sleep: sleep}
 	if f.live {
@@ -174,7 +156,7 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(f.out, "scenario.toml"), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(f.out, "scenario.toml"), content, 0o644); err != nil {
 		return err
 	}
 	return writeSimulation(cmd.Context(), env, s, target)
@@ -184,32 +166,18 @@ func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target
 	run := simulate.New(s)
 	bar := newProgress(env.Stderr, s.Steps*len(run.Streams()), "steps")
 	target.Stepped = func(simulate.Written) { bar.done() }
-	began := time.Now()
+	start := time.Now()
 	done, err := run.Write(ctx, target)
 	bar.clear()
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped after %s steps; the datasets in %s stay marked as being written", grouped(int64(done.Steps)), target.Dir)
+		return fmt.Errorf("stopped after %s steps; the datasets in %s stay marked as being written", text.Int(done.Steps), target.Dir)
 	}
 	if err != nil {
 		return err
 	}
-	took := time.Since(began)
-	fmt.Fprintf(env.Stdout, "%s datasets, %s steps, %s events, %s bytes in %s",
-		grouped(int64(done.Datasets)), grouped(int64(done.Steps)), grouped(done.Events), grouped(done.Bytes), took.Round(time.Millisecond))
-	if done.Late >= time.Millisecond {
-		fmt.Fprintf(env.Stdout, "; up to %s late", done.Late.Round(time.Millisecond))
-	}
-	fmt.Fprintf(env.Stdout, "\n%s troubles, planted in %s calls (and %s in a small way); %s calls waited because of them: %s\n",
-		grouped(int64(len(s.Troubles))), grouped(done.Planted), grouped(done.Minor), grouped(done.Victims),
+	printWritten(env, done.Datasets, done.Steps, text.Int(done.Events)+" events, "+text.Int(done.Bytes)+" bytes", time.Since(start), done.Late)
+	fmt.Fprintf(env.Stdout, "%s, planted in %s (and %s in a small way); %s waited because of them: %s\n",
+		text.Count(len(s.Troubles), "trouble"), text.Count(done.Planted, "call"), text.Int(done.Minor), text.Count(done.Victims, "call"),
 		filepath.Join(target.Dir, simulate.TruthFile))
-	return nil
-}
-
-// mayWrite refuses a directory with something in it, unless forced.
-func mayWrite(dir string, force bool) error {
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 && !force {
-		return fmt.Errorf("%s is there already and not empty; choose another --out, or use --force", dir)
-	}
 	return nil
 }

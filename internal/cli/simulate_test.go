@@ -215,7 +215,7 @@ func TestSimulateExplainsWhatIsWrong(t *testing.T) {
 	out := filepath.Join(dir, "new")
 	f(2, "--scenario is missing", "--out", out)
 	f(2, "--out is missing", "--scenario", "slow-rank")
-	f(1, `no scenario "nonsense" is built in; there are`, "--scenario", "nonsense", "--out", out)
+	f(1, `unknown scenario "nonsense" (want `, "--scenario", "nonsense", "--out", out)
 	f(1, "missing.toml", "--scenario", "missing.toml", "--out", out)
 	f(1, `trouble it hangs: unknown kind "bad luck"`, "--scenario", bad, "--out", out)
 	f(1, `trouble it hangs: unknown kind "bad luck"`, "--scenario", bad, "--show")
@@ -226,7 +226,7 @@ func TestSimulateExplainsWhatIsWrong(t *testing.T) {
 	f(2, "--duration 0s: ", "--scenario", file, "--out", out, "--duration", "0")
 	f(2, "--duration -1s: ", "--scenario", file, "--out", out, "--duration", "-1s")
 	f(2, "invalid argument", "--scenario", file, "--out", out, "--seed", "-1")
-	f(2, "neither a number from 0 on nor max", "--scenario", file, "--out", out, "--live", "--speed", "fast")
+	f(2, "neither a non-negative number nor max", "--scenario", file, "--out", out, "--live", "--speed", "fast")
 	f(2, "--speed is for --live", "--scenario", file, "--out", out, "--speed", "2")
 	f(2, `unknown command "extra"`, "extra", "--scenario", file, "--out", out)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
@@ -235,7 +235,7 @@ func TestSimulateExplainsWhatIsWrong(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f(1, dir+" is there already and not empty; choose another --out, or use --force", "--scenario", file, "--out", dir)
+	f(1, dir+" exists and is not empty (choose another --out, or use --force)", "--scenario", file, "--out", dir)
 	f(1, "mine", "--scenario", file, "--out", filepath.Join(dir, "mine"))
 	if r := run(t, "simulate", "--scenario", file, "--out", dir, "--force"); r.code != 0 {
 		t.Errorf("with --force: exit code %d, %q", r.code, r.stderr)

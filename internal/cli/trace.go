@@ -1,26 +1,29 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 )
 
 func newTraceCmd(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
-		Short: "look into the traces that TAU wrote with ADIOS2",
-		Long: `Look into the traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or
-still being written, or that it streams live (SST). ADIOS2 itself is not needed.`,
+		Short: "inspect and replay traces that TAU wrote with ADIOS2",
+		Long: `Inspect traces that TAU wrote with ADIOS2 (BP3, BP4 and BP5), finished or still being
+written, or that it streams live (SST). ADIOS2 itself is not needed.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -33,103 +36,176 @@ still being written, or that it streams live (SST). ADIOS2 itself is not needed.
 	return cmd
 }
 
-// expandPaths turns files, directories and patterns into the paths of
-// datasets, each once, in the order given; those of a directory are sorted.
+// expandPaths returns the datasets that files, directories and patterns name.
 func expandPaths(given []string) ([]string, error) {
-	var found []string
-	for _, g := range given {
-		paths, err := expandPath(g)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range paths {
-			if !slices.Contains(found, p) {
-				found = append(found, p)
+	paths, err := inspect.Expand(given...)
+	if errors.Is(err, filepath.ErrBadPattern) {
+		err = usageError{err}
+	}
+	return paths, err
+}
+
+// registerConnect adds the flag of commands that read live streams.
+func registerConnect(f *pflag.FlagSet, timeout *time.Duration) {
+	f.DurationVar(timeout, "connect-timeout", sst.Default().ConnectTimeout,
+		"how long to wait for the contact file of a live stream, and for its program; 0 is forever")
+}
+
+func newTraceInfoCmd(env *Env) *cobra.Command {
+	var asJSON bool
+	var connect time.Duration
+	cmd := &cobra.Command{
+		Use:   "info PATH...",
+		Short: "summarize traces: steps, events, threads, functions, hosts, time",
+		Long: `Summarize traces. A PATH is a dataset, a directory (all .bp in it are read) or a
+pattern. A trace that is still being written is read up to its last step. A damaged
+trace is read up to the damage; the error then names the file and the byte, and the
+exit code is 1.
+
+The contact file of a live stream, X.bp.sst, is a PATH, too. The stream is read to its
+end, so its steps are lost to other readers.`,
+		Example: `  chimbuko trace info tau-metrics-app-0.bp
+  chimbuko trace info run-directory
+  chimbuko trace info --json 'run-*/' | jq .totals`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			paths, err := expandPaths(paths)
+			if err != nil {
+				return err
 			}
-		}
-	}
-	return found, nil
-}
-
-func expandPath(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?[") {
-		matches, err := filepath.Glob(path)
-		if err != nil {
-			return nil, usagef("pattern %q: %w", path, err)
-		}
-		if len(matches) == 0 {
-			return nil, fmt.Errorf("nothing matches %s", path)
-		}
-		if !sst.IsContact(path) {
-			matches = slices.DeleteFunc(matches, isBeside)
-		}
-		return expandPaths(matches)
-	}
-	if err != nil || !info.IsDir() || isDataset(path) {
-		return []string{path}, nil // opening it will say what is wrong
-	}
-	return datasetsIn(path)
-}
-
-// isDataset reports whether a directory is a dataset rather than a place that
-// holds some.
-func isDataset(dir string) bool {
-	if filepath.Ext(dir) == ".bp" {
-		return true
-	}
-	for _, name := range []string{"md.idx", "data_oids.txt"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// isBeside reports whether a path that a pattern matched is something that
-// lies beside datasets: their listings, or the data of BP3 files.
-func isBeside(path string) bool {
-	return filepath.Ext(path) != ".bp" && (strings.Contains(path, ".bp.") || strings.Contains(path, ".bpls."))
-}
-
-// datasetsIn returns all datasets below dir.
-func datasetsIn(dir string) ([]string, error) {
-	var found, contacts []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+			defer frugal(50)()
+			progress := newProgress(env.Stderr, len(paths), "traces")
+			info, err := inspect.Summarize(cmd.Context(), paths, connect, progress.done)
+			progress.clear()
+			if err != nil {
+				return err
+			}
+			if err := env.show(asJSON, info, info.Print); err != nil {
+				return err
+			}
+			for _, f := range info.Files {
+				err = errors.Join(err, reportError(env, f.Error))
+			}
 			return err
-		case sst.IsContact(path):
-			contacts = append(contacts, path)
-		case filepath.Ext(path) == ".bp" || d.IsDir() && path != dir && isDataset(path):
-			found = append(found, path)
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-		case d.IsDir() && strings.HasSuffix(path, ".bp.dir"):
-			return fs.SkipDir
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		},
 	}
-	if len(found) == 0 {
-		found = contacts
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no .bp dataset in this directory; set TAU_ADIOS2_FILENAME to write traces into it", dir)
-	}
-	return found, nil
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of a table")
+	registerConnect(cmd.Flags(), &connect)
+	return cmd
 }
 
-// advise adds to an error of opening a dataset what the user can do.
-func advise(err error) error {
+// reportError prints an error message, unless it is empty.
+func reportError(env *Env, message string) error {
+	if message == "" {
+		return nil
+	}
+	fmt.Fprintf(env.Stderr, "chimbuko: %s\n", message)
+	return errReported
+}
+
+func newTraceDumpCmd(env *Env) *cobra.Command {
+	cfg := inspect.DumpConfig{Format: "text", Poll: bp.Default().Poll, Sleep: sleep}
+	cmd := &cobra.Command{
+		Use:   "dump PATH",
+		Short: "print the events of a trace as text, JSON lines or CSV",
+		Long: `Print the events of a trace: entries and exits of functions, messages and counters,
+by step, rank and thread, and in order of time on each thread. Numbers in filters may
+be ranges such as 3-7.
+
+With --follow a trace that is still being written is printed as it grows, until its
+writer closes it. With --idle it also ends when no step came for that long.
+
+A live stream, named by its contact file X.bp.sst, is printed as it comes. Its steps
+are then lost to other readers.`,
+		Example: `  chimbuko trace dump tau-metrics-app-0.bp | less
+  chimbuko trace dump --kind send,recv --format csv tau-metrics-app-0.bp > messages.csv
+  chimbuko trace dump --function 'MPI_*' --step 0-9 --format jsonl tau-metrics-app-0.bp
+  chimbuko trace dump --follow --idle 1m tau-metrics-app-0.bp
+  chimbuko trace dump tau-metrics-app-0.bp.sst`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, paths []string) error { return runTraceDump(cmd.Context(), env, paths, cfg) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Format, "format", cfg.Format, "text, jsonl or csv")
+	f.StringSliceVar(&cfg.Steps, "step", nil, "only these steps (numbers from 0, ranges)")
+	f.StringSliceVar(&cfg.Threads, "thread", nil, "only these threads (numbers, ranges)")
+	f.StringSliceVar(&cfg.Ranks, "rank", nil, "only these ranks (numbers, ranges)")
+	f.StringSliceVar(&cfg.Kinds, "kind", nil, "only these kinds: enter, exit, send, recv, counter; or function, message")
+	f.StringArrayVar(&cfg.Functions, "function", nil, "only functions with this name; * and ? match any text and any character")
+	f.Int64Var(&cfg.Limit, "limit", 0, "maximum number of events; 0 is no limit")
+	f.BoolVar(&cfg.Follow, "follow", false, "wait for new steps, and for the trace if it does not exist yet")
+	f.DurationVar(&cfg.Poll, "poll", cfg.Poll, "with --follow: how often to look for new steps")
+	f.DurationVar(&cfg.Idle, "idle", 0, "with --follow: end when no step came for that long; 0 waits forever")
+	registerConnect(f, &cfg.Connect)
+	return cmd
+}
+
+func runTraceDump(ctx context.Context, env *Env, paths []string, cfg inspect.DumpConfig) (err error) {
+	given := paths[0]
+	if !cfg.Follow {
+		if paths, err = expandPaths(paths); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(paths, sst.IsContact) {
+		if len(paths) > 1 {
+			return usagef("%s has contact files of %d live streams, whose program waits until all are read (name one of them, or use "+
+				"chimbuko trace info)", given, len(paths))
+		}
+		cfg.Follow = true
+	}
+	d, err := inspect.NewDump(cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	err = d.Run(ctx, env.Stdout, paths)
+	for _, n := range d.Tally.Notes() {
+		fmt.Fprintf(env.Stderr, "%s: %s %s\n", n.Severity, text.Int(n.Count), n.Sentence)
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && errors.Is(err, bp.ErrNotReady):
-		return fmt.Errorf("%w; use --follow to wait for it", err)
-	case errors.Is(err, bp.ErrNotReady):
-		return fmt.Errorf("%w: its writer has just begun, or it is no dataset", err)
+	case errors.Is(err, context.Canceled) && cfg.Follow: // the usual end of following
+		return nil
+	case errors.Is(err, bp.ErrIdle):
+		fmt.Fprintf(env.Stderr, "chimbuko: %v\n", err)
+		return nil
 	}
 	return err
+}
+
+func newTraceMetadataCmd(env *Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "metadata PATH...",
+		Short: "print the attributes of traces: hosts, settings, names of functions and counters",
+		Long: `Print the attributes of traces: TAU's metadata for each rank and thread, such as host,
+command line and settings, then all other attributes, among them the names of programs,
+event types, functions ("timer") and counters. Each is printed once, with the step in
+which it appeared.`,
+		Example: `  chimbuko trace metadata tau-metrics-app-0.bp
+  chimbuko trace metadata --json tau-metrics-app-0.bp | jq '.[0].metadata[] | select(.key=="Hostname")'`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			paths, err := expandPaths(paths)
+			if err != nil {
+				return err
+			}
+			files := make([]*inspect.Attributes, len(paths))
+			for i, p := range paths {
+				files[i] = inspect.ReadAttributes(cmd.Context(), p)
+			}
+			if err := env.show(asJSON, files, func(w io.Writer) {
+				for _, f := range files {
+					f.Print(w)
+				}
+			}); err != nil {
+				return err
+			}
+			for _, f := range files {
+				err = errors.Join(err, reportError(env, f.Error))
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of tables")
+	return cmd
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/replay"
 )
 
@@ -20,27 +20,25 @@ func newTraceReplayCmd(env *Env) *cobra.Command {
 	speed := strconv.FormatFloat(cfg.Speed, 'g', -1, 64)
 	cmd := &cobra.Command{
 		Use:   "replay SRC DST",
-		Short: "write recorded traces once more, as if their programs were running again",
-		Long: `Write recorded traces once more into the directory DST, as if their programs were
-running again: the files grow as ADIOS2 makes them grow, each step at the time at
-which it was recorded, so that all that follows running programs can be tried on
-recordings. SRC is a dataset, a directory (all .bp inside it are replayed) or a
-pattern; the datasets keep their names, those of a directory also the directories
-they lie in.
+		Short: "write recorded traces again, as if their programs were running",
+		Long: `Write recorded traces again, into the directory DST, as if their programs were running:
+the files grow as ADIOS2 grows them, each step at the time at which it was recorded, so
+that you can try commands that follow running programs on recordings. SRC is a dataset,
+a directory (all .bp in it are replayed) or a pattern. Datasets keep their names, and
+those of a directory also their subdirectories.
 
-The finished datasets are equal to the recorded ones, byte for byte, unless
---ranks or --shift-time change what they hold: these read the traces and write
-them anew as BP4, whatever they were.
+The finished datasets equal the recorded ones byte for byte, unless --ranks or
+--shift-time change their content: these write BP4, whatever the format of the source.
 
---ranks makes a larger run of a small one. Copy c of the recorded rank r of R
-becomes rank c*R+r, with its name, its messages and its metadata; copies are on
-hosts of their own. It needs all ranks of one program, each in a dataset of its
-own. With a multiple of R all partners of messages are there.
+--ranks makes a large run from a small one. Copy c of the recorded rank r of R becomes
+rank c*R+r, with its name, messages and metadata; each copy has its own hosts. It needs
+all ranks of one program, each in its own dataset. If the number is a multiple of R,
+all partners of messages exist.
 
-Damaged traces are replayed as far as they can be read, and then reported.
+Damaged traces are replayed up to the damage, and then reported.
 
-Ctrl-C ends a replay as a killed program ends: what was written can be read, and
-the datasets stay marked as being written.`,
+Ctrl-C ends a replay as a killed program ends: the written part is readable, and the
+datasets stay marked as being written.`,
 		Example: `  chimbuko trace replay traces/ live/
   chimbuko trace replay traces/ live/ --speed 10
   chimbuko trace replay traces/ live/ --speed max --ranks 1024
@@ -58,29 +56,33 @@ the datasets stay marked as being written.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&speed, "speed", speed, "how many times faster than recorded; 0 or max is as fast as possible")
-	f.IntVar(&cfg.Ranks, "ranks", 0, "write so many ranks, by copies of the recorded ones; as BP4")
-	f.BoolVar(&cfg.ShiftTime, "shift-time", false, "move all times so that the first event is now; as BP4")
-	f.BoolVar(&cfg.Force, "force", false, "replace datasets that are there already")
+	f.StringVar(&speed, "speed", speed, "factor by which to run faster than recorded; 0 or max is as fast as possible")
+	f.IntVar(&cfg.Ranks, "ranks", 0, "number of ranks to write, as copies of the recorded ones; as BP4")
+	f.BoolVar(&cfg.ShiftTime, "shift-time", false, "shift all times so that the first event is now; as BP4")
+	f.BoolVar(&cfg.Force, "force", false, "replace existing datasets")
 	return cmd
 }
 
-// parseSpeed reads a factor; "max" means without any wait.
+// parseSpeed parses a factor; "max" is 0, without waiting.
 func parseSpeed(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
 	}
 	speed, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(speed >= 0) || speed > 1e12 {
-		return 0, usagef("--speed %q is neither a number from 0 on nor max", text)
+		return 0, usagef("--speed %q is neither a non-negative number nor max", text)
 	}
 	return speed, nil
 }
 
 func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.Config) error {
-	sets, err := replayedDatasets(from, to)
+	paths, err := expandPaths([]string{from})
 	if err != nil {
 		return err
+	}
+	var sets []replay.Dataset
+	for _, p := range paths {
+		sets = append(sets, replay.Dataset{From: p, To: filepath.Join(to, inspect.Relative(from, p))})
 	}
 	cfg.Now, cfg.Sleep = time.Now, sleep
 	var bar *progress
@@ -88,57 +90,35 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 	p, err := replay.Plan(ctx, sets, cfg)
 	switch {
 	case errors.Is(err, replay.ErrExists):
-		return fmt.Errorf("%w; use --force to replace it", err)
+		return fmt.Errorf("%w (use --force to replace it)", err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped before anything was written")
 	case err != nil:
 		return err
 	}
 	bar = newProgress(env.Stderr, p.Steps(), "steps")
-	result, err := p.Run(ctx)
+	r, err := p.Run(ctx)
 	bar.clear()
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped after %s of %s steps; the datasets in %s stay marked as being written",
-			grouped(int64(result.Steps)), grouped(int64(p.Steps())), to)
+			text.Int(r.Steps), text.Int(p.Steps()), to)
 	}
-	printReplay(env, result)
+	printWritten(env, r.Datasets, r.Steps, text.Int(r.Bytes)+" bytes", r.Took, r.Late)
+	if r.Attributes > 0 {
+		fmt.Fprintf(env.Stderr, "warning: %s were left out: BP4 has one attribute of a name, here only strings\n",
+			text.Count(r.Attributes, "attribute"))
+	}
+	if r.Cut > 0 {
+		fmt.Fprintf(env.Stderr, "warning: %s were cut to 64 KiB, the maximum of BP4\n", text.Count(r.Cut, "attribute"))
+	}
 	return err
 }
 
-func printReplay(env *Env, r replay.Result) {
-	fmt.Fprintf(env.Stdout, "%s datasets, %s steps, %s bytes in %s",
-		grouped(int64(r.Datasets)), grouped(int64(r.Steps)), grouped(r.Bytes), r.Took.Round(time.Millisecond))
-	if r.Late >= time.Millisecond {
-		fmt.Fprintf(env.Stdout, "; up to %s late", r.Late.Round(time.Millisecond))
+// printWritten prints how much was written, how long it took and how late it was.
+func printWritten(env *Env, datasets, steps int, more string, took, late time.Duration) {
+	fmt.Fprintf(env.Stdout, "%s, %s, %s in %s", text.Count(datasets, "dataset"), text.Count(steps, "step"), more, took.Round(time.Millisecond))
+	if late >= time.Millisecond {
+		fmt.Fprintf(env.Stdout, "; up to %s late", late.Round(time.Millisecond))
 	}
 	fmt.Fprintln(env.Stdout)
-	if r.Attributes > 0 {
-		fmt.Fprintf(env.Stderr, "warning: %s attributes were left out: BP4 holds one of a name, and here strings only\n",
-			grouped(int64(r.Attributes)))
-	}
-	if r.Cut > 0 {
-		fmt.Fprintf(env.Stderr, "warning: %s attributes were cut to 64 KiB, the most that BP4 holds\n", grouped(int64(r.Cut)))
-	}
-}
-
-// replayedDatasets returns the datasets at from, and where in the directory to
-// each of them is written.
-func replayedDatasets(from, to string) ([]replay.Dataset, error) {
-	paths, err := expandPaths([]string{from})
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(from)
-	below := err == nil && info.IsDir() && !isDataset(filepath.Clean(from))
-	sets := make([]replay.Dataset, 0, len(paths))
-	for _, p := range paths {
-		name := filepath.Base(filepath.Clean(p))
-		if below {
-			if rel, err := filepath.Rel(from, p); err == nil && !strings.HasPrefix(rel, "..") {
-				name = rel
-			}
-		}
-		sets = append(sets, replay.Dataset{From: p, To: filepath.Join(to, name)})
-	}
-	return sets, nil
 }

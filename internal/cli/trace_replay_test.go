@@ -28,7 +28,7 @@ func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {
 		}
 	}
 	if r := run(t, "trace", "replay", "testdata/traces/burst", filepath.Join(to, "burst")); r.code != 1 ||
-		!strings.Contains(r.stderr, "exists already; use --force") {
+		!strings.Contains(r.stderr, "exists already (use --force") {
 		t.Errorf("a second replay: exit code %d, %q; want an error that names --force", r.code, r.stderr)
 	}
 	if r := run(t, "trace", "replay", "testdata/traces/burst/*.bp", filepath.Join(to, "burst"), "--force", "--speed", "0"); r.code != 0 {
@@ -70,9 +70,9 @@ func TestTraceReplayExplainsWhatIsWrong(t *testing.T) {
 	}
 	to := t.TempDir()
 	f(2, "accepts 2 arg(s)", "testdata/traces")
-	f(2, "neither a number from 0 on nor max", "testdata/traces", to, "--speed", "fast")
-	f(2, "neither a number from 0 on nor max", "testdata/traces", to, "--speed", "-1")
-	f(2, "neither a number from 0 on nor max", "testdata/traces", to, "--speed", "NaN")
+	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "fast")
+	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "-1")
+	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "NaN")
 	f(2, "--ranks 0 is not positive", "testdata/traces", to, "--ranks", "0")
 	f(1, "both hold rank 0", "testdata/traces", to, "--ranks", "9")
 	f(1, "nothing matches", "testdata/none-*", to)

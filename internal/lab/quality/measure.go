@@ -187,15 +187,20 @@ func (f *flags) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*p
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range anomalies {
-		n := flag{step: r.IOStep, status: r.Status, Flag: truth.Flag{
-			Program: r.PID, Rank: r.RID, Event: r.EventID, Function: r.Func, Entry: r.Entry, Exit: r.Exit, Found: r.Exit,
-		}}
-		if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
-			n.Launched, n.LaunchEntry, n.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit
-		}
-		f.all = append(f.all, n)
+		f.all = append(f.all, flag{step: r.IOStep, status: r.Status, Flag: Flag(r)})
 	}
 	return nil
+}
+
+// Flag returns the flag of a record, found at its exit.
+func Flag(r *provenance.Record) truth.Flag {
+	f := truth.Flag{
+		Program: r.PID, Rank: r.RID, Event: r.EventID, Function: r.Func, Entry: r.Entry, Exit: r.Exit, Found: r.Exit,
+	}
+	if p, ok := r.GPUParent.(provenance.GPUParent); ok && len(p.CallStack) > 0 {
+		f.Launched, f.LaunchEntry, f.LaunchExit = true, p.CallStack[0].Entry, p.CallStack[0].Exit
+	}
+	return f
 }
 
 // complain returns an error if anything was repaired or lost on the way, as nothing

@@ -3,6 +3,7 @@ package scenario
 import (
 	"embed"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 //go:embed builtin/*.toml
 var files embed.FS
 
-// Names returns the names of the scenarios that are built in, sorted.
+// Names returns the sorted names of the built-in scenarios.
 func Names() []string {
 	entries, err := files.ReadDir("builtin")
 	if err != nil {
@@ -24,11 +25,26 @@ func Names() []string {
 	return names
 }
 
-// Builtin returns the text of a scenario that is built in.
+// Builtin returns the text of a built-in scenario.
 func Builtin(name string) ([]byte, error) {
 	text, err := files.ReadFile("builtin/" + name + ".toml")
 	if err != nil {
-		return nil, fmt.Errorf("no scenario %q is built in; there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown scenario %q (want %s, or a file)", name, strings.Join(Names(), ", "))
 	}
 	return text, nil
+}
+
+// Load parses a built-in scenario, or a file if the name has a dot or a separator. It
+// also returns the text.
+func Load(name string) (*Scenario, []byte, error) {
+	read := Builtin
+	if strings.ContainsAny(name, `./\`) {
+		read = os.ReadFile
+	}
+	text, err := read(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Parse(name, text)
+	return s, text, err
 }

@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"bufio"
@@ -10,34 +10,32 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// eventFormat prints one event.
-type eventFormat func(e *namedEvent) error
-
-// newEventFormat returns the format of that name, which prints to w.
-func newEventFormat(name string, w *bufio.Writer) (eventFormat, error) {
-	switch name {
-	case "text":
-		return textFormat(w), nil
-	case "jsonl":
-		return jsonFormat(w), nil
-	case "csv":
-		return csvFormat(w)
-	}
-	return nil, usagef("--format: unknown value %q (want text, jsonl, csv)", name)
+// event is an event with its place and name.
+type event struct {
+	*trace.Event
+	step    int
+	rank    trace.Rank
+	thread  trace.Thread
+	name    string // of the function or counter
+	hasName bool
 }
 
-func (e *namedEvent) isMessage() bool { return e.Kind == trace.Send || e.Kind == trace.Recv }
+func (e *event) isMessage() bool { return e.Kind == trace.Send || e.Kind == trace.Recv }
 
-// label is the name, or the number of what has no name yet.
-func (e *namedEvent) label() string {
-	if e.known {
+// label returns the name, or the number of a function or counter that has no name yet.
+func (e *event) label() string {
+	if e.hasName {
 		return e.name
 	}
 	return "#" + strconv.FormatUint(uint64(e.ID), 10)
 }
 
-func textFormat(w *bufio.Writer) eventFormat {
-	return func(e *namedEvent) error {
+// formats are the forms of events. Each starts writing to w, where errors stick, and
+// returns the function that writes an event.
+var formats = map[string]func(w *bufio.Writer) func(e *event) error{"text": textFormat, "jsonl": jsonFormat, "csv": csvFormat}
+
+func textFormat(w *bufio.Writer) func(e *event) error {
+	return func(e *event) error {
 		fmt.Fprintf(w, "step %d  rank %d  thread %d  %d.%06d  ", e.step, e.rank, e.thread, e.Time/1e6, e.Time%1e6)
 		var err error
 		switch e.Kind {
@@ -54,11 +52,11 @@ func textFormat(w *bufio.Writer) eventFormat {
 	}
 }
 
-// jsonFormat prints an object a line. It quotes each name only once.
-func jsonFormat(w *bufio.Writer) eventFormat {
+// jsonFormat writes an object per line. It quotes each name only once.
+func jsonFormat(w *bufio.Writer) func(e *event) error {
 	quoted := make(map[string][]byte)
 	var b []byte
-	return func(e *namedEvent) error {
+	return func(e *event) error {
 		number := func(key string, n int64) { b = strconv.AppendInt(append(append(b, key...), ':'), n, 10) }
 		b = append(b[:0], '{')
 		number(`"step"`, int64(e.step))
@@ -74,7 +72,7 @@ func jsonFormat(w *bufio.Writer) eventFormat {
 		} else {
 			number(`,"id"`, int64(e.ID))
 			b = append(b, `,"name":`...)
-			if e.known {
+			if e.hasName {
 				q, ok := quoted[e.name]
 				if !ok {
 					q, _ = json.Marshal(e.name) // strings always marshal
@@ -96,13 +94,11 @@ func jsonFormat(w *bufio.Writer) eventFormat {
 
 var csvHeader = []string{"step", "rank", "thread", "time_us", "kind", "row", "id", "name", "partner", "tag", "bytes", "value"}
 
-func csvFormat(w *bufio.Writer) (eventFormat, error) {
-	c := csv.NewWriter(w) // which takes w for its own buffer: the caller flushes it
-	if err := c.Write(csvHeader); err != nil {
-		return nil, err
-	}
+func csvFormat(w *bufio.Writer) func(e *event) error {
+	c := csv.NewWriter(w)  // uses w as its buffer, so the caller flushes it
+	_ = c.Write(csvHeader) // errors stick to w
 	record := make([]string, len(csvHeader))
-	return func(e *namedEvent) error {
+	return func(e *event) error {
 		clear(record)
 		record[0] = strconv.Itoa(e.step)
 		record[1] = strconv.Itoa(int(e.rank))
@@ -122,5 +118,5 @@ func csvFormat(w *bufio.Writer) (eventFormat, error) {
 			record[11] = strconv.FormatUint(e.Value, 10)
 		}
 		return c.Write(record)
-	}, nil
+	}
 }

@@ -1,0 +1,262 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/sst"
+	"github.com/chimbuko/chimbuko/internal/source/tau"
+)
+
+// Info summarizes traces.
+type Info struct {
+	Files  []*FileInfo `json:"files"`
+	Totals Totals      `json:"totals"`
+}
+
+// FileInfo summarizes one dataset or stream.
+type FileInfo struct {
+	Path    string      `json:"path"`
+	Engine  string      `json:"engine"`
+	Version string      `json:"adios2_version,omitempty"`
+	Active  bool        `json:"active"`
+	Rank    *trace.Rank `json:"rank"` // null for several ranks, and for none
+	counts
+	Program string       `json:"program,omitempty"`
+	Hosts   []string     `json:"hosts"`
+	Ranks   []rankCounts `json:"ranks,omitempty"` // of a file with several ranks
+	Notes   []tally.Note `json:"notes,omitempty"`
+	Error   string       `json:"error,omitempty"`
+
+	modified  time.Time
+	functions map[string]bool
+	tally     tally.Tally
+}
+
+// Totals are sums over all files.
+type Totals struct {
+	Files  int `json:"files"`
+	Active int `json:"active"`
+	Broken int `json:"broken"`
+	counts
+	DistinctFunctions int          `json:"distinct_functions"`
+	Hosts             []string     `json:"hosts"`
+	Notes             []tally.Note `json:"notes,omitempty"`
+}
+
+type counts struct {
+	Steps int `json:"steps"`
+	eventCounts
+	Threads    int   `json:"threads"`
+	GPUThreads int   `json:"gpu_threads"`
+	Functions  int   `json:"functions"`
+	Counters   int   `json:"counters"`
+	FirstUS    int64 `json:"first_us"` // 0 without events
+	LastUS     int64 `json:"last_us"`
+	Bytes      int64 `json:"bytes"`
+}
+
+type eventCounts struct {
+	FuncEvents    int64 `json:"func_events"`
+	CommEvents    int64 `json:"comm_events"`
+	CounterEvents int64 `json:"counter_events"`
+}
+
+type rankCounts struct {
+	Rank trace.Rank `json:"rank"`
+	eventCounts
+}
+
+func (c *counts) add(o *counts) {
+	c.Steps += o.Steps
+	c.FuncEvents += o.FuncEvents
+	c.CommEvents += o.CommEvents
+	c.CounterEvents += o.CounterEvents
+	c.Threads += o.Threads
+	c.GPUThreads += o.GPUThreads
+	c.Functions += o.Functions
+	c.Counters += o.Counters
+	c.Bytes += o.Bytes
+	if o.FirstUS != 0 {
+		c.extend(o.FirstUS, o.LastUS)
+	}
+}
+
+// extend makes the time range include that from first to last.
+func (c *counts) extend(first, last int64) {
+	if c.FirstUS == 0 || first < c.FirstUS {
+		c.FirstUS = first
+	}
+	c.LastUS = max(c.LastUS, last)
+}
+
+// Summarize reads datasets and streams to their end and calls done after each. It reads
+// as many datasets at once as there are processors, but all streams at once: the ranks
+// of a program wait for each other. It fails only if ctx ends; what is wrong with a file
+// is in its FileInfo.
+func Summarize(ctx context.Context, paths []string, connect time.Duration, done func()) (*Info, error) {
+	info := &Info{Files: make([]*FileInfo, len(paths))}
+	var workers errgroup.Group
+	if !slices.ContainsFunc(paths, sst.IsContact) {
+		workers.SetLimit(runtime.GOMAXPROCS(0))
+	}
+	for i, path := range paths {
+		workers.Go(func() error {
+			info.Files[i] = summarize(ctx, path, connect)
+			done()
+			return ctx.Err()
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	info.Totals = total(info.Files)
+	return info, nil
+}
+
+func summarize(ctx context.Context, path string, connect time.Duration) *FileInfo {
+	f := &FileInfo{Path: path, Hosts: []string{}, functions: make(map[string]bool)}
+	f.Bytes = bp.Size(path)
+	opt := bp.Default()
+	opt.Tally = &f.tally
+	r, err := open(path, opt, connect) //nolint:contextcheck // a stream lives until it is closed
+	if err != nil {
+		f.Error = err.Error()
+		return f
+	}
+	defer r.Close() //nolint:errcheck // only read from
+	steps := tau.NewReader(r, tau.Config{}, &f.tally)
+	c := collector{FileInfo: f, threads: make(map[threadKey]bool), ranks: make(map[trace.Rank]*rankCounts)}
+	for {
+		s, err := steps.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			f.Error = err.Error()
+			break
+		}
+		c.add(s, steps.OneFile())
+	}
+	f.Engine, f.Version, f.Active, f.modified = r.Engine(), r.Version(), r.Active(), r.Modified()
+	if live, ok := r.(stream); ok {
+		f.Bytes = live.Received()
+	}
+	c.finish(&steps.Names)
+	f.Notes = f.tally.Notes()
+	return f
+}
+
+type threadKey struct {
+	rank   trace.Rank
+	thread trace.Thread
+}
+
+// collector adds the steps of a dataset to its summary.
+type collector struct {
+	*FileInfo
+	threads map[threadKey]bool
+	ranks   map[trace.Rank]*rankCounts
+}
+
+func (c *collector) add(s *tau.Step, oneFile bool) {
+	c.Steps++
+	c.FuncEvents += int64(s.Funcs)
+	c.CommEvents += int64(s.Comms)
+	c.CounterEvents += int64(s.Counters)
+	for i := range s.Batches {
+		b := &s.Batches[i]
+		c.threads[threadKey{b.Rank, b.Thread}] = true
+		c.extend(int64(b.Events[0].Time), int64(b.Events[len(b.Events)-1].Time))
+		if r := c.rank(b.Rank); oneFile {
+			r.count(b.Events)
+		}
+	}
+	for _, m := range s.Metadata {
+		if m.Key == "Hostname" && !slices.Contains(c.Hosts, m.Value) {
+			c.Hosts = append(c.Hosts, m.Value)
+		}
+		c.rank(m.Rank)
+	}
+}
+
+func (c *collector) rank(rank trace.Rank) *rankCounts {
+	r := c.ranks[rank]
+	if r == nil {
+		r = &rankCounts{Rank: rank}
+		c.ranks[rank] = r
+	}
+	return r
+}
+
+func (c *eventCounts) count(events []trace.Event) {
+	for i := range events {
+		switch events[i].Kind {
+		case trace.Enter, trace.Exit:
+			c.FuncEvents++
+		case trace.Send, trace.Recv:
+			c.CommEvents++
+		case trace.Count:
+			c.CounterEvents++
+		}
+	}
+}
+
+func (c *collector) finish(names *tau.Names) {
+	c.Threads = len(c.threads)
+	for t := range c.threads {
+		if _, ok := names.GPU(t.rank, t.thread); ok {
+			c.GPUThreads++
+		}
+	}
+	for _, name := range names.Funcs() {
+		c.Functions++
+		c.functions[name] = true
+	}
+	for range names.Counters() {
+		c.Counters++
+	}
+	c.Program = names.Program()
+	for _, r := range c.ranks {
+		c.Ranks = append(c.Ranks, *r)
+	}
+	slices.SortFunc(c.Ranks, func(a, b rankCounts) int { return cmp.Compare(a.Rank, b.Rank) })
+	if len(c.Ranks) == 1 {
+		c.Rank, c.Ranks = &c.Ranks[0].Rank, nil
+	}
+	slices.Sort(c.Hosts)
+}
+
+func total(files []*FileInfo) Totals {
+	t := Totals{Files: len(files), Hosts: []string{}}
+	functions := make(map[string]bool)
+	var all tally.Tally
+	for _, f := range files {
+		t.add(&f.counts)
+		if f.Active {
+			t.Active++
+		}
+		if f.Error != "" {
+			t.Broken++
+		}
+		maps.Copy(functions, f.functions)
+		t.Hosts = append(t.Hosts, f.Hosts...)
+		all.Merge(&f.tally)
+	}
+	t.DistinctFunctions = len(functions)
+	slices.Sort(t.Hosts)
+	t.Hosts = slices.Compact(t.Hosts)
+	t.Notes = all.Notes()
+	return t
+}
