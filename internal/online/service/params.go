@@ -11,7 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -79,7 +79,7 @@ func (s *server) openSender() (err error) {
 			return err
 		}
 	}
-	s.sender, err = sender.New(sender.Options{
+	s.sender, err = legacy.NewSender(legacy.SenderOptions{
 		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.Waiting(s.cfg.Store.Dir), Log: s.log, First: firstPacket(s.cfg.StatsDir),
 	})
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -41,7 +41,7 @@ type server struct {
 	stream   *bus.Stream
 	state    *paramserver.State
 	params   *paramserver.Server
-	sender   *sender.Sender
+	sender   *legacy.Sender
 	consumer *bus.Consumer
 	storer   *recordstream.Storer
 	closers  []func() error          // in the order of making

@@ -1,4 +1,4 @@
-package sender_test
+package legacy_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 // receiver is a web server that remembers the packets it accepted. Its
@@ -124,7 +124,7 @@ func (r *receiver) requests() (since []time.Duration) {
 }
 
 // sender returns a Sender to the receiver. opt may leave out what all share.
-func (r *receiver) sender(opt sender.Options) *sender.Sender {
+func (r *receiver) sender(opt legacy.SenderOptions) *legacy.Sender {
 	r.t.Helper()
 	transport := &http.Transport{DialContext: r.dial}
 	r.t.Cleanup(transport.CloseIdleConnections)
@@ -132,7 +132,7 @@ func (r *receiver) sender(opt sender.Options) *sender.Sender {
 	if opt.Spill == "" && opt.Dir == "" {
 		opt.Spill = r.t.TempDir()
 	}
-	s, err := sender.New(opt)
+	s, err := legacy.NewSender(opt)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (r *receiver) expect(first, end int) {
 
 func text(n int) string { return fmt.Sprintf(`{"packet":%d,"fill":%q}`, n, strings.Repeat("x", n%50)) }
 
-func send(s *sender.Sender, first, end int) {
+func send(s *legacy.Sender, first, end int) {
 	for n := first; n < end; n++ {
 		s.Send([]byte(text(n)))
 	}
@@ -164,7 +164,7 @@ func send(s *sender.Sender, first, end int) {
 func pass(d time.Duration) { <-time.After(d) }
 
 // closeSoon closes a Sender that is expected to deliver everything.
-func closeSoon(t *testing.T, s *sender.Sender) {
+func closeSoon(t *testing.T, s *legacy.Sender) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

@@ -1,7 +1,7 @@
 // Package sender delivers packets in order: to a web server that may be down,
 // slow or refuse them, and to files. Nothing is lost: what cannot be delivered
 // yet waits, in memory as far as allowed, else in files.
-package sender
+package legacy
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Options say where packets go. URL or Dir, or both, are needed.
-type Options struct {
+// SenderOptions say where packets go. URL or Dir, or both, are needed.
+type SenderOptions struct {
 	// URL gets each packet as the body of a POST.
 	URL string
 	// Dir gets each packet as a file pserver_output_stats_<n>.json.
@@ -52,7 +52,7 @@ const (
 // is sent when the one before was accepted. One whose answer was lost is sent
 // again. URL and Dir do not wait for each other. Several goroutines may call it.
 type Sender struct {
-	opt  Options
+	opt  SenderOptions
 	stop context.CancelFunc
 	idle func() // closes connections that are the Sender's own
 
@@ -65,8 +65,8 @@ type Sender struct {
 	result error // of Close
 }
 
-// Stats say how a Sender gets on.
-type Stats struct {
+// SenderStats say how a Sender gets on.
+type SenderStats struct {
 	Receiver Progress `json:"receiver"` // at URL
 	Files    Progress `json:"files"`    // in Dir
 }
@@ -86,7 +86,7 @@ type Progress struct {
 
 // New returns a Sender that first delivers what an earlier one left in Spill. It
 // fails if the options cannot work; a receiver that does not answer is no error.
-func New(opt Options) (*Sender, error) {
+func NewSender(opt SenderOptions) (*Sender, error) {
 	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
 	opt.Queue = cmp.Or(opt.Queue, DefaultQueue)
 	if opt.Log == nil {
@@ -119,7 +119,7 @@ func New(opt Options) (*Sender, error) {
 }
 
 // prepare checks the options and makes the directories.
-func (opt *Options) prepare() error {
+func (opt *SenderOptions) prepare() error {
 	if opt.URL == "" && opt.Dir == "" {
 		return errors.New("packets have nowhere to go: give a URL or a directory")
 	}
@@ -197,8 +197,8 @@ func (s *Sender) finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stats returns how the Sender gets on.
-func (s *Sender) Stats() (st Stats) {
+// SenderStats returns how the Sender gets on.
+func (s *Sender) Stats() (st SenderStats) {
 	if s.receiver != nil {
 		st.Receiver = s.receiver.progress()
 	}

@@ -1,4 +1,4 @@
-package sender_test
+package legacy_test
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newReceiver(t, nil), t.TempDir()
-		s := r.sender(sender.Options{Dir: dir})
+		s := r.sender(legacy.SenderOptions{Dir: dir})
 		send(s, 0, 20)
 		closeSoon(t, s)
 		r.expect(0, 20)
@@ -38,7 +38,7 @@ func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 
 func TestTheNumberOfTheFirstFileCanBeChosen(t *testing.T) {
 	dir := t.TempDir()
-	s, err := sender.New(sender.Options{Dir: dir, First: 30})
+	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, First: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(failures, 1)
-	s, err := sender.New(sender.Options{URL: "http://" + addr, Client: &http.Client{Transport: failed}, Spill: t.TempDir()})
+	s, err := legacy.NewSender(legacy.SenderOptions{URL: "http://" + addr, Client: &http.Client{Transport: failed}, Spill: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 			return false
 		})
 		dir, spill := t.TempDir(), t.TempDir()
-		s := r.sender(sender.Options{Dir: dir, Spill: spill, Queue: 1000, Timeout: time.Second})
+		s := r.sender(legacy.SenderOptions{Dir: dir, Spill: spill, Queue: 1000, Timeout: time.Second})
 		for n := range 1000 {
 			send(s, n, n+1)
 			pass(time.Duration(pauses.IntN(400)) * time.Millisecond)
@@ -137,27 +137,27 @@ func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f := func(opt sender.Options, want string) {
+	f := func(opt legacy.SenderOptions, want string) {
 		t.Helper()
-		if s, err := sender.New(opt); err == nil || s != nil || !strings.Contains(err.Error(), want) {
+		if s, err := legacy.NewSender(opt); err == nil || s != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", opt, err, want)
 		}
 	}
-	f(sender.Options{}, "give a URL or a directory")
+	f(legacy.SenderOptions{}, "give a URL or a directory")
 	for _, url := range []string{"localhost:8080", "ftp://host/x", "http:///path", "http://a b/", "/path"} {
-		f(sender.Options{URL: url, Spill: dir}, "give a URL such as http://host:port/path")
+		f(legacy.SenderOptions{URL: url, Spill: dir}, "give a URL such as http://host:port/path")
 	}
-	f(sender.Options{URL: "http://host/"}, "need a directory to wait in")
-	f(sender.Options{Dir: file}, "cannot be written to "+file)
-	f(sender.Options{Dir: filepath.Join(file, "below")}, "give a directory that can be written to")
-	f(sender.Options{URL: "http://host/", Spill: file}, "cannot wait in "+file)
+	f(legacy.SenderOptions{URL: "http://host/"}, "need a directory to wait in")
+	f(legacy.SenderOptions{Dir: file}, "cannot be written to "+file)
+	f(legacy.SenderOptions{Dir: filepath.Join(file, "below")}, "give a directory that can be written to")
+	f(legacy.SenderOptions{URL: "http://host/", Spill: file}, "cannot wait in "+file)
 	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("the directory has %q", got)
 	}
 }
 
 func TestClosingTwiceIsHarmless(t *testing.T) {
-	s, err := sender.New(sender.Options{Dir: t.TempDir()})
+	s, err := legacy.NewSender(legacy.SenderOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

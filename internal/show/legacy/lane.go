@@ -1,4 +1,4 @@
-package sender
+package legacy
 
 import (
 	"context"
@@ -50,7 +50,7 @@ type lane struct {
 	failing bool
 }
 
-func startLane(ctx context.Context, pl place, target string, opt Options, waiting []item, deliver deliverer) *lane {
+func startLane(ctx context.Context, pl place, target string, opt SenderOptions, waiting []item, deliver deliverer) *lane {
 	l := &lane{
 		place: pl, target: target, deliver: deliver, spill: opt.Spill, limit: opt.Queue, log: opt.Log,
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), ended: make(chan struct{}),

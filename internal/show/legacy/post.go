@@ -1,4 +1,4 @@
-package sender
+package legacy
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ type poster struct {
 	idle    func() // closes connections of the poster's own
 }
 
-func newPoster(opt Options) *poster {
+func newPoster(opt SenderOptions) *poster {
 	p := &poster{url: opt.URL, timeout: opt.Timeout, idle: func() {}}
 	if opt.Client != nil {
 		p.client = *opt.Client

@@ -1,4 +1,4 @@
-package sender_test
+package legacy_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 // answers replies to requests one by one with the given statuses, then with 200.
@@ -28,7 +28,7 @@ func answers(statuses ...int) replier {
 func TestAnErrorOfTheReceiverIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver(t, answers(500, 500, 500, 503, 502, 500, 500, 500, 500))
-		s := r.sender(sender.Options{})
+		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 1)
 		pass(time.Minute)
 		if st := s.Stats().Receiver; st.Retries != 9 || st.Sent != 1 || st.Error != "" || st.Status != 200 {
@@ -50,7 +50,7 @@ func TestAnErrorOfTheReceiverIsTriedAgainAfterGrowingPauses(t *testing.T) {
 func TestAnySuccessIsTakenAsSuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver(t, answers(201, 202, 204))
-		s := r.sender(sender.Options{})
+		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 4)
 		closeSoon(t, s)
 		r.expect(0, 4)
@@ -65,7 +65,7 @@ func TestARefusedPacketIsTriedAgainAndReported(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			r := newReceiver(t, answers(status, status))
-			s := r.sender(sender.Options{})
+			s := r.sender(legacy.SenderOptions{})
 			send(s, 0, 2)
 			synctest.Wait()
 			want := fmt.Sprintf("the receiver answers %d %s", status, http.StatusText(status))
@@ -100,7 +100,7 @@ func TestTheReceiverMaySayHowLongToWait(t *testing.T) {
 			w.WriteHeader([]int{429, 503}[n%2])
 			return false
 		})
-		s := r.sender(sender.Options{})
+		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 1)
 		closeSoon(t, s)
 		r.expect(0, 1)
@@ -126,7 +126,7 @@ func TestASlowReceiverIsGivenUpAndTriedAgain(t *testing.T) {
 			<-req.Context().Done() // until the sender goes away
 			return false
 		})
-		s := r.sender(sender.Options{Timeout: 5 * time.Second})
+		s := r.sender(legacy.SenderOptions{Timeout: 5 * time.Second})
 		send(s, 0, 3)
 		pass(6 * time.Second)
 		if st := s.Stats().Receiver; st.Retries != 1 || !strings.Contains(st.Error, "deadline") || st.Pending != 3 {
@@ -148,7 +148,7 @@ func TestRedirectsAreFollowedWithTheBody(t *testing.T) {
 				}
 				return req.Method == http.MethodPost && req.URL.String() == "/elsewhere?x=1"
 			})
-			s := r.sender(sender.Options{})
+			s := r.sender(legacy.SenderOptions{})
 			send(s, 0, 2)
 			closeSoon(t, s)
 			r.expect(0, 2)
@@ -169,7 +169,7 @@ func TestEndlessRedirectsAreAnError(t *testing.T) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 			return false
 		})
-		s := r.sender(sender.Options{})
+		s := r.sender(legacy.SenderOptions{})
 		send(s, 0, 1)
 		synctest.Wait()
 		if st := s.Stats().Receiver; !strings.Contains(st.Error, "redirects more than 10 times") {
@@ -184,7 +184,7 @@ func TestTheLogSaysOnceThatPacketsWaitAndOnceThatTheyGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := newReceiver(t, answers(500, 500, 404, 404, 200, 200, 500))
-		s := r.sender(sender.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := r.sender(legacy.SenderOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		send(s, 0, 3)
 		closeSoon(t, s)
 		r.expect(0, 3)

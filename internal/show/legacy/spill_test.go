@@ -1,4 +1,4 @@
-package sender_test
+package legacy_test
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/sender"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 // giveUp closes a Sender that cannot deliver, and returns what it says.
-func giveUp(t *testing.T, s *sender.Sender) string {
+func giveUp(t *testing.T, s *legacy.Sender) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -30,7 +30,7 @@ func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, dir := newReceiver(t, nil), t.TempDir()
 			r.setDown(true)
-			s := r.sender(sender.Options{Dir: dir, Queue: queue})
+			s := r.sender(legacy.SenderOptions{Dir: dir, Queue: queue})
 			send(s, 0, 25)
 			got := giveUp(t, s)
 			waiting := filepath.Join(dir, "waiting")
@@ -45,7 +45,7 @@ func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
 			r.expect(0, 0)
 
 			r.setDown(false)
-			s = r.sender(sender.Options{Dir: dir, Queue: queue, First: 3}) // too low, so it goes on with 25
+			s = r.sender(legacy.SenderOptions{Dir: dir, Queue: queue, First: 3}) // too low, so it goes on with 25
 			send(s, 25, 30)
 			closeSoon(t, s)
 			r.expect(0, 30)
@@ -58,7 +58,7 @@ func TestADeadReceiverDoesNotDelayFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, spill := newReceiver(t, nil), t.TempDir(), t.TempDir()
 		r.setDown(true)
-		s := r.sender(sender.Options{Dir: dir, Spill: spill, Queue: 200})
+		s := r.sender(legacy.SenderOptions{Dir: dir, Spill: spill, Queue: 200})
 		send(s, 0, 100)
 		synctest.Wait()
 		expectFiles(t, dir, 0, 100)
@@ -76,7 +76,7 @@ func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
-		s := r.sender(sender.Options{Spill: spill, Queue: 500})
+		s := r.sender(legacy.SenderOptions{Spill: spill, Queue: 500})
 		send(s, 0, 200)
 		total, inFiles := int64(0), int64(0)
 		for n := range 200 {
@@ -100,7 +100,7 @@ func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
 func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
-		s, err := sender.New(sender.Options{Dir: dir, Spill: t.TempDir(), Queue: 100})
+		s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, Spill: t.TempDir(), Queue: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,8 +125,8 @@ func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
 func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, spill := filepath.Join(t.TempDir(), "out"), t.TempDir()
-		opt := sender.Options{Dir: dir, Spill: spill}
-		s, err := sender.New(opt)
+		opt := legacy.SenderOptions{Dir: dir, Spill: spill}
+		s, err := legacy.NewSender(opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 		if got := giveUp(t, s); !strings.Contains(got, "4 packets were not delivered to "+dir) {
 			t.Errorf("close says %q", got)
 		}
-		if s, err = sender.New(opt); err != nil {
+		if s, err = legacy.NewSender(opt); err != nil {
 			t.Fatal(err)
 		}
 		send(s, 4, 5)
@@ -149,11 +149,11 @@ func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 func TestPacketsSentAfterCloseWaitForALaterSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
-		s := r.sender(sender.Options{Spill: spill})
+		s := r.sender(legacy.SenderOptions{Spill: spill})
 		send(s, 0, 1)
 		closeSoon(t, s)
 		send(s, 1, 3)
-		closeSoon(t, r.sender(sender.Options{Spill: spill}))
+		closeSoon(t, r.sender(legacy.SenderOptions{Spill: spill}))
 		r.expect(0, 3)
 	})
 }
@@ -162,7 +162,7 @@ func TestAPacketWhoseFileVanishesIsCountedAsLostAndTheOthersArrive(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
-		s := r.sender(sender.Options{Spill: spill, Queue: 1})
+		s := r.sender(legacy.SenderOptions{Spill: spill, Queue: 1})
 		send(s, 0, 3)
 		if err := os.Remove(filepath.Join(spill, "receiver-000000000000.json")); err != nil {
 			t.Fatal(err)
@@ -181,7 +181,7 @@ func TestPacketsStayInMemoryIfTheyCannotWaitInFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), filepath.Join(t.TempDir(), "above", "spill")
 		r.setDown(true)
-		s := r.sender(sender.Options{Spill: spill, Queue: 1})
+		s := r.sender(legacy.SenderOptions{Spill: spill, Queue: 1})
 		if err := os.RemoveAll(filepath.Dir(spill)); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestForeignAndUnfinishedFilesAreNotSent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := r.sender(sender.Options{Spill: spill})
+		s := r.sender(legacy.SenderOptions{Spill: spill})
 		send(s, 0, 1)
 		closeSoon(t, s)
 		r.expect(0, 1)
