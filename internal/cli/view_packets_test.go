@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAViewOfPacketsSaysWhatDoesNotGoWithIt(t *testing.T) {
+func TestViewOfPacketsRejectsConflictingFlags(t *testing.T) {
 	empty := t.TempDir()
 	for _, c := range []struct {
 		args []string
@@ -13,11 +13,11 @@ func TestAViewOfPacketsSaysWhatDoesNotGoWithIt(t *testing.T) {
 	}{
 		{[]string{"view"}, "give RUN, --replay DIR or --receive"},
 		{[]string{"view", "run", "--receive"}, "packets are shown without a run"},
-		{[]string{"view", "--replay", empty, "--receive"}, "either replayed or received"},
+		{[]string{"view", "--replay", empty, "--receive"}, "exclude each other"},
 		{[]string{"view", "--receive", "--run", "x"}, "packets have none"},
-		{[]string{"view", "--receive", "--speed", "2"}, "--speed is for --replay"},
-		{[]string{"view", "--replay", empty, "--speed", "-1"}, "is no speed"},
-		{[]string{"view", "--replay", empty}, "no pserver_output_stats_*.json is in"},
+		{[]string{"view", "--receive", "--speed", "2"}, "--speed needs --replay"},
+		{[]string{"view", "--replay", empty, "--speed", "-1"}, "--speed must be"},
+		{[]string{"view", "--replay", empty}, "has no pserver_output_stats_*.json"},
 		{[]string{"view", "--replay", empty + "/nowhere"}, "no such file"},
 	} {
 		r := run(t, c.args...)

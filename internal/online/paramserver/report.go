@@ -96,11 +96,3 @@ func (s *State) report() Report {
 	slices.SortFunc(r.Nodes, func(a, b NodeReport) int { return cmp.Compare(a.Name, b.Name) })
 	return r
 }
-
-// Discard forgets what a packet of statistics would tell anew, for a run whose
-// statistics nobody wants.
-func (s *State) Discard() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.live.Discard()
-}

@@ -155,9 +155,9 @@ func (s *State) learned(id uint32, l *Learned) error {
 	return nil
 }
 
-// Packet returns the next packet of statistics, and whether there is news in it.
-func (s *State) Packet(schema int, created time.Time) (packet []byte, news bool) {
+// Summary calls f with the run-level statistics, which it must not keep.
+func (s *State) Summary(f func(l *summary.Live)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.live.Packet(schema, created.UnixMilli())
+	f(s.live)
 }

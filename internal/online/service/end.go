@@ -21,6 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -215,11 +216,13 @@ func (s *server) sendStatistics(ctx context.Context) {
 	for more := true; more; {
 		more = sleep(ctx, s.cfg.StatsPeriod) == nil
 		if s.sender == nil {
-			s.state.Discard()
+			s.state.Summary((*summary.Live).Discard)
 			continue
 		}
-		if packet, _ := s.state.Packet(s.cfg.StatsSchema, time.Now()); string(packet) != "{}" {
-			s.sender.Send(packet)
+		var packet *legacy.Packet
+		s.state.Summary(func(l *summary.Live) { packet = legacy.NewPacket(l, s.cfg.StatsSchema, time.Now()) })
+		if !packet.Empty() {
+			s.sender.Send(packet.Encode())
 		}
 	}
 }

@@ -19,32 +19,21 @@ type StepReport struct {
 }
 
 // Live holds the statistics of a run so far and its news: the additions since the
-// last packet. An addition without values is not news. Adding to known functions,
+// last TakeNews. An addition without values is not news. Adding to known functions,
 // counters and ranks allocates nothing.
 //
 // Live is not safe for concurrent use. It keeps no reference to its arguments.
 type Live struct {
-	functions table[int, liveFunction]
-	counters  table[trace.FuncKey, liveCounter]
+	functions table[int, FunctionStats]
+	counters  table[trace.FuncKey, Counter]
 	ranks     table[trace.RankKey, liveRank]
 	metrics   table[metricsKey, liveMetrics]
 	paths     map[trace.Program]*callpath.Tree // with ids of functions
 
 	news  bool
-	steps []liveStep     // with anomalies, since the last packet
-	fresh []*liveMetrics // those with anomalies since the last packet
+	steps []liveStep     // with anomalies
+	fresh []*liveMetrics // those with anomalies
 	spare []*Metrics     // empty, for the next news
-	size  int            // of the last packet
-}
-
-type liveFunction struct {
-	FunctionStats
-	quoted string // the name in JSON
-}
-
-type liveCounter struct {
-	Counter
-	quoted string
 }
 
 type liveRank struct {
@@ -65,24 +54,22 @@ func (k metricsKey) compare(o metricsKey) int {
 // of the first and last step, not of anomalies.
 type liveMetrics struct {
 	metricsKey
-	index uint64 // the same from first to last packet
+	index uint64 // never changes
 	all   Metrics
-	fresh *Metrics // since the last packet; nil without
+	fresh *Metrics // of the news; nil without
 }
 
 // liveStep is a step with anomalies; its times are those of anomalies.
 type liveStep struct {
 	trace.RankKey
-	step        int32
-	first, last trace.Micros
-	scores      stats.RunStats
+	StepNews
 }
 
 // NewLive returns the statistics of a run that has not begun.
 func NewLive() *Live {
 	return &Live{
-		functions: newTable(func(f *liveFunction) int { return f.ID }, cmp.Compare[int]),
-		counters:  newTable(func(c *liveCounter) trace.FuncKey { return c.FuncKey }, trace.FuncKey.Compare),
+		functions: newTable(func(f *FunctionStats) int { return f.ID }, cmp.Compare[int]),
+		counters:  newTable(func(c *Counter) trace.FuncKey { return c.FuncKey }, trace.FuncKey.Compare),
 		ranks:     newTable(func(r *liveRank) trace.RankKey { return r.RankKey }, trace.RankKey.Compare),
 		metrics:   newTable(func(m *liveMetrics) metricsKey { return m.metricsKey }, metricsKey.compare),
 		paths:     make(map[trace.Program]*callpath.Tree),
@@ -114,7 +101,7 @@ func (l *Live) AddFunction(f *FunctionStats) {
 	known := l.functions.get(f.ID)
 	if known == nil {
 		key := trace.FuncKey{Program: f.Program, Name: strings.Clone(f.Name)}
-		known = l.functions.add(&liveFunction{FunctionStats: FunctionStats{ID: f.ID, FuncKey: key}, quoted: quote(f.Name)})
+		known = l.functions.add(&FunctionStats{ID: f.ID, FuncKey: key})
 		l.news = true
 	}
 	if f.Exclusive.Count() > 0 || f.Inclusive.Count() > 0 || f.PerStep.Count() > 0 {
@@ -147,7 +134,7 @@ func (l *Live) AddStep(r *StepReport) {
 	}
 	l.news = true
 	rank := l.rank(r.RankKey)
-	s := liveStep{RankKey: rank.RankKey, step: r.Step, first: r.First, last: r.Last, scores: r.Scores}
+	s := liveStep{rank.RankKey, StepNews{Step: r.Step, First: r.First, Last: r.Last, Scores: r.Scores}}
 	first := true
 	for i := range r.Functions {
 		m := &r.Functions[i].Anomalies
@@ -156,13 +143,13 @@ func (l *Live) AddStep(r *StepReport) {
 		}
 		l.addMetrics(metricsKey{rank.RankKey, r.Functions[i].ID}, r, m)
 		if first {
-			s.first, s.last, first = m.First, m.Last, false
+			s.First, s.Last, first = m.First, m.Last, false
 		}
-		s.first, s.last = min(s.first, m.First), max(s.last, m.Last)
+		s.First, s.Last = min(s.First, m.First), max(s.Last, m.Last)
 	}
 	l.steps = append(l.steps, s)
-	rank.Anomalies += wholeNumber(r.Scores.N)
-	rank.LastStep, rank.LastTime = max(rank.LastStep, r.Step), max(rank.LastTime, s.last)
+	rank.Anomalies += s.Anomalies()
+	rank.LastStep, rank.LastTime = max(rank.LastStep, r.Step), max(rank.LastTime, s.Last)
 }
 
 func (l *Live) addMetrics(k metricsKey, r *StepReport, m *Metrics) {
@@ -209,7 +196,7 @@ func (l *Live) AddCounter(c *Counter) {
 	known := l.counters.get(c.FuncKey)
 	if known == nil {
 		key := trace.FuncKey{Program: c.Program, Name: strings.Clone(c.Name)}
-		known = l.counters.add(&liveCounter{Counter: Counter{FuncKey: key}, quoted: quote(c.Name)})
+		known = l.counters.add(&Counter{FuncKey: key})
 		l.news = true
 	}
 	if c.Values.Count() > 0 {

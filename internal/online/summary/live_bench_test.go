@@ -77,30 +77,21 @@ func BenchmarkLiveAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkPacket makes packets of 200 functions and 2 000 ranks, of which 50
-// have anomalies in three functions each since the last.
-func BenchmarkPacket(b *testing.B) {
-	for schema := 1; schema <= 2; schema++ {
-		b.Run(fmt.Sprintf("schema=%d", schema), func(b *testing.B) {
-			l, e := summary.NewLive(), newExchange()
-			for rank := range trace.Rank(benchRanks) {
-				e.add(l, rank, 0)
-			}
-			l.Discard()
-			b.ReportAllocs()
-			step, size := int32(0), 0
-			for b.Loop() {
-				b.StopTimer()
-				step++
-				for i := range trace.Rank(50) {
-					e.add(l, (i*41+trace.Rank(step))%benchRanks, step)
-				}
-				b.StartTimer()
-				p, _ := l.Packet(schema, 1)
-				size = len(p)
-			}
-			b.ReportMetric(float64(size), "bytes/packet")
-		})
+// BenchmarkTakeNews takes the news of 50 ranks with anomalies in three functions each.
+func BenchmarkTakeNews(b *testing.B) {
+	l, e := summary.NewLive(), newExchange()
+	for rank := range trace.Rank(benchRanks) {
+		e.add(l, rank, 0)
+	}
+	l.Discard()
+	b.ReportAllocs()
+	for step := int32(1); b.Loop(); step++ {
+		b.StopTimer()
+		for i := range trace.Rank(50) {
+			e.add(l, (i*41+trace.Rank(step))%benchRanks, step)
+		}
+		b.StartTimer()
+		l.TakeNews()
 	}
 }
 

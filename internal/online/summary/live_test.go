@@ -41,7 +41,7 @@ func function(id int, program trace.Program, name string, times ...uint64) *summ
 }
 
 // smallRun is a run of two programs and three ranks, of which two have anomalies:
-// some that a packet told already, some not.
+// some of them taken already, some not.
 func smallRun() *summary.Live {
 	l := summary.NewLive()
 	addFunction(l, function(4, 0, "solve<double>", 100, 110, 90), sums(0, 1))
@@ -58,7 +58,7 @@ func smallRun() *summary.Live {
 			{ID: 0, Anomalies: anomaly(1, 1300, 1310, 2.5)},
 		},
 	})
-	l.Packet(1, 1)
+	l.Discard()
 
 	addFunction(l, function(4, 0, "solve<double>", 5000), sums(1))
 	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(1))
@@ -124,11 +124,11 @@ func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
 		t.Helper()
 		l.Discard()
 		add()
-		if _, news := l.Packet(1, 5); news != want {
-			t.Errorf("%s: news %v, want %v", what, news, want)
+		if news := l.TakeNews(); news.Any != want {
+			t.Errorf("%s: news %v, want %v", what, news.Any, want)
 		}
-		if p, news := l.Packet(1, 6); news {
-			t.Errorf("%s: the second packet has news, too: %s", what, p)
+		if news := l.TakeNews(); news.Any || news.Ranks != nil || news.Metrics != nil {
+			t.Errorf("%s: news remain: %+v", what, news)
 		}
 	}
 	f("nothing", false, func() {})

@@ -8,26 +8,19 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
+	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
 // Functions returns the functions of the run in order of their ids. Later
 // additions change them; the caller must not.
 func (l *Live) Functions() []*FunctionStats {
-	all := make([]*FunctionStats, 0, len(l.functions.list))
-	for _, f := range l.functions.inOrder() {
-		all = append(all, &f.FunctionStats)
-	}
-	return all
+	return slices.Clone(l.functions.inOrder())
 }
 
 // Counters returns the counters of the run by program and name. Later additions
 // change them; the caller must not.
 func (l *Live) Counters() []*Counter {
-	all := make([]*Counter, 0, len(l.counters.list))
-	for _, c := range l.counters.inOrder() {
-		all = append(all, &c.Counter)
-	}
-	return all
+	return slices.Clone(l.counters.inOrder())
 }
 
 // RankStatus sums up a rank.
@@ -65,6 +58,58 @@ func (l *Live) AddPathsTo(o *Outcome, name func(id uint32) string) {
 	for _, program := range slices.Sorted(maps.Keys(l.paths)) {
 		o.AddPaths(program, l.paths[program].Append(nil, nil), func(fn uint32) (int, string) { return int(fn), name(fn) })
 	}
+}
+
+// News is what was added since the last TakeNews.
+type News struct {
+	Any     bool          // anything was added, even without anomalies
+	Ranks   []RankNews    // with new anomalies, by program and rank
+	Metrics []MetricsNews // of functions with new anomalies, by program, rank and function
+}
+
+// RankNews is a rank with new anomalies.
+type RankNews struct {
+	trace.RankKey
+	PerStep stats.Sums // anomalies of each step since the start of the run
+	Steps   []StepNews // in order
+}
+
+// StepNews is a step with anomalies. First and Last are times of its anomalies.
+type StepNews struct {
+	Step        int32
+	First, Last trace.Micros
+	Scores      stats.RunStats
+}
+
+// Anomalies returns the number of anomalies.
+func (s *StepNews) Anomalies() uint64 { return wholeNumber(s.Scores.N) }
+
+// MetricsNews is a function on a rank with new anomalies. The times in its metrics are those of
+// the first and last step, not of anomalies.
+type MetricsNews struct {
+	trace.RankKey
+	Function int
+	Index    uint64 // of program, rank and function; never changes during a run
+	All, New Metrics
+}
+
+// TakeNews returns the news and drops them.
+func (l *Live) TakeNews() News {
+	n := News{Any: l.news}
+	slices.SortStableFunc(l.steps, func(a, b liveStep) int { return cmp.Or(a.Compare(b.RankKey), cmp.Compare(a.Step, b.Step)) })
+	for _, s := range l.steps {
+		if last := len(n.Ranks) - 1; last < 0 || n.Ranks[last].RankKey != s.RankKey {
+			n.Ranks = append(n.Ranks, RankNews{RankKey: s.RankKey, PerStep: l.ranks.get(s.RankKey).steps})
+		}
+		r := &n.Ranks[len(n.Ranks)-1]
+		r.Steps = append(r.Steps, s.StepNews)
+	}
+	slices.SortFunc(l.fresh, l.metrics.compare)
+	for _, m := range l.fresh {
+		n.Metrics = append(n.Metrics, MetricsNews{m.RankKey, m.function, m.index, m.all, *m.fresh})
+	}
+	l.Discard()
+	return n
 }
 
 // Discard drops the news. A run without packets needs it regularly: news take

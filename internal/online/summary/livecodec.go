@@ -12,7 +12,7 @@ import (
 const liveMagic = "chimbuko live 1\n"
 
 // AppendBinary appends the encoding of the state to b, with the news since the
-// last packet. Equal states have equal encodings.
+// last TakeNews. Equal states have equal encodings.
 func (l *Live) AppendBinary(b []byte) []byte { return encode(append(b, liveMagic...), l.code) }
 
 // ReadLive decodes all of b, which AppendBinary wrote. It takes memory in
@@ -35,8 +35,8 @@ func ReadLive(b []byte) (*Live, error) {
 
 func (l *Live) code(c *coder) {
 	c.bool(&l.news)
-	codeTable(c, &l.functions, (*liveFunction).code)
-	codeTable(c, &l.counters, (*liveCounter).code)
+	codeTable(c, &l.functions, (*FunctionStats).code)
+	codeTable(c, &l.counters, (*Counter).code)
 	codeTable(c, &l.ranks, (*liveRank).code)
 	codeTable(c, &l.metrics, (*liveMetrics).code)
 	list(c, &l.steps, (*liveStep).code)
@@ -79,18 +79,6 @@ func codeTable[K comparable, V any](c *coder, t *table[K, V], code func(*V, *cod
 	})
 }
 
-func (f *liveFunction) code(c *coder) {
-	if f.FunctionStats.code(c); c.decoding {
-		f.quoted = quote(f.Name)
-	}
-}
-
-func (k *liveCounter) code(c *coder) {
-	if k.Counter.code(c); c.decoding {
-		k.quoted = quote(k.Name)
-	}
-}
-
 func (r *liveRank) code(c *coder) {
 	c.rank(&r.RankKey)
 	c.sums(&r.steps)
@@ -116,9 +104,9 @@ func (m *liveMetrics) code(c *coder) {
 
 func (s *liveStep) code(c *coder) {
 	c.rank(&s.RankKey)
-	signed(c, &s.step)
-	signed(c, &s.first, &s.last)
-	c.moments(&s.scores)
+	signed(c, &s.Step)
+	signed(c, &s.First, &s.Last)
+	c.moments(&s.Scores)
 }
 
 // check rejects steps of unknown ranks, and metrics that are not numbered from 0

@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
@@ -39,7 +40,7 @@ type Config struct {
 	ReadOnly bool
 	// Packets is the run where there is no more of it than packets of statistics; nil: it
 	// is that of the store.
-	Packets *Packets
+	Packets *legacy.Packets
 
 	// Token is what a client must show; without one everybody is answered.
 	Token string
@@ -95,9 +96,19 @@ type server struct {
 	writing       chan struct{} // one for each export that is being written
 
 	insight  *insight.Insight
+	views    views
 	compared *compare.Runs
 	answers  lasting
 	process  *prometheus.Registry // of this process, not of the pipeline
+}
+
+// views are the answers that statistics packets give, too.
+type views interface {
+	Overview(ctx context.Context, run string, of insight.OverviewParams) (*api.Overview, error)
+	Heatmap(ctx context.Context, run string, of insight.HeatmapParams) (*api.Heatmap, error)
+	Functions(ctx context.Context, run string, of insight.FunctionsParams) (*api.FunctionTable, error)
+	Counters(ctx context.Context, run string, of insight.CountersParams) (*api.List, error)
+	Search(ctx context.Context, run string, of insight.SearchParams) (*api.FoundList, error)
 }
 
 // New returns the handler of all that docs/api.md lists. The configuration must
@@ -120,37 +131,81 @@ func New(cfg Config) http.Handler {
 	s.asks = newLimiter("questions in SQL", cmp.Or(cfg.Asks, Rate{PerMinute: 120, AtOnce: 60}))
 	s.exports = newLimiter("exports", cmp.Or(cfg.Exports, Rate{PerMinute: 12, AtOnce: 6}))
 	s.writing = make(chan struct{}, maxWriting)
-	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
+	s.views = s.insight
 	if s.Packets != nil {
-		s.board.make = s.packetsJSON
+		s.views = s.Packets
 	}
+	s.board = &board{make: s.overviewJSON, every: max(boardLeast, cfg.Tick)}
 	s.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s.guard.protect(s.routes())
 }
 
-// routes are all paths. None of them is absolute for a client: they work below
-// the prefix of a proxy as well.
+// routes returns the handler of all paths. They work below the prefix of a proxy, too.
 func (s *server) routes() http.Handler {
-	if s.Packets != nil {
-		return s.packetRoutes()
-	}
 	mux := http.NewServeMux()
 	get := func(pattern string, h http.Handler) { mux.Handle(pattern, only(http.MethodGet, h)) }
 	get("/healthz", http.HandlerFunc(s.healthz))
 	get("/metrics", http.HandlerFunc(s.metrics))
-	const base = "/api/v1/"
 	get(base+"status", s.answer(s.status))
 	get(base+"runs", s.answer(s.runs))
+	get(run+"/pipeline", s.answer(s.pipeline))
+	get(run+"/stream", http.HandlerFunc(s.stream))
+	mux.Handle("/", s.pageOr(nothingThere))
+	if s.Packets != nil {
+		s.packetRoutes(mux, get)
+	} else {
+		s.runRoutes(mux, get)
+	}
+	return mux
+}
+
+// Prefixes of paths.
+const (
+	base = "/api/v1/"
+	run  = base + "runs/{run}"
+)
+
+// packetRoutes adds the paths of a run of which only statistics packets exist.
+func (s *server) packetRoutes(mux *http.ServeMux, get func(pattern string, h http.Handler)) {
+	for path, h := range map[string]handler{
+		"/overview": s.overview, "/heatmap": s.heatmap, "/functions": s.functions, "/counters": s.counters, "/search": s.search,
+	} {
+		get(run+path, s.answer(func(r *http.Request, p *params) (any, error) {
+			if err := s.watched(r.PathValue("run")); err != nil {
+				return nil, err
+			}
+			return h(r, p)
+		}))
+	}
+	mux.Handle(run+"/", s.answer(func(*http.Request, *params) (any, error) { return nil, legacy.ErrNotInPackets }))
+	mux.Handle(legacy.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.Packets.Receives(r) {
+			nothingThere(w, r)
+			return
+		}
+		only(http.MethodPost, http.HandlerFunc(s.takePacket)).ServeHTTP(w, r)
+	}))
+}
+
+// takePacket adds a packet, and answers as the original does.
+func (s *server) takePacket(w http.ResponseWriter, r *http.Request) {
+	if err := s.Packets.Receive(r.Body); err != nil {
+		writeProblem(w, r, err)
+		return
+	}
+	s.board.wake()
+	writeJSON(w, r, http.StatusCreated, struct{}{})
+}
+
+// runRoutes adds the paths of runs of a store.
+func (s *server) runRoutes(mux *http.ServeMux, get func(pattern string, h http.Handler)) {
 	get(base+"comparable", s.answer(s.comparables))
 	get(base+"compare", s.answer(s.compare))
 	get(base+"compare/flame", s.answer(s.compareFlame))
 	get(base+"compare/histograms", s.answer(s.compareHistograms))
 	get(base+"compare/trend", s.answer(s.trend))
-	const run = base + "runs/{run}"
 	get(run, s.answer(s.keep(plain(s.insight.OneRun))))
 	get(run+"/snapshot", s.answer(s.snapshot))
-	get(run+"/pipeline", s.answer(s.pipeline))
-	get(run+"/stream", http.HandlerFunc(s.stream))
 	get(run+"/top", s.answer(s.top))
 	get(run+"/events", s.answer(s.keep(s.events)))
 	get(run+"/events/{id}", s.answer(s.event))
@@ -173,8 +228,6 @@ func (s *server) routes() http.Handler {
 	mux.Handle(run+"/sql", only(http.MethodPost, s.asks.limit(s.answer(s.sql))))
 	mux.Handle(run+"/sql/export", only(http.MethodPost, s.exports.limit(s.answer(s.export))))
 	get("/events/query_executions_pdb", s.answer(s.executionsPDB))
-	mux.Handle("/", s.pageOr(nothingThere))
-	return mux
 }
 
 func nothingThere(w http.ResponseWriter, r *http.Request) {

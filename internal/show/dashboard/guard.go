@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 // guard decides who is answered.
@@ -17,7 +19,7 @@ type guard struct {
 	token        [sha256.Size]byte // hash, so that comparing tells nothing of its length
 	open         bool              // no token is asked for
 	metricsOpen  bool
-	packetsOpen  bool // packets are taken without a token
+	packets      *legacy.Packets
 	allowedHosts []string
 	cookieName   string
 	cookieValue  string
@@ -27,10 +29,9 @@ type guard struct {
 
 func newGuard(cfg Config) *guard {
 	g := &guard{
-		token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page,
+		token: sha256.Sum256([]byte(cfg.Token)), open: cfg.Token == "", metricsOpen: cfg.MetricsOpen, page: cfg.Page, packets: cfg.Packets,
 		watch: newWatch(cfg.Log),
 	}
-	g.packetsOpen = cfg.Packets != nil && cfg.Packets.receive
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
 	}
@@ -69,7 +70,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 				return // and read no more of it
 			}
 			g.refuse(w, r, g.noToken(r))
-		case r.ContentLength > maxBody && !g.takesPacket(r):
+		case r.ContentLength > maxBody && !g.packets.Receives(r):
 			w.Header().Set("Connection", "close")
 			writeProblem(w, r, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
@@ -133,7 +134,7 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 // tokenAllowed looks for the token in the header, the address and the cookie. One
 // in the address is answered with a cookie, so that a page need not repeat it.
 func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
-	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.takesPacket(r) {
+	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.packets.Receives(r) {
 		return true
 	}
 	if kind, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(kind, "Bearer") {

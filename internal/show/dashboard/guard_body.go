@@ -24,15 +24,12 @@ func (g *guard) bound(w http.ResponseWriter, r *http.Request) (rest func()) {
 	}
 	b := &sentBody{ReadCloser: r.Body}
 	r.Body = b
-	if !g.takesPacket(r) { // which has a bound of its own
+	if !g.packets.Receives(r) { // which has a bound of its own
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to bound
 	return func() { b.skip(w, r) }
 }
-
-// takesPacket tells whether a request may bring a packet of statistics.
-func (g *guard) takesPacket(r *http.Request) bool { return g.packetsOpen && r.URL.Path == packetsPath }
 
 // sentBody is the body of a request as it comes.
 type sentBody struct {

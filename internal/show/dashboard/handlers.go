@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -38,7 +40,7 @@ const (
 )
 
 func (s *server) overview(r *http.Request, p *params) (any, error) {
-	return call(r, p, s.insight.Overview, p.overview())
+	return call(r, p, s.views.Overview, p.overview())
 }
 
 func (p *params) overview() insight.OverviewParams {
@@ -49,7 +51,7 @@ func (p *params) overview() insight.OverviewParams {
 func (s *server) overviewJSON(ctx context.Context) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	o, err := s.insight.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: usualWorst})
+	o, err := s.views.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: usualWorst})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func (p *params) functions() insight.FunctionsParams {
 }
 
 func (s *server) functions(r *http.Request, p *params) (any, error) {
-	return call(r, p, s.insight.Functions, p.functions())
+	return call(r, p, s.views.Functions, p.functions())
 }
 
 func (s *server) function(r *http.Request, p *params) (any, error) {
@@ -127,7 +129,7 @@ func (p *params) heatmap() insight.HeatmapParams {
 }
 
 func (s *server) heatmap(r *http.Request, p *params) (any, error) {
-	return call(r, p, s.insight.Heatmap, p.heatmap())
+	return call(r, p, s.views.Heatmap, p.heatmap())
 }
 
 func (s *server) plot(r *http.Request, p *params) (any, error) {
@@ -199,7 +201,7 @@ func (p *params) search() insight.SearchParams {
 }
 
 func (s *server) search(r *http.Request, p *params) (any, error) {
-	return call(r, p, s.insight.Search, p.search())
+	return call(r, p, s.views.Search, p.search())
 }
 
 func (s *server) ignoreFile(r *http.Request, p *params) (any, error) {
@@ -218,7 +220,7 @@ func (p *params) counters() insight.CountersParams {
 }
 
 func (s *server) counters(r *http.Request, p *params) (any, error) {
-	return call(r, p, s.insight.Counters, p.counters())
+	return call(r, p, s.views.Counters, p.counters())
 }
 
 func (s *server) metadata(r *http.Request, p *params) (any, error) {
@@ -230,6 +232,19 @@ func (s *server) metadata(r *http.Request, p *params) (any, error) {
 		m.Rank = &rank
 	}
 	return call(r, p, s.insight.Metadata, m)
+}
+
+// executionsPDB answers about the watched run as the original does.
+func (s *server) executionsPDB(r *http.Request, p *params) (any, error) {
+	q, err := legacy.ParseExecutions(p.text)
+	if err := errors.Join(p.done(), err); err != nil {
+		return nil, err
+	}
+	answer := legacy.Executions{Rows: []json.RawMessage{}}
+	if q != nil {
+		answer.Rows, err = s.insight.ExecutionsPDB(r.Context(), s.Run, *q)
+	}
+	return answer, err
 }
 
 func (s *server) comparables(r *http.Request, p *params) (any, error) {

@@ -22,7 +22,7 @@ type execution struct {
 	Total    int64   `json:"runtime_total"`
 }
 
-func TestExecutionsAreAnsweredAsTheOriginalDoes(t *testing.T) {
+func TestExecutionsAnswerAsTheOriginal(t *testing.T) {
 	at, _ := serve(t, nil)
 	records := storetest.Records(numRecords+numRecords/4, 1)[:numRecords]
 	for _, c := range []struct {
@@ -66,11 +66,11 @@ func TestExecutionsAreAnsweredAsTheOriginalDoes(t *testing.T) {
 	}
 }
 
-func TestExecutionsThatCannotBeAskedForAreRefusedWithTheReason(t *testing.T) {
+func TestInvalidExecutionsQueriesAreRejected(t *testing.T) {
 	at, _ := serve(t, nil)
 	path := at + "/events/query_executions_pdb"
-	fails(t, do(t, path, ""), 400, "nothing is asked for")
-	fails(t, do(t, path+"?pid=-1&rid=-1", ""), 400, "nothing is asked for")
+	fails(t, do(t, path, ""), 400, "no parameters given")
+	fails(t, do(t, path+"?pid=-1&rid=-1", ""), 400, "no parameters given")
 	fails(t, do(t, path+"?rid=3", ""), 400, "step1 and step2")
 	fails(t, do(t, path+"?pid=0&rid=x&step1=0&step2=1", ""), 400, "rid")
 	fails(t, do(t, path+"?pid=0.5&rid=1&step1=0&step2=1", ""), 400, "pid")

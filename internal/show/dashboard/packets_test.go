@@ -14,14 +14,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 const packetsRun = "/api/v1/runs/packets"
 
 // servePackets starts a server of a run of packets.
-func servePackets(t *testing.T, receive bool, token string) (address string, p *dashboard.Packets) {
+func servePackets(t *testing.T, receive bool, token string) (address string, p *legacy.Packets) {
 	t.Helper()
-	p = dashboard.NewPackets("packets", "v1", receive)
+	p = legacy.NewPackets("packets", "v1", receive)
 	c := dashboard.Config{Source: p, Packets: p, Run: "packets", Token: token, Tick: 10 * time.Millisecond}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -31,10 +32,10 @@ func servePackets(t *testing.T, receive bool, token string) (address string, p *
 	return s.URL, p
 }
 
-// samplePacket is a packet that internal/online/summary writes, or one of the original.
+// samplePacket is a packet of internal/show/legacy, or one of the original.
 func samplePacket(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "online", "summary", "testdata", name))
+	b, err := os.ReadFile(filepath.Join("..", "legacy", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:1","data":[{"n_anomalies":1,"min_timestamp":7,"max_timestamp":9},{"n_anomalies":1,"step":2}]}]}}`))
 	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:1","data":[{"n_anomalies":9223372036854775807,"min_timestamp":0,"max_timestamp":9223372036854775807}]}],"func":[{"exclusive":{"count":1e308,"mean":1e308}}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p := dashboard.NewPackets("packets", "v1", true)
+		p := legacy.NewPackets("packets", "v1", true)
 		h := dashboard.New(dashboard.Config{Source: p, Packets: p, Run: "packets"})
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/anomalydata", bytes.NewReader(body))
 		w := httptest.NewRecorder()

@@ -1,4 +1,4 @@
-package summary_test
+package legacy_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files anew; look at th
 func TestPacketsOfASmallRunAreTheGoldenOnes(t *testing.T) {
 	f := func(schema int, name string) {
 		t.Helper()
-		packet, news := smallRun().Packet(schema, 1_794_705_610_476)
+		packet, news := encode(smallRun(), schema, 1_794_705_610_476)
 		if !news {
 			t.Errorf("schema %d: there is no news", schema)
 		}
@@ -93,7 +93,7 @@ type period struct {
 
 func next(t *testing.T, l *summary.Live) packet {
 	t.Helper()
-	b, _ := l.Packet(1, 1)
+	b, _ := encode(l, 1, 1)
 	var p packet
 	if err := json.Unmarshal(b, &p); err != nil {
 		t.Fatalf("%v in %s", err, b)
@@ -105,7 +105,7 @@ func TestWithoutNewsThereAreOnlyCountersIfAny(t *testing.T) {
 	l := summary.NewLive()
 	f := func(schema int, want string) {
 		t.Helper()
-		if got, news := l.Packet(schema, 77); news || string(got) != want {
+		if got, news := encode(l, schema, 77); news || string(got) != want {
 			t.Errorf("schema %d: got %s, news %v, want %s", schema, got, news, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestNewsWithoutAnomaliesHaveEmptyListsAndAllFunctions(t *testing.T) {
 		t.Errorf("got %+v, want no ranks, no metrics and 3 functions", p.Stats)
 	}
 	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
-	if b, _ := l.Packet(2, 1); strings.Contains(string(b), "anomaly_metrics") || !strings.Contains(string(b), `"anomaly":[]`) {
+	if b, _ := encode(l, 2, 1); strings.Contains(string(b), "anomaly_metrics") || !strings.Contains(string(b), `"anomaly":[]`) {
 		t.Errorf("schema 2 has metrics, or lacks anomaly_stats: %s", b)
 	}
 }
@@ -210,9 +210,9 @@ func TestMetricsOfAFunctionThatIsNotKnownYetHaveNoName(t *testing.T) {
 }
 
 func TestPacketsAreTheSameForTheSameAdditions(t *testing.T) {
-	want, _ := smallRun().Packet(2, 5)
+	want, _ := encode(smallRun(), 2, 5)
 	for range 20 {
-		if got, _ := smallRun().Packet(2, 5); !bytes.Equal(got, want) {
+		if got, _ := encode(smallRun(), 2, 5); !bytes.Equal(got, want) {
 			t.Fatalf("got %s,\nwant %s", got, want)
 		}
 	}

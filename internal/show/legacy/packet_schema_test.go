@@ -1,4 +1,4 @@
-package summary_test
+package legacy_test
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ const metricsFields = "first_io_step integer, last_io_step integer, max_timestam
 	"score object, count object"
 
 func TestAPacketOfSchema1HasTheDocumentedFieldsAndNoOthers(t *testing.T) {
-	b, _ := smallRun().Packet(1, 1)
+	b, _ := encode(smallRun(), 1, 1)
 	got := fieldsOf(t, b)
 	for _, path := range slices.Sorted(maps.Keys(schema1)) {
 		fields := strings.Split(schema1[path], ", ")
@@ -65,7 +65,7 @@ func TestAPacketOfSchema2IsBuiltAsTheOriginalsIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := smallRun().Packet(2, 1)
+	b, _ := encode(smallRun(), 2, 1)
 	got, want := fieldsOf(t, b), fieldsOf(t, sample)
 	for path, fields := range want {
 		if got[path] != fields {

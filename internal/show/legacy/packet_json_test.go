@@ -1,4 +1,4 @@
-package summary_test
+package legacy_test
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ func TestNamesAndNumbersThatJSONCannotHoldAreReplaced(t *testing.T) {
 	odd := scores(1)
 	odd.Mean, odd.M2, odd.Max, odd.Min = math.NaN(), 1, math.Inf(1), math.Inf(-1)
 	l.AddStep(&summary.StepReport{Scores: odd})
-	b, _ := l.Packet(1, 1)
+	b, _ := encode(l, 1, 1)
 	var p packet
 	if err := json.Unmarshal(b, &p); err != nil || p.Stats.Func[0].Name != "a\ufffdb\x00\"\\\u2028" {
 		t.Fatalf("%v in %s", err, b)
@@ -53,5 +53,5 @@ func TestAnUnknownSchemaPanics(t *testing.T) {
 			t.Error("a packet of schema 3 was made")
 		}
 	}()
-	summary.NewLive().Packet(3, 1)
+	encode(summary.NewLive(), 3, 1)
 }

@@ -1,4 +1,4 @@
-package summary_test
+package legacy_test
 
 import (
 	"encoding/json"
@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
 func TestAPacketThatIsWrittenInEitherSchemaIsReadTheSame(t *testing.T) {
-	var read [2]*summary.Packet
+	var read [2]*legacy.Packet
 	for i := range read {
-		b, _ := smallRun().Packet(i+1, 1_700_000_000_123)
-		p, err := summary.ReadPacket(b)
+		b, _ := encode(smallRun(), i+1, 1_700_000_000_123)
+		p, err := legacy.ReadPacket(b)
 		if err != nil {
 			t.Fatalf("schema %d: %v in %s", i+1, err, b)
 		}
@@ -28,7 +28,7 @@ func TestAPacketThatIsWrittenInEitherSchemaIsReadTheSame(t *testing.T) {
 		t.Errorf("schema 1 %+v\nschema 2 %+v", read[0], read[1])
 	}
 	p := read[0]
-	if len(p.Ranks) == 0 || len(p.Ranks[0].Steps) == 0 || len(p.Functions) == 0 || len(p.Metrics) == 0 || len(p.Counters) == 0 {
+	if a := p.Anomalies; len(a.Ranks) == 0 || len(a.Ranks[0].Steps) == 0 || len(a.Functions) == 0 || len(p.Metrics) == 0 || len(p.Counters) == 0 {
 		t.Errorf("parts are missing: %+v", p)
 	}
 }
@@ -38,7 +38,7 @@ func TestAPacketOfTheOriginalIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := summary.ReadPacket(b)
+	p, err := legacy.ReadPacket(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestAPacketOfTheOriginalIsRead(t *testing.T) {
 	if err := json.Unmarshal(b, &raw); err != nil {
 		t.Fatal(err)
 	}
-	if p.Version != 2 || p.Created == 0 || len(p.Ranks) == 0 || len(p.Functions) == 0 || len(p.Metrics) == 0 {
+	if p.Version != 2 || p.Created == 0 || len(p.Anomalies.Ranks) == 0 || len(p.Anomalies.Functions) == 0 || len(p.Metrics) == 0 {
 		t.Errorf("got %+v of %s", p, b)
 	}
 }
@@ -56,8 +56,8 @@ func TestAPacketWithoutNewsIsEmpty(t *testing.T) {
 		`{}`: 0, `{"created_at":5,"version":2}`: 5,
 		`{"anomaly_stats":{"created_at":7,"anomaly":[],"func":[]}}`: 7,
 	} {
-		p, err := summary.ReadPacket([]byte(text))
-		if err != nil || p.Created != created || len(p.Ranks)+len(p.Functions)+len(p.Metrics)+len(p.Counters) != 0 {
+		p, err := legacy.ReadPacket([]byte(text))
+		if err != nil || p.Created != created || len(p.Anomalies.Ranks)+len(p.Anomalies.Functions)+len(p.Metrics)+len(p.Counters) != 0 {
 			t.Errorf("%s: %+v, %v", text, p, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestAPacketThatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 		`{"anomaly_metrics":[{"app":0,"rank":0,"all_data":{"min_timestamp":-7}}]}`:                                                    "anomaly_metrics[0]",
 		`{"counter_stats":[{"app":99999999999,"counter":"x"}]}`:                                                                       "counter_stats[0]",
 	} {
-		if p, err := summary.ReadPacket([]byte(text)); err == nil || !strings.Contains(err.Error(), reason) || p != nil {
+		if p, err := legacy.ReadPacket([]byte(text)); err == nil || !strings.Contains(err.Error(), reason) || p != nil {
 			t.Errorf("%s: %+v, %v; want a reason with %q", text, p, err, reason)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAPacketThatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 // is negative, and steps do not end before they begin.
 func FuzzReadPacket(f *testing.F) {
 	for schema := 1; schema <= 2; schema++ {
-		b, _ := smallRun().Packet(schema, 5)
+		b, _ := encode(smallRun(), schema, 5)
 		f.Add(b)
 	}
 	if b, err := os.ReadFile("testdata/sample-packet-v2.json"); err == nil {
@@ -98,15 +98,15 @@ func FuzzReadPacket(f *testing.F) {
 	}
 	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:2147483648"}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := summary.ReadPacket(b)
+		p, err := legacy.ReadPacket(b)
 		if err != nil {
 			return
 		}
 		if p.Created < 0 || p.Version != 1 && p.Version != 2 {
 			t.Fatalf("%s: %+v", b, p)
 		}
-		for _, r := range p.Ranks {
-			if int32(r.Program) < 0 || r.Rank < 0 {
+		for _, r := range p.Anomalies.Ranks {
+			if int32(r.RankKey.Program) < 0 || r.RankKey.Rank < 0 {
 				t.Fatalf("%s: %+v", b, r)
 			}
 			for _, s := range r.Steps {
@@ -116,7 +116,7 @@ func FuzzReadPacket(f *testing.F) {
 			}
 		}
 		for _, m := range p.Metrics {
-			if int32(m.Program) < 0 || m.Rank < 0 || m.First < 0 || m.Last < m.First {
+			if m.Program < 0 || m.Rank < 0 || m.All.First < 0 || m.All.Last < m.All.First {
 				t.Fatalf("%s: %+v", b, m)
 			}
 		}

@@ -1,0 +1,312 @@
+package legacy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/flame"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// ErrNotInPackets is the answer to requests for data that packets do not contain.
+var ErrNotInPackets = insight.Problemf(api.NotFound, "analyze the traces with chimbuko analyze or ad, then chimbuko view shows all of it",
+	"statistics packets contain counts of anomalies only: no executions, call paths, hosts or typical times")
+
+// seconds returns the time since the first anomaly.
+func (p *Packets) seconds(t trace.Micros) float64 { return float64(t-p.begin) / 1e6 }
+
+// Overview returns the run in numbers. There are no issues.
+func (p *Packets) Overview(_ context.Context, _ string, of insight.OverviewParams) (*api.Overview, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := &api.Overview{
+		Run: p.name, State: p.state(), Notices: p.notices(), Issues: []api.Issue{}, Programs: []api.Program{}, Slowest: []api.Slowest{},
+		Strip: api.Strip{Series: []api.Layer{}}, Live: !p.ended, Length: math.Max(0, p.seconds(p.end)), Packets: p.pageInfo(),
+	}
+	if p.begin > 0 {
+		o.Began = time.UnixMicro(int64(p.begin)).UTC()
+	}
+	programs := make(map[trace.Program]int64)
+	for rank := range p.ranks {
+		programs[rank.Program]++
+	}
+	for _, program := range slices.Sorted(maps.Keys(programs)) {
+		o.Programs = append(o.Programs, api.Program{Program: int64(program), Ranks: programs[program]})
+	}
+	f := &o.Figures
+	anomalies, calls := p.totals()
+	f.Provisional, f.Ranks, f.Functions = true, int64(len(p.ranks)), int64(len(p.functions))
+	f.Anomalies, f.Calls = anomalies, insight.Positive(calls)
+	if o.Length > 0 {
+		f.AnomaliesPerHour = float64(f.Anomalies) / o.Length * 3600
+		o.Strip = p.strip(of.Columns)
+	}
+	o.Verdict = p.verdict(o)
+	return o, nil
+}
+
+func (p *Packets) notices() (all []api.Notice) {
+	add := func(level api.Level, sentence string) {
+		all = append(all, api.Notice{Level: level, Topic: "packets", Sentence: sentence})
+	}
+	switch {
+	case p.info.Taken > 0:
+	case p.receive:
+		add(api.LevelUnknown, "No packets received yet: start the parameter server with -ws_addr http://THIS-HOST:PORT"+Path+
+			", or chimbuko serve with --stats-url")
+	default:
+		add(api.LevelUnknown, "No packets received yet")
+	}
+	add(api.LevelUnknown, "Only statistics packets are available: they count anomalies by rank, step and function, but contain "+
+		"no executions, so lost time, hosts, causes and evidence are unknown")
+	if p.info.Refused > 0 {
+		add(api.LevelWatch, p.refused())
+	}
+	if p.info.LeftOut > 0 {
+		add(api.LevelWatch, text.Int(p.info.LeftOut)+" entries of packets were dropped: out of room")
+	}
+	return all
+}
+
+// verdict summarizes the run in a sentence.
+func (p *Packets) verdict(o *api.Overview) api.Verdict {
+	n := o.Figures.Anomalies
+	switch {
+	case p.info.Taken == 0:
+		return api.Verdict{Level: api.LevelUnknown, Sentence: "No statistics packets yet"}
+	case n == 0:
+		return api.Verdict{Level: api.LevelGood, Sentence: "No anomalies in " + text.Count(p.info.Taken, "packet")}
+	}
+	ranks := int64(0)
+	for _, r := range p.ranks {
+		if r.anomalies() > 0 {
+			ranks++
+		}
+	}
+	sentence := fmt.Sprintf("%s anomalies on %s", text.Int(n), text.Count(ranks, "rank"))
+	if n == 1 {
+		sentence = "1 anomaly on 1 rank"
+	}
+	if len(o.Packets.Totals) > 0 {
+		f := o.Packets.Totals[0]
+		sentence += fmt.Sprintf("; most in %s (%s)", text.ShortName(f.Function), text.Int(f.Anomalies))
+	}
+	return api.Verdict{Level: api.LevelWatch, Sentence: sentence}
+}
+
+// pageInfo returns the packets' own figures for the page.
+func (p *Packets) pageInfo() *api.PacketsInfo {
+	info := p.info
+	info.Worst, info.Totals = []api.PacketWorst{}, []api.PacketsCount{}
+	for _, m := range p.metrics {
+		w := api.PacketWorst{
+			Program: m.Program, Rank: m.Rank, Function: m.Name, Anomalies: count(m.All.Count.Accumulate),
+			Time: count(m.All.Severity.Accumulate), Longest: count(m.All.Severity.Maximum), Score: insight.Finite(m.All.Score.Maximum),
+		}
+		info.Time += w.Time
+		info.Worst = amongFirst(info.Worst, w, func(a, b api.PacketWorst) int {
+			return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(b.Time, a.Time), cmp.Compare(a.Program, b.Program),
+				cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Function, b.Function))
+		})
+	}
+	for _, f := range p.functions {
+		if n := count(f.Anomalies.Accumulate); n > 0 {
+			total := api.PacketsCount{Program: f.Program, Function: f.Name, Anomalies: n, Calls: count(f.Exclusive.Count)}
+			info.Totals = amongFirst(info.Totals, total, func(a, b api.PacketsCount) int {
+				return cmp.Or(cmp.Compare(b.Anomalies, a.Anomalies), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function))
+			})
+		}
+	}
+	return &info
+}
+
+// amongFirst inserts a value into a sorted list of at most packetsShown elements.
+func amongFirst[T any](list []T, value T, order func(a, b T) int) []T {
+	at, _ := slices.BinarySearchFunc(list, value, order)
+	if at == packetsShown {
+		return list
+	}
+	list = slices.Insert(list, at, value)
+	return list[:min(len(list), packetsShown)]
+}
+
+// strip counts anomalies over time.
+func (p *Packets) strip(columns int) api.Strip {
+	width := columnWidth(0, p.end-p.begin, columns)
+	counts := make([]int64, columns)
+	for _, r := range p.ranks {
+		for _, s := range r.steps {
+			counts[max(0, min(int64(columns)-1, int64((s.first-p.begin)/width)))] += s.anomalies
+		}
+	}
+	return api.Strip{To: float64(width*trace.Micros(columns)) / 1e6, Series: []api.Layer{{Lost: make([]int64, columns), N: counts}}}
+}
+
+func columnWidth(from, to trace.Micros, columns int) trace.Micros {
+	return (&query.Timeline{From: from, To: to, Columns: columns}).ColumnWidth()
+}
+
+// Heatmap returns the anomalies of ranks over the first time of their steps, whatever the metric.
+func (p *Packets) Heatmap(_ context.Context, _ string, h insight.HeatmapParams) (*api.Heatmap, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ranks := make([]query.Placed, 0, len(p.ranks))
+	for rank := range p.ranks {
+		if h.Filter.Host == "" && ofProgram(h.Filter.Program, int64(rank.Program)) {
+			ranks = append(ranks, query.Placed{RankKey: rank})
+		}
+	}
+	insight.SortPlaced(ranks)
+	from, to := h.Span(max(1, p.end-p.begin))
+	width := columnWidth(from, to, h.Columns)
+	groups := insight.GroupRanks(ranks, min(h.Rows, insight.MaxHeatCells/h.Columns))
+	heat := &api.Heatmap{
+		From: float64(from) / 1e6, To: float64(from+width*trace.Micros(h.Columns)) / 1e6, Columns: h.Columns, Metric: insight.MetricAnomalies,
+		Rows: make([]api.HeatRow, 0, len(groups)), Cells: []api.HeatCell{},
+	}
+	for i, group := range groups {
+		heat.Rows = append(heat.Rows, insight.HeatRow(group, nil))
+		line := query.Line{Number: i, Lost: make([]int64, h.Columns), Anomalies: make([]int64, h.Columns)}
+		for _, r := range group {
+			for _, s := range p.ranks[r.RankKey].steps {
+				if at := s.first - p.begin - from; at >= 0 && at < width*trace.Micros(h.Columns) {
+					line.Anomalies[at/width] += s.anomalies
+				}
+			}
+		}
+		insight.AddLine(heat, &line)
+	}
+	return heat, nil
+}
+
+// ofProgram reports whether a filter admits a program.
+func ofProgram(filter *trace.Program, program int64) bool {
+	return filter == nil || int64(*filter) == program
+}
+
+// Functions returns the functions in the given order.
+func (p *Packets) Functions(_ context.Context, _ string, of insight.FunctionsParams) (*api.FunctionTable, error) {
+	order := cmp.Or(of.Order, "lost")
+	key, ok := functionOrders[order]
+	if !ok {
+		return nil, &query.ChoiceError{What: "order", Word: order, Among: slices.Sorted(maps.Keys(functionOrders))}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	glob := outlier.Glob(cmp.Or(of.Name, "*"))
+	all := []api.FunctionRow{}
+	for _, f := range p.functions {
+		if ofProgram(of.Program, f.Program) && glob.MatchString(f.Name) {
+			all = append(all, f.row())
+		}
+	}
+	slices.SortFunc(all, func(a, b api.FunctionRow) int {
+		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(a.Program, b.Program), strings.Compare(a.Function, b.Function),
+			cmp.Compare(a.FID, b.FID))
+	})
+	table := &api.FunctionTable{Rows: all[min(of.Offset, len(all)):], Total: int64(len(all))}
+	if len(table.Rows) > of.Limit {
+		table.Rows, table.Next = table.Rows[:of.Limit], strconv.Itoa(of.Offset+of.Limit)
+	}
+	return table, nil
+}
+
+// functionOrders are the orders of functions, largest first. Packets have no lost time.
+var functionOrders = map[string]func(f *api.FunctionRow) float64{
+	"name":      func(*api.FunctionRow) float64 { return 0 },
+	"lost":      func(f *api.FunctionRow) float64 { return float64(f.Anomalies) },
+	"anomalies": func(f *api.FunctionRow) float64 { return float64(f.Anomalies) },
+	"calls":     func(f *api.FunctionRow) float64 { return float64(*f.Calls) },
+	"exclusive": func(f *api.FunctionRow) float64 { return *f.Exclusive },
+	"inclusive": func(f *api.FunctionRow) float64 { return *f.Inclusive },
+}
+
+// row returns the function as a row of the table. The original omits sums of times, so they are
+// computed from the means.
+func (f *Function) row() api.FunctionRow {
+	finite := func(x float64) *float64 { return new(insight.Finite(x)) }
+	calls := count(f.Exclusive.Count)
+	row := api.FunctionRow{
+		ID: fmt.Sprintf("%d:%d", f.Program, f.FID), Program: f.Program, FID: f.FID, Function: f.Name, Group: flame.Group(f.Name, false),
+		Calls: &calls, Anomalies: count(f.Anomalies.Accumulate),
+		Exclusive: finite(f.Exclusive.Mean * f.Exclusive.Count), ExclusiveMean: finite(f.Exclusive.Mean),
+		ExclusiveMax: finite(f.Exclusive.Maximum),
+		Inclusive:    finite(f.Inclusive.Mean * f.Inclusive.Count), InclusiveMean: finite(f.Inclusive.Mean),
+	}
+	if calls > 0 {
+		row.AnomalousCalls = new(100 * float64(row.Anomalies) / float64(calls))
+	}
+	return row
+}
+
+// Counters lists counters in the form of those of a store.
+func (p *Packets) Counters(_ context.Context, _ string, of insight.CountersParams) (*api.List, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	glob := outlier.Glob(cmp.Or(of.Name, "*"))
+	list := &api.List{Rows: []json.RawMessage{}}
+	for _, key := range slices.SortedFunc(maps.Keys(p.counters), trace.FuncKey.Compare) {
+		if len(list.Rows) == of.Limit {
+			break
+		}
+		c := p.counters[key]
+		if !ofProgram(of.Program, c.Program) || !glob.MatchString(c.Name) {
+			continue
+		}
+		row, err := api.Marshal(struct {
+			Program int64   `json:"program"`
+			Counter string  `json:"counter"`
+			Values  int64   `json:"values"`
+			Mean    float64 `json:"mean"`
+			Stddev  float64 `json:"stddev"`
+			Minimum float64 `json:"minimum"`
+			Maximum float64 `json:"maximum"`
+			Sum     float64 `json:"sum"`
+		}{
+			c.Program, c.Name, count(c.Stats.Count), insight.Finite(c.Stats.Mean), insight.Finite(c.Stats.Stddev),
+			insight.Finite(c.Stats.Minimum), insight.Finite(c.Stats.Maximum), insight.Finite(c.Stats.Accumulate),
+		})
+		if err != nil {
+			return nil, err
+		}
+		list.Rows = append(list.Rows, row)
+	}
+	return list, nil
+}
+
+// Search finds functions by a part of their names.
+func (p *Packets) Search(_ context.Context, _ string, of insight.SearchParams) (*api.FoundList, error) {
+	part := strings.ToLower(strings.TrimSpace(of.Text))
+	matches := &api.FoundList{Rows: []api.Found{}}
+	if part == "" {
+		return matches, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.functions {
+		if strings.Contains(strings.ToLower(f.Name), part) {
+			matches.Rows = append(matches.Rows, api.Found{Kind: "function", Text: f.Name, Route: insight.Route("/functions", "name", f.Name)})
+		}
+	}
+	slices.SortFunc(matches.Rows, func(a, b api.Found) int {
+		return cmp.Or(cmp.Compare(len(a.Text), len(b.Text)), strings.Compare(a.Text, b.Text))
+	})
+	matches.Rows = matches.Rows[:min(of.Limit, len(matches.Rows))]
+	return matches, nil
+}
