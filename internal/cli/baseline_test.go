@@ -39,7 +39,7 @@ func TestABaselineStandsForItsRun(t *testing.T) {
 	if err := os.WriteFile(file, before[:len(before)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, []string{"diff", file, b}, file, "no baseline")
+	fails(t, 1, []string{"diff", file, b}, file, "not a file of chimbuko baseline")
 	fails(t, 1, []string{"baseline", filepath.Join(a, "nothing"), file}, "nothing", "no such file")
 	fails(t, 1, []string{"baseline", a, filepath.Join(a, "nothing", "file")}, "nothing")
 	fails(t, 1, []string{"baseline", a, file, "--run", "nobody"}, `run "nobody": not found`)
@@ -118,6 +118,6 @@ func TestWhatAPageComparesWithIsCheckedBeforeItIsServed(t *testing.T) {
 	if err := os.WriteFile(broken, []byte{0x1f, 0x8b, 1, 2, 3}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, []string{"view", b, "--compare", broken}, broken, "no baseline")
+	fails(t, 1, []string{"view", b, "--compare", broken}, broken, "not a file of chimbuko baseline")
 	fails(t, 1, []string{"view", b, "--compare", t.TempDir()}, "no run directory")
 }

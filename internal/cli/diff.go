@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -128,7 +129,7 @@ func (q *questionFlags) comparable(ctx context.Context, env *Env, where, run str
 	return r, err
 }
 
-func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *comparison.Difference, rows *provdb.Rows) error {
+func (q *questionFlags) showDiff(ctx context.Context, env *Env, d *api.Difference, rows *provdb.Rows) error {
 	if q.format == "json" {
 		return q.writeJSON(env, d)
 	}
@@ -155,7 +156,7 @@ func (q *questionFlags) writeJSON(env *Env, v any) error {
 }
 
 // diffLists are what can be listed of a difference, as tables of so many rows.
-var diffLists = map[string]func(d *comparison.Difference, limit int, all bool) *provdb.Rows{
+var diffLists = map[string]func(d *api.Difference, limit int, all bool) *provdb.Rows{
 	"lost": lostRows, "time": timeRows, "metadata": factRows,
 }
 
@@ -193,12 +194,12 @@ var timesColumns = []provdb.Column{
 	{Name: "function", Type: provdb.Text},
 }
 
-func timesValues(t *comparison.Times, program int64, function string) []any {
+func timesValues(t *api.CallTimes, program int64, function string) []any {
 	return []any{t.Calls[0], t.Calls[1], t.Mean[0], t.Mean[1], known(t.Distance), known(t.Moved), program, function}
 }
 
 // lostRows are the changes of call paths as a table.
-func lostRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+func lostRows(d *api.Difference, limit int, all bool) *provdb.Rows {
 	columns := slices.Concat([]provdb.Column{
 		{Name: "change", Type: provdb.Text},
 		{Name: "lost_a_us", Type: provdb.Int},
@@ -206,26 +207,26 @@ func lostRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
 		{Name: "anomalies_a", Type: provdb.Int},
 		{Name: "anomalies_b", Type: provdb.Int},
 	}, timesColumns, []provdb.Column{{Name: "call_path", Type: provdb.Text}})
-	return rowsOf(columns, pick(d.Changes, limit, func(c *comparison.Change) ([]any, bool) {
+	return rowsOf(columns, pick(d.Changes, limit, func(c *api.PathChange) ([]any, bool) {
 		values := []any{c.Kind, c.Lost[0], c.Lost[1], c.Anomalies[0], c.Anomalies[1]}
-		return append(append(values, timesValues(&c.Times, c.Program, c.Function)...), c.CallPath), c.Kind == comparison.Same
+		return append(append(values, timesValues(&c.CallTimes, c.Program, c.Function)...), c.CallPath), c.Kind == comparison.Same
 	}, all))
 }
 
 // timeRows are the changes of functions as a table.
-func timeRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+func timeRows(d *api.Difference, limit int, all bool) *provdb.Rows {
 	columns := slices.Concat([]provdb.Column{
 		{Name: "change", Type: provdb.Text},
 		{Name: "time_a_us", Type: provdb.Float},
 		{Name: "time_b_us", Type: provdb.Float},
 	}, timesColumns)
-	return rowsOf(columns, pick(d.Functions, limit, func(c *comparison.FunctionChange) ([]any, bool) {
-		return append([]any{c.Kind, c.Exclusive[0], c.Exclusive[1]}, timesValues(&c.Times, c.Program, c.Function)...), c.Kind == comparison.Same
+	return rowsOf(columns, pick(d.Functions, limit, func(c *api.FunctionChange) ([]any, bool) {
+		return append([]any{c.Kind, c.Exclusive[0], c.Exclusive[1]}, timesValues(&c.CallTimes, c.Program, c.Function)...), c.Kind == comparison.Same
 	}, all))
 }
 
 // factRows are the differences of what is told of the runs as a table.
-func factRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
+func factRows(d *api.Difference, limit int, all bool) *provdb.Rows {
 	columns := []provdb.Column{
 		{Name: "change", Type: provdb.Text},
 		{Name: "section", Type: provdb.Text},
@@ -234,7 +235,7 @@ func factRows(d *comparison.Difference, limit int, all bool) *provdb.Rows {
 		{Name: "a", Type: provdb.Text},
 		{Name: "b", Type: provdb.Text},
 	}
-	return rowsOf(columns, pick(d.Facts, limit, func(f *comparison.FactChange) ([]any, bool) {
+	return rowsOf(columns, pick(d.Metadata, limit, func(f *api.FactChange) ([]any, bool) {
 		return []any{f.Kind, f.Section, f.Program, f.Name, f.Values[0], f.Values[1]}, f.Kind == comparison.Same || f.Expected
 	}, all))
 }
@@ -274,7 +275,7 @@ func parseConditions(texts []string) ([]condition, error) {
 }
 
 // value is what the condition is about.
-func (c *condition) value(d *comparison.Difference) float64 {
+func (c *condition) value(d *api.Difference) float64 {
 	switch c.name {
 	case "lost":
 		if c.percent {
@@ -294,11 +295,11 @@ func (c *condition) value(d *comparison.Difference) float64 {
 		}
 		return growth
 	}
-	return float64(d.Count(c.name))
+	return float64(d.Counts.Changes[c.name])
 }
 
 // failing says which conditions are true.
-func failing(env *Env, d *comparison.Difference, checks []condition) (err error) {
+func failing(env *Env, d *api.Difference, checks []condition) (err error) {
 	for i := range checks {
 		c := &checks[i]
 		if v := c.value(d); v > c.limit {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -17,7 +18,7 @@ import (
 
 // gathered are runs that a trend may have, and what it needs of them.
 type gathered struct {
-	runs []comparison.Candidate
+	runs []api.Comparable
 	sums []*comparison.Sums // of each of runs
 	left comparison.LeftOut
 }
@@ -58,8 +59,7 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 	}
 	if baseline != nil {
 		if strings.Contains(baseline.Name, q.run) {
-			g.add(comparison.Candidate{Name: baseline.Name, State: baseline.State, Started: baseline.Started, Baseline: true}, baseline.Sums(),
-				where)
+			g.add(baseline.Sums(), where)
 		}
 		return nil
 	}
@@ -72,12 +72,12 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		if err != nil {
 			return err
 		}
-		var candidates []comparison.Candidate
+		var candidates []api.Comparable
 		runs = slices.DeleteFunc(runs, func(run provdb.Run) bool {
 			return !strings.Contains(run.Name, q.run) || place.Run != "" && place.Run != run.Name
 		})
 		for i := range runs {
-			candidates = append(candidates, comparison.Candidate{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started})
+			candidates = append(candidates, api.Comparable{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started})
 		}
 		chosen, left := comparison.Choose(candidates)
 		g.left.Older += left.Older
@@ -88,19 +88,19 @@ func (q *questionFlags) gather(ctx context.Context, env *Env, where string, g *g
 		}
 		sums, err := query.Sums(ctx, r, wanted, q.told(env))
 		for i := range sums {
-			g.add(candidates[chosen[i]], sums[i], where)
+			g.add(sums[i], where)
 		}
 		return err
 	})
 }
 
-func (g *gathered) add(c comparison.Candidate, s *comparison.Sums, where string) {
-	s.Where = redact.URLs(where)
-	g.runs, g.sums = append(g.runs, c), append(g.sums, s)
+func (g *gathered) add(s *comparison.Sums, where string) {
+	s.ID, s.Where = s.Name, redact.URLs(where)
+	g.runs, g.sums = append(g.runs, s.Comparable), append(g.sums, s)
 }
 
 // showTrend writes a trend: as a table for people that of the runs, too.
-func (q *questionFlags) showTrend(ctx context.Context, env *Env, t *comparison.Trend, byLost, all bool) error {
+func (q *questionFlags) showTrend(ctx context.Context, env *Env, t *api.Trend, byLost, all bool) error {
 	if q.format == "json" {
 		return q.writeJSON(env, t)
 	}
@@ -123,11 +123,11 @@ func (q *questionFlags) showTrend(ctx context.Context, env *Env, t *comparison.T
 }
 
 // trendRows are the runs of a trend as a table.
-func trendRows(t *comparison.Trend) *provdb.Rows {
+func trendRows(t *api.Trend) *provdb.Rows {
 	var rows [][]any
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		rows = append(rows, []any{r.Started.UTC().Format(time.DateTime), t.Name(i), r.Lost, r.LostPercent, r.Anomalies, r.Exclusive, r.Calls})
+		rows = append(rows, []any{r.Started.UTC().Format(time.DateTime), comparison.RunName(t, i), r.Lost, r.LostPercent, r.Anomalies, r.Exclusive, r.Calls})
 	}
 	return rowsOf([]provdb.Column{
 		{Name: "started", Type: provdb.Text},
@@ -141,8 +141,8 @@ func trendRows(t *comparison.Trend) *provdb.Rows {
 }
 
 // seriesRows are functions of a trend as a table, with a bar for each run.
-func seriesRows(t *comparison.Trend, list []comparison.Series, all bool) *provdb.Rows {
-	rows := pick(list, len(list), func(s *comparison.Series) ([]any, bool) {
+func seriesRows(t *api.Trend, list []api.TrendSeries, all bool) *provdb.Rows {
+	rows := pick(list, len(list), func(s *api.TrendSeries) ([]any, bool) {
 		values := make([]int64, len(s.Values))
 		for i, v := range s.Values {
 			if v != nil {
@@ -157,7 +157,7 @@ func seriesRows(t *comparison.Trend, list []comparison.Series, all bool) *provdb
 		if s.Since == nil {
 			return []any{comparison.Same, nil, now, now, bars(values), program, name}, true
 		}
-		return []any{s.Since.Change, t.Name(s.Since.Run), *s.Values[s.Since.Before], now, bars(values), program, name}, false
+		return []any{s.Since.Change, comparison.RunName(t, s.Since.Run), *s.Values[s.Since.Before], now, bars(values), program, name}, false
 	}, all)
 	return rowsOf([]provdb.Column{
 		{Name: "change", Type: provdb.Text},

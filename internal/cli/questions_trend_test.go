@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
@@ -61,7 +62,7 @@ relax = { time = { lognormal = [300, 0.05] } }
 }
 
 // trendOf is what diff tells of runs.
-func trendOf(t *testing.T, args ...string) (trend comparison.Trend) {
+func trendOf(t *testing.T, args ...string) (trend api.Trend) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(must(t, append([]string{"diff", "--format", "json"}, args...)...)), &trend); err != nil {
 		t.Fatal(err)
@@ -81,14 +82,14 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 		t.Errorf("%s", first)
 	}
 	trend := trendOf(t, shuffled...)
-	if trend.Verdict.Level != comparison.LevelBad || len(trend.Runs) != 5 || trend.Verdict.Sentence != first {
+	if trend.Verdict.Level != api.LevelBad || len(trend.Runs) != 5 || trend.Verdict.Sentence != first {
 		t.Fatalf("%+v", trend.Verdict)
 	}
 	if s := trend.Time[1]; s.Function != "interpolate" || s.Since.Run != 2 || s.Since.Change != comparison.Worse || len(s.Values) != 5 {
 		t.Errorf("%+v, %+v", s, s.Since)
 	}
 	for i := range 4 { // what a comparison of two says
-		var d comparison.Difference
+		var d api.Difference
 		if err := json.Unmarshal([]byte(must(t, "diff", "--format", "json", dirs[i], dirs[i+1])), &d); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,10 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 	must(t, "baseline", dirs[0], file)
 	with := trendOf(t, append([]string{file}, dirs[1:]...)...)
 	both := trendOf(t, append([]string{file}, dirs...)...)
-	with.Runs[0].Where, with.Runs[0].Started = trend.Runs[0].Where, trend.Runs[0].Started
+	if !with.Runs[0].Baseline {
+		t.Errorf("%+v is not a baseline", with.Runs[0])
+	}
+	with.Runs[0].Comparable = trend.Runs[0].Comparable
 	same(t, "with a baseline", with, trend)
 	same(t, "with both", both, trend)
 	if two := trendOf(t, append(dirs, dirs[0], file, "--run", "night")...); len(two.Runs) != 5 {

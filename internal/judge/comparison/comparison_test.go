@@ -15,9 +15,10 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// histogram is a model with counts of calls between edges.
+// histogram returns a model with these counts of calls between edges.
 func histogram(edges, counts []float64) json.RawMessage {
 	text, err := json.Marshal(map[string]any{"histogram": map[string]any{"Histogram Bin Counts": counts, "Histogram Bin Edges": edges}})
 	if err != nil {
@@ -26,7 +27,7 @@ func histogram(edges, counts []float64) json.RawMessage {
 	return text
 }
 
-// someRun has a function with anomalies on two hosts, another without, and facts.
+// someRun returns a run that has a function with anomalies on two hosts, another without, and facts.
 func someRun() *comparison.Run {
 	r := &comparison.Run{
 		Name: "run", State: "finished", Started: time.Unix(1_700_000_000, 0).UTC(), Version: "v1", Ranks: 4,
@@ -47,25 +48,25 @@ func someRun() *comparison.Run {
 	return r
 }
 
-func TestARunIsTheSameAsItself(t *testing.T) {
+func TestDiffOfSameRunIsEmpty(t *testing.T) {
 	d := comparison.Diff(someRun(), someRun(), nil)
-	if len(d.Changes) != 1 || len(d.Functions) != 3 || d.Count(comparison.Same) != 1 || *d.Functions[2].Distance != 0 ||
+	if len(d.Changes) != 1 || len(d.Functions) != 3 || d.Counts.Changes[comparison.Same] != 1 || *d.Functions[2].Distance != 0 ||
 		*d.Functions[2].Moved != 0 {
 		t.Errorf("%+v", d)
 	}
-	for _, f := range d.Facts {
+	for _, f := range d.Metadata {
 		if f.Kind != comparison.Same {
 			t.Errorf("%+v", f)
 		}
 	}
-	if want := "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms, 1.00 % and 1.00 % of all time."; d.Verdict.Sentence != want ||
-		d.Verdict.Level != comparison.LevelGood {
+	if want := "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms, 1.0 % and 1.0 % of all time."; d.Verdict.Sentence != want ||
+		d.Verdict.Level != api.LevelGood {
 		t.Errorf("%+v, want %q", d.Verdict, want)
 	}
 }
 
-func TestTheVerdictNamesWhatChangedMost(t *testing.T) {
-	f := func(change func(a, b *comparison.Run), level, want string) {
+func TestVerdictNamesLargestChange(t *testing.T) {
+	f := func(change func(a, b *comparison.Run), level api.Level, want string) {
 		t.Helper()
 		a, b := someRun(), someRun()
 		change(a, b)
@@ -73,45 +74,45 @@ func TestTheVerdictNamesWhatChangedMost(t *testing.T) {
 			t.Errorf("\n got %s: %s\nwant %s: %s", got.Level, got.Sentence, level, want)
 		}
 	}
-	const bad, watch, good, unknown = comparison.LevelBad, comparison.LevelWatch, comparison.LevelGood, comparison.LevelUnknown
+	const bad, watch, good, unknown = api.LevelBad, api.LevelWatch, api.LevelGood, api.LevelUnknown
 	more := func(_, b *comparison.Run) { b.Paths[1].Lost, b.Paths[1].Hosts[0].Lost = 140_000, 130_000 }
-	f(more, bad, "B lost 100 ms more than A to anomalies (3.50 % of all time instead of 1.00 %): solve lost 100 ms more, mostly on node01.")
-	f(func(a, b *comparison.Run) { more(b, a) }, good, "B lost 100 ms less than A to anomalies (1.00 % of all time instead of 3.50 %): "+
+	f(more, bad, "B lost 100 ms more than A to anomalies (3.5 % of all time instead of 1.0 %): solve lost 100 ms more, mostly on node01.")
+	f(func(a, b *comparison.Run) { more(b, a) }, good, "B lost 100 ms less than A to anomalies (1.0 % of all time instead of 3.5 %): "+
 		"solve lost 100 ms less, mostly on node01.")
 	f(func(a, b *comparison.Run) {
 		a.Paths[1].Anomalies, a.Paths[1].Lost = 0, 0
 		b.Paths[1].Hosts = b.Paths[1].Hosts[:1]
 		b.Paths[1].Hosts[0].Lost = 40_000
-	}, bad, "B lost 40.0 ms more than A to anomalies (1.00 % of all time instead of 0 %): solve is new with 40.0 ms, on node01. Of the "+
-		"call paths with anomalies 1 is new.")
+	}, bad, "B lost 40.0 ms more than A to anomalies (1.0 % of all time instead of 0 %): solve is new with 40.0 ms, on node01. Of the "+
+		"call paths with anomalies, 1 is new.")
 	f(func(_, b *comparison.Run) {
 		b.Paths[1].Anomalies, b.Paths[1].Lost = 0, 0
 		b.Functions[1].Exclusive = 2.1e6
-	}, watch, "All calls of B together took 100 ms longer than those of A (2.50 %), most of it in solve: 21.0 ms a call instead of 20.0 ms. "+
-		"B lost 40.0 ms less than A to anomalies (0 % of all time instead of 1.00 %): solve is gone with 40.0 ms, mostly on node01. Of the "+
-		"call paths with anomalies 1 is gone.")
+	}, watch, "All calls of B together took 100 ms longer than those of A (2.5 %), most of it in solve: 21.0 ms per call instead of 20.0 ms. "+
+		"B lost 40.0 ms less than A to anomalies (0 % of all time instead of 1.0 %): solve is gone with 40.0 ms, mostly on node01. Of the "+
+		"call paths with anomalies, 1 is gone.")
 	f(func(a, b *comparison.Run) {
 		for _, r := range []*comparison.Run{a, b} {
 			r.Paths[1].Anomalies, r.Paths[1].Lost = 0, 0
 		}
 		b.Functions[1].Exclusive = 3e6
-	}, bad, "All calls of B together took 1.00 s longer than those of A (25.0 %), most of it in solve: 30.0 ms a call instead of 20.0 "+
-		"ms. Neither A nor B lost anything to anomalies.")
+	}, bad, "All calls of B together took 1.00 s longer than those of A (25.0 %), most of it in solve: 30.0 ms per call instead of 20.0 "+
+		"ms. Neither A nor B lost time to anomalies.")
 	f(func(_, b *comparison.Run) {
 		for i := range b.Functions {
 			b.Functions[i].Calls *= 2
 			b.Functions[i].Exclusive *= 2
 		}
 		b.Paths[1].Lost *= 2
-	}, good, "All calls of B together took 4.00 s longer than those of A (100 %); there were 228 of them instead of 114. "+
-		"B lost 40.0 ms more than A to anomalies (1.00 % of all time instead of 1.00 %): solve lost 40.0 ms more.")
+	}, good, "All calls of B together took 4.00 s longer than those of A (100.0 %); B made 228 calls instead of 114. "+
+		"B lost 40.0 ms more than A to anomalies (1.0 % of all time instead of 1.0 %): solve lost 40.0 ms more.")
 	f(func(_, b *comparison.Run) { b.Functions = nil }, unknown, "A and B lost about the same to anomalies, 40.0 ms and 40.0 ms.")
-	f(func(_, b *comparison.Run) { *b = comparison.Run{} }, unknown, "Nothing is known of B, so there is nothing to compare.")
+	f(func(_, b *comparison.Run) { *b = comparison.Run{} }, unknown, "Nothing to compare: no data of B.")
 	f(func(a, b *comparison.Run) { *a, *b = comparison.Run{}, comparison.Run{} }, unknown,
-		"Nothing is known of A and B, so there is nothing to compare.")
+		"Nothing to compare: no data of A and B.")
 }
 
-func TestHostileNamesDoNotBreakTheVerdict(t *testing.T) {
+func TestVerdictEscapesNames(t *testing.T) {
 	a, b := someRun(), someRun()
 	name := "evil\n\x1b[31m" + strings.Repeat("x", 500) + " [{a.c} {1,2}]"
 	b.Functions = append(b.Functions, comparison.Function{Name: name, Calls: 1, Exclusive: 5e6})
@@ -123,7 +124,7 @@ func TestHostileNamesDoNotBreakTheVerdict(t *testing.T) {
 	}
 }
 
-func TestOneProgramCanBeComparedAlone(t *testing.T) {
+func TestDiffOfOneProgram(t *testing.T) {
 	a, b := someRun(), someRun()
 	b.Functions = append(b.Functions, comparison.Function{Program: 1, Name: "viz", Calls: 1, Exclusive: 5})
 	b.Fact(1, "CPU Type", "slow", 1, 1, 1)
@@ -131,18 +132,18 @@ func TestOneProgramCanBeComparedAlone(t *testing.T) {
 	if len(d.Changes) != 0 || len(d.Functions) != 1 || d.Functions[0].Kind != comparison.New || d.Exclusive != [2]float64{0, 5} {
 		t.Errorf("%+v", d)
 	}
-	told := 0
-	for _, f := range d.Facts {
+	facts := 0
+	for _, f := range d.Metadata {
 		if f.Section == "metadata" {
-			told++
+			facts++
 		}
 	}
-	if told != 1 || !b.Program(1) || a.Program(1) {
-		t.Errorf("%d facts of the program", told)
+	if facts != 1 || !b.Program(1) || a.Program(1) {
+		t.Errorf("%d facts of the program", facts)
 	}
 }
 
-func TestFactsTellWhatDiffersAndWhatAlwaysDoes(t *testing.T) {
+func TestMetadataMarksExpectedDifferences(t *testing.T) {
 	a, b := someRun(), someRun()
 	b.Hosts = []comparison.Host{{Host: "node00", Ranks: 1}, {Host: "node02", Ranks: 3}}
 	b.Settings = map[string]string{"algorithm": "hbos", "out": "elsewhere"}
@@ -158,16 +159,16 @@ func TestFactsTellWhatDiffersAndWhatAlwaysDoes(t *testing.T) {
 	for i := range 4 {
 		b.Fact(0, "core", fmt.Sprint("b", i), 1, 4, 4)
 	}
-	got := make(map[string]comparison.FactChange)
+	got := make(map[string]api.FactChange)
 	last := 0
-	for _, f := range comparison.Diff(a, b, nil).Facts {
+	for _, f := range comparison.Diff(a, b, nil).Metadata {
 		got[f.Section+" "+f.Name] = f
 		weight := map[bool]int{f.Expected: 1}[true]
 		if f.Kind == comparison.Same {
 			weight = 2
 		}
 		if weight < last {
-			t.Errorf("%+v comes after what tells less", f)
+			t.Errorf("%+v is out of order", f)
 		}
 		last = weight
 	}
@@ -191,7 +192,7 @@ func TestFactsTellWhatDiffersAndWhatAlwaysDoes(t *testing.T) {
 		true)
 }
 
-func TestDistancesAreThoseOfTheDefinition(t *testing.T) {
+func TestOverlayDistances(t *testing.T) {
 	f := func(a, b json.RawMessage, distance, at, moved float64) {
 		t.Helper()
 		h := comparison.Overlay([2]json.RawMessage{a, b}, 40)
@@ -210,21 +211,21 @@ func TestDistancesAreThoseOfTheDefinition(t *testing.T) {
 	}
 	one := histogram([]float64{10, 20}, []float64{5})
 	f(one, one, 0, 0, 0)
-	f(one, histogram([]float64{110, 120}, []float64{9}), 1, 20, 100) // all of it moved by 100
-	// the mean moved by 5, and nothing crosses
+	f(one, histogram([]float64{110, 120}, []float64{9}), 1, 20, 100) // all calls moved by 100
+	// the mean moved by 5, the shares do not cross
 	f(one, histogram([]float64{10, 30}, []float64{1}), 0.5, 20, 5)
-	f(histogram([]float64{0, 10, 20}, []float64{1, 1}), one, 0.5, 10, 5)                               // from 0 on, which has no logarithm
-	f(histogram([]float64{5, 15}, []float64{1}), histogram([]float64{9, 11}, []float64{1}), 0.4, 9, 2) // it becomes narrower: the shares cross
+	f(histogram([]float64{0, 10, 20}, []float64{1, 1}), one, 0.5, 10, 5)                               // begins at 0, which has no logarithm
+	f(histogram([]float64{5, 15}, []float64{1}), histogram([]float64{9, 11}, []float64{1}), 0.4, 9, 2) // narrower: the shares cross
 	if h := comparison.Overlay([2]json.RawMessage{one, nil}, 4); h != nil {
 		t.Errorf("of nothing: %+v", h)
 	}
 	if h := comparison.Overlay([2]json.RawMessage{one, histogram([]float64{-1.7e308, 1.7e308}, []float64{1})}, 4); h != nil &&
 		math.IsInf(h.Moved, 0) {
-		t.Errorf("of times that cannot be: %+v", h)
+		t.Errorf("of impossible times: %+v", h)
 	}
 }
 
-func TestABaselineIsReadAsItWasWritten(t *testing.T) {
+func TestBaselineRoundTrip(t *testing.T) {
 	r := someRun()
 	var b, again bytes.Buffer
 	if err := errors.Join(r.Encode(&b), r.Encode(&again)); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) ||
@@ -243,7 +244,7 @@ func TestABaselineIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// packed is a text as a baseline has it.
+// packed compresses text as a baseline is.
 func packed(text string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -252,7 +253,7 @@ func packed(text string) []byte {
 	return b.Bytes()
 }
 
-func TestDamagedBaselinesAreRefusedWithAReason(t *testing.T) {
+func TestDecodeRejectsDamagedBaselines(t *testing.T) {
 	f := func(content []byte, want string) {
 		t.Helper()
 		if r, err := comparison.Decode(bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
@@ -260,16 +261,16 @@ func TestDamagedBaselinesAreRefusedWithAReason(t *testing.T) {
 		}
 	}
 	const head = `{"format":"chimbuko baseline","version":1,"run":`
-	f(nil, "no baseline")
-	f([]byte("duck"), "no baseline")
-	f(packed("nonsense"), "no baseline")
-	f(packed("{}"), "no baseline")
-	f(packed(head + `{}}`)[:30], "no baseline")
-	f(packed(`{"format":"chimbuko baseline","version":7}`), "version 7 of its format")
-	f(packed(head+`null}`), "it holds no run")
+	f(nil, "not a file of chimbuko baseline")
+	f([]byte("duck"), "not a file of chimbuko baseline")
+	f(packed("nonsense"), "not a file of chimbuko baseline")
+	f(packed("{}"), "not a file of chimbuko baseline")
+	f(packed(head + `{}}`)[:30], "not a file of chimbuko baseline")
+	f(packed(`{"format":"chimbuko baseline","version":7}`), "format version 7")
+	f(packed(head+`null}`), "no run")
 	f(packed(head+`{"paths":[{"parent":0,"function":"f"}]}}`), "call path 0 continues 0")
 	f(packed(head+`{"paths":[{"parent":-1,"function":"f"},{"parent":0,"program":1,"function":"f"}]}}`), "call path 1 continues 0")
-	f(packed(head+`{"paths":[{"parent":-1,"function":"f","lost_us":-1}]}}`), "numbers that cannot be")
+	f(packed(head+`{"paths":[{"parent":-1,"function":"f","lost_us":-1}]}}`), "impossible numbers")
 	f(packed(head+`{"functions":[{"name":"f","calls":-1}]}}`), "-1 calls")
 	f(packed(head+`{"functions":[{"name":"f"},{"name":"f"}]}}`), "repeated")
 	f(packed(head+`{"functions":7}}`), "damaged")
@@ -290,19 +291,20 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(text.Bytes())
 	f.Add([]byte(`{"format":"chimbuko baseline","version":1,"run":{"paths":[{"parent":-1}]}}`))
+	kinds := []string{comparison.New, comparison.Worse, comparison.Better, comparison.Gone, comparison.Same}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r, err := comparison.Decode(bytes.NewReader(packed(string(content))))
 		if err != nil {
 			return
 		}
-		for _, d := range []*comparison.Difference{
+		for _, d := range []*api.Difference{
 			comparison.Diff(r, someRun(), nil), comparison.Diff(someRun(), r, nil),
 			comparison.Diff(r, r, nil),
 		} {
 			if _, err := json.Marshal(d); err != nil {
 				t.Fatal(err)
 			}
-			if slices.ContainsFunc(d.Changes, func(c comparison.Change) bool { return !slices.Contains(comparison.Kinds, c.Kind) }) {
+			if slices.ContainsFunc(d.Changes, func(c api.PathChange) bool { return !slices.Contains(kinds, c.Kind) }) {
 				t.Errorf("%+v", d.Changes)
 			}
 		}
@@ -311,7 +313,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := comparison.Decode(&again); err != nil {
-			t.Errorf("what was read is not read again: %v", err)
+			t.Errorf("cannot decode what Encode wrote: %v", err)
 		}
 	})
 }

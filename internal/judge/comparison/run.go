@@ -16,16 +16,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// MaxHosts is how many hosts are named of a call path, those that lost most.
-const MaxHosts = 3
+// Bounds of a Run.
+const (
+	MaxHosts  = 3    // of a call path: those that lost most
+	MaxValues = 8    // of a fact: those of most ranks
+	maxText   = 4096 // bytes of a value of a fact
+	maxDepth  = 10_000
+	maxSum    = 1 << 53 // of times and counts of a call path, so that sums do not overflow
+)
 
-// MaxValues is how many values are listed of a fact, those of most ranks.
-const MaxValues = 8
-
-// maxText is how many bytes a value of a fact has at most.
-const maxText = 4096
-
-// Run is what is compared of a run. Its own times are in microseconds.
+// Run is the comparable data of a run. Times are in microseconds.
 type Run struct {
 	Name      string            `json:"name"`
 	State     string            `json:"state"`
@@ -36,9 +36,9 @@ type Run struct {
 	Settings  map[string]string `json:"settings,omitempty"`
 	Facts     []Fact            `json:"facts"`
 	Functions []Function        `json:"functions"` // each program and name once
-	Paths     []Path            `json:"paths"`     // each after the one that it continues
+	Paths     []Path            `json:"paths"`     // parents before children
 
-	places map[place]int
+	index map[pathStep]int
 }
 
 // Host is where ranks ran.
@@ -47,22 +47,23 @@ type Host struct {
 	Ranks int64  `json:"ranks"`
 }
 
-// Fact is what the ranks of a program told of themselves under a name.
+// Fact is a piece of metadata of the ranks of a program.
 type Fact struct {
 	Program  trace.Program `json:"program"`
 	Name     string        `json:"name"`
 	Values   []Value       `json:"values"`   // at most MaxValues, those of most ranks first
 	Distinct int64         `json:"distinct"` // values
-	Ranks    int64         `json:"ranks"`    // that told one
+	Ranks    int64         `json:"ranks"`    // that have a value
 }
 
-// Value is told by so many ranks.
+// Value is a value of a Fact and the number of ranks that have it.
 type Value struct {
 	Text  string `json:"text"`
 	Ranks int64  `json:"ranks"`
 }
 
-// Function is what is known of all calls of a function.
+// Function is the sums of all calls of a function, and of its anomalies that were not
+// withdrawn.
 type Function struct {
 	Program   trace.Program   `json:"program"`
 	Name      string          `json:"name"`
@@ -70,49 +71,55 @@ type Function struct {
 	Calls     int64           `json:"calls"`
 	Exclusive float64         `json:"exclusive_us"`
 	Model     json.RawMessage `json:"model,omitempty"` // algo_params; nil: none
+	Anomalies int64           `json:"-"`               // of Sums; those of a Run are in its call paths
+	Lost      int64           `json:"-"`
 }
 
-// Path is what is known of a call path.
+// Key returns the key of the function.
+func (f *Function) Key() trace.FuncKey { return trace.FuncKey{Program: f.Program, Name: f.Name} }
+
+// Path is the sums of a call path.
 type Path struct {
-	Parent    int           `json:"parent"` // place of the path without the last function; -1: none
+	Parent    int           `json:"parent"` // index of the path without the last function; -1: none
 	Program   trace.Program `json:"program"`
 	Function  string        `json:"function"` // the last
 	Calls     int64         `json:"calls,omitempty"`
 	Exclusive int64         `json:"exclusive_us,omitempty"`
 	Anomalies int64         `json:"anomalies,omitempty"` // that were not withdrawn
 	Lost      int64         `json:"lost_us,omitempty"`   // by them
-	Hosts     []HostLost    `json:"hosts,omitempty"`     // at most MaxHosts, those that lost most first
+	Hosts     []HostLost    `json:"hosts,omitempty"`     // up to MaxHosts, those that lost most first
 }
 
-// HostLost is what was lost on a host.
+// HostLost is the time lost on a host.
 type HostLost struct {
 	Host string `json:"host"`
 	Lost int64  `json:"lost_us"`
 }
 
-type place struct {
+// pathStep identifies a call path by its parent and its last function.
+type pathStep struct {
 	parent   int
 	program  trace.Program
 	function string
 }
 
-// Path returns the place in Paths of a call path, which is made if it is not there.
-// funcs are from the outermost; there must be one.
+// Path returns the index in Paths of a call path and adds the path if it is missing. funcs
+// has at least one function and begins with the outermost.
 func (r *Run) Path(program trace.Program, funcs []string) int {
-	if r.places == nil {
-		r.places = make(map[place]int, len(r.Paths))
+	if r.index == nil {
+		r.index = make(map[pathStep]int, len(r.Paths))
 		for i := range r.Paths {
 			p := &r.Paths[i]
-			r.places[place{p.Parent, p.Program, p.Function}] = i
+			r.index[pathStep{p.Parent, p.Program, p.Function}] = i
 		}
 	}
 	at := -1
 	for _, f := range funcs {
-		key := place{at, program, f}
-		next, ok := r.places[key]
+		key := pathStep{at, program, f}
+		next, ok := r.index[key]
 		if !ok {
 			next = len(r.Paths)
-			r.places[key] = next
+			r.index[key] = next
 			r.Paths = append(r.Paths, Path{Parent: at, Program: program, Function: f})
 		}
 		at = next
@@ -120,8 +127,9 @@ func (r *Run) Path(program trace.Program, funcs []string) int {
 	return at
 }
 
-// Fact adds a value that ranks told of themselves. Those of a name must come one after
-// another, the one of most ranks first; distinct is how many values the name has in all.
+// Fact adds a value of metadata that that many ranks have. The values of a name must be added
+// one after another, the one of most ranks first; distinct is the number of all values of the
+// name, all the number of ranks with one.
 func (r *Run) Fact(program trace.Program, name, value string, ranks, distinct, all int64) {
 	k := len(r.Facts) - 1
 	if k < 0 || r.Facts[k].Program != program || r.Facts[k].Name != name {
@@ -142,7 +150,7 @@ func (r *Run) Program(p trace.Program) bool {
 		slices.ContainsFunc(r.Paths, func(t Path) bool { return t.Program == p })
 }
 
-// Function returns what is known of a function; nil if nothing is.
+// Function returns a function, or nil.
 func (r *Run) Function(program trace.Program, name string) *Function {
 	i := slices.IndexFunc(r.Functions, func(f Function) bool { return f.Program == program && f.Name == name })
 	if i < 0 {
@@ -176,10 +184,10 @@ func (r *Run) started() string {
 	return r.Started.UTC().Format(time.RFC3339)
 }
 
-// ofEachRank reports whether each rank has a value of its own.
-func (f *Fact) ofEachRank() bool { return f != nil && f.Distinct > 1 && f.Distinct == f.Ranks }
+// perRank reports whether each rank has a different value.
+func (f *Fact) perRank() bool { return f != nil && f.Distinct > 1 && f.Distinct == f.Ranks }
 
-// text writes the values of a fact: the value, or which ones with how many ranks.
+// text returns the value of a fact, or the most frequent values with their ranks.
 func (f *Fact) text() string {
 	if f == nil || len(f.Values) == 0 {
 		return ""
@@ -189,58 +197,55 @@ func (f *Fact) text() string {
 	}
 	var parts []string
 	for _, v := range f.Values[:min(4, len(f.Values))] {
-		parts = append(parts, v.Text+" ("+ranks(v.Ranks)+")")
+		parts = append(parts, v.Text+" ("+rankCount(v.Ranks)+")")
 	}
-	text := strings.Join(parts, ", ")
+	words := strings.Join(parts, ", ")
 	if rest := f.Distinct - int64(len(parts)); rest > 0 {
-		text += ", and " + number(rest) + " more"
+		words += ", and " + text.Int(rest) + " more"
 	}
-	return text
+	return words
 }
 
-func number(n int64) string { return text.Number(float64(n)) }
-
-func ranks(n int64) string {
-	switch n {
-	case 0:
+func rankCount(n int64) string {
+	if n == 0 {
 		return ""
-	case 1:
-		return "1 rank"
 	}
-	return number(n) + " ranks"
+	return text.Count(n, "rank")
 }
 
-// The first fields of a file, by which it is known.
+// Format and bounds of baseline files.
 const (
 	fileFormat  = "chimbuko baseline"
 	fileVersion = 1
+	maxFile     = 1 << 30 // bytes, uncompressed
 )
 
-// maxFile is how many bytes a file has at most when it is not compressed.
-const maxFile = 1 << 30
+// ErrNoBaseline reports a file that is not a baseline.
+var ErrNoBaseline = errors.New("not a file of chimbuko baseline")
 
-// ErrNoBaseline says that a file is something else.
-var ErrNoBaseline = errors.New("no baseline that chimbuko baseline wrote")
-
-type file struct {
+type fileHead struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	*Run    `json:"run"`
 }
 
-// Encode writes a run so that it can be compared when it is gone: JSON, compressed with
-// gzip. The same run gives the same bytes.
+type file struct {
+	fileHead
+	*Run `json:"run"`
+}
+
+// Encode writes a run as a baseline file: JSON, compressed with gzip. Equal runs give equal
+// bytes.
 func (r *Run) Encode(w io.Writer) error {
 	z := gzip.NewWriter(w)
 	enc := json.NewEncoder(z)
 	enc.SetEscapeHTML(false)
-	return errors.Join(enc.Encode(file{fileFormat, fileVersion, r}), z.Close())
+	return errors.Join(enc.Encode(file{fileHead{fileFormat, fileVersion}, r}), z.Close())
 }
 
-// IsBaseline tells by its first bytes whether a file may be what Encode writes.
+// IsBaseline reports whether a file that begins with these bytes may be a baseline.
 func IsBaseline(first []byte) bool { return bytes.HasPrefix(first, []byte{0x1f, 0x8b}) }
 
-// Decode reads what Encode wrote. Whatever it returns can be compared.
+// Decode reads and checks a baseline file.
 func Decode(r io.Reader) (*Run, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -251,17 +256,14 @@ func Decode(r io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoBaseline, err)
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrNoBaseline, maxFile)
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrNoBaseline, maxFile)
 	}
-	var head struct {
-		Format  string `json:"format"`
-		Version int    `json:"version"`
-	}
+	var head fileHead
 	if err := json.Unmarshal(text, &head); err != nil || head.Format != fileFormat {
 		return nil, errors.Join(ErrNoBaseline, err)
 	}
 	if head.Version != fileVersion {
-		return nil, fmt.Errorf("the baseline has version %d of its format, and this chimbuko reads %d: write it again with chimbuko baseline",
+		return nil, fmt.Errorf("the baseline has format version %d, but this chimbuko reads version %d (write it again with chimbuko baseline)",
 			head.Version, fileVersion)
 	}
 	in := file{Run: new(Run)}
@@ -269,7 +271,7 @@ func Decode(r io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("the baseline is damaged: %w", err)
 	}
 	if in.Run == nil {
-		return nil, errors.New("the baseline is damaged: it holds no run")
+		return nil, errors.New("the baseline is damaged: no run")
 	}
 	if err := in.check(); err != nil {
 		return nil, fmt.Errorf("the baseline is damaged: %w", err)
@@ -277,15 +279,15 @@ func Decode(r io.Reader) (*Run, error) {
 	return in.Run, nil
 }
 
-// check returns what is wrong with a run that was read.
+// check returns an error if a decoded run breaks an invariant.
 func (r *Run) check() error {
 	seen := make(map[trace.FuncKey]bool)
-	for _, f := range r.Functions {
-		if key := (trace.FuncKey{Program: f.Program, Name: f.Name}); seen[key] {
+	for i := range r.Functions {
+		f := &r.Functions[i]
+		if seen[f.Key()] {
 			return fmt.Errorf("function %.80q is repeated", f.Name)
-		} else {
-			seen[key] = true
 		}
+		seen[f.Key()] = true
 		if f.Calls < 0 || !finite(f.Exclusive) {
 			return fmt.Errorf("function %.80q has %d calls of %v us", f.Name, f.Calls, f.Exclusive)
 		}
@@ -302,15 +304,8 @@ func (r *Run) check() error {
 			return fmt.Errorf("call path %d has more than %d functions", i, maxDepth)
 		}
 		if p.Calls < 0 || p.Exclusive < 0 || p.Anomalies < 0 || p.Lost < 0 || p.Lost > maxSum || p.Exclusive > maxSum || p.Anomalies > maxSum {
-			return fmt.Errorf("call path %d has numbers that cannot be", i)
+			return fmt.Errorf("call path %d has impossible numbers", i)
 		}
 	}
 	return nil
 }
-
-// maxDepth bounds the functions of a path: what is made of them must not grow with the
-// square of their number.
-const maxDepth = 10_000
-
-// maxSum bounds times and counts of a path, so that sums of them do not overflow.
-const maxSum = 1 << 53

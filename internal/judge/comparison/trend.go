@@ -5,45 +5,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// MaxTrend is how many runs a trend has at most, the newest.
+// MaxTrend is the maximum number of runs of a trend: the newest.
 const MaxTrend = 50
-
-// Candidate is a run that may be in a trend.
-type Candidate struct {
-	Name     string
-	State    string
-	Started  time.Time
-	Baseline bool // what is kept of a run
-}
 
 // LeftOut counts runs that are not in a trend.
 type LeftOut struct {
-	Unfinished int // they continue, or did not end as they should
-	Older      int // than MaxTrend others
+	Unfinished int // running, failed or incomplete
+	Older      int // than the MaxTrend newest
 }
 
-// Sentences say which runs are left out, for people.
+// Sentences lists the runs that are left out.
 func (l LeftOut) Sentences() (list []string) {
 	if l.Older > 0 {
-		list = append(list, fmt.Sprintf("These are the newest %d runs; older ones are left out: %s.", MaxTrend, number(int64(l.Older))))
+		list = append(list, fmt.Sprintf("Left out: %s older than the newest %d.", text.Count(l.Older, "run"), MaxTrend))
 	}
 	if l.Unfinished > 0 {
-		list = append(list, fmt.Sprintf("Left out: %s unfinished or incomplete runs, whose missing data would look like a change.",
-			number(int64(l.Unfinished))))
+		list = append(list, fmt.Sprintf("Left out: %s, unfinished or incomplete, whose missing data would look like a change.",
+			text.Count(l.Unfinished, "run")))
 	}
 	return list
 }
 
-// Choose returns the places of the runs that are in a trend, in the order in which they
-// were started. Runs of one name that were started at the same time are one, and a baseline
-// of a run that is there itself is that run.
-func Choose(all []Candidate) (chosen []int, left LeftOut) {
+// Choose returns the indices of the runs of a trend, ordered by start. Runs with the same name
+// and start are the same run; it prefers the run itself to its baseline.
+func Choose(all []api.Comparable) (chosen []int, left LeftOut) {
 	type start struct {
 		name string
 		at   int64
@@ -51,10 +42,10 @@ func Choose(all []Candidate) (chosen []int, left LeftOut) {
 	seen := make(map[start]bool)
 	for _, baselines := range []bool{false, true} {
 		for i, c := range all {
-			key := start{c.Name, c.Started.UnixMicro()} // stores keep microseconds
+			key := start{c.Name, c.Started.UnixMicro()} // the resolution of stores
 			switch {
 			case c.Baseline != baselines || seen[key]:
-			case c.State != "finished":
+			case c.State != string(api.Finished):
 				left.Unfinished++
 			default:
 				seen[key] = true
@@ -67,46 +58,33 @@ func Choose(all []Candidate) (chosen []int, left LeftOut) {
 	return chosen[left.Older:], left
 }
 
-// Sums are what a trend needs of a run: less than a Run, so that those of many runs are
-// quickly had.
+// Sums is the data of a run that a trend needs. It is smaller than a Run and quicker to query.
 type Sums struct {
-	Name      string
-	Where     string // where it is, for people; distinguishes runs of one name
-	Started   time.Time
-	Functions []FunctionSums
+	api.Comparable
+	Functions []Function // without models
 
-	places map[trace.FuncKey]int
+	index map[trace.FuncKey]int
 }
 
-// FunctionSums are the calls of a function, and its anomalies that were not withdrawn.
-type FunctionSums struct {
-	Calls     int64
-	Exclusive float64 // in microseconds, as Lost
-	Anomalies int64
-	Lost      int64
-
-	key trace.FuncKey
-}
-
-// Function returns the sums of a function, which is made if it is not there. They move
-// when another is made.
-func (s *Sums) Function(program trace.Program, name string) *FunctionSums {
+// Function returns the sums of a function and adds it if it is missing. The pointer is valid
+// until the next call.
+func (s *Sums) Function(program trace.Program, name string) *Function {
 	key := trace.FuncKey{Program: program, Name: name}
-	at, ok := s.places[key]
+	at, ok := s.index[key]
 	if !ok {
-		if s.places == nil {
-			s.places = make(map[trace.FuncKey]int)
+		if s.index == nil {
+			s.index = make(map[trace.FuncKey]int)
 		}
 		at = len(s.Functions)
-		s.places[key] = at
-		s.Functions = append(s.Functions, FunctionSums{key: key})
+		s.index[key] = at
+		s.Functions = append(s.Functions, Function{Program: program, Name: name})
 	}
 	return &s.Functions[at]
 }
 
-// Sums are those of the run.
+// Sums returns the sums of a baseline.
 func (r *Run) Sums() *Sums {
-	s := &Sums{Name: r.Name, Started: r.Started}
+	s := &Sums{Comparable: api.Comparable{Name: r.Name, State: r.State, Started: r.Started, Baseline: true}}
 	for i := range r.Functions {
 		f := &r.Functions[i]
 		sum := s.Function(f.Program, f.Name)
@@ -122,117 +100,62 @@ func (r *Run) Sums() *Sums {
 	return s
 }
 
-// Trend is how the functions of a program went from run to run, the oldest first.
-type Trend struct {
-	Verdict Verdict    `json:"verdict"` // since when the newest run is as it is
-	Runs    []TrendRun `json:"runs"`
-	// Time and Lost are all functions together, and then those whose time of all calls, and
-	// whose lost time, differs most between any two runs: first the one that Verdict names,
-	// then the one with the largest difference.
-	Time []Series `json:"time"`
-	Lost []Series `json:"lost"`
-}
-
-// TrendRun is all that a run did.
-type TrendRun struct {
-	Name      string    `json:"name"`
-	Where     string    `json:"where,omitempty"`
-	Started   time.Time `json:"started,omitzero"`
-	Calls     int64     `json:"calls"`
-	Exclusive float64   `json:"exclusive_us"` // 0: not known
-	Lost      int64     `json:"lost_us"`
-	// LostPercent is the share of all time that was lost to anomalies.
-	LostPercent float64 `json:"lost_percent"`
-	Anomalies   int64   `json:"anomalies"`
-}
-
-// Series is a function in all runs of a trend, or all functions together.
-type Series struct {
-	Program  int64      `json:"program"` // -1: all functions
-	Function string     `json:"function"`
-	Values   []*float64 `json:"values_us"` // nil where the times of a run are not known
-	Counts   []int64    `json:"counts"`    // calls, or of lost time anomalies
-	Since    *Since     `json:"since,omitempty"`
-
-	swing float64 // between the lowest and the highest value
-}
-
-// Since records that the newest run differs from an earlier one by the rule of a Change, and
-// so do all runs from one on. A function that became worse is compared with the run in
-// which it was best, another against the one in which it was worst.
-type Since struct {
-	Run    int    `json:"run"`    // the first of them: a place in Runs
-	Before int    `json:"before"` // the earlier one
-	Change string `json:"change"` // from Before to the newest; never Same
-}
-
-// Over holds runs, in the order in which they were started, against each other, and lists
-// at most so many functions besides all together. only chooses a program of all, nil is all.
-func Over(runs []*Sums, only *trace.Program, most int) *Trend {
-	t := &Trend{Runs: make([]TrendRun, len(runs))}
-	places := make(map[trace.FuncKey]int)
-	var times, lost []Series
+// Over compares runs, ordered by start. It returns up to limit functions besides the sum of
+// all. only selects a program; nil selects all.
+func Over(runs []*Sums, only *trace.Program, limit int) *api.Trend {
+	t := &api.Trend{Notices: []api.Notice{}, Runs: make([]api.TrendRun, len(runs))}
+	index := make(map[trace.FuncKey]int)
+	times, lost := []series{newSeries(-1, "", len(runs))}, []series{newSeries(-1, "", len(runs))} // all functions
 	for at, r := range runs {
 		total := &t.Runs[at]
-		total.Name, total.Where, total.Started = r.Name, r.Where, r.Started
+		total.Comparable = r.Comparable
 		for i := range r.Functions {
 			f := &r.Functions[i]
-			if only != nil && f.key.Program != *only {
+			if only != nil && f.Program != *only {
 				continue
 			}
-			k, ok := places[f.key]
+			k, ok := index[f.Key()]
 			if !ok {
 				k = len(times)
-				places[f.key] = k
-				times, lost = append(times, newSeries(f.key, len(runs))), append(lost, newSeries(f.key, len(runs)))
+				index[f.Key()] = k
+				times = append(times, newSeries(int64(f.Program), f.Name, len(runs)))
+				lost = append(lost, newSeries(int64(f.Program), f.Name, len(runs)))
 			}
-			*times[k].Values[at], times[k].Counts[at] = f.Exclusive, f.Calls
-			*lost[k].Values[at], lost[k].Counts[at] = float64(f.Lost), f.Anomalies
+			for _, k := range []int{0, k} {
+				times[k].add(at, f.Exclusive, f.Calls)
+				lost[k].add(at, float64(f.Lost), f.Anomalies)
+			}
 			total.Calls += f.Calls
 			total.Exclusive += f.Exclusive
 			total.Lost += f.Lost
 			total.Anomalies += f.Anomalies
 		}
-		if total.Exclusive > 0 {
-			total.LostPercent = 100 * float64(total.Lost) / total.Exclusive
-		}
+		total.LostPercent = lostPercent(total.Lost, total.Exclusive)
 	}
-	for k := range times {
-		for at := range t.Runs {
-			if t.Runs[at].Exclusive <= 0 {
+	for at := range t.Runs {
+		if t.Runs[at].Exclusive <= 0 {
+			for k := range times {
 				times[k].Values[at] = nil
 			}
 		}
 	}
-	times, lost = turning(times), turning(lost)
-	timeTurns, lostTurns := t.turns(times, watchTime), t.turns(lost, watchPoints)
-	t.Verdict = t.verdict(timeTurns, lostTurns)
-	allTime, allLost := t.totals()
-	t.Time, t.Lost = append(allTime, listed(times, timeTurns, most)...), append(allLost, listed(lost, lostTurns, most)...)
+	timeFunctions, lostFunctions := changing(times[1:]), changing(lost[1:])
+	timeTurns, lostTurns := turns(t, timeFunctions, watchTime), turns(t, lostFunctions, watchPoints)
+	t.Verdict = trendVerdict(t, timeTurns, lostTurns)
+	t.Time, t.Lost = listed(times[0], timeFunctions, timeTurns, limit), listed(lost[0], lostFunctions, lostTurns, limit)
 	return t
 }
 
-// totals are all functions together, by time and by lost time.
-func (t *Trend) totals() (times, lost []Series) {
-	times, lost = []Series{newSeries(trace.FuncKey{}, len(t.Runs))}, []Series{newSeries(trace.FuncKey{}, len(t.Runs))}
-	times[0].Program, lost[0].Program = -1, -1
-	for i := range t.Runs {
-		r := &t.Runs[i]
-		*lost[0].Values[i], lost[0].Counts[i] = float64(r.Lost), r.Anomalies
-		if *times[0].Values[i], times[0].Counts[i] = r.Exclusive, r.Calls; r.Exclusive <= 0 {
-			times[0].Values[i] = nil
-		}
-	}
-	for _, s := range []*Series{&times[0], &lost[0]} {
-		if low, high := s.ends(); low >= 0 {
-			s.Since = s.since(low, high)
-		}
-	}
-	return times, lost
+// series is a TrendSeries that is being built.
+type series struct {
+	api.TrendSeries
+	swing float64 // between the lowest and the highest value
 }
 
-func newSeries(key trace.FuncKey, runs int) Series {
-	s := Series{Program: int64(key.Program), Function: key.Name, Values: make([]*float64, runs), Counts: make([]int64, runs)}
+func newSeries(program int64, function string, runs int) series {
+	s := series{TrendSeries: api.TrendSeries{
+		Program: program, Function: function, Values: make([]*float64, runs), Counts: make([]int64, runs),
+	}}
 	values := make([]float64, runs)
 	for i := range values {
 		s.Values[i] = &values[i]
@@ -240,41 +163,44 @@ func newSeries(key trace.FuncKey, runs int) Series {
 	return s
 }
 
-// turning are the series whose values differ, most first, with since when they do.
-func turning(all []Series) (list []Series) {
+func (s *series) add(at int, value float64, count int64) {
+	*s.Values[at] += value
+	s.Counts[at] += count
+}
+
+// changing returns the series whose values differ, those that differ most first, and sets
+// since when they do.
+func changing(all []series) (list []series) {
 	for i := range all {
-		s := &all[i]
-		low, high := s.ends()
-		if low < 0 || *s.Values[low] == *s.Values[high] {
-			continue
+		if s := &all[i]; s.locate() && s.swing > 0 {
+			list = append(list, *s)
 		}
-		s.Since, s.swing = s.since(low, high), *s.Values[high]-*s.Values[low]
-		list = append(list, *s)
 	}
-	slices.SortFunc(list, func(x, y Series) int {
+	slices.SortFunc(list, func(x, y series) int {
 		return cmp.Or(cmp.Compare(y.swing, x.swing), cmp.Compare(x.Program, y.Program), cmp.Compare(x.Function, y.Function))
 	})
 	return list
 }
 
-// listed are at most so many series: the one that the verdict names, and then those whose
-// values differ most.
-func listed(all []Series, turns []*Series, most int) (list []Series) {
+// listed returns the sum of all functions and up to limit functions: the one of the verdict,
+// then those that differ most.
+func listed(sum series, all []series, turns []*series, limit int) []api.TrendSeries {
+	sum.locate()
+	list := []api.TrendSeries{sum.TrendSeries}
 	for _, s := range turns[:min(1, len(turns))] {
-		list = append(list, *s)
+		list = append(list, s.TrendSeries)
 	}
 	for i := range all {
 		if len(turns) == 0 || &all[i] != turns[0] {
-			list = append(list, all[i])
+			list = append(list, all[i].TrendSeries)
 		}
 	}
-	return list[:min(most, len(list))]
+	return list[:min(limit+1, len(list))]
 }
 
-// ends are the places of the lowest and the highest value, of equal ones the latest; -1 if
-// none is known.
-func (s *Series) ends() (low, high int) {
-	low, high = -1, -1
+// locate sets Since and swing. It returns false if no value is known.
+func (s *series) locate() bool {
+	low, high := -1, -1 // of equal values the latest
 	for i, v := range s.Values {
 		if v == nil {
 			continue
@@ -286,11 +212,15 @@ func (s *Series) ends() (low, high int) {
 			high = i
 		}
 	}
-	return low, high
+	if low < 0 {
+		return false
+	}
+	s.Since, s.swing = s.since(low, high), *s.Values[high]-*s.Values[low]
+	return true
 }
 
-// change is what became of the function from one run to another.
-func (s *Series) change(from, to int) string {
+// change returns the kind of change from one run to another.
+func (s *series) change(from, to int) string {
 	in := [2]bool{s.Counts[from] > 0, s.Counts[to] > 0}
 	if !in[0] && !in[1] {
 		return Same
@@ -298,11 +228,10 @@ func (s *Series) change(from, to int) string {
 	return kind(in, [2]float64{*s.Values[from], *s.Values[to]})
 }
 
-// since returns the run from which on the function is as it is in the newest, compared with the
-// run in which it was lowest, or else highest; nil if it is as it
-// always was, or the newest is not known. That it became worse counts more than that it
-// was even worse before.
-func (s *Series) since(low, high int) *Since {
+// since returns the begin of the lasting change, compared with the run in which the function
+// was lowest, or else highest. It is nil if the newest run is like those before, or unknown.
+// Having become worse counts more than having been even worse before.
+func (s *series) since(low, high int) *api.TrendSince {
 	newest := len(s.Values) - 1
 	if s.Values[newest] == nil {
 		return nil
@@ -322,64 +251,63 @@ func (s *Series) since(low, high int) *Since {
 			}
 			first = i
 		}
-		return &Since{Run: first, Before: before, Change: change}
+		return &api.TrendSince{Run: first, Before: before, Change: change}
 	}
 	return nil
 }
 
-// verdict names the largest lasting change of a function's time and that of its lost time;
-// what matters more comes first.
-func (t *Trend) verdict(times, lost []*Series) Verdict {
+// trendVerdict names the largest lasting changes of time and of lost time, the larger first.
+func trendVerdict(t *api.Trend, times, lost []*series) api.Verdict {
 	if len(t.Runs) < 2 {
-		return Verdict{LevelUnknown, "At least two finished runs are needed to see a change."}
+		return api.Verdict{Level: api.LevelUnknown, Sentence: "At least two finished runs are needed to see a change."}
 	}
-	parts := []string{turnText(times, t.timeText), turnText(lost, t.lostText)}
-	if len(times) == 0 || len(lost) > 0 && lost[0].by() > times[0].by() {
+	parts := []string{turnText(t, times, timeText), turnText(t, lost, lostText)}
+	if len(times) == 0 || len(lost) > 0 && lost[0].step() > times[0].step() {
 		times, parts = lost, []string{parts[1], parts[0]}
 	}
 	if len(times) == 0 {
-		return Verdict{LevelGood, fmt.Sprintf("The newest of %s runs is as those before it: no function differs by %v %% of all time from "+
-			"any of them, nor by %v %% in what it lost to anomalies.", number(int64(len(t.Runs))), watchTime, watchPoints)}
+		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("The newest of %s runs is like those before it: no function differs "+
+			"by %v %% of all time, or by %v %% in the time it lost to anomalies.", text.Int(len(t.Runs)), watchTime, watchPoints)}
 	}
 	a, b := &t.Runs[times[0].Since.Before], &t.Runs[len(t.Runs)-1]
-	d := Difference{
+	d := &api.Difference{
 		Calls: [2]int64{a.Calls, b.Calls}, Exclusive: [2]float64{a.Exclusive, b.Exclusive},
 		LostPercent: [2]float64{a.LostPercent, b.LostPercent},
 	}
-	return Verdict{d.level(), strings.TrimSpace(strings.Join(parts, " "))}
+	return api.Verdict{Level: level(d), Sentence: strings.TrimSpace(strings.Join(parts, " "))}
 }
 
-// turns are the series with a lasting change of at least so many percent of all time: those
-// that became worse, or else those that became better, the largest change first.
-func (t *Trend) turns(list []Series, percent float64) (found []*Series) {
+// turns returns the series with a lasting change of at least that many percent of all time:
+// those that became worse, or else those that became better, the largest change first.
+func turns(t *api.Trend, list []series, percent float64) (turned []*series) {
 	if len(list) == 0 {
 		return nil
 	}
 	least := percent * t.Runs[len(t.Runs)-1].Exclusive / 100
 	for _, worse := range []bool{true, false} {
 		for i := range list {
-			if s := &list[i]; s.Since != nil && s.worse() == worse && s.by() >= least {
-				found = append(found, s)
+			if s := &list[i]; s.Since != nil && s.worse() == worse && s.step() >= least {
+				turned = append(turned, s)
 			}
 		}
-		if len(found) > 0 {
+		if len(turned) > 0 {
 			break
 		}
 	}
-	slices.SortStableFunc(found, func(x, y *Series) int { return cmp.Compare(y.by(), x.by()) })
-	return found
+	slices.SortStableFunc(turned, func(x, y *series) int { return cmp.Compare(y.step(), x.step()) })
+	return turned
 }
 
-// by is how far the newest run is from the one before the change.
-func (s *Series) by() float64 {
+// step returns the distance of the newest run from the one before the change.
+func (s *series) step() float64 {
 	return apart([2]float64{*s.Values[s.Since.Before], *s.Values[len(s.Values)-1]})
 }
 
-// worse reports whether it takes more now than before.
-func (s *Series) worse() bool { return s.Since.Change == New || s.Since.Change == Worse }
+// worse reports whether the newest run takes more than the one before the change.
+func (s *series) worse() bool { return s.Since.Change == New || s.Since.Change == Worse }
 
-// turnText tells of the first turn, and which others there are since the same run.
-func turnText(turns []*Series, tell func(s *Series) string) string {
+// turnText describes the first turn and names others since the same run.
+func turnText(t *api.Trend, turns []*series, describe func(t *api.Trend, s *series) string) string {
 	if len(turns) == 0 {
 		return ""
 	}
@@ -390,17 +318,17 @@ func turnText(turns []*Series, tell func(s *Series) string) string {
 		}
 	}
 	if n := len(others); n > 3 {
-		others = append(others[:2], number(int64(n-2))+" more functions")
+		others = append(others[:2], text.Int(n-2)+" more functions")
 	}
-	text := tell(turns[0])
+	words := describe(t, turns[0])
 	if len(others) > 0 {
-		text += " Since then also: " + strings.Join(others, ", ") + "."
+		words += " Since then also: " + strings.Join(others, ", ") + "."
 	}
-	return text
+	return words
 }
 
-// Name is what a run is called: by where it is, too, if others have its name.
-func (t *Trend) Name(run int) string {
+// RunName returns the name of a run of a trend, with its place if others have the same name.
+func RunName(t *api.Trend, run int) string {
 	r, same := &t.Runs[run], 0
 	for i := range t.Runs {
 		if t.Runs[i].Name == r.Name {
@@ -413,47 +341,43 @@ func (t *Trend) Name(run int) string {
 	return text.OneLine(r.Name)
 }
 
-// timeText tells since when the calls of a function take another time.
-func (t *Trend) timeText(s *Series) string {
+// timeText says since when the calls of a function take another time.
+func timeText(t *api.Trend, s *series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
-	name, since := text.ShortName(s.Function), t.Name(s.Since.Run)
+	name, since := text.ShortName(s.Function), RunName(t, s.Since.Run)
 	before, now := *s.Values[at], *s.Values[newest]
-	calls := [2]float64{float64(s.Counts[at]), float64(s.Counts[newest])}
+	calls := [2]int64{s.Counts[at], s.Counts[newest]}
 	switch {
 	case s.Since.Change == New:
 		return fmt.Sprintf("%s is new since %s and takes %s.", name, since, text.Duration(now))
 	case s.Since.Change == Gone:
-		return fmt.Sprintf("%s is gone since %s and took %s in %s.", name, since, text.Duration(before), t.Name(at))
-	case apart(calls) > SameShare*max(calls[0], calls[1]) || min(before, now) <= 0:
+		return fmt.Sprintf("%s is gone since %s and took %s in %s.", name, since, text.Duration(before), RunName(t, at))
+	case !similar(calls) || min(before, now) <= 0:
 		return fmt.Sprintf("%s takes %s since %s instead of %s, in %s calls instead of %s.", name, text.Duration(now), since,
-			text.Duration(before), number(s.Counts[newest]), number(s.Counts[at]))
+			text.Duration(before), text.Int(calls[1]), text.Int(calls[0]))
 	}
-	word, times := "slower", now/before
+	word, factor := "slower", now/before
 	if s.Since.Change == Better {
-		word, times = "faster", before/now
+		word, factor = "faster", before/now
 	}
-	return fmt.Sprintf("%s is %s × %s since %s: %s a call instead of %s.", name, timesText(times), word, since,
-		text.Duration(now/calls[1]), text.Duration(before/calls[0]))
+	digits := 0
+	if factor < 10 {
+		digits = 1
+	}
+	return fmt.Sprintf("%s is %.*f × %s since %s: %s per call instead of %s.", name, digits, factor, word, since,
+		text.Duration(now/float64(calls[1])), text.Duration(before/float64(calls[0])))
 }
 
-// lostText tells since when a function loses another time to anomalies.
-func (t *Trend) lostText(s *Series) string {
+// lostText says since when a function loses another time to anomalies.
+func lostText(t *api.Trend, s *series) string {
 	at, newest := s.Since.Before, len(s.Values)-1
-	name, since := text.ShortName(s.Function), t.Name(s.Since.Run)
+	name, since := text.ShortName(s.Function), RunName(t, s.Since.Run)
 	before, now := text.Duration(*s.Values[at]), text.Duration(*s.Values[newest])
 	switch s.Since.Change {
 	case New:
-		return fmt.Sprintf("%s loses %s to anomalies since %s, and nothing in %s.", name, now, since, t.Name(at))
+		return fmt.Sprintf("%s loses %s to anomalies since %s, and nothing in %s.", name, now, since, RunName(t, at))
 	case Gone:
-		return fmt.Sprintf("%s loses nothing to anomalies since %s, and %s in %s.", name, since, before, t.Name(at))
+		return fmt.Sprintf("%s loses nothing to anomalies since %s, and %s in %s.", name, since, before, RunName(t, at))
 	}
 	return fmt.Sprintf("%s loses %s to anomalies since %s instead of %s.", name, now, since, before)
-}
-
-// timesText writes how many times as much something is.
-func timesText(v float64) string {
-	if v < 10 {
-		return fmt.Sprintf("%.1f", v)
-	}
-	return text.Number(v)
 }

@@ -10,14 +10,17 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// nights are runs, one each night, in which a function solve takes and loses so many
-// milliseconds in 100 calls, and main always takes 10 s.
+// nights returns runs, one per night, in which solve takes and loses these times in
+// milliseconds in 100 calls, and main takes 10 s.
 func nights(times, lost []int64) []*comparison.Sums {
 	var runs []*comparison.Sums
 	for i := range max(len(times), len(lost)) {
-		r := &comparison.Sums{Name: fmt.Sprint("night", i+1), Started: time.Unix(1_700_000_000+int64(i)*86400, 0)}
+		r := &comparison.Sums{Comparable: api.Comparable{
+			Name: fmt.Sprint("night", i+1), Started: time.Unix(1_700_000_000+int64(i)*86400, 0),
+		}}
 		f := r.Function(0, "main")
 		f.Calls, f.Exclusive = 1, 10e6
 		f = r.Function(0, "solve()")
@@ -35,37 +38,37 @@ func nights(times, lost []int64) []*comparison.Sums {
 	return runs
 }
 
-func TestATrendNamesSinceWhenTheNewestRunIsAsItIs(t *testing.T) {
-	f := func(runs []*comparison.Sums, level, want string) {
+func TestTrendVerdict(t *testing.T) {
+	f := func(runs []*comparison.Sums, level api.Level, want string) {
 		t.Helper()
 		got := comparison.Over(runs, nil, 12).Verdict
 		if got.Sentence != want || got.Level != level {
 			t.Errorf("\n got %s: %s\nwant %s: %s", got.Level, got.Sentence, level, want)
 		}
 	}
-	// Runs that did not do the same work are no worse, as in a comparison of two.
-	const bad, good, unknown = comparison.LevelBad, comparison.LevelGood, comparison.LevelUnknown
-	same := "The newest of %d runs is as those before it: no function differs by 1 %% of all time from any of them, nor by 0.1 %% in " +
-		"what it lost to anomalies."
+	// As in Diff, more work is not worse.
+	const bad, good, unknown = api.LevelBad, api.LevelGood, api.LevelUnknown
+	same := "The newest of %d runs is like those before it: no function differs by 1 %% of all time, or by 0.1 %% in the time " +
+		"it lost to anomalies."
 	ms := func(list ...int64) []int64 { return list }
-	f(nights(ms(1000, 1010, 2100, 2100, 2090), nil), bad, "solve is 2.1 × slower since night3: 20.9 ms a call instead of 10.0 ms.")
-	f(nights(ms(1000, 1010, 2100, 1800, 2400), nil), bad, "solve is 2.4 × slower since night3: 24.0 ms a call instead of 10.0 ms.")
-	// it drifts
-	f(nights(ms(1000, 1050, 1100, 1150, 1200, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.")
-	// and not 2 × faster since night2
-	f(nights(ms(4000, 1000, 1000, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms a call instead of 10.0 ms.")
-	f(nights(ms(4000, 4000, 1000), nil), good, "solve is 4.0 × faster since night3: 10.0 ms a call instead of 40.0 ms.")
+	f(nights(ms(1000, 1010, 2100, 2100, 2090), nil), bad, "solve is 2.1 × slower since night3: 20.9 ms per call instead of 10.0 ms.")
+	f(nights(ms(1000, 1010, 2100, 1800, 2400), nil), bad, "solve is 2.4 × slower since night3: 24.0 ms per call instead of 10.0 ms.")
+	// drift
+	f(nights(ms(1000, 1050, 1100, 1150, 1200, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms per call instead of 10.0 ms.")
+	// not 2 × faster since night2
+	f(nights(ms(4000, 1000, 1000, 2000), nil), bad, "solve is 2.0 × slower since night4: 20.0 ms per call instead of 10.0 ms.")
+	f(nights(ms(4000, 4000, 1000), nil), good, "solve is 4.0 × faster since night3: 10.0 ms per call instead of 40.0 ms.")
 	f(nights(ms(0, 0, 1000, 1000), nil), good, "solve is new since night3 and takes 1.00 s.")
 	f(nights(ms(1000, 1000, 0), nil), good, "solve is gone since night3 and took 1.00 s in night2.")
 	f(nights(ms(1000, 1020, 1090), nil), good, fmt.Sprintf(same, 3))
-	f(nights(ms(100, 100, 190), nil), good, fmt.Sprintf(same, 3)) // twice as slow, and nothing of all time
+	f(nights(ms(100, 100, 190), nil), good, fmt.Sprintf(same, 3)) // twice as slow, but negligible
 	f(nights(ms(1000), nil), unknown, "At least two finished runs are needed to see a change.")
 	f(nil, unknown, "At least two finished runs are needed to see a change.")
 
 	f(nights(nil, ms(0, 0, 200, 220)), bad, "solve loses 220 ms to anomalies since night3, and nothing in night2.")
 	f(nights(nil, ms(100, 100, 400)), bad, "solve loses 400 ms to anomalies since night3 instead of 100 ms.")
 	f(nights(nil, ms(100, 0)), good, "solve loses nothing to anomalies since night2, and 100 ms in night1.")
-	f(nights(ms(1000, 2000, 2000), ms(0, 0, 300)), bad, "solve is 2.0 × slower since night2: 20.0 ms a call instead of 10.0 ms. solve "+
+	f(nights(ms(1000, 2000, 2000), ms(0, 0, 300)), bad, "solve is 2.0 × slower since night2: 20.0 ms per call instead of 10.0 ms. solve "+
 		"loses 300 ms to anomalies since night3, and nothing in night2.")
 
 	more := nights(ms(1000, 1000, 1000), nil)
@@ -80,10 +83,10 @@ func TestATrendNamesSinceWhenTheNewestRunIsAsItIs(t *testing.T) {
 			}
 		}
 	}
-	f(several, bad, "solve is 3.0 × slower since night2: 30.0 ms a call instead of 10.0 ms. Since then also: pack, read, 2 more functions.")
+	f(several, bad, "solve is 3.0 × slower since night2: 30.0 ms per call instead of 10.0 ms. Since then also: pack, read, 2 more functions.")
 }
 
-func TestATrendHasTheTotalsOfEachRunAndTheFunctionsThatDifferMost(t *testing.T) {
+func TestTrendListsTotalsAndLargestChanges(t *testing.T) {
 	runs := nights([]int64{1000, 1000, 2000}, []int64{0, 50, 70})
 	runs[1].Function(7, "other").Exclusive = 5e5
 	all := comparison.Over(runs, nil, 12)
@@ -100,9 +103,9 @@ func TestATrendHasTheTotalsOfEachRunAndTheFunctionsThatDifferMost(t *testing.T) 
 		t.Errorf("all functions: %+v, %+v", s, all.Lost[0])
 	}
 	if v := all.Time[2].Values; *v[0] != 0 || *v[1] != 5e5 || *v[2] != 0 {
-		t.Errorf("a function that is not called takes no time: %v", v)
+		t.Errorf("a function without calls takes time: %v", v)
 	}
-	if s := all.Lost[1].Since; *s != (comparison.Since{Run: 1, Before: 0, Change: comparison.New}) {
+	if s := all.Lost[1].Since; *s != (api.TrendSince{Run: 1, Before: 0, Change: comparison.New}) {
 		t.Errorf("%+v", s)
 	}
 	if one := comparison.Over(runs, nil, 1); len(one.Time) != 2 || one.Time[1].Function != "solve()" {
@@ -114,10 +117,9 @@ func TestATrendHasTheTotalsOfEachRunAndTheFunctionsThatDifferMost(t *testing.T) 
 	}
 }
 
-// A run whose times are not known says nothing about times.
-func TestATrendPassesOverRunsWhoseTimesAreNotKnown(t *testing.T) {
+func TestTrendSkipsRunsWithUnknownTimes(t *testing.T) {
 	runs := nights([]int64{1000, 1000, 2000}, []int64{10, 10, 10})
-	unknown := &comparison.Sums{Name: "unknown"}
+	unknown := &comparison.Sums{Comparable: api.Comparable{Name: "unknown"}}
 	f := unknown.Function(0, "solve()")
 	f.Anomalies, f.Lost = 3, 10_000
 	runs = slices.Insert(runs, 1, unknown)
@@ -126,29 +128,29 @@ func TestATrendPassesOverRunsWhoseTimesAreNotKnown(t *testing.T) {
 		t.Errorf("%+v, %+v", s, s.Since)
 	}
 	if got = comparison.Over([]*comparison.Sums{runs[0], unknown}, nil, 12); slices.ContainsFunc(got.Time,
-		func(s comparison.Series) bool { return s.Since != nil }) {
+		func(s api.TrendSeries) bool { return s.Since != nil }) {
 		t.Errorf("%+v", got.Time)
 	}
 }
 
-func TestARunAndItsBaselineAreOneRunOfATrend(t *testing.T) {
+func TestChooseMergesRunAndBaseline(t *testing.T) {
 	at := func(day int) time.Time { return time.Unix(1_700_000_000+int64(day)*86400, 123_456_789) }
-	all := []comparison.Candidate{
+	all := []api.Comparable{
 		{Name: "c", State: "finished", Started: at(3), Baseline: true},
 		{Name: "b", State: "finished", Started: at(2)},
 		{Name: "c", State: "finished", Started: at(3).Truncate(time.Microsecond)},
 		{Name: "a", State: "finished", Started: at(1), Baseline: true},
 		{Name: "d", State: "running", Started: at(4)},
-		{Name: "b", State: "finished", Started: at(2)}, // a copy of it
-		{Name: "b", State: "finished", Started: at(7)}, // another of its name
+		{Name: "b", State: "finished", Started: at(2)}, // a copy
+		{Name: "b", State: "finished", Started: at(7)}, // another run of that name
 		{Name: "e", State: "failed", Started: at(5)},
 	}
 	if got, left := comparison.Choose(all); !slices.Equal(got, []int{3, 1, 2, 6}) || left != (comparison.LeftOut{Unfinished: 2}) {
 		t.Errorf("%v, %+v", got, left)
 	}
-	var many []comparison.Candidate
+	var many []api.Comparable
 	for i := range comparison.MaxTrend + 3 {
-		many = append(many, comparison.Candidate{Name: fmt.Sprint(i), State: "finished", Started: at(-i)})
+		many = append(many, api.Comparable{Name: fmt.Sprint(i), State: "finished", Started: at(-i)})
 	}
 	if got, left := comparison.Choose(many); len(got) != comparison.MaxTrend || got[0] != comparison.MaxTrend-1 || got[len(got)-1] != 0 ||
 		left.Older != 3 {
@@ -156,8 +158,7 @@ func TestARunAndItsBaselineAreOneRunOfATrend(t *testing.T) {
 	}
 }
 
-// What a trend needs of a run is what a comparison has of it.
-func TestATrendHasTheFiguresOfAComparison(t *testing.T) {
+func TestTrendAgreesWithDiff(t *testing.T) {
 	a, b := someRun(), someRun()
 	b.Paths[1].Lost, b.Functions[1].Exclusive = 900_000, 5e6
 	d := comparison.Diff(a, b, nil)
@@ -178,8 +179,7 @@ func TestATrendHasTheFiguresOfAComparison(t *testing.T) {
 	}
 }
 
-// Since is what its comment says, whatever the runs are.
-func TestFromTheNamedRunOnAllRunsDiffer(t *testing.T) {
+func TestAllRunsSinceChangeDiffer(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	for range 2000 {
 		times := make([]int64, 2+random.IntN(8))
@@ -201,7 +201,7 @@ func TestFromTheNamedRunOnAllRunsDiffer(t *testing.T) {
 			up := func(kind string) bool { return kind == comparison.Worse || kind == comparison.New }
 			for i := s.Since.Run; i < len(times); i++ {
 				if times[i] == times[s.Since.Before] || up(kinds[i]) != up(s.Since.Change) {
-					t.Fatalf("%v: since %+v, and then %v", times, s.Since, kinds)
+					t.Fatalf("%v: since %+v, but then %v", times, s.Since, kinds)
 				}
 			}
 			if i := s.Since.Run - 1; i > s.Since.Before && times[i] != times[s.Since.Before] && up(kinds[i]) == up(s.Since.Change) {
@@ -212,13 +212,13 @@ func TestFromTheNamedRunOnAllRunsDiffer(t *testing.T) {
 			}
 		}
 		differ := slices.ContainsFunc(times, func(v int64) bool { return v != times[len(times)-1] })
-		if told := len(got.Time) > 1 && got.Time[1].Since != nil; told != differ {
+		if changed := len(got.Time) > 1 && got.Time[1].Since != nil; changed != differ {
 			t.Fatalf("%v: %+v", times, got.Time)
 		}
 	}
 }
 
-// runOf is a run in which solve takes so many milliseconds, or is not called.
+// runOf returns a run in which solve takes that many milliseconds, or is not called.
 func runOf(ms int64) *comparison.Run {
 	r := new(comparison.Run)
 	if ms > 0 {
@@ -227,8 +227,7 @@ func runOf(ms int64) *comparison.Run {
 	return r
 }
 
-// Names come from traces.
-func TestNamesDoNotBreakTheSentenceOfATrend(t *testing.T) {
+func TestTrendVerdictEscapesNames(t *testing.T) {
 	runs := nights([]int64{1000, 3000}, nil)
 	runs[1].Name = "night\n2\x1b[31m" + strings.Repeat("x", 500)
 	if text := comparison.Over(runs, nil, 12).Verdict.Sentence; strings.ContainsAny(text, "\n\x1b") || len(text) > 400 {

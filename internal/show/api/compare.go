@@ -2,112 +2,117 @@ package api
 
 import "time"
 
-// What the page asks to compare two runs, A and B. Pairs are always that of A first.
+// Comparisons of two runs, A and B, and of many. The first value of a pair is that of A.
 
-// Comparables are the runs that can be compared.
+// Comparables lists the runs that can be compared.
 type Comparables struct {
-	Rows  []Comparable `json:"rows"`            // those of the store of the page first
-	Usual string       `json:"usual,omitempty"` // id of the one that the run of the page is usually compared with
-	// Problems say what else was given to compare with, and why it cannot be.
-	Problems []string `json:"problems"`
+	Rows     []Comparable `json:"rows"`            // runs of the page's own store first
+	Usual    string       `json:"usual,omitempty"` // id of the default to compare the page's run with
+	Problems []string     `json:"problems"`        // references that cannot be read, and why
 }
 
-// Comparable is a run, or what is kept of one.
+// Comparable is a run, or the baseline of one.
 type Comparable struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
-	Where    string    `json:"where,omitempty"` // of the ones that are not in the store of the page
-	Baseline bool      `json:"baseline"`        // what is kept of a run, without its records
+	Where    string    `json:"where,omitempty"` // empty for runs of the page's own store
+	Baseline bool      `json:"baseline"`        // sums and models of a run, without its records
 	State    string    `json:"state"`
 	Started  time.Time `json:"started,omitzero"`
 }
 
-// Comparison is what changed from A to B, as chimbuko diff tells it.
-type Comparison struct {
-	A           Comparable       `json:"a"`
-	B           Comparable       `json:"b"`
+// Difference lists the changes from run A to run B.
+type Difference struct {
 	Verdict     Verdict          `json:"verdict"`
-	Notices     []Notice         `json:"notices"`
-	Programs    []int64          `json:"programs"` // that A or B has
 	Calls       [2]int64         `json:"calls" tstype:"Pair<number>"`
 	Exclusive   [2]float64       `json:"exclusive_us" tstype:"Pair<number>"` // of all calls
 	Lost        [2]int64         `json:"lost_us" tstype:"Pair<number>"`
 	LostPercent [2]float64       `json:"lost_percent" tstype:"Pair<number>"` // of the time of all calls
 	Anomalies   [2]int64         `json:"anomalies" tstype:"Pair<number>"`
-	Changes     []PathChange     `json:"changes"`   // of call paths with anomalies, the largest change of lost time first
-	Functions   []FunctionChange `json:"functions"` // the largest change of the time of all calls first
-	Metadata    []FactChange     `json:"metadata"`  // what differs first
+	Changes     []PathChange     `json:"changes"`   // of call paths with anomalies, largest change of lost time first
+	Functions   []FunctionChange `json:"functions"` // largest change of the time of all calls first
+	Metadata    []FactChange     `json:"metadata"`  // differences first
 	Counts      ChangeCounts     `json:"counts"`
 }
 
-// ChangeCounts are how many there are of each kind; rows may be the first of them.
+// Comparison is the difference of two runs as the page shows it: lists are cut to a limit.
+type Comparison struct {
+	Difference `tstype:",extends"`
+
+	A        Comparable `json:"a"`
+	B        Comparable `json:"b"`
+	Notices  []Notice   `json:"notices"`
+	Programs []int64    `json:"programs"` // of both runs
+}
+
+// ChangeCounts counts changes by kind, including those that a list leaves out.
 type ChangeCounts struct {
 	Changes   map[string]int64 `json:"changes"`
 	Functions map[string]int64 `json:"functions"`
-	Metadata  map[string]int64 `json:"metadata"` // differs, new, gone, same; expected: of these, those that tell nothing
+	Metadata  map[string]int64 `json:"metadata"` // also "expected": changes that are expected in every run
 }
 
-// CallTimes are how long all calls of a function took in A and B.
+// CallTimes are the times of all calls of a function, on all call paths. Distance and Moved
+// are nil if one of the runs has no histogram.
 type CallTimes struct {
 	Calls    [2]int64   `json:"calls" tstype:"Pair<number>"`
 	Mean     [2]float64 `json:"mean_us" tstype:"Pair<number>"`
-	Distance *float64   `json:"distance,omitempty"` // Kolmogorov and Smirnov, from 0 to 1
-	Moved    *float64   `json:"moved_us,omitempty"` // earth mover
+	Distance *float64   `json:"distance,omitempty"` // Kolmogorov–Smirnov, from 0 to 1
+	Moved    *float64   `json:"moved_us,omitempty"` // earth mover's distance
 }
 
-// PathChange is what became of the anomalies of a call path.
+// PathChange is the change of the anomalies of a call path.
 type PathChange struct {
 	CallTimes `tstype:",extends"`
 
-	Change    string      `json:"change"` // new, gone, worse, better or same
+	Kind      string      `json:"change"` // new, gone, worse, better or same, by lost time
 	Program   int64       `json:"program"`
 	Function  string      `json:"function"`
 	CallPath  string      `json:"call_path"`
 	Anomalies [2]int64    `json:"anomalies" tstype:"Pair<number>"`
 	Lost      [2]int64    `json:"lost_us" tstype:"Pair<number>"`
-	Hosts     [2][]string `json:"hosts" tstype:"Pair<string[]>"` // that lost most
+	Hosts     [2][]string `json:"hosts" tstype:"Pair<string[]>"` // the few that lost most
 }
 
-// FunctionChange is what became of the time of all calls of a function.
+// FunctionChange is the change of the time of all calls of a function.
 type FunctionChange struct {
 	CallTimes `tstype:",extends"`
 
-	Change    string     `json:"change"` // new, gone, worse, better or same
+	Kind      string     `json:"change"` // new, gone, worse, better or same, by exclusive time
 	Program   int64      `json:"program"`
 	Function  string     `json:"function"`
 	Exclusive [2]float64 `json:"exclusive_us" tstype:"Pair<number>"`
 	Lost      [2]int64   `json:"lost_us" tstype:"Pair<number>"`
 }
 
-// FactChange is something that is told of A and B.
+// FactChange compares one piece of metadata of two runs.
 type FactChange struct {
 	Kind     string    `json:"change"`  // differs, new, gone or same
 	Section  string    `json:"section"` // run, hosts, settings or metadata
 	Program  int64     `json:"program"`
 	Name     string    `json:"name"`
 	Values   [2]string `json:"values" tstype:"Pair<string>"`
-	Expected bool      `json:"expected"` // it differs from run to run and tells nothing
+	Expected bool      `json:"expected"` // it differs in every run: times of day, process ids, output paths
 }
 
-// HistogramPair is how long the calls of a function took in A and B, on common bins.
+// HistogramPair is the distribution of the times of a function in two runs, on common bins.
 type HistogramPair struct {
 	Function string       `json:"function"`
 	Edges    []float64    `json:"edges_us"`                       // one more than shares
-	Shares   [2][]float64 `json:"shares" tstype:"Pair<number[]>"` // of all calls of each
+	Shares   [2][]float64 `json:"shares" tstype:"Pair<number[]>"` // of all calls of the run
 	Samples  [2]int64     `json:"samples" tstype:"Pair<number>"`
-	Distance float64      `json:"distance"`
-	At       float64      `json:"at_us"`                       // where the cumulative shares differ most
-	Below    [2]float64   `json:"below" tstype:"Pair<number>"` // the shares of calls up to there
-	Moved    float64      `json:"moved_us"`
-	// Missing says why there is nothing to show; empty: there is.
-	Missing string `json:"missing,omitempty"`
+	Distance float64      `json:"distance"`                    // Kolmogorov–Smirnov
+	At       float64      `json:"at_us"`                       // time of the largest difference of cumulative shares
+	Below    [2]float64   `json:"below" tstype:"Pair<number>"` // shares of calls up to At
+	Moved    float64      `json:"moved_us"`                    // earth mover's distance
+	Missing  string       `json:"missing,omitempty"`           // why there is no histogram
 }
 
-// FlamePair is the call paths of A and B in one tree.
+// FlamePair is the call paths of two runs in one tree.
 type FlamePair struct {
 	Metric  string        `json:"metric"` // time or lost
 	Root    FlamePairNode `json:"root"`
-	Partial string        `json:"partial,omitempty"`
+	Partial string        `json:"partial,omitempty"` // what the tree leaves out
 }
 
 // FlamePairNode is a function below its callers.
@@ -118,4 +123,44 @@ type FlamePairNode struct {
 	Total    [2]float64      `json:"total_us" tstype:"Pair<number>"` // with children
 	Calls    [2]int64        `json:"calls" tstype:"Pair<number>"`
 	Children []FlamePairNode `json:"children"`
+}
+
+// Trend compares many runs and says since which of them the newest is as it is.
+type Trend struct {
+	Verdict Verdict    `json:"verdict"`
+	Notices []Notice   `json:"notices"` // runs that are left out
+	Runs    []TrendRun `json:"runs"`    // the oldest first
+	// Time and Lost begin with the sum of all functions. The functions follow whose time,
+	// or lost time, differs most between any two runs, beginning with the one in Verdict.
+	Time []TrendSeries `json:"time"`
+	Lost []TrendSeries `json:"lost"`
+}
+
+// TrendRun is a run of a trend with its totals.
+type TrendRun struct {
+	Comparable `tstype:",extends"`
+
+	Calls       int64   `json:"calls"`
+	Exclusive   float64 `json:"exclusive_us"` // of all calls; 0: unknown
+	Lost        int64   `json:"lost_us"`
+	LostPercent float64 `json:"lost_percent"` // of the time of all calls
+	Anomalies   int64   `json:"anomalies"`
+}
+
+// TrendSeries is a function in all runs of a trend, or the sum of all functions.
+type TrendSeries struct {
+	Program  int64       `json:"program"` // -1: all functions
+	Function string      `json:"function"`
+	Values   []*float64  `json:"values_us" tstype:"(number | null)[]"` // nil if the times of a run are unknown
+	Counts   []int64     `json:"counts"`                               // calls; of lost time: anomalies
+	Since    *TrendSince `json:"since,omitempty"`
+}
+
+// TrendSince is the begin of a lasting change: the newest run and all runs from Run on differ
+// from Before. A function that became worse is compared with its best run, others with their
+// worst.
+type TrendSince struct {
+	Run    int    `json:"run"`    // index of Trend.Runs
+	Before int    `json:"before"` // index of Trend.Runs
+	Change string `json:"change"` // new, gone, worse or better, from Before to the newest run
 }

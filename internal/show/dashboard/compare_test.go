@@ -98,7 +98,7 @@ func TestAStoreThatCannotBeAskedDoesNotHideTheOthers(t *testing.T) {
 		c.References = []compare.Reference{{Where: "empty", Reader: emptyStore(t)}, {Where: "elsewhere", Run: "monday", Reader: filled(t)}}
 	}), "/runs/")
 	list := want[api.Comparables](t, do(t, at+"/comparable", ""), 200)
-	if len(list.Problems) != 1 || !strings.Contains(list.Problems[0], "empty: no run is in the store") || list.Usual != "2:monday" {
+	if len(list.Problems) != 1 || !strings.Contains(list.Problems[0], "empty: the store has no runs") || list.Usual != "2:monday" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -114,15 +114,15 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 			c.LostPercent != d.LostPercent || c.Calls != d.Calls {
 			t.Errorf("%s: %+v", a, c)
 		}
-		if len(c.Changes) != len(d.Changes) || len(c.Functions) != len(d.Functions) || len(c.Metadata) != len(d.Facts) || c.A.ID != a ||
+		if len(c.Changes) != len(d.Changes) || len(c.Functions) != len(d.Functions) || len(c.Metadata) != len(d.Metadata) || c.A.ID != a ||
 			c.B.Where != "elsewhere" {
 			t.Fatalf("%s: %d changes, %d functions, %d facts", a, len(c.Changes), len(c.Functions), len(c.Metadata))
 		}
 		counts := make(map[string]int64)
 		for i, x := range c.Changes {
 			y := d.Changes[i]
-			counts[x.Change]++
-			if x.Change != y.Kind || x.CallPath != y.CallPath || x.Lost != y.Lost || x.Mean != y.Mean || !reflect.DeepEqual(x.Distance, y.Distance) {
+			counts[x.Kind]++
+			if x.Kind != y.Kind || x.CallPath != y.CallPath || x.Lost != y.Lost || x.Mean != y.Mean || !reflect.DeepEqual(x.Distance, y.Distance) {
 				t.Fatalf("%s: %+v, want %+v", a, x, y)
 			}
 		}
@@ -141,11 +141,11 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 	}
 	live := want[api.Comparison](t, do(t, at+pairPath("", "0:burst", "0:burst-live", ""), ""), 200)
 	if live.Verdict.Level != api.LevelUnknown || !slices.ContainsFunc(live.Notices,
-		func(n api.Notice) bool { return strings.HasPrefix(n.Sentence, "B goes on") }) {
+		func(n api.Notice) bool { return strings.HasPrefix(n.Sentence, "B has not ended") }) {
 		t.Errorf("%+v %+v", live.Verdict, live.Notices)
 	}
 	if live.Lost[1] == 0 {
-		t.Error("what a run lost that goes on is not known")
+		t.Error("no lost time of a running run")
 	}
 }
 

@@ -93,17 +93,17 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 	if want := []string{"0:nightly-01", "0:nightly-02", "0:nightly-03", "0:nightly-04", "0:nightly-05"}; !slices.Equal(ids, want) {
 		t.Fatalf("%q", ids)
 	}
-	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms a call instead of 2.00 ms. interpolate loses 600 ms to anomalies " +
+	if want := "interpolate is 2.1 × slower since nightly-03: 4.20 ms per call instead of 2.00 ms. interpolate loses 600 ms to anomalies " +
 		"since nightly-03, and nothing in nightly-02."; trend.Verdict.Sentence != want || trend.Verdict.Level != api.LevelBad {
 		t.Errorf("%+v, want %q", trend.Verdict, want)
 	}
-	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "1 unfinished or incomplete run") {
+	if len(trend.Notices) != 1 || !strings.Contains(trend.Notices[0].Sentence, "1 run, unfinished or incomplete") {
 		t.Errorf("%+v", trend.Notices)
 	}
 	all := comparison.Over(sums, nil, 12)
 	for i, s := range trend.Time {
 		if !reflect.DeepEqual(s.Values, all.Time[i].Values) || !reflect.DeepEqual(s.Counts, all.Time[i].Counts) ||
-			comparison.Since(*s.Since) != *all.Time[i].Since || s.Function != all.Time[i].Function {
+			*s.Since != *all.Time[i].Since || s.Function != all.Time[i].Function {
 			t.Errorf("%+v, want %+v", s, all.Time[i])
 		}
 	}
@@ -139,7 +139,7 @@ func TestATrendHasTheNewestRuns(t *testing.T) {
 	for range 2 {
 		trend := want[api.Trend](t, do(t, at+"/api/v1/compare/trend", ""), 200)
 		if len(trend.Runs) != comparison.MaxTrend || trend.Runs[0].Name != "nightly-04" || len(trend.Notices) != 2 ||
-			!strings.Contains(trend.Notices[0].Sentence, "newest 50 runs") {
+			!strings.Contains(trend.Notices[0].Sentence, "newest 50") {
 			t.Errorf("%d runs from %s, %+v", len(trend.Runs), trend.Runs[0].Name, trend.Notices)
 		}
 	}

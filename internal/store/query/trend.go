@@ -7,6 +7,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -17,7 +18,7 @@ func Sums(ctx context.Context, r provdb.Reader, runs []provdb.Run, onQuery func(
 	a := &Asker{reader: r, OnQuery: onQuery}
 	all, byID := make([]*comparison.Sums, len(runs)), make(map[provdb.RunID]*comparison.Sums, len(runs))
 	for i := range runs {
-		all[i] = &comparison.Sums{Name: runs[i].Name, Started: runs[i].Started}
+		all[i] = &comparison.Sums{Comparable: api.Comparable{Name: runs[i].Name, State: string(runs[i].State), Started: runs[i].Started}}
 		byID[runs[i].ID] = all[i]
 	}
 	byTable, err := a.tablesOfSums(ctx, runs)

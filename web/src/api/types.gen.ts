@@ -6,87 +6,90 @@ export type Pair<T> = [T, T];
 // source: compare.go
 
 /**
- * Comparables are the runs that can be compared.
+ * Comparables lists the runs that can be compared.
  */
 export interface Comparables {
-  rows: Comparable[]; // those of the store of the page first
-  usual?: string; // id of the one that the run of the page is usually compared with
-  /**
-   * Problems say what else was given to compare with, and why it cannot be.
-   */
-  problems: string[];
+  rows: Comparable[]; // runs of the page's own store first
+  usual?: string; // id of the default to compare the page's run with
+  problems: string[]; // references that cannot be read, and why
 }
 /**
- * Comparable is a run, or what is kept of one.
+ * Comparable is a run, or the baseline of one.
  */
 export interface Comparable {
   id: string;
   name: string;
-  where?: string; // of the ones that are not in the store of the page
-  baseline: boolean; // what is kept of a run, without its records
+  where?: string; // empty for runs of the page's own store
+  baseline: boolean; // sums and models of a run, without its records
   state: string;
   started?: string;
 }
 /**
- * Comparison is what changed from A to B, as chimbuko diff tells it.
+ * Difference lists the changes from run A to run B.
  */
-export interface Comparison {
-  a: Comparable;
-  b: Comparable;
+export interface Difference {
   verdict: Verdict;
-  notices: Notice[];
-  programs: number /* int64 */[]; // that A or B has
   calls: Pair<number>;
   exclusive_us: Pair<number>; // of all calls
   lost_us: Pair<number>;
   lost_percent: Pair<number>; // of the time of all calls
   anomalies: Pair<number>;
-  changes: PathChange[]; // of call paths with anomalies, the largest change of lost time first
-  functions: FunctionChange[]; // the largest change of the time of all calls first
-  metadata: FactChange[]; // what differs first
+  changes: PathChange[]; // of call paths with anomalies, largest change of lost time first
+  functions: FunctionChange[]; // largest change of the time of all calls first
+  metadata: FactChange[]; // differences first
   counts: ChangeCounts;
 }
 /**
- * ChangeCounts are how many there are of each kind; rows may be the first of them.
+ * Comparison is the difference of two runs as the page shows it: lists are cut to a limit.
+ */
+export interface Comparison extends Difference {
+  a: Comparable;
+  b: Comparable;
+  notices: Notice[];
+  programs: number /* int64 */[]; // of both runs
+}
+/**
+ * ChangeCounts counts changes by kind, including those that a list leaves out.
  */
 export interface ChangeCounts {
   changes: { [key: string]: number /* int64 */};
   functions: { [key: string]: number /* int64 */};
-  metadata: { [key: string]: number /* int64 */}; // differs, new, gone, same; expected: of these, those that tell nothing
+  metadata: { [key: string]: number /* int64 */}; // also "expected": changes that are expected in every run
 }
 /**
- * CallTimes are how long all calls of a function took in A and B.
+ * CallTimes are the times of all calls of a function, on all call paths. Distance and Moved
+ * are nil if one of the runs has no histogram.
  */
 export interface CallTimes {
   calls: Pair<number>;
   mean_us: Pair<number>;
-  distance?: number /* float64 */; // Kolmogorov and Smirnov, from 0 to 1
-  moved_us?: number /* float64 */; // earth mover
+  distance?: number /* float64 */; // Kolmogorov–Smirnov, from 0 to 1
+  moved_us?: number /* float64 */; // earth mover's distance
 }
 /**
- * PathChange is what became of the anomalies of a call path.
+ * PathChange is the change of the anomalies of a call path.
  */
 export interface PathChange extends CallTimes {
-  change: string; // new, gone, worse, better or same
+  change: string; // new, gone, worse, better or same, by lost time
   program: number /* int64 */;
   function: string;
   call_path: string;
   anomalies: Pair<number>;
   lost_us: Pair<number>;
-  hosts: Pair<string[]>; // that lost most
+  hosts: Pair<string[]>; // the few that lost most
 }
 /**
- * FunctionChange is what became of the time of all calls of a function.
+ * FunctionChange is the change of the time of all calls of a function.
  */
 export interface FunctionChange extends CallTimes {
-  change: string; // new, gone, worse, better or same
+  change: string; // new, gone, worse, better or same, by exclusive time
   program: number /* int64 */;
   function: string;
   exclusive_us: Pair<number>;
   lost_us: Pair<number>;
 }
 /**
- * FactChange is something that is told of A and B.
+ * FactChange compares one piece of metadata of two runs.
  */
 export interface FactChange {
   change: string; // differs, new, gone or same
@@ -94,32 +97,29 @@ export interface FactChange {
   program: number /* int64 */;
   name: string;
   values: Pair<string>;
-  expected: boolean; // it differs from run to run and tells nothing
+  expected: boolean; // it differs in every run: times of day, process ids, output paths
 }
 /**
- * HistogramPair is how long the calls of a function took in A and B, on common bins.
+ * HistogramPair is the distribution of the times of a function in two runs, on common bins.
  */
 export interface HistogramPair {
   function: string;
   edges_us: number /* float64 */[]; // one more than shares
-  shares: Pair<number[]>; // of all calls of each
+  shares: Pair<number[]>; // of all calls of the run
   samples: Pair<number>;
-  distance: number /* float64 */;
-  at_us: number /* float64 */; // where the cumulative shares differ most
-  below: Pair<number>; // the shares of calls up to there
-  moved_us: number /* float64 */;
-  /**
-   * Missing says why there is nothing to show; empty: there is.
-   */
-  missing?: string;
+  distance: number /* float64 */; // Kolmogorov–Smirnov
+  at_us: number /* float64 */; // time of the largest difference of cumulative shares
+  below: Pair<number>; // shares of calls up to At
+  moved_us: number /* float64 */; // earth mover's distance
+  missing?: string; // why there is no histogram
 }
 /**
- * FlamePair is the call paths of A and B in one tree.
+ * FlamePair is the call paths of two runs in one tree.
  */
 export interface FlamePair {
   metric: string; // time or lost
   root: FlamePairNode;
-  partial?: string;
+  partial?: string; // what the tree leaves out
 }
 /**
  * FlamePairNode is a function below its callers.
@@ -131,6 +131,50 @@ export interface FlamePairNode {
   total_us: Pair<number>; // with children
   calls: Pair<number>;
   children: FlamePairNode[];
+}
+/**
+ * Trend compares many runs and says since which of them the newest is as it is.
+ */
+export interface Trend {
+  verdict: Verdict;
+  notices: Notice[]; // runs that are left out
+  runs: TrendRun[]; // the oldest first
+  /**
+   * Time and Lost begin with the sum of all functions. The functions follow whose time,
+   * or lost time, differs most between any two runs, beginning with the one in Verdict.
+   */
+  time: TrendSeries[];
+  lost: TrendSeries[];
+}
+/**
+ * TrendRun is a run of a trend with its totals.
+ */
+export interface TrendRun extends Comparable {
+  calls: number /* int64 */;
+  exclusive_us: number /* float64 */; // of all calls; 0: unknown
+  lost_us: number /* int64 */;
+  lost_percent: number /* float64 */; // of the time of all calls
+  anomalies: number /* int64 */;
+}
+/**
+ * TrendSeries is a function in all runs of a trend, or the sum of all functions.
+ */
+export interface TrendSeries {
+  program: number /* int64 */; // -1: all functions
+  function: string;
+  values_us: (number | null)[]; // nil if the times of a run are unknown
+  counts: number /* int64 */[]; // calls; of lost time: anomalies
+  since?: TrendSince;
+}
+/**
+ * TrendSince is the begin of a lasting change: the newest run and all runs from Run on differ
+ * from Before. A function that became worse is compared with its best run, others with their
+ * worst.
+ */
+export interface TrendSince {
+  run: number /* int */; // index of Trend.Runs
+  before: number /* int */; // index of Trend.Runs
+  change: string; // new, gone, worse or better, from Before to the newest run
 }
 
 //////////
@@ -1083,51 +1127,4 @@ export interface Health {
   ok: boolean;
   severity: string;
   sentence: string; // what is wrong and what to do
-}
-
-//////////
-// source: trend.go
-
-/**
- * Trend is how functions went from run to run, as chimbuko diff tells it of many.
- */
-export interface Trend {
-  verdict: Verdict; // since when the newest run is as it is
-  notices: Notice[]; // which runs are left out
-  runs: TrendRun[]; // the oldest first
-  /**
-   * Time and Lost are all functions together, and then those whose time of all calls, and
-   * whose lost time, differs most between any two runs: first the one that the verdict
-   * names, then the one with the largest difference.
-   */
-  time: TrendSeries[];
-  lost: TrendSeries[];
-}
-/**
- * TrendRun is a run of a trend and all that it did.
- */
-export interface TrendRun extends Comparable {
-  calls: number /* int64 */;
-  exclusive_us: number /* float64 */; // of all calls; 0: not known
-  lost_us: number /* int64 */;
-  lost_percent: number /* float64 */; // of the time of all calls
-  anomalies: number /* int64 */;
-}
-/**
- * TrendSeries is a function in all runs of a trend, or all functions together.
- */
-export interface TrendSeries {
-  program: number /* int64 */; // -1: all functions
-  function: string;
-  values_us: (number | null)[]; // null where the times of a run are not known
-  counts: number /* int64 */[]; // calls, or of lost time anomalies
-  since?: TrendSince;
-}
-/**
- * TrendSince tells that the newest run differs from an earlier one, and so do all from one on.
- */
-export interface TrendSince {
-  run: number /* int */; // the first of them: its place in runs
-  before: number /* int */; // the earlier one
-  change: string; // new, gone, worse or better
 }
