@@ -10,16 +10,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// Analyzer is what a server that has ended knew of an analyzer.
+// Analyzer is an analyzer of a run, as its server last stored it.
 type Analyzer struct {
 	Name    string
-	Command *protocol.Command // how it was started; nil: that is not known
+	Command *protocol.Command // that starts it again; nil if unknown
 	Ranks   []trace.Rank
-	Done    bool // it has handed over all
+	Done    bool // it has sent its results
 }
 
-// Analyzers returns those of the run whose server kept its state in a directory,
-// ordered by their names. Without a state there are none.
+// Analyzers returns the analyzers in the snapshot in a directory, by name. Without
+// a snapshot there are none.
 func Analyzers(dir string) ([]Analyzer, error) {
 	path := StatePath(dir, 0)
 	b, err := os.ReadFile(path)
@@ -44,7 +44,7 @@ func Analyzers(dir string) ([]Analyzer, error) {
 	var all []Analyzer
 	for _, n := range m.GetNodes() {
 		if n.GetClaimed() && len(ranks[n.GetName()]) == 0 {
-			continue // others read all its ranks
+			continue // others read its ranks now
 		}
 		all = append(all, Analyzer{Name: n.GetName(), Command: n.GetCommand(), Ranks: ranks[n.GetName()], Done: done[n.GetName()]})
 	}

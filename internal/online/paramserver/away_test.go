@@ -136,7 +136,7 @@ func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 	a.start()
 	a.readOne(key)
 	a.mustTalk()
-	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
+	if got := w.state(0).nodes["a"].GetStatus().GetState(); got != protocol.Status_STATE_READING {
 		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
 	a.readAll()
@@ -144,11 +144,11 @@ func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
 		t.Error("the analyzer has ended before the server knows all")
 	}
 	a.mustTalk()
-	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_READING {
+	if got := w.state(0).nodes["a"].GetStatus().GetState(); got != protocol.Status_STATE_READING {
 		t.Errorf("with its last steps the analyzer says that it is %v", got)
 	}
 	a.mustTalk()
-	if got := w.state(0).nodes["a"].status.GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Progress().Ended {
+	if got := w.state(0).nodes["a"].GetStatus().GetState(); got != protocol.Status_STATE_REVIEWING || !a.client.Progress().Ended {
 		t.Errorf("the server thinks that the analyzer is %v", got)
 	}
 	without := newAnalyzer(t, w, "b", 1, nil)

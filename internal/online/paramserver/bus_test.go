@@ -3,7 +3,6 @@ package paramserver
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -47,14 +46,13 @@ func connect(tb testing.TB, s *bus.Server) *bus.Conn {
 // process is a parameter server in a process of its own, as far as others see it.
 type process struct {
 	conn   *bus.Conn
-	index  *Index
 	server *Server
 }
 
 func startProcess(tb testing.TB, b *bus.Server, cfg Config, dir string, epoch uint64) *process {
 	tb.Helper()
-	p := &process{conn: connect(tb, b), index: openIndex(tb, filepath.Join(dir, "functions"))}
-	state, err := NewState(cfg, p.index, epoch)
+	p := &process{conn: connect(tb, b)}
+	state, err := NewState(cfg, epoch)
 	if err == nil {
 		err = state.Load(StatePath(dir, cfg.Shard))
 	}
@@ -121,10 +119,9 @@ func TestAnalyzersAndServerOverTheBus(t *testing.T) {
 	talking.Wait()
 
 	s := p.server.state
-	o := newOracle(traces, func(n trace.FuncKey) int { return slices.Index(p.index.all(), n) })
+	o := newOracle(traces, func(n trace.FuncKey) int { return slices.Index(s.names, n) })
 	for id, m := range s.Models() {
-		name, _ := p.index.Name(id)
-		wantSameModel(t, "the server", &m, o.models[name])
+		wantSameModel(t, "the server", &m, o.models[s.names[id]])
 	}
 	for _, a := range all {
 		a.wantModels(o.models)

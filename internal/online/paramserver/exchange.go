@@ -9,16 +9,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// Answer is what an exchange is answered with.
+// Answer is the reply to an exchange.
 type Answer struct {
 	*protocol.ExchangeReply      // without models
-	Flush                   bool // all that is known is to be durable first
+	Flush                   bool // make everything durable first
 	models                  []byte
 	changes                 uint64 // of the state, with the exchange
 }
@@ -30,8 +29,8 @@ func (a *Answer) Encode() ([]byte, error) {
 	return append(b, a.models...), err
 }
 
-// request is a protocol.ExchangeRequest with its delta, which is decoded into memory
-// that is used again: exchanges are most of what a server does.
+// request is a protocol.ExchangeRequest with its delta, whose memory is reused:
+// most of a server's work are exchanges.
 type request struct {
 	*protocol.ExchangeRequest
 	delta summary.Delta
@@ -39,10 +38,10 @@ type request struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// Exchange takes what an analyzer learned, once, and answers with the models that
-// changed. What it carries becomes durable with a later snapshot. data is an
-// encoded protocol.ExchangeRequest and may be used again when Exchange returns. An
-// exchange that is malformed or refused changes nothing.
+// Exchange merges the delta of an analyzer once, and returns the models that
+// changed. A later snapshot makes it durable. data is an encoded
+// protocol.ExchangeRequest, which the caller may reuse. A malformed or refused
+// exchange changes nothing.
 func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
 	req := requests.Get().(*request)
 	defer requests.Put(req)
@@ -55,7 +54,7 @@ func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
 	}
 	refused := req.delta.Decode(req.GetDelta())
 	if refused == nil {
-		refused = s.checkShard(&req.delta)
+		refused = s.checkDelta(&req.delta)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,62 +62,61 @@ func (s *State) Exchange(data []byte, now time.Time) (*Answer, error) {
 	return &Answer{reply, req.GetFlush(), models, s.changes}, nil
 }
 
-// checkShard returns why this shard cannot use a delta, and fills in names.
-func (s *State) checkShard(d *summary.Delta) error {
-	if s.index == nil {
+// checkDelta rejects deltas that this shard cannot merge, and fills in names.
+func (s *State) checkDelta(d *summary.Delta) error {
+	if s.cfg.Shard != 0 {
 		if d.Summarizes() {
-			return fmt.Errorf("shard %d keeps no summary", s.cfg.Shard)
+			return fmt.Errorf("shard %d keeps no statistics", s.cfg.Shard)
 		}
 		return nil
 	}
-	names := s.index.all()
-	err := d.EachFunction(func(id int) error {
-		if id >= len(names) {
-			return fmt.Errorf("no function has the number %d", id)
-		}
-		return nil
-	})
+	s.mu.Lock()
+	names := s.names
+	s.mu.Unlock()
+	if err := s.checkIDs(d, names); err != nil {
+		return err
+	}
 	for i := range d.Functions {
-		if f := &d.Functions[i]; err == nil {
-			f.FuncKey = names[f.ID]
-		}
+		f := &d.Functions[i]
+		f.FuncKey = names[f.ID]
 	}
-	return err
+	return nil
 }
 
 func (s *State) exchange(req *request, refused error, now time.Time) (reply *protocol.ExchangeReply, models []byte) {
+	from := req.GetSender()
 	reply = &protocol.ExchangeReply{
-		Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.told(),
-		Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(req.GetSender().GetNode()),
+		Epoch: s.epoch, Frozen: s.cfg.Frozen, Phase: s.publicPhase(),
+		Stop: !s.stopping.IsZero(), KnownSteps: s.knownSteps(from.GetNode()),
 	}
-	n := s.nodes[req.GetSender().GetNode()]
+	n := s.nodes[from.GetNode()]
 	switch {
-	case n != nil && n.session > req.GetSender().GetSession():
+	case n != nil && n.Session > from.GetSession():
 		s.counts.Refused++
-		reply.Refused = paramwire.StartedLater(n.name)
+		reply.Refused = paramwire.StartedLater(n.Name)
 		return reply, nil
-	case n == nil || n.session < req.GetSender().GetSession():
+	case n == nil || n.Session < from.GetSession():
 		if reply.Unknown = true; req.GetNumber() > 0 {
 			return reply, nil
 		}
 		n = nil
-	case req.GetNumber() == n.last+1:
+	case req.GetNumber() == n.Last+1:
 		if refused == nil {
-			refused = s.check(n, req)
+			refused = s.checkSteps(n, req)
 		}
 		if refused != nil {
 			s.counts.Refused++
 			reply.Refused = refused.Error()
 			return reply, nil
 		}
-		s.take(n, req)
-	case req.GetNumber() > 0 && req.GetNumber() <= n.last:
+		s.merge(n, req)
+	case req.GetNumber() > 0 && req.GetNumber() <= n.Last:
 		s.counts.Repeated++
 	}
 	s.refresh(now, req.GetFlush())
 	if n != nil {
-		s.hear(n, req.GetStatus(), now)
-		reply.Last, reply.Included, reply.Durable = n.last, n.included, n.durable
+		s.noteStatus(n, req.GetStatus(), now)
+		reply.Last, reply.Included, reply.Durable = n.Last, n.included, n.durable
 	}
 	known := req.GetKnown()
 	if req.GetEpoch() != s.epoch {
@@ -128,8 +126,8 @@ func (s *State) exchange(req *request, refused error, now time.Time) (reply *pro
 	return reply, s.since(known)
 }
 
-// knownSteps is how many steps are known of the ranks that an analyzer reads, which is
-// of interest when the run is to be stopped.
+// knownSteps returns the number of merged steps of an analyzer's ranks when the run
+// is being stopped, otherwise 0.
 func (s *State) knownSteps(node string) (n int64) {
 	if s.stopping.IsZero() {
 		return 0
@@ -142,54 +140,49 @@ func (s *State) knownSteps(node string) (n int64) {
 	return n
 }
 
-// hear takes note of how an analyzer fares.
-func (s *State) hear(n *node, status *protocol.Status, now time.Time) {
+func (s *State) noteStatus(n *node, status *protocol.Status, now time.Time) {
 	n.heard = now
 	if status == nil {
 		return
 	}
-	if status.GetState() >= protocol.Status_STATE_ENDED && n.status.GetState() < protocol.Status_STATE_ENDED {
+	if status.GetState() >= protocol.Status_STATE_ENDED && n.GetStatus().GetState() < protocol.Status_STATE_ENDED {
 		s.ended = now
 	}
-	n.status = status
+	n.Status = status
 }
 
-// check says why an exchange cannot be taken.
-func (s *State) check(n *node, req *request) error {
+// checkSteps rejects exchanges whose steps do not continue those of their ranks.
+func (s *State) checkSteps(n *node, req *request) error {
 	s.checked++
 	for _, st := range req.GetSteps() {
-		key, from, to := stepsKey(st), st.GetFrom(), st.GetTo()
+		key, from, to := rankKey(st), st.GetFrom(), st.GetTo()
 		r := s.ranks[key]
 		switch {
 		case r == nil:
 			return fmt.Errorf("rank %d of program %d was not claimed", key.Rank, key.Program)
-		case r.node != n.name:
+		case r.node != n.Name:
 			return errors.New(alsoRead(r))
 		case r.next != from || to < from || r.seen == s.checked:
-			return fmt.Errorf("rank %d of program %d: steps from %d to %d do not follow on step %d", key.Rank, key.Program, from, to, r.next)
+			return fmt.Errorf("rank %d of program %d: steps %d to %d do not continue at step %d", key.Rank, key.Program, from, to, r.next)
 		case s.phase >= protocol.Phase_PHASE_REVIEWING && from < to:
-			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run was ended without it", key.Rank, key.Program, from)
+			return fmt.Errorf("rank %d of program %d: step %d comes too late, the run has ended without it", key.Rank, key.Program, from)
 		}
 		r.seen = s.checked
 	}
 	if s.phase >= protocol.Phase_PHASE_REVIEWING && (len(req.delta.Models) > 0 || req.delta.Summarizes()) {
-		return errors.New("the run was ended, nothing more is learned")
+		return errors.New("the run has ended: its models are final")
 	}
 	return nil
 }
 
-func stepsKey(s *protocol.Steps) trace.RankKey {
-	return trace.RankKey{Program: trace.Program(s.GetProgram()), Rank: trace.Rank(s.GetRank())}
-}
-
-// take merges an exchange.
-func (s *State) take(n *node, req *request) {
-	n.last = req.GetNumber()
+// merge merges an exchange.
+func (s *State) merge(n *node, req *request) {
+	n.Last = req.GetNumber()
 	s.stale = true
 	s.changes++
 	s.counts.Exchanges++
 	for _, st := range req.GetSteps() {
-		r := s.ranks[stepsKey(st)]
+		r := s.ranks[rankKey(st)]
 		s.counts.Steps += int64(st.GetTo() - r.next)
 		r.next = st.GetTo()
 		r.ended = r.ended || st.GetEnded()

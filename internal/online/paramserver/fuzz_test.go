@@ -1,10 +1,7 @@
 package paramserver
 
 import (
-	"bytes"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -97,13 +94,13 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte(contentOf(f, busyState(f))))
 	empty := newState(f, Config{})
 	f.Add([]byte(contentOf(f, empty)))
-	numbersOf(f, empty, "solve", "send")
+	numbersOf(empty, "solve", "send")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := new(protocol.Snapshot)
 		if proto.Unmarshal(data, m) != nil {
 			return
 		}
-		s, err := NewState(empty.cfg, empty.index, 1)
+		s, err := NewState(empty.cfg, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +112,7 @@ func FuzzSnapshot(f *testing.F) {
 		if err := proto.Unmarshal([]byte(content), next); err != nil {
 			t.Fatal(err)
 		}
-		again, err := NewState(s.cfg, s.index, 2)
+		again, err := NewState(s.cfg, 2)
 		if err == nil {
 			err = again.restore(next)
 		}
@@ -125,35 +122,5 @@ func FuzzSnapshot(f *testing.F) {
 		s.Tick(start)
 		register(s, "a", 9, 0)  //nolint:errcheck // it may be too late
 		s.Exchange(data, start) //nolint:errcheck // it is hardly a request
-	})
-}
-
-// FuzzIndex holds that an index is refused as a whole, or its whole lines are
-// kept as they are.
-func FuzzIndex(f *testing.F) {
-	f.Add([]byte("0\t\"f\"\n1\t\"\\xff\"\n0\t\"g"))
-	f.Add([]byte("0\t\"f\"\n0\t\"f\"\n"))
-	f.Add([]byte("+1\t'f'\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "index")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		x, err := OpenIndex(path)
-		if err != nil {
-			return
-		}
-		defer x.Close() //nolint:errcheck // all is durable
-		var lines []byte
-		for id := range uint32(x.Len()) {
-			name, _ := x.Name(id)
-			lines = appendName(lines, name)
-		}
-		if whole := data[:bytes.LastIndexByte(data, '\n')+1]; !bytes.Equal(lines, whole) {
-			t.Errorf("got %q of %q", lines, data)
-		}
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, lines) {
-			t.Errorf("the file holds %q, want %q, %v", got, lines, err)
-		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -191,8 +190,7 @@ func serverOf(b *testing.B, ranks int) (*bus.Server, *Server) {
 	b.Helper()
 	nats := startBus(b)
 	dir := b.TempDir()
-	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: ranks},
-		openIndex(b, filepath.Join(dir, "functions")), 1)
+	state, err := NewState(Config{Run: "run", Shards: 1, Refresh: 100 * time.Millisecond, Ranks: ranks}, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

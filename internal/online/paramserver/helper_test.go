@@ -1,7 +1,6 @@
 package paramserver
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,22 +15,11 @@ import (
 // start is when the runs of tests begin.
 var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// openIndex opens an index until the test ends.
-func openIndex(tb testing.TB, path string) *Index {
-	tb.Helper()
-	x, err := OpenIndex(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = x.Close() }) // a test may have closed it
-	return x
-}
-
 func newState(tb testing.TB, cfg Config) *State {
 	tb.Helper()
 	cfg.Run = "run"
 	cfg.Shards = max(cfg.Shards, 1)
-	s, err := NewState(cfg, openIndex(tb, filepath.Join(tb.TempDir(), "index")), 1)
+	s, err := NewState(cfg, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -60,18 +48,13 @@ func mustRegister(tb testing.TB, s *State, node string, session uint64, ranks ..
 	return reply
 }
 
-// numbersOf gives functions of program 0 their numbers.
-func numbersOf(tb testing.TB, s *State, names ...string) []uint32 {
-	tb.Helper()
+// numbersOf returns the ids of functions of program 0.
+func numbersOf(s *State, names ...string) []uint32 {
 	var all []trace.FuncKey
 	for _, n := range names {
 		all = append(all, trace.FuncKey{Name: n})
 	}
-	ids, err := s.index.Numbers(all)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return ids
+	return ids(s, all...)
 }
 
 // exchangeAt has a request answered, as both ends see it.

@@ -9,17 +9,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// entry is a model and the form in which analyzers get it.
+// entry is a model and its encoding.
 type entry struct {
 	id      uint32
 	model   outlier.Model
-	version uint64 // that brought it last
-	encoded []byte // never changed, only replaced
-	changed bool
+	version uint64 // of the models when it last changed
+	encoded []byte // immutable
+	changed bool   // since encoded
 	place   *list.Element
 }
 
-// entry returns the model of a function, made if it is new.
+// entry returns the model of a function, new or not.
 func (s *State) entry(id uint32) *entry {
 	e := s.models[id]
 	if e == nil {
@@ -30,6 +30,7 @@ func (s *State) entry(id uint32) *entry {
 	return e
 }
 
+// touch marks a model as changed.
 func (s *State) touch(e *entry) {
 	if !e.changed {
 		e.changed = true
@@ -38,10 +39,9 @@ func (s *State) touch(e *entry) {
 	s.stale = true
 }
 
-// refresh makes a new version of the models that changed, if it is asked for or
-// due.
-func (s *State) refresh(now time.Time, asked bool) {
-	if !s.stale || !asked && now.Sub(s.made) < s.cfg.Refresh {
+// refresh makes a new version of the models that changed, now or when it is due.
+func (s *State) refresh(now time.Time, immediately bool) {
+	if !s.stale || !immediately && now.Sub(s.made) < s.cfg.Refresh {
 		return
 	}
 	s.made, s.stale = now, false
@@ -56,41 +56,44 @@ func (s *State) refresh(now time.Time, asked bool) {
 		s.changed = s.changed[:0]
 	}
 	for _, n := range s.nodes {
-		n.included = n.last
+		n.included = n.Last
 	}
 }
 
-// The fields of the messages that are written and read by hand.
+// Field numbers of messages that are encoded by hand.
 const (
-	replyModels  = 6
-	modelID      = 1
-	modelModel   = 2
-	keptReplies  = 64
-	headOfAModel = 24 // bytes at most before its encoding
+	replyModels = 6
+	modelID     = 1
+	modelModel  = 2
 )
 
-// since returns the models that are newer than a version as a part of an encoded
-// protocol.ExchangeReply, which must not be changed: it serves all who ask for the
-// same.
+const (
+	maxReplies  = 64 // in the cache
+	modelHeader = 24 // most bytes before the encoding of a model
+)
+
+// since returns the models newer than a version, encoded as a part of a
+// protocol.ExchangeReply. Requests with the same version share the bytes, which
+// must not be changed.
 func (s *State) since(version uint64) []byte {
 	if part, ok := s.replies[version]; ok {
 		return part
 	}
 	size := 0
 	for e := range s.newerThan(version) {
-		size += len(e.encoded) + headOfAModel
+		size += len(e.encoded) + modelHeader
 	}
 	part := make([]byte, 0, size)
 	for e := range s.newerThan(version) {
 		part = appendModel(part, replyModels, e.id, e.encoded)
 	}
-	if len(s.replies) < keptReplies {
+	if len(s.replies) < maxReplies {
 		s.replies[version] = part
 	}
 	return part
 }
 
-// newerThan yields the models that are newer than a version.
+// newerThan yields the models newer than a version.
 func (s *State) newerThan(version uint64) func(yield func(*entry) bool) {
 	return func(yield func(*entry) bool) {
 		for el := s.byVersion.Back(); el != nil; el = el.Prev() {
@@ -101,7 +104,7 @@ func (s *State) newerThan(version uint64) func(yield func(*entry) bool) {
 	}
 }
 
-// appendModel appends a protocol.Model as the given field of a message.
+// appendModel appends a protocol.Model as a field of a message.
 func appendModel(b []byte, field protowire.Number, id uint32, model []byte) []byte {
 	size := protowire.SizeTag(modelID) + protowire.SizeVarint(uint64(id)) + protowire.SizeTag(modelModel) + protowire.SizeBytes(len(model))
 	b = protowire.AppendTag(b, field, protowire.BytesType)
@@ -112,8 +115,7 @@ func appendModel(b []byte, field protowire.Number, id uint32, model []byte) []by
 	return protowire.AppendBytes(b, model)
 }
 
-// Models returns copies of the models that this shard owns, by the numbers of
-// their functions.
+// Models returns copies of the models of this shard by the ids of functions.
 func (s *State) Models() map[uint32]outlier.Model {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,7 +3,6 @@ package paramserver
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -47,7 +46,7 @@ func (a *asker) exchange(models []byte, flush bool, want ...uint32) {
 
 func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
 	s := newState(t, Config{})
-	ids := numbersOf(t, s, "f", "g", "h")
+	ids := numbersOf(s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
 	a := &asker{tb: t, s: s, now: start}
 	a.exchange(encoded(summary.Delta{Models: append(modelsOf(ids[0], 1), modelsOf(ids[1], 2)...)}), false, 0, 1)
@@ -63,7 +62,7 @@ func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
 
 func TestModelsAreRenewedNoMoreOftenThanRefreshSaysOrWhenAskedFor(t *testing.T) {
 	s := newState(t, Config{Refresh: time.Second})
-	ids := numbersOf(t, s, "f", "g", "h")
+	ids := numbersOf(s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
 	a := &asker{tb: t, s: s, now: start}
 	a.exchange(modelOf(ids[0], 1), false, 0)
@@ -152,8 +151,8 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 		for id, l := range cfg.Learned {
 			got := models[trace.FuncKey{Name: l.Name}]
 			wantSameModel(t, l.Name, &got, &l.Model)
-			if name, _ := w.index.Name(uint32(id)); name.Name != l.Name {
-				t.Errorf("function %d is %q, want %q", id, name.Name, l.Name)
+			if name := w.state(0).names[id].Name; name != l.Name {
+				t.Errorf("function %d is %q, want %q", id, name, l.Name)
 			}
 		}
 		if !a.client.Frozen() || len(models) != 3 {
@@ -165,8 +164,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 	l := Learned{FuncKey: fn(0, "solve")}
 	l.Model.Learn(5, 0)
-	path := filepath.Join(t.TempDir(), "index")
-	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{FuncKey: fn(0, "f")}, l}}, openIndex(t, path), 1)
+	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{FuncKey: fn(0, "f")}, l}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +175,11 @@ func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
 	want.Learn(6, 0)
 	got := s.Models()[1]
 	wantSameModel(t, "the server", &got, &want)
-	_, err = NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, openIndex(t, path), 2)
-	wantError(t, err, `function "solve" of the loaded model has the number 1 in this run, not 0; begin a new run`)
+	next, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{l}}, 2)
+	if err == nil {
+		err = next.restore(s.snapshot().message)
+	}
+	wantError(t, err, `function "f" has the ids 1 and 0`, "begin a new run")
 }
 
 // oneAfterOther has the second shard answer first, and something happen between.

@@ -17,7 +17,7 @@ import (
 
 func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
 	s := newState(t, Config{})
-	id := numbersOf(t, s, "solve")[0]
+	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
 	first := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 1), Delta: modelOf(id, 10, 11)}
 	second := &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Delta: modelOf(id, 12)}
@@ -35,7 +35,7 @@ func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
 
 func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	s := newState(t, Config{})
-	id := numbersOf(t, s, "solve")[0]
+	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
 	exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 1, Steps: steps(0, 0, 3), Delta: modelOf(id, 10)})
 	if next := mustRegister(t, s, "a", 2, 0).GetNext()[0]; next != 3 {
@@ -43,7 +43,7 @@ func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	}
 	before := contentOf(t, s)
 	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 3, 4), Delta: modelOf(id, 11)})
-	wantText(t, late.GetRefused(), `another analyzer of the name "a" was started later`)
+	wantText(t, late.GetRefused(), `another analyzer named "a" was started later`)
 	if reply, err := register(s, "a", 1, 0); err != nil || reply.GetNewer() != 2 || len(reply.GetNext()) > 0 {
 		t.Errorf("the earlier session was registered again: %v, %v", reply, err)
 	}
@@ -78,7 +78,7 @@ func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 	a.readOne(key)
 	b.readOne(key)
 	b.mustTalk()
-	wantError(t, a.talk(), `rank 4 of program 0 is also read by the analyzer "b"`)
+	wantError(t, a.talk(), `rank 4 of program 0 is also read by analyzer "b"`)
 	wantError(t, a.client.Finish(t.Context()), "also read by")
 	b.readAll()
 	b.mustTalk()
@@ -162,7 +162,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 
 func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 	s := newState(t, Config{})
-	id := numbersOf(t, s, "solve")[0]
+	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0, 1)
 	mustRegister(t, s, "b", 1, 2)
 	before := contentOf(t, s)
@@ -176,18 +176,18 @@ func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
 		}
 	}
 	f(&protocol.ExchangeRequest{Steps: steps(7, 0, 1)}, "rank 7 of program 0 was not claimed")
-	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by the analyzer "b"`)
-	f(&protocol.ExchangeRequest{Steps: steps(0, 1, 2)}, "steps from 1 to 2 do not follow on step 0")
-	f(&protocol.ExchangeRequest{Steps: append(steps(0, 0, 5), steps(0, 0, 2)...)}, "do not follow")
-	f(&protocol.ExchangeRequest{Delta: modelOf(id+1, 3)}, "no function has the number 1")
+	f(&protocol.ExchangeRequest{Steps: steps(2, 0, 1)}, `rank 2 of program 0 is also read by analyzer "b"`)
+	f(&protocol.ExchangeRequest{Steps: steps(0, 1, 2)}, "steps 1 to 2 do not continue at step 0")
+	f(&protocol.ExchangeRequest{Steps: append(steps(0, 0, 5), steps(0, 0, 2)...)}, "do not continue")
+	f(&protocol.ExchangeRequest{Delta: modelOf(id+1, 3)}, "no function has the id 1")
 	refused := func(d summary.Delta, why string) {
 		t.Helper()
 		f(&protocol.ExchangeRequest{Delta: encoded(d)}, why)
 	}
 	damaged := modelOf(id, 3)
 	f(&protocol.ExchangeRequest{Delta: damaged[:5]}, "malformed model")
-	refused(summary.Delta{Functions: []summary.FunctionStats{{ID: 9}}}, "no function has the number 9")
-	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: -1, Func: 9})}, "no function has the number 9")
+	refused(summary.Delta{Functions: []summary.FunctionStats{{ID: 9}}}, "no function has the id 9")
+	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: -1, Func: 9})}, "no function has the id 9")
 	refused(summary.Delta{Paths: pathsOf(9, callpath.Entry{Parent: 5})}, "malformed call paths")
 	profile := encoded(summary.Delta{Functions: []summary.FunctionStats{{ID: int(id), Exclusive: *sumsOf(0)}}})
 	f(&protocol.ExchangeRequest{Delta: append(profile, 9)}, "trailing bytes")

@@ -9,12 +9,13 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// SetOutcome takes what came of an analyzer's ranks. It must be durable, by a
-// snapshot, before it is answered.
+// SetOutcome takes the results of an analyzer. A snapshot must contain them before
+// the reply is sent.
 func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protocol.OutcomeReply, error) {
 	if err := s.checkSender(req.GetSender()); err != nil {
 		return nil, err
@@ -26,23 +27,23 @@ func (s *State) SetOutcome(req *protocol.OutcomeRequest, now time.Time) (*protoc
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.nodes[req.GetSender().GetNode()]
-	if n == nil || n.session != req.GetSender().GetSession() {
-		return &protocol.OutcomeReply{Refused: "another analyzer of this name was started later"}, nil
+	if n == nil || n.Session != req.GetSender().GetSession() {
+		return &protocol.OutcomeReply{Refused: paramwire.StartedLater(req.GetSender().GetNode())}, nil
 	}
 	for _, r := range handover.Ranks {
-		known := s.ranks[r.RankKey]
-		if known != nil && known.node != n.name {
-			return &protocol.OutcomeReply{Refused: alsoRead(known)}, nil
+		state := s.ranks[r.RankKey]
+		if state != nil && state.node != n.Name {
+			return &protocol.OutcomeReply{Refused: alsoRead(state)}, nil
 		}
 	}
 	n.heard = now
-	s.outcomes[n.name] = req
+	s.outcomes[n.Name] = req
 	s.changes++
 	return &protocol.OutcomeReply{}, nil
 }
 
-// Outcome returns the result of the run. models are those of all shards. What it
-// refers to may change until the run has ended.
+// Outcome returns the result of the run, given the models of all shards. It may
+// change until the run has ended.
 func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +74,23 @@ func (s *State) Outcome(models map[uint32]outlier.Model) (*summary.Outcome, erro
 	return o, nil
 }
 
-// Lost are the analyzers that did not hand over what came of their ranks, and what
-// they had told before.
+// addPathsTo adds the call paths of all programs to an outcome.
+func (s *State) addPathsTo(o *summary.Outcome) {
+	s.live.AddPathsTo(o, func(id uint32) string { return s.names[id].Name })
+}
+
+// Paths returns all calls so far by call path, by program and names. Only the first
+// shard has them.
+func (s *State) Paths() []summary.Path {
+	var o summary.Outcome
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addPathsTo(&o)
+	return o.Paths
+}
+
+// Lost returns the analyzers that sent no results, their ranks, and what they had
+// counted.
 func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +105,7 @@ func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Total
 		}
 		names = append(names, r.Node)
 		if n := s.nodes[r.Node]; n != nil {
-			st := n.status
+			st := n.GetStatus()
 			totals.Steps += int(st.GetSteps())
 			totals.Events += st.GetEvents()
 			totals.Calls += st.GetCalls()

@@ -7,8 +7,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// Tick moves the run on: from one phase to the next when all that is needed for
-// it has come. Analyzers are told of the end when it is in a snapshot.
+// Tick enters the review when all ranks have ended, and returns the phase.
+// Analyzers learn of it when a snapshot contains it.
 func (s *State) Tick(now time.Time) protocol.Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,23 +19,18 @@ func (s *State) Tick(now time.Time) protocol.Phase {
 	return s.phase
 }
 
-// silence is how long an analyzer may say nothing before the end of the run does
-// not wait for it any more, once the run is to be stopped.
+// silence is the time without messages after which a run that is being stopped no
+// longer waits for an analyzer.
 const silence = 15 * time.Second
 
-// allEnded reports whether nothing more is to be learned.
+// allEnded reports whether all ranks of the run have ended.
 func (s *State) allEnded(now time.Time) bool {
 	if len(s.nodes) == 0 {
 		return !s.stopping.IsZero()
 	}
-	owners := s.owners()
-	for _, n := range s.nodes {
-		if n.status.GetState() < protocol.Status_STATE_ENDED && !s.givenUp(n, now) && !replaced(n, owners) {
-			return false
-		}
-	}
-	if !s.stopping.IsZero() {
-		return true
+	waiting := s.waitsFor(now, func(n *node) bool { return n.GetStatus().GetState() >= protocol.Status_STATE_ENDED })
+	if waiting || !s.stopping.IsZero() {
+		return !waiting
 	}
 	for _, r := range s.ranks {
 		if !r.ended {
@@ -45,19 +40,30 @@ func (s *State) allEnded(now time.Time) bool {
 	if s.cfg.Ranks > 0 {
 		return len(s.ranks) >= s.cfg.Ranks
 	}
-	if s.ended.IsZero() { // the server was started again since
+	if s.ended.IsZero() { // the server was restarted since
 		s.ended = now
 	}
 	return now.Sub(s.ended) >= s.cfg.Linger
 }
 
-// givenUp reports whether the run does not wait for an analyzer: it is silent,
-// and the run is to be stopped.
-func (s *State) givenUp(n *node, now time.Time) bool {
-	return n.lost || !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
+// waitsFor reports whether the run waits for an analyzer that is not done. It does
+// not wait for lost ones, for silent ones when it is being stopped, and for those
+// whose ranks others read now.
+func (s *State) waitsFor(now time.Time, done func(*node) bool) bool {
+	owners := make(map[string]bool)
+	for _, r := range s.ranks {
+		owners[r.node] = true
+	}
+	for name, n := range s.nodes {
+		silent := !s.stopping.IsZero() && now.Sub(s.stopping) > silence && now.Sub(n.heard) > silence
+		if !done(n) && !n.Lost && !silent && (!n.Claimed || owners[name]) {
+			return true
+		}
+	}
+	return false
 }
 
-// Stop has the run end with what is known.
+// Stop ends the run with the current results.
 func (s *State) Stop(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,9 +73,8 @@ func (s *State) Stop(now time.Time) {
 	}
 }
 
-// Reopen has a run that was cut go on to its end: what analyzers have not handed over
-// is read and reviewed once more, however far that had come, but for those of lost
-// analyzers, which will not come back.
+// Reopen resumes an interrupted run. Analyzers without results read and review
+// their ranks again, except for the lost ones, which will not return.
 func (s *State) Reopen(lost []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,9 +82,9 @@ func (s *State) Reopen(lost []string) {
 	s.phase = min(s.phase, protocol.Phase_PHASE_RUNNING)
 	s.announced = min(s.announced, s.phase)
 	for name, n := range s.nodes {
-		n.lost = slices.Contains(lost, name)
-		if s.outcomes[name] == nil && !n.lost {
-			n.status = nil
+		n.Lost = slices.Contains(lost, name)
+		if s.outcomes[name] == nil && !n.Lost {
+			n.Status = nil
 		}
 	}
 	for _, r := range s.ranks {
@@ -88,23 +93,23 @@ func (s *State) Reopen(lost []string) {
 	s.changes++
 }
 
-// Phase tells how far the run has come.
+// Phase returns the phase of the run.
 func (s *State) Phase() protocol.Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase
 }
 
-// told is the phase that analyzers get to know: never one that a crash of the
-// server could undo.
-func (s *State) told() protocol.Phase {
+// publicPhase returns the phase for analyzers: one that a crash of the server
+// cannot undo.
+func (s *State) publicPhase() protocol.Phase {
 	if s.phase >= protocol.Phase_PHASE_REVIEWING && s.announced < s.phase {
 		return max(s.announced, protocol.Phase_PHASE_RUNNING)
 	}
 	return s.phase
 }
 
-// Finish says that the run has ended.
+// Finish marks the run as finished.
 func (s *State) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,31 +117,9 @@ func (s *State) Finish() {
 	s.changes++
 }
 
-// Reviewed reports whether all analyzers have sent what came of their ranks.
+// Reviewed reports whether all analyzers have sent their results.
 func (s *State) Reviewed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase != protocol.Phase_PHASE_REVIEWING {
-		return false
-	}
-	owners := s.owners()
-	for name, n := range s.nodes {
-		if s.outcomes[name] == nil && !s.givenUp(n, now) && !replaced(n, owners) {
-			return false
-		}
-	}
-	return true
+	return s.phase == protocol.Phase_PHASE_REVIEWING && !s.waitsFor(now, func(n *node) bool { return s.outcomes[n.Name] != nil })
 }
-
-// owners are the analyzers that read the ranks.
-func (s *State) owners() map[string]bool {
-	names := make(map[string]bool)
-	for _, r := range s.ranks {
-		names[r.node] = true
-	}
-	return names
-}
-
-// replaced reports whether others read all ranks that an analyzer had. The run
-// does not wait for it.
-func replaced(n *node, owners map[string]bool) bool { return n.claimed && !owners[n.name] }

@@ -103,7 +103,7 @@ func TestAnalyzersAreToldOfTheEndWhenACrashCannotUndoIt(t *testing.T) {
 
 func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	s := newState(t, Config{})
-	id := numbersOf(t, s, "solve")[0]
+	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
@@ -111,11 +111,11 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	_, err := register(s, "b", 1, 5)
 	wantError(t, err, "rank 5 of program 0 comes too late", "--ranks")
 	_, err = register(s, "b", 1, 0)
-	wantError(t, err, `rank 0 of program 0 was read by the analyzer "a"`)
+	wantError(t, err, `rank 0 of program 0 was read by analyzer "a"`)
 	late := exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Steps: steps(0, 1, 2), Delta: modelOf(id, 4)})
 	wantText(t, late.GetRefused(), "step 1 comes too late")
 	late = exchangeOne(t, s, &protocol.ExchangeRequest{Sender: sender("a", 1), Number: 2, Delta: modelOf(id, 4)})
-	wantText(t, late.GetRefused(), "nothing more is learned")
+	wantText(t, late.GetRefused(), "its models are final")
 	if contentOf(t, s) != before {
 		t.Error("what came too late changed the state")
 	}
@@ -226,7 +226,7 @@ func outcome(tb testing.TB, s *State, node string, session uint64, rank uint32) 
 func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
 	all := func(order []uint32) *summary.Outcome {
 		s := newState(t, Config{})
-		id := numbersOf(t, s, "solve")[0]
+		id := numbersOf(s, "solve")[0]
 		for i := range uint32(5) {
 			node := string('a' + rune(4-i))
 			mustRegister(t, s, node, 1, i)
@@ -275,7 +275,7 @@ func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 			t.Errorf("one that had told all is answered with %v", got)
 		}
 	}
-	if !s.Reviewed(start) || s.nodes["a"].session != 2 {
+	if !s.Reviewed(start) || s.nodes["a"].Session != 2 {
 		t.Error("what it told is forgotten")
 	}
 	if _, err := register(s, "a", 3, 7); err == nil {
@@ -317,5 +317,5 @@ func TestTheOutcomeOfAnEarlierSessionOrOfAnothersRankIsRefused(t *testing.T) {
 	}
 	wantText(t, outcome(t, s, "a", 1, 0), "started later")
 	mustRegister(t, s, "b", 1, 0)
-	wantText(t, outcome(t, s, "a", 2, 0), `also read by the analyzer "b"`)
+	wantText(t, outcome(t, s, "a", 2, 0), `also read by analyzer "b"`)
 }

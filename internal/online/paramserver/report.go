@@ -11,18 +11,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// Report tells how a server fares.
+// Report is the status of a server.
 type Report struct {
 	Shard     int
 	Phase     protocol.Phase
 	Expected  int // ranks
 	Counts    Counts
 	Models    int
-	Warm      int // models that suffice to judge by, with the usual settings
-	Functions int // with numbers; only of the first shard
+	Warm      int // models with enough samples for the default settings
+	Functions int // with ids; only of the first shard
 	Version   uint64
 	In, Out   int64   // bytes
-	P50, P99  float64 // seconds that an exchange takes
+	P50, P99  float64 // seconds per exchange
 	Handled   uint64  // exchanges
 	Mean      float64
 	Snapshot  SnapshotReport
@@ -31,28 +31,28 @@ type Report struct {
 	Ranks     []RankReport
 }
 
-// NodeReport is an analyzer.
+// NodeReport is the status of an analyzer.
 type NodeReport struct {
 	Name     string
 	Since    time.Time
 	Heard    time.Time
-	Steps    int64 // that the server knows
+	Steps    int64 // merged
 	Settings string
-	Reviewed bool // what came of its ranks is known
+	Reviewed bool // it has sent its results
 	Status   *protocol.Status
 }
 
-// RankReport is a rank.
+// RankReport is the status of a rank.
 type RankReport struct {
 	trace.RankKey
 	Host      string
 	Node      string
-	Next      int // first step that is not known
+	Next      int // first unknown step
 	Ended     bool
 	Anomalies int64
 }
 
-// Report tells how the server fares.
+// Report returns the status of the server.
 func (s *Server) Report() Report {
 	r := s.state.report()
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *State) report() Report {
 	defer s.mu.Unlock()
 	r := Report{
 		Shard: s.cfg.Shard, Phase: s.phase, Expected: s.cfg.Ranks,
-		Counts: s.counts, Models: len(s.models), Version: s.version,
+		Counts: s.counts, Models: len(s.models), Version: s.version, Functions: len(s.names),
 	}
 	enough := uint64(outlier.Default().MinSamples)
 	for _, e := range s.models {
@@ -77,21 +77,18 @@ func (s *State) report() Report {
 			r.Warm++
 		}
 	}
-	if s.index != nil {
-		r.Functions = s.index.Len()
-	}
 	steps := make(map[string]int64)
-	found := make(map[trace.RankKey]summary.RankStatus)
+	status := make(map[trace.RankKey]summary.RankStatus)
 	for _, st := range s.live.Ranks() {
-		found[st.RankKey] = st
+		status[st.RankKey] = st
 	}
 	for _, k := range s.ranks {
 		steps[k.node] += int64(k.next)
-		r.Ranks = append(r.Ranks, RankReport{k.RankKey, k.host, k.node, int(k.next), k.ended, int64(found[k.RankKey].Anomalies)})
+		r.Ranks = append(r.Ranks, RankReport{k.RankKey, k.host, k.node, int(k.next), k.ended, int64(status[k.RankKey].Anomalies)})
 	}
 	slices.SortFunc(r.Ranks, func(a, b RankReport) int { return a.Compare(b.RankKey) })
 	for _, n := range s.nodes {
-		r.Nodes = append(r.Nodes, NodeReport{n.name, n.since, n.heard, steps[n.name], n.settings, s.outcomes[n.name] != nil, n.status})
+		r.Nodes = append(r.Nodes, NodeReport{n.Name, n.since, n.heard, steps[n.Name], n.Settings, s.outcomes[n.Name] != nil, n.Status})
 	}
 	slices.SortFunc(r.Nodes, func(a, b NodeReport) int { return cmp.Compare(a.Name, b.Name) })
 	return r

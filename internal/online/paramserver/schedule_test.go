@@ -102,7 +102,7 @@ func (s *schedule) finish() {
 func (s *schedule) wantOracle() {
 	s.tb.Helper()
 	ids := make(map[trace.FuncKey]int)
-	for id, name := range s.index.all() {
+	for id, name := range s.state(0).names {
 		ids[name] = id
 	}
 	o := newOracle(s.traces, func(n trace.FuncKey) int { return ids[n] })
@@ -132,8 +132,7 @@ func unionOfModels(w *world) map[trace.FuncKey]outlier.Model {
 	all := make(map[trace.FuncKey]outlier.Model)
 	for shard := range w.shards {
 		for id, m := range w.state(shard).Models() {
-			name, _ := w.index.Name(id)
-			all[name] = m
+			all[w.state(0).names[id]] = m
 		}
 	}
 	return all

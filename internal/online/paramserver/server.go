@@ -18,15 +18,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// ServerConfig says how a Server keeps its state.
+// ServerConfig configures a Server.
 type ServerConfig struct {
 	Dir      string        // of snapshots
 	Snapshot time.Duration // between snapshots
-	Workers  int           // exchanges that are worked on at once
+	Workers  int           // exchanges at once
 	Log      *slog.Logger
 }
 
-// Server gives analyzers access to a State over the bus.
+// Server serves a State to analyzers over the bus.
 type Server struct {
 	state    *State
 	cfg      ServerConfig
@@ -42,19 +42,19 @@ type Server struct {
 	failed  error // of the last snapshot
 }
 
-// SnapshotReport tells about the last snapshot.
+// SnapshotReport describes the last snapshot.
 type SnapshotReport struct {
 	At    time.Time
 	Took  time.Duration
 	Bytes int
 }
 
-// StatePath is the file of the snapshots of a shard.
+// StatePath returns the file with the snapshot of a shard.
 func StatePath(dir string, shard int) string {
 	return filepath.Join(dir, fmt.Sprintf("parameters-%d.state", shard))
 }
 
-// NewServer begins to serve the state.
+// NewServer serves a state until Close.
 func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) {
 	s := newServer(state, cfg)
 	serve := func(what string, workers int, h bus.Handler) error {
@@ -76,13 +76,13 @@ func NewServer(conn *bus.Conn, state *State, cfg ServerConfig) (*Server, error) 
 	return s, nil
 }
 
-// newServer returns a server that nobody can reach.
+// newServer returns a server without a bus.
 func newServer(state *State, cfg ServerConfig) *Server {
 	path := StatePath(cfg.Dir, state.cfg.Shard)
 	return &Server{state: state, cfg: cfg, save: func() (int, error) { return state.Save(path) }}
 }
 
-// Close ends the service. What was learned is in the state.
+// Close ends the service and makes the state durable.
 func (s *Server) Close() error {
 	for _, service := range s.services {
 		service.Close()
@@ -91,11 +91,11 @@ func (s *Server) Close() error {
 	return s.Save()
 }
 
-// Save makes durable what is not yet.
+// Save makes the state durable.
 func (s *Server) Save() error { return s.saveUpTo(s.state.Changes()) }
 
-// saveUpTo makes durable the first changes of the state. Of several who wait for
-// each other one makes the snapshot for all.
+// saveUpTo makes the given changes of the state durable. Concurrent callers share
+// a snapshot.
 func (s *Server) saveUpTo(changes uint64) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -113,11 +113,11 @@ func (s *Server) saveUpTo(changes uint64) error {
 	return err
 }
 
-// tick is how often the state is looked at.
+// tick is the time between checks of the state.
 const tick = 100 * time.Millisecond
 
-// Run makes snapshots and moves the run on until ctx ends, or until all ranks
-// have been reviewed, when it returns nil.
+// Run makes snapshots and advances the phase of the run until ctx ends. The first
+// shard returns nil when all ranks are reviewed.
 func (s *Server) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -133,7 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 				saved = now
 				err := s.Save()
 				if err != nil && last == nil {
-					s.cfg.Log.Error("what was learned cannot be stored; analyzers keep it until it can", "error", err)
+					s.cfg.Log.Error("cannot store a snapshot; analyzers keep their data until it succeeds", "error", err)
 				}
 				last = err
 			}
@@ -144,7 +144,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// answer reads a request, has it handled, and writes the reply.
+// answer decodes a request, handles it and encodes the reply.
 func answer[Q, R proto.Message](data []byte, req Q, handle func(Q) (R, error)) ([]byte, error) {
 	if err := proto.Unmarshal(data, req); err != nil {
 		return nil, fmt.Errorf("malformed request: %w", err)
@@ -159,8 +159,8 @@ func answer[Q, R proto.Message](data []byte, req Q, handle func(Q) (R, error)) (
 func (s *Server) register(_ context.Context, data []byte) ([]byte, error) {
 	return answer(data, new(protocol.RegisterRequest), func(req *protocol.RegisterRequest) (*protocol.RegisterReply, error) {
 		reply, err := s.state.Register(req, time.Now())
-		if err == nil && len(req.GetRanks()) > 0 {
-			err = s.Save() // a claim that is forgotten would let steps be lost
+		if err == nil {
+			err = s.saveUpTo(s.state.registered(req))
 		}
 		return reply, err
 	})
@@ -203,10 +203,10 @@ func (s *Server) outcome(_ context.Context, data []byte) ([]byte, error) {
 
 func (s *Server) stop(context.Context, []byte) ([]byte, error) {
 	s.state.Stop(time.Now())
-	return nil, s.Save() // it holds for a server that is started again, too
+	return nil, s.Save() // for a restarted server, too
 }
 
-// CollectModels returns the models of all shards, with those of this one.
+// CollectModels returns the models of all shards.
 func (s *Server) CollectModels(ctx context.Context, conn *bus.Conn) (map[uint32]outlier.Model, error) {
 	all := s.state.Models()
 	cfg := s.state.cfg

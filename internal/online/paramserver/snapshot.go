@@ -6,24 +6,21 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// snapshot is the state at a moment.
+// snapshot is an immutable copy of the state.
 type snapshot struct {
 	message *protocol.Snapshot
 	changes uint64
-	last    map[string]exchangeKey // of each analyzer
 }
 
-type exchangeKey struct{ session, number uint64 }
-
-// snapshot returns the state as it is now. Nothing in it changes any more. Equal
-// states give equal ones.
+// snapshot copies the state. Equal states have equal snapshots.
 func (s *State) snapshot() *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,6 +29,9 @@ func (s *State) snapshot() *snapshot {
 	m := &protocol.Snapshot{Version: protocol.Version, Run: s.cfg.Run, Live: live, Phase: s.phase, Frozen: s.cfg.Frozen}
 	if !s.stopping.IsZero() {
 		m.Stopping = s.stopping.UnixNano()
+	}
+	for _, name := range s.names {
+		m.Names = append(m.Names, &protocol.FunctionName{Program: uint32(name.Program), Name: []byte(name.Name)})
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.models)) {
 		e := s.models[id]
@@ -47,46 +47,39 @@ func (s *State) snapshot() *snapshot {
 			Program: uint32(r.Program), Rank: uint32(r.Rank), Next: r.next, Ended: r.ended, Host: r.host, Node: r.node,
 		})
 	}
-	snap := &snapshot{message: m, changes: s.changes, last: make(map[string]exchangeKey)}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
-		n := s.nodes[name]
-		m.Nodes = append(m.Nodes, &protocol.NodeState{
-			Name: name, Session: n.session, Last: n.last, Settings: n.settings, Status: n.status,
-			Claimed: n.claimed, Command: n.command, Lost: n.lost,
-		})
-		snap.last[name] = exchangeKey{n.session, n.last}
+		m.Nodes = append(m.Nodes, proto.CloneOf(s.nodes[name].NodeState))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.outcomes)) {
 		m.Outcomes = append(m.Outcomes, s.outcomes[name])
 	}
-	return snap
+	return &snapshot{m, s.changes}
 }
 
-// durable says that a snapshot is safe.
-func (s *State) durable(snap *snapshot) {
+// markDurable records that a snapshot is on disk.
+func (s *State) markDurable(snap *snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saved = snap.changes
 	s.announced = snap.message.GetPhase()
-	for name, at := range snap.last {
-		if n := s.nodes[name]; n != nil && n.session == at.session {
-			n.durable = at.number
+	for _, at := range snap.message.GetNodes() {
+		if n := s.nodes[at.GetName()]; n != nil && n.Session == at.GetSession() {
+			n.durable = at.GetLast()
 		}
 	}
 }
 
-// restore puts the state back that a snapshot holds. After an error the state is
-// of no use.
+// restore replaces a new state by a snapshot. After an error the state is invalid.
 func (s *State) restore(m *protocol.Snapshot) error {
 	switch {
 	case m.GetVersion() != protocol.Version:
-		return fmt.Errorf("a snapshot of version %d; this program knows %d", m.GetVersion(), protocol.Version)
+		return fmt.Errorf("snapshot version %d, want %d", m.GetVersion(), protocol.Version)
 	case m.GetRun() != s.cfg.Run:
-		return fmt.Errorf("a snapshot of the run %q, not of %q", m.GetRun(), s.cfg.Run)
+		return fmt.Errorf("snapshot of run %q, want %q", m.GetRun(), s.cfg.Run)
 	case m.GetFrozen() != s.cfg.Frozen:
-		return fmt.Errorf("a snapshot of a run whose models are frozen: %v, not %v", m.GetFrozen(), s.cfg.Frozen)
+		return fmt.Errorf("snapshot of a run whose models are frozen: %v, want %v", m.GetFrozen(), s.cfg.Frozen)
 	case protocol.Phase_name[int32(m.GetPhase())] == "":
-		return fmt.Errorf("a snapshot of a run in phase %d", m.GetPhase())
+		return fmt.Errorf("snapshot of a run in the unknown phase %d", m.GetPhase())
 	}
 	live, err := summary.ReadLive(m.GetLive())
 	if err != nil {
@@ -98,7 +91,7 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	if m.GetStopping() != 0 {
 		s.stopping = time.Unix(0, m.GetStopping())
 	}
-	if err := s.checkNames(m); err != nil {
+	if err := s.restoreNames(m); err != nil {
 		return err
 	}
 	for _, f := range m.GetModels() {
@@ -111,14 +104,10 @@ func (s *State) restore(m *protocol.Snapshot) error {
 		s.touch(e)
 	}
 	for _, r := range m.GetRanks() {
-		key := trace.RankKey{Program: trace.Program(r.GetProgram()), Rank: trace.Rank(r.GetRank())}
-		s.ranks[key] = &rankState{RankKey: key, next: r.GetNext(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode()}
+		s.ranks[rankKey(r)] = &rankState{RankKey: rankKey(r), next: r.GetNext(), ended: r.GetEnded(), host: r.GetHost(), node: r.GetNode()}
 	}
 	for _, n := range m.GetNodes() {
-		s.nodes[n.GetName()] = &node{
-			name: n.GetName(), session: n.GetSession(), last: n.GetLast(), durable: n.GetLast(),
-			settings: n.GetSettings(), status: n.GetStatus(), claimed: n.GetClaimed(), command: n.GetCommand(), lost: n.GetLost(),
-		}
+		s.nodes[n.GetName()] = &node{NodeState: n, durable: n.GetLast()}
 	}
 	for _, o := range m.GetOutcomes() {
 		s.outcomes[o.GetSender().GetNode()] = o
@@ -127,40 +116,37 @@ func (s *State) restore(m *protocol.Snapshot) error {
 	return nil
 }
 
-// checkNames says why a snapshot does not go with the index.
-func (s *State) checkNames(m *protocol.Snapshot) error {
-	if s.index == nil {
+// restoreNames restores the ids of functions, which must continue those of the
+// loaded model.
+func (s *State) restoreNames(m *protocol.Snapshot) error {
+	if s.cfg.Shard != 0 {
 		return nil
 	}
-	names := s.index.all()
-	for _, f := range m.GetModels() {
-		if uint64(f.GetId()) >= uint64(len(names)) {
-			return fmt.Errorf("function %d has a model, but no name in the index; restore the index", f.GetId())
+	for i, f := range m.GetNames() {
+		name := trace.FuncKey{Program: trace.Program(f.GetProgram()), Name: string(f.GetName())}
+		if id := s.id(name); id != uint32(i) {
+			return fmt.Errorf("function %q has the ids %d and %d (was another model loaded? begin a new run)", name.Name, id, i)
 		}
 	}
-	for _, p := range s.live.PathDeltas() {
-		for _, e := range p.List {
-			if e.Func != callpath.Other && uint64(e.Func) >= uint64(len(names)) {
-				return fmt.Errorf("function %d has calls, but no name in the index; restore the index", e.Func)
-			}
-		}
+	s.changes, s.named = 0, 0
+	all := summary.Delta{Paths: s.live.PathDeltas()}
+	for _, f := range m.GetModels() {
+		all.Models = append(all.Models, summary.ModelDelta{ID: int(f.GetId())})
 	}
 	for _, f := range s.live.Functions() {
-		if f.ID >= len(names) || names[f.ID] != f.FuncKey {
-			return fmt.Errorf("function %d, %q, has another name in the index; restore the index", f.ID, f.Name)
-		}
+		all.Functions = append(all.Functions, *f)
 	}
-	return nil
+	return s.checkIDs(&all, s.names)
 }
 
-// Changes is how often what snapshots hold has changed so far.
+// Changes returns the number of changes of the content of snapshots.
 func (s *State) Changes() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes
 }
 
-// savedUpTo reports whether the last snapshot holds all of the given changes.
+// savedUpTo reports whether the last snapshot contains the given changes.
 func (s *State) savedUpTo(changes uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package paramserver
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func busyState(tb testing.TB) *State {
 	tb.Helper()
 	s := newState(tb, Config{})
-	ids := numbersOf(tb, s, "solve", "send")
+	ids := numbersOf(s, "solve", "send")
 	mustRegister(tb, s, "a", 3, 0, 1)
 	var anomalies summary.Metrics
 	anomalies.Count.Add(1)
@@ -51,7 +52,7 @@ func pathsOf(depth int, list ...callpath.Entry) []summary.PathDelta {
 
 // successor is a state that begins with the snapshot of another.
 func successor(s *State, snapshot []byte) (*State, error) {
-	next, err := NewState(s.cfg, s.index, s.epoch+1)
+	next, err := NewState(s.cfg, s.epoch+1)
 	if err == nil {
 		err = next.load(snapshot)
 	}
@@ -70,7 +71,7 @@ func TestASnapshotHoldsEverything(t *testing.T) {
 	if s.Changed() || s.nodes["a"].durable != 1 {
 		t.Errorf("after a snapshot: changed %v, exchange %d is durable", s.Changed(), s.nodes["a"].durable)
 	}
-	next, err := NewState(s.cfg, s.index, 2)
+	next, err := NewState(s.cfg, 2)
 	if err == nil {
 		err = next.Load(path)
 	}
@@ -131,7 +132,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, good[:50], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, s.Load(path), path, "damaged", "remove the run directory to begin anew")
+	wantError(t, s.Load(path), path, "damaged", "remove the run directory to start over")
 }
 
 func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
@@ -140,22 +141,22 @@ func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
 		s := busyState(t)
 		m := proto.CloneOf(s.snapshot().message)
 		change(m)
-		next, err := NewState(s.cfg, s.index, 2)
+		next, err := NewState(s.cfg, 2)
 		if err == nil {
 			err = next.restore(m)
 		}
 		wantError(t, err, why)
 	}
-	f(`of the run "other", not of "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
-	f("of version 99; this program knows 4", func(m *protocol.Snapshot) { m.Version = 99 })
-	f("models are frozen: true, not false", func(m *protocol.Snapshot) { m.Frozen = true })
-	f("in phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
-	f("function 5 has a model, but no name in the index", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
+	f(`run "other", want "run"`, func(m *protocol.Snapshot) { m.Run = "other" })
+	f(fmt.Sprintf("version 99, want %d", protocol.Version), func(m *protocol.Snapshot) { m.Version = 99 })
+	f("models are frozen: true, want false", func(m *protocol.Snapshot) { m.Frozen = true })
+	f("phase 9", func(m *protocol.Snapshot) { m.Phase = 9 })
+	f("no function has the id 5", func(m *protocol.Snapshot) { m.Models[0].Id = 5 })
 	f("model of function 0 is malformed", func(m *protocol.Snapshot) { m.Models[0].Model = nil })
 	f("malformed statistics", func(m *protocol.Snapshot) { m.Live = nil })
-	f(`function 1, "solve", has another name in the index`, func(m *protocol.Snapshot) {
+	f("no function has the id 7", func(m *protocol.Snapshot) {
 		l := summary.NewLive()
-		l.AddFunction(&summary.FunctionStats{ID: 1, FuncKey: trace.FuncKey{Name: "solve"}, PerStep: *sumsOf(0)})
+		l.AddFunction(&summary.FunctionStats{ID: 7, FuncKey: trace.FuncKey{Name: "solve"}, PerStep: *sumsOf(0)})
 		m.Live = l.AppendBinary(nil)
 	})
 }

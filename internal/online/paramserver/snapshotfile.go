@@ -14,8 +14,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// A file of a snapshot begins with fileMark and the checksum (CRC-32C) of what
-// follows, a protocol.Snapshot.
+// The file of a snapshot holds fileMark, a checksum (CRC-32C), and the encoded
+// protocol.Snapshot that it covers.
 const (
 	fileMark = "chimbuko parameters 1\n"
 	headSize = len(fileMark) + 4
@@ -23,14 +23,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Save writes a snapshot to a file, in whose place nothing incomplete is ever
-// found, and says to analyzers that what it holds is durable. Only one goroutine
-// at a time may call it.
+// Save replaces a file by a snapshot atomically, and lets analyzers know that its
+// content is durable. It must not be called concurrently.
 func (s *State) Save(path string) (size int, err error) {
 	return s.saveWith(func(content []byte) error { return writeDurably(path, content) })
 }
 
-// saveWith is Save to wherever write puts it.
 func (s *State) saveWith(write func(content []byte) error) (size int, err error) {
 	snap := s.snapshot()
 	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(make([]byte, headSize), snap.message)
@@ -42,26 +40,26 @@ func (s *State) saveWith(write func(content []byte) error) (size int, err error)
 	if err := write(b); err != nil {
 		return 0, fmt.Errorf("snapshot: %w", err)
 	}
-	s.durable(snap)
+	s.markDurable(snap)
 	return len(b), nil
 }
 
-// readSnapshot decodes the content of a snapshot's file.
+// readSnapshot decodes the file of a snapshot.
 func readSnapshot(b []byte) (*protocol.Snapshot, error) {
 	if len(b) < headSize || string(b[:len(fileMark)]) != fileMark {
-		return nil, fmt.Errorf("no snapshot of a parameter server: it does not begin with %q", fileMark)
+		return nil, fmt.Errorf("not a snapshot of a parameter server: want %q at the start", fileMark)
 	}
 	if crc32.Checksum(b[headSize:], castagnoli) != binary.LittleEndian.Uint32(b[len(fileMark):]) {
-		return nil, fmt.Errorf("damaged: the checksum does not fit the %d bytes after it", len(b)-headSize)
+		return nil, fmt.Errorf("damaged: the checksum does not match the %d bytes after it", len(b)-headSize)
 	}
 	m := new(protocol.Snapshot)
 	if err := proto.Unmarshal(b[headSize:], m); err != nil {
-		return nil, fmt.Errorf("no snapshot of a parameter server: %w", err)
+		return nil, fmt.Errorf("not a snapshot of a parameter server: %w", err)
 	}
 	return m, nil
 }
 
-// Load reads a snapshot that Save wrote, if there is one. The state must be new.
+// Load restores a snapshot that Save wrote, if it exists. The state must be new.
 func (s *State) Load(path string) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,12 +69,11 @@ func (s *State) Load(path string) error {
 		return err
 	}
 	if err := s.load(b); err != nil {
-		return fmt.Errorf("%s: %w; remove the run directory to begin anew", path, err)
+		return fmt.Errorf("%s: %w (remove the run directory to start over)", path, err)
 	}
 	return nil
 }
 
-// load is Load of what is in the file.
 func (s *State) load(b []byte) error {
 	m, err := readSnapshot(b)
 	if err != nil {
@@ -90,7 +87,7 @@ func writeDurably(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it is not there any more if all went well
+	defer os.Remove(f.Name()) //nolint:errcheck // renamed unless something failed
 	_, err = f.Write(content)
 	if err == nil {
 		err = f.Sync()
@@ -104,7 +101,7 @@ func writeDurably(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the entries of a directory durable.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -1,18 +1,16 @@
-// Package paramserver merges what all analyzers learn, so that each judges by
-// the knowledge of all, and keeps the running picture of the whole run. State is
-// what it knows, Server gives analyzers access to it. Package paramclient is the
-// analyzer's end.
+// Package paramserver merges the models of all analyzers, so that each judges by
+// the calls of all, and keeps the statistics of the run. State holds the data,
+// Server serves it to analyzers. Package paramclient is their client.
 //
-// An exchange is named by run, analyzer, session and number and says which steps
-// of which ranks it covers, so it counts once, however often it is sent. What is
-// not durable yet is kept by the analyzer and sent again after a crash of the
-// server. Models and profiles merge exactly: the order of exchanges leaves no
-// trace in them.
+// Run, analyzer, session and number identify an exchange, which lists the steps
+// that it covers, so it counts once however often it is sent. Analyzers keep
+// exchanges until they are durable and send them again after a crash of the
+// server. Models and statistics merge exactly: the order of exchanges does not
+// matter.
 package paramserver
 
 import (
 	"container/list"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -24,21 +22,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// Config says what a State is for.
+// Config configures a State.
 type Config struct {
 	Run    string
-	Shard  int // 0 is the first, which also numbers functions and keeps the summary
+	Shard  int // 0 also assigns ids to functions and keeps the statistics
 	Shards int
-	// Frozen models are those of Learned for ever.
+	// Frozen keeps the models as in Learned.
 	Frozen bool
-	// Learned are the models to begin with.
+	// Learned are the initial models.
 	Learned []Learned
-	// Ranks is how many are expected; 0 means those that come.
+	// Ranks is the expected number of ranks; 0 if it is not known.
 	Ranks int
-	// Linger is how long to wait for further analyzers when all ranks that came
-	// have ended, if no number is expected.
+	// Linger is how long to wait for more analyzers after all ranks have ended, if
+	// Ranks is 0.
 	Linger time.Duration
-	// Refresh is how often at most the models that analyzers get are renewed.
+	// Refresh is the minimum time between versions of the models.
 	Refresh time.Duration
 }
 
@@ -48,111 +46,113 @@ type Learned struct {
 	Model outlier.Model
 }
 
-// State is what a parameter server, or one shard of it, knows of a run. Its
-// methods may be called by several goroutines.
+// State is the state of a parameter server, or of one of its shards, for a run. It
+// is safe for concurrent use.
 type State struct {
 	cfg   Config
-	index *Index // nil in all shards but the first
 	epoch uint64 // of this process
 
 	mu        sync.Mutex
+	names     []trace.FuncKey          // of functions, by id; append-only, only in shard 0
+	ids       map[trace.FuncKey]uint32 // the reverse
+	named     uint64                   // value of changes at the newest name
 	models    map[uint32]*entry
-	byVersion *list.List // of *entry, the newest last
-	changed   []*entry   // since the version was made
-	version   uint64
-	made      time.Time         // when the version was
-	stale     bool              // something came since then
+	byVersion *list.List        // of *entry, the newest last
+	changed   []*entry          // since the last version
+	version   uint64            // of the models
+	made      time.Time         // when the version was made
+	stale     bool              // an exchange was merged since then
 	replies   map[uint64][]byte // encoded models since older versions
 
 	ranks     map[trace.RankKey]*rankState
 	nodes     map[string]*node
 	live      *summary.Live
-	liveSize  int                                 // room for its next encoding
+	liveSize  int                                 // capacity for its next encoding
 	outcomes  map[string]*protocol.OutcomeRequest // by node
 	phase     protocol.Phase
-	announced protocol.Phase // the newest that is durable
-	stopping  time.Time      // when it was asked for; zero: not
-	ended     time.Time      // when the last analyzer said that its ranks have ended
+	announced protocol.Phase // the newest durable one
+	stopping  time.Time      // of the request to stop; zero without
+	ended     time.Time      // when the last analyzer reported that its ranks have ended
 	counts    Counts
-	checked   uint64 // exchanges, to find ranks that one names twice
-	changes   uint64 // of what snapshots hold
-	saved     uint64 // those in the last snapshot
+	checked   uint64 // exchanges, to detect ranks that appear twice in one
+	changes   uint64 // of the content of snapshots
+	saved     uint64 // changes in the last snapshot
 }
 
-// rankState is how far the server knows a rank.
+// rankState is the progress of a rank.
 type rankState struct {
 	trace.RankKey
-	next  uint32 // first step that is not known
+	next  uint32 // first unknown step
 	ended bool
 	host  string
-	node  string // that reads it
-	seen  uint64 // the check of an exchange that met it last
+	node  string // analyzer that reads it
+	seen  uint64 // the last check of an exchange that found it
 }
 
 // node is an analyzer.
 type node struct {
-	name     string
-	session  uint64
-	last     uint64 // exchange
-	included uint64
-	durable  uint64
-	settings string
-	claimed  bool // it had a rank
-	lost     bool // the run does not wait for it
-	command  *protocol.Command
-	status   *protocol.Status
+	*protocol.NodeState
+	included uint64 // the newest exchange in the models
+	durable  uint64 // the newest exchange in a snapshot
 	since    time.Time
 	heard    time.Time
 }
 
-// Counts are what came to the server.
+// Counts counts exchanges and steps.
 type Counts struct {
-	Exchanges int64 // taken
-	Repeated  int64 // known already
+	Exchanges int64 // merged
+	Repeated  int64
 	Refused   int64
-	Steps     int64 // of ranks
+	Steps     int64 // of all ranks
 }
 
-// NewState returns the state of a run that has not begun. The index is nil in
-// all shards but the first. The epoch is another for each process of the server
-// and not 0.
-func NewState(cfg Config, index *Index, epoch uint64) (*State, error) {
+// NewState returns the state of a run that has not begun. The epoch is not 0 and
+// differs for each process of the server.
+func NewState(cfg Config, epoch uint64) (*State, error) {
 	if cfg.Shards < 1 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards {
-		return nil, fmt.Errorf("shard %d of %d cannot be", cfg.Shard, cfg.Shards)
-	}
-	if (cfg.Shard == 0) != (index != nil) {
-		return nil, errors.New("the first shard and no other numbers functions")
+		return nil, fmt.Errorf("invalid shard %d of %d", cfg.Shard, cfg.Shards)
 	}
 	s := &State{
-		cfg: cfg, index: index, epoch: epoch, models: make(map[uint32]*entry), byVersion: list.New(),
+		cfg: cfg, epoch: epoch, ids: make(map[trace.FuncKey]uint32), models: make(map[uint32]*entry), byVersion: list.New(),
 		replies: make(map[uint64][]byte), ranks: make(map[trace.RankKey]*rankState), nodes: make(map[string]*node),
 		live: summary.NewLive(), outcomes: make(map[string]*protocol.OutcomeRequest),
 	}
-	for i := range cfg.Learned {
-		if err := s.learned(uint32(i), &cfg.Learned[i]); err != nil {
-			return nil, err
+	for i := range cfg.Learned { // with the same ids in all shards
+		l := &cfg.Learned[i]
+		if cfg.Shard == 0 {
+			s.id(l.FuncKey)
+		}
+		if paramwire.ShardOf(l.FuncKey, cfg.Shards) == cfg.Shard {
+			e := s.entry(uint32(i))
+			e.model.Merge(&l.Model)
+			s.touch(e)
 		}
 	}
 	return s, nil
 }
 
-// learned adds a model to begin with; all shards number them in the same way.
-func (s *State) learned(id uint32, l *Learned) error {
-	if s.index != nil {
-		ids, err := s.index.Numbers([]trace.FuncKey{l.FuncKey})
-		if err != nil {
-			return err
-		}
-		if ids[0] != id {
-			return fmt.Errorf("function %q of the loaded model has the number %d in this run, not %d; begin a new run", l.Name, ids[0], id)
-		}
+// id returns the id of a function, and assigns one if it is new: 0, 1, … for all
+// programs together. A snapshot must contain a new id before an analyzer gets it.
+func (s *State) id(name trace.FuncKey) uint32 {
+	id, ok := s.ids[name]
+	if !ok {
+		id = uint32(len(s.names))
+		s.ids[name] = id
+		s.names = append(s.names, name)
+		s.changes++
+		s.named = s.changes
 	}
-	if paramwire.ShardOf(l.FuncKey, s.cfg.Shards) == s.cfg.Shard {
-		e := s.entry(id)
-		e.model.Merge(&l.Model)
-		s.touch(e)
-	}
-	return nil
+	return id
+}
+
+// checkIDs returns an error if a delta has functions without a name.
+func (s *State) checkIDs(d *summary.Delta, names []trace.FuncKey) error {
+	return d.EachFunction(func(id int) error {
+		if id >= len(names) {
+			return fmt.Errorf("no function has the id %d", id)
+		}
+		return nil
+	})
 }
 
 // Summary calls f with the run-level statistics, which it must not keep.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +17,10 @@ import (
 // moment. What a shard has made durable is all that its next process knows. It is
 // the paramclient.Requester of its clients.
 type world struct {
-	tb        testing.TB
-	cfg       Config
-	indexPath string
-	index     *Index
-	epoch     uint64
-	shards    []*shardProcess
+	tb     testing.TB
+	cfg    Config
+	epoch  uint64
+	shards []*shardProcess
 }
 
 // shardProcess is a shard of the server, or the place of one that is down.
@@ -45,18 +42,13 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	tb.Helper()
 	cfg.Run = "run"
 	cfg.Shards = max(cfg.Shards, 1)
-	w := &world{tb: tb, cfg: cfg, indexPath: filepath.Join(tb.TempDir(), "functions.txt")}
+	w := &world{tb: tb, cfg: cfg}
 	for range cfg.Shards {
 		w.shards = append(w.shards, &shardProcess{asked: make(map[string]int)})
 	}
 	for i := range w.shards {
 		w.start(i)
 	}
-	tb.Cleanup(func() {
-		if w.index != nil {
-			w.index.Close() //nolint:errcheck // all is durable
-		}
-	})
 	return w
 }
 
@@ -65,16 +57,8 @@ func (w *world) start(shard int) {
 	w.tb.Helper()
 	cfg, p := w.cfg, w.shards[shard]
 	cfg.Shard = shard
-	var index *Index
-	if shard == 0 {
-		var err error
-		if w.index, err = OpenIndex(w.indexPath); err != nil {
-			w.tb.Fatal(err)
-		}
-		index = w.index
-	}
 	w.epoch++
-	state, err := NewState(cfg, index, w.epoch)
+	state, err := NewState(cfg, w.epoch)
 	if err == nil && p.disk != nil {
 		err = state.load(p.disk)
 	}
@@ -95,10 +79,6 @@ func (w *world) kill(shard int) {
 	p := w.shards[shard]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.server != nil && shard == 0 {
-		w.index.Close() //nolint:errcheck // all is durable
-		w.index = nil
-	}
 	p.server = nil
 }
 

@@ -1,5 +1,5 @@
-// Package paramwire is what the parameter server and its clients agree on besides
-// their messages: subjects, which shard owns a function, and refusals.
+// Package paramwire holds the conventions of the parameter server and its clients
+// besides their messages: subjects, shards of functions, and refusals.
 package paramwire
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 )
 
-// Subject is where a shard of the server of a run is asked.
+// Subject returns the subject of a kind of requests to a shard.
 func Subject(run string, shard int, what string) string {
 	return fmt.Sprintf("chimbuko.%s.ps.%d.%s", Token(run), shard, what)
 }
 
-// AnyShard stands for the subjects of all shards, as NATS writes it.
+// AnyShard returns the NATS pattern for the subjects of all shards.
 func AnyShard(run, what string) string {
 	return fmt.Sprintf("chimbuko.%s.ps.*.%s", Token(run), what)
 }
 
-// AnalyzersAsk is what clients ask; services ask more.
-var AnalyzersAsk = []string{"register", "exchange", "outcome"}
+// AnalyzerRequests are the requests that analyzers may send.
+var AnalyzerRequests = []string{"register", "exchange", "outcome"}
 
-// Token writes a name so that it can be part of a subject: letters, digits, '-'
-// and '_' stay, all else becomes its bytes in hexadecimal.
+// Token encodes a name as a token of a subject: letters, digits, '-' and '_'
+// remain, other bytes become hexadecimal.
 func Token(name string) string {
 	b := make([]byte, 0, len(name))
 	for i := range len(name) {
@@ -40,7 +40,7 @@ func Token(name string) string {
 	return string(b)
 }
 
-// ShardOf returns which of n shards owns the model of a function, by the 64-bit
+// ShardOf returns the shard, of n, that owns the model of a function: by the 64-bit
 // FNV-1a hash of program and name.
 func ShardOf(key trace.FuncKey, n int) int {
 	if n == 1 {
@@ -59,18 +59,17 @@ func ShardOf(key trace.FuncKey, n int) int {
 	return int(h % uint64(n))
 }
 
-// refusedMark begins the text of a refusal, by which a client knows it.
+// refusedMark begins the text of a refusal.
 const refusedMark = "refused: "
 
-// refusal is the error of a request that can never be granted.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string { return refusedMark + r.why }
 
-// Refuse returns the error of a request that can never be granted.
+// Refuse returns the error of a request that must not be retried.
 func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// RefusedBy reports whether an answer is a refusal, and why.
+// RefusedBy reports whether the error of a request is a refusal, and its reason.
 func RefusedBy(err error) (why string, refused bool) {
 	if remote, ok := errors.AsType[*bus.RemoteError](err); ok {
 		return strings.CutPrefix(remote.Text, refusedMark)
@@ -78,7 +77,7 @@ func RefusedBy(err error) (why string, refused bool) {
 	return "", false
 }
 
-// StartedLater says that a newer session of an analyzer exists.
+// StartedLater returns the reason to refuse an analyzer with a newer session.
 func StartedLater(name string) string {
-	return fmt.Sprintf("another analyzer of the name %q was started later; give each a name with --node", name)
+	return fmt.Sprintf("another analyzer named %q was started later (give each its own --node)", name)
 }

@@ -897,38 +897,16 @@ func (x *ExchangeReply) GetKnownSteps() int64 {
 }
 
 type Status struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	Host                string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	Pid                 int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
-	State               Status_State           `protobuf:"varint,3,opt,name=state,proto3,enum=chimbuko.v1.Status_State" json:"state,omitempty"`
-	Steps               int64                  `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
-	Events              int64                  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
-	Calls               int64                  `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
-	Flagged             int64                  `protobuf:"varint,7,opt,name=flagged,proto3" json:"flagged,omitempty"`
-	Bytes               int64                  `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Records             int64                  `protobuf:"varint,9,opt,name=records,proto3" json:"records,omitempty"`
-	OutboxMessages      int64                  `protobuf:"varint,10,opt,name=outbox_messages,json=outboxMessages,proto3" json:"outbox_messages,omitempty"`
-	OutboxBytes         int64                  `protobuf:"varint,11,opt,name=outbox_bytes,json=outboxBytes,proto3" json:"outbox_bytes,omitempty"`
-	Deferred            int64                  `protobuf:"varint,12,opt,name=deferred,proto3" json:"deferred,omitempty"`
-	Rss                 int64                  `protobuf:"varint,13,opt,name=rss,proto3" json:"rss,omitempty"`
-	CpuSeconds          float64                `protobuf:"fixed64,14,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`
-	ExchangeSeconds     float64                `protobuf:"fixed64,15,opt,name=exchange_seconds,json=exchangeSeconds,proto3" json:"exchange_seconds,omitempty"`
-	BehindSeconds       float64                `protobuf:"fixed64,16,opt,name=behind_seconds,json=behindSeconds,proto3" json:"behind_seconds,omitempty"`
-	Tally               []*Count               `protobuf:"bytes,17,rep,name=tally,proto3" json:"tally,omitempty"`
-	Ranks               []*RankStatus          `protobuf:"bytes,18,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	UnsentSteps         int64                  `protobuf:"varint,19,opt,name=unsent_steps,json=unsentSteps,proto3" json:"unsent_steps,omitempty"`
-	Stages              []*Stage               `protobuf:"bytes,20,rep,name=stages,proto3" json:"stages,omitempty"`
-	OpenCalls           int64                  `protobuf:"varint,21,opt,name=open_calls,json=openCalls,proto3" json:"open_calls,omitempty"`
-	Exchanges           int64                  `protobuf:"varint,22,opt,name=exchanges,proto3" json:"exchanges,omitempty"`
-	ExchangeMeanSeconds float64                `protobuf:"fixed64,23,opt,name=exchange_mean_seconds,json=exchangeMeanSeconds,proto3" json:"exchange_mean_seconds,omitempty"`
-	ExchangeMaxSeconds  float64                `protobuf:"fixed64,24,opt,name=exchange_max_seconds,json=exchangeMaxSeconds,proto3" json:"exchange_max_seconds,omitempty"`
-	ExchangeSent        int64                  `protobuf:"varint,25,opt,name=exchange_sent,json=exchangeSent,proto3" json:"exchange_sent,omitempty"`
-	ExchangeReceived    int64                  `protobuf:"varint,26,opt,name=exchange_received,json=exchangeReceived,proto3" json:"exchange_received,omitempty"`
-	FunctionEvents      int64                  `protobuf:"varint,27,opt,name=function_events,json=functionEvents,proto3" json:"function_events,omitempty"`
-	MessageEvents       int64                  `protobuf:"varint,28,opt,name=message_events,json=messageEvents,proto3" json:"message_events,omitempty"`
-	CounterEvents       int64                  `protobuf:"varint,29,opt,name=counter_events,json=counterEvents,proto3" json:"counter_events,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         Status_State           `protobuf:"varint,3,opt,name=state,proto3,enum=chimbuko.v1.Status_State" json:"state,omitempty"`
+	Steps         int64                  `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
+	Events        int64                  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
+	Calls         int64                  `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	Flagged       int64                  `protobuf:"varint,7,opt,name=flagged,proto3" json:"flagged,omitempty"`
+	Node          []byte                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`
+	Ranks         []byte                 `protobuf:"bytes,9,opt,name=ranks,proto3" json:"ranks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Status) Reset() {
@@ -959,20 +937,6 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
 	return file_chimbuko_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *Status) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *Status) GetPid() int64 {
-	if x != nil {
-		return x.Pid
-	}
-	return 0
 }
 
 func (x *Status) GetState() Status_State {
@@ -1010,354 +974,18 @@ func (x *Status) GetFlagged() int64 {
 	return 0
 }
 
-func (x *Status) GetBytes() int64 {
+func (x *Status) GetNode() []byte {
 	if x != nil {
-		return x.Bytes
-	}
-	return 0
-}
-
-func (x *Status) GetRecords() int64 {
-	if x != nil {
-		return x.Records
-	}
-	return 0
-}
-
-func (x *Status) GetOutboxMessages() int64 {
-	if x != nil {
-		return x.OutboxMessages
-	}
-	return 0
-}
-
-func (x *Status) GetOutboxBytes() int64 {
-	if x != nil {
-		return x.OutboxBytes
-	}
-	return 0
-}
-
-func (x *Status) GetDeferred() int64 {
-	if x != nil {
-		return x.Deferred
-	}
-	return 0
-}
-
-func (x *Status) GetRss() int64 {
-	if x != nil {
-		return x.Rss
-	}
-	return 0
-}
-
-func (x *Status) GetCpuSeconds() float64 {
-	if x != nil {
-		return x.CpuSeconds
-	}
-	return 0
-}
-
-func (x *Status) GetExchangeSeconds() float64 {
-	if x != nil {
-		return x.ExchangeSeconds
-	}
-	return 0
-}
-
-func (x *Status) GetBehindSeconds() float64 {
-	if x != nil {
-		return x.BehindSeconds
-	}
-	return 0
-}
-
-func (x *Status) GetTally() []*Count {
-	if x != nil {
-		return x.Tally
+		return x.Node
 	}
 	return nil
 }
 
-func (x *Status) GetRanks() []*RankStatus {
+func (x *Status) GetRanks() []byte {
 	if x != nil {
 		return x.Ranks
 	}
 	return nil
-}
-
-func (x *Status) GetUnsentSteps() int64 {
-	if x != nil {
-		return x.UnsentSteps
-	}
-	return 0
-}
-
-func (x *Status) GetStages() []*Stage {
-	if x != nil {
-		return x.Stages
-	}
-	return nil
-}
-
-func (x *Status) GetOpenCalls() int64 {
-	if x != nil {
-		return x.OpenCalls
-	}
-	return 0
-}
-
-func (x *Status) GetExchanges() int64 {
-	if x != nil {
-		return x.Exchanges
-	}
-	return 0
-}
-
-func (x *Status) GetExchangeMeanSeconds() float64 {
-	if x != nil {
-		return x.ExchangeMeanSeconds
-	}
-	return 0
-}
-
-func (x *Status) GetExchangeMaxSeconds() float64 {
-	if x != nil {
-		return x.ExchangeMaxSeconds
-	}
-	return 0
-}
-
-func (x *Status) GetExchangeSent() int64 {
-	if x != nil {
-		return x.ExchangeSent
-	}
-	return 0
-}
-
-func (x *Status) GetExchangeReceived() int64 {
-	if x != nil {
-		return x.ExchangeReceived
-	}
-	return 0
-}
-
-func (x *Status) GetFunctionEvents() int64 {
-	if x != nil {
-		return x.FunctionEvents
-	}
-	return 0
-}
-
-func (x *Status) GetMessageEvents() int64 {
-	if x != nil {
-		return x.MessageEvents
-	}
-	return 0
-}
-
-func (x *Status) GetCounterEvents() int64 {
-	if x != nil {
-		return x.CounterEvents
-	}
-	return 0
-}
-
-type Stage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Runs          int64                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
-	Seconds       float64                `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Stage) Reset() {
-	*x = Stage{}
-	mi := &file_chimbuko_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Stage) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Stage) ProtoMessage() {}
-
-func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Stage.ProtoReflect.Descriptor instead.
-func (*Stage) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *Stage) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Stage) GetRuns() int64 {
-	if x != nil {
-		return x.Runs
-	}
-	return 0
-}
-
-func (x *Stage) GetSeconds() float64 {
-	if x != nil {
-		return x.Seconds
-	}
-	return 0
-}
-
-type RankStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
-	Step          uint32                 `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`
-	Ended         bool                   `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
-	BehindSeconds float64                `protobuf:"fixed64,6,opt,name=behind_seconds,json=behindSeconds,proto3" json:"behind_seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RankStatus) Reset() {
-	*x = RankStatus{}
-	mi := &file_chimbuko_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RankStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RankStatus) ProtoMessage() {}
-
-func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
-func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *RankStatus) GetProgram() uint32 {
-	if x != nil {
-		return x.Program
-	}
-	return 0
-}
-
-func (x *RankStatus) GetRank() uint32 {
-	if x != nil {
-		return x.Rank
-	}
-	return 0
-}
-
-func (x *RankStatus) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *RankStatus) GetStep() uint32 {
-	if x != nil {
-		return x.Step
-	}
-	return 0
-}
-
-func (x *RankStatus) GetEnded() bool {
-	if x != nil {
-		return x.Ended
-	}
-	return false
-}
-
-func (x *RankStatus) GetBehindSeconds() float64 {
-	if x != nil {
-		return x.BehindSeconds
-	}
-	return 0
-}
-
-type Count struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Count) Reset() {
-	*x = Count{}
-	mi := &file_chimbuko_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Count) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Count) ProtoMessage() {}
-
-func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Count.ProtoReflect.Descriptor instead.
-func (*Count) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *Count) GetKind() uint32 {
-	if x != nil {
-		return x.Kind
-	}
-	return 0
-}
-
-func (x *Count) GetCount() int64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
 }
 
 type OutcomeRequest struct {
@@ -1372,7 +1000,7 @@ type OutcomeRequest struct {
 
 func (x *OutcomeRequest) Reset() {
 	*x = OutcomeRequest{}
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1012,7 @@ func (x *OutcomeRequest) String() string {
 func (*OutcomeRequest) ProtoMessage() {}
 
 func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[14]
+	mi := &file_chimbuko_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1025,7 @@ func (x *OutcomeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeRequest.ProtoReflect.Descriptor instead.
 func (*OutcomeRequest) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{14}
+	return file_chimbuko_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OutcomeRequest) GetSender() *Sender {
@@ -1437,7 +1065,7 @@ type OutcomeReply struct {
 
 func (x *OutcomeReply) Reset() {
 	*x = OutcomeReply{}
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1077,7 @@ func (x *OutcomeReply) String() string {
 func (*OutcomeReply) ProtoMessage() {}
 
 func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[15]
+	mi := &file_chimbuko_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1090,7 @@ func (x *OutcomeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutcomeReply.ProtoReflect.Descriptor instead.
 func (*OutcomeReply) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{15}
+	return file_chimbuko_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *OutcomeReply) GetRefused() string {
@@ -1493,7 +1121,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1133,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[16]
+	mi := &file_chimbuko_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1146,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{16}
+	return file_chimbuko_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordBatch) GetVersion() uint32 {
@@ -1624,13 +1252,14 @@ type Snapshot struct {
 	Outcomes      []*OutcomeRequest      `protobuf:"bytes,8,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	Frozen        bool                   `protobuf:"varint,9,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	Stopping      int64                  `protobuf:"varint,10,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	Names         []*FunctionName        `protobuf:"bytes,11,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1271,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[17]
+	mi := &file_chimbuko_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1284,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{17}
+	return file_chimbuko_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Snapshot) GetVersion() uint32 {
@@ -1728,6 +1357,13 @@ func (x *Snapshot) GetStopping() int64 {
 	return 0
 }
 
+func (x *Snapshot) GetNames() []*FunctionName {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type RankState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Program       uint32                 `protobuf:"varint,1,opt,name=program,proto3" json:"program,omitempty"`
@@ -1742,7 +1378,7 @@ type RankState struct {
 
 func (x *RankState) Reset() {
 	*x = RankState{}
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1390,7 @@ func (x *RankState) String() string {
 func (*RankState) ProtoMessage() {}
 
 func (x *RankState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[18]
+	mi := &file_chimbuko_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1403,7 @@ func (x *RankState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankState.ProtoReflect.Descriptor instead.
 func (*RankState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{18}
+	return file_chimbuko_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RankState) GetProgram() uint32 {
@@ -1828,7 +1464,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1476,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_chimbuko_proto_msgTypes[19]
+	mi := &file_chimbuko_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +1489,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_chimbuko_proto_rawDescGZIP(), []int{19}
+	return file_chimbuko_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NodeState) GetName() string {
@@ -1979,62 +1615,22 @@ const file_chimbuko_proto_rawDesc = "" +
 	" \x01(\tR\arefused\x12\x12\n" +
 	"\x04stop\x18\v \x01(\bR\x04stop\x12\x1f\n" +
 	"\vknown_steps\x18\f \x01(\x03R\n" +
-	"knownSteps\"\xd3\b\n" +
-	"\x06Status\x12\x12\n" +
-	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
-	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12/\n" +
+	"knownSteps\"\xa6\x02\n" +
+	"\x06Status\x12/\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x19.chimbuko.v1.Status.StateR\x05state\x12\x14\n" +
 	"\x05steps\x18\x04 \x01(\x03R\x05steps\x12\x16\n" +
 	"\x06events\x18\x05 \x01(\x03R\x06events\x12\x14\n" +
 	"\x05calls\x18\x06 \x01(\x03R\x05calls\x12\x18\n" +
-	"\aflagged\x18\a \x01(\x03R\aflagged\x12\x14\n" +
-	"\x05bytes\x18\b \x01(\x03R\x05bytes\x12\x18\n" +
-	"\arecords\x18\t \x01(\x03R\arecords\x12'\n" +
-	"\x0foutbox_messages\x18\n" +
-	" \x01(\x03R\x0eoutboxMessages\x12!\n" +
-	"\foutbox_bytes\x18\v \x01(\x03R\voutboxBytes\x12\x1a\n" +
-	"\bdeferred\x18\f \x01(\x03R\bdeferred\x12\x10\n" +
-	"\x03rss\x18\r \x01(\x03R\x03rss\x12\x1f\n" +
-	"\vcpu_seconds\x18\x0e \x01(\x01R\n" +
-	"cpuSeconds\x12)\n" +
-	"\x10exchange_seconds\x18\x0f \x01(\x01R\x0fexchangeSeconds\x12%\n" +
-	"\x0ebehind_seconds\x18\x10 \x01(\x01R\rbehindSeconds\x12(\n" +
-	"\x05tally\x18\x11 \x03(\v2\x12.chimbuko.v1.CountR\x05tally\x12-\n" +
-	"\x05ranks\x18\x12 \x03(\v2\x17.chimbuko.v1.RankStatusR\x05ranks\x12!\n" +
-	"\funsent_steps\x18\x13 \x01(\x03R\vunsentSteps\x12*\n" +
-	"\x06stages\x18\x14 \x03(\v2\x12.chimbuko.v1.StageR\x06stages\x12\x1d\n" +
-	"\n" +
-	"open_calls\x18\x15 \x01(\x03R\topenCalls\x12\x1c\n" +
-	"\texchanges\x18\x16 \x01(\x03R\texchanges\x122\n" +
-	"\x15exchange_mean_seconds\x18\x17 \x01(\x01R\x13exchangeMeanSeconds\x120\n" +
-	"\x14exchange_max_seconds\x18\x18 \x01(\x01R\x12exchangeMaxSeconds\x12#\n" +
-	"\rexchange_sent\x18\x19 \x01(\x03R\fexchangeSent\x12+\n" +
-	"\x11exchange_received\x18\x1a \x01(\x03R\x10exchangeReceived\x12'\n" +
-	"\x0ffunction_events\x18\x1b \x01(\x03R\x0efunctionEvents\x12%\n" +
-	"\x0emessage_events\x18\x1c \x01(\x03R\rmessageEvents\x12%\n" +
-	"\x0ecounter_events\x18\x1d \x01(\x03R\rcounterEvents\"c\n" +
+	"\aflagged\x18\a \x01(\x03R\aflagged\x12\x12\n" +
+	"\x04node\x18\b \x01(\fR\x04node\x12\x14\n" +
+	"\x05ranks\x18\t \x01(\fR\x05ranks\"c\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x00\x12\x11\n" +
 	"\rSTATE_READING\x10\x01\x12\x0f\n" +
 	"\vSTATE_ENDED\x10\x02\x12\x13\n" +
 	"\x0fSTATE_REVIEWING\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DONE\x10\x04\"I\n" +
-	"\x05Stage\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x18\n" +
-	"\aseconds\x18\x03 \x01(\x01R\aseconds\"\x9f\x01\n" +
-	"\n" +
-	"RankStatus\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
-	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\x12\x12\n" +
-	"\x04step\x18\x04 \x01(\rR\x04step\x12\x14\n" +
-	"\x05ended\x18\x05 \x01(\bR\x05ended\x12%\n" +
-	"\x0ebehind_seconds\x18\x06 \x01(\x01R\rbehindSeconds\"1\n" +
-	"\x05Count\x12\x12\n" +
-	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\x92\x01\n" +
+	"STATE_DONE\x10\x04\"\x92\x01\n" +
 	"\x0eOutcomeRequest\x12+\n" +
 	"\x06sender\x18\x01 \x01(\v2\x13.chimbuko.v1.SenderR\x06sender\x12\x1a\n" +
 	"\bhandover\x18\x02 \x01(\fR\bhandover\x12\x1f\n" +
@@ -2059,7 +1655,7 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\tad_models\x18\v \x03(\fR\badModels\x12\x16\n" +
 	"\x06finish\x18\f \x01(\fR\x06finish\x12\x1d\n" +
 	"\n" +
-	"path_stats\x18\r \x03(\fR\tpathStats\"\xe9\x02\n" +
+	"path_stats\x18\r \x03(\fR\tpathStats\"\x9a\x03\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12*\n" +
@@ -2071,7 +1667,8 @@ const file_chimbuko_proto_rawDesc = "" +
 	"\boutcomes\x18\b \x03(\v2\x1b.chimbuko.v1.OutcomeRequestR\boutcomes\x12\x16\n" +
 	"\x06frozen\x18\t \x01(\bR\x06frozen\x12\x1a\n" +
 	"\bstopping\x18\n" +
-	" \x01(\x03R\bstopping\"\x8b\x01\n" +
+	" \x01(\x03R\bstopping\x12/\n" +
+	"\x05names\x18\v \x03(\v2\x19.chimbuko.v1.FunctionNameR\x05names\"\x8b\x01\n" +
 	"\tRankState\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\rR\aprogram\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x12\n" +
@@ -2107,7 +1704,7 @@ func file_chimbuko_proto_rawDescGZIP() []byte {
 }
 
 var file_chimbuko_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_chimbuko_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_chimbuko_proto_goTypes = []any{
 	(Phase)(0),              // 0: chimbuko.v1.Phase
 	(Status_State)(0),       // 1: chimbuko.v1.Status.State
@@ -2122,15 +1719,12 @@ var file_chimbuko_proto_goTypes = []any{
 	(*Model)(nil),           // 10: chimbuko.v1.Model
 	(*ExchangeReply)(nil),   // 11: chimbuko.v1.ExchangeReply
 	(*Status)(nil),          // 12: chimbuko.v1.Status
-	(*Stage)(nil),           // 13: chimbuko.v1.Stage
-	(*RankStatus)(nil),      // 14: chimbuko.v1.RankStatus
-	(*Count)(nil),           // 15: chimbuko.v1.Count
-	(*OutcomeRequest)(nil),  // 16: chimbuko.v1.OutcomeRequest
-	(*OutcomeReply)(nil),    // 17: chimbuko.v1.OutcomeReply
-	(*RecordBatch)(nil),     // 18: chimbuko.v1.RecordBatch
-	(*Snapshot)(nil),        // 19: chimbuko.v1.Snapshot
-	(*RankState)(nil),       // 20: chimbuko.v1.RankState
-	(*NodeState)(nil),       // 21: chimbuko.v1.NodeState
+	(*OutcomeRequest)(nil),  // 13: chimbuko.v1.OutcomeRequest
+	(*OutcomeReply)(nil),    // 14: chimbuko.v1.OutcomeReply
+	(*RecordBatch)(nil),     // 15: chimbuko.v1.RecordBatch
+	(*Snapshot)(nil),        // 16: chimbuko.v1.Snapshot
+	(*RankState)(nil),       // 17: chimbuko.v1.RankState
+	(*NodeState)(nil),       // 18: chimbuko.v1.NodeState
 }
 var file_chimbuko_proto_depIdxs = []int32{
 	3,  // 0: chimbuko.v1.RegisterRequest.sender:type_name -> chimbuko.v1.Sender
@@ -2144,22 +1738,20 @@ var file_chimbuko_proto_depIdxs = []int32{
 	10, // 8: chimbuko.v1.ExchangeReply.models:type_name -> chimbuko.v1.Model
 	0,  // 9: chimbuko.v1.ExchangeReply.phase:type_name -> chimbuko.v1.Phase
 	1,  // 10: chimbuko.v1.Status.state:type_name -> chimbuko.v1.Status.State
-	15, // 11: chimbuko.v1.Status.tally:type_name -> chimbuko.v1.Count
-	14, // 12: chimbuko.v1.Status.ranks:type_name -> chimbuko.v1.RankStatus
-	13, // 13: chimbuko.v1.Status.stages:type_name -> chimbuko.v1.Stage
-	3,  // 14: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
-	10, // 15: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
-	20, // 16: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
-	21, // 17: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
-	0,  // 18: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
-	16, // 19: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
-	12, // 20: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
-	5,  // 21: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	3,  // 11: chimbuko.v1.OutcomeRequest.sender:type_name -> chimbuko.v1.Sender
+	10, // 12: chimbuko.v1.Snapshot.models:type_name -> chimbuko.v1.Model
+	17, // 13: chimbuko.v1.Snapshot.ranks:type_name -> chimbuko.v1.RankState
+	18, // 14: chimbuko.v1.Snapshot.nodes:type_name -> chimbuko.v1.NodeState
+	0,  // 15: chimbuko.v1.Snapshot.phase:type_name -> chimbuko.v1.Phase
+	13, // 16: chimbuko.v1.Snapshot.outcomes:type_name -> chimbuko.v1.OutcomeRequest
+	6,  // 17: chimbuko.v1.Snapshot.names:type_name -> chimbuko.v1.FunctionName
+	12, // 18: chimbuko.v1.NodeState.status:type_name -> chimbuko.v1.Status
+	5,  // 19: chimbuko.v1.NodeState.command:type_name -> chimbuko.v1.Command
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_chimbuko_proto_init() }
@@ -2173,7 +1765,7 @@ func file_chimbuko_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chimbuko_proto_rawDesc), len(file_chimbuko_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

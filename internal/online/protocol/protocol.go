@@ -1,8 +1,8 @@
-// Package protocol holds the messages between analyzers and services, as
-// chimbuko.proto describes them.
+// Package protocol holds the messages between analyzers and services that
+// chimbuko.proto describes.
 package protocol
 
-// Version is that of the messages. A service refuses those of another.
-const Version = 4
+// Version is the version of the messages. Services refuse others.
+const Version = 5
 
 //go:generate go run ./gen

@@ -17,9 +17,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
-	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -178,13 +178,8 @@ func (r *node) addSending(t *tally.Tally) {
 func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
-	size, _ := r.streams.received()
-	traces := *r.traces.Load()
-	for _, path := range traces {
-		size += bp.Size(path)
-	}
 	for {
-		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, traces, size)
+		err := r.client.SendOutcome(ctx, res.Ranks, res.Outcome, *r.traces.Load(), r.traceBytes())
 		if err == nil || errors.Is(err, paramclient.ErrRefused) {
 			return err
 		}
@@ -270,38 +265,41 @@ func (r *node) note(rep *analyzer.Report) {
 	r.cfg.Progress.Show(rep, r.client.Lag(), r.client.Err() != nil)
 }
 
-// status returns the status for the server.
+// status returns the status for the parameter server.
 func (r *node) status() *protocol.Status {
 	rep, out := r.report.Load(), r.publisher.Stats()
 	ex := r.client.Exchanges()
+	n := &api.Node{
+		PID: int64(os.Getpid()), Ranks: int64(len(rep.Ranks)), StepsRead: int64(rep.Totals.Steps), Behind: rep.Behind.Seconds(),
+		Events: rep.Totals.Events, Calls: rep.Totals.Calls, OpenCalls: rep.OpenCalls, Anomalies: rep.Totals.Flagged,
+		RecordsSent: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Drops: out.Deferred,
+		Exchange:     api.Latency{Count: ex.Count, Last: ex.Last.Seconds(), Max: ex.Max.Seconds()},
+		ExchangeSent: ex.Sent, ExchangeGot: ex.Received,
+	}
+	n.Host, _ = os.Hostname() // only shown
+	n.RSS, n.CPU = usage()
+	n.BytesRead = r.traceBytes()
+	if ex.Count > 0 {
+		n.Exchange.Mean = ex.Sum.Seconds() / float64(ex.Count)
+	}
+	if n.Events > 0 {
+		n.EventKinds = map[string]int64{"function": rep.Events.Functions, "message": rep.Events.Messages, "counter": rep.Events.Counters}
+	}
+	for _, st := range rep.Stages {
+		n.Stages = append(n.Stages, api.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
+	}
 	counts := rep.Tally
 	r.addSending(&counts)
-	host, _ := os.Hostname() // only shown
-	s := &protocol.Status{
-		Host: host, Pid: int64(os.Getpid()), Steps: int64(rep.Totals.Steps), Events: rep.Totals.Events, Calls: rep.Totals.Calls,
-		Flagged: rep.Totals.Flagged, Records: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Deferred: out.Deferred,
-		ExchangeSeconds: ex.Last.Seconds(), Exchanges: ex.Count, ExchangeMaxSeconds: ex.Max.Seconds(),
-		ExchangeSent: ex.Sent, ExchangeReceived: ex.Received,
-		BehindSeconds: rep.Behind.Seconds(), Tally: paramwire.TallyTo(&counts), UnsentSteps: r.client.Lag(), OpenCalls: rep.OpenCalls,
-		FunctionEvents: rep.Events.Functions, MessageEvents: rep.Events.Messages, CounterEvents: rep.Events.Counters,
+	for kind, count := range counts.All() {
+		n.Tallies = append(n.Tallies, api.Tally{Name: kind.Name(), Severity: kind.Severity().String(), Count: count, Sentence: kind.Sentence()})
 	}
-	if ex.Count > 0 {
-		s.ExchangeMeanSeconds = ex.Sum.Seconds() / float64(ex.Count)
-	}
-	s.Rss, s.CpuSeconds = usage()
-	for _, st := range rep.Stages {
-		s.Stages = append(s.Stages, &protocol.Stage{Name: st.Name, Runs: st.Runs, Seconds: st.Took.Seconds()})
-	}
-	s.Bytes, _ = r.streams.received()
-	for _, path := range *r.traces.Load() {
-		s.Bytes += bp.Size(path)
-	}
+	ranks := make([]api.Rank, 0, len(rep.Ranks))
 	for _, k := range rep.Ranks {
-		s.Ranks = append(s.Ranks, &protocol.RankStatus{
-			Program: uint32(k.Program), Rank: uint32(k.Rank), Host: strings.ToValidUTF8(k.Host, "?"), Step: uint32(k.Step),
-			Ended: k.Ended, BehindSeconds: k.Behind.Seconds(),
-		})
+		ranks = append(ranks, api.Rank{Program: int64(k.Program), Rank: int64(k.Rank), Behind: k.Behind.Seconds()})
 	}
+	s := &protocol.Status{Steps: n.StepsRead, Events: n.Events, Calls: n.Calls, Flagged: n.Anomalies}
+	s.Node, _ = json.Marshal(n) // cannot fail: no field is NaN
+	s.Ranks, _ = json.Marshal(ranks)
 	switch {
 	case r.reviewing.Load():
 		s.State = protocol.Status_STATE_REVIEWING
@@ -309,6 +307,15 @@ func (r *node) status() *protocol.Status {
 		s.State = protocol.Status_STATE_READING
 	}
 	return s
+}
+
+// traceBytes returns the size of the traces so far.
+func (r *node) traceBytes() int64 {
+	size, _ := r.streams.received()
+	for _, path := range *r.traces.Load() {
+		size += bp.Size(path)
+	}
+	return size
 }
 
 // usage returns the memory and the processor time of this process; 0 where the system does

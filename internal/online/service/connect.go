@@ -186,7 +186,7 @@ func knownSubject(run string) string  { return "chimbuko." + paramwire.Token(run
 // analyzerAccess is what the token of analyzers is good for.
 func analyzerAccess(run, token string) bus.Access {
 	a := bus.Access{Name: "analyzer", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
-	for _, what := range paramwire.AnalyzersAsk {
+	for _, what := range paramwire.AnalyzerRequests {
 		a.Subjects = append(a.Subjects, paramwire.AnyShard(run, what))
 	}
 	return a

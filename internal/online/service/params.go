@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,16 +36,8 @@ func (s *server) openParams() error {
 			cfg.Learned = append(cfg.Learned, paramserver.Learned{FuncKey: f.FuncKey, Model: f.Learned().Clone()})
 		}
 	}
-	var index *paramserver.Index
-	if s.cfg.Shard == 0 {
-		var err error
-		if index, err = paramserver.OpenIndex(filepath.Join(dir, "functions")); err != nil {
-			return err
-		}
-		s.later(index.Close)
-	}
 	var err error
-	if s.state, err = paramserver.NewState(cfg, index, uint64(time.Now().UnixNano())); err != nil {
+	if s.state, err = paramserver.NewState(cfg, uint64(time.Now().UnixNano())); err != nil {
 		return err
 	}
 	if err := s.state.Load(paramserver.StatePath(dir, s.cfg.Shard)); err != nil {

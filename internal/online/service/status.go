@@ -2,18 +2,18 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// rateMeter turns counts that grow into rates.
+// rateMeter turns growing counts into rates.
 type rateMeter struct {
 	mu   sync.Mutex
 	last map[string]rateSample
@@ -25,10 +25,10 @@ type rateSample struct {
 	rate  float64
 }
 
-// meterInterval is over how long rates are taken, at least.
+// meterInterval is the shortest time over which a rate is measured.
 const meterInterval = 900 * time.Millisecond
 
-// rate is how fast a count grew since it was last looked at.
+// rate returns the growth of a count per second since the last measurement.
 func (m *rateMeter) rate(name string, count int64, now time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *rateMeter) rate(name string, count int64, now time.Time) float64 {
 	return old.rate
 }
 
-// silentAfter is how long an analyzer may say nothing before it is called silent.
+// silentAfter is the time without messages after which an analyzer is silent.
 const silentAfter = 10 * time.Second
 
 var phases = map[protocol.Phase]api.State{
@@ -75,10 +75,10 @@ func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 		}
 	}
 	st := &api.Status{Shards: []api.Shard{shard}}
-	health := api.Health{Part: "parameter server, shard " + name, OK: true, Severity: api.SeverityInfo, Sentence: "it answers"}
+	health := api.Health{Part: "parameter server, shard " + name, OK: true, Severity: api.SeverityInfo, Sentence: "responding"}
 	if rep.Failed != nil {
 		health.OK, health.Severity = false, api.SeverityError
-		health.Sentence = "what was learned cannot be stored, analyzers keep it: " + rep.Failed.Error()
+		health.Sentence = "cannot store a snapshot, analyzers keep their data: " + rep.Failed.Error()
 	}
 	st.Health = append(st.Health, health)
 	if rep.Shard != 0 {
@@ -86,93 +86,70 @@ func (s *server) paramsStatus(rates *rateMeter) *api.Status {
 	}
 	st.Run.State = phases[rep.Phase]
 	st.Totals.RanksExpected, st.Totals.Functions = int64(rep.Expected), int64(rep.Functions)
-	byRank := make(map[[2]uint32]*protocol.RankStatus)
-	heard := make(map[string]time.Time)
+	addNodes(st, rep.Nodes, now, rates)
+	heard, behind := make(map[string]time.Time), make(map[trace.RankKey]float64)
 	for i := range rep.Nodes {
 		n := &rep.Nodes[i]
 		heard[n.Name] = n.Heard
-		st.Nodes = append(st.Nodes, nodeStatus(n, now, rates))
-		addNode(st, n.Status)
-		for _, r := range n.Status.GetRanks() {
-			byRank[[2]uint32{r.GetProgram(), r.GetRank()}] = r
+		var ranks []api.Rank
+		_ = json.Unmarshal(n.Status.GetRanks(), &ranks) // none before the first exchange
+		for _, r := range ranks {
+			behind[trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}] = r.Behind
 		}
-	}
-	silent := 0
-	for i := range st.Nodes {
-		if st.Nodes[i].State == api.NodeSilent {
-			silent++
-		}
-	}
-	if silent > 0 {
-		st.Health = append(st.Health, api.Health{
-			Part: "analyzers", Severity: api.SeverityWarning,
-			Sentence: fmt.Sprintf("%d of %d say nothing; start them again with the same command, or end the run with chimbuko stop",
-				silent, len(st.Nodes)),
-		})
 	}
 	for _, r := range rep.Ranks {
-		rank := api.Rank{
+		st.Ranks = append(st.Ranks, api.Rank{
 			Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Node: r.Node, Step: int64(r.Next) - 1,
-			Ended: r.Ended, Anomalies: r.Anomalies, LastHeard: heard[r.Node],
-		}
-		if p := byRank[[2]uint32{uint32(r.Program), uint32(r.Rank)}]; p != nil {
-			rank.Behind = p.GetBehindSeconds()
-		}
+			Ended: r.Ended, Anomalies: r.Anomalies, LastHeard: heard[r.Node], Behind: behind[r.RankKey],
+		})
 		st.Totals.Ranks++
 		if r.Ended {
 			st.Totals.RanksEnded++
 		}
-		st.Ranks = append(st.Ranks, rank)
 	}
 	s.addSender(st)
 	return st
 }
 
-// nodeStatus returns the status of an analyzer.
-func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) api.Node {
-	p := n.Status
-	node := api.Node{
-		Name: n.Name, Host: p.GetHost(), PID: p.GetPid(), State: nodeStates[p.GetState()], Connected: n.Since, LastHeard: n.Heard,
-		Ranks: int64(len(p.GetRanks())), StepsRead: p.GetSteps(), StepsExchanged: n.Steps, Behind: p.GetBehindSeconds(),
-		Events: p.GetEvents(), EventsPerSecond: rates.rate("events "+n.Name, p.GetEvents(), now),
-		Calls: p.GetCalls(), CallsPerSecond: rates.rate("calls "+n.Name, p.GetCalls(), now),
-		Anomalies: p.GetFlagged(), BytesRead: p.GetBytes(), RecordsSent: p.GetRecords(),
-		OutboxMessages: p.GetOutboxMessages(), OutboxBytes: p.GetOutboxBytes(), Drops: p.GetDeferred(),
-		Exchange: api.Latency{
-			Count: p.GetExchanges(), Last: p.GetExchangeSeconds(), Mean: p.GetExchangeMeanSeconds(), Max: p.GetExchangeMaxSeconds(),
-		},
-		ExchangeSent: p.GetExchangeSent(), ExchangeGot: p.GetExchangeReceived(),
-		OpenCalls: p.GetOpenCalls(), RSS: p.GetRss(), CPU: p.GetCpuSeconds(),
+// addNodes adds the status of analyzers.
+func addNodes(st *api.Status, nodes []paramserver.NodeReport, now time.Time, rates *rateMeter) {
+	silent := 0
+	for i := range nodes {
+		n := nodeStatus(&nodes[i], now, rates)
+		st.Nodes = append(st.Nodes, n)
+		if n.State == api.NodeSilent {
+			silent++
+		}
+		t := &st.Totals
+		t.Steps += n.StepsRead
+		t.Events += n.Events
+		t.Calls += n.Calls
+		t.Anomalies += n.Anomalies
+		t.BytesRead += n.BytesRead
+		t.RecordsSent += n.RecordsSent
 	}
-	if p.GetEvents() > 0 {
-		node.EventKinds = map[string]int64{"function": p.GetFunctionEvents(), "message": p.GetMessageEvents(), "counter": p.GetCounterEvents()}
+	if silent > 0 {
+		st.Health = append(st.Health, api.Health{
+			Part: "analyzers", Severity: api.SeverityWarning,
+			Sentence: fmt.Sprintf("%d of %d are silent; restart them with the same command, or end the run with chimbuko stop", silent, len(nodes)),
+		})
 	}
-	for _, stage := range p.GetStages() {
-		node.Stages = append(node.Stages, api.Stage{Name: stage.GetName(), Runs: stage.GetRuns(), Seconds: stage.GetSeconds()})
-	}
+}
+
+// nodeStatus returns the status of an analyzer: its own report, completed by the server.
+func nodeStatus(n *paramserver.NodeReport, now time.Time, rates *rateMeter) (node api.Node) {
+	_ = json.Unmarshal(n.Status.GetNode(), &node) // none before the first exchange
+	node.Name, node.Connected, node.LastHeard, node.StepsExchanged = n.Name, n.Since, n.Heard, n.Steps
+	node.EventsPerSecond = rates.rate("events "+n.Name, node.Events, now)
+	node.CallsPerSecond = rates.rate("calls "+n.Name, node.Calls, now)
+	node.State = nodeStates[n.Status.GetState()]
 	switch {
 	case n.Reviewed:
 		node.State = api.NodeDone
 	case now.Sub(n.Heard) > silentAfter:
 		node.State = api.NodeSilent
 	}
-	for _, c := range p.GetTally() {
-		if k := tally.Kind(c.GetKind()); k < tally.NumKinds {
-			t := api.Tally{Name: k.Name(), Severity: k.Severity().String(), Count: c.GetCount(), Sentence: k.Sentence()}
-			node.Tallies = append(node.Tallies, t)
-		}
-	}
 	return node
-}
-
-func addNode(st *api.Status, p *protocol.Status) {
-	t := &st.Totals
-	t.Steps += p.GetSteps()
-	t.Events += p.GetEvents()
-	t.Calls += p.GetCalls()
-	t.Anomalies += p.GetFlagged()
-	t.BytesRead += p.GetBytes()
-	t.RecordsSent += p.GetRecords()
 }
 
 // addSender adds the status of the delivery of statistics.
@@ -191,7 +168,7 @@ func (s *server) addSender(st *api.Status) {
 	if p.Error != "" {
 		st.Health = append(st.Health, api.Health{
 			Part: "statistics", Severity: api.SeverityWarning,
-			Sentence: fmt.Sprintf("%d packets wait for their receiver, which is tried again: %s", p.Pending, p.Error),
+			Sentence: fmt.Sprintf("%d packets wait for their receiver, retrying: %s", p.Pending, p.Error),
 		})
 	}
 }
@@ -209,11 +186,11 @@ func (s *server) storeStatus(ctx context.Context, rates *rateMeter) *api.Status 
 			store.Lag = now.Sub(stats.Newest).Seconds()
 		}
 	}
-	health := api.Health{Part: "store", OK: true, Severity: api.SeverityInfo, Sentence: "it stores"}
+	health := api.Health{Part: "store", OK: true, Severity: api.SeverityInfo, Sentence: "storing records"}
 	if stats.Err != nil {
 		store.LastError, store.LastErrorAt = stats.Err.Error(), stats.ErrAt
 		health.OK, health.Severity = false, api.SeverityError
-		health.Sentence = "records wait in the stream and are tried again: " + stats.Err.Error()
+		health.Sentence = "records wait in the stream, retrying: " + stats.Err.Error()
 	}
 	return &api.Status{Store: store, Health: []api.Health{health}}
 }
