@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// BenchmarkIdleLook is one look at a followed dataset that has nothing new. It
-// reports what share of a processor such looks take at the default interval.
+// BenchmarkIdleLook polls a followed dataset that has nothing new. It reports the share
+// of a processor that polling takes at the default interval.
 func BenchmarkIdleLook(b *testing.B) {
 	for run, flag := range map[string]int64{"ring-BP4": 38, "ring-BP5": 39} {
 		b.Run(run, func(b *testing.B) {
@@ -33,16 +33,16 @@ func BenchmarkIdleLook(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer r.Close()
-			look := func() error { _, err := r.Next(b.Context()); return err }
-			for err = look(); err == nil; err = look() { // the steps that are there
+			next := func() error { _, err := r.Next(b.Context()); return err }
+			for err = next(); err == nil; err = next() { // the existing steps
 			}
 			for b.Loop() {
-				if err := look(); !errors.Is(err, nothing) {
+				if err := next(); !errors.Is(err, nothing) {
 					b.Fatal(err)
 				}
 			}
-			perLook := b.Elapsed().Seconds() / float64(b.N)
-			b.ReportMetric(100*perLook/opt.Poll.Seconds(), "%cpu")
+			perPoll := b.Elapsed().Seconds() / float64(b.N)
+			b.ReportMetric(100*perPoll/opt.Poll.Seconds(), "%cpu")
 		})
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// bp3 reads BP3: one file that is rewritten with each step, with the
-// description of all steps, and a directory with the arrays.
+// bp3 reads BP3: one file that describes all steps and is rewritten with each, and a
+// directory with the arrays.
 type bp3 struct {
 	path     string
 	version  string
 	modified time.Time
-	data     dataFiles
-	blocks   []element // in the order of steps; those returned are cut off
+	data     *dataFiles
+	blocks   []element // of the steps that were not returned yet, in order
 	attrs    []element
 	step     Step
 	steps    int
@@ -40,7 +40,7 @@ const (
 	bp3Format     = 55
 )
 
-func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
+func newBP3(path string, f *os.File, opt Options) (engine, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -50,9 +50,9 @@ func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
 		path: path, modified: info.ModTime(),
 		data: newDataFiles(filepath.Join(path+".dir", filepath.Base(path)+"."), opt.Follow),
 	}
-	whole := file{path: path, f: f, size: size}
+	description := file{path: path, f: f, size: size}
 	e.active = !hasBP3Footer(e.data.file(0))
-	complete := hasBP3Footer(&whole) // looked at first: any large file may have been given
+	complete := hasBP3Footer(&description) // before reading it: it may be any large file
 	if _, err := os.Stat(path + ".dir"); opt.Follow && err == nil && (e.active || !complete) {
 		return nil, fmt.Errorf("%s: %w: BP3 is rewritten with each step; read it after it is closed", path, ErrNotReady)
 	}
@@ -60,7 +60,7 @@ func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
 		return nil, &UnsupportedError{Path: path, What: "a file that is not an ADIOS2 dataset"}
 	}
 	b := make([]byte, size)
-	if err := whole.readAt(b, 0, -1); err != nil {
+	if err := description.readAt(b, 0, -1); err != nil {
 		return nil, err
 	}
 	if err := e.parse(b, opt.Tally); err != nil {
@@ -69,8 +69,8 @@ func newBP3(path string, f *os.File, opt Options) (*bp3, error) {
 	return e, nil
 }
 
-// hasBP3Footer reports whether a file ends as BP3 does. The description does
-// after each step, a data file only when it is closed.
+// hasBP3Footer reports whether a file ends with a BP3 footer. The description has one
+// after each step, a data file only after it is closed.
 func hasBP3Footer(f *file) bool {
 	if f.f == nil && f.reopen() != nil || f.size < bp3FooterSize {
 		return false
@@ -79,7 +79,7 @@ func hasBP3Footer(f *file) bool {
 	return f.readAt(foot, f.size-bp3FooterSize, -1) == nil && foot[bp3Format] == 3 && bytes.HasPrefix(foot, bpSignature)
 }
 
-// parse reads the whole description.
+// parse reads the description of all steps.
 func (e *bp3) parse(b []byte, t *tally.Tally) error {
 	corrupt := func(at int64, format string, args ...any) error {
 		return &CorruptError{File: e.path, Step: -1, Offset: at, Reason: fmt.Sprintf(format, args...)}
@@ -142,7 +142,7 @@ func (e *bp3) close() { e.data.close() }
 
 func (e *bp3) forget() { e.step = Step{} }
 
-// next puts the elements of the lowest step together that is left.
+// next collects the elements of the lowest remaining step.
 func (e *bp3) next() (*Step, error) {
 	number := uint32(math.MaxUint32)
 	for _, list := range [][]element{e.blocks, e.attrs} {
@@ -154,7 +154,7 @@ func (e *bp3) next() (*Step, error) {
 		return nil, io.EOF
 	}
 	e.step.reset(e.steps, 0, e.data)
-	var c cursor // takes the errors of impossible extents
+	var c cursor // for errors about impossible extents
 	n := 0
 	for ; n < len(e.blocks) && e.blocks[n].step == number; n++ {
 		e.blocks[n].c = &c

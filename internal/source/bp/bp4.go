@@ -8,52 +8,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// bp4 reads BP4: md.idx holds one record of 64 bytes for each step, which
-// tells where in md.0 the descriptions of the step's variables and attributes
-// lie; these tell where in data.K the arrays lie.
-type bp4 struct {
-	index index
-	meta  file
-	buf   []byte
-	data  dataFiles
-	tally *tally.Tally
-	step  Step
-	steps int
-	end   int64 // of the metadata that the index mentioned so far
-	live  bool
-}
+// bp4 reads BP4: md.idx holds one record of 64 bytes for each step.
+type bp4 struct{ dataset }
 
 const bp4RecordSize = 64
 
 func newBP4(dir string, x index, opt Options) *bp4 {
-	x.activeByte = headerBP4Active
-	x.active = x.header[headerBP4Active] != 0
-	return &bp4{
-		index: x,
-		meta:  file{path: within(dir, "md.0")},
-		data:  newDataFiles(within(dir, "data."), opt.Follow),
-		tally: opt.Tally,
-		end:   headerSize,
-		live:  opt.Follow,
-	}
+	e := &bp4{newDataset(dir, x, headerBP4Active, opt)}
+	e.end = headerSize
+	return e
 }
 
-func (e *bp4) state() state {
-	read, of := e.index.progress()
-	return state{
-		engine: "BP4", version: version(e.index.header[headerMajor:]), active: e.index.active, modified: e.index.modified,
-		read: read, of: of,
-	}
-}
-
-func (e *bp4) close() {
-	e.meta.close()
-	e.data.close()
-}
-
-func (e *bp4) forget() { e.buf, e.step = nil, Step{} }
-
-// bp4Record is one record of md.idx. Its positions are those in md.0.
+// bp4Record is one record of md.idx: positions in md.0 and the time of the write.
 type bp4Record struct {
 	groups, variables, attributes, end uint64
 	time                               uint64
@@ -73,33 +39,11 @@ func (e *bp4) next() (*Step, error) {
 	}
 	rec, ok := parseBP4Record(b)
 	if !ok {
-		return nil, &CorruptError{File: e.index.path, Step: e.steps, Offset: e.index.pos, Reason: "the record's positions are not in order"}
+		return nil, e.corruptIndex("the record's positions are not in order")
 	}
-	md, err := e.meta.read(&e.buf, int64(rec.groups), rec.end-rec.groups, e.steps)
-	if err != nil {
-		return nil, err
-	}
-	e.step.reset(e.steps, int64(rec.time), e.data)
-	if err := parseBP4Step(md, rec, &e.step, e.tally); err != nil {
-		e.meta.close() // what is read again must be checked again
-		return nil, place(err, e.meta.path, e.steps, 0)
-	}
-	if err := e.data.check(&e.step); err != nil {
-		return nil, err
-	}
-	e.index.remember(&e.meta, int64(rec.groups), md)
-	e.index.use(bp4RecordSize)
-	e.steps++
-	e.end = int64(rec.end)
-	return &e.step, nil
-}
-
-// atEnd notices when a closed dataset has metadata beyond its last step.
-func (e *bp4) atEnd(err error) error {
-	if !e.live && !e.index.active && e.meta.reopen() == nil && e.meta.size > e.end {
-		e.tally.Add(tally.MetadataUnindexed, e.meta.size-e.end)
-	}
-	return err
+	return e.load(bp4RecordSize, int64(rec.groups), rec.end-rec.groups, int64(rec.time), func(md []byte) error {
+		return place(parseBP4Step(md, rec, &e.step, e.tally), e.meta.path, e.steps, 0)
+	})
 }
 
 // parseBP4Step decodes the metadata of one step, which rec describes.
@@ -127,8 +71,8 @@ func parseBP4Step(md []byte, rec bp4Record, s *Step, t *tally.Tally) error {
 	return nil
 }
 
-// parseGroups reads the index of process groups, one for each writer, only to
-// find out whether one wrote its arrays column by column.
+// parseGroups reads the index of process groups, one for each writer, and refuses
+// column-major arrays.
 func parseGroups(c *cursor) error {
 	c.u64() // their number
 	list := c.sub(c.u64())

@@ -22,11 +22,11 @@ func (d *bp5Decoder) attributes(s *Step, b cursor, block int, lookup func(ffs.ID
 	return ffsError(err, "", -1, b.base)
 }
 
-// arrayMark is added to the type in the first character of an attribute's
-// name when it is an array.
+// arrayMark is added to the type in the first character of the name of an attribute
+// that is an array.
 const arrayMark = 18
 
-// genericAttributes reads the usual form: two lists, of strings and of others.
+// genericAttributes reads the usual form: a list of strings and one of all others.
 func (d *bp5Decoder) genericAttributes(s *Step, r ffs.Record, block int) error {
 	for _, list := range []string{"PrimAttrs", "StrAttrs"} {
 		fd := r.Format.Field(list)
@@ -55,24 +55,25 @@ func (d *bp5Decoder) genericAttributes(s *Step, r ffs.Record, block int) error {
 	return nil
 }
 
-// shown is when an attribute was shown, and with which value.
-type shown struct {
+// seenAttribute is the last value of an attribute, and the step and call of decode in
+// which it came.
+type seenAttribute struct {
 	value     string
 	step, try int
 }
 
-// add shows an attribute unless it was shown before with the same value, in an
-// earlier step or in this one.
+// add appends an attribute to the step unless it came before with the same value, in
+// an earlier step or in this one.
 func (d *bp5Decoder) add(s *Step, a Attribute) {
 	if d.seen == nil {
-		d.seen = make(map[string]shown)
+		d.seen = make(map[string]seenAttribute)
 	}
 	value := strings.Join(a.Values, "\x00")
 	key := strconv.Itoa(a.Block) + "/" + a.Name
-	if old, known := d.seen[key]; known && old.value == value && (old.step < s.Index || old.try == d.tries) {
+	if old, ok := d.seen[key]; ok && old.value == value && (old.step < s.Index || old.try == d.tries) {
 		return
 	}
-	d.seen[key] = shown{value, s.Index, d.tries}
+	d.seen[key] = seenAttribute{value, s.Index, d.tries}
 	s.Attributes = append(s.Attributes, a)
 }
 
@@ -106,8 +107,8 @@ func genericAttribute(m ffs.Record, block int) (a Attribute, err error) {
 	return a, err
 }
 
-// fieldAttributes reads the other form: each attribute is a field, or two when
-// it is an array, and each block holds all attributes so far.
+// fieldAttributes reads the other form: each attribute is a field, an array two of
+// them, and each block repeats all attributes so far.
 func (d *bp5Decoder) fieldAttributes(s *Step, r ffs.Record, block int) error {
 	for i := range r.Format.Fields {
 		fd := &r.Format.Fields[i]

@@ -14,14 +14,14 @@ import (
 type bp5Decoder struct {
 	plans map[*ffs.Format]*bp5Plan
 	bits  []uint64
-	seen  map[string]shown // attributes already shown, which blocks may repeat
-	tries int              // calls of decode: a step may be decoded again
+	seen  map[string]seenAttribute // by block and name; later blocks may repeat them
+	tries int                      // calls of decode: a step may be decoded again
 }
 
-// bp5Plan is what a format says about the variables in its records.
+// bp5Plan describes the variables in the records of a format.
 type bp5Plan struct {
-	bitCount, bitField *ffs.Field
-	vars               []bp5Variable
+	bitField *ffs.Field
+	vars     []bp5Variable
 }
 
 type bp5Variable struct {
@@ -37,63 +37,47 @@ type bp5Variable struct {
 	dims, blocks, arrayShape, count, offset, location *ffs.Field
 }
 
-// bp5Places holds where the arrays of a step are.
+// bp5Places knows where the arrays of a step are.
 type bp5Places interface {
-	// locate turns a position in what writer w put out in the step into a data
-	// file, by its number, and a position in it.
+	// locate turns a position in the output of writer w into the number of a data file
+	// and a position in it.
 	locate(w int, at uint64) (file int, pos int64, ok bool)
 }
 
-// decode reads the metadata md of the step that rec describes into s. Offsets
-// in its errors count from the start of md.
+// decode reads the metadata md of the step that rec describes into s. Offsets in its
+// errors are relative to the start of md.
 func (d *bp5Decoder) decode(s *Step, md []byte, rec *bp5Record, lookup func(ffs.ID) (*ffs.Format, error)) error {
 	d.tries++
 	c := cursor{buf: md}
 	total := c.u64()
 	if c.err == nil && total != uint64(len(md))-8 {
-		c.fail(0, "the metadata say they have %d bytes, the index says %d", total, len(md)-8)
+		c.fail(0, "the metadata have %d bytes by their own header, %d by the index", total, len(md)-8)
 	}
 	writers := len(rec.writers)
 	sizes := c.sub(8 * uint64(writers))
 	attrSizes := c.sub(8 * uint64(writers))
-	block := func(sizes *cursor) (b cursor, err error) {
-		b = c.sub(sizes.u64())
-		if b.err != nil {
-			return b, b.err
+	each := func(sizes *cursor, read func(b cursor, w int) error) error {
+		for w := range writers {
+			b := c.sub(sizes.u64())
+			if b.err != nil {
+				return b.err
+			}
+			if len(b.buf) == 0 {
+				continue
+			}
+			if err := read(b, w); err != nil {
+				return err
+			}
 		}
-		return b, nil
+		return nil
 	}
-	for w := range writers {
-		if c.err != nil {
-			return c.err
-		}
-		b, err := block(&sizes)
-		if err != nil {
-			return err
-		}
-		if len(b.buf) == 0 {
-			continue
-		}
-		if err := d.variables(s, b, w, rec, lookup); err != nil {
-			return err
-		}
+	if err := each(&sizes, func(b cursor, w int) error { return d.variables(s, b, w, rec, lookup) }); err != nil {
+		return err
 	}
-	for w := range writers {
-		b, err := block(&attrSizes)
-		if err != nil {
-			return err
-		}
-		if len(b.buf) == 0 {
-			continue
-		}
-		if err := d.attributes(s, b, w, lookup); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(&attrSizes, func(b cursor, w int) error { return d.attributes(s, b, w, lookup) })
 }
 
-// record decodes one block with its own format.
+// record decodes the record in one block.
 func record(b cursor, lookup func(ffs.ID) (*ffs.Format, error)) (ffs.Record, error) {
 	id, err := ffs.BlockID(b.buf)
 	if err != nil {
@@ -224,13 +208,13 @@ func (pv *bp5Variable) addBlocks(v *Variable, r ffs.Record, w int, places bp5Pla
 	return nil
 }
 
-// plan finds out, once for each format, what its fields mean.
+// plan returns the meaning of a format's fields, which it finds out once.
 func (d *bp5Decoder) plan(f *ffs.Format) (*bp5Plan, error) {
 	if p := d.plans[f]; p != nil {
 		return p, nil
 	}
-	p := &bp5Plan{bitCount: f.Field("BitFieldCount"), bitField: f.Field("BitField")}
-	if p.bitCount == nil || p.bitField == nil || len(f.Fields) < 3 {
+	p := &bp5Plan{bitField: f.Field("BitField")}
+	if f.Field("BitFieldCount") == nil || p.bitField == nil || len(f.Fields) < 3 {
 		return nil, &CorruptError{Step: -1, Reason: fmt.Sprintf("metadata in the format %q, which has no BitField", f.Name)}
 	}
 	for i := 3; i < len(f.Fields); i++ {
@@ -249,7 +233,7 @@ func (d *bp5Decoder) plan(f *ffs.Format) (*bp5Plan, error) {
 
 var shapesBP5 = map[byte]Shape{'g': GlobalValue, 'l': LocalValue, 'G': GlobalArray, 'L': LocalArray, 'J': JoinedArray}
 
-// planVariable reads the name of a field, such as BPG_8_8_event_timestamps.
+// planVariable parses the name of a field, such as BPG_8_8_event_timestamps.
 func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	bad := func() (bp5Variable, error) {
 		return v, &CorruptError{Step: -1, Reason: fmt.Sprintf("the metadata field %q does not name a variable", fd.Name)}
@@ -267,8 +251,7 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	if !isArray {
 		if shape != GlobalValue && shape != LocalValue {
 			return v, &UnsupportedError{
-				What:   fmt.Sprintf("BP5 metadata as ADIOS 2.8 writes them (field %q)", fd.Name),
-				Advice: "write the trace with ADIOS2 2.9 or newer, or as BP4",
+				What: fmt.Sprintf("BP5 metadata as ADIOS 2.8 writes them (field %q)", fd.Name), Advice: newerADIOS2,
 			}
 		}
 		if rest[1] != '_' {
@@ -325,38 +308,23 @@ func planVariable(fd *ffs.Field) (v bp5Variable, err error) {
 	return v, nil
 }
 
-// typeOfFFS is the type of a field's elements.
+// typesOfFFS are the types of fields by kind and size.
+var typesOfFFS = map[ffs.Kind]map[int]Type{
+	ffs.Integer:  {1: Int8, 2: Int16, 4: Int32, 8: Int64},
+	ffs.Unsigned: {1: Uint8, 2: Uint16, 4: Uint32, 8: Uint64},
+	ffs.Float:    {4: Float, 8: Double, 16: LongDouble},
+	ffs.Char:     {1: Char},
+}
+
+// typeOfFFS returns the type of a field's elements.
 func typeOfFFS(fd *ffs.Field) Type {
-	bySize := func(one, two, four, eight Type) Type {
-		switch fd.Size {
-		case 1:
-			return one
-		case 2:
-			return two
-		case 4:
-			return four
-		case 8:
-			return eight
-		}
-		return Unknown
-	}
 	switch {
-	case fd.Kind == ffs.Integer:
-		return bySize(Int8, Int16, Int32, Int64)
-	case fd.Kind == ffs.Unsigned:
-		return bySize(Uint8, Uint16, Uint32, Uint64)
-	case fd.Kind == ffs.Float && fd.Size == 16:
-		return LongDouble
-	case fd.Kind == ffs.Float:
-		return bySize(Unknown, Unknown, Float, Double)
 	case fd.Kind == ffs.String:
 		return String
-	case fd.Kind == ffs.Char && fd.Size == 1:
-		return Char
 	case strings.HasPrefix(fd.Type, "complex4") && fd.Size == 8:
 		return ComplexFloat
 	case strings.HasPrefix(fd.Type, "complex8") && fd.Size == 16:
 		return ComplexDouble
 	}
-	return Unknown
+	return typesOfFFS[fd.Kind][fd.Size]
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// cursor reads little-endian fields one after the other. The first failure
-// sticks: later reads return zeros, so that one check at the end is enough.
+// cursor reads consecutive little-endian fields. The first error is sticky: later
+// reads return zeros, so that one check at the end is enough.
 type cursor struct {
 	buf  []byte
 	off  int
@@ -20,7 +20,7 @@ func (c *cursor) fail(at int64, format string, args ...any) {
 	}
 }
 
-// pos is the position of the next byte in the file.
+// pos returns the position of the next byte in the file.
 func (c *cursor) pos() int64 { return c.base + int64(c.off) }
 
 func (c *cursor) left() int { return len(c.buf) - c.off }
@@ -65,17 +65,17 @@ func (c *cursor) u64() uint64 {
 	return 0
 }
 
-// str16 is a string after its u16 length.
+// str16 reads a string after its u16 length.
 func (c *cursor) str16() []byte { return c.bytes(uint64(c.u16())) }
 
-// done fails when something is left that was not read.
+// done fails unless everything was read.
 func (c *cursor) done() {
 	if left := c.left(); left > 0 {
 		c.fail(c.pos(), "%d bytes are left over", left)
 	}
 }
 
-// sub returns a cursor over the next n bytes and steps over them.
+// sub returns a cursor over the next n bytes and skips them.
 func (c *cursor) sub(n uint64) cursor {
 	base := c.pos()
 	return cursor{buf: c.bytes(n), base: base, err: c.err}

@@ -21,14 +21,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// The files of a dataset that are damaged here, whether it has them or not.
+// datasetFiles are the files that these tests damage if the dataset has them.
 var datasetFiles = []string{"md.idx", "md.0", "mmd.0", "data.0"}
 
-// damagedRuns are the recordings that are damaged here.
+// damagedRuns are the recordings that these tests damage.
 var damagedRuns = []string{"ring-BP4", "ring-BP5", "burst"}
 
-// forEachFile runs f for each of the files of each recording, with a copy of
-// its own.
+// forEachFile runs f for each of the files of each recording, with a fresh copy.
 func forEachFile(t *testing.T, runs, files []string, f func(t *testing.T, dir, name string)) {
 	for _, run := range runs {
 		for _, name := range files {
@@ -41,11 +40,11 @@ func forEachFile(t *testing.T, runs, files []string, f func(t *testing.T, dir, n
 	}
 }
 
-// TestAFileOfAnyLengthGivesTheStepsThatItHolds lets the files grow byte by
-// byte under one reader. At every length it gives exactly the steps that are
-// there, equal to those of the whole dataset, and else names the file and a
-// place in it. (The index is cut at every byte further below.)
-func TestAFileOfAnyLengthGivesTheStepsThatItHolds(t *testing.T) {
+// TestGrowingFileYieldsCompleteSteps lets each file grow byte by byte under one
+// reader. At every length the reader returns exactly the complete steps, equal to
+// those of the undamaged dataset, and then an error with the file and a place in it.
+// (TestTruncatedClosedIndexIsError cuts the index at every byte.)
+func TestGrowingFileYieldsCompleteSteps(t *testing.T) {
 	forEachFile(t, damagedRuns, datasetFiles[1:], func(t *testing.T, dir, name string) {
 		t.Parallel()
 		whole := readSteps(t, dir)
@@ -63,8 +62,11 @@ func TestAFileOfAnyLengthGivesTheStepsThatItHolds(t *testing.T) {
 		}
 		defer r.Close()
 		v := visitor{quick: true}
-		steps := 0
-		for n := 0; ; n++ {
+		steps, chunk := 0, 1
+		if testing.Short() {
+			chunk = 16
+		}
+		for n := 0; ; n = min(n+chunk, len(good)) {
 			s, err := r.poll()
 			for ; err == nil; s, err = r.poll() {
 				if steps == len(whole) || !bytes.Equal(v.step(t, s), whole[steps].text) {
@@ -81,7 +83,7 @@ func TestAFileOfAnyLengthGivesTheStepsThatItHolds(t *testing.T) {
 			if pending, ok := errors.AsType[*pendingError](err); !ok || pending.file != path || pending.have < 0 || pending.have > int64(n) {
 				t.Fatalf("%d bytes of %s: got %v, want an error that names the file and a place in it", n, name, err)
 			}
-			if _, err := f.Write(good[n : n+1]); err != nil {
+			if _, err := f.Write(good[n:min(n+chunk, len(good))]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +96,8 @@ type wholeStep struct {
 	meta, data int64 // where it ends in md.0 and in data.0
 }
 
-// needs returns how long the file must be for the step; -1 if that is not known.
+// needs returns the least size of the file that includes the step, or -1 if it is
+// unknown.
 func (s *wholeStep) needs(file string) int64 {
 	switch file {
 	case "md.0":
@@ -133,7 +136,7 @@ func readSteps(t *testing.T, dir string) (steps []wholeStep) {
 	}
 }
 
-// metadataEnds returns where the steps of an index end in md.0.
+// metadataEnds returns the positions in md.0 at which the steps of an index end.
 func metadataEnds(idx []byte) (ends []int64) {
 	u64 := binary.LittleEndian.Uint64
 	for rec := idx[64:]; len(rec) > 0; {
@@ -150,14 +153,16 @@ func metadataEnds(idx []byte) (ends []int64) {
 	return ends
 }
 
-// TestAFileCutAnywhereGivesTheStepsBeforeTheCut reads shortened files from the
-// beginning, as a user does: mmd.0 at every length, the others at many.
-func TestAFileCutAnywhereGivesTheStepsBeforeTheCut(t *testing.T) {
+// TestTruncatedFileYieldsStepsBeforeCut reads truncated files from the beginning:
+// mmd.0 at every length, the others at many.
+func TestTruncatedFileYieldsStepsBeforeCut(t *testing.T) {
 	forEachFile(t, damagedRuns, datasetFiles[1:], func(t *testing.T, dir, name string) {
 		t.Parallel()
 		stride := int64(53)
 		if name == "mmd.0" {
-			stride = 1
+			stride = int64(reduction())
+		} else if testing.Short() {
+			stride *= 10
 		}
 		cut(t, dir, name, stride, func(n int64, got *reading, steps int) {
 			if (got.err != nil) != (got.steps < steps) {
@@ -170,7 +175,7 @@ func TestAFileCutAnywhereGivesTheStepsBeforeTheCut(t *testing.T) {
 	})
 }
 
-func TestAClosedIndexCutInARecordIsAnErrorThatNamesIt(t *testing.T) {
+func TestTruncatedClosedIndexIsError(t *testing.T) {
 	for _, run := range damagedRuns {
 		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
 		ends := recordEnds(t, dir)
@@ -186,7 +191,7 @@ func TestAClosedIndexCutInARecordIsAnErrorThatNamesIt(t *testing.T) {
 					t.Fatalf("%s: cut behind a record at %d: %d steps, active %v, %v; want %d", run, n, got.steps, got.active, got.err, steps)
 				}
 				if got.tally.Count(tally.MetadataUnindexed) == 0 {
-					t.Fatalf("%s: cut behind a record at %d: nobody noticed that steps are missing", run, n)
+					t.Fatalf("%s: cut behind a record at %d: missing steps were not counted", run, n)
 				}
 			default:
 				wantCorrupt(t, got.err, dir, "md.idx")
@@ -195,7 +200,7 @@ func TestAClosedIndexCutInARecordIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestAnActiveIndexCutInARecordOnlyHasFewerSteps(t *testing.T) {
+func TestTruncatedActiveIndexHasFewerSteps(t *testing.T) {
 	for _, run := range damagedRuns {
 		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
 		idx := filepath.Join(dir, "md.idx")
@@ -223,8 +228,8 @@ func TestAnActiveIndexCutInARecordOnlyHasFewerSteps(t *testing.T) {
 	}
 }
 
-// recordEnds returns where the records of md.idx end, the header included, and
-// how many steps there are up to there.
+// recordEnds returns the positions at which the header and the records of md.idx end,
+// and the number of steps up to there.
 func recordEnds(t *testing.T, dir string) map[int64]int {
 	t.Helper()
 	b := readFile(t, filepath.Join(dir, "md.idx"))
@@ -243,8 +248,8 @@ func recordEnds(t *testing.T, dir string) map[int64]int {
 	return ends
 }
 
-// cut shortens the file again and again by stride bytes, compares the rest
-// with the whole and calls check.
+// cut repeatedly shortens the file by stride bytes, compares the steps with those of
+// the undamaged dataset and calls check.
 func cut(t *testing.T, dir, name string, stride int64, check func(n int64, got *reading, steps int)) {
 	t.Helper()
 	whole := readSteps(t, dir)
@@ -268,10 +273,11 @@ func cut(t *testing.T, dir, name string, stride int64, check func(n int64, got *
 	}
 }
 
-// TestRandomDamageNeitherPanicsNorFillsTheMemory overwrites a few bytes at a
-// time. It must run alone: it looks at the memory of the whole process.
-func TestRandomDamageNeitherPanicsNorFillsTheMemory(t *testing.T) {
-	rounds := 4000 / slowness()
+// TestRandomDamageIsBounded overwrites a few bytes at a time and checks that reading
+// neither panics nor allocates too much. It must run alone, because it measures the
+// memory of the process.
+func TestRandomDamageIsBounded(t *testing.T) {
+	rounds := 4000 / reduction()
 	forEachFile(t, damagedRuns[:2], datasetFiles, func(t *testing.T, dir, name string) {
 		path := filepath.Join(dir, name)
 		good := readFile(t, path)
@@ -295,9 +301,8 @@ func TestRandomDamageNeitherPanicsNorFillsTheMemory(t *testing.T) {
 	})
 }
 
-// BP3 describes its arrays almost as BP4 does, so that one can be made of the
-// other; then it can be damaged.
-func TestADatasetWrittenAsBP3GivesTheSameSteps(t *testing.T) {
+// BP3 describes arrays almost as BP4 does, so that tests can convert BP4 to BP3.
+func TestBP3YieldsSameStepsAsBP4(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-onefile-BP4"} {
 		var want [][]byte
 		v := visitor{noTime: true}
@@ -316,9 +321,9 @@ func TestADatasetWrittenAsBP3GivesTheSameSteps(t *testing.T) {
 	}
 }
 
-func TestABP3FileCutAtAnyByteIsRefused(t *testing.T) {
+func TestTruncatedBP3IsRefused(t *testing.T) {
 	path := writeBP3(t, "ring-BP4")
-	for n := int64(len(readFile(t, path))) - 1; n > 0; n-- {
+	for n := int64(len(readFile(t, path))) - 1; n > 0; n -= int64(reduction()) {
 		if err := os.Truncate(path, n); err != nil {
 			t.Fatal(err)
 		}
@@ -330,16 +335,19 @@ func TestABP3FileCutAtAnyByteIsRefused(t *testing.T) {
 	}
 }
 
-func TestRandomDamageToBP3NeitherPanicsNorFillsTheMemory(t *testing.T) {
+func TestRandomDamageToBP3IsBounded(t *testing.T) {
 	path := writeBP3(t, "ring-BP4")
 	good := readFile(t, path)
 	size := int64(len(good)) + sizeOf(t, path+".dir")
 	rng := rand.New(rand.NewPCG(3, 3))
 	var v visitor
-	failed := 0
-	for range 1000 {
+	failed, rounds := 0, 1000
+	if testing.Short() {
+		rounds = 100
+	}
+	for range rounds {
 		bad := slices.Clone(good)
-		bad[len(bad)-1-rng.IntN(bp3FooterSize)] ^= byte(rng.IntN(2)) // every other time the end, which says all
+		bad[len(bad)-1-rng.IntN(bp3FooterSize)] ^= byte(rng.IntN(2)) // every other time the footer
 		for range 1 + rng.IntN(4) {
 			bad[rng.IntN(len(bad))] = byte(rng.Uint32())
 		}
@@ -348,14 +356,17 @@ func TestRandomDamageToBP3NeitherPanicsNorFillsTheMemory(t *testing.T) {
 			failed++
 		}
 	}
-	if failed < 100 {
-		t.Errorf("only %d of 1000 damaged files were noticed", failed)
+	if failed < rounds/10 {
+		t.Errorf("only %d of %d damaged files were noticed", failed, rounds)
 	}
 }
 
-// slowness divides the work of the longest tests where the race detector makes
-// everything take ten times as long.
-func slowness() int {
+// reduction divides the work of the longest tests, with -short and with the race
+// detector, which makes everything take ten times as long.
+func reduction() int {
+	if testing.Short() {
+		return 40
+	}
 	info, ok := debug.ReadBuildInfo()
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		return 7
@@ -363,15 +374,15 @@ func slowness() int {
 	return 1
 }
 
-// huge are lengths and positions that no file has; sums and products of some
-// with small numbers wrap around.
+// huge are lengths and positions that exceed any file; sums and products of some with
+// small numbers wrap around.
 var huge = []uint64{
 	math.MaxUint64, math.MaxUint64 - 1, math.MaxUint64 - 7, math.MaxUint64 - 15, math.MaxUint64 - 63,
 	1 << 63, math.MaxInt64, math.MaxInt64 - 63, 1 << 62, 1 << 61, 1 << 60, 1 << 48,
 }
 
-// TestImpossibleLengthsAreErrors puts huge numbers where the formats keep
-// lengths and positions.
+// TestImpossibleLengthsAreErrors replaces the lengths and positions of the formats by
+// huge numbers.
 func TestImpossibleLengthsAreErrors(t *testing.T) {
 	f := func(run, file, what string, at int64) {
 		t.Helper()
@@ -415,10 +426,9 @@ func TestImpossibleLengthsAreErrors(t *testing.T) {
 	f("ring-BP5", "mmd.0", "length of the description", 8)
 }
 
-// TestHugeNumbersAnywhereAreHarmless puts them at every byte of
-// the index and of the first variables, so into every kind of length, position
-// and dimension.
-func TestHugeNumbersAnywhereAreHarmless(t *testing.T) {
+// TestHugeNumbersAreHarmless writes huge numbers at every byte of the index and of the
+// first variables, and so over every kind of length, position and dimension.
+func TestHugeNumbersAreHarmless(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5"} {
 		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
 		for _, name := range datasetFiles[:3] {
@@ -429,9 +439,9 @@ func TestHugeNumbersAnywhereAreHarmless(t *testing.T) {
 			}
 			var v visitor
 			size, failed := sizeOf(t, dir), 0
-			for at := 0; at < min(len(good)-8, 1300); at += slowness() {
+			for at := 0; at < min(len(good)-8, 1300); at += reduction() {
 				bad := slices.Clone(good)
-				binary.LittleEndian.PutUint64(bad[at:], huge[at/slowness()%len(huge)])
+				binary.LittleEndian.PutUint64(bad[at:], huge[at/reduction()%len(huge)])
 				writeFile(t, path, bad)
 				if v.bounded(t, dir, size) != nil {
 					failed++
@@ -445,9 +455,9 @@ func TestHugeNumbersAnywhereAreHarmless(t *testing.T) {
 	}
 }
 
-// Blocks may all lead to the same bytes of data.0: many blocks of a large
-// array would need more memory than the file has bytes.
-func TestArraysThatOverlapAreAnError(t *testing.T) {
+// Many blocks that refer to the same bytes of data.0 would need more memory than the
+// file has bytes.
+func TestOverlappingArraysAreError(t *testing.T) {
 	const name, rows = "event_timestamps", 100
 	var blocks []byte
 	for range 50 {
@@ -465,9 +475,8 @@ func TestArraysThatOverlapAreAnError(t *testing.T) {
 	}
 }
 
-// A variable whose description changes its type half-way cannot be read: its
-// blocks would not have the size that its type says.
-func TestAVariableOfTwoTypesIsAnError(t *testing.T) {
+// The blocks of a variable that changes its type would not have the size of its type.
+func TestVariableWithTwoTypesIsError(t *testing.T) {
 	one := slices.Concat([]byte{4, 1, 24, 0}, u64s(1, 1, 0), []byte{6}, u64s(64))
 	set := append(binary.LittleEndian.AppendUint32([]byte{2}, uint32(len(one))), one...)
 	twice := writeBP4Elements(t, slices.Concat(bp4Element("twice", 54, set), bp4Element("twice", 50, set)), make([]byte, 128))
@@ -483,7 +492,7 @@ func TestAVariableOfTwoTypesIsAnError(t *testing.T) {
 	}
 }
 
-func TestADescriptionThatContradictsItselfIsAnError(t *testing.T) {
+func TestContradictoryDescriptionIsError(t *testing.T) {
 	f := func(what string, set ...[]byte) {
 		t.Helper()
 		b := slices.Concat(set...)
@@ -507,7 +516,7 @@ func TestADescriptionThatContradictsItselfIsAnError(t *testing.T) {
 	f("a characteristic without its value", []byte{6, 1, 2, 3})
 }
 
-func TestWhatCannotBeReadIsRefusedByName(t *testing.T) {
+func TestUnsupportedInputIsNamed(t *testing.T) {
 	f := func(what string, make func(t *testing.T) string, want ...string) {
 		t.Run(what, func(t *testing.T) {
 			var v visitor
@@ -571,7 +580,7 @@ func TestWhatCannotBeReadIsRefusedByName(t *testing.T) {
 		b[len(b)-2] = 0
 		return text("trace.bp", string(b))(t)
 	}, "BP3", "ADIOS 1")
-	f("BP6", inFile("ring-BP5", "md.idx", 37, 6), "BP version 6", "BP3, BP4 and BP5 are")
+	f("BP6", inFile("ring-BP5", "md.idx", 37, 6), "BP version 6", "BP3, BP4 or BP5")
 	f("BP5 of ADIOS 2.8 by its header", inFile("ring-BP5", "md.idx", 38, 1), "ADIOS 2.8", "2.9 or newer")
 	f("BP5 of ADIOS 2.8 by its description", inFile("ring-BP5", "mmd.0", 28+3, 1), "ADIOS 2.8", "2.9 or newer")
 	f("BP5 of ADIOS 2.8 by its fields", replaced("ring-BP5", "MetaArrayMM8", "NoArrayAtAll"), "ADIOS 2.8", "2.9 or newer", "event_timestamps")
@@ -592,8 +601,8 @@ func TestWhatCannotBeReadIsRefusedByName(t *testing.T) {
 	}, "joined", `"parts"`)
 }
 
-// replaced returns a function that copies a recording and replaces a text in
-// its formats by another of the same length.
+// replaced returns a function that copies a recording and replaces a string in its
+// formats by another of the same length.
 func replaced(run, old, new string) func(t *testing.T) string {
 	return func(t *testing.T) string {
 		dir := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
@@ -607,7 +616,7 @@ func replaced(run, old, new string) func(t *testing.T) string {
 	}
 }
 
-func TestAMissingDatasetIsNotReady(t *testing.T) {
+func TestMissingDatasetIsNotReady(t *testing.T) {
 	f := func(what, path string) {
 		t.Helper()
 		r, err := Open(path, Default())
@@ -626,27 +635,27 @@ func TestAMissingDatasetIsNotReady(t *testing.T) {
 	f("a dataset's directory without its index", dir)
 }
 
-// ---- reading all there is ----
+// ---- reading datasets ----
 
-// visitor reads datasets to their end and calls everything that can be called.
+// visitor reads datasets to their end and calls all methods of their steps.
 type visitor struct {
 	noData  bool // there are no data files
-	noTime  bool // leave the time out, which not all formats know
-	quick   bool // do not try what is wrong anyhow
+	noTime  bool // omit the time, which some formats lack
+	quick   bool // do not try invalid calls
 	refused []error
 	buf     []byte
 }
 
-// reading is what came out of a dataset.
+// reading is the result of reading a dataset.
 type reading struct {
 	steps  int
 	active bool
 	tally  tally.Tally
-	err    error // how it ended; nil at its proper end
+	err    error // nil at the proper end
 }
 
-// read reads the dataset at path and calls each with every step, in a form
-// that tells all about it and is valid until each returns.
+// read reads the dataset at path and calls each with a complete encoding of every
+// step, which is valid until each returns.
 func (v *visitor) read(tb testing.TB, path string, each func(i int, step []byte)) (got reading) {
 	tb.Helper()
 	v.refused = v.refused[:0]
@@ -685,8 +694,8 @@ func (v *visitor) read(tb testing.TB, path string, each func(i int, step []byte)
 	return got
 }
 
-// bounded reads the dataset at path, whose files have size bytes, and fails
-// where that takes memory out of proportion or ends in a strange error.
+// bounded reads the dataset at path, whose files have size bytes, and fails if that
+// takes too much memory or ends with an implausible error.
 func (v *visitor) bounded(tb testing.TB, path string, size int64) error {
 	tb.Helper()
 	var before, after runtime.MemStats
@@ -701,8 +710,8 @@ func (v *visitor) bounded(tb testing.TB, path string, size int64) error {
 	return got.err
 }
 
-// wantPlausible fails unless err is nil, refuses something by name or tells a
-// place that its file has.
+// wantPlausible fails unless err is nil, names an unsupported feature or names a place
+// within its file.
 func wantPlausible(tb testing.TB, err error) {
 	tb.Helper()
 	if err == nil {
@@ -724,7 +733,7 @@ func wantPlausible(tb testing.TB, err error) {
 	}
 }
 
-// wantCorrupt fails unless err tells a place in that file of the dataset.
+// wantCorrupt fails unless err names a place in that file of the dataset.
 func wantCorrupt(tb testing.TB, err error, dir, name string) {
 	tb.Helper()
 	bad, ok := errors.AsType[*CorruptError](err)
@@ -734,7 +743,7 @@ func wantCorrupt(tb testing.TB, err error, dir, name string) {
 	wantPlausible(tb, err)
 }
 
-// step calls every accessor of a step and returns all they say.
+// step calls every accessor of a step and returns the encoded results.
 func (v *visitor) step(tb testing.TB, s *Step) []byte {
 	tb.Helper()
 	b := appendNumbers(v.buf[:0], uint64(s.Index))
@@ -844,7 +853,7 @@ func patchFile(tb testing.TB, path string, at int64, value byte) {
 	writeFile(tb, path, b)
 }
 
-// sizeOf is the number of bytes of all files of a dataset.
+// sizeOf returns the total size of the files of a dataset.
 func sizeOf(tb testing.TB, dir string) (n int64) {
 	tb.Helper()
 	entries, err := os.ReadDir(dir)
@@ -868,10 +877,10 @@ func u64s(values ...uint64) (b []byte) {
 	return b
 }
 
-// ---- datasets made up here ----
+// ---- artificial datasets ----
 
-// bp4Element returns a variable in the form of BP4; code is that of its type
-// and sets describe its blocks.
+// bp4Element returns the BP4 encoding of a variable with the code of its type and the
+// descriptions of its blocks.
 func bp4Element(name string, code byte, sets []byte) []byte {
 	body := make([]byte, 6) // member id, group
 	body = binary.LittleEndian.AppendUint16(body, uint16(len(name)))
@@ -919,9 +928,8 @@ func writeBP3(t *testing.T, run string) string {
 	return path
 }
 
-// asBP3 returns a BP3 file with the metadata of a BP4 dataset. Both formats
-// describe variables almost alike: BP3 has a path, here empty, in the place of
-// two bytes, and one section for all steps.
+// asBP3 returns a BP3 file with the metadata of a BP4 dataset. BP3 has a path, here
+// empty, in place of two bytes, and one section for all steps.
 func asBP3(tb testing.TB, dataset string) []byte {
 	tb.Helper()
 	idx, md := readFile(tb, filepath.Join(dataset, "md.idx")), readFile(tb, filepath.Join(dataset, "md.0"))

@@ -18,8 +18,8 @@ var (
 	bpSignature   = []byte("ADIOS-BP v")
 )
 
-// detect finds out what is at the path and makes the engine that reads it. It
-// returns ErrNotReady where that cannot be told yet.
+// detect finds out the format of the dataset and creates the engine that reads it. It
+// returns ErrNotReady if it is too early to decide.
 func (r *Reader) detect() error {
 	info, err := os.Stat(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,17 +31,22 @@ func (r *Reader) detect() error {
 	if err != nil {
 		return err
 	}
-	if r.opt.Follow && info.ModTime().Before(r.opt.NotBefore) && !info.IsDir() {
-		return fmt.Errorf("%s: %w: it is left from an earlier run", r.path, ErrNotReady)
-	}
 	if info.IsDir() {
 		return r.detectDirectory()
 	}
 	return r.detectFile(info)
 }
 
+// current returns ErrNotReady for a followed file that an earlier run wrote.
+func (r *Reader) current(info fs.FileInfo) error {
+	if r.opt.Follow && info.ModTime().Before(r.opt.NotBefore) {
+		return fmt.Errorf("%s: %w: it is left from an earlier run", r.path, ErrNotReady)
+	}
+	return nil
+}
+
 func (r *Reader) detectDirectory() error {
-	path := within(r.path, "md.idx")
+	path := filepath.Join(r.path, "md.idx")
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.explainDirectory()
@@ -54,8 +59,8 @@ func (r *Reader) detectDirectory() error {
 	if err != nil {
 		return err
 	}
-	if r.opt.Follow && info.ModTime().Before(r.opt.NotBefore) {
-		return fmt.Errorf("%s: %w: it is left from an earlier run", r.path, ErrNotReady)
+	if err := r.current(info); err != nil {
+		return err
 	}
 	x := index{path: path, pos: headerSize, modified: info.ModTime(), active: true}
 	n, err := io.ReadFull(f, x.header[:])
@@ -73,27 +78,23 @@ func (r *Reader) detectDirectory() error {
 		r.engine = newBP4(r.path, x, r.opt)
 		return nil
 	case 5:
-		e, err := newBP5(r.path, x, r.opt)
-		if err != nil {
-			return err
-		}
-		r.engine = e
-		return nil
+		r.engine, err = newBP5(r.path, x, r.opt)
+		return err
 	}
-	return &UnsupportedError{Path: r.path, What: fmt.Sprintf("BP version %d", x.header[headerVersion]), Advice: "BP3, BP4 and BP5 are"}
+	return &UnsupportedError{Path: r.path, What: fmt.Sprintf("BP version %d", x.header[headerVersion]), Advice: "write the trace as BP3, BP4 or BP5"}
 }
 
-// notStarted deals with an index that has no header yet. For a reader that
-// does not wait, having no steps is an answer. A writer that ends without a
-// step clears the active flag where there is no header to hold it; that leaves
-// an index of nothing but zeros, up to the flag, and is the end.
+// notStarted handles an index without a header. A reader that does not wait gets a
+// dataset without steps. A writer that ends without a step clears the active flag
+// although there is no header; that leaves an index of zeros up to the flag and
+// ends the dataset.
 func (r *Reader) notStarted(head []byte, modified time.Time) error {
 	closed := len(head) > headerBP4Active && len(bytes.Trim(head, "\x00")) == 0
 	if r.opt.Follow && !closed {
 		return fmt.Errorf("%s: %w: no step was finished yet", r.path, ErrNotReady)
 	}
 	e := emptyEngine{engine: "BP4", active: !closed, modified: modified}
-	if _, err := os.Stat(within(r.path, "mmd.0")); err == nil {
+	if _, err := os.Stat(filepath.Join(r.path, "mmd.0")); err == nil {
 		e.engine = "BP5"
 	}
 	r.engine = e
@@ -115,7 +116,7 @@ func (e emptyEngine) forget()      {}
 
 func checkHeader(h *[headerSize]byte, path string) error {
 	if !bytes.HasPrefix(h[:], bpSignature) {
-		return &CorruptError{File: path, Step: -1, Reason: "this is not an index of ADIOS2: it does not begin with \"ADIOS-BP v\""}
+		return &CorruptError{File: path, Step: -1, Reason: "not an ADIOS2 index: it does not begin with \"ADIOS-BP v\""}
 	}
 	if h[headerEndian] != 0 {
 		return &UnsupportedError{Path: path, What: "a dataset written on a big-endian machine"}
@@ -123,15 +124,15 @@ func checkHeader(h *[headerSize]byte, path string) error {
 	return nil
 }
 
-// version returns the version of ADIOS2 that a header names. Its minor part
-// is one character, counted on after '9'.
+// version returns the version of ADIOS2 in a header. Each part is one character;
+// those after '9' mean 10 and more.
 func version(h []byte) string {
 	return fmt.Sprintf("%d.%d.%d", int(h[0])-'0', int(h[1])-'0', int(h[2])-'0')
 }
 
-// explainDirectory returns what a directory without md.idx is.
+// explainDirectory returns an error that says what a directory without md.idx is.
 func (r *Reader) explainDirectory() error {
-	if _, err := os.Stat(within(r.path, "data_oids.txt")); err == nil {
+	if _, err := os.Stat(filepath.Join(r.path, "data_oids.txt")); err == nil {
 		return &UnsupportedError{
 			Path: r.path, What: "a dataset in DAOS object storage",
 			Advice: "write the trace to files with the engine BP4 or BP5",
@@ -150,13 +151,16 @@ func (r *Reader) explainDirectory() error {
 
 func refuseSST(path string) error {
 	return &UnsupportedError{
-		Path: path, What: "an SST contact file: it holds no data but the address of a running program, and to read it as a file",
-		Advice: "its live stream is read by chimbuko ad --engine sst, trace info and trace dump; or write files with TAU_ADIOS2_ENGINE=BP4 " +
-			"or BP5",
+		Path: path, What: "an SST contact file, which holds the address of a running program and no data,",
+		Advice: "read its live stream with chimbuko ad --engine sst, trace info or trace dump, or write files with " +
+			"TAU_ADIOS2_ENGINE=BP4 or BP5",
 	}
 }
 
 func (r *Reader) detectFile(info fs.FileInfo) error {
+	if err := r.current(info); err != nil {
+		return err
+	}
 	f, err := os.Open(r.path)
 	if err != nil {
 		return err
@@ -171,7 +175,7 @@ func (r *Reader) detectFile(info fs.FileInfo) error {
 	switch {
 	case n == 0:
 		if r.opt.Follow {
-			return fmt.Errorf("%s: %w: BP3 shows nothing before the program ends", r.path, ErrNotReady)
+			return fmt.Errorf("%s: %w: BP3 files are empty until the program ends", r.path, ErrNotReady)
 		}
 		r.engine = emptyEngine{engine: "BP3", active: true, modified: info.ModTime()}
 		return nil
@@ -183,10 +187,6 @@ func (r *Reader) detectFile(info fs.FileInfo) error {
 		return &UnsupportedError{Path: r.path, What: "one file of an ADIOS2 dataset by itself", Advice: "open its directory " +
 			filepath.Dir(r.path)}
 	}
-	e, err := newBP3(r.path, f, r.opt)
-	if err != nil {
-		return err
-	}
-	r.engine = e
-	return nil
+	r.engine, err = newBP3(r.path, f, r.opt)
+	return err
 }

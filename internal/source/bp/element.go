@@ -7,13 +7,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-// element is one set of characteristics: one block of a variable, or one
-// writer's value of an attribute, as BP3 and BP4 describe it.
+// element is one set of characteristics in BP3 and BP4: one block of a variable, or
+// one writer's value of an attribute.
 type element struct {
 	name []byte
 	code uint8 // of the type
 	typ  Type
-	set  int // its number among the sets of the element
+	set  int // number among the sets of the element
 
 	step    uint32 // from 1
 	file    uint32
@@ -25,7 +25,7 @@ type element struct {
 	texts   []string // the value of an array of strings
 
 	operator string
-	skip     bool // something unknown: leave the set out
+	skip     bool // the set has an unknown part
 	c        *cursor
 }
 
@@ -57,8 +57,8 @@ type elementParser struct {
 	bp3   bool
 }
 
-// section reads one section and calls add for each set of each element. The
-// sections' own lengths lead the way, not the counts beside them.
+// section reads one section and calls add for each set of each element. It follows
+// the lengths in the section, not the counts beside them.
 func (p *elementParser) section(c *cursor, add func(*element)) {
 	c.u32() // number of elements
 	list := c.sub(c.u64())
@@ -145,8 +145,8 @@ func parseDimensions(s *cursor, el *element) {
 	}
 }
 
-// value reads an inline value. Attributes have as many elements as their
-// first dimension says, which comes before the value.
+// value reads an inline value. The first dimension, which precedes the value, is the
+// number of elements of an attribute.
 func (p *elementParser) value(s *cursor, el *element, length uint32) {
 	switch {
 	case el.code == bp4StringArray:
@@ -179,9 +179,8 @@ const (
 	dimensionOverhead = 59
 )
 
-// text reads a string after its u16 length. ADIOS2 writes strings of 64 KiB
-// and more in full but cuts their length to 16 bits; the length of the whole
-// set tells the truth.
+// text reads a string after its u16 length. ADIOS2 writes strings of 64 KiB and more
+// in full but cuts their length to 16 bits; the length of the set is right.
 func (p *elementParser) text(s *cursor, el *element, length uint32) []byte {
 	n := uint64(s.u16())
 	for _, overhead := range []uint32{valueOverhead, dimensionOverhead} {

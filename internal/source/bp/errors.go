@@ -6,24 +6,24 @@ import (
 )
 
 var (
-	// ErrIdle means that a followed dataset is still marked as being
-	// written, but nothing new came within the idle limit: its writer has
-	// nothing to say, or was killed. Next may be called again.
-	ErrIdle = errors.New("no new step within the idle limit; the writer has nothing to say or was killed")
+	// ErrIdle means that a followed dataset is still marked as being written, but
+	// has no new step within the idle limit: its writer is idle or was killed. Next
+	// may be called again.
+	ErrIdle = errors.New("no new step within the idle limit; the writer is idle or was killed")
 
-	// ErrRecreated means that another run began to write to the same place
-	// while the dataset was followed. Reopen it to read that run.
+	// ErrRecreated means that another run began to write to the same place while
+	// the dataset was followed. Open it again to read that run.
 	ErrRecreated = errors.New("the dataset was replaced by a new run while it was read")
 
-	// ErrNotReady means that there is no dataset yet: nothing is there, or
-	// its writer has not finished the first step.
+	// ErrNotReady means that the dataset does not exist, or that its writer has not
+	// finished the first step.
 	ErrNotReady = errors.New("no dataset yet")
 )
 
-// CorruptError describes what is wrong with a file and where.
+// CorruptError describes damage and its place.
 type CorruptError struct {
 	File   string
-	Step   int   // -1 where it concerns no step
+	Step   int   // -1 if it concerns no step
 	Offset int64 // in bytes from the start of the file
 	Reason string
 }
@@ -35,7 +35,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s at byte %d (step %d): %s", e.File, e.Offset, e.Step, e.Reason)
 }
 
-// UnsupportedError names something that is valid but cannot be read here.
+// UnsupportedError names a valid feature that this package cannot read.
 type UnsupportedError struct {
 	Path   string
 	What   string
@@ -50,8 +50,8 @@ func (e *UnsupportedError) Error() string {
 	return s
 }
 
-// place completes an error of a decoder, which knows neither the file nor the
-// step: path is the file, and base is where the decoder's bytes begin in it.
+// place adds file and step to the error of a decoder, which knows neither. The
+// decoder's bytes begin at base in the file.
 func place(err error, path string, step int, base int64) error {
 	if bad, ok := errors.AsType[*CorruptError](err); ok && bad.File == "" {
 		bad.File, bad.Step, bad.Offset = path, step, bad.Offset+base
@@ -62,13 +62,17 @@ func place(err error, path string, step int, base int64) error {
 	return err
 }
 
-// columnMajor is what is refused where an array's first index runs fastest.
-const columnMajor = "a dataset with column-major arrays, as Fortran writes them,"
+// Texts of UnsupportedErrors.
+const (
+	columnMajor = "a dataset with column-major arrays, as Fortran writes them,"
+	newerADIOS2 = "write the trace with ADIOS2 2.9 or newer, or as BP4"
+)
 
-// pendingError means: not there yet, look again later. When no one waits, it
-// becomes the end of the stream or, where it names a file, a CorruptError.
+// pendingError means that something does not exist yet; the caller tries again later.
+// If it does not wait, this is the end of the stream, or, if it names a file, a
+// CorruptError.
 type pendingError struct {
-	file   string // the file that is too short; empty: just no further step
+	file   string // the file that is too short; empty if only the next step is missing
 	step   int
 	have   int64
 	reason string
@@ -82,10 +86,10 @@ func (e *pendingError) corrupt() *CorruptError {
 
 var errNoStep = &pendingError{reason: "no further step"}
 
-// ArrivingError reports that bytes of which the index speaks do not exist yet, to
-// one who does not wait for them. It is an ErrIdle; one who has waited long enough
-// takes the CorruptError in it for the end of the dataset.
+// ArrivingError means, with NoWait, that bytes to which the index refers do not exist
+// yet. It is an ErrIdle. A caller that has waited long enough ends the dataset with
+// the CorruptError in it.
 type ArrivingError struct{ *CorruptError }
 
-// Is makes it an ErrIdle.
+// Is reports whether target is ErrIdle.
 func (e *ArrivingError) Is(target error) bool { return target == ErrIdle }

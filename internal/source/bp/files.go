@@ -6,22 +6,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 )
 
-// file is one file of a dataset, opened when first needed and opened again
-// whenever more of it is needed than was there: on network file systems only
-// opening shows for certain what others wrote.
+// file is one file of a dataset. It is opened at the first use, and again whenever
+// it is too short: on network file systems only opening a file is certain to show
+// what others wrote.
 type file struct {
 	path    string
 	f       *os.File
 	size    int64
-	claimed int64 // bytes that arrays of the step at work say they have here
+	claimed int64 // sum of the sizes of the current step's arrays
 }
 
-// need makes sure that the file has at least end bytes; a pendingError says
-// that it has not.
+// need returns a pendingError unless the file has at least end bytes.
 func (f *file) need(end int64, step int) error {
 	if f.f != nil && end <= f.size {
 		return nil
@@ -56,7 +54,7 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// readAt fills p from position off. need has been called for these bytes.
+// readAt fills p from position off. The caller has called need for these bytes.
 func (f *file) readAt(p []byte, off int64, step int) error {
 	if f.f == nil {
 		if err := f.reopen(); err != nil {
@@ -80,8 +78,8 @@ func (f *file) close() {
 	}
 }
 
-// read returns n bytes from position off in *buf, which grows as needed; the
-// file is asked for them first, so a wrong n cannot make it grow.
+// read returns n bytes from position off in *buf, which grows as needed. It checks
+// the size of the file first, so that a wrong n cannot make buf grow.
 func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) {
 	if off < 0 || n > 1<<62 || off > 1<<62 {
 		return nil, &CorruptError{
@@ -99,39 +97,35 @@ func (f *file) read(buf *[]byte, off int64, n uint64, step int) ([]byte, error) 
 	return b, f.readAt(b, off, step)
 }
 
-// data is where the arrays of steps are.
+// data is the place of the arrays of a step.
 type data interface {
-	// path names the place number k, for errors.
+	// path names place k, for errors.
 	path(k int) string
-	// readAt fills p from position off of the place number k.
+	// readAt fills p from position off of place k.
 	readAt(k int, p []byte, off int64, step int) error
-	// reopen makes what is read next be checked again, and reports whether
-	// that can be of use.
+	// reopen makes the following reads check the place again, and reports whether
+	// that can help.
 	reopen() bool
 }
 
 // dataFiles are the files that hold the arrays of a dataset.
 type dataFiles struct {
-	*dataSet
-}
-
-type dataSet struct {
 	prefix string // of the names; a number follows
-	live   bool   // followed, so what was read may have been stale
+	live   bool   // the dataset is followed, so bytes may have been stale
 	files  map[int]*file
 }
 
-// maxOpenData limits how many data files are held open at once; only very
-// large runs in one dataset have more.
+// maxOpenData limits how many data files are open at once; only very large runs in
+// one dataset have more.
 const maxOpenData = 64
 
-func newDataFiles(prefix string, live bool) dataFiles {
-	return dataFiles{&dataSet{prefix: prefix, live: live, files: make(map[int]*file)}}
+func newDataFiles(prefix string, live bool) *dataFiles {
+	return &dataFiles{prefix: prefix, live: live, files: make(map[int]*file)}
 }
 
-func (d *dataSet) path(k int) string { return d.prefix + strconv.Itoa(k) }
+func (d *dataFiles) path(k int) string { return d.prefix + strconv.Itoa(k) }
 
-func (d *dataSet) file(k int) *file {
+func (d *dataFiles) file(k int) *file {
 	f := d.files[k]
 	if f == nil {
 		if len(d.files) >= maxOpenData {
@@ -143,58 +137,44 @@ func (d *dataSet) file(k int) *file {
 	return f
 }
 
-// check makes sure that the arrays of all blocks are there, and that together
-// they are no longer than their file: no one who reads them all needs more
-// memory than that.
-func (d *dataSet) check(s *Step) error {
+// check makes sure that the arrays of all blocks exist, and that together they are
+// no longer than their file. This bounds the memory that reading them all needs.
+func (d *dataFiles) check(s *Step) error {
 	for _, f := range d.files {
 		f.claimed = 0
 	}
-	for i := range s.Variables {
-		v := &s.Variables[i]
-		if v.refused != "" {
-			continue
+	for v, b := range s.arrays() {
+		f := d.file(b.file)
+		if err := f.need(b.pos+b.size, s.Index); err != nil {
+			return fmt.Errorf("variable %q: %w", v.Name, err)
 		}
-		for j := range v.Blocks {
-			b := &v.Blocks[j]
-			if b.size == 0 {
-				continue
-			}
-			f := d.file(b.file)
-			if err := f.need(b.pos+b.size, s.Index); err != nil {
-				return fmt.Errorf("variable %q: %w", v.Name, err)
-			}
-			if f.claimed += b.size; f.claimed > f.size {
-				return &CorruptError{
-					File: f.path, Step: s.Index, Offset: b.pos,
-					Reason: fmt.Sprintf("variable %q overlaps others: all arrays of the step are longer than the file", v.Name),
-				}
+		if f.claimed += b.size; f.claimed > f.size {
+			return &CorruptError{
+				File: f.path, Step: s.Index, Offset: b.pos,
+				Reason: fmt.Sprintf("variable %q overlaps others: all arrays of the step are longer than the file", v.Name),
 			}
 		}
 	}
 	return nil
 }
 
-func (d *dataSet) readAt(k int, p []byte, off int64, step int) error {
+func (d *dataFiles) readAt(k int, p []byte, off int64, step int) error {
 	if len(p) == 0 {
 		return nil
 	}
 	return d.file(k).readAt(p, off, step)
 }
 
-func (d *dataSet) reopen() bool {
+func (d *dataFiles) reopen() bool {
 	if d.live {
 		d.close()
 	}
 	return d.live
 }
 
-func (d *dataSet) close() {
+func (d *dataFiles) close() {
 	for _, f := range d.files {
 		f.close()
 	}
 	clear(d.files)
 }
-
-// within joins a dataset's directory and the name of one of its files.
-func within(dir, name string) string { return filepath.Join(dir, name) }

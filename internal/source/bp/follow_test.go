@@ -18,12 +18,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// recordings are the datasets that the tests below replay.
+// recordings are the datasets that these tests replay.
 var recordings = []string{"ring-BP4", "ring-BP5", "burst", "ring-onefile-BP4", "ring-onefile-BP5"}
 
-// TestAGrowingDatasetGivesTheSameStepsAsTheFinishedOne replays recordings write
-// by write, with a look of the reader after each.
-func TestAGrowingDatasetGivesTheSameStepsAsTheFinishedOne(t *testing.T) {
+// TestFollowedDatasetYieldsSameStepsAsFinished replays recordings write by write; the
+// reader polls after each.
+func TestFollowedDatasetYieldsSameStepsAsFinished(t *testing.T) {
 	for _, name := range recordings {
 		t.Run(name, func(t *testing.T) {
 			dataset := tracetest.Recorded(t, name)[0]
@@ -40,13 +40,13 @@ func TestAGrowingDatasetGivesTheSameStepsAsTheFinishedOne(t *testing.T) {
 	}
 }
 
-// TestAStepIsDeliveredAtTheFirstLookAfterItsIndexRecord counts looks, which are
-// one poll interval apart.
-func TestAStepIsDeliveredAtTheFirstLookAfterItsIndexRecord(t *testing.T) {
+// TestStepArrivesAtFirstPollAfterIndexRecord counts polls, which are one poll interval
+// apart.
+func TestStepArrivesAtFirstPollAfterIndexRecord(t *testing.T) {
 	w := newReplay(t, tracetest.Recorded(t, "burst")[0])
 	_, err := follow(t, w, func(steps int) {
 		if steps != w.steps {
-			t.Errorf("after a look %d steps had been published but %d were delivered", w.steps, steps)
+			t.Errorf("after a poll %d steps had been published but %d were delivered", w.steps, steps)
 		}
 	})
 	if !errors.Is(err, io.EOF) {
@@ -54,9 +54,9 @@ func TestAStepIsDeliveredAtTheFirstLookAfterItsIndexRecord(t *testing.T) {
 	}
 }
 
-// TestFilesThatBecomeVisibleOutOfOrderAreWaitedFor has a network file system
-// show the index before the rest.
-func TestFilesThatBecomeVisibleOutOfOrderAreWaitedFor(t *testing.T) {
+// TestReaderWaitsForLateFiles simulates a network file system that shows the index
+// before the other files.
+func TestReaderWaitsForLateFiles(t *testing.T) {
 	for _, name := range recordings {
 		for _, late := range []string{"md.0", "mmd.0", "data.0"} {
 			dataset := tracetest.Recorded(t, name)[0]
@@ -75,7 +75,7 @@ func TestFilesThatBecomeVisibleOutOfOrderAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestDataThatNeverArriveAreAnErrorThatNamesTheFile(t *testing.T) {
+func TestMissingDataErrorNamesFile(t *testing.T) {
 	for _, lost := range []string{"md.0", "mmd.0", "data.0"} {
 		t.Run(lost, func(t *testing.T) {
 			w := newReplay(t, tracetest.Recorded(t, "ring-BP5")[0])
@@ -89,13 +89,13 @@ func TestDataThatNeverArriveAreAnErrorThatNamesTheFile(t *testing.T) {
 	}
 }
 
-func TestAKilledWriterIsNoticedByTheIdleLimit(t *testing.T) {
+func TestKilledWriterReachesIdleLimit(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		t.Run(name, func(t *testing.T) {
 			dataset := tracetest.Recorded(t, name)[0]
 			w := newReplay(t, dataset)
 			w.stopBeforeClose()
-			w.tear(5) // it died within an index record
+			w.tear(5) // killed within an index record
 			got, err := follow(t, w, nil)
 			if !errors.Is(err, bp.ErrIdle) {
 				t.Errorf("ended with %v, want ErrIdle", err)
@@ -113,7 +113,7 @@ func TestAKilledWriterIsNoticedByTheIdleLimit(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsUsedAgainIsNoticed(t *testing.T) {
+func TestReusedDirectoryIsDetected(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		runs := tracetest.Recorded(t, name)
 		truncate := func(w *replay) {
@@ -135,7 +135,7 @@ func TestADirectoryThatIsUsedAgainIsNoticed(t *testing.T) {
 		}
 		f("emptied", truncate)
 		if name == "ring-BP4" { // a BP5 index of this size shows no difference
-			f("written anew", func(w *replay) {
+			f("written again", func(w *replay) {
 				w.must(os.RemoveAll(w.dir))
 				w.must(os.CopyFS(w.dir, os.DirFS(runs[1])))
 				w.must(patch(w.path("md.idx"), 64+48, 1)) // time of the first step
@@ -144,7 +144,7 @@ func TestADirectoryThatIsUsedAgainIsNoticed(t *testing.T) {
 	}
 }
 
-func TestADatasetFromAnEarlierRunIsNotRead(t *testing.T) {
+func TestDatasetFromEarlierRunIsIgnored(t *testing.T) {
 	dataset := tracetest.Recorded(t, "ring-BP4")[0]
 	old := tracetest.Copy(t, dataset)
 	long := time.Unix(1_000_000_000, 0)
@@ -153,9 +153,9 @@ func TestADatasetFromAnEarlierRunIsNotRead(t *testing.T) {
 	}
 	opt := bp.Default()
 	opt.Follow, opt.NotBefore = true, long.Add(time.Hour)
-	looks := 0
+	polls := 0
 	opt.Sleep = func(context.Context, time.Duration) error {
-		if looks++; looks == 3 { // now the new run begins
+		if polls++; polls == 3 { // now the new run begins
 			now := long.Add(2 * time.Hour)
 			return os.Chtimes(filepath.Join(old, "md.idx"), now, now)
 		}
@@ -166,12 +166,12 @@ func TestADatasetFromAnEarlierRunIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Next(t.Context()); err != nil || looks != 3 {
-		t.Errorf("the first step came after %d looks with error %v, want 3 and none", looks, err)
+	if _, err := r.Next(t.Context()); err != nil || polls != 3 {
+		t.Errorf("the first step came after %d polls with error %v, want 3 and none", polls, err)
 	}
 }
 
-func TestStalePagesAreReadASecondTime(t *testing.T) {
+func TestStalePagesAreReadAgain(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		t.Run(name, func(t *testing.T) {
 			dataset := tracetest.Recorded(t, name)[0]
@@ -200,7 +200,7 @@ func TestStalePagesAreReadASecondTime(t *testing.T) {
 	}
 }
 
-func TestFollowingEndsWithItsContext(t *testing.T) {
+func TestFollowingEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := bp.Default()
 	opt.Follow = true
@@ -215,7 +215,7 @@ func TestFollowingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAWriterThatEndsWithoutAStepEndsTheStream(t *testing.T) {
+func TestWriterWithoutStepsEndsStream(t *testing.T) {
 	f := func(size int, want error) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "x.bp")
@@ -234,9 +234,9 @@ func TestAWriterThatEndsWithoutAStepEndsTheStream(t *testing.T) {
 			t.Errorf("an index of %d zeros: got %v, want %v", size, err, want)
 		}
 	}
-	f(0, bp.ErrIdle) // not begun
-	f(39, io.EOF)    // how BP4 leaves it
-	f(40, io.EOF)    // how BP5 leaves it
+	f(0, bp.ErrIdle) // not started
+	f(39, io.EOF)    // as BP4 leaves it
+	f(40, io.EOF)    // as BP5 leaves it
 }
 
 // replay writes a recorded dataset again as its writer did: for each step the
@@ -295,8 +295,8 @@ func newReplay(t *testing.T, recording string) *replay {
 	return w
 }
 
-// indexStep is up to where the files reach when a step is published. The data
-// come all at once with the first, for simplicity.
+// indexStep has the sizes of the files when a step is published. For simplicity all
+// data come with the first step.
 type indexStep struct{ index, meta, data int64 }
 
 func indexSteps(idx []byte, isBP5 bool) (steps []indexStep) {
@@ -317,8 +317,7 @@ func indexSteps(idx []byte, isBP5 bool) (steps []indexStep) {
 	return steps
 }
 
-// grow makes a file as long as the first size bytes of the recording; -1 means
-// all of it.
+// grow writes the first size bytes of the recorded file; -1 means all.
 func (w *replay) grow(name string, size int64) {
 	b, err := os.ReadFile(filepath.Join(w.from, name))
 	w.must(err)
@@ -369,7 +368,7 @@ func (w *replay) delay(name string) {
 	w.then(seen)
 }
 
-// lose hides a file's growth for ever.
+// lose hides a file's growth forever.
 func (w *replay) lose(name string) {
 	w.delay(name)
 	w.writes = w.writes[:len(w.writes)-1]
@@ -381,16 +380,16 @@ func (w *replay) hide(name string) {
 	}
 }
 
-// follow reads the dataset while it is replayed, one write at each sleep, and
-// returns the digests of the steps and how it ended. look is told before each
-// write how many steps have been delivered.
-func follow(t *testing.T, w *replay, look func(steps int)) (got []string, err error) {
+// follow reads the dataset while it is replayed, one write at each sleep, and returns
+// the digests of the steps and the error that ended it. Before each write it calls
+// onPoll with the number of steps that have been delivered.
+func follow(t *testing.T, w *replay, onPoll func(steps int)) (got []string, err error) {
 	t.Helper()
 	opt := bp.Default()
 	opt.Follow, opt.Idle = true, time.Minute
 	opt.Sleep = func(context.Context, time.Duration) error {
-		if look != nil {
-			look(len(got))
+		if onPoll != nil {
+			onPoll(len(got))
 		}
 		if len(w.writes) > 0 {
 			w.writes[0]()
@@ -437,7 +436,7 @@ func digests(t *testing.T, r *bp.Reader) (all []string) {
 	}
 }
 
-// digest is a line that tells everything in a step, arrays by their hash.
+// digest returns a line with the content of a step, and hashes of its arrays.
 func digest(t *testing.T, s *bp.Step) string {
 	t.Helper()
 	var b strings.Builder

@@ -18,7 +18,7 @@ func FuzzBP4Index(f *testing.F) { fuzzIndex(f, "ring-BP4", "ring-onefile-BP4") }
 
 func FuzzBP5Index(f *testing.F) { fuzzIndex(f, "ring-BP5", "burst", "ring-onefile-BP5") }
 
-// fuzzIndex reads the other files of the first run with any index.
+// fuzzIndex reads the first run with a fuzzed index.
 func fuzzIndex(f *testing.F, runs ...string) {
 	dir := tracetest.Copy(f, tracetest.Recorded(f, runs[0])[0])
 	for _, run := range runs {
@@ -32,12 +32,12 @@ func fuzzIndex(f *testing.F, runs ...string) {
 	f.Fuzz(func(t *testing.T, idx []byte) {
 		writeFile(t, filepath.Join(dir, "md.idx"), idx)
 		var v visitor
-		_ = v.bounded(t, dir, size+int64(len(idx))) // any error that tells its place will do
+		_ = v.bounded(t, dir, size+int64(len(idx))) // which checks the error
 	})
 }
 
-// FuzzBP4Metadata decodes the metadata of one step; the numbers say where its
-// variables and its attributes begin.
+// FuzzBP4Metadata decodes the metadata of one step; variables and attributes begin at
+// the given positions.
 func FuzzBP4Metadata(f *testing.F) {
 	for _, run := range []string{"ring-BP4", "ring-monitoring-BP4", "ring-onefile-BP4"} {
 		dir := tracetest.Recorded(f, run)[0]
@@ -63,8 +63,8 @@ func FuzzBP4Metadata(f *testing.F) {
 	})
 }
 
-// FuzzBP5Step decodes one step from its record in md.idx, its metadata and the
-// formats in mmd.0, for some number of writers.
+// FuzzBP5Step decodes one step from its record in md.idx, its metadata and the formats
+// in mmd.0, for a number of writers.
 func FuzzBP5Step(f *testing.F) {
 	for _, run := range []string{"ring-BP5", "ring-onefile-BP5", "burst"} {
 		dir := tracetest.Recorded(f, run)[0]
@@ -87,7 +87,7 @@ func FuzzBP5Step(f *testing.F) {
 		formats := parseFormats(mmd)
 		s := emptyStep()
 		var d bp5Decoder
-		for range 2 { // the second time with what was learned
+		for range 2 { // the second time with the plans of the first
 			s.reset(s.Index, 0, s.data)
 			err = d.decode(s, md, &rec, func(id ffs.ID) (*ffs.Format, error) {
 				if fm := formats[id]; fm != nil {
@@ -108,7 +108,7 @@ func FuzzBP5Step(f *testing.F) {
 	})
 }
 
-// parseFormats returns the formats that can be used of those in an mmd.0.
+// parseFormats returns the valid formats in an mmd.0.
 func parseFormats(b []byte) map[ffs.ID]*ffs.Format {
 	formats := make(map[ffs.ID]*ffs.Format)
 	for len(b) >= 28 {
@@ -159,7 +159,7 @@ func FuzzBP3Footer(f *testing.F) {
 	})
 }
 
-// FuzzDataset reads a whole small dataset.
+// FuzzDataset reads a small dataset.
 func FuzzDataset(f *testing.F) {
 	for _, run := range []string{"ring-BP4", "ring-BP5", "ring-onefile-BP5"} {
 		var b [4][]byte
@@ -178,19 +178,19 @@ func FuzzDataset(f *testing.F) {
 			writeFile(t, filepath.Join(dir, datasetFiles[i]), b)
 		}
 		var v visitor
-		_ = v.bounded(t, dir, int64(len(idx)+len(md)+len(mmd)+len(data))) // any error that tells its place will do
+		_ = v.bounded(t, dir, int64(len(idx)+len(md)+len(mmd)+len(data))) // which checks the error
 	})
 }
 
-// emptyStep is a step to decode into; it has no data files.
+// emptyStep returns a step to decode into; it has no data files.
 func emptyStep() *Step {
 	s := new(Step)
 	s.reset(0, 0, newDataFiles(filepath.Join("no", "such", "data."), false))
 	return s
 }
 
-// wantDecoderError fails unless err refuses something by name or tells a place
-// between from and to.
+// wantDecoderError fails unless err names an unsupported feature or a place between
+// from and to.
 func wantDecoderError(t *testing.T, err error, from, to int64) {
 	t.Helper()
 	if refused, ok := errors.AsType[*UnsupportedError](err); ok && refused.What != "" {
@@ -198,6 +198,6 @@ func wantDecoderError(t *testing.T, err error, from, to int64) {
 	}
 	bad, ok := errors.AsType[*CorruptError](err)
 	if !ok || bad.Reason == "" || bad.Offset < from || bad.Offset > to {
-		t.Fatalf("got %v (%T), want an error that tells a place between %d and %d", err, err, from, to)
+		t.Fatalf("got %v (%T), want an error with a place between %d and %d", err, err, from, to)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	fingerprintSize = 128 // header and the first record: they never change
 )
 
-// index is md.idx, the file whose records make steps exist. It is looked at
-// again whenever all that was seen is used up.
+// index is md.idx: a step exists as soon as it has a record there. The file is read
+// again whenever all bytes of the last read are used up.
 type index struct {
 	path       string
 	activeByte int
@@ -37,22 +37,22 @@ type index struct {
 	active      bool
 
 	pos  int64  // of buf[0] in the file
-	buf  []byte // seen but not yet used
-	size int64  // of the file when it was last looked at
+	buf  []byte // read but not yet used
+	size int64  // of the file at the last read
 
-	// How the metadata of the first step begin: two runs of the same program
-	// may have equal indexes, but not equal times and process numbers.
+	// Beginning of the metadata of the first step: two runs of the same program may
+	// have equal indexes, but not equal times and process numbers.
 	meta     *file
 	metaPos  int64
-	metaSize int // of the beginning; 0 if none to compare with
+	metaSize int // of the beginning; 0 if there is nothing to compare with
 	metaHash [sha256.Size]byte
 }
 
-// metaHeadSize is how much of the metadata is compared.
+// metaHeadSize is the number of bytes of metadata to compare.
 const metaHeadSize = 4096
 
-// remember keeps what tells the beginning of the first step's metadata, which lies
-// at pos of the file meta, from others.
+// remember keeps a hash of the beginning of the first step's metadata, which lie at
+// pos of the file meta.
 func (x *index) remember(meta *file, pos int64, md []byte) {
 	if x.meta == nil {
 		x.meta = &file{path: meta.path}
@@ -61,7 +61,7 @@ func (x *index) remember(meta *file, pos int64, md []byte) {
 	}
 }
 
-// sameMeta reports whether the metadata still begin as remembered.
+// sameMeta reports whether the metadata still have the remembered beginning.
 func (x *index) sameMeta() bool {
 	if x.metaSize == 0 {
 		return true
@@ -72,11 +72,11 @@ func (x *index) sameMeta() bool {
 	return x.meta.readAt(head, x.metaPos, -1) == nil && sha256.Sum256(head) == x.metaHash
 }
 
-// indexChunk limits how much of the index is held at once.
+// indexChunk limits how much of the index is in memory at once.
 const indexChunk = 64 << 10
 
-// refresh reads what was appended. The active flag is read before the size is
-// taken, so records that are there when the flag is clear are all there are.
+// refresh reads the bytes that were appended. It reads the active flag before the
+// size, so that no records can follow after it sees a clear flag.
 func (x *index) refresh() error {
 	f, err := os.Open(x.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func (x *index) refresh() error {
 	}
 	active := head[x.activeByte] != 0
 	head[x.activeByte] = 0
-	if known := min(len(x.fingerprint), n); !bytes.Equal(x.fingerprint[:known], head[:known]) || !x.sameMeta() {
+	if common := min(len(x.fingerprint), n); !bytes.Equal(x.fingerprint[:common], head[:common]) || !x.sameMeta() {
 		return fmt.Errorf("%s: %w", x.path, ErrRecreated)
 	}
 	x.fingerprint = append(x.fingerprint[:0], head[:n]...)
@@ -117,9 +117,9 @@ func (x *index) refresh() error {
 	return nil
 }
 
-// take returns the next record, of the length that size tells from what is
-// there, without using it up; size returns 0 where that is not enough to tell.
-// There is more to read than one look shows, so it looks until nothing comes.
+// take returns the next record without using it up. size returns the length of the
+// record that b begins with, or 0 if b is too short to tell. One refresh may not read
+// all of the file, so take repeats it until nothing comes.
 func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error) {
 	for {
 		n, err := size(x.buf)
@@ -139,7 +139,7 @@ func (x *index) take(step int, size func(b []byte) (int, error)) ([]byte, error)
 	}
 }
 
-// progress returns how many bytes of records were used, and how many there are.
+// progress returns the number of bytes of records that were used, and of all.
 func (x *index) progress() (used, of int64) {
 	if x.size <= headerSize {
 		return 0, 0
@@ -147,15 +147,15 @@ func (x *index) progress() (used, of int64) {
 	return x.pos - headerSize, x.size - headerSize
 }
 
-// use drops the first n bytes, which have been dealt with.
+// use drops the first n bytes.
 func (x *index) use(n int) {
 	x.pos += int64(n)
 	x.buf = x.buf[n:]
 }
 
-// end returns what it means that no whole record is left after a refresh: the
-// end of the stream, or that one must wait. A closed index ends with a whole
-// record; that the rest of it was lost is an error.
+// end returns the error for an index without another complete record: io.EOF, or a
+// pendingError while the dataset is active. A closed index that ends within a record
+// lost its end.
 func (x *index) end(step int) error {
 	switch {
 	case x.active && len(x.buf) == 0:

@@ -19,9 +19,9 @@ import (
 // patience is how long a test waits for another program on a busy machine.
 const patience = time.Minute
 
-// TestADatasetIsFollowedFromBeforeItExistsToItsEnd follows programs at work.
-// Now and then it reads what exists also without waiting.
-func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
+// TestFollowDatasetFromBeforeCreation follows running programs. At intervals it also
+// reads the existing steps without waiting.
+func TestFollowDatasetFromBeforeCreation(t *testing.T) {
 	f := func(scenario, engine string) {
 		t.Run(scenario+"/"+engine, func(t *testing.T) {
 			t.Parallel()
@@ -32,16 +32,16 @@ func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
 			w := startWriter(t, scenario, engine, dataset)
 
 			var delivered []time.Time
-			type look struct {
+			type snapshot struct {
 				after int
 				lines []string
 			}
-			var looks []look
+			var snapshots []snapshot
 			got, err := readLines(ctx, t, r, func(step int) {
 				delivered = append(delivered, time.Now())
-				// BP3 begins its file again for each step: it is empty at times.
+				// BP3 rewrites its file with each step: it is empty at times.
 				if step%8 == 5 && engine != "BP3" {
-					looks = append(looks, look{step, readNow(t, dataset)})
+					snapshots = append(snapshots, snapshot{step, readNow(t, dataset)})
 				}
 			})
 			if !errors.Is(err, io.EOF) || r.Active() {
@@ -55,7 +55,7 @@ func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
 			}
 			want := asStored(scenario, engine, w.readTruth(t))
 			compareLines(t, got, linesOfTruth(want))
-			for _, l := range looks {
+			for _, l := range snapshots {
 				steps := countSteps(l.lines)
 				if steps <= l.after || steps > len(want) {
 					t.Errorf("without waiting, %d of %d steps were read after step %d", steps, len(want), l.after)
@@ -74,8 +74,8 @@ func TestADatasetIsFollowedFromBeforeItExistsToItsEnd(t *testing.T) {
 	f("flush", "BP5")
 }
 
-// TestAKilledWriterLeavesAllItsSteps follows a program until it is killed.
-func TestAKilledWriterLeavesAllItsSteps(t *testing.T) {
+// TestKilledWriterLeavesAllSteps follows a program until it is killed.
+func TestKilledWriterLeavesAllSteps(t *testing.T) {
 	f := func(engine string) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -98,11 +98,10 @@ func TestAKilledWriterLeavesAllItsSteps(t *testing.T) {
 	f("BP5")
 }
 
-// TestAnotherRunInTheSamePlaceIsNoticed kills a program and starts another
-// that writes to the same path. Once that has written as much as the first, it
-// could not be told from it: ADIOS2 writes the same index for it, but for the
-// seconds in BP4. So the second run is slow here, as a run is.
-func TestAnotherRunInTheSamePlaceIsNoticed(t *testing.T) {
+// TestSecondRunAtSamePathIsDetected kills a program and starts another that writes to
+// the same path. After that has written as much as the first, its index is the same
+// except for the seconds in BP4. So the second run is slow here, as real runs are.
+func TestSecondRunAtSamePathIsDetected(t *testing.T) {
 	f := func(engine string) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -124,13 +123,13 @@ func TestAnotherRunInTheSamePlaceIsNoticed(t *testing.T) {
 				t.Errorf("the next call returned %v, want ErrRecreated again", err)
 			}
 
-			anew := openFollowed(t, dataset, 0)
-			s, err := anew.Next(ctx)
+			reopened := openFollowed(t, dataset, 0)
+			s, err := reopened.Next(ctx)
 			if err != nil {
-				t.Fatalf("opened anew: %v", err)
+				t.Fatalf("opened again: %v", err)
 			}
 			got := linesOf(t, s, engine)
-			<-second.begun // else the truth may know less than was read
+			<-second.begun // else the truth may lack the step
 			if err := second.kill(); err == nil {
 				t.Error("the second run had ended before it was killed: it proves nothing")
 			}
@@ -164,7 +163,7 @@ func openFollowed(t *testing.T, dataset string, idle time.Duration) *bp.Reader {
 	return r
 }
 
-// readNow reads all that is there, without waiting.
+// readNow reads the existing steps without waiting.
 func readNow(t *testing.T, dataset string) []string {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -187,17 +186,17 @@ func countSteps(lines []string) (n int) {
 	return n
 }
 
-// writer is write.py at work.
+// writer is a running write.py.
 type writer struct {
 	cmd       *exec.Cmd
 	truth     string
-	announced []time.Time // when it said that a step was finished
+	announced []time.Time // when it reported that a step was finished
 	err       error
 	begun     chan struct{} // closed after the first step
 	done      chan struct{} // closed at its end; the fields above are valid then
 }
 
-// startWriter starts write.py, which ends with the test at the latest.
+// startWriter starts write.py and kills it at the end of the test.
 func startWriter(t *testing.T, scenario, engine, dataset string, env ...string) *writer {
 	t.Helper()
 	truth := filepath.Join(t.TempDir(), "truth.jsonl")
@@ -245,8 +244,7 @@ func (w *writer) readTruth(t *testing.T) []truthStep {
 	return steps
 }
 
-// followUntilIdle reads until nothing new has come for a while after the
-// program was killed.
+// followUntilIdle reads until the reader is idle after the program was killed.
 func (w *writer) followUntilIdle(t *testing.T, r *bp.Reader) (lines []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -269,7 +267,7 @@ func (w *writer) followUntilIdle(t *testing.T, r *bp.Reader) (lines []string) {
 	}
 }
 
-// logDelays returns how long after the end of its EndStep each step was there.
+// logDelays logs the delays between the end of EndStep and the delivery of steps.
 func (w *writer) logDelays(t *testing.T, delivered []time.Time) {
 	t.Helper()
 	var delays []time.Duration

@@ -21,10 +21,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestEverythingThatADIOS2WritesIsReadBack has ADIOS2 itself write all that
-// testdata/interop/write.py can, and compares every value. What is written
-// slowly is in interop_follow_test.go.
-func TestEverythingThatADIOS2WritesIsReadBack(t *testing.T) {
+// TestReadsAllThatADIOS2Writes runs all scenarios of testdata/interop/write.py, which
+// write with ADIOS2, and compares every value. The slow scenarios are in
+// interop_follow_test.go.
+func TestReadsAllThatADIOS2Writes(t *testing.T) {
 	list, err := tracetest.ADIOS2(t, "list").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestEverythingThatADIOS2WritesIsReadBack(t *testing.T) {
 	}
 }
 
-// expectRefusal reads a dataset that must be refused for that reason.
+// expectRefusal reads a dataset and fails unless it is refused for that reason.
 func expectRefusal(t *testing.T, dataset, reason string) {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -62,11 +62,11 @@ func expectRefusal(t *testing.T, dataset, reason string) {
 		_, err = r.Next(t.Context())
 	}
 	if _, ok := errors.AsType[*bp.UnsupportedError](err); !ok || !strings.Contains(err.Error(), reason) {
-		t.Errorf("got the error %T %v, want an UnsupportedError that says %q", err, err, reason)
+		t.Errorf("got the error %T %v, want an UnsupportedError with %q", err, err, reason)
 	}
 }
 
-// expectTruth reads a dataset as it is now and compares all of it.
+// expectTruth reads a dataset in its present state and compares all of it.
 func expectTruth(t *testing.T, dataset, engine string, want []truthStep, active bool) {
 	t.Helper()
 	opt := bp.Default()
@@ -82,15 +82,15 @@ func expectTruth(t *testing.T, dataset, engine string, want []truthStep, active 
 	}
 	compareLines(t, got, linesOfTruth(want))
 	if r.Engine() != engine || r.Active() != active {
-		t.Errorf("the dataset is said to be %s, active %v; want %s, active %v", r.Engine(), r.Active(), engine, active)
+		t.Errorf("the dataset is %s, active %v; want %s, active %v", r.Engine(), r.Active(), engine, active)
 	}
 	if counts := maps.Collect(opt.Tally.All()); len(counts) != 0 {
 		t.Errorf("something was skipped or repaired: %v", counts)
 	}
 }
 
-// readLines reads on to the error that ends it and says what was read. It
-// calls each, if there is one, after each step.
+// readLines reads to the error that ends the dataset and returns the steps as lines.
+// It calls each, if it is not nil, after each step.
 func readLines(ctx context.Context, t *testing.T, r *bp.Reader, each func(step int)) (lines []string, err error) {
 	t.Helper()
 	for {
@@ -112,7 +112,7 @@ type (
 		Vars        []truthVariable
 		Attrs       []truthAttribute
 		ColumnMajor bool
-		End         bool // the last line, which is no step
+		End         bool // the last line, which is not a step
 		Steps       int
 	}
 	truthVariable struct {
@@ -157,8 +157,7 @@ func readTruth(t *testing.T, path string) (steps []truthStep, ended bool) {
 	}
 }
 
-// asStored changes the truth about what was written to what the format can
-// express of it.
+// asStored reduces the written values to those that the format can express.
 func asStored(scenario, engine string, written []truthStep) (stored []truthStep) {
 	isBP5 := engine == "BP5"
 	for _, s := range written {
@@ -172,7 +171,7 @@ func asStored(scenario, engine string, written []truthStep) (stored []truthStep)
 			if isBP5 && v.Type == "char" && strings.HasSuffix(v.Kind, "value") {
 				v.Type = "int8"
 			}
-			// BP4 stores a position for each block, also where it means nothing.
+			// BP4 stores a position for each block, even if it has no meaning.
 			if !isBP5 && v.Kind == "joined array" {
 				for j := range v.Blocks {
 					v.Blocks[j].Start = make([]uint64, len(v.Blocks[j].Count))
@@ -181,12 +180,12 @@ func asStored(scenario, engine string, written []truthStep) (stored []truthStep)
 		}
 		for i := range s.Attrs {
 			a := &s.Attrs[i]
-			// BP3 and BP4 do not tell a numeric array of one from a number.
+			// BP3 and BP4 do not distinguish a numeric array of one from a number.
 			if !isBP5 && a.Type != "string" && len(a.Values) == 1 {
 				a.Array = false
 			}
-			// With this form of attributes BP5 stores characters in arrays as
-			// numbers, too.
+			// This form of attributes of BP5 also stores characters in arrays as
+			// numbers.
 			if scenario == "attrs1" && a.Array && a.Type == "char" {
 				a.Type = "int8"
 			}
@@ -197,8 +196,8 @@ func asStored(scenario, engine string, written []truthStep) (stored []truthStep)
 	return stored
 }
 
-// A step is compared as lines of text, one for the step and each variable,
-// block and attribute, so that a difference can be read.
+// Steps are compared as lines of text, one for the step and each variable, block and
+// attribute, so that differences are readable.
 
 func stepLine(step int) string { return fmt.Sprintf("step %d", step) }
 
@@ -228,7 +227,7 @@ const (
 	refusedJoined   = "refused as a joined array"
 )
 
-// brief shortens a long text to its beginning and its hash.
+// brief shortens a long text to its beginning and a hash.
 func brief(text string) string {
 	if len(text) <= 300 {
 		return text
@@ -236,7 +235,7 @@ func brief(text string) string {
 	return fmt.Sprintf("%s... (%d bytes, hash %s)", text[:100], len(text), hash([]byte(text)))
 }
 
-// linesOfTruth returns what must be read.
+// linesOfTruth returns the expected lines.
 func linesOfTruth(steps []truthStep) (lines []string) {
 	for _, s := range steps {
 		lines = append(lines, stepLine(s.Step))
@@ -265,8 +264,8 @@ func (v *truthVariable) content(b *truthBlock) string {
 	return valueContent(goTexts(v.Type, []string{b.Value})[0], b.FNV)
 }
 
-// goTexts turns numbers as Python writes them into those that package bp
-// promises: the shortest text that reads back exactly.
+// goTexts converts numbers from Python's format into that of package bp: the shortest
+// text that reads back exactly.
 func goTexts(typ string, values []string) []string {
 	bits := 64
 	if strings.HasSuffix(typ, "float") {
@@ -291,13 +290,13 @@ func goTexts(typ string, values []string) []string {
 	return texts
 }
 
-// linesOf returns what was read.
+// linesOf returns the lines of a step.
 func linesOf(t *testing.T, s *bp.Step, engine string) (lines []string) {
 	t.Helper()
 	if timed := engine == "BP4"; timed != (s.Time != 0) {
-		t.Errorf("step %d was written at %d; only BP4 tells", s.Index, s.Time)
+		t.Errorf("step %d was written at %d; only BP4 stores the time", s.Index, s.Time)
 	}
-	wantWriter := -1 // BP3 and BP4 do not tell
+	wantWriter := -1 // BP3 and BP4 do not store it
 	if engine == "BP5" {
 		wantWriter = 0
 	}
@@ -355,7 +354,7 @@ func contentOf(t *testing.T, s *bp.Step, v *bp.Variable, block int) string {
 	return arrayContent(hash(data), sum)
 }
 
-// refusalOf returns why a variable was refused, if the error names it.
+// refusalOf returns the reason why a variable was refused, if the error names it.
 func refusalOf(err error, v *bp.Variable) string {
 	if _, ok := errors.AsType[*bp.UnsupportedError](err); ok && strings.Contains(err.Error(), strconv.Quote(v.Name)) {
 		switch {
@@ -368,8 +367,8 @@ func refusalOf(err error, v *bp.Variable) string {
 	return fmt.Sprintf("%T %v", err, err)
 }
 
-// readInPieces reads a block again, last piece first, in pieces that do not
-// end where elements end.
+// readInPieces reads a block again, last piece first, in pieces that end within
+// elements.
 func readInPieces(t *testing.T, s *bp.Step, v *bp.Variable, b *bp.Block) []byte {
 	t.Helper()
 	data := make([]byte, b.Size())
@@ -390,8 +389,8 @@ func hash(b []byte) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// compareLines reports the lines that are in only one of both, whatever their
-// order: variables and attributes have none.
+// compareLines reports the lines that are in only one of the lists. It ignores their
+// order, because variables and attributes have none.
 func compareLines(t *testing.T, got, want []string) {
 	t.Helper()
 	const most = 20
@@ -403,7 +402,7 @@ func compareLines(t *testing.T, got, want []string) {
 	}
 }
 
-// without returns the lines that are more often in a than in b.
+// without returns the lines that occur more often in a than in b.
 func without(a, b []string) (rest []string) {
 	count := make(map[string]int)
 	for _, line := range b {

@@ -1,12 +1,10 @@
-// Package bp reads ADIOS2's BP4, BP5 and BP3 datasets without ADIOS2: steps,
-// their variables block by block, and their attributes, from finished files
-// and from files that a running program is still writing. It knows nothing of
-// what the variables mean.
+// Package bp reads ADIOS2's BP4, BP5 and BP3 datasets without ADIOS2: steps, their
+// variables block by block, and their attributes, from finished files and from files
+// that a running program is still writing. It does not interpret the variables.
 //
-// There is one decoder. Whether a dataset is followed decides only if Next
-// waits for a step that does not exist yet. Nothing in a file is trusted: a
-// wrong byte leads to a CorruptError with its place, and nothing is allocated
-// that the file could not hold.
+// There is one decoder. Following a dataset changes only whether Next waits for a
+// step that does not exist yet. Nothing in a file is trusted: a wrong byte leads to a
+// CorruptError with its place, and no allocation is larger than the file allows.
 package bp
 
 import (
@@ -22,85 +20,84 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// Options configures how to read a dataset. Begin with Default.
+// Options configure a Reader. Start from Default.
 type Options struct {
 	// Follow makes Next wait for steps that do not exist yet, and Open
 	// accept a dataset that does not exist yet.
 	Follow bool
-	// Poll is how long to wait between two looks at a followed dataset.
+	// Poll is the time between two checks of a followed dataset.
 	Poll time.Duration
 	// Idle is how long Next waits for a step before it returns ErrIdle; 0 means
-	// for ever, NoWait not at all, not even for the rest of one that has begun to
-	// arrive: that is an ArrivingError.
+	// forever. With NoWait it does not wait at all, and returns an ArrivingError for a
+	// step that has only partly arrived.
 	Idle time.Duration
-	// Arrival is how long to wait for bytes that the index already speaks
-	// of. They come within milliseconds but for slow network file systems.
+	// Arrival is how long to wait for bytes to which the index already refers. They
+	// arrive within milliseconds except on slow network file systems.
 	Arrival time.Duration
-	// NotBefore makes a followed dataset that was last written before it
-	// count as not there: it is left from an earlier run.
+	// NotBefore makes a followed dataset count as missing if it was last written
+	// before that time: an earlier run left it.
 	NotBefore time.Time
-	// Sleep waits for d or until ctx ends, and returns ctx's error then. A
-	// followed dataset needs it; time passes nowhere else.
+	// Sleep waits for d or until ctx ends, and then returns ctx's error. A followed
+	// dataset needs it; the Reader waits in no other way.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Tally takes the counts of what was skipped; nil forgets them.
+	// Tally counts skipped data; it may be nil.
 	Tally *tally.Tally
 }
 
-// NoWait as the idle limit has Next return at once when there is no step.
+// NoWait as the idle limit makes Next return at once if there is no step.
 const NoWait time.Duration = -1
 
-// Default returns the options for a finished dataset, and sane waits for one
-// that is followed.
+// Default returns the options for a finished dataset, with usual waits for a followed
+// one.
 func Default() Options {
 	return Options{Poll: 50 * time.Millisecond, Arrival: time.Minute}
 }
 
-// Validate reports what is wrong with the options.
+// Validate reports all errors in the options.
 func (o Options) Validate() error {
 	if !o.Follow {
 		return nil
 	}
 	var errs []error
 	if o.Poll <= 0 {
-		errs = append(errs, fmt.Errorf("poll interval %v is not positive", o.Poll))
+		errs = append(errs, fmt.Errorf("poll interval %v must be positive", o.Poll))
 	}
 	if o.Idle < 0 && o.Idle != NoWait || o.Arrival < 0 {
 		errs = append(errs, fmt.Errorf("idle limit %v or arrival limit %v is negative", o.Idle, o.Arrival))
 	}
 	if o.Sleep == nil {
-		errs = append(errs, errors.New("to follow a dataset needs a Sleep function"))
+		errs = append(errs, errors.New("following a dataset needs a Sleep function"))
 	}
 	return errors.Join(errs...)
 }
 
 // engine decodes one of the formats.
 type engine interface {
-	// next returns the next step. It never waits: a pendingError says that
-	// the step, or part of it, does not exist yet; the same step is tried
-	// again at the next call. io.EOF means that the writer closed the
-	// dataset and all its steps were returned.
+	// next returns the next step. It never waits: a pendingError means that the step,
+	// or part of it, does not exist yet, and that the next call tries it again. io.EOF
+	// means that the writer closed the dataset and all steps were returned.
 	next() (*Step, error)
 	state() state
 	close()
-	// forget gives back the memory of the last step, which becomes invalid.
+	// forget frees the memory of the last step, which becomes invalid.
 	forget()
 }
 
-// state is what is known of a dataset besides its steps.
+// state describes a dataset apart from its steps.
 type state struct {
 	engine   string
 	version  string
 	active   bool
 	modified time.Time
-	read, of int64 // how far the reader has come, in steps or bytes that tell them
+	read, of int64 // progress, in steps or bytes of their index
 }
 
 // Reader iterates over the steps of one dataset. It serves one goroutine.
 type Reader struct {
 	path   string
 	opt    Options
-	engine engine // nil until the dataset shows its format
-	err    error  // how the stream ended
+	engine engine // nil until the format is known
+	err    error  // that ended the stream
 }
 
 // Open opens the dataset at path: the directory of a BP4 or BP5 dataset, or
@@ -117,28 +114,26 @@ func Open(path string, opt Options) (*Reader, error) {
 	return nil, err
 }
 
-// Close frees what the Reader holds. Steps become invalid.
+// Close closes all files. Steps become invalid.
 func (r *Reader) Close() error {
-	if r.engine != nil {
-		r.engine.close()
-	}
+	r.Release()
 	r.err = os.ErrClosed
 	return nil
 }
 
-// Release closes the files that the Reader holds open. It opens them again when
-// it needs them, so that thousands of datasets can be read side by side.
+// Release closes all files. The Reader opens them again when it needs them, so that
+// thousands of datasets can be read in parallel.
 func (r *Reader) Release() {
 	if r.engine != nil {
 		r.engine.close()
 	}
 }
 
-// Forget gives back what can be had again: open files, as Release does, and the
-// memory of the last step, which becomes invalid.
+// Forget closes all files, as Release does, and frees the memory of the last step,
+// which becomes invalid.
 func (r *Reader) Forget() {
+	r.Release()
 	if r.engine != nil {
-		r.engine.close()
 		r.engine.forget()
 	}
 }
@@ -153,33 +148,33 @@ func (r *Reader) state() state {
 // Path returns the path that was opened.
 func (r *Reader) Path() string { return r.path }
 
-// Engine returns "BP3", "BP4" or "BP5"; empty while nothing is written yet.
+// Engine returns "BP3", "BP4" or "BP5", or "" while the format is unknown.
 func (r *Reader) Engine() string { return r.state().engine }
 
 // Version returns the version of ADIOS2 that wrote the dataset.
 func (r *Reader) Version() string { return r.state().version }
 
-// Active reports whether the dataset is marked as still being written, as of
-// the last look at it. A killed writer leaves the mark for ever.
+// Active reports whether the dataset was marked as being written at the last check. A
+// killed writer leaves the mark forever.
 func (r *Reader) Active() bool { return r.state().active }
 
-// Modified is when the last step was finished, as of the last look.
+// Modified returns the time of the last finished step, as of the last check.
 func (r *Reader) Modified() time.Time { return r.state().modified }
 
-// Progress returns how far the Reader has come: read of that much, in a unit that is the
-// same for all datasets of a format. What it is of grows with the dataset, and is 0
-// before the first step is read.
+// Progress returns how much of the dataset was read, in a unit that is the same for
+// all datasets of a format. The total, of, grows with the dataset and is 0 before the
+// first step is read.
 func (r *Reader) Progress() (read, of int64) {
 	s := r.state()
 	return s.read, s.of
 }
 
-// Next returns the next step. Without Follow the steps end, with io.EOF, where
-// the dataset ends at the moment. With Follow it waits for the next step until
-// the writer closes the dataset (io.EOF), the idle limit passes (ErrIdle),
-// another run takes over its place (ErrRecreated) or ctx ends. A CorruptError
-// names what cannot be read; what was readable before has been returned. All
-// but ErrIdle and ctx's error are final: they are returned again.
+// Next returns the next step. Without Follow it returns io.EOF after the last step
+// that exists now. With Follow it waits for the next step until the writer closes the
+// dataset (io.EOF), the idle limit passes (ErrIdle), another run replaces the dataset
+// (ErrRecreated) or ctx ends. It returns all steps before the place that a
+// CorruptError names. All errors except ErrIdle and ctx's are final: further calls
+// return them again.
 func (r *Reader) Next(ctx context.Context) (*Step, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -217,7 +212,7 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 	}
 }
 
-// finish turns what cannot be waited for into the end of the stream.
+// finish ends the stream because of something that does not exist, without waiting.
 func (r *Reader) finish(pending *pendingError) error {
 	r.err = io.EOF
 	if pending == errTorn {
@@ -228,7 +223,7 @@ func (r *Reader) finish(pending *pendingError) error {
 	return r.err
 }
 
-// expired returns the error that ends the wait after the time waited.
+// expired returns the error that ends the wait if waited has reached its limit.
 func (r *Reader) expired(pending *pendingError, waited time.Duration) error {
 	if pending.file != "" {
 		if r.opt.Idle == NoWait {
@@ -248,7 +243,7 @@ func (r *Reader) expired(pending *pendingError, waited time.Duration) error {
 	return nil
 }
 
-// poll looks once for the next step.
+// poll returns the next step if it exists.
 func (r *Reader) poll() (*Step, error) {
 	if r.engine == nil {
 		if err := r.detect(); err != nil {
@@ -261,13 +256,13 @@ func (r *Reader) poll() (*Step, error) {
 	return r.engine.next()
 }
 
-// ffsError gives an error of package ffs its place in a file.
+// ffsError adds the place in a file to an error of package ffs.
 func ffsError(err error, path string, step int, base int64) error {
 	if bad, ok := errors.AsType[*ffs.Error](err); ok {
 		return &CorruptError{File: path, Step: step, Offset: base + bad.Offset, Reason: bad.Reason}
 	}
 	if errors.Is(err, ffs.ErrUnsupported) {
-		return &UnsupportedError{Path: path, What: err.Error(), Advice: "write the trace with ADIOS2 2.9 or newer, or as BP4"}
+		return &UnsupportedError{Path: path, What: err.Error(), Advice: newerADIOS2}
 	}
 	return err
 }

@@ -22,11 +22,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestEveryArrayEqualsWhatADIOS2Reads compares the large recordings with what
-// the ADIOS2 library itself read of them.
-func TestEveryArrayEqualsWhatADIOS2Reads(t *testing.T) {
+// TestArraysEqualThoseOfADIOS2 compares large recordings with the values that the
+// ADIOS2 library read from them.
+func TestArraysEqualThoseOfADIOS2(t *testing.T) {
 	for _, run := range []string{"heat2d-BP4", "heat2d-BP5", "heat2d-large-BP4", "heat2d-large-BP5"} {
 		t.Run(run, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("SKIP: reads large recordings")
+			}
 			archive := tracetest.Shared(t, "traces", "expected", "adios2-reference.tar.zst")
 			for rank, dataset := range tracetest.Large(t, run) {
 				compareWithReference(t, dataset, tracetest.Unpack(t, archive, fmt.Sprintf("%s-heat2d-%d.ref.jsonl", run, rank)))
@@ -122,9 +125,9 @@ func compareStep(t *testing.T, s *bp.Step, want referenceLine) {
 	}
 }
 
-// TestDumpsEqualThoseOfTheReferenceDecoders compares with decoders that share
-// no code with this one, byte for byte.
-func TestDumpsEqualThoseOfTheReferenceDecoders(t *testing.T) {
+// TestDumpsEqualReferenceDecoders compares byte by byte with decoders that share no
+// code with this package.
+func TestDumpsEqualReferenceDecoders(t *testing.T) {
 	runs := map[string]func(testing.TB, string) []string{
 		"ring-BP4": tracetest.Recorded, "ring-BP5": tracetest.Recorded, "ring-default": tracetest.Recorded,
 		"ring-monitoring-BP4": tracetest.Recorded, "ring-onefile-BP4": tracetest.Recorded, "ring-onefile-BP5": tracetest.Recorded,
@@ -132,6 +135,9 @@ func TestDumpsEqualThoseOfTheReferenceDecoders(t *testing.T) {
 	}
 	for run, datasets := range runs {
 		t.Run(run, func(t *testing.T) {
+			if testing.Short() && run != "ring-BP4" && run != "ring-BP5" {
+				t.Skip("SKIP: the small recordings suffice")
+			}
 			decoder := tracetest.Shared(t, "tools", "canon.py")
 			python, err := exec.LookPath("python3")
 			if err != nil {
@@ -158,8 +164,8 @@ func TestDumpsEqualThoseOfTheReferenceDecoders(t *testing.T) {
 	}
 }
 
-// canon prints a dataset as the reference decoder does: of BP4 all attributes
-// with the first step, of several values of an attribute in a step the last.
+// canon prints a dataset as the reference decoder does: all attributes of BP4 with the
+// first step, and only the last of several values of an attribute in a step.
 func canon(t *testing.T, dataset string) []byte {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -240,7 +246,7 @@ func numbers(v []uint64) string {
 	return b.String()
 }
 
-func TestARelativePathAndATrailingSlashAreAccepted(t *testing.T) {
+func TestAcceptsRelativePathAndTrailingSlash(t *testing.T) {
 	dataset := tracetest.Recorded(t, "ring-BP4")[0]
 	t.Chdir(filepath.Dir(dataset))
 	for _, path := range []string{filepath.Base(dataset), "./" + filepath.Base(dataset) + "/"} {

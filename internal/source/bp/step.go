@@ -3,6 +3,7 @@ package bp
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"strconv"
@@ -32,9 +33,8 @@ const (
 	Structure
 )
 
-// types is what there is to know about each type: its name, the bytes of one
-// element, and its code in the metadata of BP3 and BP4. Their order is that of
-// the codes in BP5.
+// types are the name of each type, the bytes of one element, and its code in the
+// metadata of BP3 and BP4. Their order is that of the codes in BP5.
 var types = [...]struct {
 	name    string
 	size    int
@@ -59,7 +59,7 @@ var types = [...]struct {
 	Structure:     {"structure", 0, -1},
 }
 
-// bp4StringArray is the one code of BP4 that is a type and a shape at once.
+// bp4StringArray is the only code of BP4 that means both a type and a shape.
 const bp4StringArray = 12
 
 func typeOfBP4(code uint8) Type {
@@ -90,7 +90,7 @@ func (t Type) Size() int {
 	return 0
 }
 
-// Shape specifies how the blocks of a variable lie to each other.
+// Shape is the relation between the blocks of a variable.
 type Shape uint8
 
 // The shapes of ADIOS2.
@@ -98,8 +98,8 @@ const (
 	GlobalValue Shape = iota // one value, the same for all writers
 	LocalValue               // one value for each writer
 	GlobalArray              // blocks are parts of one array
-	LocalArray               // blocks are arrays of their own
-	JoinedArray              // blocks are put one after the other
+	LocalArray               // blocks are separate arrays
+	JoinedArray              // blocks follow each other in one array
 )
 
 // String returns the shape's name.
@@ -107,13 +107,13 @@ func (s Shape) String() string {
 	return [...]string{"global value", "local value", "global array", "local array", "joined array", "", "", ""}[s&7]
 }
 
-// Step is what the writers put out between two EndSteps. It is valid until
-// the Reader's next call; strings may be kept.
+// Step holds what the writers wrote between two EndSteps. It is valid until the
+// Reader's next call; its strings may be kept.
 type Step struct {
 	Index      int   // from 0, in the order of the file
-	Time       int64 // Unix seconds of the write; 0 where the format does not say (BP5)
+	Time       int64 // Unix seconds of the write; 0 in BP5, which does not store it
 	Variables  []Variable
-	Attributes []Attribute // those that appear in this step
+	Attributes []Attribute // those that are new in this step
 
 	data   data
 	byName map[string]int
@@ -126,13 +126,13 @@ type Variable struct {
 	Shape  Shape
 	Blocks []Block
 
-	refused  string // why its data cannot be read; empty: they can
-	operator bool   // refused because compressed; the data name the operator
+	refused  string // why its data cannot be read; empty if they can
+	operator bool   // refused because it is compressed; its data name the operator
 }
 
-// Block is what one Put of one writer wrote.
+// Block is the output of one Put of one writer.
 type Block struct {
-	Writer int      // -1 where the format does not say (BP3, BP4)
+	Writer int      // -1 in BP3 and BP4, which do not store it
 	Shape  []uint64 // of the whole array; empty for values and local arrays
 	Start  []uint64 // position in it
 	Count  []uint64 // elements along each dimension; empty for values
@@ -161,6 +161,20 @@ func (s *Step) reset(index int, time int64, data data) {
 	clear(s.byName)
 }
 
+// arrays yields the blocks whose arrays have bytes and can be read.
+func (s *Step) arrays() iter.Seq2[*Variable, *Block] {
+	return func(yield func(*Variable, *Block) bool) {
+		for i := range s.Variables {
+			v := &s.Variables[i]
+			for j := range v.Blocks {
+				if v.refused == "" && v.Blocks[j].size > 0 && !yield(v, &v.Blocks[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // variable returns the variable of that name, added if it does not exist yet.
 func (s *Step) variable(name []byte, t Type, shape Shape) *Variable {
 	if i, ok := s.byName[string(name)]; ok {
@@ -182,10 +196,10 @@ func (s *Step) variable(name []byte, t Type, shape Shape) *Variable {
 	return v
 }
 
-// Size is the number of bytes of the block's array.
+// Size returns the number of bytes of the block's array.
 func (b *Block) Size() int64 { return b.size }
 
-// Uint64 returns a single integer; negative ones wrap around.
+// Uint64 returns the single integer in a block; negative values wrap around.
 func (v *Variable) Uint64(block int) (uint64, bool) {
 	if block >= len(v.Blocks) {
 		return 0, false
@@ -193,8 +207,8 @@ func (v *Variable) Uint64(block int) (uint64, bool) {
 	return uintOf(v.Type, v.Blocks[block].Value)
 }
 
-// Text returns a single value of any type as text: decimal numbers, the
-// shortest that reads back exactly, and strings as they are.
+// Text returns the single value in a block as text: strings unchanged, and numbers in
+// the shortest decimal form that reads back exactly.
 func (v *Variable) Text(block int) (string, bool) {
 	if block >= len(v.Blocks) || v.Blocks[block].Count != nil {
 		return "", false
@@ -202,8 +216,8 @@ func (v *Variable) Text(block int) (string, bool) {
 	return textOf(v.Type, v.Blocks[block].Value)
 }
 
-// ReadAt reads len(p) bytes of the array of one of v's blocks, beginning at
-// its byte off. It fails when the block does not hold them.
+// ReadAt reads len(p) bytes of the array of one of v's blocks, beginning at its byte
+// off. It fails if the block is too short.
 func (s *Step) ReadAt(v *Variable, b *Block, p []byte, off int64) error {
 	if v.operator {
 		return s.refuseOperator(v, b)
@@ -217,8 +231,8 @@ func (s *Step) ReadAt(v *Variable, b *Block, p []byte, off int64) error {
 	return s.data.readAt(b.file, p, b.pos+off, s.Index)
 }
 
-// Bytes returns the bytes that ReadAt would read into p: in p, or, where the
-// data of the step are in memory, the bytes there. Those are not to be changed.
+// Bytes returns the bytes that ReadAt would read into p. They are in p, or, if the
+// data of the step are in memory, part of those; the caller must not change them.
 func (s *Step) Bytes(v *Variable, b *Block, p []byte, off int64) ([]byte, error) {
 	if m, ok := s.data.(*memory); ok && v.refused == "" && off >= 0 && off <= b.size && int64(len(p)) <= b.size-off {
 		at := b.pos + off
@@ -227,8 +241,7 @@ func (s *Step) Bytes(v *Variable, b *Block, p []byte, off int64) ([]byte, error)
 	return p, s.ReadAt(v, b, p, off)
 }
 
-// operators are the names of what may have compressed a block of BP5, by its
-// first byte.
+// operators are the names of compression operators by the first byte of a BP5 block.
 var operators = map[byte]string{
 	0: "blosc", 1: "bzip2", 2: "libpressio", 3: "mgard", 4: "png", 5: "sirius", 6: "sz", 7: "zfp",
 	8: "mgardplus", 9: "bigwhoop", 10: "mgardcomplex", 11: "sz3", 41: "mdr", 53: "plugin", 127: "null",
@@ -243,15 +256,14 @@ func (s *Step) refuseOperator(v *Variable, b *Block) error {
 	return &UnsupportedError{Path: s.data.path(b.file), What: fmt.Sprintf("variable %q %s", v.Name, compressed(name))}
 }
 
-// compressed returns why a variable is refused.
+// compressed returns the reason to refuse a variable.
 func compressed(operator string) string {
 	return fmt.Sprintf("is compressed with the operator %q, which", operator)
 }
 
-// Reread reports whether it makes sense to read the step's arrays a second
-// time because what came out cannot be. That is so while a file is followed:
-// a network file system may have shown stale bytes. It makes the following
-// ReadAt look again.
+// Reread reports whether reading the step's arrays a second time can help if their
+// content is impossible, and makes the following ReadAt open the files again. It can
+// help while a dataset is followed: a network file system may show stale bytes.
 func (s *Step) Reread() bool { return s.data.reopen() }
 
 // Attribute is a named value that belongs to the whole dataset.
@@ -259,15 +271,14 @@ type Attribute struct {
 	Name  string
 	Type  Type
 	Array bool
-	// Block numbers the attribute blocks of the step. With several writers
-	// in one BP5 file, attributes of the same block come from one writer,
-	// but the number does not say from which. It is -1 where the format does
-	// not distinguish writers (BP3, BP4).
+	// Block numbers the attribute blocks of the step. With several writers in one
+	// BP5 file, attributes of the same block come from one writer, but the number
+	// does not identify it. It is -1 in BP3 and BP4, which do not distinguish writers.
 	Block  int
-	Values []string // strings as they are, numbers in decimal
+	Values []string // strings unchanged, numbers in decimal
 }
 
-// Text returns the first value, which for all but arrays is the only one.
+// Text returns the first value, which is the only one unless Array is set.
 func (a *Attribute) Text() string {
 	if len(a.Values) == 0 {
 		return ""

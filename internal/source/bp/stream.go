@@ -8,44 +8,42 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// Stream decodes steps of BP5 that do not lie in a dataset but come by another
-// way, as SST sends them: the metadata are the same. It serves one goroutine.
+// Stream decodes BP5 steps that arrive without a dataset, as over SST. It serves one
+// goroutine.
 type Stream struct {
 	name    string
-	formats map[ffs.ID]*ffs.Format
-	bad     map[ffs.ID]error
-	lists   []ffs.ID // formats of attributes, in the order in which they came
+	formats map[ffs.ID]parsedFormat
+	lists   []ffs.ID // formats of attributes, in order of arrival
 	decoder bp5Decoder
 	data    *memory
 	step    Step
-	carried []Attribute // of steps without data, for the next that has some
+	carried []Attribute // of skipped steps, for the next one with data
 	skipped Step
 }
 
-// Part is what one writer contributes to a step of a Stream.
+// Part is one writer's share of a step of a Stream.
 type Part struct {
-	Metadata   []byte // an FFS record; empty: the writer put out nothing
-	Attributes []byte // the same; empty: there are no new ones
-	Data       []byte // what the arrays in the metadata lie in
+	Metadata   []byte // an FFS record; empty if the writer wrote nothing
+	Attributes []byte // an FFS record; empty if there are no new attributes
+	Data       []byte // the arrays to which the metadata refer
 }
 
-// NewStream returns a Stream; name stands in its errors.
+// NewStream returns a Stream; its errors begin with name.
 func NewStream(name string) *Stream {
-	return &Stream{name: name, formats: make(map[ffs.ID]*ffs.Format), bad: make(map[ffs.ID]error), data: &memory{name: name}}
+	return &Stream{name: name, formats: make(map[ffs.ID]parsedFormat), data: &memory{name: name}}
 }
 
-// AddFormat takes the description of a format, of which it keeps nothing. One
-// that is not understood is an error of the first step that needs it.
+// AddFormat parses the description of a format and does not keep rep. If it cannot be
+// parsed, the first step that needs it fails.
 func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
-	f, err := ffs.ParseFormat(id, rep)
-	if err != nil {
-		s.bad[id] = ffsError(err, s.name+": format "+id.String(), -1, 0)
+	if s.formats[id].format != nil {
 		return
 	}
-	if f.Name == attributesFormat && s.formats[id] == nil {
+	f, err := ffs.ParseFormat(id, rep)
+	if err == nil && f.Name == attributesFormat {
 		s.lists = append(s.lists, id)
 	}
-	s.formats[id] = f
+	s.formats[id] = parsedFormat{f, ffsError(err, s.name+": format "+id.String(), -1, 0)}
 }
 
 // attributesFormat is the name of the formats in which each attribute is a
@@ -53,16 +51,13 @@ func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
 const attributesFormat = "Attributes"
 
 func (s *Stream) lookup(id ffs.ID) (*ffs.Format, error) {
-	if f := s.formats[id]; f != nil {
-		return f, nil
-	}
-	if err := s.bad[id]; err != nil {
-		return nil, err
+	if p, ok := s.formats[id]; ok {
+		return p.format, p.err
 	}
 	return nil, &CorruptError{Step: -1, Reason: fmt.Sprintf("the format %v was never sent", id)}
 }
 
-// DataSize returns how many bytes of data belong to metadata.
+// DataSize returns the size of the data that belong to the metadata.
 func (s *Stream) DataSize(metadata []byte) (uint64, error) {
 	r, err := record(cursor{buf: metadata}, s.lookup)
 	if err != nil {
@@ -77,8 +72,8 @@ func (s *Stream) DataSize(metadata []byte) (uint64, error) {
 	return n, ffsError(err, s.name, -1, 0)
 }
 
-// Decode returns the step that parts make up, one for each writer. It is valid
-// until the next call, as long as the bytes of the parts are.
+// Decode returns the step that consists of parts, one for each writer. It is valid
+// until the next call and refers to the bytes of the parts.
 func (s *Stream) Decode(index int, parts []Part) (*Step, error) {
 	s.data.blocks = s.data.blocks[:0]
 	for i := range parts {
@@ -105,8 +100,8 @@ func (s *Stream) Decode(index int, parts []Part) (*Step, error) {
 	return &s.step, nil
 }
 
-// Skip takes the attributes of a step whose data are lost. They appear in the
-// next step.
+// Skip reads the attributes of a step whose data are lost. They appear in the next
+// step that is decoded.
 func (s *Stream) Skip(index int, parts []Part) error {
 	s.skipped.reset(index, 0, s.data)
 	s.decoder.tries++
@@ -130,10 +125,9 @@ func (s *Stream) attributes(step *Step, parts []Part) error {
 	return nil
 }
 
-// forget drops the formats of attributes that came before id. Each time an
-// attribute is added, its writer sends a format with all of them, and never goes
-// back to an older one. Where there are several writers, one may still need what
-// another has done with.
+// forget drops the formats of attributes that came before id. A writer sends a new
+// format with all attributes whenever it adds one, and never uses an older one again.
+// With several writers, one may still need a format that another no longer uses.
 func (s *Stream) forget(id ffs.ID) {
 	i := slices.Index(s.lists, id)
 	if i <= 0 {
@@ -145,7 +139,7 @@ func (s *Stream) forget(id ffs.ID) {
 	s.lists = slices.Delete(s.lists, 0, i)
 }
 
-// memory holds the arrays of a step, one place for each writer.
+// memory holds the arrays of a step, one block for each writer.
 type memory struct {
 	name   string
 	blocks [][]byte
@@ -160,29 +154,19 @@ func (m *memory) locate(w int, at uint64) (file int, pos int64, ok bool) {
 
 func (m *memory) readAt(k int, p []byte, off int64, step int) error {
 	if off < 0 || off > int64(len(m.blocks[k])) || len(p) > len(m.blocks[k])-int(off) {
-		return &CorruptError{File: m.name, Step: step, Offset: off, Reason: "the data end before"}
+		return &CorruptError{File: m.name, Step: step, Offset: off, Reason: "the data end before this byte"}
 	}
 	copy(p, m.blocks[k][off:])
 	return nil
 }
 
-// check makes sure that the arrays of all blocks are there.
+// check makes sure that the arrays of all blocks exist.
 func (m *memory) check(s *Step) error {
-	for i := range s.Variables {
-		v := &s.Variables[i]
-		if v.refused != "" {
-			continue
-		}
-		for j := range v.Blocks {
-			b := &v.Blocks[j]
-			if b.size == 0 {
-				continue
-			}
-			if have := int64(len(m.blocks[b.file])); b.pos > have || b.size > have-b.pos {
-				return &CorruptError{
-					File: m.name, Step: s.Index, Offset: b.pos,
-					Reason: fmt.Sprintf("variable %q has %d bytes here, but the data of writer %d end after %d", v.Name, b.size, b.file, have),
-				}
+	for v, b := range s.arrays() {
+		if have := int64(len(m.blocks[b.file])); b.pos > have || b.size > have-b.pos {
+			return &CorruptError{
+				File: m.name, Step: s.Index, Offset: b.pos,
+				Reason: fmt.Sprintf("variable %q has %d bytes here, but the data of writer %d end after %d", v.Name, b.size, b.file, have),
 			}
 		}
 	}
