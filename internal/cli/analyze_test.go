@@ -212,7 +212,7 @@ func TestAModelCanBeSavedLoadedAndFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, r := analyze(t, "--load-model", model, "testdata/traces/gpu-BP5"); r.code != 2 ||
-		!strings.Contains(r.stderr, "no models of chimbuko") {
+		!strings.Contains(r.stderr, "not a model file of chimbuko") {
 		t.Errorf("a broken model: exit code %d, %q", r.code, r.stderr)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestLearningAndJudgingAllocateNothingForACall repeats a recorded step, so
-// that after a while nothing in it is new or odd.
-func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
+// TestLearningAndJudgingDoNotAllocate repeats a recorded step until nothing in it is new
+// or an outlier.
+func TestLearningAndJudgingDoNotAllocate(t *testing.T) {
 	r, err := bp.Open(tracetest.Recorded(t, "gpu-BP5")[0], bp.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestLearningAndJudgingAllocateNothingForACall(t *testing.T) {
 	defer r.Close()
 	steps := tau.NewReader(r, tau.Config{}, nil)
 	var step *tau.Step
-	for range 3 { // into the middle of the run, where all names are known
+	for range 3 { // to the middle of the run, after all names
 		if step, err = steps.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -21,44 +21,44 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// StepKey names what a rank put out in a step.
+// StepKey identifies the output of a rank in a step.
 type StepKey struct {
 	trace.RankKey
 	Step int
 }
 
-// RecordSink takes what is kept. Methods are called by several goroutines, but
-// for one rank by one after the other, and each at most once with the same key;
-// they own what they are given. Of traces that are being written, records are
-// first given as they are flagged, as provisional, and at the end all once more.
+// RecordSink receives records and metadata. Several goroutines call it, but calls for
+// one rank are sequential, and each method is called at most once with the same key.
+// It owns its arguments. While traces are being written it receives provisional
+// records as they are flagged, and at the end all records again.
 type RecordSink interface {
-	// Metadata stores the facts that appeared in a step.
-	Metadata(ctx context.Context, key StepKey, found []provenance.Metadata) error
+	// Metadata stores the metadata that are new in a step.
+	Metadata(ctx context.Context, key StepKey, metadata []provenance.Metadata) error
 	// Records stores the anomalies and typical executions of a step.
 	Records(ctx context.Context, key StepKey, anomalies, typical []*provenance.Record) error
 }
 
-// Progress is told how far the work has come, between two steps and while what was
-// kept is reviewed, by one goroutine at a time.
+// Progress reports progress between two steps and during the review. Calls are
+// sequential.
 type Progress func(done Done)
 
-// Done is how far the work has come.
+// Done is the progress of an analysis.
 type Done struct {
 	summary.Totals
-	// Read is the share of the steps of all traces that was read, in this pass.
+	// Read is the share of the steps of all traces that this pass has read.
 	Read float64
-	// Reviewed is how many of the Kept executions were judged again and handed to
-	// the sink; Kept is 0 until all traces are read.
+	// Reviewed is the number of the Kept executions that were judged again and passed
+	// to the sink. Kept is 0 until all traces are read.
 	Reviewed, Kept int64
 }
 
-// Analyzer analyses recorded traces.
+// Analyzer analyzes traces.
 type Analyzer struct {
 	cfg       Config
 	sink      RecordSink
 	progress  Progress
 	online    *Online   // nil for recorded traces
-	over      time.Time // when it was seen that who writes them has ended; zero: not yet
+	over      time.Time // when the end of the writers was noticed; zero if they still run
 	stages    [numStages]Stage
 	models    *Models
 	sources   []*source
@@ -66,8 +66,8 @@ type Analyzer struct {
 	totals    summary.Totals
 	spooled   spoolFile
 
-	telling sync.Mutex
-	done    Done // of the review
+	reporting sync.Mutex
+	done      Done // of the review
 }
 
 // New returns an Analyzer; the configuration must be valid. progress may be nil.
@@ -83,14 +83,11 @@ func (a *Analyzer) isUncoupled(name string) bool {
 	return slices.ContainsFunc(a.uncoupled, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
-// Run analyses the traces and returns what came of it. Traces that are broken
-// are analyzed as far as they go; the result names them.
+// Run analyzes recorded traces. It analyzes the readable part of broken traces and
+// lists them in the result.
 func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
-	a.models = a.cfg.Learned
-	if a.models == nil {
-		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
-	}
-	sortInputs(inputs)
+	a.startModels()
+	slices.SortFunc(inputs, compareInputs)
 	if a.cfg.Passes == 2 && !a.cfg.Freeze {
 		if err := a.pass(ctx, inputs, 1, a.learnOnly); err != nil {
 			return nil, err
@@ -104,17 +101,19 @@ func (a *Analyzer) Run(ctx context.Context, inputs []Input) (*Result, error) {
 	return a.finish(ctx)
 }
 
-// sortInputs orders traces by program, by the rank in their names and by path,
-// so that the order in which they were given does not matter.
-func sortInputs(inputs []Input) {
-	slices.SortFunc(inputs, compareInputs)
+func (a *Analyzer) startModels() {
+	if a.models = a.cfg.Learned; a.models == nil {
+		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
+	}
 }
 
+// compareInputs orders traces by program, by the rank in their names and by path, so
+// that the order of the arguments does not matter.
 func compareInputs(x, y Input) int {
 	return cmp.Or(cmp.Compare(x.Program, y.Program), cmp.Compare(rankInName(x.Path), rankInName(y.Path)), cmp.Compare(x.Path, y.Path))
 }
 
-// rankInName is the number at the end of tau-metrics-app-7.bp, or of the contact
+// rankInName returns the number at the end of tau-metrics-app-7.bp or of the contact
 // file tau-metrics-app-7.bp.sst, or -1.
 func rankInName(path string) int {
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".sst"), ".bp")
@@ -155,7 +154,7 @@ func (a *Analyzer) pass(ctx context.Context, inputs []Input, number int, round f
 	return nil
 }
 
-// read returns the share of all steps that was read.
+// read returns the share of all steps that have been read.
 func (a *Analyzer) read() float64 {
 	read, of := int64(0), int64(0)
 	for _, s := range a.sources {
@@ -170,23 +169,23 @@ func (a *Analyzer) read() float64 {
 	return float64(read) / float64(max(of, 1))
 }
 
-// reviewed tells how many more executions were.
+// reviewed reports that n more executions were reviewed.
 func (a *Analyzer) reviewed(n int64) {
 	if a.progress != nil {
-		a.telling.Lock()
-		defer a.telling.Unlock()
+		a.reporting.Lock()
+		defer a.reporting.Unlock()
 		a.done.Reviewed += n
 		a.progress(a.done)
 	}
 }
 
-// checkRanks fails when two traces claim the same rank.
+// checkRanks returns an error if two traces contain the same rank.
 func (a *Analyzer) checkRanks() error {
 	owner := make(map[trace.RankKey]string)
 	for _, s := range a.sources {
 		for _, r := range s.ranks {
 			if other, ok := owner[r.key]; ok {
-				return fmt.Errorf("%s and %s both hold rank %d of program %d; are they of two runs, or of two programs (see --program)?",
+				return fmt.Errorf("%s and %s both contain rank %d of program %d (if they are of two programs, name these with --program)",
 					other, s.input.Path, r.key.Rank, r.key.Program)
 			}
 			owner[r.key] = s.input.Path
@@ -195,7 +194,7 @@ func (a *Analyzer) checkRanks() error {
 	return nil
 }
 
-// parallel calls f for each source, as many at once as there are workers.
+// parallel calls f for each source, with up to cfg.Workers calls at a time.
 func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(context.Context, *source) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.cfg.Workers)
@@ -205,9 +204,8 @@ func (a *Analyzer) parallel(ctx context.Context, sources []*source, f func(conte
 	return g.Wait()
 }
 
-// inOrder calls f for each source, as many at once as there are workers, and then for
-// each of them one after the other, in their order and as soon as may be, so that what
-// f leaves for it need not wait for all.
+// inOrder calls f for each source in parallel, and then sequentially for each source in
+// order, as soon as f has returned for it and all before it.
 func (a *Analyzer) inOrder(ctx context.Context, sources []*source, f func(context.Context, *source) error, then func(*source)) error {
 	var mu sync.Mutex
 	done, next := make(map[*source]bool), 0
@@ -238,7 +236,7 @@ func (a *Analyzer) learnOnly(ctx context.Context, live []*source) error {
 	})
 }
 
-// learn has all ranks read and learn a step, and merges what they learned.
+// learn makes all ranks read and learn a step, and merges their models.
 func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bool) error {
 	read := func(ctx context.Context, s *source) error { return a.advance(ctx, s, profile) }
 	err := a.inOrder(ctx, live, read, func(s *source) {
@@ -255,8 +253,8 @@ func (a *Analyzer) learn(ctx context.Context, live []*source, frozen, profile bo
 	return nil
 }
 
-// learnAndJudge is a round of the last pass: all ranks learn a step, what they
-// learned is merged in the order of ranks, and all judge the step by it.
+// learnAndJudge is a round of the last pass: all ranks learn a step, their models are
+// merged in the order of ranks, and all judge the step by the result.
 func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
 	if err := a.learn(ctx, live, a.cfg.Freeze || a.cfg.Passes == 2, true); err != nil {
 		return err
@@ -264,7 +262,7 @@ func (a *Analyzer) learnAndJudge(ctx context.Context, live []*source) error {
 	return a.parallel(ctx, live, a.judge)
 }
 
-// merge merges what the ranks of a source learned in a step.
+// merge merges the models that the ranks of a source learned in a step.
 func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	if !s.done {
 		a.totals.Steps++
@@ -275,7 +273,7 @@ func (a *Analyzer) merge(s *source, frozen, profile bool) {
 	}
 }
 
-// sumUp renews the totals of all ranks.
+// sumUp updates the totals of all ranks.
 func (a *Analyzer) sumUp() {
 	a.totals.Events, a.totals.Calls, a.totals.Flagged, a.totals.Ranks = 0, 0, 0, 0
 	for _, s := range a.sources {
@@ -297,17 +295,17 @@ func (a *Analyzer) judge(ctx context.Context, s *source) error {
 		if a.online == nil {
 			continue
 		}
-		if err := r.hand(ctx, a.sink, s.step); err != nil {
+		if err := r.publish(ctx, a.sink, s.step); err != nil {
 			return err
 		}
 	}
 	return a.storeMetadata(ctx, s)
 }
 
-// storeMetadata hands what appeared in the step to the sink, once for each rank.
+// storeMetadata passes the new metadata of the step to the sink, rank by rank.
 func (a *Analyzer) storeMetadata(ctx context.Context, s *source) error {
-	slices.SortStableFunc(s.found, func(x, y provenance.Metadata) int { return cmp.Compare(x.RID, y.RID) })
-	for left := s.found; len(left) > 0; {
+	slices.SortStableFunc(s.metadata, func(x, y provenance.Metadata) int { return cmp.Compare(x.RID, y.RID) })
+	for left := s.metadata; len(left) > 0; {
 		rank := left[0].RID
 		n := slices.IndexFunc(left, func(m provenance.Metadata) bool { return m.RID != rank })
 		if n < 0 {

@@ -25,13 +25,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// analyzed is a run and where it was written.
+// analyzed is a result and the directory of its run.
 type analyzed struct {
 	*analyzer.Result
 	dir string
 }
 
-// analyze runs the analysis of datasets with the settings that change makes.
+// analyze analyzes datasets with the default settings as modified by change.
 func analyze(t *testing.T, datasets []string, change func(*analyzer.Config)) analyzed {
 	t.Helper()
 	cfg := analyzer.Default()
@@ -55,17 +55,17 @@ func analyze(t *testing.T, datasets []string, change func(*analyzer.Config)) ana
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := res.Collections()
+	global, err := res.Collections()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteGlobal(known); err != nil {
+	if err := dir.WriteGlobal(global); err != nil {
 		t.Fatal(err)
 	}
 	return analyzed{res, path}
 }
 
-// learned is the model of the function of that number.
+// learned returns the model of function i.
 func (a analyzed) learned(i int) *outlier.Model { return a.Models.Functions()[i].Learned() }
 
 // records returns all records of a collection.
@@ -89,7 +89,7 @@ func (a analyzed) records(t *testing.T, collection string) (all []provenance.Rec
 	return all
 }
 
-// ids returns the names of the anomalies that are so in the end.
+// ids returns the ids of the anomalies that were not withdrawn.
 func (a analyzed) ids(t *testing.T) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -119,7 +119,7 @@ func (a analyzed) hashes(t *testing.T) map[string]string {
 	return sums
 }
 
-func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
+func TestRecordsDoNotDependOnWorkersOrOrder(t *testing.T) {
 	f := func(name string, datasets func(testing.TB, string) []string) {
 		t.Run(name, func(t *testing.T) {
 			datasets := datasets(t, name)
@@ -136,22 +136,27 @@ func TestRecordsAreTheSameForAnyNumberOfWorkersAndOrderOfTraces(t *testing.T) {
 				}
 			}
 			if got := analyze(t, datasets, func(c *analyzer.Config) { c.KeepOpen = 0 }).hashes(t); !maps.Equal(got, want) {
-				t.Error("with memory given back after each step files differ")
+				t.Error("files differ if memory is freed after each step")
 			}
 		})
 	}
 	f("ring-monitoring-BP4", tracetest.Recorded)
 	f("gpu-BP5", tracetest.Recorded)
 	f("ring-onefile-BP5", tracetest.Recorded)
-	f("heat2d-BP5", tracetest.Large)
+	if !testing.Short() {
+		f("heat2d-BP5", tracetest.Large)
+	}
 }
 
-// TestSSTDFlagsTheSameCallsAsTheOriginal holds call by call: with the original's
-// settings nothing but exact call stacks and moments decides.
-func TestSSTDFlagsTheSameCallsAsTheOriginal(t *testing.T) {
+// TestSSTDFlagsSameCallsAsOriginal compares call by call: with the original's settings
+// only call stacks and moments matter.
+func TestSSTDFlagsSameCallsAsOriginal(t *testing.T) {
 	for _, run := range []string{"heat2d-BP4", "heat2d-BP5"} {
 		for _, sigma := range []float64{6, 12} {
 			t.Run(fmt.Sprintf("%s/sigma %v", run, sigma), func(t *testing.T) {
+				if testing.Short() && (run != "heat2d-BP4" || sigma != 12) {
+					t.Skip("SKIP: one case suffices")
+				}
 				want := expectedIDs(t, fmt.Sprintf("%s-sstd%v.csv", run, sigma))
 				got := analyze(t, tracetest.Large(t, run), func(c *analyzer.Config) {
 					c.Outlier = outlier.Config{Algorithm: outlier.SSTD, Sigma: sigma, MinSamples: 2, IncludeSelf: true}
@@ -184,9 +189,12 @@ func expectedIDs(t *testing.T, name string) map[string]bool {
 	return ids
 }
 
-func TestOnePassWithReviewFindsWhatTwoPassesFind(t *testing.T) {
+func TestOnePassWithReviewEqualsTwoPasses(t *testing.T) {
 	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
 		t.Run(string(algorithm), func(t *testing.T) {
+			if testing.Short() && algorithm != outlier.SSTD {
+				t.Skip("SKIP: one detector suffices")
+			}
 			datasets := tracetest.Large(t, "heat2d-BP5")
 			find := func(passes int) map[string]bool {
 				return analyze(t, datasets, func(c *analyzer.Config) { c.Outlier.Algorithm, c.Passes = algorithm, passes }).ids(t)
@@ -200,15 +208,15 @@ func TestOnePassWithReviewFindsWhatTwoPassesFind(t *testing.T) {
 			}
 			t.Logf("one pass %d, two passes %d, common %d", len(one), len(two), common)
 			if all := len(one) + len(two) - common; float64(common) < 0.99*float64(all) || common == 0 {
-				t.Errorf("%d of %d are found both ways, want 99 %%", common, all)
+				t.Errorf("%d of %d are found by both, want 99 %%", common, all)
 			}
 		})
 	}
 }
 
-// TestEveryAnomalousKernelHasItsLaunch holds for kernels that are recorded right
-// away, and for those that arrive many steps after they were launched.
-func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
+// TestAnomalousKernelsHaveLaunches covers kernels that are recorded at once, and kernels
+// that arrive many steps after their launch.
+func TestAnomalousKernelsHaveLaunches(t *testing.T) {
 	f := func(run string, datasets func(testing.TB, string) []string) {
 		t.Run(run, func(t *testing.T) {
 			a := analyze(t, datasets(t, run), nil)
@@ -248,7 +256,7 @@ func TestEveryAnomalousKernelHasItsLaunch(t *testing.T) {
 	f("gpu-late-BP4", tracetest.Large)
 }
 
-func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
+func TestNodeStateIsFromTimeOfAnomaly(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil)
 	with := 0
 	for _, r := range a.records(t, "anomalies") {
@@ -275,7 +283,7 @@ func TestTheStateOfTheNodeIsThatAtTheTimeOfTheAnomaly(t *testing.T) {
 	}
 }
 
-func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
+func TestProfileAndModelCountCallsOnce(t *testing.T) {
 	for _, samples := range []int{1, 30, 1 << 30} {
 		a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.MinSamples, c.SkipFirst = samples, false
@@ -294,7 +302,7 @@ func TestCallsAreCountedOnceInProfileAndModel(t *testing.T) {
 	}
 }
 
-func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
+func TestFrozenModelWithoutFunctionsJudgesNothing(t *testing.T) {
 	ring := analyze(t, tracetest.Recorded(t, "ring-BP4"), nil)
 	before := ring.Models.AppendBinary(nil)
 	loaded, err := analyzer.ReadModels(before, outlier.NewRules(outlier.Default()))
@@ -312,7 +320,7 @@ func TestAFrozenModelThatLacksFunctionsEndsAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAModelLearnedBeforeJudgesFromTheFirstStep(t *testing.T) {
+func TestLoadedModelJudgesFirstStep(t *testing.T) {
 	datasets := tracetest.Recorded(t, "gpu-BP5")
 	first := analyze(t, datasets, func(c *analyzer.Config) { c.Passes = 2 })
 	loaded, err := analyzer.ReadModels(first.Models.AppendBinary(nil), outlier.NewRules(outlier.Default()))
@@ -325,7 +333,7 @@ func TestAModelLearnedBeforeJudgesFromTheFirstStep(t *testing.T) {
 	}
 }
 
-func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
+func TestIgnoredFunctionsAreOnlyProfiled(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Outlier.Ignore = []string{"cuda*", "table_lookup(*"} })
 	for _, r := range a.records(t, "anomalies") {
 		if strings.HasPrefix(r.Func, "cuda") || strings.HasPrefix(r.Func, "table_lookup") {
@@ -339,7 +347,7 @@ func TestIgnoredFunctionsAreNeverFlaggedButProfiled(t *testing.T) {
 	}
 }
 
-func TestAFunctionMayHaveItsOwnThreshold(t *testing.T) {
+func TestFunctionThreshold(t *testing.T) {
 	count := func(change func(*analyzer.Config)) (sleepers int) {
 		for _, r := range analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) {
 			c.Outlier.Algorithm = outlier.SSTD
@@ -356,11 +364,11 @@ func TestAFunctionMayHaveItsOwnThreshold(t *testing.T) {
 		c.Outlier.Thresholds = []outlier.Override{{Pattern: "assemble(int) [*", Value: 1e6}}
 	})
 	if usual < 2 || lax != 0 {
-		t.Errorf("assemble is flagged %d times, with a threshold of its own %d times; want at least 2 and none", usual, lax)
+		t.Errorf("assemble is flagged %d times, with a separate threshold %d times; want at least 2 and none", usual, lax)
 	}
 }
 
-func TestTheReviewUsesTheConfiguredStatistic(t *testing.T) {
+func TestReviewUsesConfiguredStatistic(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive = true })
 	b := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Inclusive, c.Passes = true, 2 })
 	if one, two := a.ids(t), b.ids(t); !maps.Equal(one, two) || len(one) == 0 {
@@ -368,7 +376,7 @@ func TestTheReviewUsesTheConfiguredStatistic(t *testing.T) {
 	}
 }
 
-func TestTypicalExecutionsAreAtMostOneForAFunctionAndStep(t *testing.T) {
+func TestOneTypicalExecutionPerFunctionAndStep(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil)
 	seen := make(map[string]bool)
 	typical := a.records(t, "normalexecs")
@@ -380,11 +388,11 @@ func TestTypicalExecutionsAreAtMostOneForAFunctionAndStep(t *testing.T) {
 		seen[key] = true
 	}
 	if len(typical) == 0 || int64(len(typical)) != a.Review.Typical {
-		t.Errorf("%d typical executions, the result says %d", len(typical), a.Review.Typical)
+		t.Errorf("%d typical executions, but the result has %d", len(typical), a.Review.Typical)
 	}
 }
 
-func TestTimesOfAStepAreItsTrueMinimumAndMaximum(t *testing.T) {
+func TestStepTimesAreMinimumAndMaximum(t *testing.T) {
 	for _, r := range analyze(t, tracetest.Recorded(t, "gpu-BP5"), nil).records(t, "anomalies") {
 		if r.IOStepStart > r.Exit || r.IOStepEnd < r.Exit || r.IOStepStart > r.IOStepEnd {
 			t.Errorf("%s [%d, %d] was judged in a step [%d, %d]", r.EventID, r.Entry, r.Exit, r.IOStepStart, r.IOStepEnd)
@@ -392,13 +400,13 @@ func TestTimesOfAStepAreItsTrueMinimumAndMaximum(t *testing.T) {
 	}
 }
 
-func TestTwoTracesOfTheSameRankAreRefused(t *testing.T) {
+func TestTwoTracesOfSameRankAreRefused(t *testing.T) {
 	a := tracetest.Recorded(t, "ring-BP4")[0]
 	b := tracetest.Recorded(t, "ring-BP5")[0]
 	cfg := analyzer.Default()
 	cfg.SpoolDir = t.TempDir()
 	_, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b}})
-	if err == nil || !strings.Contains(err.Error(), "both hold rank 0 of program 0") {
+	if err == nil || !strings.Contains(err.Error(), "both contain rank 0 of program 0") {
 		t.Errorf("got %v", err)
 	}
 	res, err := analyzer.New(cfg, nowhere{}, nil).Run(t.Context(), []analyzer.Input{{Path: a}, {Path: b, Program: 1}})
@@ -407,7 +415,7 @@ func TestTwoTracesOfTheSameRankAreRefused(t *testing.T) {
 	}
 }
 
-func TestABrokenTraceIsAnalyzedAsFarAsItGoes(t *testing.T) {
+func TestReadablePartOfBrokenTraceIsAnalyzed(t *testing.T) {
 	broken := tracetest.Copy(t, tracetest.Recorded(t, "gpu-BP5")[0])
 	if err := os.Truncate(filepath.Join(broken, "data.0"), 2_000_000); err != nil {
 		t.Fatal(err)
@@ -421,7 +429,7 @@ func TestABrokenTraceIsAnalyzedAsFarAsItGoes(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSenseAreAllNamed(t *testing.T) {
+func TestValidateNamesAllInvalidSettings(t *testing.T) {
 	cfg := analyzer.Default()
 	cfg.Window, cfg.Passes, cfg.Workers, cfg.Freeze = -1, 3, 0, true
 	cfg.Outlier.Algorithm, cfg.Outlier.MinSamples = "magic", 0
@@ -433,13 +441,15 @@ func TestSettingsThatMakeNoSenseAreAllNamed(t *testing.T) {
 	}
 }
 
-// TestTheProcessDoesNotGrowWithTheRun runs without the race detector and looks
-// at the memory of the whole process. Its steps are large: with small ones the
-// process has some 10 to 20 MB, of which the garbage collector's warming up is
-// more than a tenth.
-func TestTheProcessDoesNotGrowWithTheRun(t *testing.T) {
+// TestProcessDoesNotGrowWithRun measures the memory of a process without the race
+// detector. Its steps are large, because a small process of 10 to 20 MB grows by more
+// than a tenth while the garbage collector warms up.
+func TestProcessDoesNotGrowWithRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP: analyzes 2000 large steps")
+	}
 	trace := tracetest.Repeat(t, tracetest.Large(t, "heat2d-large-BP4")[0], 2000)
-	// The collector's timing may add a few megabytes to one look; growth is in all.
+	// The collector may add a few megabytes to one measurement; real growth is in all.
 	var short, long int64
 	for range 3 {
 		cmd := exec.CommandContext(t.Context(), "go", "run", "./testdata/growth", t.TempDir(), trace)
@@ -459,16 +469,15 @@ func TestTheProcessDoesNotGrowWithTheRun(t *testing.T) {
 	t.Errorf("%d bytes after 200 steps, %d after 2000, each time", short, long)
 }
 
-// TestMemoryDoesNotGrowWithTheRun looks at what is held after many steps,
-// garbage left out.
-func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
+// TestMemoryDoesNotGrowWithRun measures the live heap after many steps.
+func TestMemoryDoesNotGrowWithRun(t *testing.T) {
 	f := func(name string, datasets func(testing.TB, string) []string) {
 		t.Run(name, func(t *testing.T) {
 			dataset := datasets(t, name)[0]
 			held := make(map[int]uint64)
 			cfg := analyzer.Default()
 			cfg.SpoolDir = t.TempDir()
-			look := func(done analyzer.Done) {
+			measure := func(done analyzer.Done) {
 				if done.Kept == 0 && (done.Steps == 200 || done.Steps == 2000) {
 					var m runtime.MemStats
 					runtime.GC()
@@ -476,7 +485,7 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 					held[done.Steps] = m.HeapAlloc
 				}
 			}
-			if _, err := analyzer.New(cfg, nowhere{}, look).Run(t.Context(),
+			if _, err := analyzer.New(cfg, nowhere{}, measure).Run(t.Context(),
 				[]analyzer.Input{{Path: tracetest.Repeat(t, dataset, 2000)}}); err != nil {
 				t.Fatal(err)
 			}
@@ -486,8 +495,10 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 			}
 		})
 	}
-	f("ring-BP4", tracetest.Recorded) // in which all calls end; those of other traces would pile up
-	f("heat2d-BP4", tracetest.Large)
+	f("ring-BP4", tracetest.Recorded) // all calls end in it; open calls of other traces would accumulate
+	if !testing.Short() {
+		f("heat2d-BP4", tracetest.Large)
+	}
 }
 
 // readMetadata returns all metadata records of a run, step by step.
@@ -511,7 +522,7 @@ func readMetadata(t *testing.T, a analyzed) (all []provenance.Metadata) {
 	return all
 }
 
-func TestProgressGoesFromNothingToAll(t *testing.T) {
+func TestProgressIsMonotonic(t *testing.T) {
 	f := func(passes int, datasets ...string) {
 		t.Helper()
 		var inputs []analyzer.Input

@@ -24,9 +24,8 @@ func (nowhere) Records(context.Context, analyzer.StepKey, []*provenance.Record, 
 	return nil
 }
 
-// BenchmarkAnalyze analyses four ranks end to end, records written. It reports
-// the rate, and what share it is of the rate at which one core merely decodes
-// the same traces, in the same run.
+// BenchmarkAnalyze analyzes four ranks and writes their records. It reports the rate,
+// and its ratio to the rate at which one core decodes the same traces in the same run.
 func BenchmarkAnalyze(b *testing.B) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		b.Run(run, func(b *testing.B) {
@@ -87,8 +86,8 @@ func decode(b *testing.B, inputs []analyzer.Input) {
 	}
 }
 
-// BenchmarkDetectors prints how long an analysis takes with the default detector,
-// compared with hbos: x-hbos. They run in turns.
+// BenchmarkDetectors reports the time of an analysis with the default detector relative
+// to hbos as x-hbos. The detectors alternate.
 func BenchmarkDetectors(b *testing.B) {
 	for _, run := range []string{"heat2d-large-BP4", "heat2d-large-BP5"} {
 		b.Run(run, func(b *testing.B) {

@@ -1,8 +1,7 @@
-// Package analyzer is the on-node pipeline: traces in, records of the few
-// executions that do not fit out. It reads many ranks at once, step by step:
-// all ranks learn a step, what they learned is merged, and all judge the step
-// by it. The result does not depend on the number of workers, on the order of
-// the traces or on timing.
+// Package analyzer is the on-node pipeline: it reads traces and returns records of
+// outliers. It reads many ranks at once, step by step: all ranks learn a step, their
+// models are merged, and all ranks judge the step by the merged models. The result
+// does not depend on the number of workers, the order of the traces or timing.
 package analyzer
 
 import (
@@ -15,76 +14,73 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Config says how to analyze.
+// Config configures an Analyzer. Start from Default.
 type Config struct {
 	Outlier outlier.Config
 	// Inclusive judges by inclusive instead of exclusive time.
 	Inclusive bool
-	// RankScope gives each rank models of its own instead of common ones.
+	// RankScope gives each rank separate models instead of common ones.
 	RankScope bool
-	// SkipFirst neither learns nor judges the first call of a function on a
-	// thread, which may contain its compilation or set-up, nor, of functions that
-	// wait for messages, up to 16 before the thread's first collective call.
+	// SkipFirst excludes the first call of a function on a thread, which may contain
+	// compilation or set-up, from learning and judging. For functions that wait for
+	// messages it excludes up to 16 calls before the thread's first collective call.
 	SkipFirst bool
-	// Window is how many calls before and after an anomaly are kept.
+	// Window is the number of calls to keep before and after an anomaly.
 	Window int
-	// Passes is 1 to judge each step as it is read and review all that was
-	// kept at the end, or 2 to learn the whole run first.
+	// Passes is 1 to judge each step when it is read and review the captures at the
+	// end, or 2 to learn the entire run first.
 	Passes int
-	// Review judges all that was kept once more with the final model.
+	// Review judges all captures again with the final model.
 	Review bool
-	// MinTime is the exclusive time below which anomalies are not kept.
+	// MinTime is the exclusive time below which anomalies are dropped.
 	MinTime trace.Micros
-	// Workers is how many ranks are worked on at once.
+	// Workers is the number of ranks to process in parallel.
 	Workers int
-	// KeepOpen is how many traces keep their files open and all the memory
-	// that they once needed; when there are more, none does.
+	// KeepOpen is the number of traces up to which all keep their files open and their
+	// memory between steps.
 	KeepOpen int
-	// StatePrefix begins the names of counters that tell the node's state.
+	// StatePrefix is the prefix of counters that describe the state of the node.
 	StatePrefix string
 	// Uncoupled are patterns of functions whose correlation ids are ignored.
 	Uncoupled []string
-	// Learned is a model to begin with; nil: none.
+	// Learned are the initial models; it may be nil.
 	Learned *Models
 	// Freeze judges by Learned alone.
 	Freeze bool
-	// SpoolDir is a directory for what is kept until the end of the run.
+	// SpoolDir is a directory for captures until the end of the run.
 	SpoolDir string
 }
 
-// Default returns the usual settings.
+// Default returns the default settings.
 func Default() Config {
-	usual := outlier.Default()
-	usual.SlowOnly = waits
-	return Config{
-		Outlier: usual, SkipFirst: true, Window: 10, Passes: 1, Review: true,
+	cfg := Config{
+		Outlier: outlier.Default(), SkipFirst: true, Window: 10, Passes: 1, Review: true,
 		Workers: runtime.GOMAXPROCS(0), KeepOpen: 64, StatePrefix: "monitoring: ",
 	}
+	cfg.Outlier.SlowOnly = func(name string) bool { return provenance.WaitOf(name) != provenance.NoWait }
+	return cfg
 }
 
-// waits tells functions that only wait for others.
-func waits(name string) bool { return provenance.WaitOf(name) != provenance.NoWait }
-
-// Validate says all that is wrong with the settings.
+// Validate reports all errors in the settings.
 func (c Config) Validate() error {
 	errs := []error{c.Outlier.Validate()}
 	if c.Window < 0 {
-		errs = append(errs, fmt.Errorf("window %d is negative", c.Window))
+		errs = append(errs, fmt.Errorf("window %d must not be negative", c.Window))
 	}
 	if c.Passes != 1 && c.Passes != 2 {
-		errs = append(errs, fmt.Errorf("passes %d is neither 1 nor 2", c.Passes))
+		errs = append(errs, fmt.Errorf("passes %d must be 1 or 2", c.Passes))
 	}
 	if c.Workers < 1 {
-		errs = append(errs, fmt.Errorf("workers %d is not positive", c.Workers))
+		errs = append(errs, fmt.Errorf("workers %d must be positive", c.Workers))
 	}
 	if c.MinTime < 0 {
-		errs = append(errs, fmt.Errorf("minimum time %d is negative", c.MinTime))
+		errs = append(errs, fmt.Errorf("minimum time %d must not be negative", c.MinTime))
 	}
 	if c.Learned != nil && c.RankScope {
-		errs = append(errs, errors.New("a loaded model is of all ranks; models for each rank cannot begin with it"))
+		errs = append(errs, errors.New("a loaded model covers all ranks and cannot start models of single ranks"))
 	}
 	if c.Freeze && c.Learned == nil {
-		errs = append(errs, errors.New("to freeze a model needs one to load"))
+		errs = append(errs, errors.New("freeze needs a model to load"))
 	}
 	return errors.Join(errs...)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// These tests are about programs in which the original system went wrong.
+// These tests cover programs for which the original system failed.
 
-// program writes the trace of a made-up program, call by call.
+// program writes the trace of an artificial program, call by call.
 type program struct {
 	steps []tracetest.Step
 	now   uint64
@@ -52,7 +52,7 @@ func (p *program) exit(fn uint64) {
 	p.at().Funcs = append(p.at().Funcs, [6]uint64{0, 0, 0, 1, fn, p.now})
 }
 
-// call is a call of so many microseconds.
+// call adds a call of that many microseconds.
 func (p *program) call(fn, micros uint64) {
 	p.enter(fn)
 	p.now += micros
@@ -64,7 +64,7 @@ func (p *program) write(t *testing.T) []string {
 	return []string{tracetest.WriteBP4(t, t.TempDir(), p.steps)}
 }
 
-func TestAStepInWhichNothingEndsDoesNotEndTheAnalysis(t *testing.T) {
+func TestStepWithoutEndedCallsIsAccepted(t *testing.T) {
 	p := newProgram()
 	p.enter(1)
 	for range 40 {
@@ -87,7 +87,7 @@ func TestAStepInWhichNothingEndsDoesNotEndTheAnalysis(t *testing.T) {
 	}
 }
 
-func TestRowsOutOfOrderAndMisleadingAttributesDoNotStopTheAnalysis(t *testing.T) {
+func TestMisorderedRowsAndBadAttributesAreAccepted(t *testing.T) {
 	p := newProgram()
 	for range 50 {
 		p.call(2, 100)
@@ -103,7 +103,7 @@ func TestRowsOutOfOrderAndMisleadingAttributesDoNotStopTheAnalysis(t *testing.T)
 	}
 }
 
-func TestALostExitDoesNotPoisonTheThread(t *testing.T) {
+func TestLostExitDoesNotAffectThread(t *testing.T) {
 	p := newProgram()
 	p.enter(1)
 	p.enter(3) // never ends
@@ -130,8 +130,8 @@ func TestNearlyEqualLongTimesAreJudged(t *testing.T) {
 	}
 }
 
-func TestAFirstStepOfDistinctTimesFlagsNextToNothing(t *testing.T) {
-	// copod flags the ends of every distribution, as it is meant to.
+func TestFirstStepOfDistinctTimesFlagsFewCalls(t *testing.T) {
+	// copod flags the ends of every distribution by design.
 	for algorithm, most := range map[outlier.Algorithm]int64{outlier.HBOS: 1, outlier.SSTD: 0, outlier.COPOD: 6} {
 		r := rand.New(rand.NewPCG(1, 1))
 		p := newProgram()
@@ -144,12 +144,12 @@ func TestAFirstStepOfDistinctTimesFlagsNextToNothing(t *testing.T) {
 		}
 		a := analyze(t, p.write(t), func(c *analyzer.Config) { c.Outlier.Algorithm, c.Review = algorithm, false })
 		if a.Totals.Flagged > most {
-			t.Errorf("%s flags %d of 60 sound calls, the original's hbos all of the first 20", algorithm, a.Totals.Flagged)
+			t.Errorf("%s flags %d of 60 normal calls; the original's hbos flags all of the first 20", algorithm, a.Totals.Flagged)
 		}
 	}
 }
 
-func TestOneExtremeTimeDoesNotBlindTheDetectors(t *testing.T) {
+func TestExtremeTimeDoesNotHideOutliers(t *testing.T) {
 	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD, outlier.COPOD} {
 		r := rand.New(rand.NewPCG(2, 2))
 		p := newProgram()
@@ -178,7 +178,7 @@ func TestOneExtremeTimeDoesNotBlindTheDetectors(t *testing.T) {
 	}
 }
 
-func TestResultsDoNotDependOnHowTheRunIsCutIntoSteps(t *testing.T) {
+func TestResultsDoNotDependOnStepSize(t *testing.T) {
 	found := func(calls int) map[string]bool {
 		r := rand.New(rand.NewPCG(3, 3))
 		p := newProgram()
@@ -220,7 +220,7 @@ func sortedKeys(m map[string]bool) (keys []string) {
 	return keys
 }
 
-func TestMetadataAreStoredOnceAndWhole(t *testing.T) {
+func TestMetadataAreStoredOnceAndInFull(t *testing.T) {
 	p := newProgram()
 	p.call(2, 100)
 	p.step()
@@ -237,7 +237,7 @@ func TestMetadataAreStoredOnceAndWhole(t *testing.T) {
 	}
 }
 
-func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
+func TestLateNamesAreResolved(t *testing.T) {
 	p := newProgram()
 	for range 40 {
 		p.call(9, 100)
@@ -258,7 +258,7 @@ func TestNamesThatComeAStepLateAreResolved(t *testing.T) {
 	}
 }
 
-func TestTheWindowReachesIntoTheStepsBeforeAndAfter(t *testing.T) {
+func TestWindowSpansAdjacentSteps(t *testing.T) {
 	p := newProgram()
 	for range 60 {
 		p.call(2, 100)
@@ -287,7 +287,7 @@ func TestTheWindowReachesIntoTheStepsBeforeAndAfter(t *testing.T) {
 	}
 }
 
-func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
+func TestHeldCallsAreJudgedWithEnoughSamples(t *testing.T) {
 	p := newProgram()
 	for range 20 {
 		p.call(2, 100)
@@ -312,7 +312,7 @@ func TestHeldCallsAreJudgedAsSoonAsTheirFunctionIsKnown(t *testing.T) {
 	}
 }
 
-func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
+func TestRepeatedAnomalyIsFound(t *testing.T) {
 	for _, algorithm := range []outlier.Algorithm{outlier.HBOS, outlier.SSTD} {
 		r := rand.New(rand.NewPCG(4, 4))
 		p := newProgram()
@@ -339,7 +339,7 @@ func TestAnAnomalyThatComesAgainAndAgainIsStillFound(t *testing.T) {
 	}
 }
 
-func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
+func TestUncoupledFunctionsLaunchNothing(t *testing.T) {
 	a := analyze(t, tracetest.Recorded(t, "gpu-BP5"), func(c *analyzer.Config) { c.Uncoupled = []string{"cudaLaunch*"} })
 	orphans := 0
 	for _, r := range a.records(t, "anomalies") {
@@ -352,8 +352,8 @@ func TestFunctionsWhoseCorrelationIDsAreIgnoredLaunchNothing(t *testing.T) {
 	}
 }
 
-// In a file that ranks share, their metadata come in any order.
-func TestMetadataOfRanksThatShareAFileAreAllStored(t *testing.T) {
+// In a file that several ranks share, metadata come in any order.
+func TestMetadataOfSharedFileAreStored(t *testing.T) {
 	for run, want := range map[string]int{"ring-onefile-BP4": 158, "ring-onefile-BP5": 158} {
 		if got := len(readMetadata(t, analyze(t, tracetest.Recorded(t, run), nil))); got != want {
 			t.Errorf("%s: %d metadata are stored, want %d", run, got, want)
@@ -361,9 +361,8 @@ func TestMetadataOfRanksThatShareAFileAreAllStored(t *testing.T) {
 	}
 }
 
-// A rank may end with calls that were held, and others then bring what was
-// missing to judge them.
-func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
+// A rank may end with held calls before other ranks provide enough samples.
+func TestHeldCallsOfEndedRankAreJudged(t *testing.T) {
 	short, long := newProgram(), newProgram()
 	for range 160 {
 		short.call(2, 100)
@@ -395,9 +394,9 @@ func TestHeldCallsOfARankThatEndsEarlyAreJudgedAndReplaceNothing(t *testing.T) {
 	}
 }
 
-// Ranks begin at different times, and wait for each other's beginnings until all have
-// met in a collective call; without one there is an end to that, too.
-func TestWaitsBeforeRanksHaveMetAreLeftOut(t *testing.T) {
+// Ranks start at different times and wait for each other until the first collective
+// call. Without one, the number of excluded waits is limited.
+func TestWaitsBeforeFirstCollectiveAreExcluded(t *testing.T) {
 	const wait, meet, waits = 4, 5, 40
 	f := func(met, cut int, change func(*analyzer.Config), want uint64) {
 		t.Helper()
@@ -429,7 +428,7 @@ func TestWaitsBeforeRanksHaveMetAreLeftOut(t *testing.T) {
 	f(10, 7, func(c *analyzer.Config) { c.Outlier.IncludeSelf = true }, waits-1) // as the original
 }
 
-// setRank gives all that was written so far another rank.
+// setRank changes the rank of all events so far.
 func (p *program) setRank(rank uint64) {
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -442,7 +441,7 @@ func (p *program) setRank(rank uint64) {
 	}
 }
 
-// writeAs writes the trace under a name of its own.
+// writeAs writes the trace to a dataset of that name.
 func (p *program) writeAs(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -452,8 +451,8 @@ func (p *program) writeAs(t *testing.T, name string) string {
 	return path
 }
 
-// With models for each rank, what is known over all ranks is still that of all.
-func TestModelsOfRanksAddUpToThatOfTheProgram(t *testing.T) {
+// With models of single ranks the run-level models still cover all ranks.
+func TestRankModelsAddUpToProgramModel(t *testing.T) {
 	datasets := tracetest.Recorded(t, "gpu-BP5")
 	common := analyze(t, datasets, nil)
 	own := analyze(t, datasets, func(c *analyzer.Config) { c.RankScope = true })

@@ -11,15 +11,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// pendingCapture waits for the next step, in which its window ends.
+// pendingCapture is a capture whose window ends in the next step.
 type pendingCapture struct {
 	thread  *callstack.Thread
 	missing int // calls at the end of the window
 	capture provenance.Capture
 }
 
-// complete extends the windows of captures of the step before into this one, and
-// puts them away before those of this step.
+// complete extends the windows of captures of the previous step into this one, and
+// stores them before those of this step.
 func (r *rank) complete() error {
 	for _, p := range r.pending {
 		p.capture.Extend(p.thread, p.missing)
@@ -31,11 +31,11 @@ func (r *rank) complete() error {
 	return nil
 }
 
-// maxHeld is how many captures of a rank wait in memory for their functions to
-// be known; more wait in the spool until the end of the run.
+// maxHeld is the number of captures of a rank that wait in memory until their functions
+// have enough samples; more wait in the spool until the end of the run.
 const maxHeld = 1 << 10
 
-// put puts a complete capture away.
+// put stores a complete capture.
 func (r *rank) put(p *pendingCapture) error {
 	if p.capture.Kind == provenance.Held && len(r.held) < maxHeld {
 		r.held = append(r.held, p)
@@ -46,10 +46,10 @@ func (r *rank) put(p *pendingCapture) error {
 	return r.spool.add(&p.capture)
 }
 
-// captures are those that have been put away, to be used again.
+// captures recycles captures that have been stored.
 var captures = sync.Pool{New: func() any { return new(pendingCapture) }}
 
-// judgeHeld judges what was held as soon as its function is known well enough.
+// judgeHeld judges held captures whose functions now have enough samples.
 func (r *rank) judgeHeld() error {
 	left := r.held[:0]
 	for _, p := range r.held {
@@ -68,7 +68,7 @@ func (r *rank) judgeHeld() error {
 			c.Kind = provenance.Anomaly
 			c.Mark(true)
 			r.flag(f, c.Thread, score, int32(r.step), c.Call().Entry, c.Call().Exit, c.Exclusive)
-		case r.keepsCandidates(): // so little is known that even what fits may not
+		case r.keepsCandidates(): // with few samples even a normal call may turn out to be an outlier
 			c.Kind = provenance.Candidate
 		default:
 			continue
@@ -85,10 +85,10 @@ func (r *rank) judgeHeld() error {
 	return nil
 }
 
-// keepsCandidates reports whether what is close to being flagged is kept.
+// keepsCandidates reports whether to keep calls that are close to being outliers.
 func (r *rank) keepsCandidates() bool { return r.cfg.Review && r.cfg.Passes == 1 }
 
-// timeOf is what a captured call is judged by.
+// timeOf returns the time by which a captured call is judged.
 func (r *rank) timeOf(c *provenance.Capture) int64 {
 	if r.cfg.Inclusive {
 		return int64(c.Call().Exit - c.Call().Entry)
@@ -96,8 +96,7 @@ func (r *rank) timeOf(c *provenance.Capture) int64 {
 	return int64(c.Exclusive)
 }
 
-// settle puts everything away that still waits for something when the rank's
-// trace has ended.
+// settle stores all captures that are still waiting when the rank's trace has ended.
 func (r *rank) settle() error {
 	if err := r.complete(); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (r *rank) settle() error {
 	return nil
 }
 
-// keep captures what was found in the step, when all labels are known.
+// keep captures the suspects of the step after all calls are labeled.
 func (r *rank) keep() error {
 	for _, s := range r.flagged {
 		c := &s.thread.Calls[s.call]
@@ -131,18 +130,18 @@ func (r *rank) keep() error {
 	return nil
 }
 
-// flag counts an anomaly and has a typical execution of its function kept.
+// flag counts an anomaly and requests a typical execution of its function.
 func (r *rank) flag(f *localFunc, thread trace.Thread, score float64, step int32, entry, exit, exclusive trace.Micros) {
 	r.counts.Flagged++
 	r.want(f, thread)
 	if r.online {
-		f.lesson().Anomalies.Add(step, entry, exit, score, exclusive)
+		f.delta().Anomalies.Add(step, entry, exit, score, exclusive)
 		r.note(f)
 	}
 }
 
-// provisional makes the record of a capture that is flagged, or typical, while
-// the trace is being written.
+// provisional creates the record of an anomaly or typical execution while the trace is
+// being written.
 func (r *rank) provisional(c *provenance.Capture) {
 	if !r.online || c.Kind != provenance.Anomaly && c.Kind != provenance.Typical {
 		return
@@ -155,12 +154,12 @@ func (r *rank) provisional(c *provenance.Capture) {
 	r.anomalies = append(r.anomalies, r.anomaly(f, c, provenance.Provisional))
 }
 
-// typical makes the record of an execution that is kept to compare with.
+// typical returns the record of a typical execution.
 func (r *rank) typical(f *localFunc, c *provenance.Capture) *provenance.Record {
 	return provenance.NewRecord(c, r, f.model.params())
 }
 
-// anomaly makes the record of an anomaly, by the model that it was judged by.
+// anomaly returns the record of an anomaly with the model that judged it.
 func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.Status) *provenance.Record {
 	record := provenance.NewRecord(c, r, f.model.params())
 	time := r.timeOf(c)
@@ -170,8 +169,8 @@ func (r *rank) anomaly(f *localFunc, c *provenance.Capture, status provenance.St
 	return record
 }
 
-// hand gives the sink what was flagged in a step.
-func (r *rank) hand(ctx context.Context, sink RecordSink, step int) error {
+// publish passes the provisional records of a step to the sink.
+func (r *rank) publish(ctx context.Context, sink RecordSink, step int) error {
 	if len(r.anomalies)+len(r.normal) == 0 {
 		return nil
 	}
@@ -180,7 +179,7 @@ func (r *rank) hand(ctx context.Context, sink RecordSink, step int) error {
 	return err
 }
 
-// want has a typical execution of a function on a thread kept.
+// want requests a typical execution of a function on a thread.
 func (r *rank) want(f *localFunc, thread trace.Thread) {
 	if !slices.Contains(f.wanted, thread) {
 		f.wanted = append(f.wanted, thread)
@@ -188,12 +187,12 @@ func (r *rank) want(f *localFunc, thread trace.Thread) {
 	}
 }
 
-// keepTypical captures the most typical execution, in this step, of each
-// function that had an anomaly on the same thread, now or before: the first of
-// those with the lowest score.
+// keepTypical captures the most typical execution in this step of each function that
+// had an anomaly on the same thread in this or an earlier step: the first of those with
+// the lowest score.
 func (r *rank) keepTypical() error {
 	for _, t := range r.builder.Threads() {
-		r.found = r.found[:0]
+		r.typicals = r.typicals[:0]
 		for _, i := range t.Done {
 			c := &t.Calls[i]
 			f := r.slot(c.Func)
@@ -203,12 +202,12 @@ func (r *rank) keepTypical() error {
 			odd := f.model.judge.Oddness(r.time(c))
 			if f.typical < 0 {
 				f.typical, f.oddness = i, odd
-				r.found = append(r.found, f)
+				r.typicals = append(r.typicals, f)
 			} else if odd < f.oddness {
 				f.typical, f.oddness = i, odd
 			}
 		}
-		for _, f := range r.found {
+		for _, f := range r.typicals {
 			call := f.typical
 			f.typical = -1
 			f.wanted = slices.DeleteFunc(f.wanted, func(id trace.Thread) bool { return id == t.ID })

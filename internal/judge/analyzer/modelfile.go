@@ -11,14 +11,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// modelMagic begins a file of models; its number is the version.
+// modelMagic is the beginning of a model file; its number is the version.
 const modelMagic = "chimbuko models 4\n"
 
-// ErrModels marks bytes that are no encoded models.
-var ErrModels = errors.New("these are no models of chimbuko")
+// ErrModels marks bytes that do not encode models.
+var ErrModels = errors.New("not a model file of chimbuko")
 
-// AppendBinary appends the encoding of all models to b, by program and name, so
-// that the same models are the same bytes.
+// AppendBinary appends the encoding of all models to b, ordered by program and name, so
+// that equal models have equal encodings.
 func (m *Models) AppendBinary(b []byte) []byte {
 	b = append(b, modelMagic...)
 	b = binary.AppendUvarint(b, uint64(len(m.functions)))
@@ -31,8 +31,7 @@ func (m *Models) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// Restart makes the models those of an earlier run, to which this one adds: when
-// their times were learned means nothing any more.
+// Restart drops the timelines of the models, so that another run can continue them.
 func (m *Models) Restart() {
 	for _, f := range m.functions {
 		f.model.model.Times.Reset()
@@ -41,8 +40,8 @@ func (m *Models) Restart() {
 	m.settle()
 }
 
-// ReadModels decodes models, which will be judged by rules. Functions are
-// numbered in the order of the encoding.
+// ReadModels decodes models; their judges follow rules. Functions are numbered in the
+// order of the encoding.
 func ReadModels(b []byte, rules *outlier.Rules) (*Models, error) {
 	b, ok := bytes.CutPrefix(b, []byte(modelMagic))
 	if !ok {

@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,9 +12,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Function is what is known of a function over all ranks.
+// Function has the statistics and the model of a function over all ranks.
 type Function struct {
-	summary.FunctionStats // numbered from 0, in the order in which ranks showed them
+	summary.FunctionStats // numbered from 0 in order of appearance
 
 	model   *scoped // of all ranks
 	ignored bool
@@ -27,10 +26,10 @@ type scoped struct {
 	model    outlier.Model
 	judge    *outlier.Judge
 	changed  bool
-	document atomic.Pointer[json.RawMessage] // of judge; nil until it is asked for
+	document atomic.Pointer[json.RawMessage] // of judge; nil until it is needed
 }
 
-// params is the model in the form of the schema; nil if it cannot be written.
+// params returns the model as JSON in the provenance schema, or nil if that fails.
 func (s *scoped) params() json.RawMessage {
 	if p := s.document.Load(); p != nil {
 		return *p
@@ -44,8 +43,8 @@ func (s *scoped) params() json.RawMessage {
 	return p
 }
 
-// Models are the functions of a run and their models. They change only while
-// no rank judges.
+// Models are the functions of a run and their models. They change only while no rank
+// is judging.
 type Models struct {
 	rules     *outlier.Rules
 	functions []*Function
@@ -53,7 +52,7 @@ type Models struct {
 	changed   []*scoped
 }
 
-// NewModels returns models that know nothing.
+// NewModels returns empty models.
 func NewModels(rules *outlier.Rules) *Models {
 	return &Models{rules: rules, byName: make(map[trace.FuncKey]*Function)}
 }
@@ -64,7 +63,7 @@ func (m *Models) Functions() []*Function { return m.functions }
 // Learned returns the model of a function.
 func (f *Function) Learned() *outlier.Model { return &f.model.model }
 
-// function returns the function of that name, made if it is new.
+// function returns the function of that name, added if it is new.
 func (m *Models) function(key trace.FuncKey) *Function {
 	f := m.byName[key]
 	if f == nil {
@@ -76,22 +75,16 @@ func (m *Models) function(key trace.FuncKey) *Function {
 	return f
 }
 
-// Add adds the model of a function that is not there yet, under its number.
+// Add adds a new function with its number and model.
 func (m *Models) Add(f *summary.FunctionStats, model outlier.Model) {
-	known := m.function(f.FuncKey)
-	known.FunctionStats = *f
-	known.model.model = model
-	m.touch(known.model)
+	added := m.function(f.FuncKey)
+	added.FunctionStats = *f
+	added.model.model = model
+	m.touch(added.model)
 	m.settle()
 }
 
-// learn merges what a rank learned into a model.
-func (m *Models) learn(s *scoped, delta *outlier.Model) {
-	s.model.Merge(delta)
-	m.touch(s)
-}
-
-// touch has the judge of a model made anew.
+// touch schedules the judge of a model to be created again.
 func (m *Models) touch(s *scoped) {
 	if !s.changed {
 		s.changed = true
@@ -99,7 +92,7 @@ func (m *Models) touch(s *scoped) {
 	}
 }
 
-// settle makes the judges of all models that changed.
+// settle creates the judges of all changed models.
 func (m *Models) settle() {
 	for _, s := range m.changed {
 		s.changed = false
@@ -111,7 +104,7 @@ func (m *Models) settle() {
 	m.changed = m.changed[:0]
 }
 
-// Judge returns a judge with all that is known of a function over all ranks.
+// Judge returns the judge of a function over all ranks.
 func (m *Models) Judge(f *Function) *outlier.Judge {
 	if f.model.judge == nil {
 		return m.rules.NewJudge(f.Name, &f.model.model)
@@ -119,7 +112,8 @@ func (m *Models) Judge(f *Function) *outlier.Judge {
 	return f.model.judge
 }
 
-// Changes returns the functions whose usual time has changed, by program and name.
+// Changes returns the functions whose usual time has changed, ordered by program and
+// name.
 func (m *Models) Changes() []summary.Change {
 	changes := []summary.Change{}
 	for _, f := range m.functions {
@@ -128,7 +122,7 @@ func (m *Models) Changes() []summary.Change {
 		}
 	}
 	slices.SortFunc(changes, func(a, b summary.Change) int {
-		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Function, b.Function))
+		return trace.FuncKey{Program: a.Program, Name: a.Function}.Compare(trace.FuncKey{Program: b.Program, Name: b.Function})
 	})
 	return changes
 }
@@ -144,7 +138,7 @@ func (f *Function) change() (summary.Change, bool) {
 	}, ok
 }
 
-// ADModels returns the models of all functions, in order of their numbers.
+// ADModels returns the models of all functions by number.
 func (m *Models) ADModels() ([]provenance.ADModel, error) {
 	all := make([]provenance.ADModel, 0, len(m.functions))
 	for _, f := range m.functions {

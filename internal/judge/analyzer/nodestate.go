@@ -9,22 +9,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// nodeState follows the counters that tell the state of the node, so that it
-// can be had for any time not too long ago: records of GPUs come late.
+// nodeState follows the counters that describe the state of the node. It returns the
+// state at any recent time, because GPU events arrive late.
 type nodeState struct {
-	log      []trace.Event // in order of time
+	log      []trace.Event // updates in order of time
 	seen     map[trace.CounterID]bool
 	base     []provenance.Field // the state before the log, by counter
 	baseTime trace.Micros
 
 	cache   []provenance.Field // the state after the first cacheAt of the log
-	cacheAt int                // -1: none
+	cacheAt int                // -1 if the cache is invalid
 }
 
-// maxStateLog is how many updates are remembered with their times.
+// maxStateLog is the number of updates to keep with their times.
 const maxStateLog = 1 << 9
 
-// add takes in the updates of a step.
+// add appends the updates of a step.
 func (s *nodeState) add(updates []trace.Event) {
 	if len(updates) == 0 {
 		return
@@ -54,8 +54,8 @@ func (s *nodeState) add(updates []trace.Event) {
 	}
 }
 
-// at appends the state at a time to dst, by counter, and returns when it was
-// last updated. It is empty for times that are not known or long ago.
+// at appends the state at a time to dst, ordered by counter, and returns the time of
+// its last update. It appends nothing for times before the log and its base.
 func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros, []provenance.Field) {
 	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].Time > time })
 	if n == 0 && s.baseTime > time {
@@ -66,14 +66,14 @@ func (s *nodeState) at(time trace.Micros, dst []provenance.Field) (trace.Micros,
 		updated = s.log[n-1].Time
 	}
 	if n != s.cacheAt {
-		s.remember(n)
+		s.fillCache(n)
 	}
 	return updated, append(dst, s.cache...)
 }
 
-// remember puts the state after the first n updates of the log into the cache:
-// anomalies come more often than updates.
-func (s *nodeState) remember(n int) {
+// fillCache computes the state after the first n updates of the log. Anomalies are more
+// frequent than updates, so that caching it pays.
+func (s *nodeState) fillCache(n int) {
 	s.cache, s.cacheAt = s.cache[:0], n
 	for i := n - 1; i >= 0 && len(s.cache) < len(s.seen); i-- {
 		u := &s.log[i]
@@ -88,7 +88,7 @@ func (s *nodeState) remember(n int) {
 	}
 }
 
-// find returns where the field of a counter is or belongs.
+// find returns the index at which the field of a counter is or belongs.
 func find(fields []provenance.Field, id trace.CounterID) (int, bool) {
 	return slices.BinarySearchFunc(fields, id, func(f provenance.Field, id trace.CounterID) int { return cmp.Compare(f.Counter, id) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// Contribution is what a rank learned and found in a step.
+// Contribution has the deltas of a rank in a step.
 type Contribution struct {
 	StepKey
 	Host        string
@@ -26,68 +26,66 @@ type Contribution struct {
 	Functions   []Found
 	Counters    []*summary.Counter
 	Paths       []callpath.Named // calls that ended, by call path
-	PathDepth   int              // below which call paths are folded
+	PathDepth   int              // greatest depth of call paths
 }
 
-// Found is what a rank learned of a function in a step. What is empty was not
-// called, or is not anomalous.
+// Found is the delta of a function in a step. It may be without calls or without
+// anomalies.
 type Found struct {
-	*summary.FunctionStats // anomalies as labeled now, not counted for the step
+	*summary.FunctionStats // without the number of anomalies by step
 	Model                  *outlier.Model
 }
 
-// ModelSync shares what is learned with other analyzers. It never waits but in
-// Finish.
+// ModelSync shares models with other analyzers. Only Finish waits.
 type ModelSync interface {
-	// Add takes what a rank learned. It keeps nothing of its argument.
+	// Add adds the deltas of a rank. It does not retain c.
 	Add(c *Contribution)
-	// Merged yields the functions of which others learned something, with all
-	// that is known of them now: what others learned and all that was added. The
-	// models belong to the caller.
+	// Merged yields the functions that other analyzers have changed with their merged
+	// models, which include all that was added here. The models belong to the caller.
 	Merged() iter.Seq2[trace.FuncKey, outlier.Model]
-	// Frozen reports whether nothing is to be learned.
+	// Frozen reports whether models must not change.
 	Frozen() bool
-	// Stopped reports whether all traces are to be taken as ended.
+	// Stopped reports whether to treat all traces as ended.
 	Stopped() bool
-	// Finish waits until no analyzer has anything to add any more. Merged yields
-	// the final models after it.
+	// Finish waits until all analyzers have added their last deltas. After it, Merged
+	// yields the final models.
 	Finish(ctx context.Context) error
 }
 
-// Online says how to analyze traces while they are written.
+// Online configures the analysis of traces that are being written.
 type Online struct {
 	Sync ModelSync
-	// Find returns the traces that are there, and whether no others will come.
+	// Find returns the existing traces, and whether the list is complete.
 	Find func() (inputs []Input, complete bool, err error)
-	// Poll is how long to wait when no trace has a new step.
+	// Poll is the time to wait if no trace has a new step.
 	Poll time.Duration
-	// Idle is how long a trace may have no new step before it is taken as
-	// ended; 0 is for ever. A killed writer leaves its trace unfinished.
+	// Idle is the time without a new step after which a trace has ended; 0 means
+	// forever. A killed writer leaves its trace unfinished.
 	Idle time.Duration
-	// Over reports whether who writes the traces has ended. A trace that has nothing new
-	// for a moment is taken as ended then. nil: that is not known.
+	// Over reports whether the program that writes the traces has ended. After that, a
+	// trace ends when it has had no new step for overPatience. It may be nil.
 	Over func() bool
-	// Sleep waits for d or until ctx ends, and returns ctx's error then.
+	// Sleep waits for d or until ctx ends, and then returns ctx's error.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Report is told how far the work has come.
+	// Report receives reports of the progress.
 	Report func(*Report)
 }
 
-// Report tells how far the work on traces that are being written has come.
+// Report is the progress of an analysis of traces that are being written.
 type Report struct {
 	Totals summary.Totals
 	Tally  tally.Tally
 	Ranks  []RankReport
-	Ended  bool // all traces have
-	// Behind is for how long there have been steps that were not read yet.
+	Ended  bool // all traces have ended
+	// Behind is the time since the analyzer last had no unread steps.
 	Behind time.Duration
 	Stages []Stage
-	// OpenCalls are those that have not ended.
+	// OpenCalls is the number of calls that have not ended.
 	OpenCalls int64
 	Events    EventCounts
 }
 
-// Stage is a part of the work, and how long it took in all.
+// Stage is the total time of a part of the work.
 type Stage struct {
 	Name string
 	Runs int64
@@ -96,17 +94,17 @@ type Stage struct {
 
 // The stages of a round.
 const (
-	stageFind  = iota // look for new traces
+	stageFind  = iota // find new traces
 	stageRead         // read a step, decode it, rebuild calls, learn
-	stageMerge        // merge what was learned, make judges
-	stageJudge        // judge, capture, make records
-	stageShare        // hand what was learned to the ModelSync
+	stageMerge        // merge deltas, create judges
+	stageJudge        // judge, capture, create records
+	stageShare        // pass deltas to the ModelSync
 	numStages
 )
 
 var stageNames = [numStages]string{"find", "read", "merge", "judge", "share"}
 
-// timed adds the time since start to a stage, and returns the time now.
+// timed adds the time since start to a stage, and returns the current time.
 func (a *Analyzer) timed(stage int, start time.Time) time.Time {
 	now := time.Now()
 	a.stages[stage].Runs++
@@ -123,20 +121,17 @@ type RankReport struct {
 	Behind time.Duration
 }
 
-// findEvery is how often new traces are looked for.
+// findEvery is the interval between searches for new traces.
 const findEvery = 500 * time.Millisecond
 
-// Follow analyses traces while they are written. A step is judged as soon as it
-// is there, by all that is known at that moment, and what is flagged goes to the
-// sink. When all traces have ended, and all those of other analyzers, everything
-// that was kept is judged again with the final models, and goes to the sink again.
+// Follow analyzes traces while they are written. It judges each step when it arrives,
+// by the models of that moment, and passes provisional records to the sink. After the
+// end of all traces, including those of other analyzers, it judges all captures again
+// with the final models and passes all records to the sink again.
 func (a *Analyzer) Follow(ctx context.Context, o Online) (*Result, error) {
 	a.online = &o
 	a.totals.Pass = 1
-	a.models = a.cfg.Learned
-	if a.models == nil {
-		a.models = NewModels(outlier.NewRules(a.cfg.Outlier))
-	}
+	a.startModels()
 	defer a.spooled.close()
 	defer func() {
 		for _, s := range a.sources {
@@ -198,7 +193,7 @@ func (a *Analyzer) follow(ctx context.Context) error {
 	}
 }
 
-// find opens the traces that are new.
+// find opens new traces.
 func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 	inputs, complete, err := a.online.Find()
 	if err != nil {
@@ -220,8 +215,8 @@ func (a *Analyzer) find(now time.Time) (complete bool, err error) {
 	return complete, nil
 }
 
-// onlineRound reads, learns and judges the next step of each trace that has one,
-// and reports whether any has.
+// onlineRound reads, learns and judges the next step of each trace that has one, and
+// reports whether any has.
 func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Time) (busy bool, err error) {
 	err = a.parallel(ctx, live, func(ctx context.Context, s *source) error { return a.advance(ctx, s, true) })
 	if err != nil {
@@ -238,10 +233,10 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 			a.ended(s)
 		case s.arriving != nil:
 		case s.idle && a.online.Idle > 0 && now.Sub(s.heard) > a.online.Idle:
-			s.done, s.err = true, fmt.Errorf("%w for %v: it is taken as ended", bp.ErrIdle, a.online.Idle)
+			s.done, s.err = true, fmt.Errorf("%w (%v): trace treated as ended", bp.ErrIdle, a.online.Idle)
 			a.ended(s)
 		case s.idle && a.isOver(now) && now.Sub(s.heard) > overPatience:
-			s.done, s.err = true, errors.New("its writer ended without ending it")
+			s.done, s.err = true, errors.New("the writer ended without closing the trace")
 			a.ended(s)
 		case s.idle:
 			s.caughtUp = now
@@ -277,10 +272,10 @@ func (a *Analyzer) onlineRound(ctx context.Context, live []*source, now time.Tim
 	return true, nil
 }
 
-// overPatience is how long what a writer wrote in the end may take to be seen.
+// overPatience is the time that the last output of a writer may take to become visible.
 const overPatience = 2 * time.Second
 
-// isOver reports whether who writes the traces has ended, some time ago.
+// isOver reports whether the program that writes the traces ended some time ago.
 func (a *Analyzer) isOver(now time.Time) bool {
 	if a.over.IsZero() && a.online.Over != nil && a.online.Over() {
 		a.over = now
@@ -288,9 +283,9 @@ func (a *Analyzer) isOver(now time.Time) bool {
 	return !a.over.IsZero() && now.Sub(a.over) > overPatience
 }
 
-// patience is how long to wait for bytes that the index speaks of. A writer that
-// has closed its dataset has written all of them, but network file systems take
-// their time.
+// patience returns how long to wait for bytes to which the index refers. A writer that
+// has closed its dataset has written all of them, but network file systems may show
+// them late.
 func (s *source) patience() time.Duration {
 	if s.reader != nil && s.reader.Active() {
 		return bp.Default().Arrival
@@ -298,8 +293,8 @@ func (s *source) patience() time.Duration {
 	return bp.Default().Arrival / 12
 }
 
-// ended says that the ranks of a trace have nothing more to add. It is closed at
-// once: the program behind a stream that is given up must not wait for us.
+// ended closes a trace and sends the last contributions of its ranks. It closes at
+// once, because the program behind an abandoned stream must not wait for it.
 func (a *Analyzer) ended(s *source) {
 	s.close()
 	for _, r := range s.ranks {
@@ -310,7 +305,7 @@ func (a *Analyzer) ended(s *source) {
 	}
 }
 
-// abandon takes traces as ended.
+// abandon ends traces that are not complete.
 func (a *Analyzer) abandon(live []*source) {
 	for _, s := range live {
 		s.done, s.err = true, errors.New("the run was stopped before the trace ended")
@@ -318,7 +313,7 @@ func (a *Analyzer) abandon(live []*source) {
 	}
 }
 
-// learnFromOthers takes in what others learned.
+// learnFromOthers takes over the models that other analyzers have changed.
 func (a *Analyzer) learnFromOthers() {
 	for name, model := range a.online.Sync.Merged() {
 		f := a.models.function(name)
@@ -328,7 +323,7 @@ func (a *Analyzer) learnFromOthers() {
 	a.models.settle()
 }
 
-// contribution is what the rank learned and found since the one before.
+// contribution returns the deltas of the rank since the previous one.
 func (r *rank) contribution(step int) *Contribution {
 	c := &r.shared
 	paths := c.Paths[:0]
@@ -338,8 +333,8 @@ func (r *rank) contribution(step int) *Contribution {
 	}
 	c.Paths, _ = r.takePaths(paths)
 	for _, f := range r.merged {
-		f.learned.FuncKey = f.function.FuncKey
-		c.Functions = append(c.Functions, Found{&f.learned.FunctionStats, &f.learned.delta})
+		f.pending.FuncKey = f.function.FuncKey
+		c.Functions = append(c.Functions, Found{&f.pending.FunctionStats, &f.pending.model})
 	}
 	for id, values := range r.counter {
 		if values.Count() > 0 {
@@ -350,7 +345,7 @@ func (r *rank) contribution(step int) *Contribution {
 	return c
 }
 
-// report tells how far the work has come.
+// report reports the progress.
 func (a *Analyzer) report(now time.Time, ended bool) {
 	a.sumUp()
 	rep := &Report{Totals: a.totals, Ended: ended}

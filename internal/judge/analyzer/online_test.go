@@ -24,7 +24,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// ledger is a ModelSync without others. It adds up what it is given.
+// ledger is a ModelSync without other analyzers. It sums all contributions.
 type ledger struct {
 	models    map[string]*outlier.Model
 	exclusive stats.Sums
@@ -64,7 +64,7 @@ func (l *ledger) Frozen() bool                 { return l.frozen }
 func (l *ledger) Stopped() bool                { return l.stopAfter > 0 && l.added >= l.stopAfter }
 func (l *ledger) Finish(context.Context) error { return nil }
 
-// recordList is a RecordSink that keeps all it gets.
+// recordList is a RecordSink that keeps all records.
 type recordList struct {
 	mu          sync.Mutex
 	provisional map[string]bool
@@ -92,7 +92,7 @@ func (r *recordList) Records(_ context.Context, _ analyzer.StepKey, anomalies, _
 	return nil
 }
 
-// follow analyses traces as if they were being written.
+// follow analyzes traces as if they were being written.
 func follow(t *testing.T, l *ledger, o analyzer.Online) (*analyzer.Result, *recordList) {
 	t.Helper()
 	cfg := analyzer.Default()
@@ -112,7 +112,7 @@ func follow(t *testing.T, l *ledger, o analyzer.Online) (*analyzer.Result, *reco
 	return res, list
 }
 
-// there finds traces that are all there.
+// there returns a Find function for traces that all exist.
 func there(datasets []string) func() ([]analyzer.Input, bool, error) {
 	return func() (inputs []analyzer.Input, complete bool, err error) {
 		for _, d := range datasets {
@@ -122,7 +122,7 @@ func there(datasets []string) func() ([]analyzer.Input, bool, error) {
 	}
 }
 
-func TestFollowingFindsWhatAnalyzingRecordedTracesFinds(t *testing.T) {
+func TestFollowEqualsRun(t *testing.T) {
 	for _, name := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP4"} {
 		datasets := tracetest.Recorded(t, name)
 		recorded := analyze(t, datasets, nil)
@@ -157,7 +157,7 @@ func TestFollowingFindsWhatAnalyzingRecordedTracesFinds(t *testing.T) {
 	}
 }
 
-func TestContributionsAddUpToTheModels(t *testing.T) {
+func TestContributionsAddUpToModels(t *testing.T) {
 	l := newLedger()
 	var last *analyzer.Report
 	res, list := follow(t, l, analyzer.Online{
@@ -177,14 +177,14 @@ func TestContributionsAddUpToTheModels(t *testing.T) {
 	}
 	// The windows of those at the end of the last step never fill.
 	if n := len(list.provisional); n > int(l.anomalies) || n < int(l.anomalies)-10 {
-		t.Errorf("%d of %d anomalies were handed over while the trace was read", n, l.anomalies)
+		t.Errorf("%d of %d anomalies reached the sink while the trace was read", n, l.anomalies)
 	}
 	if !last.Ended || len(last.Ranks) != 1 || !last.Ranks[0].Ended || last.Totals != res.Totals {
 		t.Errorf("the last report is %+v", last)
 	}
 }
 
-func TestTracesThatAppearLaterAreRead(t *testing.T) {
+func TestLateTracesAreRead(t *testing.T) {
 	datasets := tracetest.Recorded(t, "ring-BP4")
 	looks := 0
 	res, _ := follow(t, newLedger(), analyzer.Online{Find: func() ([]analyzer.Input, bool, error) {
@@ -199,7 +199,7 @@ func TestTracesThatAppearLaterAreRead(t *testing.T) {
 	}
 }
 
-// sleepFor is a real wait, for tests in which time must pass.
+// sleepFor really waits, for tests in which time must pass.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -228,7 +228,7 @@ func unfinished(t *testing.T, dataset string) string {
 	return path
 }
 
-func TestATraceWhoseWriterWasKilledIsTakenAsEnded(t *testing.T) {
+func TestTraceOfKilledWriterEnds(t *testing.T) {
 	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
 	res, _ := follow(t, newLedger(), analyzer.Online{Find: there([]string{dataset}), Idle: time.Millisecond, Sleep: sleepFor})
 	if len(res.Broken) != 1 || !errors.Is(res.Broken[0], bp.ErrIdle) || !strings.Contains(res.Broken[0].Error(), dataset) ||
@@ -237,7 +237,7 @@ func TestATraceWhoseWriterWasKilledIsTakenAsEnded(t *testing.T) {
 	}
 }
 
-func TestARunThatIsStoppedIsReviewedWithWhatIsKnown(t *testing.T) {
+func TestStoppedRunIsReviewed(t *testing.T) {
 	dataset := unfinished(t, tracetest.Recorded(t, "ring-BP4")[0])
 	l := newLedger()
 	l.stopAfter = 1
@@ -247,7 +247,7 @@ func TestARunThatIsStoppedIsReviewedWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestNothingIsLearnedWhenModelsAreFrozen(t *testing.T) {
+func TestFrozenModelsDoNotLearn(t *testing.T) {
 	l := newLedger()
 	l.frozen = true
 	res, _ := follow(t, l, analyzer.Online{Find: there(tracetest.Recorded(t, "gpu-BP5"))})
@@ -256,7 +256,7 @@ func TestNothingIsLearnedWhenModelsAreFrozen(t *testing.T) {
 	}
 }
 
-func TestATraceWithoutItsLastBytesIsReadAsFarAsItGoes(t *testing.T) {
+func TestTraceWithoutLastBytesIsReadToCut(t *testing.T) {
 	whole := tracetest.Recorded(t, "gpu-BP5")[0]
 	dataset := filepath.Join(t.TempDir(), filepath.Base(whole))
 	if err := os.CopyFS(dataset, os.DirFS(whole)); err != nil {

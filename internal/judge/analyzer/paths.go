@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// takePaths appends the calls that ended since it was called last, by call path, and
-// forgets them. Those of functions that have no name yet, and calls in them, wait for
-// it; it returns how many do.
+// takePaths moves the calls that ended since the last time, by call path, to the end of
+// list. Calls of functions without a name, and calls in them, wait for the name; it
+// returns their number.
 func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting uint64) {
 	r.paths, waiting = r.builder.Paths().Take(r.paths[:0], func(fn uint32) bool {
 		_, named := r.names.Func(r.key.Rank, trace.FuncID(fn))
@@ -29,8 +29,8 @@ func (r *rank) takePaths(list []callpath.Named) (taken []callpath.Named, waiting
 	return list, waiting
 }
 
-// sumPaths adds up the call paths of all ranks, by program. While traces are being
-// written, each step has told its own.
+// sumPaths returns the call paths of all ranks by program. For traces that were being
+// written it returns none, because each step has contributed its own.
 func (a *Analyzer) sumPaths() map[trace.Program]*callpath.Profile {
 	profiles := make(map[trace.Program]*callpath.Profile)
 	var list []callpath.Named

@@ -18,7 +18,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// paths are the call paths of an outcome that have calls, by their names.
+// paths returns the call paths of an outcome that have calls, by name.
 func paths(t *testing.T, o *summary.Outcome) map[string]callpath.Sums {
 	t.Helper()
 	texts, all := make([]string, len(o.Paths)), make(map[string]callpath.Sums)
@@ -28,7 +28,7 @@ func paths(t *testing.T, o *summary.Outcome) map[string]callpath.Sums {
 			texts[i] = texts[p.Parent] + " > " + p.Name
 		}
 		if _, twice := all[texts[i]]; twice {
-			t.Errorf("%s is there twice", texts[i])
+			t.Errorf("%s occurs twice", texts[i])
 		}
 		if p.Calls > 0 {
 			all[texts[i]] = p.Sums
@@ -37,7 +37,7 @@ func paths(t *testing.T, o *summary.Outcome) map[string]callpath.Sums {
 	return all
 }
 
-// pathsOf are those of a profile.
+// pathsOf returns the call paths of a profile by name.
 func pathsOf(t *testing.T, p *callpath.Profile) map[string]callpath.Sums {
 	t.Helper()
 	o := summary.NewOutcome(nil, nil)
@@ -57,7 +57,7 @@ func comparePaths(t *testing.T, what string, got, want map[string]callpath.Sums)
 	}
 }
 
-// walk adds up the time between two events of a thread to the innermost function.
+// walk adds the time between two events of a thread to the innermost function.
 func walk(t *testing.T, dataset string, into map[string]callpath.Sums) {
 	t.Helper()
 	r, err := bp.Open(dataset, bp.Default())
@@ -111,7 +111,7 @@ func walk(t *testing.T, dataset string, into map[string]callpath.Sums) {
 	}
 }
 
-func TestCallPathsOfRecordedRunsAreThoseOfANaiveWalk(t *testing.T) {
+func TestCallPathsEqualNaiveWalk(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-BP4", "ring-onefile-BP5"} {
 		datasets := tracetest.Recorded(t, run)
 		want := make(map[string]callpath.Sums)
@@ -124,7 +124,7 @@ func TestCallPathsOfRecordedRunsAreThoseOfANaiveWalk(t *testing.T) {
 		slices.Reverse(datasets)
 		b := analyze(t, datasets, nil)
 		if !slices.Equal(a.Paths, b.Paths) {
-			t.Errorf("%s: the order of traces makes a difference", run)
+			t.Errorf("%s: the result depends on the order of traces", run)
 		}
 	}
 }
@@ -134,12 +134,12 @@ func pathsWhileWritten(t *testing.T, datasets []string) map[string]callpath.Sums
 	l := newLedger()
 	res, _ := follow(t, l, analyzer.Online{Find: there(datasets)})
 	if len(res.Paths) > 0 || res.Tally.Count(tally.PathUnnamed) > 0 {
-		t.Errorf("%d call paths and %d calls were not told step by step", len(res.Paths), res.Tally.Count(tally.PathUnnamed))
+		t.Errorf("%d call paths and %d calls were not contributed step by step", len(res.Paths), res.Tally.Count(tally.PathUnnamed))
 	}
 	return pathsOf(t, l.paths)
 }
 
-func TestCallPathsAddUpToTheProfilesOfFunctions(t *testing.T) {
+func TestCallPathsAddUpToProfiles(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-BP5"} {
 		a := analyze(t, tracetest.Recorded(t, run), nil)
 		type sums struct {
@@ -159,8 +159,8 @@ func TestCallPathsAddUpToTheProfilesOfFunctions(t *testing.T) {
 	}
 }
 
-// TestCallPathsDoNotDependOnTheSteps writes the same events as one step and as many.
-func TestCallPathsDoNotDependOnTheSteps(t *testing.T) {
+// TestCallPathsDoNotDependOnSteps writes the same events as one step and as many.
+func TestCallPathsDoNotDependOnSteps(t *testing.T) {
 	const calls = 60
 	record := func(every int) []string {
 		p := newProgram()
@@ -211,7 +211,7 @@ func TestCallPathsWaitForNames(t *testing.T) {
 	comparePaths(t, "a name that is late, step by step", pathsWhileWritten(t, datasets), want)
 }
 
-func TestCallPathsWithFunctionsThatHaveNoNameAreTallied(t *testing.T) {
+func TestUnnamedCallPathsAreCounted(t *testing.T) {
 	p := newProgram()
 	p.enter(1)
 	p.enter(9)
@@ -237,9 +237,9 @@ func TestCallPathsWithFunctionsThatHaveNoNameAreTallied(t *testing.T) {
 	}
 }
 
-// TestManyCallPathsAreFoldedAndTallied has a function that calls itself, or another,
-// in all ways to a depth of 16.
-func TestManyCallPathsAreFoldedAndTallied(t *testing.T) {
+// TestFoldedCallPathsAreCounted uses two functions that call each other in all ways to a
+// depth of 16.
+func TestFoldedCallPathsAreCounted(t *testing.T) {
 	const depth = 16
 	p := newProgram()
 	var recurse func(n int)

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// rank is one rank at work.
+// rank is the state of one rank.
 type rank struct {
 	cfg     *Config
 	key     trace.RankKey
@@ -24,73 +24,72 @@ type rank struct {
 	host    string
 	tally   *tally.Tally
 	builder *callstack.Builder
-	funcs   []*localFunc // by number, for those that are small
+	funcs   []*localFunc // by number, if that is small
 	others  map[trace.FuncID]*localFunc
-	touched []*localFunc          // since the last merge
+	touched []*localFunc          // learned since the last merge
 	merged  []*localFunc          // in the last merge, or flagged since
-	first   map[firstCall]uint8   // how many calls were left out as set-up
-	met     map[trace.Thread]bool // threads that met all others in a collective call
+	first   map[firstCall]uint8   // number of calls excluded as set-up
+	synced  map[trace.Thread]bool // threads that have taken part in a collective call
 	roles   map[trace.CounterID]callstack.CounterRole
 	state   nodeState
 	counter map[trace.CounterID]*stats.Sums
 
-	step       int // at work; -1: nothing this round
+	step       int // current; -1 between steps
 	start, end trace.Micros
 	spool      *spool            // captures in the order of steps
-	late       *spool            // those that were held, in the order in which they were judged
-	pending    []*pendingCapture // whose windows reach into the next step
-	held       []*pendingCapture // whose functions are not known well enough yet
+	late       *spool            // captures that were held, in the order of judging
+	pending    []*pendingCapture // with windows that reach into the next step
+	held       []*pendingCapture // of functions with too few samples
 	flagged    []suspect
-	found      []*localFunc // with a typical call, in a search
-	wanted     int          // functions on threads that wait for a typical execution
+	typicals   []*localFunc // with a typical call; scratch
+	wanted     int          // functions on threads for which a typical execution is wanted
 	counts     rankCounts
 	paths      []callpath.Entry // scratch
 
-	// Of a trace that is being written.
+	// For traces that are being written:
 	online    bool
 	shared    Contribution
 	anomalies []*provenance.Record // flagged in this step
 	normal    []*provenance.Record // typical ones
 }
 
-// rankCounts is what came of a rank's calls.
+// rankCounts counts the calls of a rank.
 type rankCounts struct {
 	Calls   int64
 	Flagged int64
 }
 
-// localFunc is a function as a rank numbers it.
+// localFunc is a function with its number in a rank.
 type localFunc struct {
 	id       trace.FuncID
-	model    *scoped // nil until its name is known
+	model    *scoped // nil while its name is unknown
 	function *Function
 	wait     provenance.Wait
-	named    bool           // wait is known
-	touched  bool           // something was learned that is not merged
-	merged   bool           // something is there to forget
-	learned  *learned       // nil: nothing was since it was forgotten
-	wanted   []trace.Thread // those that wait for a typical execution
-	typical  int32          // the most typical call found so far; -1: none
+	named    bool           // wait is valid
+	touched  bool           // its delta is not merged
+	merged   bool           // it is in rank.merged
+	pending  *delta         // use delta(); nil after forget
+	wanted   []trace.Thread // for which a typical execution is wanted
+	typical  int32          // the most typical call so far; -1 if none
 	oddness  float64        // of that call
 }
 
-// learned is what a rank learned of a function since the last merge, and found of it
-// in this step.
-type learned struct {
+// delta is what a rank learned about a function since the last merge, and its
+// anomalies in this step.
+type delta struct {
 	summary.FunctionStats
-	delta outlier.Model
+	model outlier.Model
 }
 
-// lessons are those that were forgotten, for any rank to take: there are functions on
-// many thousands of ranks, but few at a time of which something is learned.
-var lessons = sync.Pool{New: func() any { return new(learned) }}
+// deltas recycles deltas between ranks: there may be functions on many thousands of
+// ranks, but few of them learn at the same time.
+var deltas = sync.Pool{New: func() any { return new(delta) }}
 
-// lesson returns what was learned of the function.
-func (f *localFunc) lesson() *learned {
-	if f.learned == nil {
-		f.learned = lessons.Get().(*learned)
+func (f *localFunc) delta() *delta {
+	if f.pending == nil {
+		f.pending = deltas.Get().(*delta)
 	}
-	return f.learned
+	return f.pending
 }
 
 type firstCall struct {
@@ -98,7 +97,7 @@ type firstCall struct {
 	fn     trace.FuncID
 }
 
-// suspect is a call that is to be kept.
+// suspect is a call to capture.
 type suspect struct {
 	thread *callstack.Thread
 	call   int32
@@ -106,14 +105,14 @@ type suspect struct {
 	kind   provenance.Kind
 }
 
-// denseFuncs is how many functions are found by index; more than that only
-// damaged traces have, which a map serves well enough.
+// denseFuncs is the number of functions that are found by index. Only damaged traces
+// have more; these are in a map.
 const denseFuncs = 1 << 16
 
 func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, uncoupled func(string) bool) *rank {
 	r := &rank{
 		cfg: cfg, key: key, names: names, host: "Unknown", tally: t, step: -1,
-		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), met: make(map[trace.Thread]bool),
+		others: make(map[trace.FuncID]*localFunc), first: make(map[firstCall]uint8), synced: make(map[trace.Thread]bool),
 		roles: make(map[trace.CounterID]callstack.CounterRole), counter: make(map[trace.CounterID]*stats.Sums),
 	}
 	bc := callstack.Default()
@@ -131,15 +130,15 @@ func newRank(cfg *Config, key trace.RankKey, names *tau.Names, t *tally.Tally, u
 
 const correlationName = "Correlation ID"
 
-// role tells what a counter is for. It is asked again while a name is unknown.
+// role returns the role of a counter. The builder asks again while a name is unknown.
 func (r *rank) role(id trace.CounterID) callstack.CounterRole {
 	role, ok := r.roles[id]
 	if ok {
 		return role
 	}
-	name, known := r.names.Counter(r.key.Rank, id)
+	name, ok := r.names.Counter(r.key.Rank, id)
 	switch {
-	case !known:
+	case !ok:
 		return callstack.OfCall
 	case name == correlationName:
 		role = callstack.Correlation
@@ -177,9 +176,9 @@ func (r *rank) begin(step int) {
 	r.builder.Begin(step)
 }
 
-// add takes in the events of one of the rank's threads.
+// add adds the events of one of the rank's threads.
 func (r *rank) add(b *trace.Batch) {
-	r.builder.Add(b.Thread, b.Events) // which may put times right
+	r.builder.Add(b.Thread, b.Events) // which may repair times
 	first, last := b.Events[0].Time, b.Events[len(b.Events)-1].Time
 	if r.start == 0 || first < r.start {
 		r.start = first
@@ -205,7 +204,7 @@ func (r *rank) addMetadata(m *trace.Metadata) {
 	}
 }
 
-// time is what a call is judged by.
+// time returns the time by which a call is judged.
 func (r *rank) time(c *callstack.Call) int64 {
 	if r.cfg.Inclusive {
 		return int64(c.Inclusive())
@@ -213,7 +212,7 @@ func (r *rank) time(c *callstack.Call) int64 {
 	return int64(c.Exclusive())
 }
 
-// learn adds the calls that ended in this step to what the rank learned.
+// learn adds the calls that ended in this step to the deltas of their functions.
 func (r *rank) learn(profile bool) {
 	r.state.add(r.builder.Apart())
 	for _, t := range r.builder.Threads() {
@@ -228,7 +227,7 @@ func (r *rank) learn(profile bool) {
 				r.touched = append(r.touched, f)
 			}
 			r.counts.Calls++
-			l := f.lesson()
+			l := f.delta()
 			if profile {
 				l.Exclusive.Add(uint64(max(c.Exclusive(), 0)))
 				l.Inclusive.Add(uint64(max(c.Inclusive(), 0)))
@@ -237,18 +236,18 @@ func (r *rank) learn(profile bool) {
 				c.Label = callstack.Normal
 				continue
 			}
-			l.delta.Learn(r.time(c), int64(c.Exit))
+			l.model.Learn(r.time(c), int64(c.Exit))
 		}
 	}
 }
 
-// maxSetUp is how many waits of a function on a thread are left out at most.
+// maxSetUp is the greatest number of waits of a function on a thread to exclude.
 const maxSetUp = 16
 
-// setUp reports whether the next call of a function on a thread, in the order in which
-// they end, is left out: the first, which may include its set-up, and waits for messages
-// before the thread's first collective call. Ranks begin at different times, and until
-// they have met each wait may be for one that still begins.
+// setUp reports whether to exclude the next call of a function on a thread, in the order
+// in which they end: the first, which may include set-up, and waits for messages before
+// the thread's first collective call. Ranks start at different times, and until they
+// have synchronized each wait may be for a rank that is still starting.
 func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	key := firstCall{thread, f.id}
 	n := r.first[key]
@@ -262,8 +261,8 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	}
 	switch {
 	case f.wait == provenance.Collective && n == 0:
-		r.met[thread] = true
-	case n == 0 || f.wait == provenance.PointToPoint && n < maxSetUp && !r.met[thread]:
+		r.synced[thread] = true
+	case n == 0 || f.wait == provenance.PointToPoint && n < maxSetUp && !r.synced[thread]:
 	default:
 		return false
 	}
@@ -271,23 +270,24 @@ func (r *rank) setUp(thread trace.Thread, f *localFunc) bool {
 	return true
 }
 
-// merge hands what was learned to the models. It runs while no rank judges, in
-// the order of ranks.
+// merge adds the deltas to the models. It runs while no rank is judging, in the order
+// of ranks.
 func (r *rank) merge(m *Models, frozen, profile bool) {
 	left := r.touched[:0]
 	for _, f := range r.touched {
 		if f.model == nil && !r.resolve(m, f) {
-			left = append(left, f) // its name comes with a later step
+			left = append(left, f) // a later step has its name
 			continue
 		}
 		if profile {
-			f.function.Exclusive.Merge(&f.learned.Exclusive)
-			f.function.Inclusive.Merge(&f.learned.Inclusive)
+			f.function.Exclusive.Merge(&f.pending.Exclusive)
+			f.function.Inclusive.Merge(&f.pending.Inclusive)
 		}
 		if !frozen {
-			m.learn(f.model, &f.learned.delta)
-			if r.cfg.RankScope { // what all ranks know is asked for at the end
-				f.function.model.model.Merge(&f.learned.delta)
+			f.model.model.Merge(&f.pending.model)
+			m.touch(f.model)
+			if r.cfg.RankScope { // the model of all ranks is part of the result
+				f.function.model.model.Merge(&f.pending.model)
 			}
 		}
 		f.touched = false
@@ -296,7 +296,7 @@ func (r *rank) merge(m *Models, frozen, profile bool) {
 	r.touched = left
 }
 
-// note has what was learned of a function, and found of it, forgotten later.
+// note makes forget drop the delta of a function.
 func (r *rank) note(f *localFunc) {
 	if !f.merged {
 		f.merged = true
@@ -304,26 +304,21 @@ func (r *rank) note(f *localFunc) {
 	}
 }
 
-// forget drops what was merged, and if frugal leaves its memory to others.
+// forget drops the merged deltas, and if frugal releases their memory to other ranks.
 func (r *rank) forget(frugal bool) {
 	for _, f := range r.merged {
 		f.merged = false
-		f.learned.reset()
+		f.pending.model.Reset() // keeps its memory
+		f.pending.FunctionStats = summary.FunctionStats{}
 		if frugal {
-			lessons.Put(f.learned)
-			f.learned = nil
+			deltas.Put(f.pending)
+			f.pending = nil
 		}
 	}
 	r.merged = r.merged[:0]
 }
 
-// reset forgets everything and keeps the memory.
-func (l *learned) reset() {
-	l.delta.Reset()
-	l.FunctionStats = summary.FunctionStats{}
-}
-
-// resolve finds the function that the rank's number stands for.
+// resolve finds the function that the rank's number refers to.
 func (r *rank) resolve(m *Models, f *localFunc) bool {
 	name, ok := r.names.Func(r.key.Rank, f.id)
 	if !ok {
@@ -338,7 +333,7 @@ func (r *rank) resolve(m *Models, f *localFunc) bool {
 	return true
 }
 
-// judge labels the calls that ended in this step and keeps those worth it.
+// judge labels the calls that ended in this step and captures outliers.
 func (r *rank) judge() error {
 	r.flagged = r.flagged[:0]
 	for _, t := range r.builder.Threads() {
@@ -396,8 +391,8 @@ func (r *rank) suspect(t *callstack.Thread, i int32, j *outlier.Judge, v int64) 
 	}
 }
 
-// finishStep forgets what is not needed any more, and if frugal gives memory
-// back that the next step will need again.
+// finishStep drops the step's data, and if frugal also frees memory that the next step
+// will need again.
 func (r *rank) finishStep(frugal bool) {
 	r.builder.Trim()
 	if frugal {
@@ -423,7 +418,7 @@ func (r *rank) Func(id trace.FuncID) (int, string) {
 		return f.function.ID, f.function.Name
 	}
 	if name, ok := r.names.Func(r.key.Rank, id); ok {
-		return -1, name // it never ended, so it is in no model
+		return -1, name // it never ended, so it has no model
 	}
 	return -1, "#" + strconv.FormatUint(uint64(id), 10)
 }
@@ -446,5 +441,5 @@ func (r *rank) StateField(id trace.CounterID) string {
 	return strings.TrimPrefix(r.Counter(id), r.cfg.StatePrefix)
 }
 
-// GPU tells which stream of a GPU a thread stands for.
+// GPU returns the GPU stream that a thread represents.
 func (r *rank) GPU(thread trace.Thread) (trace.GPU, bool) { return r.names.GPU(r.key.Rank, thread) }

@@ -13,14 +13,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Result is what came of an analysis.
+// Result is the result of an analysis.
 type Result struct {
 	*summary.Outcome
-	Ranks  []*summary.RankOutcome // in order; nil unless the traces were being written
+	Ranks  []*summary.RankOutcome // in order; nil for recorded traces
 	Models *Models
 }
 
-// Collections returns what is known over all ranks.
+// Collections returns the run-level data of all ranks.
 func (res *Result) Collections() (*provenance.Collections, error) {
 	models, err := res.Models.ADModels()
 	if err != nil {
@@ -29,7 +29,7 @@ func (res *Result) Collections() (*provenance.Collections, error) {
 	return provenance.NewCollections(res.Outcome, models), nil
 }
 
-// finish reviews all that was kept and hands it to the sink.
+// finish reviews all captures and passes their records to the sink.
 func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	a.models.settle()
 	for _, s := range a.sources {
@@ -49,7 +49,7 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	counters := make(map[trace.FuncKey]*summary.Counter)
 	err := a.inOrder(ctx, a.sources, func(ctx context.Context, s *source) error {
 		for _, r := range s.ranks {
-			v := review{rank: r, cfg: &a.cfg, sink: a.sink, tell: a.reviewed, found: make(map[*Function]*summary.FunctionStats)}
+			v := review{findings: newFindings(r.key, r.host), rank: r, cfg: &a.cfg, sink: a.sink, reviewed: a.reviewed}
 			if err := v.run(ctx); err != nil {
 				return err
 			}
@@ -69,31 +69,80 @@ func (a *Analyzer) finish(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// finish gives back what is not needed of a rank whose review is over.
+// finish frees the memory of a rank after its review.
 func (r *rank) finish() {
 	r.builder, r.funcs, r.others, r.first, r.spool, r.late = nil, nil, nil, nil, nil, nil
-	r.touched, r.merged, r.pending, r.flagged, r.found, r.paths = nil, nil, nil, nil, nil, nil
+	r.touched, r.merged, r.pending, r.flagged, r.typicals, r.paths = nil, nil, nil, nil, nil, nil
 }
 
-// review judges what a rank kept once more with all that is known now.
+// review judges the captures of a rank again with the final models.
 type review struct {
-	rank   *rank
-	cfg    *Config
-	sink   RecordSink
-	tell   func(int64) // how many executions were reviewed
-	counts summary.Review
-	found  map[*Function]*summary.FunctionStats
+	findings
+	rank     *rank
+	cfg      *Config
+	sink     RecordSink
+	reviewed func(int64) // reports the number of reviewed executions
 
 	step      int32
 	visited   int64 // in the step
 	anomalies []*provenance.Record
 	typical   []*provenance.Record
-	inStep    map[*Function]int
+}
+
+// findings are the anomalies of a rank by function.
+type findings struct {
+	summary.RankOutcome
+	functions map[*Function]*summary.FunctionStats
+	inStep    map[functionStep]uint64 // not yet counted in functions
+}
+
+type functionStep struct {
+	function *Function
+	step     int32
+}
+
+func newFindings(key trace.RankKey, host string) findings {
+	return findings{
+		RankOutcome: summary.RankOutcome{RankKey: key, Host: host},
+		functions:   make(map[*Function]*summary.FunctionStats), inStep: make(map[functionStep]uint64),
+	}
+}
+
+// add adds an anomaly to the statistics of its function.
+func (o *findings) add(f *Function, step int32, entry, exit trace.Micros, score float64, exclusive, lost trace.Micros) {
+	o.Review.Anomalies++
+	stats := o.functions[f]
+	if stats == nil {
+		stats = &summary.FunctionStats{FuncKey: f.FuncKey}
+		o.functions[f] = stats
+	}
+	stats.Anomalies.Add(step, entry, exit, score, exclusive)
+	stats.LostTime += lost
+	o.inStep[functionStep{f, step}]++
+}
+
+// endSteps counts the anomalies of steps that are complete.
+func (o *findings) endSteps() {
+	for key, n := range o.inStep {
+		o.functions[key.function].Anomalies.Count.Add(n)
+	}
+	clear(o.inStep)
+}
+
+// outcome returns the result of the rank.
+func (o *findings) outcome() *summary.RankOutcome {
+	o.endSteps()
+	o.Functions = nil
+	for _, f := range o.functions {
+		o.Functions = append(o.Functions, *f)
+	}
+	slices.SortFunc(o.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
+	return &o.RankOutcome
 }
 
 func (v *review) run(ctx context.Context) error {
-	v.step, v.inStep = -1, make(map[*Function]int)
-	v.rank.online = false // nothing is provisional any more
+	v.step = -1
+	v.rank.online = false // no more provisional records
 	if err := v.rank.settle(); err != nil {
 		return err
 	}
@@ -121,7 +170,7 @@ func (v *review) run(ctx context.Context) error {
 	return v.flush(ctx)
 }
 
-// visit takes the next capture; steps do not go back.
+// visit judges the next capture. Captures come in order of steps.
 func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 	if c.IOStep != v.step {
 		if err := v.flush(ctx); err != nil {
@@ -134,11 +183,11 @@ func (v *review) visit(ctx context.Context, c *provenance.Capture) error {
 	return nil
 }
 
-// judge decides what becomes of a capture.
+// judge judges a capture and creates its record.
 func (v *review) judge(c *provenance.Capture) {
 	f := v.rank.slot(c.Call().Func)
 	if f.model == nil || f.model.judge == nil {
-		v.counts.NotJudged++
+		v.Review.NotJudged++
 		return
 	}
 	j := f.model.judge
@@ -149,61 +198,45 @@ func (v *review) judge(c *provenance.Capture) {
 	}
 	switch {
 	case verdict == outlier.NotJudged:
-		v.counts.NotJudged++
+		v.Review.NotJudged++
 		return
 	case c.Kind == provenance.Typical:
 		if verdict == outlier.Outlier && v.cfg.Review {
 			return
 		}
 		c.Score = score
-		v.counts.Typical++
+		v.Review.Typical++
 		v.typical = append(v.typical, v.rank.typical(f, c))
 		return
 	case verdict != outlier.Outlier && c.Kind != provenance.Anomaly:
-		v.counts.Dropped++
+		v.Review.Dropped++
 		return
 	}
 	status := provenance.Confirmed
 	switch {
 	case verdict != outlier.Outlier:
 		status = provenance.Withdrawn
-		v.counts.Withdrawn++
+		v.Review.Withdrawn++
 	case c.Kind != provenance.Anomaly:
 		status = provenance.Promoted
-		v.counts.Promoted++
+		v.Review.Promoted++
 	default:
-		v.counts.Confirmed++
+		v.Review.Confirmed++
 	}
 	c.Score = score
 	c.Mark(status != provenance.Withdrawn)
 	r := v.rank.anomaly(f, c, status)
 	v.anomalies = append(v.anomalies, r)
 	if status != provenance.Withdrawn {
-		v.counts.Anomalies++
-		v.measure(f.function, c, r.LostTime)
+		v.add(f.function, c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive, r.LostTime)
 	}
 }
 
-// measure adds an anomaly to the metrics of its function.
-func (v *review) measure(f *Function, c *provenance.Capture, lost trace.Micros) {
-	o := v.found[f]
-	if o == nil {
-		o = &summary.FunctionStats{FuncKey: f.FuncKey}
-		v.found[f] = o
-	}
-	o.Anomalies.Add(c.IOStep, c.Call().Entry, c.Call().Exit, c.Score, c.Exclusive)
-	o.LostTime += lost
-	v.inStep[f]++
-}
-
-// flush hands the records of a step to the sink.
+// flush passes the records of a step to the sink.
 func (v *review) flush(ctx context.Context) error {
-	for f, n := range v.inStep {
-		v.found[f].Anomalies.Count.Add(uint64(n))
-	}
-	clear(v.inStep)
+	v.endSteps()
 	defer func() {
-		v.tell(v.visited)
+		v.reviewed(v.visited)
 		v.visited = 0
 	}()
 	if len(v.anomalies)+len(v.typical) == 0 {
@@ -220,17 +253,7 @@ func (v *review) flush(ctx context.Context) error {
 	return err
 }
 
-// outcome is what came of the rank.
-func (v *review) outcome() *summary.RankOutcome {
-	o := &summary.RankOutcome{RankKey: v.rank.key, Host: v.rank.host, Review: v.counts}
-	for _, f := range v.found {
-		o.Functions = append(o.Functions, *f)
-	}
-	slices.SortFunc(o.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
-	return o
-}
-
-// newResult is what came of all but the ranks.
+// newResult returns a result without that of the ranks.
 func (a *Analyzer) newResult() *Result {
 	functions := make([]*summary.FunctionStats, 0, len(a.models.functions))
 	for _, f := range a.models.functions {
@@ -243,7 +266,7 @@ func (a *Analyzer) newResult() *Result {
 	return res
 }
 
-// addTo adds what came of a source and its ranks, which are reviewed.
+// addTo adds a source and its ranks, which have been reviewed, to the result.
 func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counter, s *source) {
 	res.Tally.Merge(&s.tally)
 	if s.err != nil {
@@ -251,7 +274,7 @@ func (a *Analyzer) addTo(res *Result, counters map[trace.FuncKey]*summary.Counte
 	}
 	for i, r := range s.ranks {
 		res.Add(s.outcomes[i])
-		for id, values := range r.counter { // two may have one name
+		for id, values := range r.counter { // two may have the same name
 			key := r.counterKey(id)
 			if counters[key] == nil {
 				counters[key] = &summary.Counter{FuncKey: key}

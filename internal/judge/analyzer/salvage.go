@@ -1,7 +1,6 @@
 package analyzer
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
@@ -10,32 +9,30 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Salvage reviews ranks whose analyzer is lost: of them there is only what was flagged
-// while their traces were written.
+// Salvage reviews ranks whose analyzer is lost. Only their provisional anomalies are
+// available.
 type Salvage struct {
 	models    *Models
 	inclusive bool
-	ranks     map[trace.RankKey]*salvaged
+	ranks     map[trace.RankKey]*findings
 }
 
-// salvaged is what came of such a rank.
-type salvaged struct {
-	outcome summary.RankOutcome
-	found   map[string]*summary.FunctionStats
-	steps   map[string]map[int32]uint64 // anomalies of a function in a step
-}
-
-// Salvage returns a review by models that are final. Executions are judged by all of
-// their time, or by that without calls inside them.
+// Salvage returns a review by the models, which must be final, of inclusive or
+// exclusive times.
 func (m *Models) Salvage(inclusive bool) *Salvage {
 	m.settle()
-	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*salvaged)}
+	return &Salvage{models: m, inclusive: inclusive, ranks: make(map[trace.RankKey]*findings)}
 }
 
-// Add judges an anomaly once more, which changes its record: it is confirmed or
-// withdrawn. One of a function that cannot be judged is withdrawn.
+// Add judges an anomaly again and sets its record to confirmed or withdrawn. It
+// withdraws anomalies of functions that cannot be judged.
 func (s *Salvage) Add(r *provenance.Record) {
-	of := s.rank(r)
+	key := trace.RankKey{Program: r.PID, Rank: r.RID}
+	if s.ranks[key] == nil {
+		o := newFindings(key, r.Hostname)
+		s.ranks[key] = &o
+	}
+	o := s.ranks[key]
 	time := int64(r.RuntimeExclusive)
 	if s.inclusive {
 		time = int64(r.RuntimeTotal)
@@ -43,7 +40,7 @@ func (s *Salvage) Add(r *provenance.Record) {
 	f := s.models.byName[trace.FuncKey{Program: r.PID, Name: r.Func}]
 	if f == nil || s.models.Judge(f) == nil {
 		r.Status = provenance.Withdrawn
-		of.outcome.Review.NotJudged++
+		o.Review.NotJudged++
 		return
 	}
 	j := s.models.Judge(f)
@@ -57,46 +54,17 @@ func (s *Salvage) Add(r *provenance.Record) {
 	d := j.Describe(time)
 	r.Explain(&d, status)
 	if status == provenance.Withdrawn {
-		of.outcome.Review.Withdrawn++
+		o.Review.Withdrawn++
 		return
 	}
-	of.outcome.Review.Confirmed++
-	of.outcome.Review.Anomalies++
-	o := of.found[r.Func]
-	if o == nil {
-		o = &summary.FunctionStats{FuncKey: f.FuncKey}
-		of.found[r.Func], of.steps[r.Func] = o, make(map[int32]uint64)
-	}
-	o.Anomalies.Add(r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive)
-	o.LostTime += r.LostTime
-	of.steps[r.Func][r.IOStep]++
+	o.Review.Confirmed++
+	o.add(f, r.IOStep, r.Entry, r.Exit, score, r.RuntimeExclusive, r.LostTime)
 }
 
-func (s *Salvage) rank(r *provenance.Record) *salvaged {
-	key := trace.RankKey{Program: r.PID, Rank: r.RID}
-	of := s.ranks[key]
-	if of == nil {
-		of = &salvaged{
-			outcome: summary.RankOutcome{RankKey: key, Host: r.Hostname},
-			found:   make(map[string]*summary.FunctionStats), steps: make(map[string]map[int32]uint64),
-		}
-		s.ranks[key] = of
-	}
-	return of
-}
-
-// Outcomes are what came of the ranks, in order.
+// Outcomes returns the results of the ranks in order.
 func (s *Salvage) Outcomes() (all []*summary.RankOutcome) {
-	for _, of := range s.ranks {
-		of.outcome.Functions = nil
-		for name, f := range of.found {
-			for _, n := range of.steps[name] {
-				f.Anomalies.Count.Add(n)
-			}
-			of.outcome.Functions = append(of.outcome.Functions, *f)
-		}
-		slices.SortFunc(of.outcome.Functions, func(a, b summary.FunctionStats) int { return cmp.Compare(a.Name, b.Name) })
-		all = append(all, &of.outcome)
+	for _, o := range s.ranks {
+		all = append(all, o.outcome())
 	}
 	slices.SortFunc(all, func(a, b *summary.RankOutcome) int { return a.Compare(b.RankKey) })
 	return all

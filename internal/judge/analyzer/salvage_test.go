@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testing.T) {
+func TestSalvageConfirmsOrWithdraws(t *testing.T) {
 	var learned outlier.Model
 	for i := range int64(1000) {
 		learned.Learn(100+i%10, 0)
@@ -37,7 +37,7 @@ func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testi
 	f(record(1, 5, "unheard of", 5104, 6000), provenance.Withdrawn, 0)
 	all := s.Outcomes()
 	if len(all) != 2 || all[0].Rank != 1 || all[1].Rank != 3 {
-		t.Fatalf("of ranks there are %v", all)
+		t.Fatalf("got the ranks %v", all)
 	}
 	if r := all[1].Review; r.Confirmed != 2 || r.Withdrawn != 1 || r.Anomalies != 2 {
 		t.Errorf("the review is %+v", r)
@@ -45,14 +45,14 @@ func TestWhatALostAnalyzerFlaggedIsConfirmedOrWithdrawnByTheFinalModels(t *testi
 	solve := all[1].Functions[0]
 	if len(all[1].Functions) != 1 || solve.Name != "solve" || solve.LostTime != 10000 || solve.Anomalies.FirstStep != 5 ||
 		solve.Anomalies.Count.Count() != 1 || solve.Anomalies.Count.Summary().Maximum != 2 {
-		t.Errorf("of the function is known %+v", solve)
+		t.Errorf("the statistics of the function are %+v", solve)
 	}
 	if r := all[0].Review; r.NotJudged != 1 || len(all[0].Functions) != 0 {
-		t.Errorf("the review of what is not known is %+v", r)
+		t.Errorf("the review of an unknown function is %+v", r)
 	}
 	whole := models.Salvage(true)
 	r := record(3, 5, "solve", 104, 6000)
 	if whole.Add(r); r.Status != provenance.Confirmed {
-		t.Errorf("judged by all of its time it is %s", r.Status)
+		t.Errorf("by inclusive time it is %s", r.Status)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// simulated returns a scenario that is built in, made small.
+// simulated returns a small version of a built-in scenario.
 func simulated(t *testing.T, name string, ranks, steps int) *scenario.Scenario {
 	t.Helper()
 	text, err := scenario.Builtin(name)
@@ -32,8 +32,7 @@ func simulated(t *testing.T, name string, ranks, steps int) *scenario.Scenario {
 	return s
 }
 
-// analyzeInputs runs the analysis of any inputs and returns the hash of each
-// file, and the result.
+// analyzeInputs analyzes inputs and returns the hashes of all files and the result.
 func analyzeInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.Config)) (map[string]string, *analyzer.Result) {
 	t.Helper()
 	cfg := analyzer.Default()
@@ -60,10 +59,9 @@ func analyzeInputs(t *testing.T, inputs []analyzer.Input, change func(*analyzer.
 	return analyzed{res, path}.hashes(t), res
 }
 
-// TestStepsAreAnalyzedAsDatasetsAre analyses a simulation as it comes, and the
-// datasets that it writes: all that is written of them is the same. Two passes
-// have the steps come twice.
-func TestStepsAreAnalyzedAsDatasetsAre(t *testing.T) {
+// TestStepsEqualDatasets analyzes a simulation directly and through datasets, and
+// compares all output files. Two passes request the steps twice.
+func TestStepsEqualDatasets(t *testing.T) {
 	for _, name := range []string{"workflow", "gpu-clock-drop", "threads"} {
 		t.Run(name, func(t *testing.T) {
 			s := simulated(t, name, 4, 3)
@@ -80,7 +78,7 @@ func TestStepsAreAnalyzedAsDatasetsAre(t *testing.T) {
 					Program: of.Program(),
 				}
 				datasets = append(datasets, in)
-				in.Rank, in.Ranks = 77, tau.OverrideRank // which say nothing
+				in.Rank, in.Ranks = 77, tau.OverrideRank // ignored
 				in.Steps = func() (analyzer.Steps, error) {
 					if i == 0 { // a pass begins
 						run = simulate.New(s)
@@ -96,7 +94,7 @@ func TestStepsAreAnalyzedAsDatasetsAre(t *testing.T) {
 				want, read := analyzeInputs(t, datasets, change)
 				got, res := analyzeInputs(t, steps, change)
 				if !maps.Equal(got, want) || len(want) < 5 {
-					t.Errorf("%s: of %d files some differ", what, len(want))
+					t.Errorf("%s: some of %d files differ", what, len(want))
 					for path, hash := range want {
 						if got[path] != hash {
 							t.Logf("%s differs", path)
@@ -104,19 +102,19 @@ func TestStepsAreAnalyzedAsDatasetsAre(t *testing.T) {
 					}
 				}
 				if opened != passes*len(steps) || res.Totals.Calls != read.Totals.Calls || res.Totals.Calls == 0 {
-					t.Errorf("%s: steps were asked for %d times; %d calls, want %d", what, opened, res.Totals.Calls, read.Totals.Calls)
+					t.Errorf("%s: steps were requested %d times; %d calls, want %d", what, opened, res.Totals.Calls, read.Totals.Calls)
 				}
 			}
 			f("one pass", 1, nil)
 			f("two passes", 2, func(c *analyzer.Config) { c.Passes = 2 })
-			f("memory given back", 1, func(c *analyzer.Config) { c.KeepOpen = 0 })
+			f("memory freed", 1, func(c *analyzer.Config) { c.KeepOpen = 0 })
 			f("many workers", 1, func(c *analyzer.Config) { c.Workers = 7 })
 		})
 	}
 }
 
-// TestStepsThatCannotBeHadAreAnError asks for steps that are not there.
-func TestStepsThatCannotBeHadAreAnError(t *testing.T) {
+// TestMissingStepsAreError requests steps that do not exist.
+func TestMissingStepsAreError(t *testing.T) {
 	none := errors.New("none today")
 	in := analyzer.Input{Path: "nowhere", Program: trace.Program(1), Steps: func() (analyzer.Steps, error) { return nil, none }}
 	cfg := analyzer.Default()

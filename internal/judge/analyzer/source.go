@@ -19,32 +19,31 @@ type Input struct {
 	Path    string
 	Program trace.Program
 	Rank    trace.Rank
-	Ranks   tau.RankRule // what Rank is for
-	// Open opens a trace that is no dataset but gives the same steps, such as a
-	// live stream; nil: the dataset at Path is opened. What is lost is counted in
-	// the tally.
+	Ranks   tau.RankRule // the use of Rank
+	// Open opens a trace that has the same steps as a dataset, such as a live stream,
+	// and counts losses in the tally. If it is nil, Path is a dataset.
 	Open func(*tally.Tally) (Reader, error)
-	// Steps gives the steps of a trace that is no dataset; Path only names it
-	// then, and Rank and Ranks say nothing. It is called once for each pass.
+	// Steps, if not nil, returns the steps of a trace, once for each pass. Then Path is
+	// only a name, and Rank and Ranks are ignored.
 	Steps func() (Steps, error)
 }
 
-// Steps is where the steps of a trace come from.
+// Steps is a source of the steps of a trace.
 type Steps interface {
 	// Next returns the next step, valid until the next call, or io.EOF.
 	Next(ctx context.Context) (*tau.Step, error)
-	// Names resolves the numbers in steps. It may grow with them.
+	// Names returns the names of the numbers in steps. Steps may add names.
 	Names() *tau.Names
-	// Release gives back what can be had again, and the memory of the last step.
+	// Release closes files and frees the memory of the last step.
 	Release()
 }
 
-// Reader reads the steps of a trace as TAU wrote them; bp.Reader is one.
+// Reader reads the steps of a trace as TAU wrote them. It is implemented by bp.Reader.
 type Reader interface {
 	tau.Source
 	// Active reports whether the trace may still grow.
 	Active() bool
-	// Forget gives back what can be had again, and the memory of the last step.
+	// Forget closes files and frees the memory of the last step.
 	Forget()
 	// Close frees everything.
 	Close() error
@@ -64,7 +63,7 @@ func (d *dataset) Release() {
 	d.steps.Release()
 }
 
-// EventCounts are how many events of each kind there were.
+// EventCounts are the numbers of events by kind.
 type EventCounts struct{ Functions, Messages, Counters int64 }
 
 func (c *EventCounts) add(o EventCounts) {
@@ -75,28 +74,28 @@ func (c *EventCounts) add(o EventCounts) {
 
 func (c EventCounts) total() int64 { return c.Functions + c.Messages + c.Counters }
 
-// source is a trace at work: usually of one rank, in a common file of several.
+// source is the state of a trace, usually of one rank; a shared file has several.
 type source struct {
-	input  Input
-	reader Reader // of a dataset or stream
-	steps  Steps
-	tally  tally.Tally
-	ranks  []*rank // in the order in which they appeared
-	active []*rank // with something in this step
-	found  []provenance.Metadata
-	step   int
-	events EventCounts
-	done   bool
-	err    error // that ended the trace early
+	input    Input
+	reader   Reader // nil if input.Steps is used
+	steps    Steps
+	tally    tally.Tally
+	ranks    []*rank               // in order of appearance
+	active   []*rank               // with events in this step
+	metadata []provenance.Metadata // of this step
+	step     int
+	events   EventCounts
+	done     bool
+	err      error // that ended the trace early
 
-	outcomes []*summary.RankOutcome // of ranks, when they are reviewed
+	outcomes []*summary.RankOutcome // of ranks that have been reviewed
 
-	// Of a trace that is being written.
+	// For a trace that is being written:
 	idle     bool              // it has no new step
-	heard    time.Time         // when it had the last
-	caughtUp time.Time         // when it had none to read
-	arriving *bp.ArrivingError // what is missing of the next step; nil: nothing
-	complete time.Time         // when nothing was missing
+	heard    time.Time         // time of the last step
+	caughtUp time.Time         // last time without unread steps
+	arriving *bp.ArrivingError // the missing part of the next step; may be nil
+	complete time.Time         // last time without a missing part
 }
 
 func openSource(in Input, opt bp.Options) (*source, error) {
@@ -124,11 +123,11 @@ func openSource(in Input, opt bp.Options) (*source, error) {
 
 func (s *source) close() {
 	if s.reader != nil {
-		_ = s.reader.Close() // only read from: nothing can be lost
+		_ = s.reader.Close() // reading has no errors to lose
 	}
 }
 
-// rank returns the state of a rank, made by a when it is new.
+// rank returns the state of a rank, added if it is new.
 func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	for _, r := range s.ranks {
 		if r.key.Rank == id {
@@ -142,11 +141,11 @@ func (a *Analyzer) rank(s *source, id trace.Rank) *rank {
 	return r
 }
 
-// advance reads the next step and has its ranks learn it. A trace that cannot
-// be read any further ends there; its error is reported at the end.
+// advance reads the next step and makes its ranks learn it. An error ends the trace and
+// is reported in the result.
 func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	s.active = s.active[:0]
-	s.found = s.found[:0]
+	s.metadata = s.metadata[:0]
 	s.arriving = nil
 	step, err := s.steps.Next(ctx)
 	if s.idle = errors.Is(err, bp.ErrIdle); s.idle {
@@ -169,7 +168,7 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	for i := range step.Metadata {
 		m := &step.Metadata[i]
 		a.rank(s, m.Rank).addMetadata(m)
-		s.found = append(s.found, provenance.Metadata{
+		s.metadata = append(s.metadata, provenance.Metadata{
 			Descr: provenance.Text(m.Key), PID: m.Program, RID: m.Rank, TID: m.Thread, Value: provenance.Text(m.Value),
 		})
 	}
@@ -195,5 +194,5 @@ func (a *Analyzer) advance(ctx context.Context, s *source, profile bool) error {
 	return nil
 }
 
-// frugal reports whether files and memory are given back after each step.
+// frugal reports whether to close files and free memory after each step.
 func (a *Analyzer) frugal() bool { return len(a.sources) > a.cfg.KeepOpen }

@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// spoolFile is the file that the spools of all ranks share; it is made when one of
-// them first needs it. There may be thousands of ranks.
+// spoolFile is the file that the spools of all ranks share, because there may be
+// thousands of ranks. It is created at the first write.
 type spoolFile struct {
 	dir string
 
@@ -20,12 +20,12 @@ type spoolFile struct {
 	size int64
 }
 
-// write appends b and returns where it is.
+// write appends b and returns its position.
 func (s *spoolFile) write(b []byte) (at int64, err error) {
 	s.mu.Lock()
 	if s.f == nil {
-		if s.f, err = os.CreateTemp(s.dir, "captures-*"); err == nil { // others may use the directory, too
-			_ = os.Remove(s.f.Name()) // so that none is left of a process that is killed; not all systems can
+		if s.f, err = os.CreateTemp(s.dir, "captures-*"); err == nil { // other processes may use the directory
+			_ = os.Remove(s.f.Name()) // so that a killed process leaves no file; some systems cannot
 		}
 	}
 	f := s.f
@@ -38,17 +38,17 @@ func (s *spoolFile) write(b []byte) (at int64, err error) {
 	return at, err
 }
 
-// close removes the file. Spools that wrote to it are lost.
+// close removes the file with the content of all spools.
 func (s *spoolFile) close() {
 	if s.f != nil {
-		_ = s.f.Close() // nobody reads it any more
+		_ = s.f.Close() // it is not read again
 		_ = os.Remove(s.f.Name())
 		s.f = nil
 	}
 }
 
-// spool holds the captures of a rank until the end of the run, in the file as soon as
-// they are many.
+// spool stores the captures of a rank until the end of the run, in the file if they
+// exceed spoolBuffer.
 type spool struct {
 	file  *spoolFile
 	count int64       // of captures
@@ -56,13 +56,13 @@ type spool struct {
 	buf   []byte      // those after them
 }
 
-// spoolPart is where in the file captures are.
+// spoolPart is the place of captures in the file.
 type spoolPart struct {
 	at     int64
 	length int
 }
 
-// spoolBuffer is how much a spool holds in memory.
+// spoolBuffer is the number of bytes that a spool keeps in memory.
 const spoolBuffer = 4 << 10
 
 func (s *spool) add(c *provenance.Capture) error {
@@ -80,7 +80,7 @@ func (s *spool) add(c *provenance.Capture) error {
 	return nil
 }
 
-// all returns all captures. There must not be many.
+// all returns all captures at once; callers must know that there are few.
 func (s *spool) all() (all []*provenance.Capture, err error) {
 	err = s.each(func(c *provenance.Capture) error {
 		own := new(provenance.Capture)
@@ -91,8 +91,8 @@ func (s *spool) all() (all []*provenance.Capture, err error) {
 	return all, err
 }
 
-// each calls visit for all captures in the order in which they were added. The
-// capture is valid until visit returns.
+// each calls visit for all captures in the order of add. A capture is valid until visit
+// returns.
 func (s *spool) each(visit func(*provenance.Capture) error) error {
 	c := captures.Get().(*pendingCapture)
 	defer captures.Put(c)

@@ -206,7 +206,7 @@ func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
 	says(t, p.stderr.String(), "anomalies kept with all around them", "incomplete: 3 of 3 traces could be read only in part")
-	s.ended("its writer ended without ending it")
+	s.ended("the writer ended without closing the trace")
 	s.stored()
 	if left := descendants(t, p.cmd.Process.Pid); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
@@ -272,7 +272,7 @@ func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGTERM) // one may end before its turn
 	}
 	p.wait()
-	s.ended("its writer ended without ending it")
+	s.ended("the writer ended without closing the trace")
 	s.stored()
 }
 
@@ -528,5 +528,5 @@ func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
 	if code := p.wait(); code != 4 {
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "the analyzer died 6 times", "both hold rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
+	says(t, p.stderr.String(), "the analyzer died 6 times", "both contain rank 0 of program 0", "the run is incomplete; chimbuko finish "+s.run)
 }

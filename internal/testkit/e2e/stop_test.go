@@ -79,7 +79,7 @@ func TestATraceThatIsIdleForTooLongIsTakenAsEnded(t *testing.T) {
 		if code := ad.wait(); code != 1 {
 			t.Errorf("an analyzer whose trace did not end has exit code %d", code)
 		}
-		says(t, ad.stderr.String(), s.live(r.traces[i]), "for 1.5s: it is taken as ended")
+		says(t, ad.stderr.String(), s.live(r.traces[i]), "(1.5s): trace treated as ended")
 	}
 	serve.succeed()
 	s.stored()
