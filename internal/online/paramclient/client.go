@@ -1,7 +1,7 @@
-// Package paramclient is the analyzer's end of the parameter server. A Client
-// hands over what an analyzer learns, exactly once, and takes what all have
-// learned. It keeps what is not durable yet and sends it again after a crash of the
-// server.
+// Package paramclient is the analyzer's client of the parameter server. A Client
+// sends the contributions of an analyzer exactly once and receives the models of
+// all. It keeps exchanges until they are durable and sends them again after a crash
+// of the server.
 package paramclient
 
 import (
@@ -22,73 +22,71 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// Requester sends a request to a service and returns its answer. An error of the
+// Requester sends a request to a service and returns its reply. An error of the
 // service itself is a bus.RemoteError.
 type Requester interface {
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 }
 
-// Config says who an analyzer is.
+// Config configures a Client.
 type Config struct {
 	Run      string
-	Node     string            // name of the analyzer: another for each of a run, the same when it is started again
-	Session  uint64            // greater each time it is started, unless a clock was put back
+	Node     string            // name of the analyzer: unique in the run, and the same when it is restarted
+	Session  uint64            // greater for each start, unless a clock was set back
 	Shards   int               // of the server
 	Period   time.Duration     // between exchanges
-	Timeout  time.Duration     // for an answer
-	Settings string            // how it judges, as JSON
-	Command  *protocol.Command // how to start it again; nil: it cannot be
-	// Status tells how the analyzer fares, in a message that belongs to the client
-	// then; nil tells nothing. It may call the client. That the traces have ended
-	// is told to the server when it knows all that was learned, not before.
+	Timeout  time.Duration     // of a request
+	Settings string            // of the detector, as JSON
+	Command  *protocol.Command // that starts the analyzer again; nil without
+	// Status, if not nil, returns the status of the analyzer, which the client may
+	// change: it reports ENDED only when the server has everything. Status may call
+	// the client.
 	Status func() *protocol.Status
-	Log    *slog.Logger // nil discards it
-	// MaxApart is how many functions of steps are kept one by one until the server
-	// has said how far it knows their ranks; 0: 65536, of about two kilobytes each.
+	Log    *slog.Logger // nil discards
+	// MaxApart limits the functions of steps that are kept apart until the server has
+	// replied which steps it has; by default 65536, of about two kilobytes each.
 	MaxApart int
-	// MaxSent is how many exchanges may wait to be durable; when there are more, what
-	// is learned is gathered until the server can store again. 0: 64.
+	// MaxSent limits the exchanges that are not durable, by default 64. When it is
+	// reached, contributions gather until the server has stored some.
 	MaxSent int
 }
 
-// Client is the analyzer's end of the parameter server: an analyzer.ModelSync.
-// It talks to the server in the background, in Run; when the server is away it
-// gathers what is learned, which does not grow with time, and goes on. Its
-// methods may be called by several goroutines.
+// Client is an analyzer.ModelSync. Run communicates with the server in the
+// background. While the server is unavailable, contributions gather in memory, which
+// does not grow with time. Client is safe for concurrent use.
 type Client struct {
 	cfg     Config
 	bus     Requester
 	session atomic.Uint64
 
-	mu      sync.Mutex
-	known   bool // to the server, by its session
-	ids     map[trace.FuncKey]uint32
-	names   map[uint32]trace.FuncKey
-	unnamed map[trace.FuncKey]bool // without number
-	links   []*link
-	claimed map[trace.RankKey]bool // by all links, so that the inbox has nothing of them
-	inbox   inbox
-	changed map[trace.FuncKey]bool // since Merged
-	frozen  bool
-	stopped bool
-	// Steps that the server knows of the ranks that the analyzer of this name has, and
-	// how many have been added.
-	knownSteps, added int64
-	phase             protocol.Phase
-	ended             bool
-	asked             bool          // for the final models
-	final             bool          // which have come
-	broken            error         // why nothing is shared any more
-	trouble           error         // of the last talk
-	wait              time.Duration // between talks while others have not ended
-	exchanged         Exchanges
-	numbered          chan struct{} // closed when there are new numbers
+	mu         sync.Mutex
+	accepted   bool // the server has registered this session
+	ids        map[trace.FuncKey]uint32
+	names      map[uint32]trace.FuncKey
+	unnamed    map[trace.FuncKey]bool // functions without an id
+	links      []*link
+	claimed    map[trace.RankKey]bool // by all links, so that they are not in the inbox
+	inbox      inbox
+	changed    map[trace.FuncKey]bool // models since Merged
+	frozen     bool
+	stopped    bool
+	knownSteps int64 // of this analyzer's ranks at the server
+	added      int64 // steps
+	phase      protocol.Phase
+	ended      bool
+	confirming bool          // the final models were requested
+	final      bool          // the final models were received
+	broken     error         // why the client has given up
+	lastErr    error         // of the last Sync
+	wait       time.Duration // until the next Sync while other analyzers have not ended
+	exchanged  Exchanges
+	numbered   chan struct{} // closed when functions get ids
 
 	wake   chan struct{}
 	finish chan struct{} // closed when final or broken
 }
 
-// New returns a client; nothing happens before Run.
+// New returns a client. It sends nothing before Run.
 func New(cfg Config, bus Requester) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -96,7 +94,7 @@ func New(cfg Config, bus Requester) *Client {
 	c := &Client{
 		cfg: cfg, bus: bus, ids: make(map[trace.FuncKey]uint32), names: make(map[uint32]trace.FuncKey),
 		unnamed: make(map[trace.FuncKey]bool), changed: make(map[trace.FuncKey]bool), claimed: make(map[trace.RankKey]bool),
-		inbox: newInbox(cfg.Shards, cmp.Or(cfg.MaxApart, 1<<16)),
+		inbox: newInbox(cmp.Or(cfg.MaxApart, 1<<16)),
 		wake:  make(chan struct{}, 1), finish: make(chan struct{}), numbered: make(chan struct{}),
 	}
 	c.session.Store(cfg.Session)
@@ -111,8 +109,8 @@ func (c *Client) newLinks(n int) (links []*link) {
 	return links
 }
 
-// Add takes what a rank learned. Steps of a rank come in order; one that has
-// nothing but its number may come once more to say that it was the last.
+// Add adds the contribution of a step. Steps of a rank come in order. The last one
+// may come again, empty, to report the end of the rank.
 func (c *Client) Add(step *analyzer.Contribution) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,21 +128,20 @@ func (c *Client) Add(step *analyzer.Contribution) {
 			c.want(trace.FuncKey{Program: step.Program, Name: name})
 		}
 	}
-	key := step.RankKey
-	if !c.claimed[key] {
-		c.inbox.add(key, step)
+	if !c.claimed[step.RankKey] {
+		c.inbox.add(step)
 		return
 	}
-	c.share(key, step)
+	c.share(step)
 }
 
-// share hands what a claimed rank learned to the links. Where the server knew it
-// before, it is in the models that came, and the caller has now added it again: so
-// they are yielded once more.
-func (c *Client) share(key trace.RankKey, step *analyzer.Contribution) {
+// share adds the contribution of a claimed rank to the links. If the server has the
+// step, the models received include it and the caller has added it again: so Merged
+// yields them again.
+func (c *Client) share(step *analyzer.Contribution) {
 	known := false
 	for _, l := range c.links {
-		known = l.share(key, step) || known
+		known = l.share(step) || known
 	}
 	for i := range step.Functions {
 		if known {
@@ -153,8 +150,8 @@ func (c *Client) share(key trace.RankKey, step *analyzer.Contribution) {
 	}
 }
 
-// touch has the model of a function yielded, as soon as it holds what the server
-// knew before.
+// touch makes Merged yield the model of a function as soon as it includes the steps
+// of earlier sessions.
 func (c *Client) touch(name trace.FuncKey) {
 	c.changed[name] = true
 	if l := c.linkOf(name); l.behind {
@@ -162,34 +159,37 @@ func (c *Client) touch(name trace.FuncKey) {
 	}
 }
 
-// linkOf is the link to the shard that owns the model of a function.
+// linkOf returns the link to the shard that owns the model of a function.
 func (c *Client) linkOf(name trace.FuncKey) *link {
 	return c.links[paramwire.ShardOf(name, len(c.links))]
 }
 
+// want requests the id of a function if it has none.
 func (c *Client) want(name trace.FuncKey) {
 	if _, ok := c.ids[name]; !ok {
 		c.unnamed[name] = true
 	}
 }
 
-// Merged yields the functions whose models changed, with all that is known.
+// Merged yields the models that changed, complete with the contributions of all
+// analyzers.
 func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 	return func(yield func(trace.FuncKey, outlier.Model) bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.broken != nil {
-			return // the caller knows more
+			return // the caller's models are newer
 		}
 		for name := range c.changed {
 			l := c.linkOf(name)
-			if _, numbered := c.ids[name]; !numbered || l.doubtful[name] {
+			id, ok := c.ids[name]
+			if !ok || l.doubtful[name] {
 				continue
 			}
 			delete(c.changed, name)
-			m := l.known(name, c.frozen)
-			if waits := c.inbox.models[name]; waits != nil && !c.frozen {
-				m.Merge(waits)
+			m := l.model(name, id, c.frozen)
+			if own := c.inbox.models[name]; own != nil && !c.frozen {
+				m.Merge(own)
 			}
 			if !yield(name, m) {
 				return
@@ -198,23 +198,23 @@ func (c *Client) Merged() iter.Seq2[trace.FuncKey, outlier.Model] {
 	}
 }
 
-// Frozen reports whether nothing is to be learned.
+// Frozen reports whether the models must not change.
 func (c *Client) Frozen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.frozen
 }
 
-// Stopped reports whether all traces are to be taken as ended. An analyzer that was
-// started again reads first what the server knows: it has to review it.
+// Stopped reports whether all traces count as ended. A restarted analyzer first
+// reads the steps that the server has, because it must review them.
 func (c *Client) Stopped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stopped && c.added >= c.knownSteps || errors.Is(c.broken, ErrReviewed)
 }
 
-// Number returns the number of a function, which the server gives; it is asked
-// for if it is not known.
+// Number returns the id of a function if the server has assigned it, and requests it
+// otherwise.
 func (c *Client) Number(program trace.Program, name string) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,28 +226,27 @@ func (c *Client) Number(program trace.Program, name string) (int, bool) {
 	return int(id), ok
 }
 
-// Numbered is closed when functions get numbers that had none. Who waits for a
-// number asks for it after Numbered, not before.
+// Numbered returns a channel that is closed when functions get ids. To wait for an
+// id, call it before Number.
 func (c *Client) Numbered() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unnamed) > 0 {
-		c.poke()
+		c.syncNow()
 	}
 	return c.numbered
 }
 
-// End says that nothing more will be added.
+// End tells the client that all contributions were added.
 func (c *Client) End() {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
-	c.poke()
+	c.syncNow()
 }
 
-// Finish waits until no analyzer has anything to add any more. The error is that
-// of ctx, with what the server last said, ErrReviewed, or why this analyzer cannot
-// share any more and must be started again.
+// Finish waits until all analyzers have added their contributions. The error is that
+// of ctx joined with Err, ErrReviewed, or why this analyzer must be restarted.
 func (c *Client) Finish(ctx context.Context) error {
 	c.End()
 	select {
@@ -258,4 +257,68 @@ func (c *Client) Finish(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), c.Err())
 	}
+}
+
+// settled reports whether everything is durable.
+func (c *Client) settled() bool {
+	if !c.ended || len(c.inbox.ranks) > 0 {
+		return false
+	}
+	for _, l := range c.links {
+		if !l.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// Progress is the progress of a client.
+type Progress struct {
+	Ended   bool   // everything is durable
+	Final   bool   // the final models were received
+	Broken  bool   // the client has given up
+	Apart   int    // functions of steps that are kept apart
+	Sent    int    // exchanges with the first shard that are not durable
+	Version uint64 // of the models of the first shard
+	Models  int    // received from the first shard
+}
+
+// Progress returns the progress of the client.
+func (c *Client) Progress() Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.links[0]
+	return Progress{c.settled(), c.final, c.broken != nil, c.inbox.size, len(l.sent), l.version, len(l.received)}
+}
+
+// Err returns why the client has given up, or why the last attempt to reach the
+// server failed.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.broken, c.lastErr)
+}
+
+// Exchanges sums up the exchanges with all shards.
+type Exchanges struct {
+	Count          int64
+	Last, Sum, Max time.Duration // of requests
+	Sent, Received int64         // bytes
+}
+
+// Exchanges returns the sums so far.
+func (c *Client) Exchanges() Exchanges {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exchanged
+}
+
+// Lag returns the number of steps that the server does not have.
+func (c *Client) Lag() (steps int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		steps = max(steps, l.unsent())
+	}
+	return steps + c.inbox.steps()
 }

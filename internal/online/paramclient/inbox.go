@@ -3,47 +3,39 @@ package paramclient
 import (
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// inbox holds what ranks learned before all shards have said how far they know
-// them, which may be from an earlier session. So steps are kept apart, as long as
-// they are not too many.
+// inbox holds contributions of ranks until all shards have replied which steps they
+// have, perhaps from an earlier session. So it keeps steps apart, up to a limit.
 type inbox struct {
-	shards int
 	limit  int // functions in all steps that are kept apart
-	ranks  map[trace.RankKey]*waiting
-	size   int                              // functions in all steps that are
-	models map[trace.FuncKey]*outlier.Model // what all of it says
+	ranks  map[trace.RankKey]*backlog
+	size   int                              // functions in all steps that are kept apart
+	models map[trace.FuncKey]*outlier.Model // of all contributions
 }
 
-// waiting are the steps of a rank, in order: at first apart, and those from first
-// on for each shard in one, when they were too many.
-type waiting struct {
+// backlog holds the steps of a rank in order: apart, or joined if there were too
+// many.
+type backlog struct {
 	apart  []*analyzer.Contribution
-	joined []*bundle
-	first  uint32
+	joined *bundle
+	first  uint32 // step of joined
 }
 
-func newInbox(shards, limit int) inbox {
-	return inbox{shards: shards, limit: limit, ranks: make(map[trace.RankKey]*waiting), models: make(map[trace.FuncKey]*outlier.Model)}
+func newInbox(limit int) inbox {
+	return inbox{limit: limit, ranks: make(map[trace.RankKey]*backlog), models: make(map[trace.FuncKey]*outlier.Model)}
 }
 
-// add keeps a copy of what a rank learned.
-func (x *inbox) add(key trace.RankKey, c *analyzer.Contribution) {
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		at(x.models, f.FuncKey).Merge(f.Model)
-	}
-	w := at(x.ranks, key)
+// add keeps a copy of a contribution.
+func (x *inbox) add(c *analyzer.Contribution) {
+	w := at(x.ranks, c.RankKey)
+	x.addModels(c)
 	if w.joined != nil {
-		w.join(key, c)
+		w.join(c)
 		return
 	}
 	w.apart = append(w.apart, clone(c))
@@ -51,68 +43,33 @@ func (x *inbox) add(key trace.RankKey, c *analyzer.Contribution) {
 		return
 	}
 	x.size = 0
-	for key, w := range x.ranks {
-		w.joinAll(key, x.shards)
+	for _, w := range x.ranks {
+		if w.joined != nil {
+			continue
+		}
+		w.first, w.joined = uint32(w.apart[0].Step), newBundle()
+		for _, c := range w.apart {
+			w.join(c)
+		}
+		w.apart = nil
 	}
 }
 
-// sizeOf is how many functions a step counts for: call paths are much smaller.
+// sizeOf returns the size of a contribution in functions; call paths are much
+// smaller.
 func sizeOf(c *analyzer.Contribution) int { return len(c.Functions) + len(c.Paths)/16 }
 
-// joinAll makes all steps of the rank one. A shard that knows some of them, but
-// not all, cannot use it.
-func (w *waiting) joinAll(key trace.RankKey, shards int) {
-	if w.joined != nil {
+// join adds a step to those that are joined. A shard that has some of them, but not
+// all, cannot use them.
+func (w *backlog) join(c *analyzer.Contribution) {
+	if steps := w.joined.covers[c.RankKey]; steps != nil && uint32(c.Step) < steps.GetTo() {
+		w.joined.end(c.RankKey, w.first, c.Host) // reported after the last step
 		return
 	}
-	w.first = uint32(w.apart[0].Step)
-	for range shards {
-		w.joined = append(w.joined, newBundle())
-	}
-	for _, c := range w.apart {
-		w.join(key, c)
-	}
-	w.apart = nil
+	w.joined.add(c, w.first, 0, 1)
 }
 
-func (w *waiting) join(key trace.RankKey, c *analyzer.Contribution) {
-	for shard, b := range w.joined {
-		if steps := b.covers[key]; steps != nil && uint32(c.Step) < steps.GetTo() {
-			b.end(key, w.first, c.Host) // told after the last step
-			continue
-		}
-		b.add(c, w.first, shard, len(w.joined))
-	}
-}
-
-// reshard divides what waits among n shards.
-func (x *inbox) reshard(n int) {
-	x.shards = n
-	for _, w := range x.ranks {
-		if w.joined == nil {
-			continue
-		}
-		old := w.joined
-		w.joined = nil
-		for range n {
-			b := newBundle()
-			for key, steps := range old[0].covers {
-				b.covers[key] = proto.CloneOf(steps)
-			}
-			w.joined = append(w.joined, b)
-		}
-		first := *old[0]
-		first.models, first.covers = w.joined[0].models, w.joined[0].covers
-		w.joined[0] = &first
-		for _, b := range old {
-			for name, m := range b.models {
-				w.joined[paramwire.ShardOf(name, n)].models[name] = m
-			}
-		}
-	}
-}
-
-// clone returns a copy of all that a contribution refers to.
+// clone returns a deep copy of a contribution.
 func clone(c *analyzer.Contribution) *analyzer.Contribution {
 	d := *c
 	d.Functions = make([]analyzer.Found, len(c.Functions))
@@ -130,51 +87,48 @@ func clone(c *analyzer.Contribution) *analyzer.Contribution {
 	return &d
 }
 
-// drain hands over what waits of ranks that are claimed.
-func (x *inbox) drain(claimed func(trace.RankKey) bool, take func(trace.RankKey, *waiting)) {
-	found := false
+// drain removes the ranks that are claimed and calls take for each.
+func (x *inbox) drain(claimed func(trace.RankKey) bool, take func(trace.RankKey, *backlog)) {
+	before := len(x.ranks)
 	for key, w := range x.ranks {
 		if !claimed(key) {
 			continue
 		}
-		found = true
 		for _, step := range w.apart {
 			x.size -= sizeOf(step)
 		}
 		delete(x.ranks, key)
 		take(key, w)
 	}
-	if !found {
+	if len(x.ranks) == before {
 		return
 	}
 	clear(x.models)
 	for _, w := range x.ranks {
-		x.addModels(w)
-	}
-}
-
-func (x *inbox) addModels(w *waiting) {
-	for _, c := range w.apart {
-		for i := range c.Functions {
-			f := &c.Functions[i]
-			at(x.models, f.FuncKey).Merge(f.Model)
+		for _, c := range w.apart {
+			x.addModels(c)
 		}
-	}
-	for _, b := range w.joined {
-		for name, m := range b.models {
-			at(x.models, name).Merge(m)
+		if w.joined != nil {
+			for name, m := range w.joined.models {
+				at(x.models, name).Merge(m)
+			}
 		}
 	}
 }
 
-func (x *inbox) empty() bool { return len(x.ranks) == 0 }
+func (x *inbox) addModels(c *analyzer.Contribution) {
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		at(x.models, f.FuncKey).Merge(f.Model)
+	}
+}
 
-// steps is how many steps wait.
+// steps returns the number of steps in the inbox.
 func (x *inbox) steps() (n int64) {
 	for _, w := range x.ranks {
 		n += int64(len(w.apart))
 		if w.joined != nil {
-			n += w.joined[0].steps()
+			n += w.joined.steps()
 		}
 	}
 	return n

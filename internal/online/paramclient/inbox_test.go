@@ -28,7 +28,7 @@ func TestBacklogDoesNotGrowWithTime(t *testing.T) {
 		c.Add(one)
 	}
 	w := c.inbox.ranks[key]
-	if len(w.apart) != 0 || len(w.joined[0].models) != len(names) || len(w.joined[0].counters) != 1 {
-		t.Errorf("%d steps, %d models, %d counters wait", len(w.apart), len(w.joined[0].models), len(w.joined[0].counters))
+	if len(w.apart) != 0 || len(w.joined.models) != len(names) || len(w.joined.counters) != 1 {
+		t.Errorf("%d steps, %d models, %d counters wait", len(w.apart), len(w.joined.models), len(w.joined.counters))
 	}
 }

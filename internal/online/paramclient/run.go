@@ -14,11 +14,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// endPeriod is that between exchanges when all traces have ended, at first.
+// endPeriod is the initial time between exchanges after all traces have ended.
 const endPeriod = 100 * time.Millisecond
 
-// Run talks to the server until ctx ends, or there is nothing to talk about any
-// more because the server refuses this analyzer.
+// Run exchanges data with the server until ctx ends or the client gives up.
 func (c *Client) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -30,11 +29,11 @@ func (c *Client) Run(ctx context.Context) {
 		case <-c.wake:
 		case <-timer.C:
 		}
-		err := c.Talk(ctx)
+		err := c.Sync(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if broken := c.note(err, last); broken {
+		if c.logError(err, last) {
 			return
 		}
 		last = err
@@ -42,30 +41,30 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// note logs the error of a talk if it is another than before. It reports whether it
-// was the last talk.
-func (c *Client) note(err, last error) (broken bool) {
+// logError logs the error of a Sync if it differs from the last one, and reports
+// whether the client has given up.
+func (c *Client) logError(err, last error) (broken bool) {
 	c.mu.Lock()
 	broken = c.broken != nil
 	c.mu.Unlock()
 	switch {
-	case errors.Is(err, ErrReviewed): // who waits for the end tells
+	case errors.Is(err, ErrReviewed): // Finish returns it
 	case broken:
-		c.cfg.Log.Error("this analyzer shares nothing any more", "error", err)
+		c.cfg.Log.Error("this analyzer has lost the parameter server for good", "error", err)
 	case err != nil && (last == nil || last.Error() != err.Error()):
-		c.cfg.Log.Warn("the parameter server does not answer; this analyzer goes on alone", "error", err)
+		c.cfg.Log.Warn("the parameter server does not respond; this analyzer continues alone", "error", err)
 	case err == nil && last != nil:
-		c.cfg.Log.Info("the parameter server answers")
+		c.cfg.Log.Info("the parameter server responds")
 	}
 	return broken
 }
 
-// period is how long to wait until the next talk. When the traces have ended the
-// end of others is asked for, first often and then less so.
+// period returns the time until the next Sync. After the traces have ended it is
+// short at first, to learn of the end of the others, and then longer.
 func (c *Client) period() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended || c.final || c.trouble != nil {
+	if !c.ended || c.final || c.lastErr != nil {
 		return c.cfg.Period
 	}
 	if !c.settled() {
@@ -75,17 +74,17 @@ func (c *Client) period() time.Duration {
 	return c.wait
 }
 
-// poke has the next exchange come at once.
-func (c *Client) poke() {
+// syncNow makes Run call Sync immediately.
+func (c *Client) syncNow() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Talk registers what is new and has an exchange with each shard, as Run does time
-// and again.
-func (c *Client) Talk(ctx context.Context) error {
+// Sync registers new ranks and functions and exchanges data with each shard. Run
+// calls it periodically.
+func (c *Client) Sync(ctx context.Context) error {
 	c.mu.Lock()
 	err := c.broken
 	c.mu.Unlock()
@@ -106,14 +105,14 @@ func (c *Client) Talk(ctx context.Context) error {
 	if err == nil {
 		c.conclude()
 	}
-	c.trouble = err
-	return c.lasting(err)
+	c.lastErr = err
+	return c.giveUpOn(err)
 }
 
-// lasting has the client give up if an error is final: nothing is shared any more.
-// The client's lock is held.
-func (c *Client) lasting(err error) error {
-	if why, ok := errors.AsType[final](err); ok && c.broken == nil {
+// giveUpOn makes the client give up if err is fatal, and returns err. The caller
+// holds the lock.
+func (c *Client) giveUpOn(err error) error {
+	if why, ok := errors.AsType[fatalError](err); ok && c.broken == nil {
 		if c.broken = why.error; !c.final {
 			close(c.finish)
 		}
@@ -121,15 +120,15 @@ func (c *Client) lasting(err error) error {
 	return err
 }
 
-// conclude notes that the models are final when the server says so and all of
-// them have come after that.
+// conclude detects the final models: those received after the server has announced
+// the review.
 func (c *Client) conclude() {
 	if c.final || c.broken != nil || !c.settled() || c.phase < protocol.Phase_PHASE_REVIEWING {
 		return
 	}
-	if !c.asked { // once more: the other shards may have answered before
-		c.asked = true
-		c.poke()
+	if !c.confirming { // the other shards may have replied before the announcement
+		c.confirming = true
+		c.syncNow()
 		return
 	}
 	c.final = true
@@ -140,20 +139,20 @@ func (c *Client) sender() *protocol.Sender {
 	return &protocol.Sender{Version: protocol.Version, Run: c.cfg.Run, Node: c.cfg.Node, Session: c.session.Load()}
 }
 
-// ask sends an encoded message and reads the answer.
-func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, reply proto.Message) error {
+// request sends an encoded message and decodes the reply.
+func (c *Client) request(ctx context.Context, shard int, what string, req []byte, reply proto.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	start := time.Now()
 	b, err := c.bus.Request(ctx, paramwire.Subject(c.cfg.Run, shard, what), req)
 	if why, refused := paramwire.RefusedBy(err); refused {
-		return final{fmt.Errorf("the parameter server refuses this analyzer: %s", why)}
+		return fatalError{fmt.Errorf("the parameter server refuses this analyzer: %s", why)}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if err := proto.Unmarshal(b, reply); err != nil {
-		return fmt.Errorf("%s: malformed answer: %w", what, err)
+		return fmt.Errorf("%s: malformed reply: %w", what, err)
 	}
 	if what == "exchange" {
 		c.count(time.Since(start), len(req), len(b))
@@ -161,7 +160,6 @@ func (c *Client) ask(ctx context.Context, shard int, what string, req []byte, re
 	return nil
 }
 
-// count notes an exchange.
 func (c *Client) count(took time.Duration, sent, received int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,14 +170,14 @@ func (c *Client) count(took time.Duration, sent, received int) {
 	x.Received += int64(received)
 }
 
-// ErrReviewed says that an earlier session of this analyzer has told what came of its
-// ranks, so that nothing is left to do.
-var ErrReviewed = errors.New("what came of these ranks is known already")
+// ErrReviewed means that an earlier session of this analyzer has sent its results, so
+// that nothing is left to do.
+var ErrReviewed = errors.New("the results of these ranks are stored already")
 
-// ErrRefused says that the server will never take what came of the ranks.
-var ErrRefused = errors.New("the parameter server refuses what came of the ranks")
+// ErrRefused means that the server will never accept the results.
+var ErrRefused = errors.New("the parameter server refuses the results")
 
-// SendOutcome tells what came of the analyzer's ranks.
+// SendOutcome sends the results of the analyzer.
 func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, o *summary.Outcome, traces []string, size int64) error {
 	h := summary.Handover{Totals: o.Totals, Tally: o.Tally, Ranks: ranks}
 	for _, b := range o.Broken {
@@ -191,7 +189,7 @@ func (c *Client) SendOutcome(ctx context.Context, ranks []*summary.RankOutcome, 
 		return err
 	}
 	reply := new(protocol.OutcomeReply)
-	if err := c.ask(ctx, 0, "outcome", b, reply); err != nil {
+	if err := c.request(ctx, 0, "outcome", b, reply); err != nil {
 		return err
 	}
 	if reply.GetRefused() != "" {

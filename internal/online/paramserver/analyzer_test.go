@@ -95,7 +95,7 @@ func (a *testAnalyzer) learnFromOthers() {
 // talk is one round of exchanges.
 func (a *testAnalyzer) talk() error {
 	a.tb.Helper()
-	err := a.client.Talk(a.tb.Context())
+	err := a.client.Sync(a.tb.Context())
 	a.learnFromOthers()
 	return err
 }

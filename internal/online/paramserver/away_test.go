@@ -90,7 +90,7 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 		s.finish()
 		s.wantOracle()
 	}
-	const joined = "steps of rank 3 were joined, of which it knows some"
+	const joined = "steps of rank 3 were joined, and it has some of them"
 	f(3, 1, joined)
 	f(5, 1, joined)
 	f(6, 1, "") // all of them
@@ -244,7 +244,7 @@ func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T
 	if err := a.talk(); err != nil {
 		t.Fatalf("the later analyzer: %v", err)
 	}
-	if err := before.Talk(t.Context()); err == nil || !before.Progress().Broken {
+	if err := before.Sync(t.Context()); err == nil || !before.Progress().Broken {
 		t.Errorf("the earlier analyzer goes on: %v", err)
 	}
 	s.finish()

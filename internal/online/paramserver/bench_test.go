@@ -127,7 +127,7 @@ func benchClients(b *testing.B) {
 				step := *steps[i][n%len(steps[i])]
 				step.Step = n
 				c.Add(&step)
-				if err := c.Talk(b.Context()); err != nil {
+				if err := c.Sync(b.Context()); err != nil {
 					b.Error(err)
 					return
 				}

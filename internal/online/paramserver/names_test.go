@@ -67,7 +67,7 @@ func TestIDsThatCannotBeStoredAreNotSent(t *testing.T) {
 	for i := range 2 { // the second client requests an id that exists only in memory
 		c := paramclient.New(paramclient.Config{Run: "run", Node: fmt.Sprint(i), Session: 1, Shards: 1, Timeout: patience}, w)
 		c.Number(0, "f")
-		wantError(t, c.Talk(t.Context()), full.Error())
+		wantError(t, c.Sync(t.Context()), full.Error())
 		if _, ok := c.Number(0, "f"); ok {
 			t.Error("the function has an id that a crash would lose")
 		}
@@ -75,7 +75,7 @@ func TestIDsThatCannotBeStoredAreNotSent(t *testing.T) {
 	server.save = store
 	c := paramclient.New(paramclient.Config{Run: "run", Node: "later", Session: 1, Shards: 1, Timeout: patience}, w)
 	c.Number(0, "f")
-	if err := c.Talk(t.Context()); err != nil {
+	if err := c.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.kill(0)
@@ -94,7 +94,7 @@ func TestKilledServerKeepsIDsThatItSent(t *testing.T) {
 			if _, ok := c.Number(0, name); ok {
 				t.Fatalf("%q has a number before it was asked for", name)
 			}
-			if err := c.Talk(t.Context()); err != nil {
+			if err := c.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-wait

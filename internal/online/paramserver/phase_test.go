@@ -291,7 +291,7 @@ func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 			})
 		}))
 	c.Number(0, "solve") // which it must not get: nothing is to be sent
-	wantError(t, c.Talk(t.Context()), paramclient.ErrReviewed.Error())
+	wantError(t, c.Sync(t.Context()), paramclient.ErrReviewed.Error())
 	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), paramclient.ErrReviewed) {
 		t.Error("the analyzer goes on")
 	}

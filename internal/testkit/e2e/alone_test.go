@@ -31,7 +31,7 @@ func TestAnAnalyzerReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
 	s := newScene(t)
 	succeed(s.replay(r, "max"))
 	ad := s.ad("alone", s.path("live"), "--traces", "3", "--json")
-	ad.says("this analyzer goes on alone")
+	ad.says("this analyzer continues alone")
 	ad.says("all traces have ended")
 	serve := s.serve("--ranks", "3", "--save-model", s.path("model"))
 	sum := summaryOf(ad)

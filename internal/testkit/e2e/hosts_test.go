@@ -98,14 +98,14 @@ func (n *network) command(host int) []string {
 // seconds.
 func (n *network) cut(host int, ads ...*process) {
 	n.t.Helper()
-	alone := func(p *process) int { return strings.Count(p.stderr.String(), "this analyzer goes on alone") }
+	alone := func(p *process) int { return strings.Count(p.stderr.String(), "this analyzer continues alone") }
 	before := make([]int, len(ads))
 	for i, ad := range ads {
 		before[i] = alone(ad)
 	}
 	n.must(ip("-n", n.space("switch"), "link", "set", n.port(host), "down"))
 	for i, ad := range ads {
-		eventually(n.t, ad.name+" goes on alone", func() error {
+		eventually(n.t, ad.name+" continues alone", func() error {
 			if alone(ad) == before[i] {
 				return errors.New("not yet")
 			}

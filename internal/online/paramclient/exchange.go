@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -13,8 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-// register claims ranks and asks for numbers, where there are new ones, and
-// registers again where a server does not know the session.
+// register claims new ranks and requests ids of new functions. It registers again
+// with a server that does not know the session.
 func (c *Client) register(ctx context.Context) error {
 	for i := 0; i < len(c.links); i++ {
 		again, err := c.registerWith(ctx, c.links[i])
@@ -28,13 +30,13 @@ func (c *Client) register(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
-	c.inbox.drain(c.isClaimed, func(key trace.RankKey, w *waiting) {
+	c.inbox.drain(c.isClaimed, func(key trace.RankKey, w *backlog) {
 		err = cmp.Or(err, c.release(key, w))
 	})
-	return c.lasting(err)
+	return c.giveUpOn(err)
 }
 
-// isClaimed reports whether all shards have said how far they know a rank.
+// isClaimed reports whether all shards have replied which steps of a rank they have.
 func (c *Client) isClaimed(key trace.RankKey) bool {
 	for _, l := range c.links {
 		if _, claimed := l.next[key]; !claimed {
@@ -44,22 +46,22 @@ func (c *Client) isClaimed(key trace.RankKey) bool {
 	return true
 }
 
-// release hands what waited of a rank to the links.
-func (c *Client) release(key trace.RankKey, w *waiting) error {
+// release moves the backlog of a rank to the links.
+func (c *Client) release(key trace.RankKey, w *backlog) error {
 	c.claimed[key] = true
 	for _, step := range w.apart {
 		for i := range step.Functions {
 			c.touch(step.Functions[i].FuncKey)
 		}
-		c.share(key, step)
+		c.share(step)
 	}
 	if w.joined == nil {
 		return nil
 	}
+	for name := range w.joined.models {
+		c.touch(name)
+	}
 	for _, l := range c.links {
-		for name := range w.joined[l.shard].models {
-			c.touch(name)
-		}
 		if err := l.shareJoined(key, w); err != nil {
 			return err
 		}
@@ -67,8 +69,8 @@ func (c *Client) release(key trace.RankKey, w *waiting) error {
 	return nil
 }
 
-// registerWith registers with one shard. It reports whether all is to be done
-// again because there are more or fewer shards than it knew.
+// registerWith registers with one shard. It reports whether to start over with
+// another session or number of shards.
 func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err error) {
 	ranks, names, needed := c.unregistered(l)
 	if !needed {
@@ -86,7 +88,7 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		return false, err
 	}
 	reply := new(protocol.RegisterReply)
-	if err := c.ask(ctx, l.shard, "register", b, reply); err != nil {
+	if err := c.request(ctx, l.shard, "register", b, reply); err != nil {
 		return false, err
 	}
 	if n := reply.GetShards(); n != 0 {
@@ -96,15 +98,15 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 		return true, c.succeed(newer)
 	}
 	if len(reply.GetNext()) != len(ranks) || len(reply.GetIds()) != len(names) {
-		return false, fmt.Errorf("register: %d ranks and %d names were answered with %d and %d",
+		return false, fmt.Errorf("register: got %[3]d ranks and %[4]d ids, want %[1]d and %[2]d",
 			len(ranks), len(names), len(reply.GetNext()), len(reply.GetIds()))
 	}
 	if l.shard == 0 && reply.GetPhase() == protocol.Phase_PHASE_FINISHED {
-		return false, final{ErrReviewed}
+		return false, fatalError{ErrReviewed}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.registered, c.known = true, true
+	l.registered, c.accepted = true, true
 	for i, key := range ranks {
 		l.claim(key, reply.GetNext()[i])
 	}
@@ -116,35 +118,34 @@ func (c *Client) registerWith(ctx context.Context, l *link) (again bool, err err
 	return false, nil
 }
 
-// succeed makes this the session after one that the server knows, unless it was known
-// itself before: then the other one was started later. A clock that was put back makes
-// sessions smaller than those before them.
+// succeed makes this session newer than one that the server knows, which a clock that
+// was set back made greater. If the server had accepted this session before, the other
+// analyzer was started later.
 func (c *Client) succeed(newer uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known {
-		return final{errors.New(paramwire.StartedLater(c.cfg.Node))}
+	if c.accepted {
+		return fatalError{errors.New(paramwire.StartedLater(c.cfg.Node))}
 	}
 	c.session.Store(newer + 1)
 	return nil
 }
 
-// reshard prepares for n shards, before anything was shared with any.
+// reshard prepares for n shards. No shard must have registered this client yet.
 func (c *Client) reshard(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.links {
 		if l.registered || len(l.next) > 0 {
-			return final{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyzer again", n, len(c.links))}
+			return fatalError{fmt.Errorf("the parameter server has %d shards now, not %d; start this analyzer again", n, len(c.links))}
 		}
 	}
 	c.links = c.newLinks(n)
-	c.inbox.reshard(n)
 	return nil
 }
 
-// unregistered returns what a shard is to be told and asked, and whether it is
-// needed.
+// unregistered returns the ranks and functions to register with a shard, and whether
+// a request is needed.
 func (c *Client) unregistered(l *link) (ranks []trace.RankKey, names []trace.FuncKey, needed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,19 +155,15 @@ func (c *Client) unregistered(l *link) (ranks []trace.RankKey, names []trace.Fun
 		}
 	}
 	if !l.registered {
-		for key := range l.next {
-			ranks = append(ranks, key)
-		}
+		ranks = slices.AppendSeq(ranks, maps.Keys(l.next))
 	}
 	if l.shard == 0 {
-		for name := range c.unnamed {
-			names = append(names, name)
-		}
+		names = slices.Collect(maps.Keys(c.unnamed))
 	}
 	return ranks, names, !l.registered || len(ranks)+len(names) > 0
 }
 
-// number notes the numbers of functions.
+// number stores the ids of functions.
 func (c *Client) number(names []trace.FuncKey, ids []uint32) {
 	if len(names) == 0 {
 		return
@@ -174,18 +171,15 @@ func (c *Client) number(names []trace.FuncKey, ids []uint32) {
 	for i, name := range names {
 		c.ids[name], c.names[ids[i]] = ids[i], name
 		delete(c.unnamed, name)
-		for _, l := range c.links {
-			if l.adopt(ids[i], name) {
-				c.changed[name] = true
-			}
+		if c.linkOf(name).received[ids[i]] != nil {
+			c.changed[name] = true
 		}
 	}
 	close(c.numbered)
 	c.numbered = make(chan struct{})
 }
 
-// exchange sends what a shard does not have, and takes what it knows. It does so
-// again until the shard has all.
+// exchange sends all due exchanges to a shard and receives its models.
 func (c *Client) exchange(ctx context.Context, l *link) error {
 	for {
 		req, err := c.compose(l)
@@ -193,7 +187,7 @@ func (c *Client) exchange(ctx context.Context, l *link) error {
 			return err
 		}
 		reply := new(protocol.ExchangeReply)
-		if err := c.ask(ctx, l.shard, "exchange", req, reply); err != nil {
+		if err := c.request(ctx, l.shard, "exchange", req, reply); err != nil {
 			return err
 		}
 		more, err := c.receive(l, reply)
@@ -203,8 +197,8 @@ func (c *Client) exchange(ctx context.Context, l *link) error {
 	}
 }
 
-// compose returns the next exchange with a shard, encoded. One that was sent
-// before is the same but for its head.
+// compose encodes the next exchange with a shard. One that was sent before differs
+// only in its head.
 func (c *Client) compose(l *link) ([]byte, error) {
 	head := &protocol.ExchangeRequest{Sender: c.sender()}
 	if l.shard == 0 {
@@ -217,7 +211,7 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.unnamed) == 0 { // all that is fresh can be named
+	if len(c.unnamed) == 0 { // all functions have ids
 		if err := l.pack(func(n trace.FuncKey) int { return int(c.ids[n]) }); err != nil {
 			return nil, err
 		}
@@ -237,19 +231,20 @@ func (c *Client) compose(l *link) ([]byte, error) {
 	return b, err
 }
 
-// receive takes in the answer of a shard, and reports whether it is to get more.
+// receive takes the reply of a shard and reports whether another exchange is due.
 func (c *Client) receive(l *link, reply *protocol.ExchangeReply) (more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = l.take(reply, func(id uint32) (trace.FuncKey, bool) {
-		name, ok := c.names[id]
-		return name, ok
-	}, func(name trace.FuncKey) { c.changed[name] = true })
+	err = l.receive(reply, func(id uint32) {
+		if name, ok := c.names[id]; ok {
+			c.changed[name] = true
+		}
+	})
 	if err != nil {
-		return false, c.lasting(err)
+		return false, c.giveUpOn(err)
 	}
 	if !l.registered {
-		return false, nil // it is with the next talk
+		return false, nil // the next Sync registers
 	}
 	if l.shard == 0 {
 		c.phase, c.stopped, c.knownSteps = reply.GetPhase(), reply.GetStop(), reply.GetKnownSteps()
