@@ -18,8 +18,8 @@ var (
 	// as returned by LastError.
 	ErrAway = errors.New("not connected to the message bus")
 
-	// ErrNoService means that nobody serves the subject of a request at present.
-	ErrNoService = errors.New("nobody serves this subject")
+	// ErrNoService means that the subject of a request has no service at present.
+	ErrNoService = errors.New("no service for this subject")
 
 	// ErrDenied means that the server does not let this client do it.
 	ErrDenied = errors.New("the message server does not permit this with the given token")

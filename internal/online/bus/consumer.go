@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 )
 
 const (
@@ -205,8 +207,7 @@ func (c *Consumer) take(most int) (all []Message) {
 	return all
 }
 
-// pull asks the server once for up to want messages and adds what arrives to
-// c.pending. It reports whether the caller should pull again. An error says that
+// pull requests up to want messages from the server once and adds them to c.pending. It reports whether the caller should pull again. An error says that
 // there is no connection or that another consumer has taken over.
 func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err error) {
 	if c.session.Err() != nil {
@@ -215,8 +216,7 @@ func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err 
 		}
 	}
 	end, _ := waiting.Deadline()
-	wait := max(time.Until(end), time.Millisecond)
-	batch, err := c.nats.Fetch(want, jetstream.FetchMaxWait(wait), jetstream.FetchMaxBytes(batchBytes))
+	batch, err := c.nats.Fetch(want, jetstream.FetchMaxWait(max(time.Until(end), time.Millisecond)), jetstream.FetchMaxBytes(batchBytes))
 	if err != nil { // the connection was lost
 		c.session = endedSession
 		return true, nil
@@ -233,10 +233,7 @@ func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err 
 			}
 			c.session = endedSession
 			if skipped := c.skipForged(ctx); !ok && !skipped { // the server deleted the consumer, say, or elects a leader
-				select {
-				case <-time.After(settleTick):
-				case <-waiting.Done():
-				}
+				_ = wait.Sleep(waiting, settleTick) // the caller checks waiting
 			}
 			return true, nil
 		case <-c.session.Done():
@@ -280,8 +277,8 @@ func (c *Consumer) skipForged(ctx context.Context) (skipped bool) {
 	return skipped
 }
 
-// check has a new consumer made if the last messages were lost on the way. It asks the
-// server only when nothing has arrived for a while.
+// check replaces the consumer at the server if the last messages were lost. It queries
+// the server only when nothing has arrived for a while.
 func (c *Consumer) check(ctx context.Context) {
 	if time.Since(c.checked) < checkEvery {
 		return

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 )
 
 // A server whose disk was full accepts no more messages for its streams, even when
@@ -26,15 +28,9 @@ const (
 // there is room on its disk. Clients reconnect by themselves. It gives up when ctx ends.
 func (s *Server) heal(ctx context.Context) {
 	s.log.warn("stuck", "the disk of the message server is full or broken; waiting for room, clients keep their messages until then")
-	for tick := time.NewTicker(healEvery); ; {
-		if hasRoom(s.dir) {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
+	for !hasRoom(s.dir) {
+		if wait.Sleep(ctx, healEvery) != nil {
 			return
-		case <-tick.C:
 		}
 	}
 	s.nats.Shutdown()
@@ -49,10 +45,8 @@ func (s *Server) heal(ctx context.Context) {
 			break
 		}
 		s.log.warn("heal", "cannot restart the message server, retrying", "error", err)
-		select {
-		case <-ctx.Done():
+		if wait.Sleep(ctx, healEvery) != nil {
 			return
-		case <-time.After(healEvery):
 		}
 	}
 	select {

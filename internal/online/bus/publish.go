@@ -73,7 +73,7 @@ func (s *Stream) publishError(ctx context.Context, err error, size int) error {
 	switch {
 	case api != nil && api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, "maximum"):
 		if most := s.nats.CachedInfo().Config.MaxBytes; most > 0 && int64(size) > most {
-			return fmt.Errorf("%w: %d bytes, and the stream holds %d", ErrTooLarge, size, most)
+			return fmt.Errorf("%w: %d bytes, and the stream holds %d (raise its size)", ErrTooLarge, size, most)
 		}
 		return fmt.Errorf("%w: %s", ErrFull, s.name)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):

@@ -10,20 +10,22 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 )
 
 const (
-	holdReply     = 15 * time.Second // for a requester that does not ask for the rest
+	holdReply     = 15 * time.Second // for a requester that does not fetch the rest
 	holdLeast     = 2 * time.Second  // while other replies wait for the slot
 	routePatience = time.Second      // until all servers of a cluster know a new subject
 )
 
 // Request sends data to a service and returns its reply, which the caller owns. It
 // waits until ctx ends. The error is
-//   - ErrNoService when nobody serves the subject;
+//   - ErrNoService when the subject has no service;
 //   - ErrAway when there is no connection, or it was lost before the reply came;
 //   - a RemoteError when the handler failed;
-//   - ErrDenied when the server does not let this client ask there;
+//   - ErrDenied when the server does not let this client publish there;
 //   - ErrTooLarge.
 func (c *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := c.request(ctx, subject, data)
@@ -83,25 +85,19 @@ func (c *Conn) explain(ctx context.Context, err error) error {
 
 // isAway reports whether NATS could not send because there is no connection.
 func isAway(err error) bool {
-	for _, kind := range []error{
-		nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrConnectionDraining)
 }
 
 // rest serves the rest of a message to the receiver of its beginning.
 type rest struct {
 	sub    *nats.Subscription
-	asked  chan struct{} // receives when the receiver asks
+	asked  chan struct{} // receives with each request
 	served chan struct{} // closed when the end was sent
 }
 
-// fill puts data into m: all of it, or the beginning and where to ask for more. The
-// result is nil if there is no more.
+// fill puts data into m: all of it, or the beginning and the subject that serves the
+// rest. The result is nil if there is no rest.
 func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 	size, err := c.payload(largestPart)
 	if err != nil {
@@ -138,8 +134,7 @@ func (c *Conn) fill(m *nats.Msg, data []byte) (*rest, error) {
 	return r, nil
 }
 
-// restInbox returns a new subject that others may ask for the rest of a message.
-// Nobody can guess it.
+// restInbox returns a new, secret subject that serves the rest of a message.
 func (c *Conn) restInbox() string {
 	return c.nc.Opts.InboxPrefix + "." + restToken + "." + rand.Text()
 }
@@ -150,7 +145,7 @@ func (r *rest) close() {
 	}
 }
 
-// wait returns when the end was sent, when the receiver has stopped asking, or when
+// wait returns when the end was sent, when the receiver sends no more requests, or when
 // ctx ends.
 func (r *rest) wait(ctx context.Context, crowded func() bool) {
 	tick := time.NewTicker(holdLeast / 2)
@@ -200,10 +195,8 @@ func (c *Conn) collect(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	return all, nil
 }
 
-// askRest asks again while nobody answers: in a cluster the subject is new.
+// askRest retries while there is no service: in a cluster the subject is new.
 func (c *Conn) askRest(ctx context.Context, subject string, offset int) (*nats.Msg, error) {
-	tick := time.NewTicker(routePatience / 20)
-	defer tick.Stop()
 	for end := time.Now().Add(routePatience); ; {
 		m, err := c.ask(ctx, &nats.Msg{Subject: subject, Data: strconv.AppendInt(nil, int64(offset), 10)})
 		if !errors.Is(err, ErrNoService) {
@@ -212,9 +205,7 @@ func (c *Conn) askRest(ctx context.Context, subject string, offset int) (*nats.M
 		if time.Now().After(end) {
 			return nil, errors.New("the sender is gone")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if wait.Sleep(ctx, routePatience/20) != nil {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 )
 
 const (
@@ -88,7 +91,7 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 		return nil, err
 	}
 	changed := old == nil
-	if len(opt.Subjects) > 0 && strings.Join(conf.Subjects, " ") != strings.Join(opt.Subjects, " ") {
+	if len(opt.Subjects) > 0 && !slices.Equal(conf.Subjects, opt.Subjects) {
 		conf.Subjects, changed = opt.Subjects, true
 	}
 	if opt.MaxBytes > 0 && conf.MaxBytes != opt.MaxBytes {
@@ -139,8 +142,6 @@ func (s *Stream) info(ctx context.Context) (info *jetstream.StreamInfo, err erro
 // and while a cluster elects a leader. It gives up when ctx ends, or after a while
 // with a connection but no answer.
 func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error {
-	tick := time.NewTicker(settleTick)
-	defer tick.Stop()
 	for began := (time.Time{}); ; {
 		if err := c.Wait(ctx); err != nil {
 			return err
@@ -152,9 +153,7 @@ func (c *Conn) settle(ctx context.Context, f func(context.Context) error) error 
 		if err == nil || !unsettled(err) || ctx.Err() != nil || time.Since(began) > settling {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if wait.Sleep(ctx, settleTick) != nil {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -183,14 +182,13 @@ func unsettled(err error) bool {
 		}
 		return false
 	}
-	for _, kind := range []error{
-		ErrAway, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded, jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, ErrAway, nats.ErrNoResponders, nats.ErrTimeout, context.DeadlineExceeded,
+		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled)
+}
+
+// isAny reports whether err is of one of the kinds.
+func isAny(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // checkWord rejects names that are not a single token of a subject.

@@ -223,7 +223,7 @@ func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
 	if err := a.client.Finish(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that of the context", err)
 	} else {
-		wantError(t, err, "nobody serves this subject")
+		wantError(t, err, "no service for this subject")
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -194,12 +194,6 @@ func (p *Publisher) next(ctx context.Context) *item {
 	return it
 }
 
-// Pauses between attempts to send.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = 2 * time.Second
-)
-
 // send sends an item, with retries. It returns false if ctx ends first.
 func (p *Publisher) send(ctx context.Context, it *item, number int) bool {
 	if !p.number(ctx, it) {
@@ -226,34 +220,28 @@ func (p *Publisher) publish(ctx context.Context, m *protocol.RecordBatch, id str
 		p.cfg.Log.Error("dropping records that cannot be encoded", "error", err)
 		return true
 	}
+	records := int64(len(m.GetAnomalies()) + len(m.GetTypical()))
 	held := false
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := (wait.Backoff{}); ; {
 		err := p.stream.Publish(ctx, p.cfg.Subject, id, data)
-		full, never := errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrTooLarge)
 		p.mu.Lock()
 		p.stats.Err = err
-		if full && !held {
+		switch {
+		case err == nil:
+			p.stats.Sent += records
+		case errors.Is(err, bus.ErrTooLarge):
+			p.stats.TooLarge += records
+		case errors.Is(err, bus.ErrFull) && !held:
 			held = true
 			p.stats.Held++
 		}
-		switch records := int64(len(m.GetAnomalies()) + len(m.GetTypical())); {
-		case err == nil:
-			p.stats.Sent += records
-		case never:
-			p.stats.TooLarge += records
-		}
 		p.mu.Unlock()
 		switch {
-		case err == nil:
+		case errors.Is(err, bus.ErrTooLarge):
+			p.cfg.Log.Error("dropping records that are too large", "error", err)
 			return true
-		case never:
-			p.cfg.Log.Error("dropping records larger than the stream (raise --stream-size of chimbuko serve)", "error", err)
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
+		case err == nil || pause.Wait(ctx) != nil:
+			return err == nil
 		}
 	}
 }
@@ -330,7 +318,7 @@ func (p *packer) last(size int) *protocol.RecordBatch {
 // pack adds values as JSON to a field of the messages.
 func pack[T any](p *packer, values []T, field func(*protocol.RecordBatch) *[][]byte) error {
 	for i := range values {
-		text, err := json.Marshal(&values[i])
+		text, err := document(&values[i])
 		if err != nil {
 			return err
 		}
@@ -340,30 +328,27 @@ func pack[T any](p *packer, values []T, field func(*protocol.RecordBatch) *[][]b
 	return nil
 }
 
+// document returns a value as JSON.
+func document(value any) ([]byte, error) {
+	r, ok := value.(**provenance.Record)
+	if !ok {
+		return json.Marshal(value)
+	}
+	var b bytes.Buffer
+	err := (*r).WriteJSON(&b)
+	return b.Bytes(), err
+}
+
 // messages returns the messages to publish.
 func (it *item) messages(run string) ([]*protocol.RecordBatch, error) {
 	p := &packer{head: &protocol.RecordBatch{
 		Version: protocol.Version, Run: run, Program: uint32(it.key.Program), Rank: uint32(it.key.Rank), Step: uint32(it.key.Step),
 	}}
-	if err := pack(p, it.metadata, func(m *protocol.RecordBatch) *[][]byte { return &m.Metadata }); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	for i, records := range [...][]*provenance.Record{it.anomalies, it.typical} {
-		for _, r := range records {
-			b.Reset()
-			if err := r.WriteJSON(&b); err != nil {
-				return nil, fmt.Errorf("record %s: %w", r.EventID, err)
-			}
-			m := p.last(b.Len())
-			to := &m.Anomalies
-			if i == 1 {
-				to = &m.Typical
-			}
-			*to = append(*to, bytes.Clone(b.Bytes()))
-		}
-	}
-	return p.all, nil
+	err := errors.Join(
+		pack(p, it.metadata, func(m *protocol.RecordBatch) *[][]byte { return &m.Metadata }),
+		pack(p, it.anomalies, func(m *protocol.RecordBatch) *[][]byte { return &m.Anomalies }),
+		pack(p, it.typical, func(m *protocol.RecordBatch) *[][]byte { return &m.Typical }))
+	return p.all, err
 }
 
 // publishAll publishes messages under ids that begin with id.
@@ -398,7 +383,7 @@ func SendPaths(ctx context.Context, stream Stream, run, subject, id string, path
 	}
 	m := &protocol.RecordBatch{Version: protocol.Version, Run: run} // one message: they are a tree
 	for i := range paths {
-		text, err := json.Marshal(&paths[i])
+		text, err := document(&paths[i])
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/throttle"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -82,40 +83,42 @@ func (s *Storer) Stats() StorerStats {
 // ctx ends, when another consumer takes over the stream, and with provdb.ErrBroken when
 // the store must be reopened.
 func (s *Storer) Run(ctx context.Context) error {
-	pause := firstPause
 	for finished := false; !finished; {
-		messages, err := s.source.Fetch(ctx, fetchMost, s.delay)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, bus.ErrTaken), errors.Is(err, bus.ErrClosed):
+		var messages []bus.Message
+		err := s.retry(ctx, func() (err error) {
+			messages, err = s.source.Fetch(ctx, fetchMost, s.delay)
 			return err
-		case err == nil && len(messages) == 0:
-			continue
-		case err == nil:
+		})
+		if err == nil && len(messages) > 0 {
 			finished, err = s.commit(ctx, messages)
 		}
-		if err != nil && ctx.Err() != nil {
-			return ctx.Err() // not an error of the store
-		}
-		s.note(err)
-		if errors.Is(err, provdb.ErrBroken) {
+		if err != nil {
 			return err
-		}
-		if err == nil {
-			pause = firstPause
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-			pause = min(2*pause, lastPause)
 		}
 	}
 	return nil
 }
 
+// retry calls f until it succeeds. It fails with the errors of Run.
+func (s *Storer) retry(ctx context.Context, f func() error) error {
+	for pause := (wait.Backoff{}); ; {
+		err := f()
+		switch {
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()): // not an error of the store
+			return err
+		case errors.Is(err, bus.ErrTaken), errors.Is(err, bus.ErrClosed):
+			return err
+		}
+		if s.note(err); err == nil || errors.Is(err, provdb.ErrBroken) {
+			return err
+		}
+		if err := pause.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// note sets the error in the counters, and logs a new one.
 func (s *Storer) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +131,7 @@ func (s *Storer) note(err error) {
 	}
 }
 
-// commit stores messages, retries while the store fails, and acknowledges them. It
-// reports whether the run has finished.
+// commit stores and acknowledges messages. It reports whether the run has finished.
 func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished bool, err error) {
 	var all provdb.Batch
 	var info json.RawMessage
@@ -144,26 +146,18 @@ func (s *Storer) commit(ctx context.Context, messages []bus.Message) (finished b
 			info = end
 		}
 	}
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	err = s.retry(ctx, func() error {
 		err := s.write(ctx, &all, messages)
 		if err == nil && info != nil {
 			err = s.finish(ctx, info)
 		}
-		if err == nil {
-			break
-		}
-		if errors.Is(err, provdb.ErrBroken) {
-			return false, err
-		}
-		s.note(err)
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(pause):
-		}
+		return err
+	})
+	if err != nil {
+		return false, err
 	}
 	last := messages[len(messages)-1]
-	if err := s.source.Ack(ctx, last); err != nil {
+	if err := s.retry(ctx, func() error { return s.source.Ack(ctx, last) }); err != nil {
 		return false, err
 	}
 	s.mu.Lock()

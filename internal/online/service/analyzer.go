@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
@@ -148,7 +149,7 @@ func Analyze(ctx context.Context, cfg *AnalyzerConfig) (res *AnalyzerResult, err
 func (r *node) analyze(ctx context.Context) (*AnalyzerResult, error) {
 	finder := &traceFinder{cfg: r.cfg, now: time.Now, over: r.cfg.ProgramEnded, onFound: r.traces.Store, open: r.streams.opener}
 	res, err := analyzer.New(r.cfg.Analysis, r.publisher, nil).Follow(ctx, analyzer.Online{
-		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle, Over: finder.over, Sleep: sleep, Report: r.note,
+		Sync: nodeSync{r.client, r}, Find: finder.find, Poll: r.cfg.Poll, Idle: r.cfg.Idle, Over: finder.over, Sleep: wait.Sleep, Report: r.note,
 	})
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 			r.log.Info("the run has ended meanwhile")
 			return nil
 		}
-		if waitErr := sleep(ctx, time.Second); waitErr != nil {
+		if waitErr := wait.Sleep(ctx, time.Second); waitErr != nil {
 			return errors.Join(waitErr, err)
 		}
 	}
@@ -237,7 +238,7 @@ const endedAway = 5 * time.Second
 // ended: they will not come again. The analyzer was killed when it had told what came of
 // its ranks, or had not, when the run was stopped.
 func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
-	for away := time.Now(); sleep(ctx, watchEvery) == nil; {
+	for away := time.Now(); wait.Sleep(ctx, watchEvery) == nil; {
 		if r.client.Err() == nil {
 			away = time.Now()
 		}

@@ -4,7 +4,6 @@
 package service
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -72,15 +71,3 @@ type Config struct {
 }
 
 func (c *Config) has(role string) bool { return slices.Contains(c.Roles, role) }
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}

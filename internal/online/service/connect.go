@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -93,7 +94,7 @@ func (c *connector) watch(ctx context.Context) {
 			said = err.Error()
 			c.log.Warn("the services cannot be reached", "error", err)
 		}
-		if sleep(ctx, watchEvery) != nil {
+		if wait.Sleep(ctx, watchEvery) != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.conn != nil {

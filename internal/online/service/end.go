@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
@@ -133,7 +134,7 @@ func (s *server) insist(ctx context.Context, what string, f func(context.Context
 		if !said {
 			s.log.Warn("the end of the run waits for "+what, "error", err)
 		}
-		if err := sleep(ctx, attemptPause); err != nil {
+		if err := wait.Sleep(ctx, attemptPause); err != nil {
 			return err
 		}
 	}
@@ -148,7 +149,7 @@ func (s *server) waitForStore(ctx context.Context) error {
 		if err == nil && left == 0 || s.hasFinished() {
 			return nil
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -214,7 +215,7 @@ func (s *server) printEnd() error {
 // sendStatistics sends packets until ctx ends, and then a last one.
 func (s *server) sendStatistics(ctx context.Context) {
 	for more := true; more; {
-		more = sleep(ctx, s.cfg.StatsPeriod) == nil
+		more = wait.Sleep(ctx, s.cfg.StatsPeriod) == nil
 		if s.sender == nil {
 			s.state.Summary((*summary.Live).Discard)
 			continue
@@ -238,7 +239,7 @@ func (s *server) startShards(ctx context.Context, g *errgroup.Group) {
 					return nil
 				}
 				s.log.Error("a shard of the parameter server ended and is started again", "shard", i, "error", err)
-				_ = sleep(ctx, time.Second) // the loop looks at ctx
+				_ = wait.Sleep(ctx, time.Second) // the loop looks at ctx
 			}
 			return nil
 		})

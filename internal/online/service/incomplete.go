@@ -11,6 +11,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
@@ -58,7 +59,7 @@ func (s *server) ask(ctx context.Context, f func(a *query.Asker) error) error {
 		if err == nil || s.keeper != nil || ctx.Err() != nil {
 			return err
 		}
-		if err := sleep(ctx, attemptPause); err != nil {
+		if err := wait.Sleep(ctx, attemptPause); err != nil {
 			return err
 		}
 	}

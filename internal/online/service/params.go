@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
@@ -141,7 +142,7 @@ func (s *server) work(ctx context.Context) error {
 // sample takes the status of all parts regularly, so that rates are known at the first
 // request.
 func (s *server) sample(ctx context.Context) {
-	for sleep(ctx, meterInterval) == nil {
+	for wait.Sleep(ctx, meterInterval) == nil {
 		for _, f := range s.samplers {
 			f(ctx)
 		}

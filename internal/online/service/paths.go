@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
@@ -20,7 +21,7 @@ const (
 func (s *server) storePaths(ctx context.Context) {
 	var stream *bus.Stream
 	stored := uint64(0)
-	for sleep(ctx, pathsEvery*s.cfg.StatsPeriod) == nil {
+	for wait.Sleep(ctx, pathsEvery*s.cfg.StatsPeriod) == nil {
 		paths, calls := s.state.Paths(), uint64(0)
 		for i := range paths {
 			calls += paths[i].Calls

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -29,7 +30,7 @@ func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
 				"given with --nats\n",
 				s.cfg.Store.Dir)
 		}
-		if err := sleep(ctx, watchEvery/4); err != nil {
+		if err := wait.Sleep(ctx, watchEvery/4); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +68,7 @@ func (s *server) announce() error {
 // keepAnnounced announces again what another process, which was started at the
 // same time, wrote over.
 func (s *server) keepAnnounced(ctx context.Context) {
-	for sleep(ctx, watchEvery) == nil {
+	for wait.Sleep(ctx, watchEvery) == nil {
 		if err := s.announce(); err != nil {
 			s.log.Warn("analyzers cannot be told where the services are", "error", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/wait"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -198,10 +199,8 @@ func (m *Member) work(c *Crew) error {
 				m.what, deaths, lastLines(child.log))
 		}
 		c.warn("%s; restarting it, nothing is lost", child.failure())
-		select {
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		case <-time.After(restart):
+		if err := wait.Sleep(c.ctx, restart); err != nil {
+			return err
 		}
 		born = time.Now()
 		if err := m.start(c); err != nil {
