@@ -114,12 +114,15 @@ func FuzzGlobal(f *testing.F) {
 	f.Add([]byte(`[{"fid":1,"fname":"f","anomaly_metrics":{"anomaly_count":{"count":1}},"runtime_profile":null}]`))
 	f.Add([]byte(`[{"counter":"c","stats":{"count":1,"mean":2}}]`))
 	f.Add([]byte(`[{"fid":1,"func_name":"f","model":{"a":1}}]`))
+	funcStats := schemaOf("func_stats", reflect.TypeFor[provenance.FuncStats]())
+	counterStats := schemaOf("counter_stats", reflect.TypeFor[provenance.CounterStats]())
+	adModel := schemaOf("ad_model", reflect.TypeFor[provenance.ADModel]())
 	f.Fuzz(func(t *testing.T, content []byte) {
 		d := new(decoder)
 		_ = d.array(t.Context(), bytes.NewReader(content), func(v value) error {
-			_, _ = funcStatsFields.read(d, v, new(funcStats))
-			_, _ = counterStatsFields.read(d, v, new(counterStats))
-			_, _ = adModelFields.read(d, v, new(adModel))
+			_, _ = funcStats.read(d, v, new(provenance.FuncStats))
+			_, _ = counterStats.read(d, v, new(provenance.CounterStats))
+			_, _ = adModel.read(d, v, new(provenance.ADModel))
 			return nil
 		})
 	})

@@ -92,7 +92,7 @@ func TestBadCollectionsAreAllNamed(t *testing.T) {
 		"func_stats.json: record 1, byte 27: without fname",
 		"counter_stats.json: record 0, byte 27: stats: without count",
 		"ad_model.json: byte 42: the file ends",
-		"path_stats.json: record 1, byte 91: it does not follow on the 1 before it",
+		"path_stats.json: record 1, byte 91: it does not follow the 1 before it",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)

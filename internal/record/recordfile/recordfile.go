@@ -150,7 +150,7 @@ func (d *rankReader) addRecord(c collection, s *Step, v value) error {
 		return v.wrong("rid is %d, but the file is of rank %d", r.RID, d.rank)
 	}
 	from := r.PID
-	if err := d.settle(v, &r.PID, recordFields.has(seen, "pid")); err != nil {
+	if err := d.settle(v, &r.PID, recordSchema.has(seen, "pid")); err != nil {
 		return err
 	}
 	if r.PID != from {
@@ -171,11 +171,11 @@ func (d *rankReader) addRecord(c collection, s *Step, v value) error {
 // the facts of all ranks that share a trace.
 func (d *rankReader) addMetadata(s *Step, v value) error {
 	var m provenance.Metadata
-	seen, err := metadataFields.read(&d.decoder, v, &m)
+	seen, err := metadataSchema.read(&d.decoder, v, &m)
 	if err != nil {
 		return err
 	}
-	if err := d.settle(v, &m.PID, metadataFields.has(seen, "pid")); err != nil {
+	if err := d.settle(v, &m.PID, metadataSchema.has(seen, "pid")); err != nil {
 		return err
 	}
 	if m.RID != d.rank {
