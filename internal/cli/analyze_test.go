@@ -164,7 +164,7 @@ func TestAnalyzeRefusesToOverwriteWithoutBeingAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := run(t, "analyze", "--out", other, "--force", "testdata/traces/ring-BP4"); r.code != 1 ||
-		!strings.Contains(r.stderr, "holds no run") {
+		!strings.Contains(r.stderr, "has no run") {
 		t.Errorf("a directory with other things: exit code %d, %q", r.code, r.stderr)
 	}
 }

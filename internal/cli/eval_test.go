@@ -357,7 +357,7 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	f(missing, truth, missing, "no such file", "give a run directory")
+	f(missing, truth, missing, "no such file", "want a run directory")
 	f(good, missing, missing, "no such file")
 	f(good, missing+"*", "nothing matches", missing)
 	f(good, t.TempDir(), "no file named truth.*")
@@ -412,7 +412,7 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(lost, "records")); err != nil {
 		t.Fatal(err)
 	}
-	f(lost, truth, lost, "is no run directory", "provenance.duckdb is not there")
+	f(lost, truth, lost, "is not a run directory", "has no provenance.duckdb")
 
 	_, err := eval(t, good, "no[where")
 	if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), `pattern "no[where"`) {

@@ -283,9 +283,9 @@ func TestPlacesThatHoldNoDatabaseAreExplained(t *testing.T) {
 	if r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	f(files, "holds JSON records but no database", "chimbuko import "+files)
-	f(t.TempDir(), "is no run directory", "provenance.duckdb is not there")
-	f(filepath.Join(files, "nothing"), "no such file", "give a run directory")
+	f(files, "has JSON records but no database", "chimbuko import "+files)
+	f(t.TempDir(), "is not a run directory", "has no provenance.duckdb")
+	f(filepath.Join(files, "nothing"), "no such file", "want a run directory")
 	f(filepath.Join(files, "run.json"), "not a provenance database of chimbuko")
 	const damaged, foreign = "the file is damaged", "not a provenance database of chimbuko"
 	for _, d := range []struct {

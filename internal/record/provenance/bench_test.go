@@ -23,7 +23,7 @@ func usual() *provenance.Capture {
 	return c
 }
 
-func BenchmarkCaptureIsEncoded(b *testing.B) {
+func BenchmarkEncodeCapture(b *testing.B) {
 	c := usual()
 	var buf []byte
 	b.ReportAllocs()
@@ -32,7 +32,7 @@ func BenchmarkCaptureIsEncoded(b *testing.B) {
 	}
 }
 
-func BenchmarkCaptureIsDecoded(b *testing.B) {
+func BenchmarkDecodeCapture(b *testing.B) {
 	buf := usual().AppendBinary(nil)
 	var c provenance.Capture
 	b.ReportAllocs()

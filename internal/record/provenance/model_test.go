@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestWhatIsTypicalIsReadFromAnyModel(t *testing.T) {
+func TestTypicalTimeOfAnyModel(t *testing.T) {
 	f := func(params string, value, count float64, ok bool) {
 		t.Helper()
 		m := provenance.ReadModel(json.RawMessage(params))
@@ -35,7 +35,7 @@ func TestWhatIsTypicalIsReadFromAnyModel(t *testing.T) {
 	f(`{"histogram":{"Bin Counts":[1,1],"First edge":1,"Bin width":1e308}}`, 0, 0, false)
 }
 
-func TestHistogramsAreReadInBothLayouts(t *testing.T) {
+func TestModelReadsBothHistogramLayouts(t *testing.T) {
 	f := func(params string, want ...float64) {
 		t.Helper()
 		m := provenance.ReadModel(json.RawMessage(params))

@@ -71,7 +71,7 @@ func rows(frames []provenance.Frame) (r []uint32) {
 	return r
 }
 
-func TestTheStackBeginsWithTheCallAndEndsWithTheOutermost(t *testing.T) {
+func TestStackRunsFromCallToOutermost(t *testing.T) {
 	th := build([]trace.Event{enter(1, 10), enter(2, 20), enter(3, 30), exit(3, 35), enter(4, 40), exit(4, 47), exit(2, 50)})[0]
 	th.Calls[1].Label, th.Calls[3].Label = callstack.Anomalous, callstack.Normal
 	f := func(call int32, exclusive trace.Micros, want ...provenance.Frame) {
@@ -92,7 +92,7 @@ func TestTheStackBeginsWithTheCallAndEndsWithTheOutermost(t *testing.T) {
 	f(1, 18, middle, outer)
 }
 
-func TestTheWindowReachesAsFarBeforeTheCallAsAfterIt(t *testing.T) {
+func TestWindowIsSymmetric(t *testing.T) {
 	f := func(th *callstack.Thread, call int32, window int, want ...uint32) {
 		t.Helper()
 		var c provenance.Capture
@@ -125,7 +125,7 @@ func TestTheWindowReachesAsFarBeforeTheCallAsAfterIt(t *testing.T) {
 	f(two[1], 0, 5, 100, 102)
 }
 
-func TestTheWindowShowsCallsAsTheyAreInTheTrace(t *testing.T) {
+func TestWindowHasCallsOfTrace(t *testing.T) {
 	th := build([]trace.Event{enter(1, 1), enter(2, 2), exit(2, 3), enter(3, 4), exit(3, 5)})[0]
 	th.Calls[2].Label = callstack.Anomalous
 	var c provenance.Capture
@@ -140,7 +140,7 @@ func TestTheWindowShowsCallsAsTheyAreInTheTrace(t *testing.T) {
 	}
 }
 
-func TestMessagesAreThoseOfTheWindowAndCountersThoseOfTheCall(t *testing.T) {
+func TestCaptureHasMessagesOfWindowAndCountersOfCall(t *testing.T) {
 	th := build([]trace.Event{
 		enter(1, 10), message(trace.Send, 1, 0, 8, 11), count(7, 70, 12),
 		enter(2, 20), message(trace.Send, 2, 0, 8, 20), count(7, 71, 21), exit(2, 25),
@@ -175,7 +175,7 @@ func TestMessagesAreThoseOfTheWindowAndCountersThoseOfTheCall(t *testing.T) {
 	f(4, 0, "", "send 7@60 of 3:19")
 }
 
-func TestACallHasTheStacksOfItsPartners(t *testing.T) {
+func TestCaptureHasStacksOfPartners(t *testing.T) {
 	threads := build(
 		[]trace.Event{
 			enter(1, 10), enter(2, 20), count(correlation, 5, 21), exit(2, 25), enter(3, 30), count(correlation, 6, 31), exit(3, 35), exit(1, 50),
@@ -212,7 +212,7 @@ func TestACallHasTheStacksOfItsPartners(t *testing.T) {
 	f(0, 0)
 }
 
-func TestTakingAnotherCallLeavesNothingOfTheFirst(t *testing.T) {
+func TestTakeReplacesFormerCapture(t *testing.T) {
 	threads := build(
 		[]trace.Event{enter(1, 1), count(correlation, 5, 1), message(trace.Send, 1, 1, 1, 1), exit(1, 2), enter(1, 3), exit(1, 4)},
 		[]trace.Event{enter(2, 1), count(correlation, 5, 1), count(7, 7, 2), exit(2, 3)},
@@ -289,7 +289,7 @@ func encode(tb testing.TB, c *provenance.Capture) []byte {
 	return b[10:]
 }
 
-func TestACaptureReadsBackAsItWasWritten(t *testing.T) {
+func TestCaptureRoundTrip(t *testing.T) {
 	rng, same := rand.New(rand.NewPCG(3, 4)), rand.New(rand.NewPCG(3, 4))
 	var reused provenance.Capture
 	for range 300 {
@@ -313,7 +313,7 @@ func TestACaptureReadsBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestDamagedCapturesAreRefused(t *testing.T) {
+func TestDamagedCapturesAreRejected(t *testing.T) {
 	f := func(what string, b []byte) {
 		t.Helper()
 		var c provenance.Capture
@@ -408,7 +408,7 @@ func full() *provenance.Capture {
 	}
 }
 
-func TestARecordSaysAllThatTheCaptureHolds(t *testing.T) {
+func TestRecordHasAllOfCapture(t *testing.T) {
 	const want = `{
 		"algo_params": {"model": 1},
 		"call_stack": [
@@ -450,7 +450,7 @@ func TestARecordSaysAllThatTheCaptureHolds(t *testing.T) {
 	}
 }
 
-func TestARecordOfABareCallHasAllKeysToo(t *testing.T) {
+func TestRecordOfBareCallHasAllKeys(t *testing.T) {
 	c := &provenance.Capture{Score: -1, Stack: []provenance.Frame{{Func: 1, Entry: 5, Exit: 9, ParentStep: -1}}}
 	const want = `{"algo_params":null,"call_stack":[{"entry":5,"event_id":"7:0:0","exit":9,"fid":101,"func":"f<1>()","is_anomaly":false}],` +
 		`"counter_events":[],"entry":5,"event_id":"7:0:0","event_window":{"comm_window":[],"exec_window":[]},"exit":9,"fid":101,"func":"f<1>()",` +
@@ -461,7 +461,7 @@ func TestARecordOfABareCallHasAllKeysToo(t *testing.T) {
 	}
 }
 
-func TestOnlyAReviewedRecordHasAStatus(t *testing.T) {
+func TestOnlyReviewedRecordHasStatus(t *testing.T) {
 	r := provenance.NewRecord(full(), source{}, nil)
 	before := keys(t, text(t, r))
 	r.Status = provenance.Withdrawn
@@ -471,7 +471,7 @@ func TestOnlyAReviewedRecordHasAStatus(t *testing.T) {
 	}
 }
 
-func TestARecordOfAKernelTellsWhereItRanAndWhatLaunchedIt(t *testing.T) {
+func TestKernelRecordHasLocationAndLaunch(t *testing.T) {
 	f := func(gpu trace.GPU, partners int, location, parent string) {
 		t.Helper()
 		c := full()
@@ -500,9 +500,9 @@ func TestARecordOfAKernelTellsWhereItRanAndWhatLaunchedIt(t *testing.T) {
 	f(trace.GPU{Device: "0", Stream: "-1"}, 1, `{"context":18446744073709551615,"device":0,"stream":0,"thread":4}`, launch)
 }
 
-// TestWhatIsAKernelIsKnownWhenTheRecordIsMade has a capture that was taken
+// TestRecordRecognizesKernels has a capture that was taken
 // before it was known which thread is a GPU's.
-func TestWhatIsAKernelIsKnownWhenTheRecordIsMade(t *testing.T) {
+func TestRecordRecognizesKernels(t *testing.T) {
 	threads := build(
 		[]trace.Event{enter(1, 10), enter(2, 20), count(correlation, 5, 21), exit(2, 25), exit(1, 30)},
 		[]trace.Event{enter(3, 40), count(correlation, 5, 40), exit(3, 45), enter(4, 50), exit(4, 55)},
@@ -542,7 +542,7 @@ func TestWhatIsAKernelIsKnownWhenTheRecordIsMade(t *testing.T) {
 	f(1, 0, map[trace.Thread]trace.GPU{2: {}}, false, nil)
 }
 
-func TestAScoreThatJSONCannotHoldIsAnError(t *testing.T) {
+func TestInfiniteScoreIsAnError(t *testing.T) {
 	c := full()
 	c.Score = math.NaN()
 	if err := provenance.NewRecord(c, source{}, nil).WriteJSON(new(bytes.Buffer)); err == nil {
@@ -582,10 +582,10 @@ func keys(tb testing.TB, text string) map[string]string {
 	return all
 }
 
-// TestARecordHasTheKeysThatTheOriginalWrites compares with records that the
+// TestRecordHasKeysOfOriginal compares with records that the
 // original wrote. What is in the model depends on the algorithm, and the
 // status is ours.
-func TestARecordHasTheKeysThatTheOriginalWrites(t *testing.T) {
+func TestRecordHasKeysOfOriginal(t *testing.T) {
 	want := make(map[string]string)
 	for _, sample := range []string{"sample-anomaly-hbos.json", "sample-anomaly-sstd.json", "sample-normalexec-hbos.json"} {
 		b, err := os.ReadFile(tracetest.Shared(t, "traces", "expected", sample))
@@ -609,9 +609,9 @@ func TestARecordHasTheKeysThatTheOriginalWrites(t *testing.T) {
 	}
 }
 
-// TestARecordHasTheKeysOfTheSchema compares the names of keys, wherever they
+// TestRecordHasKeysOfSchema compares the names of keys, wherever they
 // are, with those that the description of the schema has in bold print.
-func TestARecordHasTheKeysOfTheSchema(t *testing.T) {
+func TestRecordHasKeysOfSchema(t *testing.T) {
 	b, err := os.ReadFile(tracetest.Shared(t, "seeds", "004_684ad3e3747d39d6.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -647,7 +647,7 @@ func between(tb testing.TB, text, from, to string) string {
 	return from + inside
 }
 
-func TestMetadataHasTheKeysThatTheOriginalWrites(t *testing.T) {
+func TestMetadataHasKeysOfOriginal(t *testing.T) {
 	b, err := os.ReadFile(tracetest.Shared(t, "traces", "expected", "sample-metadata.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -661,7 +661,7 @@ func TestMetadataHasTheKeysThatTheOriginalWrites(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfARecordAreInAlphabeticalOrder(t *testing.T) {
+func TestRecordKeysAreSorted(t *testing.T) {
 	r := provenance.NewRecord(full(), source{gpus: map[trace.Thread]trace.GPU{4: {}}}, nil)
 	r.Status = provenance.Promoted
 	written := text(t, r)

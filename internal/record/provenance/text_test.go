@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestTextWritesBytesThatAreNoTextAsHex(t *testing.T) {
+func TestTextEscapesInvalidBytes(t *testing.T) {
 	f := func(in, want string) {
 		t.Helper()
 		got := provenance.Text(in)

@@ -6,7 +6,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestFunctionsThatWaitAreKnownByTheirNames(t *testing.T) {
+func TestWaitingFunctionsAreRecognizedByName(t *testing.T) {
 	f := func(want provenance.Wait, names ...string) {
 		t.Helper()
 		for _, name := range names {

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
+func TestRecordExplainsAnomaly(t *testing.T) {
 	f := func(d outlier.Description, s provenance.Status, total trace.Micros, want string) {
 		t.Helper()
 		r := &provenance.Record{RuntimeExclusive: trace.Micros(d.Time), RuntimeTotal: total}
@@ -64,7 +64,7 @@ func TestARecordSaysWhyItIsAnAnomaly(t *testing.T) {
 	}
 }
 
-func TestTheKindIsWhereItRanThenWhatItWaitsForThenWhetherItWasSlow(t *testing.T) {
+func TestKindPrecedence(t *testing.T) {
 	f := func(name string, gpu bool, v int64, want provenance.AnomalyKind) {
 		t.Helper()
 		r := &provenance.Record{Func: name, IsGPUEvent: gpu}
@@ -92,7 +92,7 @@ func spread(n int, low, high int64) []int64 {
 	return all
 }
 
-func TestADescriptionCountsWhatWasLearned(t *testing.T) {
+func TestDescriptionCountsLearnedCalls(t *testing.T) {
 	main, second := spread(15_000, 450, 550), spread(5000, 1900, 2100)
 	few := []int64{7, 1001, 1001, 1001, 40_000, 50_000}
 	m := new(outlier.Model)
@@ -141,7 +141,7 @@ func TestADescriptionCountsWhatWasLearned(t *testing.T) {
 	}
 }
 
-func TestOfManyUsualRangesThoseWithMostTimesAreNamed(t *testing.T) {
+func TestWhyNamesMostFrequentRanges(t *testing.T) {
 	m := new(outlier.Model)
 	for _, v := range slices.Concat(
 		spread(1000, 1000, 1004), spread(6000, 4000, 4060), spread(800, 16_000, 16_100), spread(1200, 64_000, 64_300),

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 )
 
-func TestABadFileGivesWhatIsBeforeTheDamage(t *testing.T) {
+func TestDamagedFileYieldsRecordsBeforeDamage(t *testing.T) {
 	good := minimal(3, "3:7:1", `,"status":"confirmed"`)
 	second := minimal(3, "3:7:2", `,"status":"confirmed"`)
 	n := int64(len(good))
@@ -71,7 +71,7 @@ func TestABadFileGivesWhatIsBeforeTheDamage(t *testing.T) {
 	f("["+strings.Repeat("[", 1e5), 0, 0, 1, "exceeded max depth")
 }
 
-func TestAnEventOfARankHasOneRecordInAllItsFiles(t *testing.T) {
+func TestDuplicateEventsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	r := minimal(3, "3:7:1", `,"lost_time":1`)
 	store(t, "["+r+"]", dir, "0", "3", "7.anomalies.json")
@@ -89,7 +89,7 @@ func TestAnEventOfARankHasOneRecordInAllItsFiles(t *testing.T) {
 	}
 }
 
-func TestFilesWithOtherNamesAreNotedAndNotRead(t *testing.T) {
+func TestOtherFilesAreSkippedAndNoted(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{
 		"7.normalexecs.json", "07.normalexecs.json", "-7.normalexecs.json", "7.json", "7.counters.json", "7.normalexecs.json.new",
@@ -114,7 +114,7 @@ func TestFilesWithOtherNamesAreNotedAndNotRead(t *testing.T) {
 	}
 }
 
-func TestLinksToFilesAndDirectoriesAreFollowed(t *testing.T) {
+func TestSymbolicLinksAreFollowed(t *testing.T) {
 	there := store(t, "["+minimal(3, "3:7:1", "")+"]", t.TempDir(), "7.normalexecs.json")
 	file := store(t, "["+minimal(3, "3:8:1", "")+"]", filepath.Join(t.TempDir(), "file"))
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func TestLinksToFilesAndDirectoriesAreFollowed(t *testing.T) {
 	}
 }
 
-func TestADirectoryWithoutRecordsIsAnError(t *testing.T) {
+func TestDirectoryWithoutRecordsIsAnError(t *testing.T) {
 	f := func(dir string, want string) {
 		t.Helper()
 		a := read(t, dir)
@@ -158,7 +158,7 @@ func TestADirectoryWithoutRecordsIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadIsAnErrorOfItsOwn(t *testing.T) {
+func TestUnreadableFileIsAnError(t *testing.T) {
 	dir := store(t, "["+minimal(3, "3:8:1", "")+"]", t.TempDir(), "0", "3", "8.normalexecs.json")
 	if err := os.Symlink("gone", filepath.Join(dir, "0", "3", "7.anomalies.json")); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAFileThatCannotBeReadIsAnErrorOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestReadingEndsWithTheContextOrWhenTheCallerStops(t *testing.T) {
+func TestReadingEndsWithContextOrCaller(t *testing.T) {
 	dir := t.TempDir()
 	for step := range 5 {
 		store(t, "["+minimal(3, fmt.Sprintf("3:%d:1", step), "")+"]", dir, "0", "3", strconv.Itoa(step)+".normalexecs.json")
@@ -202,7 +202,7 @@ func TestReadingEndsWithTheContextOrWhenTheCallerStops(t *testing.T) {
 	}
 }
 
-func TestMemoryIsThatOfOneStep(t *testing.T) {
+func TestMemoryIsBoundedByOneStep(t *testing.T) {
 	dir := t.TempDir()
 	const steps, records = 30, 50
 	for step := range steps {

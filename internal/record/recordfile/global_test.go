@@ -22,7 +22,7 @@ const noStats = `{"accumulate": 0.0, "count": 0.0, "kurtosis": 0.0, "maximum": 2
 
 var summary = stats.Summary{Accumulate: 10, Count: 4, Kurtosis: -1.5, Maximum: 8, Mean: 2.5, Minimum: 1, Skewness: 0.5, Stddev: 2}
 
-func TestTheOriginalsGlobalCollectionsAreRead(t *testing.T) {
+func TestGlobalReadsCollectionsOfOriginal(t *testing.T) {
 	dir := t.TempDir()
 	metrics := func(count, rest string) string {
 		return `{"anomaly_count": ` + count + `, "score": ` + count + `, "severity": ` + count + rest + `}`
@@ -66,7 +66,7 @@ func TestTheOriginalsGlobalCollectionsAreRead(t *testing.T) {
 	}
 }
 
-func TestCollectionsThatAreNotThereAreEmpty(t *testing.T) {
+func TestMissingCollectionsAreEmpty(t *testing.T) {
 	got, err := recordfile.Global(t.Context(), t.TempDir(), nil)
 	if err != nil || got.FuncStats == nil || got.CounterStats == nil || got.ADModels == nil || got.PathStats == nil ||
 		len(got.FuncStats)+len(got.CounterStats)+len(got.ADModels)+len(got.PathStats) > 0 {
@@ -77,7 +77,7 @@ func TestCollectionsThatAreNotThereAreEmpty(t *testing.T) {
 	}
 }
 
-func TestBadCollectionsAreAllNamed(t *testing.T) {
+func TestAllDamagedCollectionsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	store(t, `[{"fid": 1, "fname": "f"}, {"fid": 2}]`, dir, "global", "func_stats.json")
 	store(t, `[{"counter": "c", "stats": {"mean": 1}}]`, dir, "global", "counter_stats.json")

@@ -32,7 +32,7 @@ func with(t *testing.T, more string) (*provenance.Record, map[string]int64) {
 	return one(t, "["+minimal(3, "3:6:1", ","+more)+"]")
 }
 
-func TestRecordsOfTheFirstSchemaAreCompleted(t *testing.T) {
+func TestRecordsOfFirstSchemaAreCompleted(t *testing.T) {
 	got, notes := one(t, `[{
 		"__id": 12,
 		"call_stack": [
@@ -73,7 +73,7 @@ func TestRecordsOfTheFirstSchemaAreCompleted(t *testing.T) {
 	}
 }
 
-func TestMetadataOfTheFirstSchemaIsOfTheProgramOfItsDirectory(t *testing.T) {
+func TestMetadataOfFirstSchemaHasProgramOfDirectory(t *testing.T) {
 	dir := store(t, `[{"__id": 0, "descr": "Hostname", "rid": 3, "tid": 0, "value": "n1"}]`, t.TempDir(), "4", "3", "7.metadata.json")
 	steps := clean(t, dir)
 	want := []provenance.Metadata{{Descr: "Hostname", PID: 4, RID: 3, Value: "n1"}}
@@ -82,7 +82,7 @@ func TestMetadataOfTheFirstSchemaIsOfTheProgramOfItsDirectory(t *testing.T) {
 	}
 }
 
-func TestFactsOfAnotherRankAreKeptAndNoted(t *testing.T) {
+func TestMetadataOfOtherRankIsNoted(t *testing.T) {
 	dir := store(t, `[{"descr": "a", "rid": 5, "tid": 0, "value": "b"}]`, t.TempDir(), "0", "3", "7.metadata.json")
 	a := read(t, dir)
 	if len(a.steps) != 1 || a.steps[0].Rank != 3 || a.steps[0].Metadata[0].RID != 5 || len(a.noted()) != 1 || len(a.errs) > 0 {
@@ -90,7 +90,7 @@ func TestFactsOfAnotherRankAreKeptAndNoted(t *testing.T) {
 	}
 }
 
-func TestThePartsThatARecordMayLackHaveDefaults(t *testing.T) {
+func TestMissingPartsHaveDefaults(t *testing.T) {
 	got, notes := one(t, "["+minimal(3, "3:6:1", `,"call_stack":null,"gpu_parent":null,"hostname":null,"node_state":{"timestamp":5}`)+"]")
 	want := &provenance.Record{
 		CallStack: []provenance.StackEntry{}, CounterEvents: []provenance.CounterEntry{},
@@ -104,7 +104,7 @@ func TestThePartsThatARecordMayLackHaveDefaults(t *testing.T) {
 	}
 }
 
-func TestAParentIsACallOrATextOrNone(t *testing.T) {
+func TestParentIsCallTextOrNull(t *testing.T) {
 	f := func(parent string, want any) {
 		t.Helper()
 		if r, _ := with(t, `"gpu_parent":`+parent); !reflect.DeepEqual(r.GPUParent, want) {
@@ -116,7 +116,7 @@ func TestAParentIsACallOrATextOrNone(t *testing.T) {
 	f(`{"event_id":"3:1:1","tid":2}`, provenance.GPUParent{CallStack: []provenance.StackEntry{}, EventID: "3:1:1", TID: 2})
 }
 
-func TestTimesThatTheOriginalDidNotKnowAreMinusOne(t *testing.T) {
+func TestUnknownTimesOfOriginalAreMinusOne(t *testing.T) {
 	const unknown = "18446744073709551615"
 	r, notes := with(t, `"status":"confirmed","io_step_tstart":`+unknown+`,"io_step_tend":`+unknown+
 		`,"node_state":{"data":[],"timestamp":`+unknown+`},"gpu_location":{"device":`+unknown+`}`)
@@ -130,7 +130,7 @@ func TestTimesThatTheOriginalDidNotKnowAreMinusOne(t *testing.T) {
 	}
 }
 
-func TestKindAndWhyAreReadAsTheyAre(t *testing.T) {
+func TestKindAndWhyAreReadUnchanged(t *testing.T) {
 	r, _ := with(t, `"status":"promoted","kind":"comm-wait","why":"took 5 ms, usually 1 \u00b5s"`)
 	if r.Kind != provenance.CommWait || r.Why != "took 5 ms, usually 1 µs" {
 		t.Errorf("got %q, %q", r.Kind, r.Why)
@@ -143,7 +143,7 @@ func TestKindAndWhyAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestNumbersOfRanksAndTagsMayBeWrittenWithoutSign(t *testing.T) {
+func TestUnsignedRanksAndTagsAreRead(t *testing.T) {
 	f := func(number string, want int32) {
 		t.Helper()
 		r, _ := with(t, fmt.Sprintf(`"event_window":{"comm_window":[{"src":%[1]s,"tar":%[1]s,"tag":%[1]s}]}`, number))
@@ -160,7 +160,7 @@ func TestNumbersOfRanksAndTagsMayBeWrittenWithoutSign(t *testing.T) {
 	f("18446744071562067968", math.MinInt32)
 }
 
-func TestWholeNumbersMayBeWrittenWithAFractionOfZeros(t *testing.T) {
+func TestIntegersMayHaveZeroFraction(t *testing.T) {
 	good := func(number string, want trace.Micros) {
 		t.Helper()
 		if r, _ := with(t, `"lost_time":`+number); r.LostTime != want {
@@ -206,7 +206,7 @@ func TestWholeNumbersMayBeWrittenWithAFractionOfZeros(t *testing.T) {
 	bad("call_stack", "[1]")
 }
 
-func TestLostTimeIsWhatIsMoreThanTypical(t *testing.T) {
+func TestLostTimeIsTimeAboveTypical(t *testing.T) {
 	f := func(params string, want trace.Micros, known bool) {
 		t.Helper()
 		r, notes := with(t, `"algo_params":`+params)
@@ -245,7 +245,7 @@ func TestLostTimeIsWhatIsMoreThanTypical(t *testing.T) {
 	}
 }
 
-func TestModelsAreKeptAsTheyStand(t *testing.T) {
+func TestModelsAreReadUnchanged(t *testing.T) {
 	f := func(params, want string) {
 		t.Helper()
 		if r, _ := with(t, params); string(r.AlgoParams) != want {
@@ -260,7 +260,7 @@ func TestModelsAreKeptAsTheyStand(t *testing.T) {
 	f(`"func_stats": {"count":2}, "algo_params": {"count":1}`, `{"count":1}`)
 }
 
-func TestNamesStayApart(t *testing.T) {
+func TestDifferentNamesStayDifferent(t *testing.T) {
 	long := strings.Repeat("std::vector<int>, ", 600) // 10 kB
 	names := []struct{ json, want string }{
 		{`f`, "f"},
@@ -302,7 +302,7 @@ func TestNamesStayApart(t *testing.T) {
 	}
 }
 
-func TestFieldsThatTheSchemaDoesNotKnowAreNoted(t *testing.T) {
+func TestUnknownFieldsAreNoted(t *testing.T) {
 	more := `"status":"","lost_time":1,"new":[{"a":"}"}],"new":1,"call_stack":[{"func":"g","line":1},{"func":"h","line":2}],` +
 		`"event_window":{"__id":1,"exec_window":[{"func":"g","q\"":0}]},"version":3,"Tid":1,"pid":0,"pid":0`
 	_, notes := with(t, more)
@@ -331,7 +331,7 @@ func TestFieldsThatTheSchemaDoesNotKnowAreNoted(t *testing.T) {
 	}
 }
 
-func TestTheProgramOfTheDirectoryIsTaken(t *testing.T) {
+func TestProgramOfDirectoryTakesPrecedence(t *testing.T) {
 	dir := store(t, "["+minimal(3, "3:6:1", `,"status":"confirmed","pid":0,"counter_events":[{"counter_name":"c","counter_value":1,"pid":0}],`+
 		`"event_window":{"comm_window":[{"pid":0},{"pid":5}]}`)+"]", t.TempDir(), "2", "3", "7.anomalies.json")
 	a := read(t, dir)
@@ -342,7 +342,7 @@ func TestTheProgramOfTheDirectoryIsTaken(t *testing.T) {
 	}
 }
 
-func TestTheProgramOfADirectoryOfRanksIsThatOfTheRecords(t *testing.T) {
+func TestProgramOfRankDirectoriesIsThatOfRecords(t *testing.T) {
 	f := func(name, pid string, want trace.Program) {
 		t.Helper()
 		dir := t.TempDir()

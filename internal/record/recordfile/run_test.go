@@ -139,7 +139,7 @@ func files(t *testing.T, steps []*recordfile.Step) map[string][]byte {
 	return found
 }
 
-func TestRecordsOfARunReadAsTheyWereWritten(t *testing.T) {
+func TestRecordsOfRunRoundTrip(t *testing.T) {
 	for _, name := range []string{"gpu-BP5", "ring-monitoring-BP4"} {
 		run := analyze(t, name)
 		want := make(map[string][]byte)
@@ -166,7 +166,7 @@ func TestRecordsOfARunReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestPartsOfRecordsHaveTheTypesOfThoseThatAreMade(t *testing.T) {
+func TestPartsHaveTypesOfNewRecord(t *testing.T) {
 	var parents, launches, states int
 	for _, s := range clean(t, analyze(t, "gpu-BP5")) {
 		for _, r := range slices.Concat(s.Anomalies, s.Typical) {
@@ -188,7 +188,7 @@ func TestPartsOfRecordsHaveTheTypesOfThoseThatAreMade(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownOverAllRanksReadsAsItWasWritten(t *testing.T) {
+func TestGlobalRoundTrip(t *testing.T) {
 	run := analyze(t, "gpu-BP5")
 	for _, dir := range []string{run, filepath.Join(run, "records"), filepath.Join(run, "global")} {
 		var notes recordfile.Notes
@@ -224,7 +224,7 @@ func asAny(t *testing.T, text []byte) (v []map[string]any) {
 	return v
 }
 
-func TestRecordsOfTheOriginalSayTheSameInOurForm(t *testing.T) {
+func TestRecordsOfOriginalRoundTrip(t *testing.T) {
 	const dir = "testdata/original"
 	got := files(t, clean(t, dir))
 	// The original does not write how much time was lost: it is the exclusive
@@ -271,7 +271,7 @@ func minimal(rank int, event, more string) string {
 		strconv.Quote(event), rank, more)
 }
 
-func TestStepsComeInOrderOfNumbers(t *testing.T) {
+func TestStepsAreSortedByNumber(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []int{10, 9} {
 		for _, rank := range []int{2, 11} {

@@ -162,14 +162,14 @@ func checkSame(t testing.TB, s *shown, c *chromeTrace) {
 	}
 }
 
-func TestBothFormatsShowTheSame(t *testing.T) {
+func TestBothFormatsShowSameEvents(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
 		checkSame(t, show(t, r), chrome(t, r))
 	}
 }
 
-func TestChromeHasTracksCountersAndTheAnomaly(t *testing.T) {
+func TestChromeHasTracksCountersAndAnomaly(t *testing.T) {
 	r := load(t, "gpu")
 	c := chrome(t, r)
 	var tracks []string
@@ -203,7 +203,7 @@ func TestChromeHasTracksCountersAndTheAnomaly(t *testing.T) {
 	f("f", "launch", `{"bp":"e","cat":"launch","id":"0x1","name":"launch","ph":"f","pid":1,"tid":2,"ts":1794706448286487}`)
 }
 
-func TestTheAnomalySaysItsKindAndWhy(t *testing.T) {
+func TestAnomalyHasKindAndWhy(t *testing.T) {
 	r := window("a root 1 9")
 	r.Kind, r.Why = provenance.Slow, "took 8 us"
 	args := chrome(t, r).of("X")[0]["args"].(map[string]any)
@@ -215,7 +215,7 @@ func TestTheAnomalySaysItsKindAndWhy(t *testing.T) {
 	}
 }
 
-func TestScoresThatJSONCannotHoldAreText(t *testing.T) {
+func TestInfiniteScoresAreText(t *testing.T) {
 	r := window("a root 1 9")
 	r.OutlierScore, r.OutlierSeverity = math.NaN(), math.Inf(1)
 	args := chrome(t, r).of("X")[0]["args"].(map[string]any)

@@ -52,7 +52,7 @@ func TestCallsNestByParentAndTime(t *testing.T) {
 	f("d a 5 9; b a 2 5; a root 1 9", "a[1,9] .b[2,5] .d[5,9]")
 }
 
-func TestACallThatHadNotEndedStaysOpenUnlessALaterCallShowsItsEnd(t *testing.T) {
+func TestOpenCallEndsOnlyBeforeLaterCall(t *testing.T) {
 	f := func(calls, want string) {
 		t.Helper()
 		if got := fmt.Sprint(show(t, window(calls)).slices); got != "["+want+"]" {
@@ -67,7 +67,7 @@ func TestACallThatHadNotEndedStaysOpenUnlessALaterCallShowsItsEnd(t *testing.T) 
 	f("a root 1 0; b a 2 0; c x 6 7", "a[1,] .b[2,] ..c[6,7]")
 }
 
-func TestCallsThatOverlapAreCutAndSaySo(t *testing.T) {
+func TestOverlappingCallsAreCutAndMarked(t *testing.T) {
 	f := func(calls, want string, cut string, exit any) {
 		t.Helper()
 		s := show(t, window(calls))
@@ -82,7 +82,7 @@ func TestCallsThatOverlapAreCutAndSaySo(t *testing.T) {
 	f("a root 1 9; b a 2 5", "a[1,9] .b[2,5]", "b", nil)
 }
 
-func TestAnyCallsAndMessagesMakeASoundTrace(t *testing.T) {
+func TestRandomRecordsMakeValidTraces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	time := func() trace.Micros { return trace.Micros(rng.IntN(8)) }
 	id := func() string { return string(rune('a' + rng.IntN(6))) }
@@ -99,7 +99,7 @@ func TestAnyCallsAndMessagesMakeASoundTrace(t *testing.T) {
 	}
 }
 
-func TestEachCallOfStackAndWindowIsThereOnceWithItsTimesInNanoseconds(t *testing.T) {
+func TestEachCallAppearsOnceInNanoseconds(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
 		s := show(t, r)
@@ -132,7 +132,7 @@ func TestEachCallOfStackAndWindowIsThereOnceWithItsTimesInNanoseconds(t *testing
 	}
 }
 
-func TestARecordedCallWithoutExitEndsWhereALaterOneBegins(t *testing.T) {
+func TestCallWithoutExitEndsWhereLaterCallBegins(t *testing.T) {
 	s := show(t, load(t, "open"))
 	next := s.call("3:4:2") // a call of main's, after one that was open
 	if c := s.call("3:3:31587"); c.open || c.end != next.start || c.args()["exit"] != "not known" {
@@ -143,7 +143,7 @@ func TestARecordedCallWithoutExitEndsWhereALaterOneBegins(t *testing.T) {
 	}
 }
 
-func TestTheAnomalyIsMarked(t *testing.T) {
+func TestAnomalyIsMarked(t *testing.T) {
 	r := load(t, "cpu")
 	s := show(t, r)
 	c := s.call(r.EventID)
@@ -167,7 +167,7 @@ func TestTheAnomalyIsMarked(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAnomalyIsNotMarkedAsOne(t *testing.T) {
+func TestNormalExecutionIsNotMarkedAsAnomaly(t *testing.T) {
 	f := func(r *provenance.Record, want string) {
 		t.Helper()
 		s := show(t, r)
@@ -183,7 +183,7 @@ func TestWhatIsNoAnomalyIsNotMarkedAsOne(t *testing.T) {
 	f(&provenance.Record{EventID: "0:0:1", Status: provenance.Promoted}, "anomaly")
 }
 
-func TestAMessageHasBothEndsAndLiesInItsCall(t *testing.T) {
+func TestMessageHasBothEndsAndLiesInCall(t *testing.T) {
 	r := window("a root 1 9; send a 2 4; recv a 4 6")
 	r.RID, r.Hostname = 3, "node1"
 	r.EventWindow.Comms = []provenance.CommEntry{
@@ -227,7 +227,7 @@ func TestAMessageHasBothEndsAndLiesInItsCall(t *testing.T) {
 	}
 }
 
-func TestAMessageComesBeforeACallThatBeginsAtTheSameTime(t *testing.T) {
+func TestMessagePrecedesCallOfSameTime(t *testing.T) {
 	r := window("a root 1 9; b a 4 5")
 	r.EventWindow.Comms = []provenance.CommEntry{{Type: "SEND", Timestamp: 4, Exec: "a"}}
 	s := show(t, r)
@@ -237,7 +237,7 @@ func TestAMessageComesBeforeACallThatBeginsAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestWhatTheStackKnowsIsTrueOfTheWindow(t *testing.T) {
+func TestStackCompletesWindow(t *testing.T) {
 	r := window("a m 1 0; b a 2 5")
 	r.CallStack = []provenance.StackEntry{
 		{EventID: "b", Func: "b", Entry: 2, Exit: 5, IsAnomaly: true},
@@ -250,7 +250,7 @@ func TestWhatTheStackKnowsIsTrueOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestAKernelHasAnArrowFromItsLaunch(t *testing.T) {
+func TestKernelHasArrowFromLaunch(t *testing.T) {
 	r := load(t, "gpu")
 	s := show(t, r)
 	from, to := s.arrow(s.call(r.EventID).perfettoEvent)
@@ -262,7 +262,7 @@ func TestAKernelHasAnArrowFromItsLaunch(t *testing.T) {
 	}
 }
 
-func TestAKernelWithoutLaunchSaysWhy(t *testing.T) {
+func TestKernelWithoutLaunchHasReason(t *testing.T) {
 	r := load(t, "gpu")
 	r.GPUParent = "no launch was recorded"
 	r.GPULocation.Context, r.GPULocation.Device = math.MaxUint64, math.MaxUint64
@@ -274,7 +274,7 @@ func TestAKernelWithoutLaunchSaysWhy(t *testing.T) {
 	s.track("GPU device ? context ? stream 20 (thread 6)")
 }
 
-func TestCountersHaveTheirValues(t *testing.T) {
+func TestCountersHaveValues(t *testing.T) {
 	r := window("a root 1 9")
 	r.CounterEvents = []provenance.CounterEntry{
 		{Name: "bytes", Value: 7, Timestamp: 4},
@@ -310,7 +310,7 @@ func TestCountersHaveTheirValues(t *testing.T) {
 	}
 }
 
-func TestNamesMayBeAnything(t *testing.T) {
+func TestAnyNamesAreWritten(t *testing.T) {
 	long := "std::map<" + strings.Repeat("std::pair<int, \"x\">, ", 600) + ">"
 	f := func(name, want string) {
 		t.Helper()
@@ -332,7 +332,7 @@ func TestNamesMayBeAnything(t *testing.T) {
 	f(long, long)
 }
 
-func TestTheSameRecordGivesTheSameBytes(t *testing.T) {
+func TestOutputIsDeterministic(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
 		perfetto, json, err := write(t, r)
@@ -359,7 +359,7 @@ func write(t testing.TB, r *provenance.Record) (perfetto, chrome []byte, err err
 	return p.Bytes(), c.Bytes(), err
 }
 
-func TestRecordsThatNoTraceCanShowFail(t *testing.T) {
+func TestInvalidRecordsFail(t *testing.T) {
 	f := func(change func(r *provenance.Record), want string) {
 		t.Helper()
 		r := window("a root 1 9")
@@ -390,7 +390,7 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 var errBroken = errors.New("the disk is full")
 
-func TestAWriterThatFailsIsTold(t *testing.T) {
+func TestWriteErrorsAreReturned(t *testing.T) {
 	r := load(t, "cpu")
 	for i, err := range []error{tracefile.WritePerfetto(broken{}, r), tracefile.WriteChrome(broken{}, r)} {
 		if !errors.Is(err, errBroken) {

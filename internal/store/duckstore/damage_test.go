@@ -81,7 +81,7 @@ func wantDamage(t *testing.T, what, path string, err error) {
 	}
 }
 
-func TestAFileThatWasCutIsReadOrSaidToBeDamaged(t *testing.T) {
+func TestTruncatedFileIsReadOrReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	_, _, docs, closed := sample(t)
 	n := len(closed)
@@ -105,7 +105,7 @@ func TestAFileThatWasCutIsReadOrSaidToBeDamaged(t *testing.T) {
 	t.Logf("%d of 32 could not be read", failed)
 }
 
-func TestAFileWithOtherBytesIsReadOrSaidToBeDamaged(t *testing.T) {
+func TestCorruptFileIsReadOrReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	_, _, docs, closed := sample(t)
 	failed := 0
@@ -127,7 +127,7 @@ func TestAFileWithOtherBytesIsReadOrSaidToBeDamaged(t *testing.T) {
 	t.Logf("%d of 24 could not be read", failed)
 }
 
-func TestALogThatWasCutGivesWhatIsWhole(t *testing.T) {
+func TestTruncatedLogKeepsCompleteTransactions(t *testing.T) {
 	t.Parallel()
 	database, log, docs, _ := sample(t)
 	for _, length := range []int{0, 1, 100, len(log) / 2, len(log) - 1, len(log)} {
@@ -145,7 +145,7 @@ func TestALogThatWasCutGivesWhatIsWhole(t *testing.T) {
 	}
 }
 
-func TestForeignFilesAreRefusedAndLeftAlone(t *testing.T) {
+func TestForeignFilesAreRejectedUnchanged(t *testing.T) {
 	t.Parallel()
 	f := func(what, path string) {
 		t.Helper()
@@ -194,7 +194,7 @@ func rawAt(t *testing.T, path string, statements ...string) {
 	}
 }
 
-func TestOtherSchemasAreNotTouched(t *testing.T) {
+func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "other.duckdb")
 	shut(t, open(t, path, false))
@@ -214,7 +214,7 @@ func TestOtherSchemasAreNotTouched(t *testing.T) {
 	open(t, path, false)
 }
 
-func TestPathsThatCannotBeOpenedAreNamed(t *testing.T) {
+func TestOpenErrorsNamePath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none", "x.duckdb")} {
 		for _, readOnly := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestErrorsOfDuckDBAreExplained(t *testing.T) {
+func TestDuckDBErrorsAreExplained(t *testing.T) {
 	s := &Store{path: "some.duckdb"}
 	f := func(kind duckdb.ErrorType, message string, want error, words string) {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestErrorsOfDuckDBAreExplained(t *testing.T) {
 	f(duckdb.ErrorTypeTransaction, "TransactionContext Error: Conflict on tuple deletion!", nil, "")
 }
 
-func TestTheEndOfAContextIsNotExplained(t *testing.T) {
+func TestContextErrorsAreNotExplained(t *testing.T) {
 	s := &Store{path: "some.duckdb"}
 	interrupted := &duckdb.Error{Type: duckdb.ErrorTypeInterrupt, Msg: "INTERRUPT Error: Interrupted!"}
 	for _, want := range []error{context.Canceled, context.DeadlineExceeded} {

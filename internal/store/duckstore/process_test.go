@@ -207,7 +207,7 @@ func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 	return batchesThere
 }
 
-func TestWhatWasStoredSurvivesAKill(t *testing.T) {
+func TestStoredBatchesSurviveKill(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	end := time.Now().Add(10 * time.Second)
@@ -243,7 +243,7 @@ func TestWhatWasStoredSurvivesAKill(t *testing.T) {
 	t.Logf("%d batches", stored)
 }
 
-func TestASecondProcessIsToldThatTheFileIsInUse(t *testing.T) {
+func TestFileInUseIsAnErrorForSecondProcess(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	shut(t, open(t, path, false))
@@ -263,7 +263,7 @@ func TestASecondProcessIsToldThatTheFileIsInUse(t *testing.T) {
 	shut(t, open(t, path, false))
 }
 
-func TestSeveralProcessesReadAFile(t *testing.T) {
+func TestSeveralProcessesReadFile(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	shut(t, open(t, path, false))
@@ -280,7 +280,7 @@ func TestSeveralProcessesReadAFile(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
+func TestFullDiskIsReportedAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	cmd, _, lines := process(t, "fill", path, 0)

@@ -21,7 +21,7 @@ docs = [json.loads(d) for (d,) in db.execute("SELECT doc FROM anomalies_json ORD
 json.dump({"counts": counts, "docs": docs}, sys.stdout)
 `
 
-func TestPythonReadsTheFile(t *testing.T) {
+func TestPythonReadsFile(t *testing.T) {
 	t.Parallel()
 	python := tracetest.Python(t, "duckdb")
 	path := file(t)

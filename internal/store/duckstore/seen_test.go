@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestAStatementThatIsAskedAgainIsAnsweredForWhatItBinds(t *testing.T) {
+func TestRepeatedStatementUsesItsArguments(t *testing.T) {
 	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAStatementThatIsAskedAgainIsAnsweredForWhatItBinds(t *testing.T) {
 	}
 }
 
-func TestAStatementThatFailsFailsEachTime(t *testing.T) {
+func TestFailingStatementFailsEachTime(t *testing.T) {
 	s, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), duckstore.FileName), duckstore.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func documents(t testing.TB, s *duckstore.Store) (docs []string) {
 	return docs
 }
 
-func TestAFileThatIsOpenedAgainHoldsEverything(t *testing.T) {
+func TestReopenedFileIsComplete(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	s := open(t, path, false)
@@ -108,7 +108,7 @@ func TestAFileThatIsOpenedAgainHoldsEverything(t *testing.T) {
 	}
 }
 
-func TestWhatIsOpenedToBeReadCannotBeWritten(t *testing.T) {
+func TestReadOnlyStoreRejectsWrites(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	if _, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
@@ -129,7 +129,7 @@ func TestWhatIsOpenedToBeReadCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestAProcessOpensAFileOnce(t *testing.T) {
+func TestProcessOpensFileOnce(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	s := open(t, path, false)
@@ -150,7 +150,7 @@ func TestAProcessOpensAFileOnce(t *testing.T) {
 	open(t, link, true)
 }
 
-func TestQuestionsReachNothingBeyondTheStore(t *testing.T) {
+func TestQueriesReachOnlyTheStore(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	s := open(t, path, false)
@@ -200,7 +200,7 @@ func TestQuestionsReachNothingBeyondTheStore(t *testing.T) {
 	}
 }
 
-func TestNamesOfDeedsMayBeAskedFor(t *testing.T) {
+func TestFunctionsWithSideEffectsMayBeNamed(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t), false)
 	id := createRun(t, s, "run")
@@ -221,7 +221,7 @@ func TestNamesOfDeedsMayBeAskedFor(t *testing.T) {
 	}
 }
 
-func TestAllTypesOfDuckDBBecomeThoseOfTheContract(t *testing.T) {
+func TestDuckDBTypesMapToContract(t *testing.T) {
 	t.Parallel()
 	s := open(t, file(t), false)
 	f := func(sql string, kind provdb.Type, want any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-func TestPasswordsAreNotShown(t *testing.T) {
+func TestPasswordsAreRedacted(t *testing.T) {
 	f := func(address, want string) {
 		t.Helper()
 		if got := redact(address); got != want {
@@ -31,7 +31,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	f("sslkey=k sslpassword=secret", "sslkey=k sslpassword=xxxxx")
 }
 
-func TestServersAreNamedWithoutPasswords(t *testing.T) {
+func TestServerNamesHaveNoPassword(t *testing.T) {
 	f := func(address, want string) {
 		t.Helper()
 		c, err := pgx.ParseConfig(address)
@@ -52,7 +52,7 @@ func TestServersAreNamedWithoutPasswords(t *testing.T) {
 	f("host=/run/postgresql user=me dbname=db", "postgres://me@/db?host=%2Frun%2Fpostgresql")
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsHaveHints(t *testing.T) {
 	s := &Store{name: "postgres://me@host/db"}
 	f := func(err error, want string) {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatOthersPreventIsTriedAgain(t *testing.T) {
+func TestConflictsAreRetried(t *testing.T) {
 	s := fresh(t)
 	s.patience = 200 * time.Millisecond
 	f := func(err error, fails, want int) {

@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestQuestionsAreToldFromOthers(t *testing.T) {
+func TestGuardRecognizesQueries(t *testing.T) {
 	f := func(sql, want string) {
 		t.Helper()
 		if got, asks, err := question(sql); err != nil || !asks || got != want {
@@ -69,7 +69,7 @@ func TestQuestionsAreToldFromOthers(t *testing.T) {
 	g(`SELECT u&"pg_re!0061d_file" UESCAPE '!' ('/etc/passwd')`, `U&"…"`)
 }
 
-func FuzzQuestion(f *testing.F) {
+func FuzzGuard(f *testing.F) {
 	f.Add("SELECT $a$ E'\\'' /* -- \" U&\"")
 	f.Fuzz(func(t *testing.T, sql string) {
 		got, _, err := question(sql)
@@ -106,7 +106,7 @@ var refusals = []string{
 	"PREPARE x AS SELECT 1",
 }
 
-func TestOnlyQuestionsAreAnswered(t *testing.T) {
+func TestOnlyQueriesAreAllowed(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	s := open(t, url, Options{})
@@ -129,7 +129,7 @@ func TestOnlyQuestionsAreAnswered(t *testing.T) {
 }
 
 // The role alone keeps questions from files, too.
-func TestTheReaderReachesNothingElse(t *testing.T) {
+func TestReaderRoleReachesOnlyTheStore(t *testing.T) {
 	s := fresh(t)
 	if !s.reader {
 		t.Fatal("there is no reader")

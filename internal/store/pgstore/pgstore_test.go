@@ -32,6 +32,6 @@ func documents(t *testing.T, records ...*provenance.Record) {
 	}
 }
 
-func TestDocumentsComeBack(t *testing.T) {
+func TestDocumentsRoundTrip(t *testing.T) {
 	documents(t, storetest.Records(50, 1)...)
 }

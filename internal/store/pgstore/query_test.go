@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-func TestValuesAreOfTheContract(t *testing.T) {
+func TestValuesHaveContractTypes(t *testing.T) {
 	s := fresh(t)
 	f := func(expr string, kind provdb.Type, want any) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestValuesAreOfTheContract(t *testing.T) {
 	f("'infinity'::timestamp", provdb.Time, nil)
 }
 
-func TestColumnsOfTablesAreOfTheContract(t *testing.T) {
+func TestTableColumnsHaveContractTypes(t *testing.T) {
 	s := fresh(t)
 	newRun(t, s, "run")
 	rows, err := s.Query(t.Context(), "SELECT r, run, sum(run) OVER () AS run, state::text FROM runs r WHERE run = $1;", provdb.RunID(1))
@@ -79,7 +79,7 @@ func TestColumnsOfTablesAreOfTheContract(t *testing.T) {
 	}
 }
 
-func TestLaterValuesTellWhatSumsAre(t *testing.T) {
+func TestNumericTypeFollowsFirstValue(t *testing.T) {
 	s := fresh(t)
 	f := func(values string, kind provdb.Type, want ...any) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestLaterValuesTellWhatSumsAre(t *testing.T) {
 	f("(1), (0.5)", provdb.Int, int64(1), 0.5)
 }
 
-func TestNumbersAndTextAreBoundToAnyType(t *testing.T) {
+func TestArgumentsBindToAnyType(t *testing.T) {
 	s := fresh(t)
 	expect(t, s, [][]any{{int64(5), int64(7), 2.5, 3.0, "8", "x", nil, true, json.RawMessage("[1,2]"), 1e300}},
 		"SELECT $1::int, $2::bigint, $3::float8, $4::float8, $5::text, $6, $7::int, $8::boolean, $9::int[], $10::float8",
@@ -116,7 +116,7 @@ func TestNumbersAndTextAreBoundToAnyType(t *testing.T) {
 	}
 }
 
-func TestQuestionsEndWithTheirContext(t *testing.T) {
+func TestQueriesEndWithContext(t *testing.T) {
 	s := fresh(t)
 	f := func(ctx context.Context, want error) {
 		t.Helper()
@@ -156,7 +156,7 @@ func TestQuestionsEndWithTheirContext(t *testing.T) {
 	expect(t, s, [][]any{{int64(1)}}, "SELECT 1")
 }
 
-func TestAnswersThatAreNotReadFreeTheirConnection(t *testing.T) {
+func TestUnreadRowsFreeTheirConnection(t *testing.T) {
 	s := fresh(t)
 	for i := range 3 * int(s.pool.Config().MaxConns) { // it would wait for ever otherwise
 		rows, err := s.Query(t.Context(), "SELECT a, b FROM generate_series(1, 10000) a CROSS JOIN generate_series(1, 10000) b")
@@ -177,7 +177,7 @@ func TestAnswersThatAreNotReadFreeTheirConnection(t *testing.T) {
 	}
 }
 
-func TestErrorsOfQuestionsComeAtOnceOrWithTheRows(t *testing.T) {
+func TestQueryErrorsComeFromQueryOrRows(t *testing.T) {
 	s := fresh(t)
 	f := func(sql, want string) {
 		t.Helper()

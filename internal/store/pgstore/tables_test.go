@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestSeveralProcessesCanStartAtOnce(t *testing.T) {
+func TestSeveralProcessesCreateTablesAtOnce(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	var starts sync.WaitGroup
@@ -35,7 +35,7 @@ func TestSeveralProcessesCanStartAtOnce(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesOtherSchemas(t *testing.T) {
+func TestOpenRejectsOtherSchemas(t *testing.T) {
 	server := pgtest.Shared(t)
 	f := func(statements string, o Options, want error, words string) {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestOpenRefusesOtherSchemas(t *testing.T) {
 	f("SELECT 1", Options{ReadOnly: true}, provdb.ErrForeign, "check the name of the database")
 }
 
-func TestOpenTakesASchemaThatIsThereAlready(t *testing.T) {
+func TestOpenUsesExistingSchema(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	server.Query(t, url, "CREATE SCHEMA chimbuko; CREATE TABLE public.executions (x int)") // of others
@@ -68,7 +68,7 @@ func TestOpenTakesASchemaThatIsThereAlready(t *testing.T) {
 	expect(t, again, [][]any{{int64(3)}}, "SELECT count(*) FROM executions")
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenExplainsErrors(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	const at = "postgres://"
@@ -94,7 +94,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	f(server.URL("latin"), "make one with encoding UTF8")
 }
 
-func TestWithoutTheRightToMakeRolesTheStoreWorks(t *testing.T) {
+func TestStoreWorksWithoutRightToCreateRoles(t *testing.T) {
 	server := pgtest.Shared(t)
 	open(t, server.Database(t), Options{}) // as one who may: the role is there
 	url := server.Database(t)
@@ -113,7 +113,7 @@ func TestWithoutTheRightToMakeRolesTheStoreWorks(t *testing.T) {
 	}
 }
 
-func TestAReaderCanOpenForQuestions(t *testing.T) {
+func TestReaderRoleCanOpenReadOnly(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	s := open(t, url, Options{})
@@ -134,7 +134,7 @@ func TestAReaderCanOpenForQuestions(t *testing.T) {
 	}
 }
 
-func TestAServerThatOnlyReadsIsNamed(t *testing.T) {
+func TestStandbyServerIsReported(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
 	first := open(t, url, Options{})

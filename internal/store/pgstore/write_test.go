@@ -22,7 +22,7 @@ import (
 // Two stores know nothing of each other, as two processes do. Each record brings
 // a function, a path, a model and a state that only it has, and others that all
 // have.
-func TestSeveralProcessesNumberOneRunTogether(t *testing.T) {
+func TestSeveralProcessesNumberOneRun(t *testing.T) {
 	const batches, size = 6, 15
 	url := pgtest.Shared(t).Database(t)
 	stores := []*Store{open(t, url, Options{}), open(t, url, Options{})}
@@ -89,7 +89,7 @@ func sameRecords(t *testing.T, s *Store, id provdb.RunID, records []*provenance.
 
 // Batches are written while the server crashes and comes back, again and again the
 // same ones. All that Write acknowledged is there, and no write fails.
-func TestWritesSurviveACrashOfTheServer(t *testing.T) {
+func TestWritesSurviveServerCrash(t *testing.T) {
 	const size, enough = 50, 20
 	server := pgtest.Start(t, pgtest.Options{})
 	s := open(t, server.Database(t), Options{Patience: 2 * time.Minute})
@@ -133,7 +133,7 @@ func TestWritesSurviveACrashOfTheServer(t *testing.T) {
 	sameRecords(t, s, id, records[:min(size*int(written.Load()), len(records))])
 }
 
-func TestAServerThatStaysAwayIsAnErrorAndCanComeBack(t *testing.T) {
+func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{NoSync: true})
 	s := open(t, server.Database(t), Options{Patience: 50 * time.Millisecond})
 	id := newRun(t, s, "run")
@@ -161,7 +161,7 @@ func second[T any](_ T, err error) error { return err }
 
 // Two writers store the same executions in opposite order, and wait for each
 // other: PostgreSQL ends one of them, which starts again.
-func TestDeadlocksAreTriedAgain(t *testing.T) {
+func TestDeadlocksAreRetried(t *testing.T) {
 	s := fresh(t)
 	id := newRun(t, s, "run")
 	records := storetest.Records(2, 1)
@@ -194,7 +194,7 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 	sameRecords(t, s, id, records)
 }
 
-func TestRunsThatOthersDeletedAreNotWritten(t *testing.T) {
+func TestWriteFailsForDeletedRun(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
 	a, b := open(t, url, Options{}), open(t, url, Options{})
 	id := newRun(t, a, "run")
@@ -217,7 +217,7 @@ func TestRunsThatOthersDeletedAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestRecordsAreReplacedOneWayOrTheOther(t *testing.T) {
+func TestRecordsAreReplacedEitherWay(t *testing.T) {
 	s := fresh(t)
 	id := newRun(t, s, "run")
 	records := storetest.Records(60, 1)
@@ -237,7 +237,7 @@ func TestRecordsAreReplacedOneWayOrTheOther(t *testing.T) {
 	sameRecords(t, s, id, records)
 }
 
-func TestOddIDsAndNumbers(t *testing.T) {
+func TestUnusualIDsAndNumbersRoundTrip(t *testing.T) {
 	long := func(tail string) func(r *provenance.Record) {
 		return func(r *provenance.Record) { r.EventID = strings.Repeat("long ", 2000) + tail }
 	}

@@ -9,15 +9,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 )
 
-// ReadBaseline reads a file that chimbuko baseline wrote. It returns nil if where is
-// something else.
+// ReadBaseline reads a file that chimbuko baseline wrote. It returns nil for anything else.
 func ReadBaseline(where string) (r *comparison.Run, err error) {
 	if IsServer(where) {
-		return nil, nil //nolint:nilnil // it is none
+		return nil, nil //nolint:nilnil // not a baseline
 	}
 	info, err := os.Stat(where)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilnil,nilerr // it is none, or does not exist
+		return nil, nil //nolint:nilnil,nilerr // not a baseline, or does not exist
 	}
 	f, err := os.Open(where)
 	if err != nil {
@@ -26,7 +25,7 @@ func ReadBaseline(where string) (r *comparison.Run, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	first := make([]byte, 2)
 	if n, err := io.ReadFull(f, first); err != nil || !comparison.IsBaseline(first[:n]) {
-		return nil, nil //nolint:nilnil,nilerr // it is none
+		return nil, nil //nolint:nilnil,nilerr // not a baseline
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err

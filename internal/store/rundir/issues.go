@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// anomalySink collects what blame needs of anomalies.
+// anomalySink collects anomalies for blame.
 type anomalySink struct {
 	mu  sync.Mutex
 	run blame.Run
@@ -34,7 +34,7 @@ func (s *anomalySink) Records(_ context.Context, _ analyzer.StepKey, anomalies, 
 	return nil
 }
 
-// Issues finds the issues of a run whose records all went through Sink. It may be called
+// Issues finds the issues of a run whose records were all written to Sink. It may be called
 // once.
 func (k *Keeper) Issues(o *summary.Outcome) ([]provenance.Issue, []provenance.Link) {
 	s := &k.anomalies

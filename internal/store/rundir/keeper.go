@@ -19,10 +19,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/remotestore"
 )
 
-// Config says where and in which forms a run is kept.
+// Config describes where and in which forms a run is stored.
 type Config struct {
 	Dir      string        // the run directory
-	Force    bool          // replace a run of that directory or name
+	Force    bool          // replace the run in that directory or of that name
 	Files    bool          // write records as JSON files
 	Database bool          // write records to a database
 	Store    string        // URL of a PostgreSQL server; "" keeps the database in Dir
@@ -46,24 +46,23 @@ func absolute(path string) string {
 	return path
 }
 
-// Keeper writes a run: its directory, and its records in files or a store.
+// Keeper writes a run: its directory, and its records to files or a store.
 type Keeper struct {
 	Dir   *Dir
 	Store provdb.Store // nil for none
 	Run   provdb.Run
-	// Buffer collects what is written to Store; nil without a store, and for a run that
-	// was resumed.
+	// Buffer collects writes to Store; nil without a store, and for a resumed run.
 	Buffer *provdb.Buffer
 
 	files     bool
-	server    io.Closer // answers other processes; nil for none
+	server    io.Closer // serves other processes; nil for none
 	anomalies anomalySink
 }
 
 // New creates the run directory, and the run in its store.
 func New(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	if c, err := remotestore.Open(ctx, Owner(cfg.Dir)); err == nil {
-		err = fmt.Errorf("%s: a run is being written there; wait for it to end, or choose another directory with --out", cfg.Dir)
+		err = fmt.Errorf("%s: the directory has a run in progress (wait for it to end, or choose another directory with --out)", cfg.Dir)
 		return nil, errors.Join(err, c.Close())
 	}
 	dir, err := Create(cfg.Dir, cfg.Force)
@@ -87,7 +86,7 @@ func New(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	return k, nil
 }
 
-// Reopen opens the store of a run directory that exists.
+// Reopen opens the store of an existing run directory.
 func Reopen(ctx context.Context, cfg *Config) (*Keeper, error) {
 	dir, err := Open(cfg.Dir)
 	if err != nil {
@@ -100,8 +99,8 @@ func Reopen(ctx context.Context, cfg *Config) (*Keeper, error) {
 	return k, nil
 }
 
-// NewOrResume creates a run that services write, or resumes one that has not ended. Of a
-// run that it resumes it copies start time, program and settings to info.
+// NewOrResume creates a run that services write, or resumes one that has not ended. It
+// copies start time, program and settings of a resumed run to info.
 func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	if cfg.Force && !OnlyServices(cfg.Dir) {
 		return New(ctx, cfg, info)
@@ -114,14 +113,14 @@ func NewOrResume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, 
 			return k, err
 		}
 		k, err := New(ctx, cfg, info)
-		if err == nil || !OnlyServices(cfg.Dir) { // services that started a moment ago
+		if err == nil || !OnlyServices(cfg.Dir) { // other services have just started
 			return k, err
 		}
 	}
 }
 
-// joinServices writes run.json in a directory where other services of the run started
-// before the store did, so that there is a run to resume.
+// joinServices writes run.json to a directory where other services of the run started
+// before the store, so that there is a run to resume.
 func joinServices(path string, info *provdb.Info) error {
 	if !OnlyServices(path) {
 		return nil
@@ -133,17 +132,17 @@ func joinServices(path string, info *provdb.Info) error {
 	return dir.WriteInfo(info)
 }
 
-// resume continues a run; it returns nil if there is none.
+// resume continues a run. It returns nil if there is no run to resume.
 func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error) {
 	old, err := ReadInfo(cfg.Dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is no run
+		return nil, nil //nolint:nilnil // no run
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !old.Online || !old.State.Open() {
-		return nil, nil //nolint:nilnil // New explains what to do about it
+		return nil, nil //nolint:nilnil // New explains why
 	}
 	info.Started, info.Program = old.Started, old.Program
 	if old.State == provdb.Incomplete {
@@ -170,7 +169,7 @@ func resume(ctx context.Context, cfg *Config, info *provdb.Info) (*Keeper, error
 	return k, nil
 }
 
-// openStore opens the store. If that is a file it also answers other processes.
+// openStore opens the store. If the store is a file, it also serves other processes.
 func (k *Keeper) openStore(ctx context.Context, cfg *Config) (err error) {
 	if cfg.Store != "" {
 		k.Store, err = pgstore.Open(ctx, cfg.Store, pgstore.Options{})
@@ -212,7 +211,7 @@ func (k *Keeper) createRun(ctx context.Context, cfg *Config, info *provdb.Info) 
 		k.Run.ID, err = k.replaceRun(ctx)
 	}
 	if errors.Is(err, provdb.ErrRunExists) {
-		return fmt.Errorf("%w; choose another with --name, or give --force to replace it", err)
+		return fmt.Errorf("%w (choose another name with --name, or replace it with --force)", err)
 	}
 	if err != nil {
 		return err
@@ -221,7 +220,7 @@ func (k *Keeper) createRun(ctx context.Context, cfg *Config, info *provdb.Info) 
 	return nil
 }
 
-// replaceRun creates the run in place of one of its name.
+// replaceRun creates the run in place of another with its name.
 func (k *Keeper) replaceRun(ctx context.Context) (provdb.RunID, error) {
 	a, err := query.New(ctx, k.Store, k.Run.Name)
 	if err != nil {
@@ -235,7 +234,7 @@ func (k *Keeper) replaceRun(ctx context.Context) (provdb.RunID, error) {
 
 // Sink returns the sink that writes records.
 func (k *Keeper) Sink() analyzer.RecordSink {
-	sinks := Sinks{&k.anomalies} // first, as it keeps no records
+	sinks := Sinks{&k.anomalies} // first: it does not retain records
 	if k.files {
 		sinks = append(sinks, k.Dir)
 	}
@@ -245,7 +244,7 @@ func (k *Keeper) Sink() analyzer.RecordSink {
 	return sinks
 }
 
-// WriteCollections writes what is known over all ranks, after all records.
+// WriteCollections writes the collections over all ranks, after all records.
 func (k *Keeper) WriteCollections(ctx context.Context, c *provenance.Collections) error {
 	if k.files {
 		if err := k.Dir.WriteGlobal(c); err != nil {
@@ -260,12 +259,12 @@ func (k *Keeper) WriteCollections(ctx context.Context, c *provenance.Collections
 	return k.Dir.RemoveSpool()
 }
 
-// Size returns the bytes of records in the directory.
+// Size returns the size of the records in the directory, in bytes.
 func (k *Keeper) Size() int64 {
 	return k.Dir.Size() + duckstore.Size(k.Dir.Database())
 }
 
-// End writes the state of the run, and all else in info, to the store and run.json.
+// End writes info, with the state of the run, to the store and run.json.
 func (k *Keeper) End(ctx context.Context, info *provdb.Info) error {
 	if k.Store != nil && k.Run.ID != 0 {
 		text, err := json.Marshal(info)

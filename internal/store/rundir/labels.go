@@ -22,10 +22,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// labelsFile holds what people said of the issues of the run.
 const labelsFile = "labels.json"
 
-// How much people may say.
+// Limits of labels.
 const (
 	maxLabels     = 10_000
 	maxLabelKey   = 256      // bytes
@@ -33,16 +32,16 @@ const (
 	maxLabelsFile = 64 << 20 // bytes
 )
 
-// Labels are what people said of the issues of a run, in a file of its directory,
-// which is replaced as a whole. It is a dashboard.Labels. What another process, or
-// a person, writes to the file is seen with the next question. A run that replaces
-// the one in the directory finds the labels of issues that are the same.
+// Labels are the labels that people gave to the issues of a run, in a file of its directory
+// that is replaced atomically. It is a dashboard.Labels. It reads the file again after
+// another process or a person has changed it. A run that replaces the one in the directory
+// keeps the labels of issues with the same keys.
 type Labels struct {
 	path string
 	now  func() time.Time
 
 	mu   sync.Mutex
-	seen os.FileInfo                     // of the file that was read; nil: there is none
+	read os.FileInfo                     // of the last read; nil if there was no file
 	all  map[string]map[string]api.Label // by run and key; maps are replaced, not changed
 }
 
@@ -57,22 +56,22 @@ type runLabel struct {
 	api.Label
 }
 
-// labelsContent is what the file holds.
+// labelsContent is the content of the file.
 type labelsContent struct {
 	Labels []runLabel `json:"labels"`
 }
 
-// Labels are all labels of a run, by key of the issue.
+// Labels returns the labels of a run, by key of the issue.
 func (l *Labels) Labels(_ context.Context, run string) (map[string]api.Label, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.read(); err != nil {
+	if err := l.refresh(); err != nil {
 		return nil, err
 	}
 	return l.all[run], nil
 }
 
-// SetLabel replaces the label of an issue, which is on disk when it returns.
+// SetLabel replaces the label of an issue. It is on disk when SetLabel returns.
 func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error {
 	if err := checkLabel(label); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.read(); err != nil { // others may have written to it
+	if err := l.refresh(); err != nil { // other processes may have changed the file
 		return err
 	}
 	all, labels := maps.Clone(l.all), maps.Clone(l.all[run])
@@ -101,43 +100,43 @@ func (l *Labels) SetLabel(_ context.Context, run string, label api.Label) error 
 	return l.write(all)
 }
 
-// checkLabel says what is wrong with a label.
+// checkLabel returns an error for an invalid label.
 func checkLabel(l api.Label) error {
 	switch l.State {
 	case api.LabelOpen, api.LabelMuted, api.LabelExpected:
 	default:
 		return fmt.Errorf("unknown state %q (want open, muted, expected)", l.State)
 	}
-	odd := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
+	isControl := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
 	switch {
 	case l.Key == "" || len(l.Key) > maxLabelKey || !utf8.ValidString(l.Key) || strings.ContainsFunc(l.Key, unicode.IsControl):
 		return fmt.Errorf("invalid issue key %.50q (want 1 to %d bytes of text)", l.Key, maxLabelKey)
 	case len(l.Note) > maxLabelNote:
-		return fmt.Errorf("the note has %d bytes, and at most %d are kept: shorten it", len(l.Note), maxLabelNote)
-	case !utf8.ValidString(l.Note) || strings.ContainsFunc(l.Note, odd):
+		return fmt.Errorf("the note has %d bytes (limit %d)", len(l.Note), maxLabelNote)
+	case !utf8.ValidString(l.Note) || strings.ContainsFunc(l.Note, isControl):
 		return errors.New("the note is not plain text")
 	}
 	return nil
 }
 
-// read reads the file if it is another than the one that was read last.
-func (l *Labels) read() error {
+// refresh reads the file if it has changed.
+func (l *Labels) refresh() error {
 	info, err := os.Stat(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		l.seen, l.all = nil, nil
+		l.read, l.all = nil, nil
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if l.seen != nil && os.SameFile(info, l.seen) && info.ModTime().Equal(l.seen.ModTime()) && info.Size() == l.seen.Size() {
+	if r := l.read; r != nil && os.SameFile(info, r) && info.ModTime().Equal(r.ModTime()) && info.Size() == r.Size() {
 		return nil
 	}
 	all, info, err := readLabels(l.path)
 	if err != nil {
-		return fmt.Errorf("%s: %w; correct or remove it", l.path, err)
+		return fmt.Errorf("%s: %w (correct or remove the file)", l.path, err)
 	}
-	l.seen, l.all = info, all
+	l.read, l.all = info, all
 	return nil
 }
 
@@ -156,7 +155,7 @@ func readLabels(path string) (map[string]map[string]api.Label, os.FileInfo, erro
 		return nil, nil, err
 	}
 	if len(text) > maxLabelsFile {
-		return nil, nil, fmt.Errorf("it has more than %d bytes", maxLabelsFile)
+		return nil, nil, fmt.Errorf("file too large (limit %d bytes)", maxLabelsFile)
 	}
 	var content labelsContent
 	if err := json.Unmarshal(text, &content); err != nil {
@@ -184,7 +183,7 @@ func (l *Labels) write(all map[string]map[string]api.Label) error {
 		}
 	}
 	if len(content.Labels) > maxLabels {
-		return fmt.Errorf("%d issues have labels, which is all that are kept: remove some first", maxLabels)
+		return fmt.Errorf("too many labels (limit %d; remove some first)", maxLabels)
 	}
 	slices.SortFunc(content.Labels, func(a, b runLabel) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Key, b.Key)) })
 	var b bytes.Buffer
@@ -195,11 +194,11 @@ func (l *Labels) write(all map[string]map[string]api.Label) error {
 		return err
 	}
 	if b.Len() > maxLabelsFile {
-		return fmt.Errorf("labels have more than %d bytes: remove some first", maxLabelsFile)
+		return fmt.Errorf("labels too large (limit %d bytes; remove some first)", maxLabelsFile)
 	}
 	if err := Replace(l.path, b.Bytes(), 0o644); err != nil {
 		return err
 	}
-	l.seen = nil // it is read again: another process may have written since
+	l.read = nil // read it again: another process may have written since
 	return nil
 }

@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/insight"
-
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
@@ -23,7 +21,7 @@ var _ insight.Labels = (*rundir.Labels)(nil)
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// set keeps a label, which must work.
+// set stores a valid label.
 func set(t *testing.T, l *rundir.Labels, run, key, state, note string) {
 	t.Helper()
 	if err := l.SetLabel(t.Context(), run, api.Label{Key: key, State: state, Note: note, At: noon}); err != nil {
@@ -31,7 +29,7 @@ func set(t *testing.T, l *rundir.Labels, run, key, state, note string) {
 	}
 }
 
-// all are the labels of a run as text.
+// all returns the labels of a run as text.
 func all(t *testing.T, l *rundir.Labels, run string) string {
 	t.Helper()
 	labels, err := l.Labels(t.Context(), run)
@@ -48,7 +46,7 @@ func all(t *testing.T, l *rundir.Labels, run string) string {
 	return strings.Join(lines, "; ")
 }
 
-func TestLabelsAreKeptInTheRunDirectory(t *testing.T) {
+func TestLabelsPersistInRunDirectory(t *testing.T) {
 	dir := t.TempDir()
 	l := rundir.NewLabels(dir)
 	if got := all(t, l, "monday"); got != "" {
@@ -76,7 +74,7 @@ func TestLabelsAreKeptInTheRunDirectory(t *testing.T) {
 	}
 }
 
-func TestLabelsThatAnotherProcessWroteAreSeen(t *testing.T) {
+func TestLabelsOfOtherProcessesAreRead(t *testing.T) {
 	dir := t.TempDir()
 	here, there := rundir.NewLabels(dir), rundir.NewLabels(dir)
 	set(t, here, "r", "a", api.LabelMuted, "")
@@ -95,7 +93,7 @@ func TestLabelsThatAnotherProcessWroteAreSeen(t *testing.T) {
 	}
 }
 
-func TestLabelsOfManyWritersAreAllKept(t *testing.T) {
+func TestConcurrentLabelsAreAllStored(t *testing.T) {
 	dir := t.TempDir()
 	l := rundir.NewLabels(dir)
 	var wg sync.WaitGroup
@@ -114,13 +112,13 @@ func TestLabelsOfManyWritersAreAllKept(t *testing.T) {
 	}
 }
 
-func TestLabelsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidLabelsAreRejected(t *testing.T) {
 	l := rundir.NewLabels(t.TempDir())
 	f := func(key, state, note, part string) {
 		t.Helper()
 		err := l.SetLabel(t.Context(), "r", api.Label{Key: key, State: state, Note: note})
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%.20q %q %.20q: %v does not say %q", key, state, note, err, part)
+			t.Errorf("%.20q %q %.20q: got %v, want an error with %q", key, state, note, err, part)
 		}
 	}
 	f("a", "closed", "", `unknown state "closed" (want open, muted, expected`)
@@ -128,13 +126,13 @@ func TestLabelsThatCannotBeAreRefused(t *testing.T) {
 	f(strings.Repeat("k", 257), "muted", "", "1 to 256 bytes")
 	f("a\nb", "muted", "", "1 to 256 bytes")
 	f("a\xff", "muted", "", "1 to 256 bytes")
-	f("a", "muted", strings.Repeat("é", 1001), "2002 bytes, and at most 2000")
+	f("a", "muted", strings.Repeat("é", 1001), "2002 bytes (limit 2000)")
 	f("a", "muted", "\x1b[31m", "not plain text")
 	f("a", "muted", "\xff", "not plain text")
 	set(t, l, strings.Repeat("r", 10), strings.Repeat("k", 256), "muted", strings.Repeat("é", 1000))
 }
 
-func TestLabelsAreBounded(t *testing.T) {
+func TestNumberOfLabelsIsLimited(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
 	b.WriteString(`{"labels":[`)
@@ -150,15 +148,15 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 	l := rundir.NewLabels(dir)
 	err := l.SetLabel(t.Context(), "r", api.Label{Key: "one more", State: api.LabelMuted})
-	if err == nil || !strings.Contains(err.Error(), "10000 issues have labels") {
+	if err == nil || !strings.Contains(err.Error(), "too many labels (limit 10000") {
 		t.Errorf("got %v", err)
 	}
-	set(t, l, "r", "k7", api.LabelExpected, "one that is there")
+	set(t, l, "r", "k7", api.LabelExpected, "replaced")
 	set(t, l, "r", "k8", api.LabelOpen, "")
 	set(t, l, "r", "one more", api.LabelMuted, "")
 }
 
-func TestADamagedFileOfLabelsIsNotReplaced(t *testing.T) {
+func TestDamagedLabelsFileIsNotReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "labels.json")
 	for _, text := range []string{`{"labels":[`, `[]`, `{"labels":[{"key":"","state":"muted"}]}`, `{"labels":[{"key":"a","state":"gone"}]}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -168,7 +166,7 @@ func TestADamagedFileOfLabelsIsNotReplaced(t *testing.T) {
 		_, err := l.Labels(t.Context(), "r")
 		setErr := l.SetLabel(t.Context(), "r", api.Label{Key: "a", State: api.LabelMuted})
 		for _, err := range []error{err, setErr} {
-			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "correct or remove it") {
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "correct or remove the file") {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

@@ -8,12 +8,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// SaveModels writes models to a file, which is replaced as a whole.
+// SaveModels replaces the file at path by models.
 func SaveModels(path string, m *analyzer.Models) error {
-	if err := os.WriteFile(path+".new", m.AppendBinary(nil), 0o644); err != nil { //nolint:gosec // meant to be read by all
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return Replace(path, m.AppendBinary(nil), 0o644)
 }
 
 // LoadModels reads models from a file.

@@ -33,7 +33,7 @@ func FindStore(where string) (Place, error) {
 	}
 	info, err := os.Stat(where)
 	if err != nil {
-		return Place{}, fmt.Errorf("%w; give a run directory, a database file or postgres://…", err)
+		return Place{}, fmt.Errorf("%w (want a run directory, a database file or postgres://…)", err)
 	}
 	if !info.IsDir() {
 		return Place{File: where, Owner: Owner(filepath.Dir(where))}, nil
@@ -44,15 +44,15 @@ func FindStore(where string) (Place, error) {
 	file := filepath.Join(where, duckstore.FileName)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(where, "records")); err == nil {
-			return Place{}, fmt.Errorf("%s holds JSON records but no database; chimbuko import %s --out DIR makes one", where, where)
+			return Place{}, fmt.Errorf("%s has JSON records but no database (create one with chimbuko import %s --out DIR)", where, where)
 		}
-		return Place{}, fmt.Errorf("%s is no run directory: %s is not there", where, duckstore.FileName)
+		return Place{}, fmt.Errorf("%s is not a run directory: it has no %s", where, duckstore.FileName)
 	}
 	return Place{File: file, Owner: Owner(where)}, nil
 }
 
-// Find returns the run directory that a path names, directly or by its database; "" if
-// it names none.
+// Find returns the run directory of a path, which is the directory or its database; "" for
+// anything else.
 func Find(where string) string {
 	if IsServer(where) {
 		return ""
@@ -132,7 +132,7 @@ func (p Place) openFile(ctx context.Context) (provdb.Reader, func() error, error
 		}
 		away := errors.Is(remoteErr, remotestore.ErrGone) || errors.Is(remoteErr, provdb.ErrNotFound)
 		if !away || time.Since(begin) > patience {
-			return nil, nil, fmt.Errorf("%w; it could not be asked either: %w", err, remoteErr)
+			return nil, nil, fmt.Errorf("%w; its owner does not answer either: %w", err, remoteErr)
 		}
 		select {
 		case <-ctx.Done():

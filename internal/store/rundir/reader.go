@@ -12,7 +12,7 @@ import (
 // LazyReader reads a store of another process or a server. It opens the store with the
 // first query, and again after the owner was restarted or the store broke.
 type LazyReader struct {
-	// Find opens the store where it is now, and returns what closes it.
+	// Find opens the store at its current place and returns a function that closes it.
 	Find func(ctx context.Context) (provdb.Reader, func() error, error)
 
 	mu    sync.Mutex
@@ -37,14 +37,14 @@ func (d *LazyReader) Query(ctx context.Context, sql string, args ...any) (*provd
 }
 
 // lost reports whether a query failed because the store is gone or broken, or because
-// another query found that and closed it.
+// another query noticed that and closed it.
 func (d *LazyReader) lost(r provdb.Reader, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Is(err, remotestore.ErrGone) || errors.Is(err, provdb.ErrBroken) || errors.Is(err, provdb.ErrClosed) && d.store != r
 }
 
-// open returns the store, opened anew if it is not there or is lost.
+// open returns the store, and opens it again if it is lost.
 func (d *LazyReader) open(ctx context.Context, lost provdb.Reader) (provdb.Reader, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

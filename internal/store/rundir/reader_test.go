@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// breakable is a store that fails every query once it is broken, as a database that
-// DuckDB has given up.
+// breakable is a store that fails every query once it is broken, as DuckDB does after a
+// fatal error.
 type breakable struct {
 	*duckstore.Store
 	broken atomic.Bool
@@ -26,7 +26,7 @@ func (b *breakable) Query(ctx context.Context, sql string, args ...any) (*provdb
 	return b.Store.Query(ctx, sql, args...)
 }
 
-func TestAStoreThatIsBrokenIsOpenedAgainForTheNextQuestions(t *testing.T) {
+func TestLazyReaderReopensBrokenStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "provenance.duckdb")
 	s, err := duckstore.Open(t.Context(), file, duckstore.Options{})
 	if err != nil {
@@ -37,14 +37,14 @@ func TestAStoreThatIsBrokenIsOpenedAgainForTheNextQuestions(t *testing.T) {
 	}
 	var opened []*breakable
 	d := &LazyReader{Find: func(ctx context.Context) (provdb.Reader, func() error, error) {
-		s, err := duckstore.Open(ctx, file, duckstore.Options{ReadOnly: true}) // fails while another has it
+		s, err := duckstore.Open(ctx, file, duckstore.Options{ReadOnly: true}) // fails while the file is open
 		if err != nil {
 			return nil, nil, err
 		}
 		opened = append(opened, &breakable{Store: s})
 		return opened[len(opened)-1], s.Close, nil
 	}}
-	ask := func() error {
+	query := func() error {
 		rows, err := d.Query(t.Context(), "SELECT 1")
 		if err != nil {
 			return err
@@ -53,27 +53,27 @@ func TestAStoreThatIsBrokenIsOpenedAgainForTheNextQuestions(t *testing.T) {
 		return err
 	}
 	for round := range 3 {
-		if err := ask(); err != nil {
+		if err := query(); err != nil {
 			t.Fatal(err)
 		}
 		opened[round].broken.Store(true)
-		var asking sync.WaitGroup
+		var queries sync.WaitGroup
 		for range 8 {
-			asking.Go(func() {
-				if err := ask(); err != nil {
+			queries.Go(func() {
+				if err := query(); err != nil {
 					t.Errorf("round %d: %v", round, err)
 				}
 			})
 		}
-		asking.Wait()
+		queries.Wait()
 		if len(opened) != round+2 {
-			t.Fatalf("round %d: it was opened %d times", round, len(opened))
+			t.Fatalf("round %d: opened %d times", round, len(opened))
 		}
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(); !errors.Is(err, provdb.ErrClosed) || len(opened) != 4 {
-		t.Errorf("after it was closed: %v, and it was opened %d times", err, len(opened))
+	if err := query(); !errors.Is(err, provdb.ErrClosed) || len(opened) != 4 {
+		t.Errorf("after Close: %v, opened %d times", err, len(opened))
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file as a whole: who reads it sees the old or the new content,
-// which is on disk when Replace returns.
+// Replace replaces the content of a file atomically. The new content is on disk when
+// Replace returns.
 func Replace(path string, content []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // which only its owner can read
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what failed is told
+		_ = os.Remove(f.Name()) // err says more
 	}
 	return err
 }

@@ -1,6 +1,6 @@
-// Package rundir writes the directory that holds everything of a run: settings
-// and totals in run.json, what was kept in a database, or as JSON in records/
-// and global/. It can be copied and read elsewhere.
+// Package rundir writes and finds the directory of a run: settings and totals in run.json,
+// records in a database, or as JSON files in records/ and global/. The directory can be
+// copied and read elsewhere.
 package rundir
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Dir is a run directory that is being written. It is an analyzer.RecordSink,
-// which writes JSON files.
+// Dir is a run directory that is being written. It is an analyzer.RecordSink that writes
+// JSON files.
 type Dir struct {
 	path string
 
@@ -36,20 +36,20 @@ type Dir struct {
 	writers sync.Pool // of *bufio.Writer, for a file
 }
 
-// spoolDir holds what is needed only while the run goes on.
+// spoolDir holds temporary files of the run.
 const spoolDir = "spool"
 
 // infoFile holds settings, state and totals.
 const infoFile = "run.json"
 
-// old is what an earlier run may have left in the directory.
-var old = []string{
+// runFiles are the files and directories of an earlier run.
+var runFiles = []string{
 	infoFile, "records", "global", spoolDir, duckstore.FileName, duckstore.FileName + ".wal", ownerFile, servicesFile,
 	busDir, parametersDir, waitingDir, tracesDir, logsDir,
 }
 
-// Create makes a run directory at path, which must not exist or be empty,
-// unless it is a run that may be overwritten.
+// Create creates a run directory at path, which must not exist or be empty. With overwrite
+// it replaces the run in the directory.
 func Create(path string, overwrite bool) (*Dir, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -57,12 +57,12 @@ func Create(path string, overwrite bool) (*Dir, error) {
 	}
 	if len(entries) > 0 {
 		if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
-			return nil, fmt.Errorf("%s: the directory is not empty and holds no run; choose another with --out", path)
+			return nil, fmt.Errorf("%s: the directory is not empty and has no run (choose another with --out)", path)
 		}
 		if !overwrite {
-			return nil, fmt.Errorf("%s: a run is there already; choose another directory with --out, or give --force to replace it", path)
+			return nil, fmt.Errorf("%s: the directory already has a run (choose another with --out, or replace it with --force)", path)
 		}
-		for _, name := range old {
+		for _, name := range runFiles {
 			if err := os.RemoveAll(filepath.Join(path, name)); err != nil {
 				return nil, err
 			}
@@ -81,17 +81,16 @@ func newDir(path string) *Dir {
 	return d
 }
 
-// Database is the path of the database in the run directory.
+// Database returns the path of the database in the run directory.
 func (d *Dir) Database() string { return filepath.Join(d.path, duckstore.FileName) }
 
-// ownerFile tells how to ask the process that owns the database.
 const ownerFile = "owner.json"
 
-// Owner is the path of the file that tells how to ask the process that writes
-// the run at path.
+// Owner returns the path of the file by which the process that writes the run at path
+// announces itself to remotestore.
 func Owner(path string) string { return filepath.Join(path, ownerFile) }
 
-// Spool is a directory for what is needed only while the run goes on.
+// Spool returns the directory of temporary files of the run.
 func (d *Dir) Spool() string { return filepath.Join(d.path, spoolDir) }
 
 // Size returns the bytes of records written.
@@ -101,12 +100,12 @@ func (d *Dir) Size() int64 {
 	return d.size
 }
 
-// Metadata stores the facts that appeared in a step.
-func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
+// Metadata stores the metadata of a step.
+func (d *Dir) Metadata(_ context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
 	return d.writeFile(key, "metadata", func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(found)
+		return enc.Encode(facts)
 	})
 }
 
@@ -144,7 +143,7 @@ func (d *Dir) writeFile(key analyzer.StepKey, collection string, content func(io
 	if err := d.mkdir(dir); err != nil {
 		return err
 	}
-	// A second file for the same step would replace the first: that is an error.
+	// A second file of the same step is an error.
 	path := filepath.Join(dir, strconv.Itoa(key.Step)+"."+collection+".json")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // meant to be read by all
 	if err != nil {
@@ -172,7 +171,7 @@ func (d *Dir) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o755)
 }
 
-// writeGlobal writes what is known over all ranks.
+// writeGlobal writes a collection over all ranks.
 func (d *Dir) writeGlobal(collection string, v any) error {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -199,7 +198,7 @@ func ReadInfo(path string) (*provdb.Info, error) {
 	return info, nil
 }
 
-// HasFinished reports whether run.json in the directory at path says that the run has finished.
+// HasFinished reports whether the run at path has finished, according to run.json.
 func HasFinished(path string) bool {
 	info, err := ReadInfo(path)
 	return err == nil && info.State == provdb.Finished
@@ -211,14 +210,10 @@ func (d *Dir) WriteInfo(info *provdb.Info) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(d.path, infoFile)
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o644); err != nil { //nolint:gosec // meant to be read by all
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return Replace(filepath.Join(d.path, infoFile), append(b, '\n'), 0o644)
 }
 
-// WriteGlobal writes what is known over all ranks.
+// WriteGlobal writes the collections over all ranks.
 func (d *Dir) WriteGlobal(c *provenance.Collections) error {
 	all := map[string]any{
 		"func_stats": c.FuncStats, "counter_stats": c.CounterStats, "ad_model": c.ADModels, "path_stats": c.PathStats,
@@ -232,12 +227,12 @@ func (d *Dir) WriteGlobal(c *provenance.Collections) error {
 	return nil
 }
 
-// Discard removes what Create and WriteInfo made, for a run that could not begin.
+// Discard removes what Create and WriteInfo wrote, for a run that could not start.
 func (d *Dir) Discard() error {
 	err := errors.Join(d.RemoveSpool(), os.Remove(filepath.Join(d.path, infoFile)))
-	_ = os.Remove(d.path) // only if nothing else is in it
+	_ = os.Remove(d.path) // unless it has other files
 	return err
 }
 
-// RemoveSpool removes what was needed only while the run went on.
+// RemoveSpool removes the temporary files of the run.
 func (d *Dir) RemoveSpool() error { return os.RemoveAll(d.Spool()) }

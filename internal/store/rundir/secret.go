@@ -11,10 +11,10 @@ import (
 // secretFile holds the token of the page of a run without services.
 const secretFile = "http-token"
 
-// Secret returns the token that the page of the run at path asks for. It stays the
-// same, so that a browser which has shown it is known again: it is that of the
-// services of the run, or else one that is made now and kept, for its owner only.
-// Where that cannot be done there is an error, and a token for this once.
+// Secret returns the token of the page of the run at path. It stays the same, so that
+// browsers need it only once: it is the token of the run's services, or one that the first
+// call generates and stores, readable by this user alone. If it cannot be stored, Secret
+// returns an error and a temporary token.
 func Secret(path string) (token string, err error) {
 	if s, err := ReadServices(path); err == nil && s.Secret != "" {
 		return s.Secret, nil
@@ -26,22 +26,22 @@ func Secret(path string) (token string, err error) {
 	}
 	token = rand.Text()
 	if errors.Is(err, os.ErrPermission) {
-		return token, err // it is somebody else's
+		return token, err // of another user
 	}
 	own := name + "." + token[:8]
 	if err := Replace(own, []byte(token+"\n"), 0o600); err != nil {
 		return token, err
 	}
-	defer os.Remove(own) //nolint:errcheck // the other name of the file stays
+	defer os.Remove(own) //nolint:errcheck // name stays
 	switch err := os.Link(own, name); {
 	case err == nil:
 		return token, nil
 	case errors.Is(err, os.ErrExist):
-		if kept, err := readSecret(name); err == nil { // somebody was faster
+		if kept, err := readSecret(name); err == nil { // another process was faster
 			return kept, nil
 		}
 	}
-	return token, os.Rename(own, name) // there are no links here, or what is there is no token
+	return token, os.Rename(own, name) // no hard links on this file system, or the file has no token
 }
 
 func readSecret(name string) (string, error) {
@@ -51,7 +51,7 @@ func readSecret(name string) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < 16 {
-		return "", errors.New("it is too short for a token")
+		return "", errors.New("too short for a token")
 	}
 	return token, nil
 }

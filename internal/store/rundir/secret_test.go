@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// secret is the token of a run directory.
+// secret returns the token of a run directory.
 func secret(t *testing.T, dir string) string {
 	t.Helper()
 	token, err := rundir.Secret(dir)
@@ -19,22 +19,22 @@ func secret(t *testing.T, dir string) string {
 	return token
 }
 
-func TestTheTokenOfARunDirectoryStaysTheSame(t *testing.T) {
+func TestTokenOfRunDirectoryIsStable(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	first := secret(t, dir)
 	if again := secret(t, dir); again != first || secret(t, other) == first {
-		t.Errorf("%s is followed by %s", first, again)
+		t.Errorf("got %s, then %s", first, again)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%v, %v", entries, err)
 	}
 	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others can read %v, %v", info.Mode(), err)
+		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
 	}
 }
 
-func TestTheTokenOfServicesIsThatOfTheRun(t *testing.T) {
+func TestTokenOfServicesTakesPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	secret(t, dir)
 	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://localhost", Secret: "of the services"}); err != nil {
@@ -45,7 +45,7 @@ func TestTheTokenOfServicesIsThatOfTheRun(t *testing.T) {
 	}
 }
 
-func TestAllWhoAskForATokenAtOnceGetTheSame(t *testing.T) {
+func TestConcurrentCallersGetSameToken(t *testing.T) {
 	dir := t.TempDir()
 	tokens := make([]string, 20)
 	var wg sync.WaitGroup
@@ -60,17 +60,17 @@ func TestAllWhoAskForATokenAtOnceGetTheSame(t *testing.T) {
 	}
 }
 
-func TestAFileThatHoldsNoTokenIsReplaced(t *testing.T) {
+func TestInvalidTokenFileIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "http-token"), []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if first := secret(t, dir); first != secret(t, dir) {
-		t.Error("it changes")
+		t.Error("the token changes")
 	}
 }
 
-func TestWhereNoTokenCanBeKeptThereIsOneForOnce(t *testing.T) {
+func TestTokenIsTemporaryIfItCannotBeStored(t *testing.T) {
 	token, err := rundir.Secret(filepath.Join(t.TempDir(), "nothing"))
 	if err == nil || len(token) < 16 {
 		t.Errorf("%q, %v", token, err)

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Services tell how to reach the services of a run. The file holds secrets, so
-// only its owner can read it.
+// Services describes how to reach the services of a run. The file has secrets, so only its
+// owner can read it.
 type Services struct {
 	Run      string    `json:"run"`
 	Bus      string    `json:"nats"`                          // URL
 	Token    string    `json:"nats_token,omitempty"`          // of the services
-	Analyzer string    `json:"nats_analyzer_token,omitempty"` // of analyzers, who may do less
-	CA       string    `json:"nats_ca,omitempty"`             // file with who signed the certificate
+	Analyzer string    `json:"nats_analyzer_token,omitempty"` // of analyzers, with fewer rights
+	CA       string    `json:"nats_ca,omitempty"`             // file with the certificate authority
 	Shards   int       `json:"shards"`
 	Web      string    `json:"http,omitempty"` // URL
 	Secret   string    `json:"http_token,omitempty"`
@@ -28,11 +28,11 @@ type Services struct {
 }
 
 const (
-	servicesFile = "services.json"  // tells analyzers how to reach the services
-	analyzerFile = "analyzer-token" // the token of analyzers alone, for nodes that cannot read the directory
+	servicesFile = "services.json"  // how to reach the services
+	analyzerFile = "analyzer-token" // token of analyzers, for nodes that cannot read the directory
 )
 
-// WriteServices tells in the run directory at path how to reach the services.
+// WriteServices writes how to reach the services to the run directory at path.
 func WriteServices(path string, s *Services) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -44,7 +44,7 @@ func WriteServices(path string, s *Services) error {
 	return errors.Join(err, Replace(filepath.Join(path, servicesFile), append(b, '\n'), 0o600))
 }
 
-// AnalyzerToken is the file, in the run directory at path, with the token of analyzers.
+// AnalyzerToken returns the file with the token of analyzers in the run directory at path.
 func AnalyzerToken(path string) string { return filepath.Join(path, analyzerFile) }
 
 // ReadServices reads what WriteServices wrote.
@@ -59,12 +59,12 @@ func ReadServices(path string) (*Services, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if s.Bus == "" || s.Run == "" {
-		return nil, fmt.Errorf("%s: %w", name, errors.New("it names no services"))
+		return nil, fmt.Errorf("%s: nats or run is missing", name)
 	}
 	return s, nil
 }
 
-// Open returns the run directory at path, which is there, to go on with its run.
+// Open returns the existing run directory at path, to continue its run.
 func Open(path string) (*Dir, error) {
 	if _, err := os.Stat(filepath.Join(path, infoFile)); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func Open(path string) (*Dir, error) {
 	return Join(path)
 }
 
-// Join returns the run directory at path, where services of a run were started
-// before it was made.
+// Join returns the run directory at path, where services may have started before the run
+// was created.
 func Join(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Join(path, spoolDir), 0o755); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Join(path string) (*Dir, error) {
 	return newDir(path), nil
 }
 
-// What services keep in the run directory besides the store.
+// Directories of services in the run directory.
 const (
 	busDir        = "nats"
 	parametersDir = "parameters"
@@ -90,16 +90,16 @@ const (
 	logsDir       = "logs"
 )
 
-// Bus is the directory, in that of the run at path, for the message bus.
+// Bus returns the directory of the message bus in the run directory at path.
 func Bus(path string) string { return filepath.Join(path, busDir) }
 
-// Parameters is that for what the parameter server knows.
+// Parameters returns the directory of the parameter server.
 func Parameters(path string) string { return filepath.Join(path, parametersDir) }
 
-// Waiting is that for packets of statistics that wait for their receiver.
+// Waiting returns the directory of statistics packets that wait for their receiver.
 func Waiting(path string) string { return filepath.Join(path, waitingDir) }
 
-// Traces is that for traces which a program writes for the run.
+// Traces returns the directory of traces that a program writes for the run.
 func Traces(path string) string { return filepath.Join(path, tracesDir) }
 
 // EscapeGlob returns a pattern that matches path only.
@@ -107,11 +107,11 @@ func EscapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// Logs is that for what the processes of the run say.
+// Logs returns the directory of the logs of the run's processes.
 func Logs(path string) string { return filepath.Join(path, logsDir) }
 
-// OnlyServices reports whether the directory at path holds something, but only of
-// services that were started before the store has made the run.
+// OnlyServices reports whether the directory at path has files, but only of services that
+// started before the store created the run.
 func OnlyServices(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil || len(entries) == 0 {

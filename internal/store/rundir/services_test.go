@@ -9,10 +9,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-func TestTokensAreForTheirOwnerOnly(t *testing.T) {
+func TestTokenFilesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	s := &rundir.Services{Run: "r", Bus: "nats://127.0.0.1:1", Token: "of services", Analyzer: "of analyzers", Secret: "of the page"}
-	for range 2 { // made, and replaced
+	for range 2 { // created, then replaced
 		if err := rundir.WriteServices(dir, s); err != nil {
 			t.Fatal(err)
 		}
@@ -23,22 +23,22 @@ func TestTokensAreForTheirOwnerOnly(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(rundir.AnalyzerToken(dir)); err != nil || strings.TrimSpace(string(text)) != s.Analyzer {
-		t.Errorf("the file for other nodes holds %q, %v", text, err)
+		t.Errorf("the token file has %q, %v", text, err)
 	}
 	if got, err := rundir.ReadServices(dir); err != nil || *got != *s {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if !rundir.OnlyServices(dir) {
-		t.Error("a run could not be made here any more")
+		t.Error("OnlyServices is false")
 	}
 }
 
-func TestAServerOfSomebodyElseHasNoTokenForAnalyzers(t *testing.T) {
+func TestExternalServerHasNoAnalyzerTokenFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := rundir.WriteServices(dir, &rundir.Services{Run: "r", Bus: "nats://elsewhere:1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(rundir.AnalyzerToken(dir)); err == nil {
-		t.Error("there is a file for a token")
+		t.Error("the token file exists")
 	}
 }

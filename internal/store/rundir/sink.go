@@ -9,19 +9,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// StoreSink hands what is kept to a store. It is an analyzer.RecordSink; what it
-// was given is durable when Finish has returned nil.
+// StoreSink is an analyzer.RecordSink that writes to a store. All is durable when Finish
+// has returned nil.
 type StoreSink struct{ buffer *provdb.Buffer }
 
 // NewStoreSink returns a sink that fills the buffer.
 func NewStoreSink(b *provdb.Buffer) *StoreSink { return &StoreSink{b} }
 
-// Metadata stores the facts that appeared in a step.
-func (s *StoreSink) Metadata(ctx context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
-	return s.buffer.Add(ctx, &provdb.Batch{Metadata: []provdb.StepMetadata{{
-		Program: key.Program, Rank: key.Rank, Step: key.Step,
-		Facts: found,
-	}}})
+// Metadata stores the metadata of a step.
+func (s *StoreSink) Metadata(ctx context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
+	m := provdb.StepMetadata{Program: key.Program, Rank: key.Rank, Step: key.Step, Facts: facts}
+	return s.buffer.Add(ctx, &provdb.Batch{Metadata: []provdb.StepMetadata{m}})
 }
 
 // Records stores the anomalies and typical executions of a step.
@@ -29,11 +27,10 @@ func (s *StoreSink) Records(ctx context.Context, _ analyzer.StepKey, anomalies, 
 	return s.buffer.Add(ctx, &provdb.Batch{Anomalies: anomalies, Typical: typical})
 }
 
-// Finish stores what is known over all ranks and waits until all is durable.
+// Finish stores the collections over all ranks and waits until all is durable.
 func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error {
 	batch := &provdb.Batch{
-		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues,
-		Links: c.Links,
+		Functions: c.FuncStats, Counters: c.CounterStats, Models: c.ADModels, Paths: c.PathStats, Issues: c.Issues, Links: c.Links,
 	}
 	if err := s.buffer.Add(ctx, batch); err != nil {
 		return err
@@ -41,14 +38,14 @@ func (s *StoreSink) Finish(ctx context.Context, c *provenance.Collections) error
 	return s.buffer.Flush(ctx)
 }
 
-// Sinks hands what is kept to several sinks.
+// Sinks writes to several sinks.
 type Sinks []analyzer.RecordSink
 
-// Metadata stores the facts that appeared in a step.
-func (s Sinks) Metadata(ctx context.Context, key analyzer.StepKey, found []provenance.Metadata) error {
+// Metadata stores the metadata of a step.
+func (s Sinks) Metadata(ctx context.Context, key analyzer.StepKey, facts []provenance.Metadata) error {
 	var errs []error
 	for _, sink := range s {
-		errs = append(errs, sink.Metadata(ctx, key, found))
+		errs = append(errs, sink.Metadata(ctx, key, facts))
 	}
 	return errors.Join(errs...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-func TestRecordsAreTheSameEachTime(t *testing.T) {
+func TestRecordsAreDeterministic(t *testing.T) {
 	a, b := Records(1500, 3), Records(1500, 3)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("two calls differ")
@@ -24,7 +24,7 @@ func TestRecordsAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestRecordsAreThoseOfARun(t *testing.T) {
+func TestRecordsResembleRun(t *testing.T) {
 	ids, functions, models, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	statuses := map[provenance.Status]int{}
 	states, size, large := 0, 0, 0
@@ -64,7 +64,7 @@ func TestRecordsAreThoseOfARun(t *testing.T) {
 	}
 }
 
-func TestTheComparisonCanFail(t *testing.T) {
+func TestDifferenceReportsDifferences(t *testing.T) {
 	f := func(got, want, where string) {
 		t.Helper()
 		x := &fixture{T: t}
@@ -87,7 +87,7 @@ func TestTheComparisonCanFail(t *testing.T) {
 	f(`"1"`, `1`, ": got")
 }
 
-func TestOddRecordsCanBeToldApart(t *testing.T) {
+func TestUnusualRecordsHaveUniqueIDs(t *testing.T) {
 	seen := map[string]string{}
 	for _, o := range odds(asIs) {
 		if other := seen[o.record.EventID]; other != "" {

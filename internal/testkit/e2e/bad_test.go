@@ -93,7 +93,7 @@ func TestARunThatHasEndedIsNotWrittenOver(t *testing.T) {
 	if code := again.wait(); code != 1 {
 		t.Errorf("serve has exit code %d", code)
 	}
-	says(t, again.stderr.String(), "a run is there already", "--force")
+	says(t, again.stderr.String(), "already has a run", "--force")
 	forced := s.serve("--ranks", "2", "--force")
 	succeed(append(s.ads(r), forced)...)
 }

@@ -139,7 +139,7 @@ func (p *troupe) play(r recording) {
 		if part == partBus { // it has no end of its own
 			continue
 		}
-		if again := p.parts[part]; again.wait() == 1 && strings.Contains(again.stderr.String(), "a run is there already") && p.closed() {
+		if again := p.parts[part]; again.wait() == 1 && strings.Contains(again.stderr.String(), "already has a run") && p.closed() {
 			continue // it was killed when nothing was left to do
 		}
 		p.parts[part].succeed()

@@ -154,7 +154,7 @@ func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
 	if code != 1 {
 		t.Errorf("services of a run that was closed: exit code %d", code)
 	}
-	says(t, stderr, "a run is there already")
+	says(t, stderr, "already has a run")
 }
 
 func TestShardsAreProcessesAndAreStartedAgainWhenKilled(t *testing.T) {

@@ -325,7 +325,7 @@ func TestAViewRefusesWhatCannotBe(t *testing.T) {
 	}
 	f(2, "give RUN, --replay DIR or --receive")
 	f(2, "host:port", dir, "--http", "here")
-	f(1, "is no run directory", empty)
+	f(1, "is not a run directory", empty)
 	f(1, "no such file", filepath.Join(empty, "nothing"))
 	f(1, "holds no page", dir, "--ui-dir", empty)
 	f(1, "choose another address with --http", dir, "--http", "203.0.113.7:1")
