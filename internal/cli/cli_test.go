@@ -143,7 +143,7 @@ func TestAWorkflowIsReportedAndSoIsWhyItsAnalysisFailed(t *testing.T) {
 	}
 	fails(t, 1, []string{"analyze", traces, "--out", failed}, "both contain rank 0 of program 0")
 	text := must(t, "report", failed, "-o", file)
-	if !strings.HasPrefix(text, "failed: The analysis failed, and nothing was kept: ") || !strings.Contains(text, "see --program") {
+	if !strings.HasPrefix(text, "failed: The analysis failed and stored nothing: ") || !strings.Contains(text, "see --program") {
 		t.Errorf("got %s", text)
 	}
 }

@@ -81,9 +81,9 @@ func TestACursorIsOfOneList(t *testing.T) {
 	next := want[page](t, do(t, at+monday+"/events?limit=5&rank=0-99", ""), 200).Next
 	want[page](t, do(t, at+monday+"/events?limit=50&rank=0-99&cursor="+next, ""), 200)
 	for _, query := range []string{"rank=0-98", "rank=0-99&order=time", ""} {
-		fails(t, do(t, at+monday+"/events?"+query+"&cursor="+next, ""), 400, "it is of another list")
+		fails(t, do(t, at+monday+"/events?"+query+"&cursor="+next, ""), 400, "from another list")
 	}
-	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/events?rank=0-99&cursor="+next, ""), 400, "it is of another list")
+	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/events?rank=0-99&cursor="+next, ""), 400, "from another list")
 }
 
 // While pages are read, records come anywhere in the order, and others are

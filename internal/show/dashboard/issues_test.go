@@ -106,7 +106,7 @@ func TestPeopleLabelIssues(t *testing.T) {
 	fails(t, do(t, at+"burst/labels/"+issue.Key, "{}"), 405, "use PUT")
 	fails(t, do(t, at+"nosuch/labels/"+issue.Key, `{"state":"open"}`, "Method: PUT"), 404, "nosuch")
 	labels.err = errors.New("the disk is full")
-	fails(t, put(issue.Key, `{"state":"muted"}`), 500, "the label cannot be kept: the disk is full")
+	fails(t, put(issue.Key, `{"state":"muted"}`), 500, "store the label: the disk is full")
 	fails(t, do(t, at+"burst/issues", ""), 500, "the disk is full")
 }
 
@@ -119,7 +119,7 @@ func TestWhoOnlyReadsLabelsNothing(t *testing.T) {
 	} {
 		at := scene(t, func(c *dashboard.Config, _ *pipeline) { change(c) })
 		list := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200)
-		fails(t, do(t, at+"burst/labels/"+list.Rows[0].Key, `{"state":"muted"}`, "Method: PUT"), 403, "this server only reads; ")
+		fails(t, do(t, at+"burst/labels/"+list.Rows[0].Key, `{"state":"muted"}`, "Method: PUT"), 403, "this server cannot set labels; ")
 		if list.Writable {
 			t.Error("the list says that labels can be set")
 		}

@@ -194,7 +194,7 @@ func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
 	for _, state := range []api.State{api.Running, api.Finished} {
 		p.set(func(p *pipeline) { p.status.Run.State = state })
 		o := want[api.Overview](t, do(t, at+monday+"/overview", ""), 200)
-		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "What was kept cannot be read now") ||
+		if o.Verdict.Level != api.LevelUnknown || !strings.HasPrefix(o.Verdict.Sentence, "The store cannot be read now") ||
 			!strings.Contains(topics(o)["store"], "the disk is gone") {
 			t.Errorf("%s: %+v, notices %+v", state, o.Verdict, o.Notices)
 		}
@@ -279,7 +279,7 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 		"same command")
 	f(func(s *api.Status) { s.Totals.RanksExpected = 4 }, api.LevelWatch, "silent-ranks", "3 of 4 ranks reporting")
 	f(func(s *api.Status) { s.Nodes[0].Drops = 1200 }, api.LevelWatch, "drops",
-		"1,200 records found no room at 1 analyzer and are sent when the run ends: give chimbuko ad a larger --outbox")
+		"1,200 records found no room at 1 analyzer and will be sent when the run ends: give chimbuko ad a larger --outbox")
 	f(func(s *api.Status) {
 		s.Nodes[0].Tallies = []api.Tally{{Name: "x", Severity: "data loss", Count: 3, Sentence: "steps were lost"}}
 	}, api.LevelWatch, "drops", "3 steps were lost")
@@ -316,13 +316,12 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 			t.Errorf("%s %s: %+v", state, info, o.Notices)
 		}
 	}
-	f(provdb.Failed, `{"error":"the disk\nis full"}`, "health", "The analysis failed, and the run holds what was stored until then: the "+
-		"disk is full")
+	f(provdb.Failed, `{"error":"the disk\nis full"}`, "health", "The analysis failed; the run has the data stored before that: the disk is full")
 	f(provdb.Finished, `{"broken":["a.bp: step 3 at byte 99: cut off"]}`, "store",
-		"A trace is damaged and was read as far as it goes: a.bp: step 3 at byte 99: cut off")
+		"A trace is damaged and was read up to the damage: a.bp: step 3 at byte 99: cut off")
 	f(provdb.Finished, `{"notes":[{"severity":"data loss","count":12,"sentence":"calls were lost"}]}`, "drops", "12 calls were lost")
-	f(provdb.Finished, `[1]`, "store", "older chimbuko that did not store issues")
-	f(provdb.Finished, `{}`, "review", "Final: ")
+	f(provdb.Finished, `[1]`, "store", "An older chimbuko analyzed this run and stored no issues")
+	f(provdb.Finished, `{}`, "review", "3 of 20 flags were withdrawn at the end; 10 anomalous calls were found only at the end")
 }
 
 // Nobody should start analyzers for a run that has ended.
@@ -334,8 +333,8 @@ func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for state, says := range map[provdb.State]string{
-		provdb.Failed:   "The analysis failed, and nothing was kept: a.bp and b.bp both hold rank 0",
-		provdb.Finished: "The run has ended and holds nothing: no call was read",
+		provdb.Failed:   "The analysis failed and stored nothing: a.bp and b.bp both hold rank 0",
+		provdb.Finished: "The run has ended without data: no call was read",
 	} {
 		run.State, run.Info, run.Finished = state, []byte(`{"error":"a.bp and b.bp\nboth hold rank 0"}`), time.Unix(2, 0)
 		if err := store.UpdateRun(t.Context(), run); err != nil {
@@ -388,7 +387,7 @@ func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })
 	o := want[api.Overview](t, do(t, at+"/api/v1/runs/small/overview", ""), 200)
 	if o.Verdict.Level != api.LevelGood || !strings.HasPrefix(o.Verdict.Sentence,
-		"Hardly anything is lost: 1 issue costs < 0.01 % of core time (200 us)") {
+		"Little time was lost: 1 issue costs < 0.01 % of core time (200 us)") {
 		t.Errorf("%+v", o.Verdict)
 	}
 }

@@ -32,7 +32,7 @@ func TestWhatCannotBeAnsweredIsExplained(t *testing.T) {
 	f(monday+"/events?rank=7-4&step=x&since=soon&min_lost=1e300&min_score=NaN&normal=maybe", 400,
 		`parameter normal: "maybe" is neither true nor false; parameter rank: "7-4" is no rank`)
 	f(monday+"/events?limit=0", 400, "at least one event")
-	f(monday+"/events?cursor=x", 400, "cursor: it is not what next said")
+	f(monday+"/events?cursor=x", 400, "cursor: not a value of next")
 	f(monday+"/events?cursor="+strings.Repeat("x", 9000), 400, "too long")
 	f(monday+"/counters?offset=3", 400, "no parameter")
 	f(monday+"/pipeline?verbose=1", 400, "no parameter")
@@ -144,7 +144,7 @@ func TestQuestionsWaitForEachOther(t *testing.T) {
 			ended = true
 		default:
 			if a := do(t, at+monday+"/counters", ""); a.code == 503 {
-				fails(t, a, 503, "1 other questions are being answered; try again in a moment")
+				fails(t, a, 503, "1 other queries are running; try again in a moment")
 				refused++
 			}
 		}

@@ -46,7 +46,7 @@ func TestAFlameGraphHoldsAllTime(t *testing.T) {
 		}
 	}
 	live := want[api.Flame](t, do(t, scene(t, nil)+"burst-live/flame", ""), 200)
-	if !strings.HasPrefix(live.Partial, "The times of call paths are not known") || len(live.Root.Children) != 0 {
+	if !strings.HasPrefix(live.Partial, "Times of call paths are unknown") || len(live.Root.Children) != 0 {
 		t.Errorf("%+v", live)
 	}
 	fails(t, do(t, at+"flame?metric=color", ""), 400, `(want lost or time)`)

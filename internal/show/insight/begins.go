@@ -10,62 +10,62 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// begins remembers when runs began that do not tell it until they end, so that times
-// since the begin are the same in all answers. The zero value is ready.
+// begins caches the start times of runs that do not store them until they end, so that all
+// answers use the same. The zero value is ready.
 type begins struct {
 	mu    sync.Mutex
-	known map[begun]*guess
+	byRun map[runID]*estimate
 }
 
-// begun tells runs apart.
-type begun struct {
+// runID identifies a run.
+type runID struct {
 	id      provdb.RunID
 	started time.Time
 }
 
-// guess is when a run began, as far as is known.
-type guess struct {
-	at    trace.Micros
-	asked time.Time
-	took  time.Duration
+// estimate is the earliest known start of a run.
+type estimate struct {
+	at      trace.Micros
+	queried time.Time
+	took    time.Duration
 }
 
-// An earlier begin is looked for while little time is spent on it: in the first minutes
-// ranks may come that began a little before the others.
+// An earlier start is searched for while queries are quick: in the first minutes ranks may
+// appear that started before the others.
 const (
 	maxBegins  = 100
-	maxEarlier = trace.Micros(30 * 24 * time.Hour / time.Microsecond) // what is earlier still is no time of this run
+	maxEarlier = trace.Micros(30 * 24 * time.Hour / time.Microsecond) // earlier times are not of this run
 	slowBegin  = 200 * time.Millisecond
 	beginAgain = 30 * time.Second
 )
 
-// correct sets the begin of a run that only guesses it.
+// correct sets the start of a run that is only estimated.
 func (b *begins) correct(ctx context.Context, a *query.Asker) error {
-	key := begun{a.Run.ID, a.Run.Started}
+	key := runID{a.Run.ID, a.Run.Started}
 	b.mu.Lock()
-	g, ok := b.known[key]
-	fresh := ok && (g.took > slowBegin || time.Since(g.asked) < beginAgain)
+	e, ok := b.byRun[key]
+	fresh := ok && (e.took > slowBegin || time.Since(e.queried) < beginAgain)
 	b.mu.Unlock()
 	if fresh {
-		a.Begin = g.at
+		a.Begin = e.at
 		return nil
 	}
 	start := time.Now()
-	first, err := a.FirstCall(ctx, ok && g.took > slowBegin/4)
+	first, err := a.FirstCall(ctx, ok && e.took > slowBegin/4)
 	if err != nil {
 		return err
 	}
 	if first > a.Begin-maxEarlier && first < a.Begin {
 		a.Begin = first
 	}
-	if ok && g.at < a.Begin {
-		a.Begin = g.at
+	if ok {
+		a.Begin = min(a.Begin, e.at)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.known == nil || len(b.known) >= maxBegins {
-		b.known = make(map[begun]*guess)
+	if b.byRun == nil || len(b.byRun) >= maxBegins {
+		b.byRun = make(map[runID]*estimate)
 	}
-	b.known[key] = &guess{a.Begin, start, time.Since(start)}
+	b.byRun[key] = &estimate{a.Begin, start, time.Since(start)}
 	return nil
 }

@@ -16,42 +16,41 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// place is where an event stands in the order of a list of events.
+// place is the position of an event in an ordered list.
 type place struct {
-	Value   float64 `json:"v"` // what is ordered by
+	Value   float64 `json:"v"` // that the list is ordered by
 	Program int64   `json:"p"`
 	Rank    int64   `json:"r"`
 	ID      string  `json:"e"`
 }
 
-// cursor says where a page ended: after which event, and how many were before
-// the next one when the page was read. It is opaque to clients.
+// cursor is the end of a page: its last event, and the number of events up to it when the
+// page was read. It is opaque to clients.
 type cursor struct {
 	place
 	Offset int          `json:"o"`
-	Begin  trace.Micros `json:"b"` // of the run, as the first page saw it: it may change while the run goes on
-	Filter string       `json:"f"` // hash of what the list is of
+	Begin  trace.Micros `json:"b"` // of the run for the first page; it may change while the run continues
+	Filter string       `json:"f"` // hash of the filter of the list
 }
 
-// MaxMicros is about three hundred years, so that sums of two times do not overflow.
+// MaxMicros bounds times to about three hundred years, so that sums do not overflow.
 const MaxMicros = 1e16
 
-// maxCursor is longer than any cursor that this package makes of ids that a
-// trace gives.
+// maxCursor bounds cursors; those of this package are shorter.
 const maxCursor = 8 << 10
 
 func (c *cursor) String() string {
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // its numbers came from JSON or from a database that has no others
+		panic(err) // all numbers are finite
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// parseCursor reads one that belongs to a list, whose hash is given.
+// parseCursor decodes the cursor of a list with this filter hash.
 func parseCursor(text, filter string) (*cursor, error) {
 	if len(text) > maxCursor {
-		return nil, errors.New("it is too long")
+		return nil, errors.New("too long")
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	c := new(cursor)
@@ -60,28 +59,28 @@ func parseCursor(text, filter string) (*cursor, error) {
 	}
 	switch {
 	case err != nil || c.Offset < 1 || c.Offset > math.MaxInt32 || c.Begin > MaxMicros || c.Begin < -MaxMicros:
-		return nil, errors.New("it is not what next said")
+		return nil, errors.New("not a value of next")
 	case c.Filter != filter:
-		return nil, errors.New("it is of another list; keep all other parameters but limit")
+		return nil, errors.New("from another list (keep all parameters but limit)")
 	}
 	return c, nil
 }
 
-// filterHash tells lists apart. It may depend on all but how many rows are wanted.
+// filterHash identifies a list. It does not depend on the limit.
 func filterHash(run provdb.RunID, f query.Filter) string {
 	f.Limit, f.Offset = 0, 0
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // params lets no numbers through that JSON does not know
+		panic(err) // all numbers are finite
 	}
 	sum := sha256.Sum256(fmt.Appendf(text, "%d", run))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// orderColumns are the columns of the values that events are ordered by.
+// orderColumns are the columns by which events are ordered.
 var orderColumns = map[string]string{"severity": "severity", "lost": "lost_us", "score": "score", "time": "at_s"}
 
-// placeOf finds the place of a row of events.
+// placeOf returns the place of a row.
 func placeOf(columns []provdb.Column, row []any, order string, begin trace.Micros) (p place) {
 	for i, c := range columns {
 		switch v := row[i].(type) {
@@ -104,14 +103,14 @@ func placeOf(columns []provdb.Column, row []any, order string, begin trace.Micro
 			}
 		}
 	}
-	if order == "time" { // the earliest first, the others have the largest first
+	if order == "time" { // ascending, unlike the others
 		p.Value = -(float64(begin) + math.Round(p.Value*1e6))
 	}
 	return p
 }
 
-// compare tells which of two events comes first in the order that the store gives
-// them: the largest value, then by the parts of their names.
+// compare orders events like the store: descending by value, then by the parts of their
+// names.
 func (p place) compare(o place) int {
 	pStep, pRow, pText := p.parts()
 	oStep, oRow, oText := o.parts()
@@ -119,7 +118,7 @@ func (p place) compare(o place) int {
 		cmp.Compare(pStep, oStep), cmp.Compare(pRow, oRow), strings.Compare(pText, oText))
 }
 
-// parts are step and row of the id, or -1 and an id of another form.
+// parts returns step and row of the id, or -1 and an id of another form.
 func (p place) parts() (step, row int64, text string) {
 	parts := strings.Split(p.ID, ":")
 	if len(parts) == 3 && parts[0] == strconv.FormatInt(p.Rank, 10) {

@@ -10,26 +10,26 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// listed is an event of a list.
-type listed struct {
+// listRow is an event of a list.
+type listRow struct {
 	place
 	text json.RawMessage
 }
 
-// EventsParams choose a page of executions.
+// EventsParams select a page of executions.
 type EventsParams struct {
 	Filter query.Filter
 	Limit  int
-	Cursor string // Next of the page before; empty: the first page
+	Cursor string // Next of the previous page; empty: the first page
 }
 
-// Events returns a page of executions. Who follows Next sees each execution once that is
-// there all the time, also while others are stored or withdrawn.
+// Events returns a page of executions. Following Next yields each execution that exists
+// throughout exactly once, while others are stored or withdrawn.
 func (in *Insight) Events(ctx context.Context, run string, of EventsParams) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) { return q.events(ctx, of) })
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) { return q.events(ctx, of) })
 }
 
-func (q *asked) events(ctx context.Context, of EventsParams) (*api.List, error) {
+func (q *runQuery) events(ctx context.Context, of EventsParams) (*api.List, error) {
 	hash := filterHash(q.Run.ID, of.Filter)
 	var after *cursor
 	if of.Cursor != "" {
@@ -54,18 +54,17 @@ func (q *asked) events(ctx context.Context, of EventsParams) (*api.List, error) 
 	return l, nil
 }
 
-// page returns the events after a cursor, nil for the begin: limit+1 of them
-// unless the list ends. offset is how many are before them. The store counts rows
-// only, so events that came or went since shift the place where the page begins,
-// and it must be found anew.
-func (q *asked) page(ctx context.Context, f query.Filter, after *cursor, limit int) (page []listed, offset int, err error) {
+// page returns up to limit+1 events after a cursor, or from the start if that is nil, and
+// their offset. The store only counts rows, so the offset must be searched again if events
+// before it were added or removed.
+func (q *runQuery) page(ctx context.Context, f query.Filter, after *cursor, limit int) (page []listRow, offset int, err error) {
 	if after == nil {
 		page, err = q.fetch(ctx, f, 0, limit+1)
 		return page, 0, err
 	}
 	offset = after.Offset
 	for range maxTries {
-		before := min(offset, 1) // the event before the page is read, too
+		before := min(offset, 1) // also read the event before the page
 		all, err := q.fetch(ctx, f, offset-before, before+limit+1)
 		if err != nil {
 			return nil, 0, err
@@ -78,17 +77,17 @@ func (q *asked) page(ctx context.Context, f query.Filter, after *cursor, limit i
 			return nil, 0, err
 		}
 	}
-	return nil, 0, Problemf(api.Unavailable, "try again in a moment", "events come and go faster than they can be listed")
+	return nil, 0, Problemf(api.Unavailable, "try again in a moment", "the list changes too fast")
 }
 
-// maxTries is how often the begin of a page is looked for.
+// maxTries bounds the searches for the start of a page.
 const maxTries = 5
 
-// locate counts the events that are not after a cursor.
-func (q *asked) locate(ctx context.Context, f query.Filter, after *cursor) (int, error) {
+// locate counts the events up to a cursor.
+func (q *runQuery) locate(ctx context.Context, f query.Filter, after *cursor) (int, error) {
 	var err error
-	past := func(i int) bool { // whether the event i is after the cursor, or the list ends before
-		var one []listed
+	past := func(i int) bool { // event i is after the cursor or the end of the list
+		var one []listRow
 		if err == nil {
 			one, err = q.fetch(ctx, f, i, 1)
 		}
@@ -105,8 +104,8 @@ func (q *asked) locate(ctx context.Context, f query.Filter, after *cursor) (int,
 	return n, err
 }
 
-// fetch reads some events of the list.
-func (q *asked) fetch(ctx context.Context, f query.Filter, offset, limit int) (all []listed, err error) {
+// fetch reads events of the list.
+func (q *runQuery) fetch(ctx context.Context, f query.Filter, offset, limit int) (all []listRow, err error) {
 	f.Offset, f.Limit = offset, limit
 	rows, err := q.Executions(ctx, f)
 	if err != nil {
@@ -122,24 +121,24 @@ func (q *asked) fetch(ctx context.Context, f query.Filter, offset, limit int) (a
 			err = errTooLarge
 		}
 		if err != nil {
-			_ = rows.Close() // err says more
+			_ = rows.Close() // err matters more
 			return nil, err
 		}
-		all = append(all, listed{placeOf(rows.Columns, row, f.Order, q.Begin), text})
+		all = append(all, listRow{placeOf(rows.Columns, row, f.Order, q.Begin), text})
 	}
 	return all, nil
 }
 
-// ExecutionsPDB returns records as the dashboard of the original asks for them.
+// ExecutionsPDB returns records for the dashboard of the original Chimbuko.
 func (in *Insight) ExecutionsPDB(ctx context.Context, run string, of query.ExecutionsPDB) ([]json.RawMessage, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) ([]json.RawMessage, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) ([]json.RawMessage, error) {
 		rows, size := []json.RawMessage{}, 0
 		for doc, err := range q.ExecutionsPDB(ctx, of) {
 			if err != nil {
 				return nil, err
 			}
 			if size += len(doc); size > maxAnswer {
-				return nil, Problemf(api.TooLarge, "ask for fewer steps, or one rank", "the answer has more than %d bytes", maxAnswer)
+				return nil, Problemf(api.TooLarge, "request fewer steps, or one rank", "the answer has more than %d bytes", maxAnswer)
 			}
 			rows = append(rows, doc)
 		}

@@ -7,18 +7,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/lanes"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/lanes"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Bounds of what is told with an execution.
+// Bounds of lists of an execution.
 const (
 	maxVictims  = 20
 	maxMetadata = 1000
@@ -32,7 +31,7 @@ type EventParams struct {
 
 // Event returns a record.
 func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*query.Event, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*query.Event, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*query.Event, error) {
 		e, err := q.Event(ctx, of.ID, of.Program)
 		if err != nil {
 			return nil, choosing(err)
@@ -43,14 +42,14 @@ func (in *Insight) Event(ctx context.Context, run string, of EventParams) (*quer
 
 func tooLarge(e *query.Event) error {
 	if len(e.Document) > maxAnswer {
-		return Problemf(api.TooLarge, "ask for its parts with sql", "the record is too large")
+		return Problemf(api.TooLarge, "query its parts with SQL", "the record is too large")
 	}
 	return nil
 }
 
-// Evidence returns all there is to say of one execution.
+// Evidence returns all data about an execution.
 func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*api.Evidence, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.Evidence, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Evidence, error) {
 		e, twin, place, samePath, err := q.EventWithTwin(ctx, of.ID, of.Program)
 		if err == nil {
 			err = tooLarge(e)
@@ -58,14 +57,14 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 		if err != nil {
 			return nil, choosing(err)
 		}
-		v := q.known.newEvidence(e)
+		v := q.data.newEvidence(e)
 		if place != nil {
 			v.FunctionID = place.Function.ID()
 		}
 		if twin != nil {
-			v.Twin = q.known.pageTwin(twin.Record, samePath)
+			v.Twin = q.data.pageTwin(twin.Record, samePath)
 		}
-		// Each part fills in fields of its own.
+		// The parts set different fields.
 		g, ctx := errgroup.WithContext(ctx)
 		for _, add := range []func(context.Context, *query.Event, *query.Place, *api.Evidence) error{q.addRoles, q.addContext} {
 			g.Go(func() error { return add(ctx, e, place, v) })
@@ -74,17 +73,17 @@ func (in *Insight) Evidence(ctx context.Context, run string, of EventParams) (*a
 	})
 }
 
-// newEvidence is what the record itself tells.
-func (k *known) newEvidence(e *query.Event) *api.Evidence {
+// newEvidence returns the data of the record itself.
+func (d *runData) newEvidence(e *query.Event) *api.Evidence {
 	r := e.Record
 	v := &api.Evidence{
 		Event: r.EventID, Program: int64(r.PID), Rank: int64(r.RID), Thread: int64(r.TID), Host: r.Hostname, Function: r.Func,
-		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: k.sentence(r), Why: r.Why,
-		At: k.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive),
-		Inclusive: int64(r.RuntimeTotal), Judged: int64(k.judged(r)),
+		Anomaly: e.Collection == "anomalies", Kind: string(r.Kind), Status: string(r.Status), Sentence: d.sentence(r), Why: r.Why,
+		At: d.seconds(r.Entry), Entered: time.UnixMicro(int64(r.Entry)).UTC(), Exclusive: int64(r.RuntimeExclusive),
+		Inclusive: int64(r.RuntimeTotal), Judged: int64(d.judged(r)),
 		Lost: int64(r.LostTime), Severity: Finite(r.OutlierSeverity), Score: Finite(r.OutlierScore), Step: int64(r.IOStep),
 		Path:  pathOf(r.CallStack),
-		Model: k.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),
+		Model: d.pageModel(r.AlgoParams), Roles: api.Roles{Victims: []api.Other{}}, GPU: gpuOf(r),
 		Counters: []api.Counter{}, State: []api.Field{}, Metadata: []api.Field{}, Record: e.Document,
 	}
 	if len(v.Path) == 0 {
@@ -103,7 +102,7 @@ func (k *known) newEvidence(e *query.Event) *api.Evidence {
 	return v
 }
 
-// Finite is a number that JSON knows.
+// Finite returns 0 for numbers that JSON cannot represent.
 func Finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -111,7 +110,7 @@ func Finite(x float64) float64 {
 	return x
 }
 
-// pathOf are the functions of a stack from the outermost on.
+// pathOf returns the functions of a stack, the outermost first.
 func pathOf(stack []provenance.StackEntry) []string {
 	path := make([]string, 0, len(stack))
 	for _, f := range slices.Backward(stack) {
@@ -120,7 +119,7 @@ func pathOf(stack []provenance.StackEntry) []string {
 	return path
 }
 
-// gpuOf tells where on a GPU an execution ran; nil: on none.
+// gpuOf returns where on a GPU an execution ran, or nil.
 func gpuOf(r *provenance.Record) *api.GPU {
 	if !r.IsGPUEvent {
 		return nil
@@ -140,7 +139,7 @@ func gpuOf(r *provenance.Record) *api.GPU {
 	return g
 }
 
-// partOf is a number of a location; -1 where it is not known.
+// partOf returns a number of a location; -1: unknown.
 func partOf(n uint64) int64 {
 	if n > math.MaxInt64 {
 		return -1
@@ -148,20 +147,20 @@ func partOf(n uint64) int64 {
 	return int64(n)
 }
 
-// pageTwin is a typical execution beside an anomaly.
-func (k *known) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
+// pageTwin returns a typical execution to compare an anomaly with.
+func (d *runData) pageTwin(t *provenance.Record, samePath bool) *api.Twin {
 	twin := &api.Twin{
-		Event: t.EventID, At: k.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive),
+		Event: t.EventID, At: d.seconds(t.Entry), Rank: int64(t.RID), Host: t.Hostname, Exclusive: int64(t.RuntimeExclusive),
 		Inclusive: int64(t.RuntimeTotal), SamePath: samePath,
 	}
 	twin.Lanes, twin.Arrows = lanes.Of(t)
 	return twin
 }
 
-// addContext adds what is usual of counters, and what is known of the rank.
-func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *api.Evidence) error {
+// addContext adds usual values of counters and the metadata of the rank.
+func (q *runQuery) addContext(ctx context.Context, e *query.Event, _ *query.Place, v *api.Evidence) error {
 	if len(v.Counters) > 0 {
-		usual, err := q.usualCounters(ctx, e.Record.PID)
+		usual, err := q.counterMeans(ctx, e.Record.PID)
 		if err != nil {
 			return err
 		}
@@ -175,42 +174,35 @@ func (q *asked) addContext(ctx context.Context, e *query.Event, _ *query.Place, 
 	if err != nil {
 		return err
 	}
-	seen := make(map[api.Field]bool)
-	for row, err := range rows.All {
-		if err != nil {
-			return err
-		}
-		name, _ := row[4].(string)
-		value, _ := row[5].(string)
-		if f := (api.Field{Name: name, Value: value}); !seen[f] {
-			seen[f] = true
-			v.Metadata = append(v.Metadata, f)
-		}
+	type row struct {
+		Name  string `sql:"name"`
+		Value string `sql:"value"`
 	}
-	return nil
+	seen := make(map[row]bool)
+	return provdb.Scan(rows, func(r *row) {
+		if !seen[*r] {
+			seen[*r] = true
+			v.Metadata = append(v.Metadata, api.Field(*r))
+		}
+	})
 }
 
-// usualCounters are mean and deviation of the counters of a program.
-func (q *asked) usualCounters(ctx context.Context, program trace.Program) (map[string][2]float64, error) {
+// counterMeans returns mean and deviation of the counters of a program.
+func (q *runQuery) counterMeans(ctx context.Context, program trace.Program) (map[string][2]float64, error) {
 	rows, err := q.Counters(ctx, "", &program, MaxRows)
 	if err != nil {
 		return nil, err
 	}
-	at := make(map[string]int)
-	for i, c := range rows.Columns {
-		at[c.Name] = i
+	type row struct {
+		Name   string   `sql:"counter"`
+		Mean   *float64 `sql:"mean"`
+		Stddev float64  `sql:"stddev"`
 	}
 	usual := make(map[string][2]float64)
-	for row, err := range rows.All {
-		if err != nil {
-			return nil, err
+	err = provdb.Scan(rows, func(r *row) {
+		if r.Mean != nil {
+			usual[r.Name] = [2]float64{Finite(*r.Mean), Finite(r.Stddev)}
 		}
-		name, _ := row[at["counter"]].(string)
-		mean, ok := row[at["mean"]].(float64)
-		stddev, _ := row[at["stddev"]].(float64)
-		if ok {
-			usual[name] = [2]float64{Finite(mean), Finite(stddev)}
-		}
-	}
-	return usual, nil
+	})
+	return usual, err
 }

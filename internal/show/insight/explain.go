@@ -8,15 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// ExplainParams choose anomalies.
+// ExplainParams select anomalies.
 type ExplainParams struct {
 	Issue   string // key; empty: of all issues
 	Filter  query.Filter
@@ -25,9 +24,9 @@ type ExplainParams struct {
 	Lasso   string // an outline as contrast.ParseLasso reads it; empty: none
 }
 
-// Explain tells what is different about some anomalies.
+// Explain returns how the selected anomalies differ from other executions.
 func (in *Insight) Explain(ctx context.Context, run string, of ExplainParams) (*api.Explained, error) {
-	return cached(ctx, in, run, func(ctx context.Context, q *asked) (*api.Explained, error) {
+	return inMemory(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Explained, error) {
 		selection, err := in.selection(ctx, q, of)
 		if err != nil {
 			return nil, err
@@ -42,19 +41,19 @@ func (in *Insight) Explain(ctx context.Context, run string, of ExplainParams) (*
 	})
 }
 
-// GroupParams choose anomalies and what they are broken down by.
+// GroupParams select anomalies and the field to group them by.
 type GroupParams struct {
 	ExplainParams
 	By    contrast.FieldKey
 	Limit int
 }
 
-// Groups breaks some anomalies down by a field.
+// Groups groups the selected anomalies by a field.
 func (in *Insight) Groups(ctx context.Context, run string, of GroupParams) (*api.ExplainGroups, error) {
-	return cached(ctx, in, run, func(ctx context.Context, q *asked) (*api.ExplainGroups, error) { return in.groups(ctx, q, of) })
+	return inMemory(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.ExplainGroups, error) { return in.groups(ctx, q, of) })
 }
 
-func (in *Insight) groups(ctx context.Context, q *asked, of GroupParams) (*api.ExplainGroups, error) {
+func (in *Insight) groups(ctx context.Context, q *runQuery, of GroupParams) (*api.ExplainGroups, error) {
 	selection, err := in.selection(ctx, q, of.ExplainParams)
 	if err != nil {
 		return nil, err
@@ -76,9 +75,9 @@ func (in *Insight) groups(ctx context.Context, q *asked, of GroupParams) (*api.E
 	return page, nil
 }
 
-// selection finds which anomalies are meant, and has what is cached of them looked at.
-func (in *Insight) selection(ctx context.Context, q *asked, of ExplainParams) (*query.Selection, error) {
-	selection := query.Selection{Filter: of.Filter, Only: of.Only, Without: of.Without, Ranks: q.known.ranks, Extent: q.known.extent}
+// selection resolves the parameters and sets the cached details of the query.
+func (in *Insight) selection(ctx context.Context, q *runQuery, of ExplainParams) (*query.Selection, error) {
+	selection := query.Selection{Filter: of.Filter, Only: of.Only, Without: of.Without, Ranks: q.data.ranks, Extent: q.data.extent}
 	var err error
 	if of.Lasso != "" {
 		if selection.Lasso, err = contrast.ParseLasso(of.Lasso); err != nil {
@@ -86,51 +85,48 @@ func (in *Insight) selection(ctx context.Context, q *asked, of ExplainParams) (*
 		}
 	}
 	if of.Issue != "" {
-		if q.known.wrong != nil {
-			return nil, q.known.wrong
-		}
-		x, ok := q.known.issue(of.Issue)
-		if !ok {
-			return nil, noIssue(of.Issue)
+		x, err := q.data.issue(of.Issue)
+		if err != nil {
+			return nil, err
 		}
 		if err := q.ofIssue(ctx, &selection, x); err != nil {
 			return nil, err
 		}
 	}
-	q.Details, err = in.detailed(ctx, q)
+	q.Details, err = in.readDetails(ctx, q)
 	return &selection, err
 }
 
-// leastDetailed is of how many executions of a run that has ended details are read. Of fewer
-// than query.LeastDetailed they are of all, and explanations the same as without them.
+// leastDetailed is the number of executions of a finished run from which on details are cached.
+// Below query.LeastDetailed they cover all executions, so explanations do not change.
 const leastDetailed = 2000
 
-// detailed returns what is at hand of executions that are looked at closely. It is read
-// once for all that is asked of a run that has ended. The one who asks has a turn already.
-func (in *Insight) detailed(ctx context.Context, q *asked) (*query.Details, error) {
+// readDetails returns the cached details of executions, which are read once for a run that
+// has ended. The caller has a slot.
+func (in *Insight) readDetails(ctx context.Context, q *runQuery) (*query.Details, error) {
 	a := *q.Asker
 	least := int64(query.LeastDetailed)
 	if !a.Run.State.Open() {
 		least = leastDetailed
 	}
 	return in.details.Get(ctx, runKey(&q.Run), func(ctx context.Context) (*query.Details, bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, knownPatience*in.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, slowFactor*in.Timeout)
 		defer cancel()
 		d, err := a.ReadDetails(ctx, least, query.MaxDetailed)
 		return d, !a.Run.State.Open(), err
 	})
 }
 
-// ofIssue chooses the anomalies of an issue. Where it is not known which they are, as
-// there are too many in a run that goes on, it is all of its function and kind.
-func (q *asked) ofIssue(ctx context.Context, s *query.Selection, x *provenance.Issue) error {
+// ofIssue selects the anomalies of an issue. If a live run has too many to know their issues,
+// it selects all of the same function and kind.
+func (q *runQuery) ofIssue(ctx context.Context, s *query.Selection, x *provenance.Issue) error {
 	s.Issue = x
 	switch {
-	case q.known.stored || x.IsChange():
-	case q.known.linkOf != nil:
+	case q.data.stored || x.IsChange():
+	case q.data.linkOf != nil:
 		s.Member = func(program trace.Program, event string) bool {
-			i, ok := q.known.linkOf[trace.EventKey{Program: program, ID: event}]
-			return ok && q.known.links[i].Issue == x.Number
+			l := q.data.link(program, event)
+			return l != nil && l.Issue == x.Number
 		}
 	default:
 		f, err := q.functionOfIssue(ctx, x)
@@ -147,7 +143,7 @@ func (q *asked) ofIssue(ctx context.Context, s *query.Selection, x *provenance.I
 
 var explainRoles = map[contrast.Role]string{contrast.Cause: "cause", contrast.When: "when", contrast.Chosen: "chosen"}
 
-// maxExplainFunctions is how many functions of a selection are named.
+// maxExplainFunctions bounds the functions of a selection that are listed.
 const maxExplainFunctions = 10
 
 func pageExplanation(e *contrast.Explanation) *api.Explained {
@@ -188,8 +184,8 @@ func pageExplanation(e *contrast.Explanation) *api.Explained {
 	return p
 }
 
-// explainCommand is what gives the same in a terminal.
-func (in *Insight) explainCommand(q *asked, selection *query.Selection) string {
+// explainCommand returns the command line with the same answer.
+func (in *Insight) explainCommand(q *runQuery, selection *query.Selection) string {
 	parts := []string{"chimbuko explain", quoted(cmp.Or(in.Place, "RUN")), "--run", quoted(q.Run.Name)}
 	x, f := selection.Issue, &selection.Filter
 	add := func(name, value string) {
@@ -239,7 +235,7 @@ func (in *Insight) explainCommand(q *asked, selection *query.Selection) string {
 	return strings.Join(parts, " ")
 }
 
-// quoted is a word of a command line.
+// quoted returns a word for a shell.
 func quoted(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:") == "" {
 		return word

@@ -4,20 +4,18 @@ import (
 	"context"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/show/flame"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/flame"
 )
 
-// FlameParams choose a tree of call paths.
+// FlameParams select a tree of call paths.
 type FlameParams struct {
 	Metric  string // time or lost
 	Program *trace.Program
 }
 
-// Check rejects what cannot be drawn.
+// Check rejects invalid parameters.
 func (p *FlameParams) Check() error {
 	if p.Metric != "time" && p.Metric != MetricLost {
 		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want lost or time)", p.Metric)
@@ -30,17 +28,17 @@ func (in *Insight) Flame(ctx context.Context, run string, of FlameParams) (*api.
 	if err := of.Check(); err != nil {
 		return nil, err
 	}
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.Flame, error) { return q.flame(ctx, of) })
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Flame, error) { return q.flame(ctx, of) })
 }
 
-func (q *asked) flame(ctx context.Context, of FlameParams) (*api.Flame, error) {
-	find := q.timePaths
-	if of.Metric == MetricLost {
-		find = q.lostPaths
-	}
-	paths, partial, err := find(ctx, of.Program)
+func (q *runQuery) flame(ctx context.Context, of FlameParams) (*api.Flame, error) {
+	paths, err := q.flamePaths(ctx, of)
 	if err != nil {
 		return nil, err
+	}
+	partial := ""
+	if len(paths) == 0 && of.Metric != MetricLost {
+		partial = "Times of call paths are unknown: they are stored some ten seconds after the first calls, and not by older versions of chimbuko."
 	}
 	device := make(map[trace.FuncKey]bool)
 	if err := q.OnDevice(ctx, func(p trace.Program, name string) { device[trace.FuncKey{Program: p, Name: name}] = true }); err != nil {
@@ -50,26 +48,20 @@ func (q *asked) flame(ctx context.Context, of FlameParams) (*api.Flame, error) {
 	return &api.Flame{Metric: of.Metric, Root: root, Partial: strings.TrimSpace(partial + " " + left)}, nil
 }
 
-// lostPaths are the call paths of all anomalies that count, with what these lost
-// themselves; nothing of that is missing.
-func (q *asked) lostPaths(ctx context.Context, p *trace.Program) (paths []flame.Path, partial string, err error) {
-	ways, err := q.LostWays(ctx, p)
-	for _, w := range ways {
-		paths = append(paths, flame.Path{Program: w.Program, Funcs: w.Path, Self: float64(w.Lost), Calls: w.N})
+// flamePaths returns the call paths of all anomalies that were not withdrawn, with their lost
+// time, or those of all calls with their times.
+func (q *runQuery) flamePaths(ctx context.Context, of FlameParams) (paths []flame.Path, err error) {
+	if of.Metric == MetricLost {
+		ways, err := q.LostWays(ctx, of.Program)
+		for _, w := range ways {
+			paths = append(paths, flame.Path{Program: w.Program, Funcs: w.Path, Self: float64(w.Lost), Calls: w.N})
+		}
+		return paths, err
 	}
-	return paths, "", err
-}
-
-// timePaths are all calls with their call paths and times.
-func (q *asked) timePaths(ctx context.Context, p *trace.Program) (paths []flame.Path, partial string, err error) {
-	times, err := q.PathTimes(ctx, p)
+	times, err := q.PathTimes(ctx, of.Program)
 	for i := range times {
 		t := &times[i]
 		paths = append(paths, flame.Path{Program: t.Program, Funcs: t.Funcs, Self: float64(t.Exclusive), Calls: t.Calls})
 	}
-	if len(paths) == 0 {
-		partial = "The times of call paths are not known: they come some ten seconds after the first calls of a run, or an older chimbuko " +
-			"analyzed this one."
-	}
-	return paths, partial, err
+	return paths, err
 }

@@ -6,17 +6,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/show/flame"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/flame"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// FunctionsParams choose a page of the functions of a run.
+// FunctionsParams select a page of the functions of a run.
 type FunctionsParams struct {
 	Name          string // pattern; empty: all
 	Program       *trace.Program
@@ -24,10 +22,10 @@ type FunctionsParams struct {
 	Limit, Offset int
 }
 
-// Functions returns the functions of a run, with and without anomalies. The list changes
-// slowly, so its cursor is the number of rows before a page.
+// Functions returns the functions of a run, with and without anomalies. Its cursor is an
+// offset, because the list changes slowly.
 func (in *Insight) Functions(ctx context.Context, run string, of FunctionsParams) (*api.FunctionTable, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.FunctionTable, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FunctionTable, error) {
 		rows, total, err := q.FunctionTable(ctx, query.FunctionTable{
 			Name: of.Name, Program: of.Program, Order: cmp.Or(of.Order, "lost"), Limit: of.Limit + 1, Offset: of.Offset,
 		})
@@ -63,7 +61,7 @@ func functionRow(r *query.FunctionRow) api.FunctionRow {
 	return row
 }
 
-// FunctionParams name a function, and how much is told of it.
+// FunctionParams name a function and bound the answer.
 type FunctionParams struct {
 	ID      string // or its name
 	Program *trace.Program
@@ -71,18 +69,18 @@ type FunctionParams struct {
 	Columns int // of the strip
 }
 
-// Function returns what a row of the table unfolds to.
+// Function returns the details of a function.
 func (in *Insight) Function(ctx context.Context, run string, of FunctionParams) (*api.FunctionDetail, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.FunctionDetail, error) { return q.function(ctx, of) })
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FunctionDetail, error) { return q.function(ctx, of) })
 }
 
-func (q *asked) function(ctx context.Context, of FunctionParams) (*api.FunctionDetail, error) {
+func (q *runQuery) function(ctx context.Context, of FunctionParams) (*api.FunctionDetail, error) {
 	f, err := q.findFunction(ctx, of.ID, of.Program)
 	if err != nil {
 		return nil, err
 	}
 	d := api.FunctionDetail{Paths: []api.FunctionPath{}}
-	g, ctx := errgroup.WithContext(ctx) // each part fills in fields of its own
+	g, ctx := errgroup.WithContext(ctx) // the parts set different fields
 	g.Go(func() error {
 		rows, _, err := q.FunctionTable(ctx, query.FunctionTable{Function: f, Order: "name", Limit: 1})
 		if err == nil && len(rows) > 0 {
@@ -113,16 +111,15 @@ func (q *asked) function(ctx context.Context, of FunctionParams) (*api.FunctionD
 		if err != nil {
 			return err
 		}
-		d.Model = q.known.pageModel(params)
-		d.Strip, err = stripOf(ctx, q.Asker, query.Timeline{To: q.known.extent, Columns: of.Columns, Filter: query.Filter{One: f}})
+		d.Model = q.data.pageModel(params)
+		d.Strip, err = stripOf(ctx, q.Asker, query.Timeline{To: q.data.extent, Columns: of.Columns, Filter: query.Filter{One: f}})
 		return err
 	})
 	return &d, g.Wait()
 }
 
-// findFunction finds a function by its id, which functions lists, or by its name
-// as chimbuko func does.
-func (q *asked) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
+// findFunction finds a function by its id, or by its name like chimbuko func.
+func (q *runQuery) findFunction(ctx context.Context, id string, program *trace.Program) (*query.Function, error) {
 	if _, _, ok := functionNumbers(id); !ok {
 		f, err := q.Function(ctx, id, program)
 		return f, choosing(err)
@@ -134,16 +131,16 @@ func (q *asked) findFunction(ctx context.Context, id string, program *trace.Prog
 	return f, err
 }
 
-// numbered returns the function with an id; nil if there is none.
-func (q *asked) numbered(ctx context.Context, id string) (*query.Function, error) {
+// numbered returns the function with an id, or nil.
+func (q *runQuery) numbered(ctx context.Context, id string) (*query.Function, error) {
 	program, fn, ok := functionNumbers(id)
 	if !ok {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // not found
 	}
 	return q.FunctionNumbered(ctx, program, fn)
 }
 
-// functionNumbers reads an id of a function.
+// functionNumbers parses the id of a function.
 func functionNumbers(id string) (program trace.Program, fn int32, ok bool) {
 	first, second, _ := strings.Cut(id, ":")
 	p, err1 := strconv.ParseUint(first, 10, 31)

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Any times give columns that cover them.
+// FuzzSpan checks that columns cover the span.
 func FuzzSpan(f *testing.F) {
 	f.Add(int64(1_000_000), int64(2_500_000), int64(1e9), 7)
 	f.Add(int64(-1e16), int64(1e16), int64(1), 2000)
@@ -28,7 +28,7 @@ func FuzzSpan(f *testing.F) {
 	})
 }
 
-// Any ranks are divided into groups that hold each of them once, in order.
+// FuzzGroups checks that groups hold each rank once, in order.
 func FuzzGroups(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 1, 2}, uint8(3))
 	f.Add([]byte{0, 16, 32, 48, 64}, uint8(2))
@@ -49,7 +49,7 @@ func FuzzGroups(f *testing.F) {
 	})
 }
 
-// A cursor that is accepted is within bounds, and reads back as itself.
+// FuzzCursor checks that accepted cursors are within bounds and encode to themselves.
 func FuzzCursor(f *testing.F) {
 	f.Add((&cursor{place{1.5, 0, 3, "3:1:7"}, 10, 1_700_000_000_000_000, "x"}).String())
 	f.Add((&cursor{place{-1e300, 1, 3, "odd"}, 1, 0, "x"}).String())

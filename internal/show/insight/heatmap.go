@@ -5,34 +5,32 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// MaxHeatCells bounds the cells of a heatmap, whatever the number of ranks is: of many
-// columns there are fewer rows.
+// MaxHeatCells bounds the cells of a heatmap: more columns mean fewer rows.
 const MaxHeatCells = 100_000
 
 // The metrics of a heatmap.
 const (
 	MetricLost      = "lost"
-	metricOwn       = "own" // lost otherwise than by waiting for others
+	metricOwn       = "own" // lost, without waits for other ranks
 	MetricAnomalies = "anomalies"
 )
 
-// HeatmapParams are what a heatmap is of.
+// HeatmapParams select the data of a heatmap.
 type HeatmapParams struct {
 	From, To      *trace.Micros // since the start of the run; nil: its start, its end
 	Columns, Rows int
 	Metric        string       // lost, own or anomalies
-	Filter        query.Filter // Program, Host and Function of it
+	Filter        query.Filter // only Program, Host and Function
 }
 
-// Check rejects what cannot be drawn, and has the metric own leave out waits.
+// Check rejects invalid parameters and resolves the metric own.
 func (h *HeatmapParams) Check() error {
 	switch h.Metric {
 	case MetricLost, MetricAnomalies:
@@ -46,16 +44,15 @@ func (h *HeatmapParams) Check() error {
 		return Problemf(api.Invalid, ParamsHint, "parameter metric: unknown metric %.40q (want anomalies, lost or own)", h.Metric)
 	}
 	if h.From != nil && h.To != nil && *h.To <= *h.From {
-		return Problemf(api.Invalid, ParamsHint, "parameter to: it is not after from")
+		return Problemf(api.Invalid, ParamsHint, "parameter to: must be after from")
 	}
 	return nil
 }
 
-// ParamsHint ends problems with parameters.
+// ParamsHint is the hint of problems with parameters.
 const ParamsHint = "docs/api.md lists the parameters"
 
-// Span are the times of the heatmap of a run of some length. A time that is empty
-// because one end is not given is a column's width long.
+// Span returns the times of the heatmap of a run of that length. It is never empty.
 func (h *HeatmapParams) Span(length trace.Micros) (from, to trace.Micros) {
 	to = length
 	if h.From != nil {
@@ -67,16 +64,16 @@ func (h *HeatmapParams) Span(length trace.Micros) (from, to trace.Micros) {
 	return from, max(to, from+1)
 }
 
-// Heatmap returns what ranks lost over time.
+// Heatmap returns the lost time of ranks over time.
 func (in *Insight) Heatmap(ctx context.Context, run string, h HeatmapParams) (*api.Heatmap, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.Heatmap, error) { return in.heatmap(ctx, q, &h) })
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Heatmap, error) { return in.heatmap(ctx, q, &h) })
 }
 
-func (in *Insight) heatmap(ctx context.Context, q *asked, h *HeatmapParams) (*api.Heatmap, error) {
-	v := view{known: q.known}
+func (in *Insight) heatmap(ctx context.Context, q *runQuery, h *HeatmapParams) (*api.Heatmap, error) {
+	v := view{data: q.data}
 	if q.Run.Name == in.Run {
 		status, err := in.Source.Status(ctx)
 		if err != nil {
@@ -86,7 +83,7 @@ func (in *Insight) heatmap(ctx context.Context, q *asked, h *HeatmapParams) (*ap
 	}
 	silent, _ := v.silentRanks()
 	groups := GroupRanks(chosenRanks(v.ranks(), h.Filter), min(h.Rows, MaxHeatCells/h.Columns))
-	from, to := h.Span(q.known.extent)
+	from, to := h.Span(q.data.extent)
 	t := query.Timeline{
 		From: from, To: to, Columns: h.Columns, Filter: query.Filter{Function: h.Filter.Function, Kinds: h.Filter.Kinds},
 		Lines: make(map[trace.RankKey]int),
@@ -140,7 +137,7 @@ func HeatRow(group []query.Placed, silent map[trace.RankKey]string) api.HeatRow 
 	return row
 }
 
-// chosenRanks are those that a filter lets through.
+// chosenRanks returns the ranks that pass a filter.
 func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
 	if f.Program == nil && f.Host == "" {
 		return all
@@ -149,18 +146,14 @@ func chosenRanks(all []query.Placed, f query.Filter) []query.Placed {
 	if f.Host != "" {
 		match = outlier.Glob(f.Host).MatchString
 	}
-	var chosen []query.Placed
-	for _, r := range all {
-		if (f.Program == nil || r.Program == *f.Program) && match(r.Host) {
-			chosen = append(chosen, r)
-		}
-	}
-	return chosen
+	return slices.DeleteFunc(slices.Clone(all), func(r query.Placed) bool {
+		return f.Program != nil && r.Program != *f.Program || !match(r.Host)
+	})
 }
 
-// GroupRanks divides ranks, which are in order of program, host and rank, into at most
-// so many groups of neighbors: of one host each if that is possible, else of whole
-// hosts of one program, and only if there are more programs than groups of several.
+// GroupRanks divides ranks, ordered by program, host and rank, into at most that many groups
+// of neighbors: within a host if possible, else of whole hosts of one program, else across
+// programs.
 func GroupRanks(ranks []query.Placed, most int) [][]query.Placed {
 	if len(ranks) == 0 {
 		return nil
@@ -181,7 +174,7 @@ func GroupRanks(ranks []query.Placed, most int) [][]query.Placed {
 	})
 }
 
-// cutWhere cuts a list between two neighbors that are apart.
+// cutWhere splits a list between neighbors that are apart.
 func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 	first := 0
 	for i := 1; i <= len(list); i++ {
@@ -193,8 +186,8 @@ func cutWhere[T any](list []T, apart func(a, b T) bool) (parts [][]T) {
 	return parts
 }
 
-// smallest cuts each part into pieces of the least size with which there are no more
-// than most of them. There are no more parts than that.
+// smallest cuts each part into pieces of the smallest size that gives at most that many
+// pieces. There are no more parts than that.
 func smallest[T any](most int, parts []T, cut func(part T, size int) [][]query.Placed) [][]query.Placed {
 	for size := 1; ; size++ {
 		var pieces [][]query.Placed

@@ -1,7 +1,7 @@
-// Package insight answers questions about runs: overviews, issues, evidence, heatmaps,
-// functions, flame graphs, explanations. It asks a store and the state of the pipeline, caches
-// what many callers need, and bounds how many questions are asked at once. It knows nothing of
-// HTTP: dashboard, report and terminal call it.
+// Package insight answers queries about runs: overviews, issues, evidence, heatmaps,
+// functions, flame graphs, explanations. It reads a store and the state of the pipeline,
+// caches shared data, and bounds concurrent queries. It knows nothing of HTTP: dashboard,
+// report and terminal call it.
 package insight
 
 import (
@@ -13,54 +13,51 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
-	"github.com/chimbuko/chimbuko/internal/show/memo"
-
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/memo"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Source is where an Insight gets what it tells. Several goroutines call it.
+// Source provides the data of an Insight. It must be safe for concurrent use.
 type Source interface {
-	// Status is the state of the pipeline now. It should answer within a second:
-	// every page, scrape and stream waits for it. The caller does not change it,
-	// and the source must not once it is handed over.
+	// Status returns the present state of the pipeline. It should return within a second,
+	// because every page, scrape and stream waits for it. Neither side may change the
+	// returned value.
 	Status(ctx context.Context) (*api.Status, error)
-	// Reader is the store, asked for anew for each question; nil while this
-	// process has none.
+	// Reader returns the store, or nil while this process has none. It is called for each
+	// query.
 	Reader() provdb.Reader
 }
 
-// Config says what an Insight is about. Zero values of limits mean the default in
-// brackets.
+// Config is the configuration of an Insight. Defaults are in parentheses.
 type Config struct {
 	Source   Source
 	Run      string // name of the run that Status is about
-	Place    string // of the runs, as commands name it: a directory, a file or an address without secrets; empty: not known
-	Labels   Labels // what people say of issues; nil: there are no labels
-	ReadOnly bool   // labels are shown, but cannot be set
+	Place    string // directory, file or address of the runs in command lines, without secrets; may be empty
+	Labels   Labels // of issues; nil: none
+	ReadOnly bool   // labels cannot be set
 
 	// Cache makes the database into which a run is copied, so that queries over many executions
 	// are fast; nil: the store answers them.
 	Cache func(ctx context.Context) (provdb.Cache, error)
 
-	Timeout   time.Duration // of one question to the store [30 s]
-	Questions int           // asked of the store at once; others wait [4]
+	Timeout   time.Duration // of one query (30 s)
+	Questions int           // concurrent queries; others wait (4)
 }
 
-// Insight answers questions about runs. It caches what many callers need; several
-// goroutines may use it. New makes one.
+// Insight answers queries about runs. It is safe for concurrent use.
 type Insight struct {
 	Config
-	slots chan struct{} // one for each question that is being asked
+	slots chan struct{} // one for each running query
 
-	begins    begins
-	askers    memo.Memo[*query.Asker]
-	runsKnown memo.Memo[*known]
-	found     memo.Memo[*findings]
-	caches    memo.Memo[provdb.Reader]
-	details   memo.Memo[*query.Details]
-	tops      memo.Memo[[]json.RawMessage]
+	begins   begins
+	askers   memo.Memo[*query.Asker]
+	runs     memo.Memo[*runData]
+	findings memo.Memo[*findings]
+	caches   memo.Memo[provdb.Reader]
+	details  memo.Memo[*query.Details]
+	tops     memo.Memo[[]json.RawMessage]
 }
 
 // New returns an Insight. The configuration must have a source.
@@ -69,15 +66,14 @@ func New(cfg Config) *Insight {
 	cfg.Questions = cmp.Or(cfg.Questions, 4)
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
-		askers: memo.Memo[*query.Asker]{Most: maxKnown}, runsKnown: memo.Memo[*known]{Most: maxKnown},
-		found:  memo.Memo[*findings]{Most: maxKnown, Old: true},
-		caches: memo.Memo[provdb.Reader]{Most: maxCaches, Old: true}, details: memo.Memo[*query.Details]{Most: maxCaches, Old: true},
+		askers: memo.Memo[*query.Asker]{Most: maxRuns}, runs: memo.Memo[*runData]{Most: maxRuns},
+		findings: memo.Memo[*findings]{Most: maxRuns, Old: true},
+		caches:   memo.Memo[provdb.Reader]{Most: maxCaches, Old: true}, details: memo.Memo[*query.Details]{Most: maxCaches, Old: true},
 		tops: memo.Memo[[]json.RawMessage]{Most: maxTops, Old: true},
 	}
 }
 
-// AsProblem returns err as a Problem. Errors of the store keep their text: who may ask may
-// know it.
+// AsProblem returns err as a Problem. Errors of the store keep their text.
 func AsProblem(err error) *api.Problem {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p
@@ -87,7 +83,7 @@ func AsProblem(err error) *api.Problem {
 		return &api.Problem{Kind: api.Invalid, Message: text}
 	}
 	if _, ok := errors.AsType[*contrast.TermError](err); ok {
-		return &api.Problem{Kind: api.Invalid, Message: text, Hint: "docs/dashboard.md tells what can be narrowed and grouped"}
+		return &api.Problem{Kind: api.Invalid, Message: text, Hint: "docs/dashboard.md lists the fields"}
 	}
 	for _, k := range []struct {
 		err  error
@@ -95,11 +91,11 @@ func AsProblem(err error) *api.Problem {
 		hint string
 	}{
 		{provdb.ErrNotFound, api.NotFound, ""},
-		{provdb.ErrReadOnly, api.Forbidden, "ask with one SELECT; docs/sql.md lists the tables"},
-		{provdb.ErrClosed, api.Unavailable, "the process is ending; ask the run directory instead"},
+		{provdb.ErrReadOnly, api.Forbidden, "send one SELECT; docs/sql.md lists the tables"},
+		{provdb.ErrClosed, api.Unavailable, "the process is ending; open the run directory instead"},
 		{provdb.ErrInUse, api.Unavailable, "try again in a moment"},
-		{context.DeadlineExceeded, api.TimedOut, "ask for less: fewer rows, one rank, a shorter time"},
-		{context.Canceled, api.Unavailable, "the question was given up"},
+		{context.DeadlineExceeded, api.TimedOut, "request fewer rows, one rank or a shorter time"},
+		{context.Canceled, api.Unavailable, "the query was canceled"},
 	} {
 		if errors.Is(err, k.err) {
 			return &api.Problem{Kind: k.kind, Message: text, Hint: k.hint}
@@ -113,15 +109,14 @@ func Problemf(kind api.ProblemKind, hint, format string, args ...any) error {
 	return &api.Problem{Kind: kind, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// asked is what a question to the store is about.
-type asked struct {
+// runQuery is a query about a run.
+type runQuery struct {
 	*query.Asker
-	known *known // of questions that are informed
+	data *runData // set by withData and inMemory
 }
 
-// ask asks the store about a run, in its turn. Only so many questions are asked at once,
-// and each only for so long.
-func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *asked) (T, error)) (none T, err error) {
+// ask calls f with a run in a slot.
+func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (none T, err error) {
 	limited, done, err := in.Slot(ctx)
 	if err != nil {
 		return none, err
@@ -132,48 +127,45 @@ func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context
 		return none, err
 	}
 	a.Memory = in.caches.AtHand(runKey(&a.Run))
-	v, err := f(limited, &asked{Asker: a})
+	v, err := f(limited, &runQuery{Asker: a})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return none, fmt.Errorf("no answer within %v: %w", in.Timeout, context.DeadlineExceeded)
 	}
 	return v, err
 }
 
-// informed is ask for what needs to know of the run as a whole.
-func informed[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *asked) (T, error)) (none T, err error) {
-	k, err := in.known(ctx, run)
+// withData is ask for queries that need the data of the run. While a large run is being
+// copied into memory the store answers.
+func withData[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
+	return askWith(ctx, in, run, in.caches.Soon, f)
+}
+
+// inMemory is withData for queries that wait until the run is in memory.
+func inMemory[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
+	return askWith(ctx, in, run, in.caches.Get, f)
+}
+
+// askWith reads the data before it takes a slot, since that needs slots as well.
+func askWith[T any](ctx context.Context, in *Insight, run string, get getReader,
+	f func(ctx context.Context, q *runQuery) (T, error),
+) (none T, err error) {
+	d, err := in.data(ctx, run, get)
 	if err != nil {
 		return none, err
 	}
-	return askKnowing(ctx, in, run, k, f)
-}
-
-// cached is informed for queries that wait until the run is in memory. The wait precedes the
-// slot of the query, since the copy needs a slot as well.
-func cached[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *asked) (T, error)) (none T, err error) {
-	k, err := in.knownWith(ctx, run, in.caches.Get)
-	if err != nil {
-		return none, err
-	}
-	return askKnowing(ctx, in, run, k, f)
-}
-
-func askKnowing[T any](ctx context.Context, in *Insight, run string, k *known, f func(ctx context.Context, q *asked) (T, error)) (T,
-	error,
-) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (T, error) {
-		q.known, q.Begin, q.Memory = k, k.begin, k.memory
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (T, error) {
+		q.data, q.Begin, q.Memory = d, d.begin, d.memory
 		return f(ctx, q)
 	})
 }
 
-// Slot waits until a question may be asked. The context bounds its time; done
-// must be called when it is answered.
+// Slot waits for a slot for a query. The returned context bounds the query, and done frees
+// the slot.
 func (in *Insight) Slot(ctx context.Context) (_ context.Context, done func(), err error) {
 	return in.slotFor(ctx, in.Timeout)
 }
 
-// slotFor is slot for a question that may take some other time.
+// slotFor is Slot with another timeout.
 func (in *Insight) slotFor(ctx context.Context, timeout time.Duration) (_ context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	select {
@@ -181,11 +173,11 @@ func (in *Insight) slotFor(ctx context.Context, timeout time.Duration) (_ contex
 		return ctx, func() { <-in.slots; cancel() }, nil
 	case <-ctx.Done():
 		cancel()
-		return nil, nil, Problemf(api.Unavailable, "try again in a moment", "%d other questions are being answered", cap(in.slots))
+		return nil, nil, Problemf(api.Unavailable, "try again in a moment", "%d other queries are running", cap(in.slots))
 	}
 }
 
-// askerBy finds a run. The metadata of finished runs is cached.
+// askerBy finds a run of a store. It caches the metadata of finished runs.
 func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*query.Asker, error) {
 	run, err := query.Find(ctx, r, name)
 	if err != nil {
@@ -207,15 +199,15 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 	if err != nil {
 		return nil, err
 	}
-	return a.By(r), nil // which may be changed
+	return a.By(r), nil // callers may change the copy
 }
 
 // asker finds a run in the store.
 func (in *Insight) asker(ctx context.Context, run string) (*query.Asker, error) {
 	r := in.Source.Reader()
 	if r == nil {
-		return nil, Problemf(api.Unavailable, "ask the process that stores the records",
-			"this process has no store, so nothing is known of single events and functions")
+		return nil, Problemf(api.Unavailable, "query the process that stores the records",
+			"this process has no store")
 	}
 	a, err := in.askerBy(ctx, r, run)
 	if errors.Is(err, provdb.ErrNotFound) && run == in.Run {
@@ -227,10 +219,10 @@ func (in *Insight) asker(ctx context.Context, run string) (*query.Asker, error) 
 	return a, in.begins.correct(ctx, a)
 }
 
-// Version names what the store holds of a run: answers that depend on nothing else stay the
-// same while it does. It is empty while the run goes on.
+// Version identifies the stored data of a run, for caches of answers. It is empty while the
+// run continues.
 func (in *Insight) Version(ctx context.Context, run string) (string, error) {
-	return ask(ctx, in, run, func(_ context.Context, q *asked) (string, error) {
+	return ask(ctx, in, run, func(_ context.Context, q *runQuery) (string, error) {
 		if q.Run.State == provdb.Finished || q.Run.State == provdb.Failed {
 			return fmt.Sprintf("%d %d", q.Run.ID, q.Run.Finished.UnixNano()), nil
 		}

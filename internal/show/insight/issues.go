@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/base/text"
-	"github.com/chimbuko/chimbuko/internal/base/trace"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"golang.org/x/sync/errgroup"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -30,22 +28,24 @@ const (
 
 // Issues returns all issues of a run.
 func (in *Insight) Issues(ctx context.Context, run string) (*api.IssueList, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.IssueList, error) {
-		if q.known.wrong != nil {
-			return nil, q.known.wrong
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.IssueList, error) {
+		if q.data.err != nil {
+			return nil, q.data.err
 		}
 		labels, err := in.labels(ctx, q.Run.Name)
 		if err != nil {
 			return nil, err
 		}
-		rows := q.known.pageIssues(labels)
-		return &api.IssueList{
-			Rows: rows[:min(len(rows), maxIssues)], Writable: in.Writable(), Stored: q.known.stored, Total: int64(len(q.known.issues)),
-		}, nil
+		total := len(q.data.issues)
+		list := &api.IssueList{Rows: []api.Issue{}, Writable: in.Writable(), Stored: q.data.stored, Total: int64(total)}
+		for i := range min(total, maxIssues) {
+			list.Rows = append(list.Rows, q.data.pageIssue(i, labels))
+		}
+		return list, nil
 	})
 }
 
-// labels are those of a run; none where nobody can say anything.
+// labels returns the labels of a run, if there are any.
 func (in *Insight) labels(ctx context.Context, run string) (map[string]api.Label, error) {
 	if in.Labels == nil {
 		return nil, nil //nolint:nilnil // no labels
@@ -53,9 +53,9 @@ func (in *Insight) labels(ctx context.Context, run string) (map[string]api.Label
 	return in.Labels.Labels(ctx, run)
 }
 
-// issueKeys are names of issues by which they are known while their numbers change:
-// they depend on program, function, call path, kind and cause, but neither on how many
-// anomalies there are nor on whether they come in bursts.
+// issueKeys returns names of issues that stay the same while their numbers change. They depend
+// on program, function, call path, kind and cause, but not on the number of anomalies, or on
+// whether these come in bursts.
 func issueKeys(issues []provenance.Issue) []string {
 	keys := make([]string, len(issues))
 	byNumber := make(map[int]string)
@@ -82,27 +82,18 @@ func issueKeys(issues []provenance.Issue) []string {
 	return keys
 }
 
-// pageIssues are all issues as the page wants them.
-func (k *known) pageIssues(labels map[string]api.Label) []api.Issue {
-	list := make([]api.Issue, 0, len(k.issues))
-	for i := range k.issues {
-		list = append(list, k.pageIssue(i, labels))
-	}
-	return list
-}
-
-func (k *known) pageIssue(i int, labels map[string]api.Label) api.Issue {
-	x := &k.issues[i]
+func (d *runData) pageIssue(i int, labels map[string]api.Label) api.Issue {
+	x := &d.issues[i]
 	p := api.Issue{
-		Key: k.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func,
-		FunctionID: k.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path,
+		Key: d.keys[i], Number: x.Number, Program: int64(x.PID), Function: x.Func,
+		FunctionID: d.functions[trace.FuncKey{Program: x.PID, Name: x.Func}], Path: x.Path,
 		Kind: string(x.Kind), Role: string(x.Role), Cause: x.Cause, Anomalies: x.Anomalies, Lost: int64(x.LostTime), Longest: int64(x.Longest),
 		Ranks: []int64{}, Hosts: append([]string{}, x.Hosts[:min(len(x.Hosts), maxIssueRanks)]...), RankCount: int64(len(x.Ranks)),
 		HostCount: int64(len(x.Hosts)),
-		First:     k.seconds(x.First), Last: k.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
+		First:     d.seconds(x.First), Last: d.seconds(x.Last), Trend: string(x.Trend), OverTime: append([]int64{}, x.OverTime...),
 		Example: x.Example,
 		Waits:   x.Waits, WaitRanks: x.WaitRanks, WaitLost: int64(x.WaitTime), Before: x.Before, After: x.After,
-		Confidence: k.confidence(x), Sentence: k.issueSentence(x),
+		Confidence: d.confidence(x), Sentence: d.issueSentence(x),
 	}
 	for _, r := range x.Ranks[:min(len(x.Ranks), maxIssueRanks)] {
 		p.Ranks = append(p.Ranks, int64(r))
@@ -119,31 +110,31 @@ func (k *known) pageIssue(i int, labels map[string]api.Label) api.Issue {
 
 // The confidences of issues.
 const (
-	confidenceWarming     = "warming"     // the run goes on, and few calls of the function are known
+	confidenceWarming     = "warming"     // the run continues, and the function has few calls
 	confidenceProvisional = "provisional" // the review at the end is still to come
 	confidenceConfirmed   = "confirmed"
 )
 
-func (k *known) confidence(x *provenance.Issue) string {
+func (d *runData) confidence(x *provenance.Issue) string {
 	switch {
-	case k.run.State == provdb.Finished && k.info.Settings["review"] != "false":
+	case d.run.State == provdb.Finished && d.info.Settings["review"] != "false":
 		return confidenceConfirmed
-	case k.thin[trace.FuncKey{Program: x.PID, Name: x.Func}]:
+	case d.sparse[trace.FuncKey{Program: x.PID, Name: x.Func}]:
 		return confidenceWarming
 	}
 	return confidenceProvisional
 }
 
-// kindWords are what one and several anomalies of an issue are, by its kind.
+// kindWords name one and several anomalies by kind.
 var kindWords = map[provenance.AnomalyKind][2]string{
 	provenance.Slow: {"slow call", "slow calls"}, provenance.Fast: {"call that was too fast", "calls that were too fast"},
-	provenance.CommWait: {"long wait", "long waits"}, provenance.OnGPU: {"odd execution on a GPU", "odd executions on a GPU"},
+	provenance.CommWait: {"long wait", "long waits"}, provenance.OnGPU: {"anomalous execution on a GPU", "anomalous executions on a GPU"},
 	provenance.Burst: {"slow call in a burst", "slow calls in bursts"},
 }
 
-// issueSentence tells an issue in words.
-func (k *known) issueSentence(x *provenance.Issue) string {
-	since := " since " + text.Clock(k.seconds(x.First), float64(k.extent)/1e6)
+// issueSentence describes an issue.
+func (d *runData) issueSentence(x *provenance.Issue) string {
+	since := " since " + text.Clock(d.seconds(x.First), float64(d.extent)/1e6)
 	if x.IsChange() {
 		return fmt.Sprintf("%s takes %s instead of %s%s", text.ShortName(x.Func), text.Duration(x.After),
 			text.Duration(x.Before), since)
@@ -161,9 +152,9 @@ func (k *known) issueSentence(x *provenance.Issue) string {
 		since)
 	switch {
 	case x.Cause > 0:
-		fmt.Fprintf(&b, ", because of issue %d (%s)", x.Cause, text.ShortName(k.issues[x.Cause-1].Func))
+		fmt.Fprintf(&b, ", because of issue %d (%s)", x.Cause, text.ShortName(d.issues[x.Cause-1].Func))
 	case x.Role == provenance.Victim:
-		b.WriteString("; they waited for somebody who was late, why is not known")
+		b.WriteString("; they waited for a late rank, for an unknown reason")
 	case x.Waits > 0:
 		fmt.Fprintf(&b, " and made %s on %s lose %s", text.Count(x.Waits, "wait"), text.Count(x.WaitRanks, "rank"),
 			text.Duration(float64(x.WaitTime)))
@@ -171,9 +162,9 @@ func (k *known) issueSentence(x *provenance.Issue) string {
 	return b.String()
 }
 
-// whereText names the rank or counts ranks, with hosts.
+// whereText names the rank, or counts the ranks, with hosts.
 func whereText(x *provenance.Issue) string {
-	words := text.Count(int64(len(x.Ranks)), "rank")
+	words := text.Count(len(x.Ranks), "rank")
 	if len(x.Ranks) == 1 {
 		words = fmt.Sprintf("rank %d", x.Ranks[0])
 	}
@@ -183,10 +174,10 @@ func whereText(x *provenance.Issue) string {
 	return words
 }
 
-// MaxPoints is how many points a plot has at most.
+// MaxPoints bounds the points of a plot.
 const MaxPoints = 20_000
 
-// PlotParams choose the points of a plot.
+// PlotParams select the points of a plot.
 type PlotParams struct {
 	Key   string // of the issue
 	Limit int    // of points
@@ -194,16 +185,13 @@ type PlotParams struct {
 
 // Plot returns the executions of an issue over time.
 func (in *Insight) Plot(ctx context.Context, run string, of PlotParams) (*api.Plot, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.Plot, error) { return q.plot(ctx, of) })
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.Plot, error) { return q.plot(ctx, of) })
 }
 
-func (q *asked) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
-	if q.known.wrong != nil {
-		return nil, q.known.wrong
-	}
-	x, ok := q.known.issue(of.Key)
-	if !ok {
-		return nil, noIssue(of.Key)
+func (q *runQuery) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
+	x, err := q.data.issue(of.Key)
+	if err != nil {
+		return nil, err
 	}
 	limit := of.Limit
 	p := &api.Plot{Points: []api.PlotPoint{}, Total: x.Anomalies}
@@ -213,63 +201,61 @@ func (q *asked) plot(ctx context.Context, of PlotParams) (*api.Plot, error) {
 	}
 	var anomalies, typical []query.Point
 	var params json.RawMessage
-	g, asking := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { anomalies, err = q.issuePoints(asking, x, f, limit); return err })
-	g.Go(func() (err error) { typical, err = q.TypicalPoints(asking, f, limit); return err })
-	g.Go(func() (err error) { params, err = q.ModelNow(asking, f); return err })
+	g, group := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { anomalies, err = q.issuePoints(group, x, f, limit); return err })
+	g.Go(func() (err error) { typical, err = q.TypicalPoints(group, f, limit); return err })
+	g.Go(func() (err error) { params, err = q.ModelNow(group, f); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	typical = typical[:min(len(typical), limit-len(anomalies)/2)]
-	p.Points = append(q.known.plotPoints(anomalies, true), q.known.plotPoints(typical, false)...)
+	p.Points = append(q.data.plotPoints(anomalies, true), q.data.plotPoints(typical, false)...)
 	slices.SortStableFunc(p.Points, func(a, b api.PlotPoint) int { return cmp.Compare(a.At, b.At) })
-	if m := q.known.pageModel(params); m != nil {
+	if m := q.data.pageModel(params); m != nil {
 		p.TypicalUS, p.Threshold = m.Typical, m.Threshold
 	}
 	return p, nil
 }
 
 func noIssue(key string) error {
-	return Problemf(api.NotFound, "issues lists the keys; while a run goes on an issue may vanish when more is known",
+	return Problemf(api.NotFound, "issues lists the keys; issues of a running run may disappear",
 		"no issue has the key %.40q", key)
 }
 
-// functionOfIssue finds the function; nil: the store does not know it.
-func (q *asked) functionOfIssue(ctx context.Context, x *provenance.Issue) (*query.Function, error) {
-	id, ok := q.known.functions[trace.FuncKey{Program: x.PID, Name: x.Func}]
+// functionOfIssue returns the function of an issue; nil: not in the store.
+func (q *runQuery) functionOfIssue(ctx context.Context, x *provenance.Issue) (*query.Function, error) {
+	id, ok := q.data.functions[trace.FuncKey{Program: x.PID, Name: x.Func}]
 	if !ok {
-		return nil, nil //nolint:nilnil // it is of a lasting change of which nothing is kept
+		return nil, nil //nolint:nilnil // a lasting change without stored executions
 	}
 	return q.numbered(ctx, id)
 }
 
-// issuePoints are the anomalies of an issue. Where it is not stored to which issue they
-// belong, they are chosen from all of the function.
-func (q *asked) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Point, error) {
+// issuePoints returns the anomalies of an issue. If links are not stored, it selects them from
+// those of the function.
+func (q *runQuery) issuePoints(ctx context.Context, x *provenance.Issue, f *query.Function, limit int) ([]query.Point, error) {
 	if x.IsChange() {
 		return nil, nil
 	}
-	if q.known.stored {
+	if q.data.stored {
 		return q.PointsOfIssue(ctx, x.Number, f, limit)
 	}
 	all, err := q.PointsOfFunction(ctx, f, MaxPoints)
-	if err != nil || q.known.linkOf == nil {
+	if err != nil || q.data.linkOf == nil {
 		return all[:min(len(all), limit)], err
 	}
-	chosen := all[:0]
-	for _, p := range all {
-		if i, ok := q.known.linkOf[trace.EventKey{Program: x.PID, ID: p.Event}]; ok && q.known.links[i].Issue == x.Number && len(chosen) < limit {
-			chosen = append(chosen, p)
-		}
-	}
-	return chosen, nil
+	chosen := slices.DeleteFunc(all, func(p query.Point) bool {
+		l := q.data.link(x.PID, p.Event)
+		return l == nil || l.Issue != x.Number
+	})
+	return chosen[:min(len(chosen), limit)], nil
 }
 
-func (k *known) plotPoints(points []query.Point, anomaly bool) []api.PlotPoint {
+func (d *runData) plotPoints(points []query.Point, anomaly bool) []api.PlotPoint {
 	list := make([]api.PlotPoint, 0, len(points))
 	for _, p := range points {
 		list = append(list, api.PlotPoint{
-			Event: p.Event, At: k.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host,
+			Event: p.Event, At: d.seconds(p.Entry), Value: int64(p.Exclusive), Lost: int64(p.Lost), Rank: int64(p.Rank), Host: p.Host,
 			Anomaly: anomaly, Status: p.Status,
 		})
 	}

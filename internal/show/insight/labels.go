@@ -10,62 +10,61 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Labels is where what people say of issues is kept. Several goroutines call it.
+// Labels stores the labels of issues. It must be safe for concurrent use.
 type Labels interface {
-	// Labels are all labels of a run, by key of the issue; none is no error. The
-	// caller does not change the map, and the implementation must not once it is
-	// handed over.
+	// Labels returns all labels of a run by key of the issue. Neither side may change the
+	// returned map.
 	Labels(ctx context.Context, run string) (map[string]api.Label, error)
-	// SetLabel replaces the label of an issue. It is kept when SetLabel returns;
-	// state open with an empty note removes it.
+	// SetLabel replaces the label of an issue and returns after it is stored. State open
+	// with an empty note removes it.
 	SetLabel(ctx context.Context, run string, l api.Label) error
 }
 
 // Writable reports whether labels can be set.
 func (in *Insight) Writable() bool { return in.Labels != nil && !in.ReadOnly }
 
-// SetLabel says something of an issue.
+// SetLabel replaces the label of an issue.
 func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error {
 	if !in.Writable() {
-		return Problemf(api.Forbidden, "labels are set where the run directory can be written, by a server that is started without --read-only",
-			"this server only reads")
+		return Problemf(api.Forbidden, "start the server without --read-only, with a run directory that can be written",
+			"this server cannot set labels")
 	}
-	k, err := in.known(ctx, run)
+	d, err := in.data(ctx, run, in.caches.Soon)
 	if err != nil {
 		return err
 	}
-	if _, ok := k.byKey[l.Key]; !ok && l.State+l.Note != api.LabelOpen { // one that is gone can be removed
+	if _, ok := d.byKey[l.Key]; !ok && l.State+l.Note != api.LabelOpen { // labels of former issues can be removed
 		return noIssue(l.Key)
 	}
-	if err := in.Labels.SetLabel(ctx, k.run.Name, l); err != nil {
-		return fmt.Errorf("the label cannot be kept: %w", err)
+	if err := in.Labels.SetLabel(ctx, d.run.Name, l); err != nil {
+		return fmt.Errorf("store the label: %w", err)
 	}
 	return nil
 }
 
-// IgnoreFile returns settings by which the functions of issues that are muted or expected
-// are not judged the next time.
+// IgnoreFile returns settings that exclude the functions of muted and expected issues from
+// judgment.
 func (in *Insight) IgnoreFile(ctx context.Context, run string) (string, error) {
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (string, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (string, error) {
 		labels, err := in.labels(ctx, q.Run.Name)
 		if err != nil {
 			return "", err
 		}
-		return q.known.ignoreText(labels), nil
+		return q.data.ignoreText(labels), nil
 	})
 }
 
-// ignoreText writes TOML as --config reads it. In patterns only * and ? are special:
-// what a name has of them matches itself, too.
-func (k *known) ignoreText(labels map[string]api.Label) string {
+// ignoreText writes TOML for --config. The special characters * and ? of patterns also match
+// themselves.
+func (d *runData) ignoreText(labels map[string]api.Label) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Functions of issues of run %s that are muted or expected. Give this file to\n# chimbuko analyze or ad with "+
-		"--config, and no call of these functions is judged.\n", text.OneLine(k.run.Name))
+	fmt.Fprintf(&b, "# Functions of the muted and expected issues of run %s. With this file as --config,\n# chimbuko analyze and ad "+
+		"do not judge calls of these functions.\n", text.OneLine(d.run.Name))
 	b.WriteString("ignore = [\n")
 	written := make(map[string]bool)
-	for i := range k.issues {
-		l, ok := labels[k.keys[i]]
-		name := k.issues[i].Func
+	for i := range d.issues {
+		l, ok := labels[d.keys[i]]
+		name := d.issues[i].Func
 		if !ok || l.State == api.LabelOpen || written[name] {
 			continue
 		}
@@ -80,7 +79,7 @@ func (k *known) ignoreText(labels map[string]api.Label) string {
 	return b.String()
 }
 
-// tomlText is a basic string of TOML.
+// tomlText returns a basic string of TOML.
 func tomlText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -99,7 +98,7 @@ func tomlText(s string) string {
 	return b.String()
 }
 
-// withoutControls is a text that does not end a comment.
+// withoutControls removes what would end a comment.
 func withoutControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

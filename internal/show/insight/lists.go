@@ -20,28 +20,27 @@ var files embed.FS
 func statement(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
-		panic(err) // a file that is not embedded is a mistake in this package
+		panic(err) // all names are constants
 	}
 	return strings.TrimSpace(string(b))
 }
 
-// maxRows is how many rows a list has at most, and maxTops how many lists of what lost most
-// are remembered.
+// MaxRows bounds the rows of a list, maxTops the cached lists of Top.
 const (
 	MaxRows = 5000
 	maxTops = 16
 )
 
-// TopParams are what a list of what lost most is of.
+// TopParams select the list of Top.
 type TopParams struct {
 	By, Order string
 	Program   *trace.Program
 	Limit     int
 }
 
-// Top lists what lost most to anomalies.
+// Top lists the functions, ranks or hosts that lost most to anomalies.
 func (in *Insight) Top(ctx context.Context, run string, of TopParams) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		program := int64(-1)
 		if of.Program != nil {
 			program = int64(*of.Program)
@@ -50,7 +49,7 @@ func (in *Insight) Top(ctx context.Context, run string, of TopParams) (*api.List
 		rows, err := in.tops.Get(ctx, key, func(ctx context.Context) ([]json.RawMessage, bool, error) {
 			ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 			defer cancel()
-			// To add up all takes as long as to list all.
+			// Summing takes as long with any limit.
 			rows, err := objects(a.Top(ctx, query.Top{By: of.By, Order: of.Order, Program: of.Program, Limit: MaxRows}))
 			return rows, !a.Run.State.Open(), err
 		})
@@ -58,25 +57,25 @@ func (in *Insight) Top(ctx context.Context, run string, of TopParams) (*api.List
 	})
 }
 
-// CountersParams choose counters.
+// CountersParams select counters.
 type CountersParams struct {
 	Name    string // pattern; empty: all
 	Program *trace.Program
 	Limit   int
 }
 
-// Counters lists what is known of counters.
+// Counters lists the statistics of counters.
 func (in *Insight) Counters(ctx context.Context, run string, of CountersParams) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		rows, err := objects(q.Counters(ctx, of.Name, of.Program, of.Limit))
 		return &api.List{Rows: rows}, err
 	})
 }
 
-// Metadata lists the facts that were told of ranks. They change slowly, so the cursor is the
-// number of rows before.
+// Metadata lists the metadata of ranks. Its cursor is an offset, because the list changes
+// slowly.
 func (in *Insight) Metadata(ctx context.Context, run string, m query.Metadata) (*api.List, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.List, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.List, error) {
 		limit := int(m.Limit)
 		m.Limit++
 		rows, err := objects(q.Metadata(ctx, m))
@@ -89,8 +88,7 @@ func (in *Insight) Metadata(ctx context.Context, run string, m query.Metadata) (
 	})
 }
 
-// choosing turns the error of a question that needs to be told the program into
-// one of the client.
+// choosing adapts the error of a query that needs a program from the command line to the API.
 func choosing(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "--program") {
 		return err

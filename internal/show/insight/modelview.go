@@ -12,16 +12,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/typical"
 )
 
-// pageModel is a model as the page shows it; nil if nothing is known.
-func (k *known) pageModel(params json.RawMessage) *api.Model {
+// pageModel returns a model for the page, or nil.
+func (d *runData) pageModel(params json.RawMessage) *api.Model {
 	t := typical.Read(params)
 	if t == nil {
 		return nil
 	}
 	_, samples, _ := t.Typical()
 	p := &api.Model{
-		Algorithm: k.algorithm(t), Edges: append([]float64{}, t.Edges...), Counts: make([]int64, 0, len(t.Counts)), Normal: []api.Range{},
-		Samples: int64(samples), Typical: t.Main().Range(), Warming: samples < float64(sureTimes*k.info.minSamples()),
+		Algorithm: d.algorithm(t), Edges: append([]float64{}, t.Edges...), Counts: make([]int64, 0, len(t.Counts)), Normal: []api.Range{},
+		Samples: int64(samples), Typical: t.Main().Range(), Warming: samples < float64(sureFactor*minSamples(d.info)),
 	}
 	for _, n := range t.Counts {
 		p.Counts = append(p.Counts, int64(n))
@@ -31,28 +31,28 @@ func (k *known) pageModel(params json.RawMessage) *api.Model {
 			p.Normal = append(p.Normal, *s.Range())
 		}
 	}
-	p.Threshold = k.threshold(t)
+	p.Threshold = d.threshold(t)
 	return p
 }
 
-// algorithm names the detector: by the model, or where several make such models, by the
+// algorithm names the detector by the form of the model or, if that is ambiguous, by the
 // settings of the run.
-func (k *known) algorithm(t *typical.Times) string {
+func (d *runData) algorithm(t *typical.Times) string {
 	switch {
 	case t.Modal:
 		return string(outlier.Modal)
 	case t.Moments != nil:
 		return string(outlier.SSTD)
 	}
-	if name := k.info.Settings["algorithm"]; name == string(outlier.HBOS) || name == string(outlier.COPOD) {
+	if name := d.info.Settings["algorithm"]; name == string(outlier.HBOS) || name == string(outlier.COPOD) {
 		return name
 	}
 	return "histogram"
 }
 
-// threshold is outside of what times are flagged, where the model tells.
-func (k *known) threshold(t *typical.Times) *api.Range {
-	switch k.algorithm(t) {
+// threshold returns the range outside of which times are flagged, if the model has one.
+func (d *runData) threshold(t *typical.Times) *api.Range {
+	switch d.algorithm(t) {
 	case string(outlier.Modal):
 		r := &api.Range{High: &t.Usual[len(t.Usual)-1].High}
 		if low := t.Usual[0].Low; low > 0 {
@@ -60,7 +60,7 @@ func (k *known) threshold(t *typical.Times) *api.Range {
 		}
 		return r
 	case string(outlier.SSTD):
-		sigma, err := strconv.ParseFloat(k.info.Settings["sigma"], 64)
+		sigma, err := strconv.ParseFloat(d.info.Settings["sigma"], 64)
 		if err != nil || sigma <= 0 {
 			sigma = outlier.Default().Sigma
 		}
@@ -76,17 +76,17 @@ func (k *known) threshold(t *typical.Times) *api.Range {
 	return nil
 }
 
-// judged is the time that an execution was judged by.
-func (k *known) judged(r *provenance.Record) float64 {
-	if k.info.Settings["statistic"] == "inclusive" {
+// judged returns the time by which an execution was judged.
+func (d *runData) judged(r *provenance.Record) float64 {
+	if d.info.Settings["statistic"] == "inclusive" {
 		return float64(r.RuntimeTotal)
 	}
 	return float64(r.RuntimeExclusive)
 }
 
-// sentence tells what happened in an execution.
-func (k *known) sentence(r *provenance.Record) string {
-	v := k.judged(r)
+// sentence describes an execution.
+func (d *runData) sentence(r *provenance.Record) string {
+	v := d.judged(r)
 	words := fmt.Sprintf("%s %s on rank %d", text.ShortName(r.Func), text.Duration(v), r.RID)
 	if r.Hostname != "" && r.Hostname != "Unknown" {
 		words += " (" + text.OneLine(r.Hostname) + ")"

@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,52 +9,73 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// What is behind by less is only on its way.
+// maxBehind is the delay up to which nothing is reported.
 const maxBehind = 10 * time.Second
 
-// notices are what limits how far the rest can be trusted.
-func (v *view) notices(o *api.Overview) (list []api.Notice) {
-	add := func(level api.Level, topic, format string, args ...any) {
-		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: fmt.Sprintf(format, args...)})
-	}
+// noticeList collects notices.
+type noticeList []api.Notice
+
+func (l *noticeList) add(level api.Level, topic, format string, args ...any) {
+	*l = append(*l, api.Notice{Level: level, Topic: topic, Sentence: fmt.Sprintf(format, args...)})
+}
+
+// notices returns what limits the reliability of the overview.
+func (v *view) notices(o *api.Overview) []api.Notice {
+	var list noticeList
 	ended := o.State == api.Finished || o.State == api.Incomplete || o.State == api.Failed
 	if o.Verdict.Level == api.LevelUnknown && (o.State == api.Waiting || o.Figures.Kept == 0 && !ended) {
-		add(api.LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
+		list.add(api.LevelUnknown, "no-data", "%s", o.Verdict.Sentence)
 	}
 	if s := v.status; s != nil {
 		for _, h := range s.Health {
 			if !h.OK {
-				add(levelOf(h.Severity), "health", "%s: %s", h.Part, h.Sentence)
+				list.add(levelOf(h.Severity), "health", "%s: %s", h.Part, h.Sentence)
 			}
 		}
 		if o.Live {
-			list = append(list, v.silent()...)
-			list = append(list, behind(s)...)
+			v.silent(&list)
+			behind(s, &list)
 		}
-		list = append(list, drops(s)...)
+		drops(s, &list)
 	}
-	if v.known != nil {
-		list = append(list, v.known.warming(o)...)
-		list = append(list, v.known.salvaged(o)...)
-	}
-	if r := o.Review; r != nil {
-		words := fmt.Sprintf("Final: %s of %s provisional anomalies kept", text.Int(r.Confirmed), text.Int(r.Flagged))
-		if r.Promoted > 0 {
-			words += fmt.Sprintf(", %s found only at the end", text.Int(r.Promoted))
-		}
-		add(api.LevelGood, "review", "%s", words)
+	if v.data != nil {
+		v.data.warming(o, &list)
+		v.data.salvaged(o, &list)
+		v.data.reviewed(o.Review, &list)
 	}
 	return list
 }
 
-// levelOf is the level of a severity.
+// reviewed reports the flags that the review at the end withdrew and added. Many withdrawn
+// flags on one of several hosts suggest that the host is slow rather than its calls normal.
+func (d *runData) reviewed(r *api.ReviewEnd, list *noticeList) {
+	if r == nil {
+		return
+	}
+	level, words := api.LevelGood, fmt.Sprintf("%s confirmed at the end", wasWere(r.Confirmed, "flag"))
+	if r.Withdrawn > 0 {
+		words = fmt.Sprintf("%s of %s withdrawn at the end", text.Int(r.Withdrawn), wasWere(r.Flagged, "flag"))
+		several := slices.ContainsFunc(d.ranks, func(p query.Placed) bool { return p.Host != d.ranks[0].Host })
+		if h := d.withdrawn; several && h.share >= 0.5 {
+			words += fmt.Sprintf(", %s on %s", text.Percent(100*h.share), text.OneLine(h.host))
+			if r.Withdrawn > r.Confirmed {
+				level, words = api.LevelWatch, words+": review them"
+			}
+		}
+	}
+	if r.Promoted > 0 {
+		words += fmt.Sprintf("; %s found only at the end", wasWere(r.Promoted, "anomalous call"))
+	}
+	list.add(level, "review", "%s", words)
+}
+
 func levelOf(severity string) api.Level {
 	switch severity {
 	case api.SeverityError:
@@ -64,17 +86,17 @@ func levelOf(severity string) api.Level {
 	return api.LevelUnknown
 }
 
-// silentRanks are those that should report but do not: those whose analyzer is silent,
-// and where it is known how many there should be, those that never came.
+// silentRanks returns the ranks whose analyzer is silent, with their hosts, and the expected
+// ranks that have never reported.
 func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.RankKey) {
 	silent = make(map[trace.RankKey]string)
 	s := v.status
 	if s == nil {
 		return silent, nil
 	}
-	quiet := make(map[string]bool)
+	silentNode := make(map[string]bool)
 	for i := range s.Nodes {
-		quiet[s.Nodes[i].Name] = s.Nodes[i].State == api.NodeSilent
+		silentNode[s.Nodes[i].Name] = s.Nodes[i].State == api.NodeSilent
 	}
 	seen := make(map[trace.RankKey]bool)
 	programs := make(map[trace.Program]bool)
@@ -82,11 +104,11 @@ func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.Ran
 		r := &s.Ranks[i]
 		p := trace.RankKey{Program: trace.Program(r.Program), Rank: trace.Rank(r.Rank)}
 		seen[p], programs[p.Program] = true, true
-		if quiet[r.Node] && !r.Ended {
+		if silentNode[r.Node] && !r.Ended {
 			silent[p] = r.Host
 		}
 	}
-	// Of several programs it is not known which has how many.
+	// With several programs the number of ranks of each is unknown.
 	if program := slices.Collect(maps.Keys(programs)); len(program) == 1 {
 		for rank := int64(0); rank < s.Totals.RanksExpected && int64(len(never)) < s.Totals.RanksExpected-int64(len(seen)); rank++ {
 			if p := (trace.RankKey{Program: program[0], Rank: trace.Rank(rank)}); !seen[p] {
@@ -97,37 +119,33 @@ func (v *view) silentRanks() (silent map[trace.RankKey]string, never []trace.Ran
 	return silent, never
 }
 
-// silent tells which ranks say nothing.
-func (v *view) silent() []api.Notice {
+// silent reports missing ranks.
+func (v *view) silent(list *noticeList) {
 	t := &v.status.Totals
 	hosts, never := v.silentRanks()
 	all := max(t.Ranks, t.RanksExpected)
 	missing := int64(len(hosts)) + max(0, t.RanksExpected-t.Ranks)
 	if missing == 0 || t.Ranks == 0 {
-		return nil
+		return
 	}
-	quiet := slices.SortedFunc(maps.Keys(hosts), func(a, b trace.RankKey) int {
-		if a.Program != b.Program {
-			return int(a.Program) - int(b.Program)
-		}
-		return int(a.Rank) - int(b.Rank)
+	silent := slices.SortedFunc(maps.Keys(hosts), func(a, b trace.RankKey) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Rank, b.Rank))
 	})
 	words := fmt.Sprintf("%s of %s ranks reporting", text.Int(all-missing), text.Int(all))
-	if ranks := append(slices.Clone(quiet), never...); len(ranks) > 0 {
-		programs := slices.ContainsFunc(ranks, func(p trace.RankKey) bool { return p.Program != ranks[0].Program })
-		words += "; missing: " + rankText(ranks, programs)
+	if ranks := slices.Concat(silent, never); len(ranks) > 0 {
+		words += "; missing: " + rankText(ranks)
 	}
 	if where := text.Hosts(slices.Compact(slices.Sorted(maps.Values(hosts)))); where != "" {
 		words += " (host " + where + ")"
 	}
-	if len(quiet) > 0 {
+	if len(silent) > 0 {
 		words += ". Start their analyzers again with the same command"
 	}
-	return []api.Notice{{Level: api.LevelWatch, Topic: "silent-ranks", Sentence: words}}
+	list.add(api.LevelWatch, "silent-ranks", "%s", words)
 }
 
-// behind tells which stage does not keep up.
-func behind(s *api.Status) (list []api.Notice) {
+// behind reports stages that do not keep up.
+func behind(s *api.Status, list *noticeList) {
 	worst, slow := 0, 0
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.State == api.NodeReading && n.Behind > maxBehind.Seconds() {
@@ -138,29 +156,28 @@ func behind(s *api.Status) (list []api.Notice) {
 	}
 	if slow > 0 {
 		n := &s.Nodes[worst]
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
-			"%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, or start more analyzers with fewer "+
-				"ranks each",
-			isAre(int64(slow), "analyzer"), text.OneLine(n.Name), text.OneLine(n.Host), n.Behind)})
+		list.add(api.LevelWatch, "backlog", "%s behind the traces, the worst (%s on %s) by %.0f s: give it more processors with --workers, "+
+			"or start more analyzers with fewer ranks each",
+			counted(int64(slow), "analyzer", "is", "are"), text.OneLine(n.Name), text.OneLine(n.Host), n.Behind)
 	}
 	if st := s.Store; st != nil && st.Lag > maxBehind.Seconds() {
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "backlog", Sentence: fmt.Sprintf(
-			"%s wait for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more at once, a larger "+
-				"--stream-size lets more wait",
-			text.Count(st.PendingMessages, "message"), st.Lag)})
+		list.add(api.LevelWatch, "backlog", "%s for the store, the oldest for %.0f s: a larger --store-delay of chimbuko serve stores more "+
+			"at once, a larger --stream-size lets more wait", counted(st.PendingMessages, "message", "waits", "wait"), st.Lag)
 	}
-	return list
 }
 
-func isAre(n int64, what string) string {
+// counted returns a number of things with a verb that agrees.
+func counted(n int64, thing, one, many string) string {
 	if n == 1 {
-		return "1 " + what + " is"
+		many = one
 	}
-	return text.Count(n, what) + " are"
+	return text.Count(n, thing) + " " + many
 }
 
-// drops tells what found no room, and what of traces was lost.
-func drops(s *api.Status) (list []api.Notice) {
+func wasWere(n int64, thing string) string { return counted(n, thing, "was", "were") }
+
+// drops reports delayed records and lost trace data.
+func drops(s *api.Status, list *noticeList) {
 	var drops int64
 	nodes := 0
 	lost := make(map[string]api.Tally)
@@ -177,98 +194,79 @@ func drops(s *api.Status) (list []api.Notice) {
 		}
 	}
 	if drops > 0 {
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: fmt.Sprintf(
-			"%s found no room at %s and are sent when the run ends: give chimbuko ad a larger --outbox", text.Count(drops, "record"),
-			text.Count(int64(nodes), "analyzer"))})
+		list.add(api.LevelWatch, "drops", "%s found no room at %s and will be sent when the run ends: give chimbuko ad a larger --outbox",
+			text.Count(drops, "record"), text.Count(nodes, "analyzer"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		list = append(list, api.Notice{Level: api.LevelWatch, Topic: "drops", Sentence: text.Int(lost[name].Count) + " " +
-			lost[name].Sentence})
+		list.add(api.LevelWatch, "drops", "%s %s", text.Int(lost[name].Count), lost[name].Sentence)
 	}
-	return list
 }
 
-// warming tells of models that know too little.
-func (k *known) warming(o *api.Overview) []api.Notice {
-	f := &o.Figures
+// warming reports models with too few samples.
+func (d *runData) warming(o *api.Overview, list *noticeList) {
 	cold := int64(0)
-	if f.FunctionsWarm != nil {
-		cold = f.Functions - *f.FunctionsWarm
+	if warm := o.Figures.FunctionsWarm; warm != nil {
+		cold = o.Figures.Functions - *warm
 	}
-	min := k.info.minSamples()
+	least := minSamples(d.info)
 	switch {
 	case o.State == api.Finished && cold > 0:
-		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
-			"%s called fewer than %d times: their calls are not judged", wasWere(cold, "function"), min)}}
+		list.add(api.LevelUnknown, "warming", "%s called fewer than %d times: their calls are not judged", wasWere(cold, "function"), least)
 	case o.State == api.Finished:
-		return nil
 	case cold > 0:
-		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
-			"Models have < %d samples for %s; anomalies are provisional", min, text.Count(cold, "function"))}}
-	case len(k.thin) > 0:
-		return []api.Notice{{Level: api.LevelUnknown, Topic: "warming", Sentence: fmt.Sprintf(
-			"Models have < %d samples for %s with anomalies; these are provisional", sureTimes*min, text.Count(int64(len(k.thin)), "function"))}}
+		list.add(api.LevelUnknown, "warming", "Models have < %d samples for %s; anomalies are provisional", least, text.Count(cold, "function"))
+	case len(d.sparse) > 0:
+		list.add(api.LevelUnknown, "warming", "Models have < %d samples for %s with anomalies; these are provisional", sureFactor*least,
+			text.Count(len(d.sparse), "function"))
 	}
-	return nil
 }
 
-func wasWere(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what + " was"
-	}
-	return text.Count(n, what) + " were"
-}
-
-// salvaged tells what is missing of a run that has ended: what of its traces could not
-// be read, that it failed, or that it is from before issues were stored.
-func (k *known) salvaged(o *api.Overview) (list []api.Notice) {
-	add := func(level api.Level, topic, words string) {
-		list = append(list, api.Notice{Level: level, Topic: topic, Sentence: words})
-	}
-	if k.run.State == provdb.Failed && k.kept.Executions > 0 { // else the verdict says it
-		words := "The analysis failed, and the run holds what was stored until then"
-		if k.info.Error != "" {
-			words += ": " + text.Reason(k.info.Error)
+// salvaged reports the missing parts of a run that has ended: unreadable traces, a failure,
+// or issues that an older version did not store.
+func (d *runData) salvaged(o *api.Overview, list *noticeList) {
+	if d.run.State == provdb.Failed && d.kept.Executions > 0 { // else the verdict says it
+		words := "The analysis failed; the run has the data stored before that"
+		if d.info.Error != "" {
+			words += ": " + text.Reason(d.info.Error)
 		}
-		add(api.LevelBad, "health", words)
+		list.add(api.LevelBad, "health", "%s", words)
 	}
-	for _, why := range k.info.Incomplete {
-		add(api.LevelBad, "health", "The run is incomplete: "+text.OneLine(why))
+	for _, why := range d.info.Incomplete {
+		list.add(api.LevelBad, "health", "The run is incomplete: %s", text.OneLine(why))
 	}
-	for i, broken := range k.info.Broken {
+	for i, broken := range d.info.Broken {
 		if i == maxListed {
-			add(api.LevelWatch, "store", fmt.Sprintf("%d more traces are damaged", len(k.info.Broken)-i))
+			list.add(api.LevelWatch, "store", "%d more traces are damaged", len(d.info.Broken)-i)
 			break
 		}
-		add(api.LevelWatch, "store", "A trace is damaged and was read as far as it goes: "+broken)
+		list.add(api.LevelWatch, "store", "A trace is damaged and was read up to the damage: %s", broken)
 	}
-	for _, n := range k.info.Notes {
+	for _, n := range d.info.Notes {
 		if n.Severity == "data loss" {
-			add(api.LevelWatch, "drops", text.Int(n.Count)+" "+n.Sentence)
+			list.add(api.LevelWatch, "drops", "%s %s", text.Int(n.Count), n.Sentence)
 		}
 	}
-	if o.State == api.Finished && !k.stored && k.kept.Anomalies > 0 && k.wrong == nil {
-		add(api.LevelUnknown, "store", "The run is of an older chimbuko that did not store issues: they were found out now")
+	if o.State == api.Finished && !d.stored && d.kept.Anomalies > 0 && d.err == nil {
+		list.add(api.LevelUnknown, "store", "An older chimbuko analyzed this run and stored no issues: they were computed now")
 	}
-	return list
 }
 
-// maxListed is how many ranks a sentence lists.
+// maxListed bounds the ranks and traces that notices list.
 const maxListed = 8
 
-// rankText lists ranks: 17, 18 ….
-func rankText(ranks []trace.RankKey, programs bool) string {
+// rankText lists ranks, with programs if there are several: 17, 18 ….
+func rankText(ranks []trace.RankKey) string {
+	several := slices.ContainsFunc(ranks, func(p trace.RankKey) bool { return p.Program != ranks[0].Program })
 	var parts []string
-	for i, p := range ranks {
-		if i == maxListed {
-			parts = append(parts, "…")
-			break
+	for _, p := range ranks[:min(len(ranks), maxListed)] {
+		words := strconv.Itoa(int(p.Rank))
+		if several {
+			words += fmt.Sprintf(" of program %d", p.Program)
 		}
-		text := strconv.Itoa(int(p.Rank))
-		if programs {
-			text += fmt.Sprintf(" of program %d", p.Program)
-		}
-		parts = append(parts, text)
+		parts = append(parts, words)
+	}
+	if len(ranks) > maxListed {
+		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")
 }

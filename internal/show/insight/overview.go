@@ -7,30 +7,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// OverviewParams are how much an overview shows.
+// OverviewParams bound an overview.
 type OverviewParams struct {
 	Columns int // of the strip
-	Issues  int // the worst
+	Issues  int
 }
 
-// view is what an overview is made of. Either may be nil.
+// view is the input of an overview. status or data may be nil.
 type view struct {
-	status *api.Status // of the run that is watched
-	known  *known
-	unread bool // the store holds more, and cannot be read now
+	status *api.Status // of the watched run
+	data   *runData
+	unread bool // the store has data but cannot be read now
 	labels map[string]api.Label
 }
 
-// Overview tells of a run what the pipeline and the store know. It fails if neither
-// knows of the run; what one of them cannot tell now is a notice.
+// Overview combines the state of the pipeline and the stored data of a run. It fails if
+// neither is available; if one is missing a notice says why.
 func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (*api.Overview, error) {
 	var v view
 	var wrong []api.Notice
@@ -43,7 +41,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 			note("health", err)
 		}
 	}
-	v.known, err = in.known(ctx, run)
+	v.data, err = in.data(ctx, run, in.caches.Soon)
 	switch {
 	case err != nil && v.status == nil:
 		return nil, err
@@ -56,12 +54,12 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 	}
 	o := v.overview(run, p.Issues)
 	o.Place = in.Place
-	if v.known != nil {
-		if v.known.wrong != nil {
-			note("store", v.known.wrong)
+	if v.data != nil {
+		if v.data.err != nil {
+			note("store", v.data.err)
 		}
 		if p.Columns != UsualColumns {
-			if o.Strip, err = in.strip(ctx, run, p.Columns, v.known); err != nil {
+			if o.Strip, err = in.strip(ctx, run, p.Columns, v.data); err != nil {
 				return nil, err
 			}
 		}
@@ -71,13 +69,11 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 	return o, nil
 }
 
-// badness orders levels.
 func badness(l api.Level) int {
 	return slices.Index([]api.Level{api.LevelGood, api.LevelUnknown, api.LevelWatch, api.LevelBad}, l)
 }
 
-// early reports whether an error only says that nothing of a run is stored yet that
-// goes on.
+// early reports whether err only says that nothing of a running run is stored yet.
 func (v *view) early(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Kind == api.NotFound && v.status.Run.State != api.Finished && v.status.Run.State != api.Failed
@@ -89,19 +85,19 @@ func (v *view) overview(run string, worst int) *api.Overview {
 		Strip: api.Strip{Series: []api.Layer{}},
 	}
 	o.Live = v.status != nil && o.State != api.Finished && o.State != api.Failed && o.State != api.Incomplete
-	if k := v.known; k != nil {
-		o.Length, o.Strip = float64(k.extent)/1e6, k.strip
-		if k.begin > 0 {
-			o.Began = time.UnixMicro(int64(k.begin)).UTC()
+	if d := v.data; d != nil {
+		o.Length, o.Strip = float64(d.extent)/1e6, d.strip
+		if d.begin > 0 {
+			o.Began = time.UnixMicro(int64(d.begin)).UTC()
 		}
-		o.Programs, o.Review = v.programs(), k.review(o.State)
+		o.Programs, o.Review = v.programs(), d.review(o.State)
 		for _, i := range v.open() {
 			if len(o.Issues) < worst {
-				o.Issues = append(o.Issues, k.pageIssue(i, v.labels))
+				o.Issues = append(o.Issues, d.pageIssue(i, v.labels))
 			}
 		}
-		if k.kept.Anomalies == 0 {
-			for _, f := range k.slowest {
+		if d.kept.Anomalies == 0 {
+			for _, f := range d.slowest {
 				o.Slowest = append(o.Slowest, api.Slowest{
 					Program: int64(f.Program), Function: f.Name, Longest: f.Longest, Mean: f.Mean,
 					Calls: f.Calls,
@@ -115,33 +111,25 @@ func (v *view) overview(run string, worst int) *api.Overview {
 	return o
 }
 
-// state is how far the run has come.
+// state returns the state that the pipeline reports, or else the stored one.
 func (v *view) state() api.State {
 	if v.status != nil && v.status.Run.State != "" {
 		return v.status.Run.State
 	}
-	if v.known == nil {
+	if v.data == nil {
 		return api.Waiting
 	}
-	switch v.known.run.State {
-	case provdb.Finished:
-		return api.Finished
-	case provdb.Failed:
-		return api.Failed
-	case provdb.Incomplete:
-		return api.Incomplete
-	}
-	return api.Running
+	return v.data.run.State
 }
 
-// open are the indices of the issues that are to be looked at, the worst first: without
-// waits because of another issue, and without those that are muted or expected.
+// open returns the indices of the open issues, the worst first. It leaves out waits because
+// of another issue, and muted or expected issues.
 func (v *view) open() (list []int) {
-	if v.known == nil {
+	if v.data == nil {
 		return nil
 	}
-	for i := range v.known.issues {
-		if v.known.issues[i].Cause == 0 && !v.muted(i) {
+	for i := range v.data.issues {
+		if v.data.issues[i].Cause == 0 && !v.muted(i) {
 			list = append(list, i)
 		}
 	}
@@ -149,14 +137,13 @@ func (v *view) open() (list []int) {
 }
 
 func (v *view) muted(i int) bool {
-	state := v.labels[v.known.keys[i]].State
+	state := v.labels[v.data.keys[i]].State
 	return state == api.LabelMuted || state == api.LabelExpected
 }
 
-// costOf is what an issue cost: what its own anomalies lost, and what waits because of
-// them lost on other ranks. Over all issues without a cause, each anomaly is counted
-// once: waits with a known cause with that, and others as themselves. A lasting change
-// has no anomalies; what it costs is an estimate, and is not added to what was measured.
+// costOf returns the time that the anomalies of an issue lost, with the waits on other ranks
+// because of them. Summed over all issues without a cause this counts each anomaly once. A
+// lasting change has no anomalies, and its cost is only an estimate, so it counts as 0.
 func costOf(x *provenance.Issue) trace.Micros {
 	if x.IsChange() {
 		return 0
@@ -164,11 +151,11 @@ func costOf(x *provenance.Issue) trace.Micros {
 	return x.LostTime + x.WaitTime
 }
 
-// figures are the key figures.
+// figures returns the key figures.
 func (v *view) figures(o *api.Overview) api.Figures {
 	f := api.Figures{Provisional: o.State != api.Finished}
-	if k := v.known; k != nil {
-		k.count(&f, v)
+	if v.data != nil {
+		v.data.count(&f, v)
 	}
 	if s := v.status; s != nil {
 		addLive(&f, s, o)
@@ -188,24 +175,18 @@ func (v *view) figures(o *api.Overview) api.Figures {
 	return f
 }
 
-// count fills in what the store tells.
-func (k *known) count(f *api.Figures, v *view) {
-	f.Anomalies, f.Kept, f.Functions = k.kept.Anomalies, k.kept.Executions, max(k.kept.Functions, k.info.Totals.Functions)
-	f.Lost = int64(k.kept.Lost)
-	f.Ranks, f.FunctionsMinCalls = max(int64(len(k.ranks)), k.info.Totals.Ranks), int64(k.info.minSamples())
-	hosts := make(map[string]bool)
-	for _, r := range k.ranks {
-		if r.Host != "" {
-			hosts[r.Host] = true
-		}
+// count adds the figures of the store.
+func (d *runData) count(f *api.Figures, v *view) {
+	f.Anomalies, f.Kept, f.Functions = d.kept.Anomalies, d.kept.Executions, max(d.kept.Functions, int64(d.info.Totals.Functions))
+	f.Lost = int64(d.kept.Lost)
+	f.Ranks, f.FunctionsMinCalls = int64(max(len(d.ranks), d.info.Totals.Ranks)), int64(minSamples(d.info))
+	f.Hosts = countHosts(len(d.ranks), func(i int) string { return d.ranks[i].Host })
+	f.Calls, f.Events = Positive(max(d.info.Totals.Calls, d.kept.Calls)), Positive(d.info.Totals.Events)
+	if d.kept.Profiled > 0 {
+		f.FunctionsWarm = &d.kept.Warm
 	}
-	f.Hosts = int64(len(hosts))
-	f.Calls, f.Events = Positive(max(k.info.Totals.Calls, k.kept.Calls)), Positive(k.info.Totals.Events)
-	if k.kept.Profiled > 0 {
-		f.FunctionsWarm = &k.kept.Warm
-	}
-	for i := range k.issues {
-		x := &k.issues[i]
+	for i := range d.issues {
+		x := &d.issues[i]
 		if x.Role == provenance.Victim {
 			f.Victims += x.Anomalies
 		}
@@ -220,7 +201,7 @@ func (k *known) count(f *api.Figures, v *view) {
 	}
 }
 
-// Positive is a number, or nil for none.
+// Positive returns nil for numbers that are not positive.
 func Positive(n int64) *int64 {
 	if n <= 0 {
 		return nil
@@ -228,8 +209,19 @@ func Positive(n int64) *int64 {
 	return &n
 }
 
-// addLive fills in what the pipeline tells. Of a run that has ended the store knows
-// better, if it knows anything.
+// countHosts counts the distinct names of n hosts.
+func countHosts(n int, host func(i int) string) int64 {
+	hosts := make(map[string]bool)
+	for i := range n {
+		if name := host(i); name != "" {
+			hosts[name] = true
+		}
+	}
+	return int64(len(hosts))
+}
+
+// addLive adds the figures of the pipeline. For a run that has ended, those of the store take
+// precedence.
 func addLive(f *api.Figures, s *api.Status, o *api.Overview) {
 	t := &s.Totals
 	f.Ranks, f.Functions = max(f.Ranks, t.Ranks), max(f.Functions, t.Functions)
@@ -240,13 +232,7 @@ func addLive(f *api.Figures, s *api.Status, o *api.Overview) {
 	if f.Events == nil || o.Live {
 		f.Events = Positive(t.Events)
 	}
-	hosts := make(map[string]bool)
-	for i := range s.Ranks {
-		if s.Ranks[i].Host != "" {
-			hosts[s.Ranks[i].Host] = true
-		}
-	}
-	f.Hosts = max(f.Hosts, int64(len(hosts)))
+	f.Hosts = max(f.Hosts, countHosts(len(s.Ranks), func(i int) string { return s.Ranks[i].Host }))
 	if len(s.Nodes) == 0 {
 		return
 	}
@@ -266,7 +252,7 @@ func addLive(f *api.Figures, s *api.Status, o *api.Overview) {
 	}
 }
 
-// programs are those of the workflow.
+// programs returns the programs of the workflow.
 func (v *view) programs() []api.Program {
 	list := []api.Program{}
 	for _, r := range v.ranks() {
@@ -275,7 +261,7 @@ func (v *view) programs() []api.Program {
 			continue
 		}
 		p := api.Program{Program: int64(r.Program), Ranks: 1}
-		if name := v.known.names[r.Program]; name != "" {
+		if name := v.data.names[r.Program]; name != "" {
 			p.Name = path.Base(name)
 		}
 		list = append(list, p)
@@ -283,12 +269,11 @@ func (v *view) programs() []api.Program {
 	return list
 }
 
-// ranks are all that are known of, in order of program, host and rank: those of the
-// store, and of a run that is watched those that the pipeline has seen.
+// ranks returns the ranks of the store and of the pipeline, ordered by program, host and rank.
 func (v *view) ranks() []query.Placed {
 	var stored []query.Placed
-	if v.known != nil {
-		stored = v.known.ranks
+	if v.data != nil {
+		stored = v.data.ranks
 	}
 	if v.status == nil || len(v.status.Ranks) == 0 {
 		return stored
@@ -311,25 +296,23 @@ func (v *view) ranks() []query.Placed {
 	return all
 }
 
-// review is what the review at the end did; nil: there was none.
-func (k *known) review(state api.State) *api.ReviewEnd {
-	if state != api.Finished || k.info.Settings["review"] == "false" {
+// review returns the result of the review at the end of the run, or nil.
+func (d *runData) review(state api.State) *api.ReviewEnd {
+	r := &api.ReviewEnd{Confirmed: d.kept.Confirmed, Withdrawn: d.kept.Withdrawn, Promoted: d.kept.Promoted}
+	if i := d.info.Review; i != nil {
+		r.Confirmed, r.Withdrawn, r.Promoted = i.Confirmed, i.Withdrawn, i.Promoted
+	} else if r.Confirmed+r.Promoted+r.Withdrawn == 0 {
 		return nil
 	}
-	if r := k.info.Review; r != nil {
-		return &api.ReviewEnd{Flagged: r.Confirmed + r.Withdrawn, Confirmed: r.Confirmed, Withdrawn: r.Withdrawn, Promoted: r.Promoted}
-	}
-	if k.kept.Confirmed+k.kept.Promoted+k.kept.Withdrawn == 0 {
+	if state != api.Finished || d.info.Settings["review"] == "false" {
 		return nil
 	}
-	return &api.ReviewEnd{
-		Flagged: k.kept.Confirmed + k.kept.Withdrawn, Confirmed: k.kept.Confirmed, Withdrawn: k.kept.Withdrawn,
-		Promoted: k.kept.Promoted,
-	}
+	r.Flagged = r.Confirmed + r.Withdrawn
+	return r
 }
 
-// strip is lost time over the whole run by kind, in any number of columns.
-func (in *Insight) strip(ctx context.Context, run string, columns int, k *known) (api.Strip, error) {
+// strip returns the lost time over the whole run by kind, in that many columns.
+func (in *Insight) strip(ctx context.Context, run string, columns int, d *runData) (api.Strip, error) {
 	ctx, done, err := in.Slot(ctx)
 	if err != nil {
 		return api.Strip{}, err
@@ -339,12 +322,11 @@ func (in *Insight) strip(ctx context.Context, run string, columns int, k *known)
 	if err != nil {
 		return api.Strip{}, err
 	}
-	a.Begin, a.Memory = k.begin, k.memory
-	return stripOf(ctx, a, query.Timeline{To: k.extent, Columns: columns})
+	a.Begin, a.Memory = d.begin, d.memory
+	return stripOf(ctx, a, query.Timeline{To: d.extent, Columns: columns})
 }
 
-// stripOf asks for lost time by kind. Kinds come in a fixed order, those of anomalies
-// first that have none.
+// stripOf queries the lost time by kind, in the order of kinds.
 func stripOf(ctx context.Context, a *query.Asker, q query.Timeline) (api.Strip, error) {
 	strip := api.Strip{From: float64(q.From) / 1e6, To: float64(q.From+q.ColumnWidth()*trace.Micros(q.Columns)) / 1e6, Series: []api.Layer{}}
 	lines, err := a.Timeline(ctx, q)

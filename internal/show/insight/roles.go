@@ -9,32 +9,27 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// addRoles adds what an anomaly has to do with others: as it was stored when the run
-// ended, or else by what is known now. Where a run that goes on has so many anomalies
-// that this is not kept, nothing is told.
-func (q *asked) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *api.Evidence) error {
-	if !v.Anomaly || e.Record.Status == provenance.Withdrawn || q.known.wrong != nil {
+// addRoles adds how an anomaly relates to others: as stored at the end of the run, or as
+// computed now. It adds nothing if a live run has too many anomalies for that.
+func (q *runQuery) addRoles(ctx context.Context, e *query.Event, place *query.Place, v *api.Evidence) error {
+	if !v.Anomaly || e.Record.Status == provenance.Withdrawn || q.data.err != nil {
 		return nil
 	}
 	var err error
-	var l *provenance.Link
-	if q.known.stored {
+	l := q.data.link(e.Record.PID, e.Record.EventID)
+	if q.data.stored {
 		l, err = q.LinkOnly(ctx, e.Record.PID, e.Record.EventID)
-	} else {
-		l = q.known.link(trace.EventKey{Program: e.Record.PID, ID: e.Record.EventID})
 	}
 	if err != nil || l == nil {
 		return err
 	}
-	if l.Issue > 0 && l.Issue <= len(q.known.issues) {
-		v.Issue, v.IssueKey, v.Same = l.Issue, q.known.keys[l.Issue-1], q.known.issues[l.Issue-1].Anomalies
+	if l.Issue > 0 && l.Issue <= len(q.data.issues) {
+		v.Issue, v.IssueKey, v.Same = l.Issue, q.data.keys[l.Issue-1], q.data.issues[l.Issue-1].Anomalies
 	}
 	v.Roles.Role, v.Roles.Waits, v.Roles.WaitLost = string(l.Role), l.Waits, int64(l.WaitTime)
 	if l.LateRank != nil {
@@ -48,29 +43,20 @@ func (q *asked) addRoles(ctx context.Context, e *query.Event, place *query.Place
 	return nil
 }
 
-// link is what is known now of an anomaly; nil: nothing.
-func (k *known) link(key trace.EventKey) *provenance.Link {
-	i, ok := k.linkOf[key]
-	if !ok {
-		return nil
-	}
-	return &k.links[i]
-}
-
-// addOthers adds culprit, victims, and the anomalies of the issue before and after.
-func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *api.Evidence) (err error) {
+// addOthers adds culprit, victims, and the previous and next anomaly of the issue.
+func (q *runQuery) addOthers(ctx context.Context, e *query.Event, place *query.Place, l *provenance.Link, v *api.Evidence) (err error) {
 	if l.Culprit != "" {
 		culprit, err := q.Related(ctx, l.CulpritPID, l.Culprit)
 		if err != nil {
 			return err
 		}
 		if culprit != nil {
-			o := q.known.other(culprit)
+			o := q.data.other(culprit)
 			v.Roles.Culprit = &o
 		}
 	}
-	if !q.known.stored {
-		q.known.addNow(l, v)
+	if !q.data.stored {
+		q.data.addComputed(l, v)
 		return nil
 	}
 	if l.Waits > 0 {
@@ -79,7 +65,7 @@ func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Plac
 			return err
 		}
 		for i := range victims {
-			v.Roles.Victims = append(v.Roles.Victims, q.known.other(&victims[i]))
+			v.Roles.Victims = append(v.Roles.Victims, q.data.other(&victims[i]))
 		}
 	}
 	if place != nil {
@@ -88,18 +74,18 @@ func (q *asked) addOthers(ctx context.Context, e *query.Event, place *query.Plac
 	return err
 }
 
-func (k *known) other(r *query.Related) api.Other {
+func (d *runData) other(r *query.Related) api.Other {
 	return api.Other{
 		Event: r.Event, Program: int64(r.Program), Rank: int64(r.Rank), Host: r.Host, Function: r.Function,
-		At: k.seconds(r.Entry), Lost: int64(r.Lost),
+		At: d.seconds(r.Entry), Lost: int64(r.Lost),
 	}
 }
 
-// addNow adds victims and neighbors by what is known now.
-func (k *known) addNow(l *provenance.Link, v *api.Evidence) {
+// addComputed adds victims and neighbors by the links that are not stored.
+func (d *runData) addComputed(l *provenance.Link, v *api.Evidence) {
 	var victims, same []int
-	for i := range k.links {
-		o := &k.links[i]
+	for i := range d.links {
+		o := &d.links[i]
 		if o.Role == provenance.Victim && o.Culprit == l.EventID && o.CulpritPID == l.PID {
 			victims = append(victims, i)
 		}
@@ -107,14 +93,13 @@ func (k *known) addNow(l *provenance.Link, v *api.Evidence) {
 			same = append(same, i)
 		}
 	}
-	all := k.found.Anomalies
+	all := d.anomalies.Anomalies
 	slices.SortStableFunc(victims, func(a, b int) int { return cmp.Compare(all[b].Lost, all[a].Lost) })
 	for _, i := range victims[:min(len(victims), maxVictims)] {
 		a := &all[i]
-		v.Roles.Victims = append(v.Roles.Victims, api.Other{
-			Event: a.Event, Program: int64(a.Program), Rank: int64(a.Rank), Host: a.Host,
-			Function: a.Func, At: k.seconds(a.Entry), Lost: int64(a.Lost),
-		})
+		v.Roles.Victims = append(v.Roles.Victims, d.other(&query.Related{
+			RankKey: trace.RankKey{Program: a.Program, Rank: a.Rank}, Event: a.Event, Host: a.Host, Function: a.Func, Entry: a.Entry, Lost: a.Lost,
+		}))
 	}
 	slices.SortStableFunc(same, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].Entry, all[b].Entry), strings.Compare(all[a].Event, all[b].Event))
@@ -128,7 +113,7 @@ func (k *known) addNow(l *provenance.Link, v *api.Evidence) {
 	}
 }
 
-// roleSentence tells in words who waited for whom.
+// roleSentence says which execution waited for which.
 func roleSentence(l *provenance.Link, r *api.Roles) string {
 	var texts []string
 	switch {
@@ -142,22 +127,20 @@ func roleSentence(l *provenance.Link, r *api.Roles) string {
 		}
 		texts = append(texts, "It waited because of "+who)
 	case l.Role == provenance.Victim && l.LateRank != nil:
-		texts = append(texts, fmt.Sprintf("It waited for rank %d; why that was late is not known", *l.LateRank))
+		texts = append(texts, fmt.Sprintf("It waited for rank %d, which was late for an unknown reason", *l.LateRank))
 	case l.Role == provenance.Victim:
-		texts = append(texts, "It waited for somebody who was late; who that was is not known")
+		texts = append(texts, "It waited for an unknown rank that was late")
 	case l.Role == provenance.Culprit && l.Waits > 0:
 		texts = append(texts, fmt.Sprintf("%s on %s lost %s because of it", text.Count(l.Waits, "wait"), text.Count(l.WaitRanks, "rank"),
-			durationText(int64(l.WaitTime))))
+			text.Duration(float64(l.WaitTime))))
 	case l.Role == provenance.Culprit && r.Culprit != nil:
 		texts = append(texts, fmt.Sprintf("Others waited for its rank, most because of %s", text.ShortName(r.Culprit.Function)))
 	}
 	if l.Role == provenance.Culprit && l.LateRank != nil {
-		texts = append(texts, fmt.Sprintf("what it waited for came late from rank %d, which was not late itself as far as is known", *l.LateRank))
+		texts = append(texts, fmt.Sprintf("it waited for a late message from rank %d, which has no anomaly of its own", *l.LateRank))
 	}
 	if l.Hops > 1 {
-		texts = append(texts, fmt.Sprintf("there are %s between them", text.Count(int64(l.Hops-1), "other wait")))
+		texts = append(texts, fmt.Sprintf("there are %s between them", text.Count(l.Hops-1, "other wait")))
 	}
 	return strings.Join(texts, "; ")
 }
-
-func durationText(us int64) string { return text.Duration(float64(us)) }

@@ -11,18 +11,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// maxAnswer bounds the bytes of an answer before it is compressed.
+// maxAnswer bounds the bytes of an uncompressed answer.
 const maxAnswer = 32 << 20
 
-var errTooLarge = Problemf(api.TooLarge, "ask for fewer rows with limit", "the answer has more than %d bytes", maxAnswer)
+var errTooLarge = Problemf(api.TooLarge, "request fewer rows with limit", "the answer has more than %d bytes", maxAnswer)
 
-// objects reads an answer of the store as a list of objects, whose keys are in
-// the order of the columns, as chimbuko prints them with --format json.
+// objects encodes rows as JSON objects with keys in the order of columns, like --format json.
 func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	list, size := []json.RawMessage{}, 0 // no rows are an empty list, not null
+	list, size := []json.RawMessage{}, 0 // never null
 	for row, err := range rows.All {
 		if err != nil {
 			return nil, err
@@ -39,7 +38,7 @@ func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
 	return list, nil
 }
 
-// object writes a row.
+// object encodes a row.
 func object(columns []provdb.Column, row []any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -63,8 +62,7 @@ func object(columns []provdb.Column, row []any) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// marshalValue writes a value of an answer. Numbers that JSON does not know are
-// null.
+// marshalValue encodes a value. Numbers that are not finite become null.
 func marshalValue(v any) ([]byte, error) {
 	if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
 		return []byte("null"), nil

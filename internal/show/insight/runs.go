@@ -12,8 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// Runs lists the runs of the store, and tells which one is watched. Without a store that is
-// the only one.
+// Runs lists the runs of the store and names the watched one.
 func (in *Insight) Runs(ctx context.Context) (*api.RunList, error) {
 	answer := &api.RunList{Rows: []json.RawMessage{}, Watched: in.Run}
 	reader := in.Source.Reader()
@@ -31,7 +30,7 @@ func (in *Insight) Runs(ctx context.Context) (*api.RunList, error) {
 
 // OneRun returns a run with its settings and totals, as JSON.
 func (in *Insight) OneRun(ctx context.Context, run string) (json.RawMessage, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (json.RawMessage, error) {
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (json.RawMessage, error) {
 		rows, err := objects(q.Query(ctx, statement("runs"), q.Run.Name))
 		if err != nil || len(rows) != 1 {
 			return nil, errors.Join(err, context.Cause(ctx))
@@ -44,12 +43,12 @@ func (in *Insight) OneRun(ctx context.Context, run string) (json.RawMessage, err
 	})
 }
 
-// SnapshotParams are how many rows a snapshot has.
+// SnapshotParams bound the rows of a snapshot.
 type SnapshotParams struct{ Top, Newest int }
 
-// Snapshot returns the state of the pipeline, what lost most, and the newest anomalies. It
-// fails if neither the source nor the store knows of the run; what the store cannot answer
-// now is left out.
+// Snapshot returns the state of the pipeline, the functions that lost most, and the newest
+// anomalies. It fails if neither the source nor the store has the run; what the store cannot
+// answer now is left out.
 func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) (*api.SnapshotOfRun, error) {
 	answer := new(api.SnapshotOfRun)
 	var err error
@@ -68,7 +67,7 @@ func (in *Insight) Snapshot(ctx context.Context, run string, of SnapshotParams) 
 	return answer, nil
 }
 
-// fill adds what the store knows.
+// fill adds the data of the store.
 func (in *Insight) fill(ctx context.Context, run string, answer *api.SnapshotOfRun, of SnapshotParams) error {
 	ctx, done, err := in.Slot(ctx)
 	if err != nil {
@@ -91,7 +90,7 @@ func (in *Insight) fill(ctx context.Context, run string, answer *api.SnapshotOfR
 	return nil
 }
 
-// newestOf are the anomalies that were entered last, the newest first.
+// newestOf returns the anomalies that were entered last, the newest first.
 func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, error) {
 	rows, err := a.Query(ctx, statement("newest"), int32(a.Run.ID), int64(n))
 	if err != nil {
@@ -102,7 +101,7 @@ func newestOf(ctx context.Context, a *query.Asker, n int) ([]json.RawMessage, er
 		return []json.RawMessage{}, err
 	}
 	since := trace.Micros(found[0][0].(int64)) - a.Begin
-	// Several may have been entered at the same time as the first of them.
+	// Several may have the same entry time as the first of them.
 	all, err := objects(a.Executions(ctx, query.Filter{Since: &since, Order: "time", Limit: n + MaxRows}))
 	if err != nil {
 		return nil, err

@@ -9,48 +9,47 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// maxSought is how many characters are sought.
-const maxSought = 1000
+// maxSearch bounds the length of a search.
+const maxSearch = 1000
 
-// What can be sought by a form of its own.
+// Forms of searches for ranks, issues and events.
 var (
-	rankSought  = regexp.MustCompile(`^(?i:rank)[: ]\s*(\d{1,9})$`)
-	issueSought = regexp.MustCompile(`^#\s*(\d{1,9})$`)
-	eventSought = regexp.MustCompile(`^(?:(\d{1,9}):)?(\d+:\d+:\d+)$`)
+	rankPattern  = regexp.MustCompile(`^(?i:rank)[: ]\s*(\d{1,9})$`)
+	issuePattern = regexp.MustCompile(`^#\s*(\d{1,9})$`)
+	eventPattern = regexp.MustCompile(`^(?:(\d{1,9}):)?(\d+:\d+:\d+)$`)
 )
 
-// SearchParams are what is sought.
+// SearchParams are the text to search for and the maximum number of results.
 type SearchParams struct {
 	Text  string
 	Limit int
 }
 
-// Search offers what a text may mean: an event id, rank:37, the number of an issue #3,
-// or a part of the name of a function or host.
+// Search finds an event by its id, a rank (rank:37), an issue (#3), and functions and hosts by
+// parts of their names.
 func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*api.FoundList, error) {
 	text := strings.TrimSpace(of.Text)
-	if len(text) > maxSought {
-		return nil, Problemf(api.Invalid, ParamsHint, "parameter q: it is longer than %d characters", maxSought)
+	if len(text) > maxSearch {
+		return nil, Problemf(api.Invalid, ParamsHint, "parameter q: longer than %d characters", maxSearch)
 	}
-	return informed(ctx, in, run, func(ctx context.Context, q *asked) (*api.FoundList, error) {
+	return withData(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.FoundList, error) {
 		found := &api.FoundList{Rows: []api.Found{}}
 		if text == "" {
 			return found, nil
 		}
-		for _, seek := range []func(context.Context, string, int) ([]api.Found, error){
-			q.seekEvent, q.seekRank, q.seekIssue, q.seekHost, q.seekFunction,
+		for _, search := range []func(context.Context, string, int) ([]api.Found, error){
+			q.searchEvents, q.searchRanks, q.searchIssues, q.searchHosts, q.searchFunctions,
 		} {
 			if len(found.Rows) >= of.Limit {
 				break
 			}
-			rows, err := seek(ctx, text, of.Limit-len(found.Rows))
+			rows, err := search(ctx, text, of.Limit-len(found.Rows))
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +59,7 @@ func (in *Insight) Search(ctx context.Context, run string, of SearchParams) (*ap
 	})
 }
 
-// Route writes an address of the page. Texts that are empty are left out.
+// Route returns an address of the page with the parameters that are not empty.
 func Route(path string, params ...string) string {
 	values := make(url.Values)
 	for i := 0; i+1 < len(params); i += 2 {
@@ -74,18 +73,18 @@ func Route(path string, params ...string) string {
 	return path + "?" + strings.ReplaceAll(values.Encode(), "%3A", ":")
 }
 
-// seekEvent looks for an execution by its id, with or without the program.
-func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []api.Found, err error) {
-	m := eventSought.FindStringSubmatch(text)
+// searchEvents finds an execution by its id, with or without the program.
+func (q *runQuery) searchEvents(ctx context.Context, text string, limit int) (list []api.Found, err error) {
+	m := eventPattern.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
 	}
 	programs := []trace.Program{}
 	if m[1] != "" {
-		n, _ := strconv.ParseUint(m[1], 10, 31) // it has few enough digits
+		n, _ := strconv.ParseUint(m[1], 10, 31) // few enough digits
 		programs = append(programs, trace.Program(n))
 	} else {
-		for _, r := range q.known.ranks {
+		for _, r := range q.data.ranks {
 			if len(programs) == 0 || programs[len(programs)-1] != r.Program {
 				programs = append(programs, r.Program)
 			}
@@ -107,15 +106,15 @@ func (q *asked) seekEvent(ctx context.Context, text string, limit int) (list []a
 	return list, nil
 }
 
-// seekRank looks for ranks by number.
-func (q *asked) seekRank(_ context.Context, text string, limit int) (list []api.Found, err error) {
-	m := rankSought.FindStringSubmatch(text)
+// searchRanks finds ranks by number.
+func (q *runQuery) searchRanks(_ context.Context, text string, limit int) (list []api.Found, err error) {
+	m := rankPattern.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
 	}
-	rank, _ := strconv.ParseInt(m[1], 10, 64) // it has few enough digits
-	several := len(q.known.ranks) > 0 && q.known.ranks[0].Program != q.known.ranks[len(q.known.ranks)-1].Program
-	for _, r := range q.known.ranks {
+	rank, _ := strconv.ParseInt(m[1], 10, 64) // few enough digits
+	several := len(q.data.ranks) > 0 && q.data.ranks[0].Program != q.data.ranks[len(q.data.ranks)-1].Program
+	for _, r := range q.data.ranks {
 		if int64(r.Rank) != rank || len(list) == limit {
 			continue
 		}
@@ -132,26 +131,26 @@ func (q *asked) seekRank(_ context.Context, text string, limit int) (list []api.
 	return list, nil
 }
 
-// seekIssue looks for an issue by its number.
-func (q *asked) seekIssue(_ context.Context, text string, _ int) ([]api.Found, error) {
-	m := issueSought.FindStringSubmatch(text)
+// searchIssues finds an issue by its number.
+func (q *runQuery) searchIssues(_ context.Context, text string, _ int) ([]api.Found, error) {
+	m := issuePattern.FindStringSubmatch(text)
 	if m == nil {
 		return nil, nil
 	}
-	n, _ := strconv.Atoi(m[1]) // it has few enough digits
-	if n < 1 || n > len(q.known.issues) {
+	n, _ := strconv.Atoi(m[1]) // few enough digits
+	if n < 1 || n > len(q.data.issues) {
 		return nil, nil
 	}
 	return []api.Found{{
-		Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.known.issueSentence(&q.known.issues[n-1])),
-		Route: Route("/issues", "sel", q.known.keys[n-1]),
+		Kind: "issue", Text: fmt.Sprintf("#%d %s", n, q.data.issueSentence(&q.data.issues[n-1])),
+		Route: Route("/issues", "sel", q.data.keys[n-1]),
 	}}, nil
 }
 
-// seekHost looks for a part of the names of hosts.
-func (q *asked) seekHost(_ context.Context, words string, limit int) (list []api.Found, err error) {
+// searchHosts finds hosts by a part of their names.
+func (q *runQuery) searchHosts(_ context.Context, words string, limit int) (list []api.Found, err error) {
 	part, ranks, order := strings.ToLower(words), make(map[string]int64), []string{}
-	for _, r := range q.known.ranks {
+	for _, r := range q.data.ranks {
 		if strings.Contains(strings.ToLower(r.Host), part) {
 			if ranks[r.Host]++; ranks[r.Host] == 1 {
 				order = append(order, r.Host)
@@ -167,8 +166,8 @@ func (q *asked) seekHost(_ context.Context, words string, limit int) (list []api
 	return list, nil
 }
 
-// seekFunction looks for a part of the names of functions.
-func (q *asked) seekFunction(ctx context.Context, text string, limit int) (list []api.Found, err error) {
+// searchFunctions finds functions by a part of their names.
+func (q *runQuery) searchFunctions(ctx context.Context, text string, limit int) (list []api.Found, err error) {
 	functions, err := q.SearchFunctions(ctx, text, limit)
 	for i := range functions {
 		f := &functions[i]

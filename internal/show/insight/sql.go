@@ -15,25 +15,25 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// SQLParams are a statement that only reads, its values, and how many rows are wanted.
+// SQLParams are a read-only statement, its arguments, and the maximum number of rows.
 type SQLParams struct {
 	SQL   string
 	Args  []any
 	Limit int
 }
 
-// SQL answers one statement that only reads. It may read all runs of the store.
+// SQL executes a read-only statement, which may read all runs of the store.
 func (in *Insight) SQL(ctx context.Context, run string, of SQLParams) (*api.SQLAnswer, error) {
-	return ask(ctx, in, run, func(ctx context.Context, q *asked) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
+	return ask(ctx, in, run, func(ctx context.Context, q *runQuery) (*api.SQLAnswer, error) { return q.sql(ctx, of) })
 }
 
-func (q *asked) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
+func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
 	begin := time.Now()
 	rows, err := q.Query(ctx, of.SQL, of.Args...)
 	if err != nil {
 		return nil, badSQL(of.SQL, err)
 	}
-	defer func() { _ = rows.Close() }() // the rows told all there is
+	defer func() { _ = rows.Close() }() // errors are reported by rows
 	answer := &api.SQLAnswer{Columns: []api.SQLColumn{}, Rows: [][]json.RawMessage{}}
 	for _, c := range rows.Columns {
 		answer.Columns = append(answer.Columns, api.SQLColumn{Name: c.Name, Type: string(c.Type)})
@@ -60,8 +60,8 @@ func (q *asked) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error) {
 	return answer, nil
 }
 
-// Read calls f with the rows of a statement that only reads. It may take so many times as
-// long as other questions.
+// Read calls f with the rows of a read-only statement. It may take patience times as long as
+// other queries.
 func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience int,
 	f func(ctx context.Context, rows *provdb.Rows) error,
 ) error {
@@ -89,17 +89,16 @@ func (in *Insight) Read(ctx context.Context, run string, of SQLParams, patience 
 	return nil
 }
 
-// SQLError is what is wrong with a statement.
+// SQLError reports a problem with a statement.
 type SQLError struct {
 	*api.Problem
-	Line, Column int // of the statement, from 1 on; 0: not known
+	Line, Column int // of the statement, starting at 1; 0: unknown
 }
 
 // Unwrap returns the problem itself.
 func (e *SQLError) Unwrap() error { return e.Problem }
 
-// badSQL blames the statement for errors of which nothing else is known, and says where in
-// it they are, if the store does.
+// badSQL returns an SQLError. Errors of unknown kind are blamed on the statement.
 func badSQL(sql string, err error) error {
 	p := AsProblem(err)
 	if p.Kind == api.Internal {
@@ -109,12 +108,11 @@ func badSQL(sql string, err error) error {
 	return &SQLError{Problem: p, Line: line, Column: column}
 }
 
-// placePattern is how stores point to a place of a statement: a line of it, perhaps
-// with dots where it was cut, and a caret below.
+// placePattern matches the part of a statement in messages of stores: a line, perhaps
+// shortened with dots, and a caret below.
 var placePattern = regexp.MustCompile(`(?m)^LINE (\d+): (.*)\n( *)\^`)
 
-// pointedAt is the place of a statement that a message points to, from 1 on; 0 if it
-// points to none.
+// pointedAt returns the place of a statement that a message points to, or 0.
 func pointedAt(sql, message string) (line, column int) {
 	m := placePattern.FindStringSubmatch(message)
 	if m == nil {

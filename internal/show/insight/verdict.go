@@ -7,47 +7,41 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// badPercent is the share of the core time from which on what was lost is bad: the
-// next smaller allocation would have done, and it is more than runs of the same program
-// usually differ by.
-const badPercent = 1
+// The percentages of core time from which on a loss is bad, and below which it is good. Runs
+// of the same program usually differ by less than badPercent.
+const badPercent, smallPercent = 1, 0.1
 
-// smallPercent is the share below which what was lost is nothing to worry about.
-const smallPercent = 0.1
-
-// verdict says in a sentence how the run is.
+// verdict sums up the health of the run in a sentence.
 func (v *view) verdict(o *api.Overview) api.Verdict {
 	f := &o.Figures
+	unknown := func(sentence string) api.Verdict { return api.Verdict{Level: api.LevelUnknown, Sentence: sentence} }
 	open := v.open()
 	switch {
 	case len(open) > 0:
 		return v.costs(o, open)
 	case v.unread && o.State != api.Waiting:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: "What was kept cannot be read now, so it is not known what went wrong"}
+		return unknown("The store cannot be read now")
 	case o.State == api.Failed && f.Kept == 0:
-		sentence := "The analysis failed, and nothing was kept"
-		if v.known != nil && v.known.info.Error != "" {
-			sentence += ": " + text.Reason(v.known.info.Error)
+		sentence := "The analysis failed and stored nothing"
+		if v.data != nil && v.data.info.Error != "" {
+			sentence += ": " + text.Reason(v.data.info.Error)
 		}
 		return api.Verdict{Level: api.LevelBad, Sentence: sentence}
 	case (o.State == api.Finished || o.State == api.Incomplete) && f.Calls == nil && f.Kept == 0:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: "The run has ended and holds nothing: no call was read"}
+		return unknown("The run has ended without data: no call was read")
 	case o.State == api.Waiting || f.Calls == nil && f.Kept == 0:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: v.waiting(o)}
-	case v.known != nil && v.known.wrong != nil:
-		return api.Verdict{Level: api.LevelUnknown, Sentence: text.Count(f.Anomalies, "anomalous call") +
-			"; what they have in common could not be found out"}
+		return unknown(waitingText(o))
+	case v.data != nil && v.data.err != nil:
+		return unknown(text.Count(f.Anomalies, "anomalous call") + "; they could not be grouped into issues")
 	case f.IssuesMuted > 0:
 		return api.Verdict{Level: api.LevelGood, Sentence: fmt.Sprintf("No open issues: %s, which cost %s", mutedText(f.IssuesMuted),
 			text.CoreTime(f.MutedLost))}
-	case f.Anomalies > 0: // they are not in the store yet, or not in an issue
-		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", which are not grouped yet"}
+	case f.Anomalies > 0: // not stored yet, or not in an issue
+		return api.Verdict{Level: api.LevelWatch, Sentence: text.Count(f.Anomalies, "anomalous call") + ", not yet grouped into issues"}
 	}
 	sentence := "0 anomalies"
 	if f.Calls != nil {
@@ -61,22 +55,15 @@ func (v *view) verdict(o *api.Overview) api.Verdict {
 	return api.Verdict{Level: api.LevelGood, Sentence: sentence}
 }
 
-// waiting says that there is nothing yet.
-func (v *view) waiting(o *api.Overview) string {
+// waitingText says which ranks have reported before any data is stored.
+func waitingText(o *api.Overview) string {
 	words := "No data yet"
 	if n := o.Figures.RanksExpected; n != nil {
 		words += fmt.Sprintf(": %s of %s have been seen", text.Int(o.Figures.Ranks), text.Count(*n, "rank"))
 	} else if o.Figures.Ranks > 0 {
-		words += fmt.Sprintf(": %s been seen", hasHave(o.Figures.Ranks, "rank"))
+		words += fmt.Sprintf(": %s been seen", counted(o.Figures.Ranks, "rank", "has", "have"))
 	}
 	return words + ". Start the analyzers with chimbuko ad --run-dir DIRECTORY TRACE…"
-}
-
-func hasHave(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what + " has"
-	}
-	return text.Count(n, what) + " have"
 }
 
 func mutedText(n int64) string {
@@ -86,14 +73,14 @@ func mutedText(n int64) string {
 	return text.Int(n) + " are muted or expected"
 }
 
-// costs tells what the open issues cost, and which is the worst.
+// costs sums up the open issues and names the worst.
 func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	f := &o.Figures
 	var lost int64
 	for _, i := range open {
-		lost += int64(costOf(&v.known.issues[i]))
+		lost += int64(costOf(&v.data.issues[i]))
 	}
-	worst := &v.known.issues[open[0]]
+	worst := &v.data.issues[open[0]]
 	verdict := api.Verdict{Level: api.LevelWatch, Issue: worst.Number}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s cost", text.Count(int64(len(open)), "issue"))
@@ -116,22 +103,22 @@ func (v *view) costs(o *api.Overview, open []int) api.Verdict {
 	if host := v.hostOf(worst); host != "" {
 		b.WriteString(" on " + host)
 	}
-	b.WriteString(" since " + text.Clock(v.known.seconds(worst.First), o.Length))
+	b.WriteString(" since " + text.Clock(v.data.seconds(worst.First), o.Length))
 	if f.IssuesMuted > 0 {
 		fmt.Fprintf(&b, ". %s", mutedText(f.IssuesMuted))
 	}
 	verdict.Sentence = b.String()
 	if verdict.Level == api.LevelGood {
-		verdict.Sentence = "Hardly anything is lost: " + verdict.Sentence
+		verdict.Sentence = "Little time was lost: " + verdict.Sentence
 	}
 	return verdict
 }
 
-// hostOf names the hosts of an issue, first that of the rank that lost most.
+// hostOf names the hosts of an issue, beginning with that of the rank that lost most.
 func (v *view) hostOf(x *provenance.Issue) string {
 	hosts := slices.Clone(x.Hosts)
 	if len(hosts) > 3 && !x.IsChange() {
-		for _, r := range v.known.ranks {
+		for _, r := range v.data.ranks {
 			if r.RankKey == (trace.RankKey{Program: x.PID, Rank: x.WorstRank}) && r.Host != "" {
 				hosts = append([]string{r.Host}, slices.DeleteFunc(hosts, func(h string) bool { return h == r.Host })...)
 				break

@@ -165,9 +165,9 @@ describe('the overview reports its limits', () => {
     show({
       state: 'finished',
       live: false,
-      notices: [notice('review', 'Final: 1932 of 2610 provisional anomalies kept', 'good')],
+      notices: [notice('review', '678 of 2,610 flags were withdrawn at the end', 'good')],
     });
-    expect(screen.getByText('Final: 1932 of 2610 provisional anomalies kept.')).toBeTruthy();
+    expect(screen.getByText('678 of 2,610 flags were withdrawn at the end.')).toBeTruthy();
   });
 
   test('without anomalies: shows confidence and the slowest calls', () => {

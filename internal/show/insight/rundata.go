@@ -1,0 +1,324 @@
+package insight
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/blame"
+	"github.com/chimbuko/chimbuko/internal/judge/outlier"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+// runData is the data of a run that most answers need. It is read at most every few seconds
+// for all clients, and once after the run has ended. It is immutable.
+type runData struct {
+	run       provdb.Run
+	begin     trace.Micros
+	extent    trace.Micros // from begin to the newest time
+	info      *provdb.Info
+	kept      query.Kept
+	ranks     []query.Placed // ordered by program, host and rank
+	names     map[trace.Program]string
+	slowest   []query.Slow
+	strip     api.Strip // in UsualColumns columns
+	functions map[trace.FuncKey]string
+	withdrawn hostShare     // of the withdrawn anomalies
+	memory    provdb.Reader // copy of the run; nil: too large, or not read yet
+	*findings
+}
+
+// findings are the issues of a run. They take longer to compute than the other data, so they
+// may be older. They are immutable.
+type findings struct {
+	stored bool // issues are those that were stored at the end of the run
+	issues []provenance.Issue
+	keys   []string       // of issues; more stable than their numbers
+	byKey  map[string]int // index of issues
+	sparse map[trace.FuncKey]bool
+	err    error // why there are no issues
+
+	// Links of anomalies, if they are not stored and not too many.
+	anomalies *blame.Run
+	links     []provenance.Link
+	linkOf    map[trace.EventKey]int
+}
+
+// minSamples returns the number of calls of a function from which on they are judged.
+func minSamples(i *provdb.Info) int {
+	if n, err := strconv.Atoi(i.Settings["min-samples"]); err == nil && n > 0 {
+		return n
+	}
+	return outlier.Default().MinSamples
+}
+
+// Bounds of cached data.
+const (
+	maxRuns      = 16
+	maxRanks     = 1_000_000
+	maxLinks     = 100_000 // anomalies of a run whose links are not stored
+	maxCaches    = 4       // runs in memory
+	slowFactor   = 10      // timeout of slow queries, in timeouts of a query
+	UsualColumns = 120
+	MaxColumns   = 2000
+	maxSlowest   = 5
+)
+
+// getReader is a method of memo.Memo[provdb.Reader].
+type getReader func(ctx context.Context, key string, find func(ctx context.Context) (provdb.Reader, bool, error)) (provdb.Reader, error)
+
+// data returns the data of a run. get returns its copy in memory.
+func (in *Insight) data(ctx context.Context, run string, get getReader) (*runData, error) {
+	a, err := in.find(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	ended := a.Run.State != provdb.Running
+	key := runKey(&a.Run)
+	found, err := in.findings.Get(ctx, key, inSlot(in, func(ctx context.Context) (*findings, bool, error) {
+		f := readFindings(ctx, a)
+		return f, ended && f.err == nil, nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	memory, err := get(ctx, key, inSlot(in, func(ctx context.Context) (provdb.Reader, bool, error) {
+		r, err := in.copyRun(ctx, a)
+		return r, ended, err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	d, err := in.runs.Get(ctx, key, inSlot(in, func(ctx context.Context) (*runData, bool, error) {
+		a.Memory = memory
+		d, err := readRunData(ctx, a, in.traceTime(ctx, a))
+		return d, ended, err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	full := *d
+	full.findings, full.memory = found, memory
+	return &full, nil
+}
+
+// inSlot returns find with a slot for a slow query.
+func inSlot[T any](in *Insight, find func(ctx context.Context) (T, bool, error)) func(ctx context.Context) (T, bool, error) {
+	return func(ctx context.Context) (none T, lasting bool, err error) {
+		ctx, done, err := in.slotFor(ctx, slowFactor*in.Timeout)
+		if err != nil {
+			return none, false, err
+		}
+		defer done()
+		return find(ctx)
+	}
+}
+
+// copyRun copies a run into memory. It returns nil if the run is too large.
+func (in *Insight) copyRun(ctx context.Context, a *query.Asker) (provdb.Reader, error) {
+	if in.Cache == nil {
+		return nil, nil //nolint:nilnil // the store answers
+	}
+	c, err := in.Cache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fits, err := a.Fill(ctx, c, query.MaxCached)
+	if err != nil || !fits {
+		return nil, err
+	}
+	return c, nil
+}
+
+// runKey is the cache key of a run in its present state.
+func runKey(r *provdb.Run) string {
+	return fmt.Sprintf("%d %s %d %s", r.ID, r.State, r.Finished.UnixNano(), r.Name)
+}
+
+// maxAhead is the longest time by which a program may start before the services.
+const maxAhead = 24 * time.Hour
+
+// traceTime returns the time up to which the traces of the watched run have been read, by the
+// clock. It is 0 if the run has ended or its traces have another clock, as in a replay.
+func (in *Insight) traceTime(ctx context.Context, a *query.Asker) trace.Micros {
+	if a.Run.Name != in.Run || a.Run.State != provdb.Running || a.Begin == 0 {
+		return 0
+	}
+	status, err := in.Source.Status(ctx)
+	if err != nil || status.Run.State != api.Running {
+		return 0
+	}
+	now, behind := status.Run.Now.UnixMicro(), math.Inf(1)
+	for i := range status.Nodes {
+		if n := &status.Nodes[i]; n.State == api.NodeReading {
+			behind = min(behind, n.Behind)
+		}
+	}
+	begin := time.UnixMicro(int64(a.Begin))
+	if math.IsInf(behind, 1) || begin.After(status.Run.Now) || begin.Before(status.Run.Started.Add(-maxAhead)) {
+		return 0
+	}
+	return trace.Micros(now - int64(behind*1e6))
+}
+
+// find finds a run in a slot of its own.
+func (in *Insight) find(ctx context.Context, run string) (*query.Asker, error) {
+	ctx, done, err := in.Slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return in.asker(ctx, run)
+}
+
+// readRunData reads all but the findings. now is the trace time of a live run, or 0.
+func readRunData(ctx context.Context, a *query.Asker, now trace.Micros) (*runData, error) {
+	d := &runData{run: a.Run, begin: a.Begin, info: a.Run.Decoded(), functions: make(map[trace.FuncKey]string)}
+	kept, err := a.Kept(ctx, minSamples(d.info))
+	if err != nil {
+		return nil, err
+	}
+	d.kept = *kept
+	if d.ranks, err = a.Ranks(ctx, maxRanks); err != nil {
+		return nil, err
+	}
+	SortPlaced(d.ranks)
+	if d.names, err = a.Executables(ctx); err != nil {
+		return nil, err
+	}
+	if d.slowest, err = a.Slowest(ctx, maxSlowest); err != nil {
+		return nil, err
+	}
+	if d.kept.Withdrawn > 0 {
+		if d.withdrawn, err = d.withdrawnHost(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	d.extent = max(1, trace.Micros(d.kept.Longest), now-d.begin)
+	if d.begin != 0 {
+		d.extent = max(d.extent, d.kept.End-d.begin)
+	}
+	if d.strip, err = stripOf(ctx, a, query.Timeline{To: d.extent, Columns: UsualColumns}); err != nil {
+		return nil, err
+	}
+	all, err := a.Functions(ctx)
+	for i := range slices.Backward(all) { // of equal names the first
+		d.functions[trace.FuncKey{Program: all[i].Program, Name: all[i].Name}] = all[i].ID()
+	}
+	return d, err
+}
+
+// hostShare is the share of one host in something.
+type hostShare struct {
+	host  string
+	share float64
+}
+
+// withdrawnHost returns the host with most withdrawn anomalies.
+func (d *runData) withdrawnHost(ctx context.Context, a *query.Asker) (most hostShare, err error) {
+	rows, err := a.Query(ctx, statement("withdrawn"), int32(a.Run.ID))
+	if err != nil {
+		return most, err
+	}
+	hosts := make(map[trace.RankKey]string, len(d.ranks))
+	for _, r := range d.ranks {
+		hosts[r.RankKey] = r.Host
+	}
+	type row struct {
+		trace.RankKey `sql:"pid,rid"`
+		N             int64 `sql:"withdrawn"`
+	}
+	counts := make(map[string]int64)
+	err = provdb.Scan(rows, func(r *row) { counts[hosts[r.RankKey]] += r.N })
+	for host, n := range counts {
+		if share := float64(n) / float64(d.kept.Withdrawn); host != "" && share > most.share {
+			most = hostShare{host, share}
+		}
+	}
+	return most, err
+}
+
+// readFindings reads the stored issues of a run, or computes them.
+func readFindings(ctx context.Context, a *query.Asker) *findings {
+	f := &findings{byKey: make(map[string]int), sparse: make(map[trace.FuncKey]bool)}
+	if f.issues, f.err = a.StoredIssues(ctx); f.err != nil {
+		return f
+	}
+	if f.stored = len(f.issues) > 0; !f.stored {
+		run, found, err := a.FindOut(ctx, true)
+		if err != nil {
+			f.err = err
+			return f
+		}
+		f.issues = found.Issues
+		if len(found.Links) <= maxLinks {
+			f.anomalies, f.links, f.linkOf = run, found.Links, make(map[trace.EventKey]int, len(found.Links))
+			for i := range found.Links {
+				f.linkOf[trace.EventKey{Program: found.Links[i].PID, ID: found.Links[i].EventID}] = i
+			}
+		}
+	}
+	f.keys = issueKeys(f.issues)
+	for i, key := range slices.Backward(f.keys) {
+		f.byKey[key] = i
+	}
+	if a.Run.State == provdb.Running {
+		f.err = f.findSparse(ctx, a)
+	}
+	return f
+}
+
+// sureFactor times the samples that a judgment needs make it reliable: the detector accepts
+// what one call in a hundred does, and of ten times thirty calls these are three.
+const sureFactor = 10
+
+// findSparse finds the functions whose models have too few samples for a reliable judgment.
+func (f *findings) findSparse(ctx context.Context, a *query.Asker) error {
+	least := float64(sureFactor * minSamples(a.Run.Decoded()))
+	return a.NewestModels(ctx, func(p trace.Program, name string, model json.RawMessage) {
+		m := provenance.ReadModel(model)
+		if _, n, ok := m.Typical(); ok && n < least {
+			f.sparse[trace.FuncKey{Program: p, Name: name}] = true
+		}
+	})
+}
+
+// SortPlaced sorts ranks by program, host and rank.
+func SortPlaced(ranks []query.Placed) {
+	slices.SortFunc(ranks, func(a, b query.Placed) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+// seconds returns a time in seconds since the start of the run.
+func (d *runData) seconds(t trace.Micros) float64 { return float64(t-d.begin) / 1e6 }
+
+// issue finds an issue by its key.
+func (f *findings) issue(key string) (*provenance.Issue, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	i, ok := f.byKey[key]
+	if !ok {
+		return nil, noIssue(key)
+	}
+	return &f.issues[i], nil
+}
+
+// link returns the link of an anomaly, or nil.
+func (f *findings) link(program trace.Program, event string) *provenance.Link {
+	i, ok := f.linkOf[trace.EventKey{Program: program, ID: event}]
+	if !ok {
+		return nil
+	}
+	return &f.links[i]
+}
