@@ -1,19 +1,19 @@
-// Package tally counts everything that was repaired, skipped or lost on the
-// way from bytes to answers. Each count has a name, a severity and a sentence,
-// so that bad data neither stops a run nor disappears.
+// Package tally counts all repairs, skips and losses between bytes and answers. Each
+// count has a name, a severity and a sentence, so that bad data neither stops a run nor
+// disappears unnoticed.
 package tally
 
 import "iter"
 
-// Severity classifies what a count means for the answers.
+// Severity is the effect of a count on the answers.
 type Severity uint8
 
 // From harmless to harmful.
 const (
-	Info     Severity = iota // worth knowing, nothing is wrong
-	Repaired                 // the data were wrong and could be put right
+	Info     Severity = iota // worth knowing; nothing is wrong
+	Repaired                 // the data were wrong and have been repaired
 	Warning                  // answers may be less exact than they look
-	DataLoss                 // something is missing from the answers
+	DataLoss                 // answers are incomplete
 )
 
 // String returns the severity's name.
@@ -24,7 +24,7 @@ func (s Severity) String() string {
 // Kind names one count.
 type Kind uint8
 
-// All that is counted. Keep the table below in the same order.
+// The kinds of counts.
 const (
 	IndexTorn Kind = iota
 	MetadataUnindexed
@@ -59,7 +59,7 @@ const (
 	RecordTooLarge
 	StepsMissed
 
-	// NumKinds is how many counts there are.
+	// NumKinds is the number of kinds.
 	NumKinds
 )
 
@@ -70,14 +70,14 @@ type entry struct {
 }
 
 var table = [NumKinds]entry{
-	IndexTorn: {"index-torn", Info, "index records only half written when the trace was read; the writer was at work or was " +
+	IndexTorn: {"index-torn", Info, "index records that were incomplete when the trace was read; the writer was active or was " +
 		"killed"},
 	MetadataUnindexed: {"metadata-unindexed", DataLoss, "bytes of metadata that the index does not mention; the index lost its end, " +
 		"and with it steps"},
 	ElementSkipped: {"element-skipped", DataLoss, "variables or attributes skipped because their description has an unknown part"},
 	AttributeMalformed: {"attribute-malformed", DataLoss, "names of functions, counters or event types skipped because they carry no " +
 		"number"},
-	NameConflict: {"name-conflict", Warning, "names defined a second time with another text; the first was kept"},
+	NameConflict: {"name-conflict", Warning, "names defined again with another text; the first was kept"},
 	NamesAmbiguous: {"names-ambiguous", Warning, "ranks whose function and counter names may be those of another rank: one file " +
 		"for all ranks keeps only one set of names; write one file for each rank (TAU_ADIOS2_ONE_FILE=0)"},
 	ProgramImplausible: {"program-implausible", DataLoss, "rows dropped because of an impossible program number"},
@@ -90,45 +90,44 @@ var table = [NumKinds]entry{
 	ThreadsInterleaved: {"threads-interleaved", Info, "steps whose function events were not grouped by thread; grouped"},
 	CountMismatch:      {"count-mismatch", Warning, "tables whose number of rows differs from the number announced beside them"},
 	TableMisshapen:     {"table-misshapen", DataLoss, "tables skipped because they have the wrong number of columns or the wrong type"},
-	StepReread:         {"step-reread", Repaired, "steps read a second time because the first look showed rows that cannot be"},
+	StepReread:         {"step-reread", Repaired, "steps read again because they first had impossible rows"},
 	ExitWithoutEnter:   {"exit-without-enter", DataLoss, "exits dropped because the function was not open"},
 	ExitLost:           {"exit-lost", Repaired, "calls whose exit is missing; closed with the enclosing call, neither learned nor judged"},
-	StackTooDeep:       {"stack-too-deep", DataLoss, "entries dropped because more calls were open than can be held"},
+	StackTooDeep:       {"stack-too-deep", DataLoss, "entries dropped because too many calls were open"},
 	OutsideAnyCall:     {"outside-any-call", Info, "messages and counters that belong to no call because none was open"},
-	CorrelationDropped: {"correlation-dropped", DataLoss, "correlation ids given up, the oldest first, because too many wait for their " +
-		"other half; their kernels will have no parent"},
-	SidesForgotten: {"sides-forgotten", DataLoss, "messages and counters of calls across several steps forgotten, to bound the " +
-		"memory or because the clock was set back"},
+	CorrelationDropped: {"correlation-dropped", DataLoss, "correlation ids dropped, the oldest first, because too many waited for their " +
+		"other half; their kernels have no parent"},
+	SidesForgotten: {"sides-forgotten", DataLoss, "messages and counters of calls across several steps dropped, to limit memory " +
+		"or because the clock was set back"},
 	CorrelationUnmatched: {"correlation-unmatched", Warning, "correlation ids whose other half never came: kernels without launch or " +
 		"launches without kernel"},
 	OpenAtEnd: {"open-at-end", Info, "calls that had not ended when the trace did; they are not judged"},
 	TimeBackwards: {"time-backwards", Repaired, "events older than the last of the step before, as when a clock is set back; " +
 		"moved to its time"},
 	PathFolded: {"path-folded", Info, "calls counted under (other paths), because the program has more call paths than the limit"},
-	PathUnnamed: {"path-unnamed", DataLoss, "calls that are in no call path because they, or a call around them, are of a " +
-		"function that the trace never named"},
-	RecordDeferred: {"record-deferred", Info, "records that found no room in the outbox of their analyzer while the run went on, " +
-		"and were sent with the review: the services were away or slow (see --outbox)"},
+	PathUnnamed: {"path-unnamed", DataLoss, "calls without a call path because their function, or that of an enclosing call, " +
+		"has no name in the trace"},
+	RecordDeferred: {"record-deferred", Info, "records that did not fit into the outbox of their analyzer during the run and were " +
+		"sent with the review: the services were unavailable or slow (see --outbox)"},
 	StreamFull: {"stream-full", Info, "messages with records that waited in their analyzer because the stream was full: the " +
-		"store is slow or was away (see --stream-size)"},
-	RecordTooLarge: {"record-too-large", DataLoss, "records that are larger than the whole stream, and are lost: give chimbuko " +
-		"serve a larger --stream-size"},
-	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that never came: the program wrote them before its stream " +
-		"was opened, or discarded them because no reader took them in time (QueueFullPolicy=Discard)"},
+		"store is slow or was unavailable (see --stream-size)"},
+	RecordTooLarge: {"record-too-large", DataLoss, "records lost because they are larger than the stream: give chimbuko serve " +
+		"a larger --stream-size"},
+	StepsMissed: {"steps-missed", DataLoss, "steps of live streams that never arrived: the program wrote them before its stream " +
+		"was opened, or discarded them because the reader was too slow (QueueFullPolicy=Discard)"},
 }
 
-// Name returns the name for programs, stable over versions.
+// Name returns the name for programs. It is stable over versions.
 func (k Kind) Name() string { return table[k].name }
 
-// Severity returns what the count means for the answers.
+// Severity returns the effect on the answers.
 func (k Kind) Severity() Severity { return table[k].severity }
 
-// Sentence returns the explanation for people; it reads well after a number.
+// Sentence returns the explanation for people, which follows a number.
 func (k Kind) Sentence() string { return table[k].sentence }
 
-// Tally is a set of counts. The zero value is empty and ready; a nil *Tally
-// takes counts and forgets them. It must not be shared between goroutines:
-// give each its own and Merge them.
+// Tally is a set of counts. The zero value is empty; a nil *Tally ignores counts. It
+// must not be shared between goroutines: give each its own Tally and merge them.
 type Tally struct {
 	n [NumKinds]int64
 }
@@ -140,7 +139,7 @@ func (t *Tally) Add(k Kind, n int64) {
 	}
 }
 
-// Merge adds all counts of o, which stays unchanged.
+// Merge adds all counts of o.
 func (t *Tally) Merge(o *Tally) {
 	if t == nil || o == nil {
 		return
@@ -172,7 +171,7 @@ func (t *Tally) All() iter.Seq2[Kind, int64] {
 	}
 }
 
-// Note is a count that is not zero, as it is shown to people and programs.
+// Note is a count other than zero, as shown to people and programs.
 type Note struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"`

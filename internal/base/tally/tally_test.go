@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 )
 
-func TestEveryCountHasANameAndASentenceOfItsOwn(t *testing.T) {
+func TestNamesAndSentencesAreUnique(t *testing.T) {
 	names, sentences := make(map[string]bool), make(map[string]bool)
 	for k := range tally.NumKinds {
 		name, sentence := k.Name(), k.Sentence()
@@ -21,7 +21,7 @@ func TestEveryCountHasANameAndASentenceOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestCountsMergeAndTheSourceStaysAsItIs(t *testing.T) {
+func TestMerge(t *testing.T) {
 	var a, b tally.Tally
 	a.Add(tally.OutOfOrder, 2)
 	b.Add(tally.OutOfOrder, 3)
@@ -43,7 +43,7 @@ func TestCountsMergeAndTheSourceStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestANilTallyForgets(t *testing.T) {
+func TestNilTally(t *testing.T) {
 	var none *tally.Tally
 	none.Add(tally.OutOfOrder, 1)
 	none.Merge(new(tally.Tally))

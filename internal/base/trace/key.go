@@ -16,8 +16,7 @@ func (k RankKey) Compare(o RankKey) int {
 	return cmp.Or(cmp.Compare(k.Program, o.Program), cmp.Compare(k.Rank, o.Rank))
 }
 
-// FuncKey identifies a function of a run. Counters have names of their own in
-// each program and use the same key.
+// FuncKey identifies a function or a counter of a run.
 type FuncKey struct {
 	Program Program
 	Name    string
@@ -28,8 +27,8 @@ func (k FuncKey) Compare(o FuncKey) int {
 	return cmp.Or(cmp.Compare(k.Program, o.Program), strings.Compare(k.Name, o.Name))
 }
 
-// EventKey identifies an execution of a run by the id that its record carries,
-// which is EventID.String for records of this program and any text for others.
+// EventKey identifies an execution of a run by the id in its record, which is
+// EventID.String for records of this program and any text for others.
 type EventKey struct {
 	Program Program
 	ID      string

@@ -1,33 +1,33 @@
-// Package trace is the vocabulary that all parts share: programs, ranks,
-// threads, functions, and the events that a traced program leaves behind.
-// It holds data and their meaning; it does no I/O and keeps no state.
+// Package trace is the vocabulary of all packages: programs, ranks, threads, functions,
+// and the events of a traced program. It defines data; it does no I/O and keeps no
+// state.
 package trace
 
 import "strconv"
 
 type (
-	// Program distinguishes the programs of one workflow. The caller assigns
-	// it; TAU's own program column is always 0 and carries no meaning.
+	// Program distinguishes the programs of a workflow. The caller assigns it; TAU's
+	// program column is always 0.
 	Program uint32
-	// Rank is an MPI rank within a program. Messages may name ranks that do
-	// not exist, such as MPI_ANY_SOURCE, so it is signed.
+	// Rank is an MPI rank within a program. It is signed, because messages may name
+	// ranks that do not exist, such as MPI_ANY_SOURCE.
 	Rank int32
-	// Thread numbers the threads of a rank. GPU streams are threads too.
+	// Thread numbers the threads of a rank. GPU streams are threads, too.
 	Thread uint32
-	// FuncID is a function's number in one trace. Two traces number the same
-	// function differently.
+	// FuncID is a function's number in one trace. Traces number the same function
+	// differently.
 	FuncID uint32
 	// CounterID is a counter's number in one trace.
 	CounterID uint32
-	// Micros is a point in time or a span, in microseconds. Points count
-	// from the trace's own epoch, which for TAU is that of Unix.
+	// Micros is a time or a duration in microseconds. Times count from the epoch of the
+	// trace, which for TAU is that of Unix.
 	Micros int64
 )
 
-// Kind specifies what an Event records.
+// Kind is the kind of an Event.
 type Kind uint8
 
-// The kinds of event. The zero Kind is none of them.
+// The kinds of event. The zero Kind is invalid.
 const (
 	Enter Kind = 1 + iota // a function was entered
 	Exit                  // a function was left
@@ -56,29 +56,28 @@ func ParseKind(s string) (Kind, bool) {
 	return 0, false
 }
 
-// Event is one record of a trace, 32 bytes, without pointers. The rank and
-// the thread it belongs to are those of the Batch that holds it.
+// Event is one record of a trace, 32 bytes, without pointers. Its rank and thread are
+// those of its Batch.
 type Event struct {
 	Time  Micros
-	Value uint64 // bytes of a message, or what the counter showed
-	Row   uint32 // row in its own table of the step; with rank and step it names the event
+	Value uint64 // bytes of a message, or value of a counter
+	Row   uint32 // row in its table of the step; with rank and step it identifies the event
 	ID    uint32 // function, counter or partner rank; read it through Func, Counter or Partner
 	Tag   int32  // tag of a message
 	Kind  Kind
 }
 
-// Func is the function of an Enter or Exit.
+// Func returns the function of an Enter or Exit.
 func (e *Event) Func() FuncID { return FuncID(e.ID) }
 
-// Counter is the counter of a Count.
+// Counter returns the counter of a Count.
 func (e *Event) Counter() CounterID { return CounterID(e.ID) }
 
-// Partner is the other rank of a Send or Recv.
+// Partner returns the other rank of a Send or Recv.
 func (e *Event) Partner() Rank { return Rank(int32(e.ID)) }
 
-// Batch holds the events of one thread in one step, in order of time. Events
-// at the same time are ordered so that messages and counters at the entry or
-// the exit of a function lie inside it.
+// Batch holds the events of one thread in one step in order of time. At equal times,
+// messages and counters at the entry or exit of a function lie inside it.
 type Batch struct {
 	Program Program
 	Rank    Rank
@@ -86,8 +85,8 @@ type Batch struct {
 	Events  []Event
 }
 
-// EventID names an event for ever: no other event of the same program and
-// kind has the same.
+// EventID identifies an event: no other event of the same program and kind has the same
+// id.
 type EventID struct {
 	Rank Rank
 	Step int
@@ -114,8 +113,8 @@ type Metadata struct {
 	Value   string
 }
 
-// GPU identifies the device, context and stream that a thread stands for. The texts
-// are those of the metadata, usually small numbers; an unknown one is empty.
+// GPU identifies the device, context and stream that a thread represents, as in the
+// metadata: usually small numbers, empty if unknown.
 type GPU struct {
 	Device  string
 	Context string

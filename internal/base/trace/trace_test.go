@@ -7,13 +7,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-func TestAnEventIsSmall(t *testing.T) {
+func TestEventSize(t *testing.T) {
 	if size := unsafe.Sizeof(trace.Event{}); size != 32 {
 		t.Errorf("an event takes %d bytes, want 32", size)
 	}
 }
 
-func TestKindsAreKnownByTheirNames(t *testing.T) {
+func TestKindNames(t *testing.T) {
 	for _, k := range []trace.Kind{trace.Enter, trace.Exit, trace.Send, trace.Recv, trace.Count} {
 		if got, ok := trace.ParseKind(k.String()); !ok || got != k {
 			t.Errorf("%v is parsed as %v, %v", k, got, ok)
@@ -26,7 +26,7 @@ func TestKindsAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-func TestEventIDsAndPartnersMayBeOddButAreExact(t *testing.T) {
+func TestExtremeEventIDsAndPartners(t *testing.T) {
 	if got := (trace.EventID{Rank: 12, Step: 345, Row: 4294967295}).String(); got != "12:345:4294967295" {
 		t.Errorf("got %s", got)
 	}
@@ -36,7 +36,7 @@ func TestEventIDsAndPartnersMayBeOddButAreExact(t *testing.T) {
 	}
 }
 
-func TestKeysCompareByProgramFirst(t *testing.T) {
+func TestKeyOrder(t *testing.T) {
 	if (trace.RankKey{1, 0}).Compare(trace.RankKey{0, 9}) <= 0 || (trace.RankKey{1, 2}).Compare(trace.RankKey{1, 3}) >= 0 {
 		t.Error("rank keys are out of order")
 	}

@@ -1,15 +1,14 @@
-// Package callpath counts calls, and the time in them, by call path: the functions
-// from the outermost to the one that was called. A Tree is bounded, and it is a sum:
-// trees that are merged give the same in any order and grouping. The package is
-// pure; a Tree must not be shared.
+// Package callpath counts calls and their time by call path: the functions from the
+// outermost to the called one. A Tree is bounded, and merging trees gives the same
+// result in any order and grouping. The package is pure; a Tree must not be shared
+// between goroutines.
 //
-// A tree holds at most so many paths, none of them deeper than MaxDepth. Where there
-// would be more it folds: what is deeper than some depth becomes, below each path of
-// that depth, one path that ends in Other. The depth is the greatest that leaves no
-// more paths than may be. So no call and no time is lost, and where a tree is folded
-// depends on which paths there ever were in it and in all that was merged into it,
-// not on their order: folding early, late or several times gives what folding all
-// of them once at the end would give.
+// A tree holds a limited number of paths, none deeper than MaxDepth. If there are more
+// it folds: below each path of some depth, all deeper paths become one path that ends
+// in Other. The depth is the greatest that satisfies the limit. So no call and no time
+// is lost, and the depth depends only on the set of all paths that were ever added or
+// merged, not on their order: folding early, late or several times gives the same
+// result as folding once at the end.
 package callpath
 
 import (
@@ -17,39 +16,39 @@ import (
 	"math/bits"
 )
 
-// MaxPaths is how many paths a tree usually holds, those of Other not counted. Each
-// path has at most one of these below it.
+// MaxPaths is the usual limit of paths, not counting those that end in Other. Each path
+// has at most one of these below it.
 const MaxPaths = 20_000
 
-// MaxDepth is how many functions a path has at most, before that of Other. Without
-// such a bound the paths of a recursion would take the square of its depth.
+// MaxDepth is the greatest number of functions in a path, not counting Other. Without
+// it, the paths of a recursion would need memory quadratic in its depth.
 const MaxDepth = 128
 
-// Other stands, as the last function of a path, for all paths that were folded. No
-// trace has so many functions that one of them would need the number.
+// Other, as the last function of a path, represents all folded paths. No trace has so
+// many functions that one of them needs this number.
 const Other = math.MaxUint32
 
-// OtherName is what people see for Other.
+// OtherName is the display name of Other.
 const OtherName = "(other paths)"
 
-// Node is a path in a Tree: that of no call is Root.
+// Node is a path in a Tree.
 type Node int32
 
-// Root has no function and no calls.
+// Root is the empty path. It has no calls.
 const Root Node = 0
 
-// Sums are those of the calls with a path. They are exact below 2⁶⁴, beyond which only
-// damaged traces get.
+// Sums are the totals of the calls with a path. They are exact below 2⁶⁴, which only
+// damaged traces exceed.
 type Sums struct {
 	Calls     uint64
 	Exclusive uint64 // microseconds in the calls themselves
 }
 
-// Tree counts calls by path. What the numbers of functions stand for its owner
-// knows. Nodes are valid until the tree is folded.
+// Tree counts calls by path. Its owner defines the numbers of functions. Nodes are
+// valid until the tree is folded.
 type Tree struct {
 	most  int
-	depth int32 // of the deepest paths; what is deeper is in Other
+	depth int32 // greatest depth; deeper paths are in Other
 	paths int   // without those of Other
 	nodes []node
 	sums  []Sums
@@ -59,7 +58,7 @@ type Tree struct {
 	marks []int32 // scratch
 }
 
-// node is a path: that of its parent and one function more.
+// node is a path: that of its parent and one more function.
 type node struct {
 	parent Node
 	fn     uint32
@@ -69,13 +68,13 @@ type node struct {
 // slot finds a path by its parent and function.
 type slot struct {
 	key  uint64
-	node Node // Root: free
+	node Node // Root if the slot is free
 }
 
-// minSlots is how many slots a tree has at least, a power of two.
+// minSlots is the least number of slots, a power of two.
 const minSlots = 16
 
-// New returns a tree of at most so many paths.
+// New returns a tree with at most that many paths.
 func New(most int) *Tree {
 	t := &Tree{most: most, depth: MaxDepth}
 	t.clear(minSlots)
@@ -93,8 +92,8 @@ func (t *Tree) clear(slots int) {
 
 func keyOf(parent Node, fn uint32) uint64 { return uint64(parent)<<32 | uint64(fn) }
 
-// Find returns the path that continues from another with a function, or Root if the
-// tree does not have it.
+// Find returns the path that extends parent by a function, or Root if the tree does not
+// have it.
 func (t *Tree) Find(parent Node, fn uint32) Node {
 	key := keyOf(parent, fn)
 	i := key * 0x9e3779b97f4a7c15 >> (t.shift & 63)
@@ -114,9 +113,9 @@ func (t *Tree) Add(n Node, exclusive uint64) {
 	s.Exclusive += exclusive
 }
 
-// Child returns the path that continues from another with a function. It is made if
-// it is new; where it would be too deep, it is that of Other. The tree may have too
-// many paths then, see Over.
+// Child returns the path that extends parent by a function, and adds it if it is new.
+// If it would be too deep, Child returns the path that ends in Other. The tree may have
+// too many paths afterwards; see Over.
 func (t *Tree) Child(parent Node, fn uint32) Node {
 	if n := t.Find(parent, fn); n != Root {
 		return n
@@ -142,7 +141,7 @@ func (t *Tree) Child(parent Node, fn uint32) Node {
 	return n
 }
 
-// put makes a path be found.
+// put enters a path into the slots.
 func (t *Tree) put(n Node) {
 	key := keyOf(t.nodes[n].parent, t.nodes[n].fn)
 	i := key * 0x9e3779b97f4a7c15 >> t.shift
@@ -161,17 +160,16 @@ func (t *Tree) grow() {
 	}
 }
 
-// Len is how many paths there are, those of Other included.
+// Len returns the number of paths, including those that end in Other.
 func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
-// Depth is that of the deepest paths which the tree distinguishes.
+// Depth returns the depth below which paths are folded.
 func (t *Tree) Depth() int { return int(t.depth) }
 
-// Over reports whether there are more paths than may be.
+// Over reports whether the tree has too many paths.
 func (t *Tree) Over() bool { return t.paths > t.most }
 
-// Fold makes the tree hold no more paths than may be, if it does. It returns, for
-// each node of before, the one that it is in now.
+// Fold reduces the tree to the limit of paths. It returns the new node of each old node.
 func (t *Tree) Fold() (moved []Node) {
 	var atDepth [MaxDepth + 1]int
 	for _, n := range t.nodes[1:] {
@@ -189,7 +187,7 @@ func (t *Tree) Fold() (moved []Node) {
 	return t.foldTo(depth)
 }
 
-// foldTo folds what is deeper.
+// foldTo folds the paths below a depth.
 func (t *Tree) foldTo(depth int32) (moved []Node) {
 	old := *t
 	t.depth = min(t.depth, depth)
@@ -205,7 +203,7 @@ func (t *Tree) foldTo(depth int32) (moved []Node) {
 	return moved
 }
 
-// Folded is how many calls are in paths that were folded.
+// Folded returns the number of calls in folded paths.
 func (t *Tree) Folded() (calls uint64) {
 	for i, n := range t.nodes {
 		if n.fn == Other && i != int(Root) {
@@ -215,5 +213,5 @@ func (t *Tree) Folded() (calls uint64) {
 	return calls
 }
 
-// Reset forgets all calls. The paths stay, and so does the depth.
+// Reset removes all calls and keeps the paths and the depth.
 func (t *Tree) Reset() { clear(t.sums) }

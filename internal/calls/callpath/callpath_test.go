@@ -98,7 +98,7 @@ func compare(t *testing.T, what string, got, want map[string]callpath.Sums) {
 	}
 }
 
-func TestCallsAreCountedByTheirPaths(t *testing.T) {
+func TestCallsAreCountedByPath(t *testing.T) {
 	tree := callpath.New(100)
 	for _, c := range []call{{"m", 5}, {"mab", 1}, {"mab", 2}, {"mb", 7}, {"b", 0}, {"mab", 3}} {
 		add(tree, c)
@@ -131,10 +131,10 @@ func randomCalls(rng *rand.Rand) []call {
 	return calls
 }
 
-// TestTreesMergeToTheSameInAnyOrderAndGrouping divides calls among trees at random,
+// TestMergeIsIndependentOfOrder divides calls among trees at random,
 // merges these into others, some through their encoding, and holds what comes of it
 // against the definition.
-func TestTreesMergeToTheSameInAnyOrderAndGrouping(t *testing.T) {
+func TestMergeIsIndependentOfOrder(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		calls, most := randomCalls(rng), 1+rng.IntN(120)
@@ -196,7 +196,7 @@ func merge(t *testing.T, rng *rand.Rand, into, from *callpath.Tree) {
 	compare(t, "what was merged has changed", read(from.Append(nil, nil)), before)
 }
 
-func TestARecursionIsFoldedBelowItsFirstCalls(t *testing.T) {
+func TestRecursionIsFolded(t *testing.T) {
 	tree := callpath.New(callpath.MaxPaths)
 	deep := strings.Repeat("r", 1000)
 	for n := range 1000 {
@@ -207,7 +207,7 @@ func TestARecursionIsFoldedBelowItsFirstCalls(t *testing.T) {
 	}
 }
 
-func TestMoreOutermostFunctionsThanMayBeAreOnePath(t *testing.T) {
+func TestTooManyRootsBecomeOnePath(t *testing.T) {
 	tree := callpath.New(3)
 	for i := range 4 {
 		add(tree, call{string(rune('a' + i)), 10})
@@ -217,7 +217,7 @@ func TestMoreOutermostFunctionsThanMayBeAreOnePath(t *testing.T) {
 	compare(t, "one more", read(tree.Append(nil, nil)), map[string]callpath.Sums{"*": {Calls: 5, Exclusive: 42}})
 }
 
-func TestPathsWithSomeFunctionsCanBeLeftOutAndKept(t *testing.T) {
+func TestTakeKeepsSkippedPaths(t *testing.T) {
 	tree := callpath.New(100)
 	for _, c := range []call{{"m", 1}, {"mx", 2}, {"mxa", 4}, {"ma", 8}, {"x", 16}} {
 		add(tree, c)
@@ -240,7 +240,7 @@ func TestPathsWithSomeFunctionsCanBeLeftOutAndKept(t *testing.T) {
 	}
 }
 
-func TestASortedListBeginsWithParentsAndEndsWithOthers(t *testing.T) {
+func TestSort(t *testing.T) {
 	f := func(calls string, most int, want string) {
 		t.Helper()
 		tree := callpath.New(most)
@@ -302,7 +302,7 @@ func TestProfilesMergeByNames(t *testing.T) {
 	}
 }
 
-func TestFindingAndCountingAllocatesNothing(t *testing.T) {
+func TestFindAndAddDoNotAllocate(t *testing.T) {
 	tree := callpath.New(100)
 	add(tree, call{"mab", 1})
 	n := testing.AllocsPerRun(100, func() {

@@ -9,15 +9,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Entry is a path in a list of them, in which it comes after that of its parent.
+// Entry is a path in a list, in which it comes after its parent.
 type Entry struct {
-	Parent int32 // place in the list; -1: none
+	Parent int32 // index in the list; -1 if none
 	Func   uint32
 	Sums
 }
 
-// Append appends the paths with calls, and all that lead to them, to a list that is
-// empty. skip, if it is not nil, says of a function that paths with it are left out.
+// Append appends the paths with calls and all their parents to an empty list. It omits
+// paths with a function for which skip, if not nil, returns true.
 func (t *Tree) Append(list []Entry, skip func(fn uint32) bool) []Entry {
 	places := t.wanted(skip)
 	for i := 1; i < len(t.nodes); i++ {
@@ -31,7 +31,7 @@ func (t *Tree) Append(list []Entry, skip func(fn uint32) bool) []Entry {
 	return list
 }
 
-// wanted returns -1 for all nodes that Append leaves out, and for the root.
+// wanted returns -1 for all nodes that Append omits, and for the root.
 func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
 	marks := append(t.marks[:0], make([]int32, len(t.nodes))...)
 	t.marks = marks
@@ -53,8 +53,8 @@ func (t *Tree) wanted(skip func(fn uint32) bool) []int32 {
 	return marks
 }
 
-// Take is Append that forgets the calls which it told. It returns how many calls are
-// left, of paths that were left out.
+// Take appends like Append and removes the appended calls from the tree. It returns the
+// number of calls that remain, in omitted paths.
 func (t *Tree) Take(list []Entry, skip func(fn uint32) bool) (taken []Entry, left uint64) {
 	list = t.Append(list, skip)
 	for i, place := range t.marks {
@@ -66,8 +66,8 @@ func (t *Tree) Take(list []Entry, skip func(fn uint32) bool) (taken []Entry, lef
 	return list, left
 }
 
-// Merge adds a list of paths, deeper than depth of which were folded. The list may
-// be any: a place that is none before its own stands for no parent.
+// Merge adds a list of paths that were folded below depth. It accepts any list: an
+// entry whose Parent is not an earlier index has no parent.
 func (t *Tree) Merge(depth int, list []Entry) {
 	if depth < int(t.depth) {
 		t.foldTo(int32(max(depth, 0)))
@@ -90,8 +90,8 @@ func (t *Tree) Merge(depth int, list []Entry) {
 	}
 }
 
-// Sort orders a list: a path is followed by all that begin with it, and those of one
-// parent come in the order of compare, those of Other last. It returns another list.
+// Sort returns a sorted list: a path is followed by all paths that begin with it, and
+// the paths of one parent are ordered by compare, with Other last.
 func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 	order := make([]int32, len(list))
 	for i := range order {
@@ -107,13 +107,13 @@ func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 		}
 		return compare(x.Func, y.Func)
 	})
-	first := make([]int32, len(list)+1) // in order, of the children of a place; those without a parent are the first
+	first := make([]int32, len(list)+1) // index in order of the first child by parent, plus 1
 	for i, at := range slices.Backward(order) {
 		first[list[at].Parent+1] = int32(i) + 1
 	}
 	sorted, open := make([]Entry, 0, len(list)), make([][2]int32, 0, MaxDepth)
 	if len(list) > 0 {
-		open = append(open, [2]int32{0, -1}) // next in order, and the place of its parent in sorted
+		open = append(open, [2]int32{0, -1}) // next in order, and its parent's index in sorted
 	}
 	for len(open) > 0 {
 		top := &open[len(open)-1]
@@ -132,8 +132,8 @@ func Sort(list []Entry, compare func(a, b uint32) int) []Entry {
 	return sorted
 }
 
-// AppendBinary appends the encoding of a list to b: for each path how far its parent
-// is before it, its function, its calls and their time.
+// AppendBinary appends the encoding of a list to b: for each path the distance to its
+// parent, its function, its calls and their time.
 func AppendBinary(b []byte, list []Entry) []byte {
 	for i := range list {
 		e := &list[i]
@@ -145,20 +145,20 @@ func AppendBinary(b []byte, list []Entry) []byte {
 	return b
 }
 
-// Decode appends what AppendBinary wrote to a list that is empty. It takes memory in
-// proportion to b.
+// Decode appends a list that AppendBinary encoded to an empty list. Its memory is
+// proportional to b.
 func Decode(list []Entry, b []byte) ([]Entry, error) {
 	for i := 0; len(b) > 0; i++ {
 		var values [4]uint64
 		for k := range values {
 			v, n := binary.Uvarint(b)
 			if n <= 0 {
-				return list, fmt.Errorf("%w: call path %d is cut off", stats.ErrEncoding, i)
+				return list, fmt.Errorf("%w: call path %d is truncated", stats.ErrEncoding, i)
 			}
 			values[k], b = v, b[n:]
 		}
 		if values[0] == 0 || values[0] > uint64(i)+1 || values[1] > Other {
-			return list, fmt.Errorf("%w: call path %d cannot be", stats.ErrEncoding, i)
+			return list, fmt.Errorf("%w: call path %d is impossible", stats.ErrEncoding, i)
 		}
 		list = append(list, Entry{int32(i) - int32(values[0]), uint32(values[1]) - 1, Sums{values[2], values[3]}})
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Named is a path in a list of them, in which it comes after that of its parent.
+// Named is a path in a list, in which it comes after its parent.
 type Named struct {
-	Parent int32  // place in the list; -1: none
+	Parent int32  // index in the list; -1 if none
 	Name   string // of its last function; OtherName for Other
 	Sums
 }
@@ -20,13 +20,12 @@ type Profile struct {
 	entries []Entry // scratch
 }
 
-// NewProfile returns a profile of at most so many paths.
+// NewProfile returns a profile with at most that many paths.
 func NewProfile(most int) *Profile {
 	return &Profile{tree: New(most), numbers: make(map[string]uint32)}
 }
 
-// Merge adds a list of paths, deeper than depth of which were folded. It keeps
-// nothing of the list but names.
+// Merge adds a list of paths that were folded below depth. It retains only the names.
 func (p *Profile) Merge(depth int, list []Named) {
 	p.entries = p.entries[:0]
 	for i := range list {
@@ -35,7 +34,7 @@ func (p *Profile) Merge(depth int, list []Named) {
 	p.tree.Merge(depth, p.entries)
 }
 
-// MergeProfile adds all of another, which stays as it is.
+// MergeProfile adds all paths of o.
 func (p *Profile) MergeProfile(o *Profile) {
 	p.entries = o.tree.Append(p.entries[:0], nil)
 	for i := range p.entries {
@@ -46,7 +45,7 @@ func (p *Profile) MergeProfile(o *Profile) {
 	p.tree.Merge(o.tree.Depth(), p.entries)
 }
 
-// number is that of a function.
+// number returns the number of a function, a new one if necessary.
 func (p *Profile) number(name string) uint32 {
 	if name == OtherName {
 		return Other
@@ -72,12 +71,12 @@ func (p *Profile) Name(fn uint32) string {
 // Compare orders functions by their names.
 func (p *Profile) Compare(a, b uint32) int { return cmp.Compare(p.names[a], p.names[b]) }
 
-// Append appends the paths with calls, and all that lead to them, to a list that is
-// empty, in no order but that of parents and children.
+// Append appends the paths with calls and all their parents to an empty list. Parents
+// come before their children; otherwise the order is unspecified.
 func (p *Profile) Append(list []Entry) []Entry { return p.tree.Append(list, nil) }
 
-// Depth is that of the deepest paths which the profile distinguishes.
+// Depth returns the depth below which paths are folded.
 func (p *Profile) Depth() int { return p.tree.Depth() }
 
-// Reset forgets all calls, and keeps the memory for the paths.
+// Reset removes all calls and keeps the paths.
 func (p *Profile) Reset() { p.tree.Reset() }

@@ -82,10 +82,10 @@ func links(b *callstack.Builder) (n int64) {
 	return n
 }
 
-// TestARecordedRunLosesNothing holds a run against what its authors counted:
+// TestRecordedRunIsComplete holds a run against what its authors counted:
 // 65950 events of functions, 1801 correlation ids that appear twice, and 105
 // counters of a thread that watches the node and calls nothing.
-func TestARecordedRunLosesNothing(t *testing.T) {
+func TestRecordedRunIsComplete(t *testing.T) {
 	var counts tally.Tally
 	steps, _, correlation := recorded(t, "gpu-BP5")
 	calls, pairs := buildAll(steps, correlation, &counts)

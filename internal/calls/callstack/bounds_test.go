@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 )
 
-func TestTheEndOfAStepKeepsTheWindowAndWhatIsOpenOrWaits(t *testing.T) {
+func TestTrimKeepsWindowOpenAndWaitingCalls(t *testing.T) {
 	f := func(window int, events, want string) {
 		t.Helper()
 		cfg := config()
@@ -42,7 +42,7 @@ func TestTheEndOfAStepKeepsTheWindowAndWhatIsOpenOrWaits(t *testing.T) {
 		"b; @1 c; @2 d e | b; @1 f; @2 d e")
 }
 
-func TestMessagesAndCountersOfLongCallsAreBounded(t *testing.T) {
+func TestSidesOfLongCallsAreBounded(t *testing.T) {
 	f := func(most int, events, want, counted string) {
 		t.Helper()
 		cfg := config()
@@ -61,9 +61,9 @@ func TestMessagesAndCountersOfLongCallsAreBounded(t *testing.T) {
 	f(0, events, "|  |", "sides-forgotten 4")
 }
 
-// TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes has calls
+// TestTrimKeepsSidesOfWindowAndOpenCalls has calls
 // that are held for another reason: they wait for their partner.
-func TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes(t *testing.T) {
+func TestTrimKeepsSidesOfWindowAndOpenCalls(t *testing.T) {
 	f := func(window, most int, events, want string) {
 		t.Helper()
 		cfg := config()
@@ -93,9 +93,9 @@ func TestMessagesAndCountersStayOnlyWithCallsOfTheWindowAndOpenOnes(t *testing.T
 		"main launch: main(counter 1=1 1) | main launch: main(counter 1=1 1; counter 1=3 4)")
 }
 
-// TestManyStepsLeaveTheRightCallsInTheRightPlaces holds the builder against a
+// TestManyStepsEqualModel holds the builder against a
 // model that forgets nothing and finds calls by their ids.
-func TestManyStepsLeaveTheRightCallsInTheRightPlaces(t *testing.T) {
+func TestManyStepsEqualModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 2000)
 	for range 40 {
@@ -129,7 +129,7 @@ func addShifted(b *callstack.Builder, step int, batches []trace.Batch, later tra
 	}
 }
 
-func TestMemoryStaysBoundedOverManySteps(t *testing.T) {
+func TestMemoryIsBounded(t *testing.T) {
 	const steps, calls, counters = 2000, 100, 10
 	cfg := config()
 	cfg.MaxSides = 64
@@ -170,7 +170,7 @@ func TestMemoryStaysBoundedOverManySteps(t *testing.T) {
 	}
 }
 
-func TestBuildingAllocatesNothingForAnEventOrACall(t *testing.T) {
+func TestBuildingDoesNotAllocate(t *testing.T) {
 	f := func(what, begin, step string) {
 		t.Helper()
 		s := parse(t, begin+"|"+step)
@@ -203,9 +203,9 @@ func TestBuildingAllocatesNothingForAnEventOrACall(t *testing.T) {
 			100)+"enter launch 7; id 7 7; exit launch 8; enter launch 9; id 8 9; exit launch 10")
 }
 
-// TestTheQueueOfIDsDoesNotGrow counts bytes: a list that grows does so too
+// TestQueueDoesNotGrow counts bytes: a list that grows does so too
 // rarely to be seen in the mean number of allocations.
-func TestTheQueueOfIDsDoesNotGrow(t *testing.T) {
+func TestQueueDoesNotGrow(t *testing.T) {
 	f := func(what string, steps int, more uint64, step string) {
 		t.Helper()
 		s := parse(t, step)
@@ -238,7 +238,7 @@ func TestTheQueueOfIDsDoesNotGrow(t *testing.T) {
 	f("the same id on one thread", 100, 0, strings.Repeat("enter f 1; id 7 1; exit f 1; ", 50))
 }
 
-func TestAClockThatIsSetFarBackStartsTheThreadAnew(t *testing.T) {
+func TestLargeSetbackRestartsThread(t *testing.T) {
 	var counts tally.Tally
 	b := callstack.NewBuilder(callstack.Default(), &counts)
 	event := func(kind trace.Kind, fn uint32, time trace.Micros) trace.Event {

@@ -1,13 +1,13 @@
-// Package callstack turns enter and exit events into nested calls, with the
-// messages and counters that belong to them, and joins launches with the GPU
-// kernels they started. It keeps open calls between steps, never reads a clock
-// and starts no goroutines; a Builder serves one rank and must not be shared.
+// Package callstack turns enter and exit events into nested calls with their messages
+// and counters, and joins launches with the GPU kernels that they started. It keeps
+// open calls between steps, never reads a clock and starts no goroutines. A Builder
+// serves one rank and must not be shared between goroutines.
 //
-// Any order of events is accepted. An exit that does not fit closes the nearest
-// open call of its function, and what lay above counts as lost; what fits
-// nowhere is dropped. Everything of that kind is tallied.
+// Any order of events is accepted. An exit that does not match the innermost call
+// closes the nearest open call of its function and marks the calls inside it as lost;
+// an exit without a match is dropped. All repairs and losses are tallied.
 //
-// Calls that ended are counted by their call paths, but for those that are lost.
+// Calls that ended and are not lost are counted by call path.
 package callstack
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callpath"
 )
 
-// Config specifies how much to hold and what to join.
+// Config configures the bounds of a Builder and how it joins calls.
 type Config struct {
-	Window    int // calls held of each thread when a step is over
+	Window    int // calls to keep per thread after a step
 	MaxDepth  int // open calls of a thread; deeper ones are dropped
 	MaxPinned int // correlation ids that wait for their other half
-	MaxSides  int // messages and counters held of each thread when a step is over
-	MaxPaths  int // call paths that are distinguished
+	MaxSides  int // messages and counters to keep per thread after a step
+	MaxPaths  int // distinct call paths
 
-	// Role returns what a counter is for; nil: all belong to calls.
+	// Role returns the role of a counter. If it is nil all counters are OfCall.
 	Role func(trace.CounterID) CounterRole
-	// Uncoupled tells functions whose correlation ids are ignored; nil: none.
+	// Uncoupled, if not nil, reports whether to ignore the correlation ids of a function.
 	Uncoupled func(trace.FuncID) bool
 }
 
-// CounterRole specifies what a counter is for.
+// CounterRole is the purpose of a counter.
 type CounterRole uint8
 
 // The roles.
@@ -55,8 +55,8 @@ type Builder struct {
 	threads []*Thread // in order of their numbers
 	paths   *callpath.Tree
 	waiting map[uint64]half
-	queue   []ticket // ids as they came, among them some that wait no more
-	seen    uint64   // ids that had to wait
+	queue   []ticket // ids in order of arrival, including some that no longer wait
+	seen    uint64   // number of ids that had to wait
 	apart   []trace.Event
 	step    int32
 }
@@ -79,10 +79,9 @@ func NewBuilder(cfg Config, t *tally.Tally) *Builder {
 // Threads returns the threads in order of their numbers.
 func (b *Builder) Threads() []*Thread { return b.threads }
 
-// Paths counts the calls that ended, but for those that are lost, by their call paths:
-// those of all threads, and for as long as the caller does not reset it. Its functions
-// are those of the trace. A path is in it, and counts for where it is folded, when a
-// call with it has begun.
+// Paths returns the counts of calls of all threads by call path, without lost calls,
+// since the caller last reset them. Functions have their numbers in the trace. A path
+// exists, and counts for folding, from the beginning of its first call.
 func (b *Builder) Paths() *callpath.Tree { return b.paths }
 
 // Waiting returns the number of correlation ids without their other half.
@@ -105,18 +104,17 @@ func (b *Builder) thread(id trace.Thread) *Thread {
 	return b.threads[i]
 }
 
-// Begin starts a step; what the one before left behind must have been trimmed.
+// Begin starts a step. The caller must have called Trim after the previous step.
 func (b *Builder) Begin(step int) {
 	b.step = int32(step)
 	b.apart = b.apart[:0]
 }
 
-// Apart returns the counters of the step that belong to no call by their role,
-// thread by thread.
+// Apart returns the counters of the step with the role Apart, thread by thread.
 func (b *Builder) Apart() []trace.Event { return b.apart }
 
-// Add takes in the events of one thread in the step. It puts times right that
-// run backwards, in events itself.
+// Add adds the events of one thread in the step. It repairs times that run backwards in
+// events.
 func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t := b.thread(id)
 	b.advance(t, events)
@@ -179,7 +177,7 @@ func (b *Builder) Add(id trace.Thread, events []trace.Event) {
 	t.Calls, t.stack = calls, stack
 }
 
-// newPath returns a call path that has not been met, or is too deep to be distinguished.
+// newPath adds a call path, which may be too deep and so end in Other.
 func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	path := b.paths.Child(from, fn)
 	if !b.paths.Over() {
@@ -194,15 +192,13 @@ func (b *Builder) newPath(from callpath.Node, fn uint32) callpath.Node {
 	return moved[path]
 }
 
-// maxSetback is how far a clock may be set back for the events until then to be
-// moved; further back it is another time altogether.
+// maxSetback is the greatest setback of a clock that is repaired by moving events.
 const maxSetback trace.Micros = 1e6
 
-// advance sees to it that time does not run backwards between two steps, as it
-// does when the clock is set back: events that are older than the last of the
-// step before get its time. When it is set back far, or the last time was wrong,
-// the thread starts over at the new time, and the durations of its open calls
-// are unknown.
+// advance prevents time from running backwards between two steps, as it does when the
+// clock is set back: events that are older than the last event of the previous step get
+// its time. After a large setback, or if the last time was wrong, the thread continues
+// at the new time, and the durations of its open calls are unknown.
 func (b *Builder) advance(t *Thread, events []trace.Event) {
 	if len(events) == 0 {
 		return
@@ -226,10 +222,10 @@ func (b *Builder) advance(t *Thread, events []trace.Event) {
 	t.last = events[len(events)-1].Time
 }
 
-// maxDropped is how many entries that were dropped are remembered.
+// maxDropped is the number of dropped entries to remember.
 const maxDropped = 1 << 12
 
-// drop remembers an entry that was dropped, so that its exit can be, too.
+// drop remembers a dropped entry, so that its exit can be dropped, too.
 func (t *Thread) drop(fn trace.FuncID) {
 	if len(t.dropped) == maxDropped {
 		t.dropped = t.dropped[:0]
@@ -237,8 +233,8 @@ func (t *Thread) drop(fn trace.FuncID) {
 	t.dropped = append(t.dropped, fn)
 }
 
-// undrop reports whether an exit is that of the last entry that was dropped. If
-// not, exits were lost, and the dropped ones are forgotten.
+// undrop reports whether an exit belongs to the last dropped entry. If not, exits were
+// lost, and it forgets all dropped entries.
 func (t *Thread) undrop(fn trace.FuncID) bool {
 	n := len(t.dropped) - 1
 	if t.dropped[n] != fn {
@@ -249,10 +245,10 @@ func (t *Thread) undrop(fn trace.FuncID) bool {
 	return true
 }
 
-// resynchronize deals with an exit that does not fit the innermost call: it
-// closes the nearest open call of the same function, and those within, whose
-// exits were lost. All of them count as lost: it is unknown how long those
-// within took, and so not how long the call took without them.
+// resynchronize handles an exit that does not match the innermost call: it closes the
+// nearest open call of the same function and the calls inside it, whose exits were
+// lost. All of them count as lost, because the durations of the inner calls, and so the
+// exclusive time of the outer one, are unknown.
 func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	n := len(t.stack) - 1
 	for ; n >= 0; n-- {
@@ -278,7 +274,7 @@ func (b *Builder) resynchronize(t *Thread, e *trace.Event) {
 	}
 }
 
-// addSide gives a message or counter to the innermost open call.
+// addSide adds a message or counter to the innermost open call.
 func (b *Builder) addSide(t *Thread, e *trace.Event) {
 	role := OfCall
 	if e.Kind == trace.Count && b.cfg.Role != nil {
@@ -301,8 +297,8 @@ func (b *Builder) addSide(t *Thread, e *trace.Event) {
 	}
 }
 
-// correlate joins a call to the one that has the same correlation id on
-// another thread, or pins it until that appears.
+// correlate joins a call with the call that has the same correlation id on another
+// thread, or keeps it until that appears.
 func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 	if b.cfg.Uncoupled != nil && b.cfg.Uncoupled(t.Calls[call].Func) {
 		return
@@ -316,12 +312,12 @@ func (b *Builder) correlate(t *Thread, call int32, value uint64) {
 		return
 	}
 	b.seen++
-	b.waiting[value] = half{t, call, b.seen} // the same id again on the same thread: the newer counts
+	b.waiting[value] = half{t, call, b.seen} // the newer of two on the same thread counts
 	b.queue = append(b.queue, ticket{value, b.seen})
 	b.expire()
 }
 
-// expire gives up on the oldest of too many correlation ids.
+// expire drops the oldest of too many correlation ids.
 func (b *Builder) expire() {
 	n := 0
 	for ; len(b.waiting) > b.cfg.MaxPinned; n++ {
@@ -331,18 +327,18 @@ func (b *Builder) expire() {
 		}
 	}
 	b.queue = b.queue[n:]
-	if len(b.queue) > 2*len(b.waiting)+1024 { // most wait no more
+	if len(b.queue) > 2*len(b.waiting)+1024 { // most no longer wait
 		b.queue = slices.DeleteFunc(b.queue, func(q ticket) bool { return !b.waits(q) })
 	}
 }
 
-// waits tells a ticket that counts from those whose id was matched, or came
-// again on the same thread.
+// waits reports whether the id of a ticket still waits: it was neither matched nor
+// repeated on the same thread.
 func (b *Builder) waits(q ticket) bool { return b.waiting[q.value].number == q.number }
 
-// Trim ends a step: it forgets all calls but the open ones, the last of each
-// thread up to the window, and those that wait for the other half of their
-// correlation id, with all above them. Places of calls change.
+// Trim ends a step. It keeps only open calls, the last calls of each thread up to the
+// window, and calls that wait for the other half of their correlation id, with all
+// their parents. The indexes of calls change.
 func (b *Builder) Trim() {
 	for _, t := range b.threads {
 		t.kept = t.kept[:0]
@@ -384,8 +380,8 @@ func (b *Builder) Trim() {
 	}
 }
 
-// Shrink gives memory back that only large steps need. It is for those who build
-// the calls of thousands of ranks side by side.
+// Shrink frees memory that only large steps need, for programs that build the calls of
+// thousands of ranks.
 func (b *Builder) Shrink() {
 	for _, t := range b.threads {
 		t.Calls, t.Sides = slices.Clip(slices.Clone(t.Calls)), slices.Clip(slices.Clone(t.Sides))
@@ -393,14 +389,14 @@ func (b *Builder) Shrink() {
 	}
 }
 
-// keep marks a call and all above it to be kept.
+// keep marks a call and all its parents to be kept.
 func (t *Thread) keep(call int32) {
 	for c := range t.Stack(call) {
 		t.kept = append(t.kept, c)
 	}
 }
 
-// place returns where a call will be when all that is not kept is gone.
+// place returns the index of a call after compact, or -1.
 func (t *Thread) place(call int32) int32 {
 	if i, ok := slices.BinarySearch(t.kept, call); ok {
 		return int32(i)
@@ -408,7 +404,7 @@ func (t *Thread) place(call int32) int32 {
 	return -1
 }
 
-// compact moves what is kept to the front.
+// compact moves the kept calls to the front.
 func (b *Builder) compact(t *Thread) {
 	b.compactSides(t)
 	for i, old := range t.kept {
@@ -425,8 +421,8 @@ func (b *Builder) compact(t *Thread) {
 	t.Done = t.Done[:0]
 }
 
-// compactSides keeps the messages and counters of calls that are open or in
-// the window; those of others are never requested.
+// compactSides keeps the messages and counters of calls that are open or in the window;
+// those of others are never needed.
 func (b *Builder) compactSides(t *Thread) {
 	window := int32(len(t.Calls) - b.cfg.Window)
 	n := 0

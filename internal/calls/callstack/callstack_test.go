@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 )
 
-func TestACallHasTheTimesOfItsEventsAndItsChildrenInside(t *testing.T) {
+func TestCallTimesAndChildren(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
 		got, counted := build(t, config(), events, done, nil)
@@ -37,7 +37,7 @@ func TestACallHasTheTimesOfItsEventsAndItsChildrenInside(t *testing.T) {
 		"main/f[2,9223372036854775806]=9223372036854775804 main[1,9223372036854775807]=2")
 }
 
-func TestACallThatIsOpenWhenItsStepEndsGoesOnInLaterSteps(t *testing.T) {
+func TestOpenCallContinuesInLaterSteps(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
 		got, counted := build(t, config(), events, done, nil)
@@ -51,7 +51,7 @@ func TestACallThatIsOpenWhenItsStepEndsGoesOnInLaterSteps(t *testing.T) {
 	f("@0 enter main 1; @1 enter w 2 | @1 enter f 3 | @0 exit main 4 | @1 exit f 6; exit w 9", "|  | main[1,4]=3 | @1 w/f[3,6]=3 w[2,9]=4")
 }
 
-func TestAnOpenCallHasNoExit(t *testing.T) {
+func TestOpenCallHasNoExit(t *testing.T) {
 	open := func(s *script, b *callstack.Builder) string {
 		var calls []string
 		for i := range b.Threads()[0].Calls {
@@ -68,7 +68,7 @@ func TestAnOpenCallHasNoExit(t *testing.T) {
 	compare(t, events, got, "main[1, main/f[2,3]=1 main/g[4, | main[1, main/f[2,3]=1 main/g[4,5]=1")
 }
 
-func TestAnEventIDIsRankStepAndRowOfTheEntry(t *testing.T) {
+func TestEventID(t *testing.T) {
 	ids := func(s *script, b *callstack.Builder) string {
 		return eachThread(b, func(t *callstack.Thread) (calls []string) {
 			for _, i := range t.Done {
@@ -101,10 +101,10 @@ func TestAnEventIDIsRankStepAndRowOfTheEntry(t *testing.T) {
 		"| | f=7:1:0<7:0:0(0) g=7:2:1<7:0:0(0) | main=7:0:0<root(2)")
 }
 
-// TestMessagesAndCountersBelongToTheInnermostCall has events in the order in
+// TestSidesBelongToInnermostCall has events in the order in
 // which tau gives them: those at the time of an entry come after it, those at
 // the time of an exit before it.
-func TestMessagesAndCountersBelongToTheInnermostCall(t *testing.T) {
+func TestSidesBelongToInnermostCall(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
 		got, n := build(t, config(), events, sides, nil)
@@ -134,7 +134,7 @@ func TestMessagesAndCountersBelongToTheInnermostCall(t *testing.T) {
 	f("enter main 1; enter f 2; counter 1=1 3; exit main 9; counter 1=2 10", "f(counter 1=1 3)", "exit-lost 1, outside-any-call 1")
 }
 
-func TestTheStateOfTheNodeBelongsToNoCall(t *testing.T) {
+func TestNodeStateBelongsToNoCall(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
 		got, counted := build(t, config(), events, apart, nil)
@@ -146,7 +146,7 @@ func TestTheStateOfTheNodeBelongsToNoCall(t *testing.T) {
 	f("@4 node 1=5 1; @0 node 1=7 2", "node 1=7 2 node 1=5 1()") // thread by thread
 }
 
-func TestWithoutRolesAllCountersBelongToCalls(t *testing.T) {
+func TestCountersWithoutRoleBelongToCalls(t *testing.T) {
 	const events = "@0 enter main 1; id 5 2; node 1=5 2; exit main 9; @1 enter k 1; id 5 2; exit k 3"
 	got, counted := build(t, callstack.Default(), events, func(s *script, b *callstack.Builder) string {
 		return fmt.Sprint(sides(s, b), " apart:", len(b.Apart()), " joined:", joined(s, b))
@@ -155,7 +155,7 @@ func TestWithoutRolesAllCountersBelongToCalls(t *testing.T) {
 	compare(t, events, counted, "")
 }
 
-func TestAnExitThatWasLostIsRepairedWithTheNextThatFits(t *testing.T) {
+func TestLostExitIsRepaired(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
 		got, n := build(t, config(), events, done, nil)
@@ -179,7 +179,7 @@ func TestAnExitThatWasLostIsRepairedWithTheNextThatFits(t *testing.T) {
 		"|  | main/f/g[3,5]lost main/f[2,5]lost main[1,5]lost | main/f[7,8]=1 main[6,9]=2", "exit-lost 2")
 }
 
-func TestAnExitThatFitsNoOpenCallIsDropped(t *testing.T) {
+func TestExitWithoutEnterIsDropped(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
 		got, n := build(t, config(), events, done, nil)
@@ -199,7 +199,7 @@ func TestAnExitThatFitsNoOpenCallIsDropped(t *testing.T) {
 	f("enter f 1; enter f 5; exit f 3; exit f 9", "f/f[5,5]lost f[1,3]lost", "exit-without-enter 1, exit-lost 1")
 }
 
-func TestLostEventsDoNotPoisonAThread(t *testing.T) {
+func TestThreadRecoversFromLostEvents(t *testing.T) {
 	// Each step loses an exit in one round and an entry in the next.
 	cfg := config()
 	cfg.Window = 3
@@ -219,7 +219,7 @@ func TestLostEventsDoNotPoisonAThread(t *testing.T) {
 	compare(t, "100 steps", got, kept.String()+"f g f")
 }
 
-func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
+func TestTooDeepCallsAreDropped(t *testing.T) {
 	f := func(depth int, events, want, counted string) {
 		t.Helper()
 		cfg := config()
@@ -258,9 +258,9 @@ func TestCallsDeeperThanTheBoundAreDropped(t *testing.T) {
 	compare(t, inner, got, "a(counter 1=1 3)")
 }
 
-// TestABoundOnTheDepthDoesNotTouchTheCallsAboveIt compares builds of the same
+// TestDepthBoundKeepsOuterCalls compares builds of the same
 // events with and without a bound.
-func TestABoundOnTheDepthDoesNotTouchTheCallsAboveIt(t *testing.T) {
+func TestDepthBoundKeepsOuterCalls(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 20 {
 		var events strings.Builder
@@ -312,7 +312,7 @@ func TestABoundOnTheDepthDoesNotTouchTheCallsAboveIt(t *testing.T) {
 	}
 }
 
-func TestTimeDoesNotRunBackwardsBetweenSteps(t *testing.T) {
+func TestTimeDoesNotRunBackwards(t *testing.T) {
 	f := func(events, want, counted string) {
 		t.Helper()
 		got, n := build(t, config(), events, done, nil)

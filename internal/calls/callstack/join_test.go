@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 )
 
-func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
+func TestKernelIsJoinedWithLaunch(t *testing.T) {
 	f := func(events, want string, left string) {
 		t.Helper()
 		got, counted := build(t, config(), events, joined, nil)
@@ -47,7 +47,7 @@ func TestAKernelIsJoinedWithItsLaunch(t *testing.T) {
 	f("@0 enter a 1; id 1 1; exit a 2; @1 enter k 3; id 2 3; exit k 4", "", "2")
 }
 
-func TestALaunchWaitsForItsKernelWithItsWholeStack(t *testing.T) {
+func TestLaunchWaitsWithItsStack(t *testing.T) {
 	f := func(events, wantJoined, wantHeld string) {
 		t.Helper()
 		cfg := config()
@@ -78,9 +78,9 @@ func TestALaunchWaitsForItsKernelWithItsWholeStack(t *testing.T) {
 		"main f launch | main f launch | main f launch |  |")
 }
 
-// TestACommonParentWaitsForAllItsLaunches is the original's test of
+// TestParentWaitsForAllLaunches is the original's test of
 // correlation matching: a call with two ids, its parent with one.
-func TestACommonParentWaitsForAllItsLaunches(t *testing.T) {
+func TestParentWaitsForAllLaunches(t *testing.T) {
 	cfg := config()
 	cfg.Window = 0
 	const events = "@0 enter grand 1; enter parent 2; id 3 2; enter cpu 3; id 1 4; id 2 4; exit cpu 5; exit parent 6; exit grand 7 |" +
@@ -89,7 +89,7 @@ func TestACommonParentWaitsForAllItsLaunches(t *testing.T) {
 	compare(t, events, got, "3: grand parent cpu | 2: grand parent cpu | 1: grand parent | 0:")
 }
 
-func TestFunctionsMayBeExcludedFromJoining(t *testing.T) {
+func TestUncoupledFunctions(t *testing.T) {
 	const events = "@0 enter launch 1; id 42 2; exit launch 3; @1 enter k 4; id 42 4; exit k 5"
 	f := func(left string, pair string, uncoupled ...string) {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestFunctionsMayBeExcludedFromJoining(t *testing.T) {
 	f("0", "", "launch", "k")
 }
 
-func TestTheNumberOfIDsThatWaitIsBounded(t *testing.T) {
+func TestWaitingIDsAreBounded(t *testing.T) {
 	f := func(events, want, left, counted string) {
 		t.Helper()
 		cfg := config()
@@ -132,9 +132,9 @@ func TestTheNumberOfIDsThatWaitIsBounded(t *testing.T) {
 	f(launches+"enter c 5; id 2 5; exit c 6; @1 enter k 7; id 2 7; exit k 8", "@0 c = @1 k", "1", "")
 }
 
-// TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits has ids that were there
+// TestRepeatedIDHasAgeOfWaitingCall has ids that were there
 // before: of the calls that wait, the one that came first is given up.
-func TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits(t *testing.T) {
+func TestRepeatedIDHasAgeOfWaitingCall(t *testing.T) {
 	f := func(events, want string) {
 		t.Helper()
 		cfg := config()
@@ -152,10 +152,10 @@ func TestAnIDThatComesAgainIsAsOldAsTheCallThatWaits(t *testing.T) {
 		"@0 enter b 5; id 2 5; exit b 6; enter c 7; id 1 7; exit c 8; enter d 9; id 3 9; exit d 10"+kernels, "@0 c = @1 k, @0 d = @1 l")
 }
 
-// TestAFloodOfIDsWithoutPartnerDoesNotEndTheJoining has in each step many more
+// TestJoiningSurvivesManyUnmatchedIDs has in each step many more
 // launches without a kernel than may wait, and after them one whose kernel
 // comes in the next step.
-func TestAFloodOfIDsWithoutPartnerDoesNotEndTheJoining(t *testing.T) {
+func TestJoiningSurvivesManyUnmatchedIDs(t *testing.T) {
 	const steps, flood, most = 50, 500, 100
 	cfg := config()
 	cfg.MaxPinned = most

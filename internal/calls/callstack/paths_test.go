@@ -101,7 +101,7 @@ func (m *model) comparePaths(t *testing.T, b *callstack.Builder) {
 	comparePaths(t, fmt.Sprintf("at most %d paths", m.cfg.MaxPaths), pathsOf(b, number), want)
 }
 
-func TestCallsThatEndedAreCountedByCallPath(t *testing.T) {
+func TestEndedCallsAreCountedByPath(t *testing.T) {
 	f := func(most int, events, want string) {
 		t.Helper()
 		cfg := config()
@@ -133,10 +133,10 @@ func TestCallsThatEndedAreCountedByCallPath(t *testing.T) {
 		"m/a/a/a/*=1/1 | m=1/2 m/a=1/11 m/a/a=1/2 m/a/a/a=1/4 m/a/a/a/*=1/1")
 }
 
-// TestTheCallPathsOfARecordedRunAreThoseOfANaiveWalk walks over the events of each
+// TestCallPathsEqualNaiveWalk walks over the events of each
 // thread with a stack of names, and adds up the time between two events to the
 // innermost function.
-func TestTheCallPathsOfARecordedRunAreThoseOfANaiveWalk(t *testing.T) {
+func TestCallPathsEqualNaiveWalk(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-BP4"} {
 		for _, path := range tracetest.Recorded(t, run) {
 			checkRecorded(t, run, path)

@@ -468,7 +468,7 @@ func TestRankModelsAddUpToProgramModel(t *testing.T) {
 	}
 	cfg := analyzer.Default()
 	cfg.Learned, cfg.RankScope = common.Models, true
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "of all ranks") {
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "covers all ranks") {
 		t.Errorf("a loaded model with models for each rank: got %v", err)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Describe returns the description of a format as ADIOS2 would write it: the
-// one that ParseFormat reads. The first structure is that of the records, the
-// others are those that it or they refer to. Of each it takes name and size,
-// and of its fields name, type, size and offset, by which they are in order.
+// Describe returns the description of a format as ADIOS2 writes it and ParseFormat
+// reads it. The first structure is that of the records; the others are those to which
+// it refers. It uses their names and sizes, and the name, type, size and offset of
+// their fields, which are in order of offset.
 func Describe(structures ...*Format) []byte {
 	var body []byte
 	for _, s := range structures {
@@ -22,7 +22,7 @@ func Describe(structures ...*Format) []byte {
 	return append(head, body...)
 }
 
-// repVersion is the version of descriptions that is written and read here.
+// repVersion is the supported version of descriptions.
 const repVersion = 2
 
 func appendStructure(b []byte, s *Format) []byte {
@@ -60,12 +60,11 @@ func appendStructure(b []byte, s *Format) []byte {
 	return slices.Concat(b, entries, texts, make([]byte, noOptions))
 }
 
-// floatLittleEndian is how FFS calls IEEE numbers of little-endian machines.
+// floatLittleEndian is the FFS code of little-endian IEEE numbers.
 const floatLittleEndian = 2
 
-// DescriptionID returns the id of the format that rep describes: a hash, by
-// which both ends of a connection know that they mean the same. Padding may
-// follow rep, which must be as long as it says.
+// DescriptionID returns the id of the format that rep describes: a hash by which both
+// ends of a connection identify it. Padding may follow rep, which must be complete.
 func DescriptionID(rep []byte) (id ID) {
 	length := repLength(rep)
 	primary, secondary := lookup3(rep[:length])

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// Values are the values of a structure's fields by name. A number is a uint64,
-// a string a string; an array is a []uint64, a []byte where its elements are
-// bytes, or a []Values; a structure, or a pointer to one, is Values. What is
-// left out is zero, or null. The fields that tell the lengths of arrays are
-// values like others; they must be what the arrays have.
+// Values are the values of a structure's fields by name. A number is a uint64, a string
+// a string; an array is a []uint64, a []byte if its elements are bytes, or a []Values;
+// a structure, or a pointer to one, is Values. Missing values are zero or null. Fields
+// with the lengths of arrays must be present and match.
 type Values map[string]any
 
 // Encode returns a record of this format, with its header, as ADIOS2 sends it.
@@ -29,13 +28,13 @@ func (f *Format) Encode(v Values) ([]byte, error) {
 	return e.buf, nil
 }
 
-// encoder lays out a record: the structure first, then what it points to.
+// encoder lays out a record: the structure first, then the targets of its pointers.
 type encoder struct {
 	buf  []byte
-	base int // where pointers count from
+	base int // origin of pointers
 }
 
-// alloc makes room for n bytes and returns their position, which pointers hold.
+// alloc adds n bytes and returns their position relative to base.
 func (e *encoder) alloc(n, align int) int {
 	at := len(e.buf) - e.base
 	pad := -at & (align - 1)
@@ -45,22 +44,22 @@ func (e *encoder) alloc(n, align int) int {
 
 func (e *encoder) at(pos int) []byte { return e.buf[e.base+pos:] }
 
-// put writes the values of a structure that lies at pos.
+// put writes the values of the structure at pos.
 func (e *encoder) put(f *Format, v Values, pos int) error {
-	known := 0
+	written := 0
 	for i := range f.Fields {
 		fd := &f.Fields[i]
 		value, ok := v[fd.Name]
 		if !ok {
 			continue
 		}
-		known++
+		written++
 		if err := e.field(f, fd, v, value, pos+fd.Offset); err != nil {
 			return fmt.Errorf("field %q: %w", fd.Name, err)
 		}
 	}
-	if known < len(v) {
-		return fmt.Errorf("%d of the values have no field in %q", len(v)-known, f.Name)
+	if written < len(v) {
+		return fmt.Errorf("%d of the values have no field in %q", len(v)-written, f.Name)
 	}
 	return nil
 }
@@ -71,7 +70,7 @@ func (e *encoder) field(f *Format, fd *Field, all Values, value any, pos int) er
 		return err
 	}
 	if have := length(value); have != n {
-		return fmt.Errorf("%d values where there should be %d", have, n)
+		return fmt.Errorf("%d values, want %d", have, n)
 	}
 	if fd.pointer {
 		if n == 0 {
@@ -112,7 +111,7 @@ func (e *encoder) field(f *Format, fd *Field, all Values, value any, pos int) er
 	return fmt.Errorf("a value of type %T", value)
 }
 
-// count is how many elements the field has.
+// count returns the number of elements of the field.
 func (fd *Field) count(f *Format, all Values) (n uint64, err error) {
 	n = 1
 	for _, d := range fd.dims {

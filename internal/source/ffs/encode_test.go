@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-func TestIDsOfRecordedFormatsAreComputed(t *testing.T) {
+func TestDescriptionIDOfRecordedFormats(t *testing.T) {
 	for _, run := range recordedBP5 {
 		for _, e := range metametadata(t, run) {
 			if got := ffs.DescriptionID(e.rep); got != e.id {
@@ -51,7 +51,7 @@ func messageFormat(t testing.TB) *ffs.Format {
 
 func part(number uint64, name string) ffs.Values { return ffs.Values{"number": number, "name": name} }
 
-func TestWhatIsEncodedIsDecoded(t *testing.T) {
+func TestEncodeDecode(t *testing.T) {
 	f := messageFormat(t)
 	for _, want := range []ffs.Values{
 		{},
@@ -127,7 +127,7 @@ func partsOf(t *testing.T, r ffs.Record, fd *ffs.Field) (all []ffs.Values) {
 	return all
 }
 
-func TestValuesThatDoNotFitAreRefused(t *testing.T) {
+func TestEncodeRefusesWrongValues(t *testing.T) {
 	f := messageFormat(t)
 	g := func(v ffs.Values, want string) {
 		t.Helper()
@@ -139,15 +139,15 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 	g(ffs.Values{"long": "text"}, "a string where")
 	g(ffs.Values{"text": uint64(1)}, "a number where")
 	g(ffs.Values{"long": 1}, "type int")
-	g(ffs.Values{"n": uint64(2), "words": []uint64{1}}, "1 values where there should be 2")
-	g(ffs.Values{"words": []uint64{1}}, "1 values where there should be 0")
+	g(ffs.Values{"n": uint64(2), "words": []uint64{1}}, "1 values, want 2")
+	g(ffs.Values{"words": []uint64{1}}, "1 values, want 0")
 	g(ffs.Values{"n": "three", "words": []uint64{1}}, `field "`)
 	g(ffs.Values{"n": uint64(1), "words": []byte{1}}, "bytes where")
 	g(ffs.Values{"long": part(1, "")}, "a structure where")
 	g(ffs.Values{"inside": part(1, ""), "parts": []ffs.Values{{"x": uint64(1)}}, "n": uint64(1)}, "have no field")
 }
 
-func TestDescriptionsAreThoseOfTheLibrary(t *testing.T) {
+func TestDescribeEqualsLibrary(t *testing.T) {
 	structs := []structure{
 		{"top", 24, []field{{"n", "integer", 8, 0}, {"list", "sub[n]", 16, 8}, {"text", "string", 8, 16}}},
 		{"sub", 16, []field{{"number", "float", 8, 0}, {"name", "string", 8, 8}}},

@@ -20,7 +20,7 @@ import (
 
 // The worked example of the format document: TAU's metadata without messages.
 // The recorded GPU run begins with this very format.
-func TestTheFormatOfTheWorkedExampleIsDecoded(t *testing.T) {
+func TestExampleFormat(t *testing.T) {
 	f := parse(t, workedExample(t))
 	if f.Name != "MetaData" || f.Size != 256 {
 		t.Errorf("got structure %q of %d bytes, want \"MetaData\" of 256", f.Name, f.Size)
@@ -49,7 +49,7 @@ func TestTheFormatOfTheWorkedExampleIsDecoded(t *testing.T) {
 	}
 }
 
-func TestTheRecordOfTheWorkedExampleIsDecoded(t *testing.T) {
+func TestExampleRecord(t *testing.T) {
 	f := parse(t, workedExample(t))
 	data := make([]byte, 408)
 	put := func(at int, values ...uint64) {
@@ -100,7 +100,7 @@ func TestTheRecordOfTheWorkedExampleIsDecoded(t *testing.T) {
 	wantUints(t, c, "DataBlockLocation", 192)
 }
 
-func TestTheAttributesOfTheWorkedExampleAreDecoded(t *testing.T) {
+func TestExampleAttributes(t *testing.T) {
 	entries := metametadata(t, "gpu-BP5")
 	if got := hex.EncodeToString(entries[1].id[:]); got != "0200008d72b6d67f54032261" {
 		t.Fatalf("the second format is %s", got)
@@ -132,7 +132,7 @@ func TestTheAttributesOfTheWorkedExampleAreDecoded(t *testing.T) {
 
 // ADIOS2 computes the id of a format from its description; that the recorded
 // ids come out shows that the descriptions are taken from the right bytes.
-func TestEveryRecordedFormatIDIsTheHashOfItsDescription(t *testing.T) {
+func TestRecordedFormatIDsAreHashes(t *testing.T) {
 	n := 0
 	for _, run := range recordedBP5 {
 		for _, e := range metametadata(t, run) {
@@ -152,7 +152,7 @@ func TestEveryRecordedFormatIDIsTheHashOfItsDescription(t *testing.T) {
 
 // The descriptions that these tests build are those that ADIOS2 builds: they
 // hash to the ids that SST uses for its messages.
-func TestDescriptionsBuiltHereHaveTheIDsOfADIOS2(t *testing.T) {
+func TestBuiltDescriptionsHaveIDsOfADIOS2(t *testing.T) {
 	f := func(want string, s structure) {
 		t.Helper()
 		if got := formatID(describe(s)).String(); got != want {
@@ -165,7 +165,7 @@ func TestDescriptionsBuiltHereHaveTheIDsOfADIOS2(t *testing.T) {
 }
 
 // One field of each form that a type can take, with the value in the record.
-func TestEachFormOfTypeIsRead(t *testing.T) {
+func TestTypes(t *testing.T) {
 	s := structure{"S", 8, []field{{"v", "integer", 8, 0}}}
 	f := func(typ string, size int32, inline, rest []byte, want string) {
 		t.Helper()
@@ -208,7 +208,7 @@ func TestEachFormOfTypeIsRead(t *testing.T) {
 	f("(*S)[n]", 8, words(32), words(0, 48, 7), "bytes 00000000000000003000000000000000 structs [null 7]")
 }
 
-func TestAFormatCutAtAnyByteIsRefused(t *testing.T) {
+func TestTruncatedFormatIsRefused(t *testing.T) {
 	for _, e := range metametadata(t, "ring-BP5") {
 		inner := int(binary.BigEndian.Uint16(e.rep)) // the rest is padding
 		for n := range e.rep {
@@ -227,7 +227,7 @@ func TestAFormatCutAtAnyByteIsRefused(t *testing.T) {
 }
 
 // Not only is the end missing: the description also says that it is shorter.
-func TestAFormatThatSaysItIsShorterIsRefused(t *testing.T) {
+func TestFormatWithShortLengthIsRefused(t *testing.T) {
 	for _, e := range metametadata(t, "ring-BP5") {
 		inner := int(binary.BigEndian.Uint16(e.rep))
 		for n := range inner {
@@ -243,7 +243,7 @@ func TestAFormatThatSaysItIsShorterIsRefused(t *testing.T) {
 	}
 }
 
-func TestARecordCutAtAnyByteIsRefused(t *testing.T) {
+func TestTruncatedRecordIsRefused(t *testing.T) {
 	f := parse(t, workedExample(t))
 	block := encode(f.ID, make([]byte, 408))
 	for n := range block {
@@ -262,7 +262,7 @@ func TestARecordCutAtAnyByteIsRefused(t *testing.T) {
 	}
 }
 
-func TestARecordThatSaysAnotherLengthIsRefused(t *testing.T) {
+func TestRecordWithWrongLengthIsRefused(t *testing.T) {
 	f := parse(t, workedExample(t))
 	for _, length := range []uint64{0, 1, 255, 409, 1 << 31, 1<<32 + 408, 1 << 63, math.MaxUint64 - 23, math.MaxUint64} {
 		block := encode(f.ID, make([]byte, 408))
@@ -274,7 +274,7 @@ func TestARecordThatSaysAnotherLengthIsRefused(t *testing.T) {
 }
 
 // A record without pointers has no length of its own and a shorter header.
-func TestARecordWithoutPointersIsAsLongAsItsFormatSays(t *testing.T) {
+func TestRecordWithoutPointers(t *testing.T) {
 	f := parse(t, entryOf(structure{"plain", 8, []field{{"x", "integer", 8, 0}}}))
 	block := slices.Concat(f.ID[:], make([]byte, 4), words(42))
 	if got, err := decode(t, f, block).Uint(f.Field("x")); err != nil || got != 42 {
@@ -285,7 +285,7 @@ func TestARecordWithoutPointersIsAsLongAsItsFormatSays(t *testing.T) {
 	}
 }
 
-func TestStructuresThatDoNotFitAreRefused(t *testing.T) {
+func TestInconsistentStructuresAreRefused(t *testing.T) {
 	good := func() []byte {
 		return describe(structure{"top", 16, []field{{"n", "integer", 8, 0}, {"x", "integer[n]", 8, 8}}})
 	}
@@ -336,7 +336,7 @@ func TestStructuresThatDoNotFitAreRefused(t *testing.T) {
 
 // Names may lie anywhere in a description, so many fields could share a long
 // one, each with a copy of it.
-func TestNamesThatOverlapCannotFillTheMemory(t *testing.T) {
+func TestOverlappingNamesAreBounded(t *testing.T) {
 	const fields = 1000
 	long := strings.Repeat("x", 16*fields)
 	top := structure{"top", 8, []field{{long, "char", 1, 0}}}
@@ -355,7 +355,7 @@ func TestNamesThatOverlapCannotFillTheMemory(t *testing.T) {
 	}
 }
 
-func TestPointersOutsideTheRecordAreErrors(t *testing.T) {
+func TestPointersOutsideRecordAreErrors(t *testing.T) {
 	fm := parse(t, entryOf(
 		structure{"top", 56, []field{
 			{"n", "integer", 8, 0},
@@ -445,7 +445,7 @@ func TestImpossibleLengthsAreErrors(t *testing.T) {
 
 // Pointers may all lead to the same bytes. What is taken out of a record is
 // bounded by its size nevertheless.
-func TestValuesThatOverlapCannotFillTheMemory(t *testing.T) {
+func TestOverlappingValuesAreBounded(t *testing.T) {
 	const n, size = 1000, 8 * 1000
 	fm := parse(t, entryOf(structure{"top", 24, []field{{"n", "integer", 8, 0}, {"texts", "string[n]", 8, 8}, {"bytes", "char[n]", 1, 16}}}))
 	data := words(n, 24, 24+size)
@@ -495,7 +495,7 @@ func TestValuesThatOverlapCannotFillTheMemory(t *testing.T) {
 
 // A linked list is a structure that points to its own kind; damage can close
 // it to a ring. The caller decides how far to follow it.
-func TestRecursiveStructuresAreFollowedAsFarAsTheCallerGoes(t *testing.T) {
+func TestRecursiveStructures(t *testing.T) {
 	fm := parse(t, entryOf(
 		structure{"top", 8, []field{{"first", "*Node", 16, 0}}},
 		structure{"Node", 16, []field{{"v", "integer", 8, 0}, {"Next", "*Node", 16, 8}}},
@@ -531,7 +531,7 @@ func TestRecursiveStructuresAreFollowedAsFarAsTheCallerGoes(t *testing.T) {
 
 // Nothing stops a description from putting a structure into itself. There is
 // always one more inside, at the same place.
-func TestAStructureInsideItselfIsReadWithoutPanic(t *testing.T) {
+func TestStructureInsideItself(t *testing.T) {
 	fm, err := ffs.ParseFormat(ffs.ID{}, describe(
 		structure{"top", 8, []field{{"s", "S", 8, 0}}},
 		structure{"S", 8, []field{{"v", "integer", 8, 0}, {"s", "S", 8, 0}}},
@@ -554,7 +554,7 @@ func TestAStructureInsideItselfIsReadWithoutPanic(t *testing.T) {
 	}
 }
 
-func TestAccessorsRefuseFieldsOfAnotherForm(t *testing.T) {
+func TestAccessorsRefuseOtherTypes(t *testing.T) {
 	fm := parse(t, entryOf(structure{"top", 48, []field{
 		{"n", "integer", 8, 0},
 		{"odd", "integer", 3, 8},
@@ -587,7 +587,7 @@ func TestAccessorsRefuseFieldsOfAnotherForm(t *testing.T) {
 	}
 }
 
-func TestUnsupportedFormatsAreRefusedByName(t *testing.T) {
+func TestUnsupportedFormatsAreNamed(t *testing.T) {
 	f := func(at int, value byte, want string) {
 		t.Helper()
 		rep := describe(structure{"top", 8, []field{{"x", "integer", 8, 0}}})

@@ -1,12 +1,11 @@
-// Package ffs decodes and encodes FFS, the self-describing records in which
-// ADIOS2 keeps BP5 metadata and speaks SST: formats, which describe structures
-// field by field, and records, which are encoded by such a format. It is pure:
-// bytes in, views out, or values in and bytes out. A view copies nothing until
-// a value is asked for, and every access is checked against the bytes that are
-// really there.
+// Package ffs decodes and encodes FFS, the self-describing records of ADIOS2's BP5
+// metadata and SST messages: formats, which describe structures field by field, and
+// records, which are encoded in such a format. It is pure: decoding turns bytes into
+// views, encoding turns values into bytes. A view copies nothing until a value is read,
+// and every access is checked against the available bytes.
 //
-// Only what ADIOS2 from version 2.9 writes on little-endian machines with
-// 8-byte pointers is understood; the rest is refused by name.
+// It supports what ADIOS2 2.9 and later write on little-endian machines with 8-byte
+// pointers, and names what it refuses.
 package ffs
 
 import (
@@ -19,18 +18,18 @@ import (
 	"strings"
 )
 
-// ErrUnsupported marks formats that are valid but not understood here.
+// ErrUnsupported marks formats that are valid but not supported.
 var ErrUnsupported = errors.New("unsupported FFS format")
 
-// Error describes what is wrong with the bytes and where.
+// Error describes invalid bytes and their place.
 type Error struct {
-	Offset int64 // from the first byte handed in
+	Offset int64 // from the first byte of the input
 	Reason string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Reason) }
 
-// ID names a format; records begin with it.
+// ID identifies a format; records begin with it.
 type ID [12]byte
 
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
@@ -38,8 +37,8 @@ func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 // Kind is the base type of a field.
 type Kind uint8
 
-// The base types. Other is a type this package has no name for, such as
-// ADIOS2's complex4: its bytes can be had, its meaning is the caller's.
+// The base types. Other is any type that this package does not interpret, such as
+// ADIOS2's complex4; its bytes are available.
 const (
 	Other Kind = iota
 	Integer
@@ -62,10 +61,10 @@ var kindsByName = map[string]Kind{
 type Format struct {
 	ID     ID // of a top-level format
 	Name   string
-	Size   int // bytes of the structure without what its pointers lead to
+	Size   int // bytes of the structure without the targets of its pointers
 	Fields []Field
 
-	variant bool // holds pointers, so records carry their length
+	variant bool // has pointers, so records include their length
 }
 
 // Field is one member of a structure.
@@ -87,7 +86,7 @@ type Field struct {
 // field of the same structure.
 type dim struct {
 	n     uint64
-	field int // -1: n holds
+	field int // -1 if n is the length
 }
 
 const (
@@ -96,13 +95,12 @@ const (
 	structHeader = 28
 	fieldEntry   = 16
 
-	// maxTexts is how often the texts of a structure may use its bytes:
-	// each is copied, and only damage makes many of them overlap.
+	// maxTexts limits the total length of the strings of a structure to a multiple of its
+	// size: each is copied, and only damage makes many of them overlap.
 	maxTexts = 4
 )
 
-// ParseFormat decodes the description of a format, rep, which may be followed
-// by padding.
+// ParseFormat decodes the description of a format. Padding may follow it.
 func ParseFormat(id ID, rep []byte) (*Format, error) {
 	if len(rep) < repHeader {
 		return nil, &Error{Reason: fmt.Sprintf("format needs %d bytes, have %d", repHeader, len(rep))}
@@ -134,7 +132,7 @@ func ParseFormat(id ID, rep []byte) (*Format, error) {
 	return all[0], nil
 }
 
-// repLength is the length of a description without padding.
+// repLength returns the length of a description without padding.
 func repLength(rep []byte) int {
 	return int(binary.BigEndian.Uint16(rep)) | int(binary.BigEndian.Uint16(rep[6:]))<<16
 }
@@ -213,8 +211,8 @@ func cString(b []byte, off uint64) (string, bool) {
 	return string(b[off : off+uint64(end)]), true
 }
 
-// parseType splits a type such as "(*S)[n]" into base type, dimensions and
-// pointers. Dynamic arrays are always behind a pointer.
+// parseType splits a type such as "(*S)[n]" into base type, dimensions and pointers.
+// Dynamic arrays always have a pointer.
 func (f *Format) parseType(fd *Field) error {
 	t := strings.TrimSpace(fd.Type)
 	if rest, ok := strings.CutPrefix(t, "(*"); ok {
@@ -261,8 +259,8 @@ func (f *Format) index(name string) int {
 	return -1
 }
 
-// link resolves the names of substructures, checks that every field lies in
-// its structure, and finds out which formats hold pointers.
+// link resolves the names of substructures, checks that every field lies within its
+// structure, and marks the formats with pointers.
 func link(all []*Format) error {
 	byName := make(map[string]*Format, len(all))
 	for _, s := range all[1:] {
@@ -307,7 +305,7 @@ func (f *Format) holdsPointer() bool {
 	return false
 }
 
-// footprint is the number of bytes the field takes in its structure.
+// footprint returns the number of bytes of the field within its structure.
 func (fd *Field) footprint() (uint64, bool) {
 	if fd.pointer {
 		return pointerSize, true
@@ -330,7 +328,7 @@ func (fd *Field) elementSize() int {
 	return fd.Size
 }
 
-// IsArray reports whether the field holds several values.
+// IsArray reports whether the field is an array.
 func (fd *Field) IsArray() bool { return len(fd.dims) > 0 }
 
 // Field returns the field of that name, or nil.

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// BlockID returns the id of the format that block is encoded in.
+// BlockID returns the id of the format of a block.
 func BlockID(block []byte) (ID, error) {
 	if len(block) < len(ID{}) {
 		return ID{}, &Error{Reason: fmt.Sprintf("record needs %d bytes for its format id, have %d", len(ID{}), len(block))}
@@ -14,19 +14,19 @@ func BlockID(block []byte) (ID, error) {
 	return ID(block[:12]), nil
 }
 
-// Record is a view of one structure in an encoded block. Its strings and
-// slices of bytes point into the block. The zero Record is not usable.
+// Record is a view of one structure in an encoded block. Its strings and byte slices
+// refer to the block. The zero Record is invalid.
 type Record struct {
 	Format *Format
-	data   []byte // from the start of the base record: what pointers count from
+	data   []byte // from the start of the base record, the origin of pointers
 	at     uint64 // of this structure in data
 	base   int64  // of data in the block, for errors
 	budget *uint64
 }
 
-// spend takes n bytes from what may still be read from the block. Whole
-// blocks can be read several times over, but pointers that lead to the same
-// bytes again and again, as only damage makes them, cannot fill the memory.
+// spend takes n bytes from the budget of the block. It allows reading all of a block
+// several times, but limits the memory if damaged pointers refer to the same bytes many
+// times.
 func (r Record) spend(fd *Field, n uint64) error {
 	if n > *r.budget {
 		return r.fail(fd, "values overlap")
@@ -35,8 +35,8 @@ func (r Record) spend(fd *Field, n uint64) error {
 	return nil
 }
 
-// Decode returns a view of the record in block, which must be encoded in this
-// format (see BlockID) and may be followed by padding.
+// Decode returns a view of the record in block, which must be encoded in this format
+// (see BlockID). Padding may follow it.
 func (f *Format) Decode(block []byte) (Record, error) {
 	header, length := 16, uint64(f.Size)
 	if f.variant {
@@ -64,14 +64,14 @@ func (r Record) fail(fd *Field, format string, args ...any) error {
 	}
 }
 
-// inline returns the field's bytes in the structure itself. They are there:
-// link checked the field against the structure, and whoever made the Record
-// checked the structure against the data.
+// inline returns the field's bytes within the structure. They exist: link compared the
+// field with the structure, and the creator of the Record compared the structure with
+// the data.
 func (r Record) inline(fd *Field) []byte {
 	return r.data[r.at+uint64(fd.Offset):]
 }
 
-// Uint returns the value of a single integer, sign-extended where signed.
+// Uint returns the value of a single integer, sign-extended if it is signed.
 func (r Record) Uint(fd *Field) (uint64, error) {
 	if fd.pointer || fd.each || fd.IsArray() || fd.Kind == Struct || fd.Kind == String {
 		return 0, r.fail(fd, "%q is not a single number", fd.Type)
@@ -111,8 +111,8 @@ func (r Record) Raw(fd *Field) ([]byte, error) {
 	return r.inline(fd)[:fd.Size:fd.Size], nil
 }
 
-// elements returns where the elements of the field lie in data, all of them
-// checked to be there, and their number; 0 when the pointer to them is null.
+// elements returns the position of the field's elements in data and their number, 0 if
+// the pointer is null. All of them lie within data.
 func (r Record) elements(fd *Field) (at, n uint64, err error) {
 	n = 1
 	for _, d := range fd.dims {
@@ -141,7 +141,7 @@ func (r Record) elements(fd *Field) (at, n uint64, err error) {
 	return at, n, nil
 }
 
-// check fails unless n elements of the given size lie in the data at at.
+// check returns an error unless n elements of that size lie within data at position at.
 func (r Record) check(fd *Field, at, n, size uint64) error {
 	hi, width := bits.Mul64(n, size)
 	if have := uint64(len(r.data)); hi != 0 || at > have || width > have-at {
@@ -150,7 +150,7 @@ func (r Record) check(fd *Field, at, n, size uint64) error {
 	return nil
 }
 
-// Bytes returns the bytes of all elements of an array; nil where it is empty.
+// Bytes returns the bytes of all elements of an array, nil if it is empty.
 func (r Record) Bytes(fd *Field) ([]byte, error) {
 	at, n, err := r.elements(fd)
 	if err != nil || n == 0 {
@@ -185,7 +185,7 @@ func (r Record) Uints(dst []uint64, fd *Field) ([]uint64, error) {
 	return dst, nil
 }
 
-// text returns the string that the pointer in b leads to; empty for null.
+// text returns the string to which the pointer in b refers, "" for null.
 func (r Record) text(fd *Field, b []byte) (string, error) {
 	at := binary.LittleEndian.Uint64(b)
 	if at == 0 {
@@ -230,7 +230,7 @@ func (r Record) Texts(dst []string, fd *Field) ([]string, error) {
 
 // Structs is an array of structures; a single one is an array of length 1.
 type Structs struct {
-	in   Record // that holds the field
+	in   Record // with the field
 	of   Record // its Format is that of the elements, its at that of the first
 	n    int
 	each bool
@@ -240,8 +240,7 @@ type Structs struct {
 // Len returns the number of structures.
 func (s Structs) Len() int { return s.n }
 
-// At returns the structure number i, 0 ≤ i < Len. ok is false where the array
-// holds a null pointer.
+// At returns structure i, 0 ≤ i < Len. ok is false for a null pointer.
 func (s Structs) At(i int) (rec Record, ok bool, err error) {
 	rec = s.of
 	if !s.each {
@@ -259,7 +258,7 @@ func (s Structs) At(i int) (rec Record, ok bool, err error) {
 	return rec, true, nil
 }
 
-// Structs returns the structures of a field; none where its pointer is null.
+// Structs returns the structures of a field, none if its pointer is null.
 func (r Record) Structs(fd *Field) (Structs, error) {
 	if fd.Kind != Struct {
 		return Structs{}, r.fail(fd, "%q is not a structure", fd.Type)

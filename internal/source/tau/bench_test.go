@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-func TestDecodingAllocatesNothingForAnEvent(t *testing.T) {
+func TestDecodingDoesNotAllocate(t *testing.T) {
 	for _, run := range []string{"gpu-BP5", "ring-onefile-BP4", "ring-onefile-BP5", "ring-monitoring-BP4"} {
 		r, err := bp.Open(tracetest.Recorded(t, run)[0], bp.Default())
 		if err != nil {

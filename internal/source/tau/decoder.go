@@ -1,8 +1,7 @@
-// Package tau turns the steps of a trace that TAU wrote into events, in order
-// of time on each thread, with the names and metadata that belong to them. It
-// owns all knowledge of TAU: arrays and their columns, attribute names, event
-// types. Rows that cannot be are dropped one by one and counted; nothing else
-// is lost.
+// Package tau decodes the steps of TAU traces into events, in order of time on each
+// thread, with their names and metadata. It owns all knowledge of TAU: arrays and
+// their columns, attribute names, event types. It drops and counts impossible rows;
+// nothing else is lost.
 package tau
 
 import (
@@ -18,59 +17,59 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// RankRule specifies what to do with the rank that each row carries.
+// RankRule specifies how to treat the rank in each row.
 type RankRule uint8
 
 // The rules.
 const (
-	// TraceRank takes the rank from the trace. A file of one rank keeps the
-	// rank it begins with.
+	// TraceRank takes the rank from the trace. A file of one rank keeps the rank of
+	// its first rows.
 	TraceRank RankRule = iota
-	// VerifyRank drops rows of any rank but Config.Rank.
+	// VerifyRank drops rows of other ranks than Config.Rank.
 	VerifyRank
 	// OverrideRank gives all rows the rank Config.Rank.
 	OverrideRank
 )
 
-// Config configures how to decode a trace. The zero value is program 0 and the
-// trace's own ranks.
+// Config configures a Decoder. The zero value means program 0 and the ranks in the
+// trace.
 type Config struct {
-	Program trace.Program // given to all events; TAU's own number means nothing
+	Program trace.Program // of all events; the number in the trace has no meaning
 	Rank    trace.Rank
 	Ranks   RankRule
 }
 
-// Step holds what one step of the trace held. It is valid until the next is
-// decoded; strings may be kept.
+// Step is a decoded step. It is valid until the next is decoded; its strings may be
+// kept.
 type Step struct {
 	Index    int
-	Batches  []trace.Batch    // by rank, then by thread; no two for the same thread
-	Metadata []trace.Metadata // that appeared in this step
-	Readings []trace.Batch    // the counter events among Batches again, by themselves
+	Batches  []trace.Batch    // by rank, then by thread; one per thread
+	Metadata []trace.Metadata // that are new in this step
+	Readings []trace.Batch    // only the counter events of Batches
 
 	Funcs, Comms, Counters int // events of each kind
 }
 
-// Decoder decodes the steps of one trace, in their order. It allocates nothing
-// for an event, and holds memory for the largest step.
+// Decoder decodes the steps of one trace in order. It does not allocate per event, and
+// keeps the memory of the largest step.
 type Decoder struct {
 	Names Names
 
 	cfg       Config
-	tally     *tally.Tally // of the step at work
+	tally     *tally.Tally // of the current step
 	total     *tally.Tally
 	typeNames map[uint32]string
 	kinds     [256]trace.Kind // by the number of the event type
 	rank      trace.Rank      // of a file of one rank
 	rankKnown bool
 	oneFile   bool
-	warned    map[trace.Rank]bool // of ambiguous names
+	warned    map[trace.Rank]bool // ranks counted as NamesAmbiguous
 
 	step Step
 	*room
 }
 
-// room is the memory that decoding a step takes, and in which its events are.
+// room is the memory for decoding a step and for its events.
 type room struct {
 	chunk             []byte
 	batches, readings []trace.Batch
@@ -80,10 +79,10 @@ type room struct {
 	sides             lane // of funcs: comms and counters together
 }
 
-// rooms are those that were released, for any Decoder to take.
+// rooms recycles released memory between Decoders.
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// NewDecoder returns a Decoder that counts what it drops and repairs in t.
+// NewDecoder returns a Decoder that counts dropped and repaired rows in t.
 func NewDecoder(cfg Config, t *tally.Tally) *Decoder {
 	return &Decoder{
 		Names: newNames(), cfg: cfg, tally: new(tally.Tally), total: t,
@@ -97,7 +96,7 @@ type Reader struct {
 	src Source
 }
 
-// Source gives steps until io.EOF; bp.Reader is one.
+// Source returns steps until io.EOF. It is implemented by bp.Reader.
 type Source interface {
 	Next(ctx context.Context) (*bp.Step, error)
 }
@@ -107,7 +106,7 @@ func NewReader(src Source, cfg Config, t *tally.Tally) *Reader {
 	return &Reader{Decoder: NewDecoder(cfg, t), src: src}
 }
 
-// Next returns the next step, or the error with which the source ended.
+// Next returns the next step, or the error that ended the source.
 func (r *Reader) Next(ctx context.Context) (*Step, error) {
 	s, err := r.src.Next(ctx)
 	if err != nil {
@@ -116,8 +115,8 @@ func (r *Reader) Next(ctx context.Context) (*Step, error) {
 	return r.Decode(s)
 }
 
-// Decode returns the events and metadata of s. An error means that the arrays
-// could not be read; rows that make no sense are only counted.
+// Decode returns the events and metadata of s. An error means that an array could not
+// be read; impossible rows are only counted.
 func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	*d.tally = tally.Tally{}
 	if d.room == nil {
@@ -143,8 +142,8 @@ func (d *Decoder) Decode(s *bp.Step) (*Step, error) {
 	return &d.step, nil
 }
 
-// Release leaves the memory for the largest step to other Decoders; the last step
-// becomes invalid. It is for those who read thousands of traces side by side.
+// Release passes the memory of the largest step to other Decoders, for programs that
+// read thousands of traces. The last step becomes invalid.
 func (d *Decoder) Release() {
 	if d.room != nil {
 		d.step.Batches, d.step.Readings = nil, nil
@@ -153,7 +152,7 @@ func (d *Decoder) Release() {
 	}
 }
 
-// rejections are the counts of rows that were dropped.
+// rejections are the counts of dropped rows.
 var rejections = []tally.Kind{
 	tally.ProgramImplausible, tally.RankMismatch, tally.ThreadImplausible,
 	tally.TypeUnknown, tally.IDImplausible, tally.TimeImplausible,
@@ -163,7 +162,7 @@ func (d *Decoder) rejected() bool {
 	return slices.ContainsFunc(rejections, func(k tally.Kind) bool { return d.tally.Count(k) > 0 })
 }
 
-// noticeOneFile finds out whether several ranks write into this file.
+// noticeOneFile sets oneFile if several ranks write to this file.
 func (d *Decoder) noticeOneFile(s *bp.Step) {
 	for _, t := range []*table{&funcTable, &commTable, &counterTable} {
 		for _, name := range []string{t.count, t.variable} {
@@ -174,8 +173,8 @@ func (d *Decoder) noticeOneFile(s *bp.Step) {
 	}
 }
 
-// warnAboutNames counts, once for each, the ranks of a common file whose names
-// may be those of another rank.
+// warnAboutNames counts once each rank of a shared file, because its names may be those
+// of another rank.
 func (d *Decoder) warnAboutNames() {
 	if !d.oneFile {
 		return
@@ -188,11 +187,11 @@ func (d *Decoder) warnAboutNames() {
 	}
 }
 
-// OneFile reports whether several ranks write into this file.
+// OneFile reports whether several ranks write to this file.
 func (d *Decoder) OneFile() bool { return d.oneFile }
 
-// readTables reads the three tables. Messages and counters, of which there are
-// few, come first, so that functions can be put around them as they are read.
+// readTables reads the three tables. It begins with messages and counters, which are
+// few, and inserts them among the function events while it reads these.
 func (d *Decoder) readTables(s *bp.Step) error {
 	d.comms.reset(nil)
 	if err := d.readTable(s, &commTable, &d.comms, d.decodeComms); err != nil {
@@ -216,7 +215,7 @@ func (d *Decoder) readTables(s *bp.Step) error {
 	return nil
 }
 
-// assemble makes the batches of the step.
+// assemble creates the batches of the step.
 func (d *Decoder) assemble() {
 	d.step.Comms, d.step.Counters = len(d.comms.events), len(d.counters.events)
 	d.step.Funcs = len(d.funcs.events) - d.step.Comms - d.step.Counters
@@ -225,8 +224,8 @@ func (d *Decoder) assemble() {
 	d.step.Batches, d.step.Readings = d.batches, d.readings
 }
 
-// chunkSize is how much of an array is read at once: little enough to stay in
-// the cache until it is decoded.
+// chunkSize is the number of bytes to read at once. They stay in the processor's cache
+// until they are decoded.
 const chunkSize = 4096 * 48
 
 // readTable reads all blocks of one table, row by row.
@@ -244,7 +243,7 @@ func (d *Decoder) readTable(s *bp.Step, t *table, l *lane, decode func([]byte, u
 			return nil
 		}
 		if err := s.ReadAt(v, &v.Blocks[i], nil, 0); err != nil {
-			return err // of no bytes, so refused: its size may be anything
+			return err // refused: its size is not reliable
 		}
 		if total += c[0]; total > math.MaxUint32 {
 			return fmt.Errorf("variable %q has more than %d rows in one step", t.variable, uint32(math.MaxUint32))
@@ -306,14 +305,14 @@ func (d *Decoder) checkCount(s *bp.Step, t *table, rows uint64) {
 	}
 }
 
-// rankCheck is the rank that rows must have and get.
+// rankCheck is the rank that rows must have and the rank of their events.
 type rankCheck struct {
 	rank trace.Rank
 	want uint64
-	mask uint64 // 0: any will do
+	mask uint64 // 0 accepts any rank
 }
 
-// expect decides which rank the rows of a block must have.
+// expect returns the rank that the rows of a block must have.
 func (d *Decoder) expect(rows []byte, size int) rankCheck {
 	switch d.cfg.Ranks {
 	case OverrideRank:
@@ -324,7 +323,7 @@ func (d *Decoder) expect(rows []byte, size int) rankCheck {
 	if d.rankKnown && !d.oneFile {
 		return rankCheck{d.rank, uint64(d.rank), math.MaxUint64}
 	}
-	// Two of the first three rows decide, so that one damaged row does not.
+	// Two of the first three rows decide, in case one is damaged.
 	var r [3]uint64
 	for i := range r {
 		at := min(i, len(rows)/size-1) * size
@@ -335,7 +334,7 @@ func (d *Decoder) expect(rows []byte, size int) rankCheck {
 		want = r[1]
 	}
 	if want > math.MaxInt32 {
-		want = 0 // no rank; the rows will be counted
+		want = 0 // impossible; the rows will be rejected
 	} else if !d.oneFile {
 		d.rank, d.rankKnown = trace.Rank(want), true
 	}

@@ -8,21 +8,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
 )
 
-// Encoder puts steps into datasets as TAU writes them, one for each rank. One
-// Encoder can serve any number of ranks with the same names.
+// Encoder writes steps to datasets as TAU does, one dataset per rank. One Encoder can
+// serve any number of ranks with the same names.
 type Encoder struct {
 	Names *Names
 	Ranks int // of the program
 }
 
-// typeNumbers are the numbers that TAU gives to event types.
-var typeNumbers = [...]struct {
-	kind trace.Kind
-	name string
-}{{trace.Enter, "ENTRY"}, {trace.Exit, "EXIT"}, {trace.Send, "SEND"}, {trace.Recv, "RECV"}}
+// typeNames are the names of event types by the number that TAU gives them, which is
+// that of the Kind after Enter.
+var typeNames = [...]string{"ENTRY", "EXIT", "SEND", "RECV"}
 
-// Encode puts a step of a rank into out, which has been begun: the tables in the
-// order of the events' rows, the metadata, and in step 0 all names.
+// Encode writes a step of a rank to out: the tables in the order of the events' rows,
+// the metadata, and in step 0 all names.
 func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
 	if s.Index == 0 {
 		e.putNames(out)
@@ -38,7 +36,7 @@ func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
 		threads = max(threads, s.Batches[i].Thread+1)
 	}
 	out.Int32("thread_count", int32(threads))
-	out.Int32("event_type_count", int32(len(typeNumbers)))
+	out.Int32("event_type_count", int32(len(typeNames)))
 	out.Int32("timer_count", int32(len(e.Names.funcs)))
 	out.Uint64(funcTable.count, uint64(s.Funcs))
 	out.Int32("counter_count", int32(len(e.Names.counters)))
@@ -54,8 +52,8 @@ func (e *Encoder) Encode(out *bpwriter.Step, s *Step, rank trace.Rank) {
 
 func (e *Encoder) putNames(out *bpwriter.Step) {
 	out.Attribute(attrProgram+" 0", e.Names.Program())
-	for i, t := range typeNumbers {
-		out.Attribute(fmt.Sprintf("%s %d", attrEventType, i), t.name)
+	for i, name := range typeNames {
+		out.Attribute(fmt.Sprintf("%s %d", attrEventType, i), name)
 	}
 	for id, name := range e.Names.Funcs() {
 		out.Attribute(fmt.Sprintf("%s %d", attrTimer, id), name)
@@ -65,8 +63,8 @@ func (e *Encoder) putNames(out *bpwriter.Step) {
 	}
 }
 
-// tableBytes puts a table and returns its bytes; one without rows is left out,
-// as TAU does it.
+// tableBytes adds a table and returns its bytes. Like TAU, it omits a table without
+// rows.
 func tableBytes(out *bpwriter.Step, t *table, rows int) []byte {
 	if rows == 0 {
 		return nil
@@ -75,7 +73,8 @@ func tableBytes(out *bpwriter.Step, t *table, rows int) []byte {
 	return out.Array(t.variable, bpwriter.Uint64, bpwriter.Dims{Shape: size, Start: []uint64{0, 0}, Count: size})
 }
 
-// fillRows has put write all events that belong to a table.
+// fillRows calls put for all events; put returns the row of an event that belongs to
+// the table, or nil.
 func fillRows(to []byte, s *Step, rank trace.Rank, put func(to []byte, e *trace.Event) []byte) {
 	if to == nil {
 		return
@@ -93,33 +92,22 @@ func fillRows(to []byte, s *Step, rank trace.Rank, put func(to []byte, e *trace.
 }
 
 func putFunc(to []byte, e *trace.Event) []byte {
-	var kind uint64
-	switch e.Kind {
-	case trace.Enter:
-	case trace.Exit:
-		kind = 1
-	default:
+	if e.Kind != trace.Enter && e.Kind != trace.Exit {
 		return nil
 	}
 	row := to[int(e.Row)*funcRowSize:]
-	binary.LittleEndian.PutUint64(row[colType:], kind)
+	binary.LittleEndian.PutUint64(row[colType:], uint64(e.Kind-trace.Enter))
 	binary.LittleEndian.PutUint64(row[funcID:], uint64(e.ID))
 	binary.LittleEndian.PutUint64(row[funcTime:], uint64(e.Time))
 	return row
 }
 
 func putComm(to []byte, e *trace.Event) []byte {
-	var kind uint64
-	switch e.Kind {
-	case trace.Send:
-		kind = 2
-	case trace.Recv:
-		kind = 3
-	default:
+	if e.Kind != trace.Send && e.Kind != trace.Recv {
 		return nil
 	}
 	row := to[int(e.Row)*commRowSize:]
-	binary.LittleEndian.PutUint64(row[colType:], kind)
+	binary.LittleEndian.PutUint64(row[colType:], uint64(e.Kind-trace.Enter))
 	binary.LittleEndian.PutUint64(row[commTag:], uint64(e.Tag))
 	binary.LittleEndian.PutUint64(row[commPartner:], uint64(e.ID))
 	binary.LittleEndian.PutUint64(row[commBytes:], e.Value)

@@ -91,9 +91,9 @@ func sameNames(a, b *tau.Names, rank trace.Rank) bool {
 		maps.Equal(maps.Collect(a.Counters()), maps.Collect(b.Counters()))
 }
 
-// TestARecordedTraceCanBeEncodedAnew decodes what TAU wrote, encodes it, and
+// TestEncodeRecordedTrace decodes what TAU wrote, encodes it, and
 // decodes that. Names are all there in the first step then.
-func TestARecordedTraceCanBeEncodedAnew(t *testing.T) {
+func TestEncodeRecordedTrace(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5", "ring-monitoring-BP4", "burst", "gpu-BP5"} {
 		t.Run(run, func(t *testing.T) {
 			for _, dataset := range tracetest.Recorded(t, run) {
@@ -118,10 +118,10 @@ func TestARecordedTraceCanBeEncodedAnew(t *testing.T) {
 	}
 }
 
-// TestOddNumbersAndTextsAreEncoded has wildcards of MPI, large values, times from
+// TestEncodeUnusualValues has wildcards of MPI, large values, times from
 // the smallest to the largest, keys and names with all kinds of characters, a
 // step without events and a thread with nothing but a counter.
-func TestOddNumbersAndTextsAreEncoded(t *testing.T) {
+func TestEncodeUnusualValues(t *testing.T) {
 	const rank, last = 70_000, 1<<63 - 1
 	names := tau.NewNames("a program", []string{"main()", "f(int) [{x.cpp} {1,2}]", "", "käse \"\n"}, []string{"timer 1", "c"},
 		map[trace.Rank]map[trace.Thread]trace.GPU{
@@ -181,8 +181,8 @@ func equalBatches(a, b trace.Batch) bool {
 	return a.Program == b.Program && a.Rank == b.Rank && a.Thread == b.Thread && slices.Equal(a.Events, b.Events)
 }
 
-// TestNewNamesKnowsAllFromTheBeginning asks for each kind of name.
-func TestNewNamesKnowsAllFromTheBeginning(t *testing.T) {
+// TestNewNames asks for each kind of name.
+func TestNewNames(t *testing.T) {
 	n := tau.NewNames("prog", []string{"f", "g"}, []string{"c"}, map[trace.Rank]map[trace.Thread]trace.GPU{1: {4: {Stream: "s"}}})
 	for rank := range trace.Rank(3) {
 		f, ok1 := n.Func(rank, 1)
@@ -205,8 +205,8 @@ func TestNewNamesKnowsAllFromTheBeginning(t *testing.T) {
 	}
 }
 
-// TestEncodingAllocatesNothingForAnEvent uses the memory of the step before.
-func TestEncodingAllocatesNothingForAnEvent(t *testing.T) {
+// TestEncodingDoesNotAllocate uses the memory of the step before.
+func TestEncodingDoesNotAllocate(t *testing.T) {
 	events := make([]trace.Event, 0, 4000)
 	for i := range uint32(1000) {
 		at := trace.Micros(10 * (i + 1))

@@ -44,16 +44,16 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// TestACompressedTableIsRefusedAndNotSkipped makes a recorded trace look as if
+// TestCompressedTableIsRefused makes a recorded trace look as if
 // an operator had been applied to its arrays.
-func TestACompressedTableIsRefusedAndNotSkipped(t *testing.T) {
+func TestCompressedTableIsRefused(t *testing.T) {
 	dataset := tracetest.Copy(t, tracetest.Recorded(t, "ring-BP5")[0])
 	replaceInFile(t, filepath.Join(dataset, "mmd.0"), []byte("MetaArrayMM8"), []byte("MetaArrayOpM"))
 	wantRefusal(t, dataset)
 }
 
 // A table that cannot be read may say of itself any number of rows.
-func TestARefusedTableTakesNoMemory(t *testing.T) {
+func TestRefusedTableTakesNoMemory(t *testing.T) {
 	dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{{
 		Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 0, 1, 5}}},
 		Attrs:  tracetest.EventTypes,

@@ -20,9 +20,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestEventsAreThoseThatADIOS2Wrote decodes a trace that ADIOS2 wrote and
+// TestEventsEqualADIOS2Tables decodes a trace that ADIOS2 wrote and
 // compares it with what the rules make of its raw tables.
-func TestEventsAreThoseThatADIOS2Wrote(t *testing.T) {
+func TestEventsEqualADIOS2Tables(t *testing.T) {
 	f := func(engine string) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -9,14 +9,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// lane holds events of one step and the runs of the same thread they form.
+// lane holds events of one step, grouped into runs of the same thread.
 type lane struct {
 	events []trace.Event
 	runs   []run
 	cur    run                   // not yet among the runs
-	rows   map[trace.Rank]uint32 // rows read of each rank, where there are several
-	sides  *lane                 // whose events are put among those of this lane as it grows
-	spare  []trace.Event         // to bring events into order in
+	rows   map[trace.Rank]uint32 // rows read per rank, in shared files
+	sides  *lane                 // its events are inserted into this lane as it grows
+	spare  []trace.Event         // scratch for sorting
 }
 
 // laneKey is a thread of a rank; it sorts by rank, then by thread.
@@ -29,16 +29,16 @@ func keyOf(rank trace.Rank, thread uint64) laneKey {
 func (k laneKey) rank() trace.Rank     { return trace.Rank(int32(k >> 32)) }
 func (k laneKey) thread() trace.Thread { return trace.Thread(k) }
 
-// run is a stretch of events of one thread.
+// run is a sequence of events of one thread.
 type run struct {
 	key        laneKey
-	thread     uint64 // that of the key; noThread: no run
+	thread     uint64 // that of the key; noThread if there is no run
 	start, end int
 	last       trace.Micros // time of the last event
 	disorder   int64        // events older than their predecessor
 
-	// Events of the lane's sides that belong to the thread and are still to
-	// be put in, and the time of the first of them.
+	// Events of the lane's sides that belong to the thread and are not inserted yet, and
+	// the time of the first of them.
 	sides []trace.Event
 	due   trace.Micros
 }
@@ -56,8 +56,8 @@ func (l *lane) reset(sides *lane) {
 	clear(l.rows)
 }
 
-// resume returns the run to continue with, which decoding loops hold by value
-// while they work on it. It is a new one when the rank changes.
+// resume returns the current run, which decoding loops keep by value. If the rank has
+// changed it ends the run first.
 func (l *lane) resume(rank trace.Rank) run {
 	if l.cur.thread != noThread && l.cur.key.rank() != rank {
 		l.finish()
@@ -65,8 +65,7 @@ func (l *lane) resume(rank trace.Rank) run {
 	return l.cur
 }
 
-// finish ends the run at work: the rest of its sides goes in, and it joins
-// the others.
+// finish ends the current run: it appends the rest of its sides and adds it to the runs.
 func (l *lane) finish() {
 	if l.cur.thread != noThread {
 		l.events = append(l.events, l.cur.sides...)
@@ -77,8 +76,7 @@ func (l *lane) finish() {
 	}
 }
 
-// begin ends cur and returns the run of another thread, which starts at the
-// end of events.
+// begin ends cur and returns a new run of another thread at the end of events.
 func (l *lane) begin(cur run, rank trace.Rank, thread uint64) run {
 	l.cur = cur
 	l.finish()
@@ -97,8 +95,8 @@ func (r *run) setDue() {
 	}
 }
 
-// take returns the events of a thread the first time it is asked for them: a
-// thread may come in several runs. The lane must be ordered.
+// take returns the events of a thread once; a thread may have several runs. The lane
+// must be ordered.
 func (l *lane) take(key laneKey) []trace.Event {
 	i, ok := slices.BinarySearchFunc(l.runs, key, func(r run, key laneKey) int { return cmp.Compare(r.key, key) })
 	if !ok {
@@ -110,8 +108,8 @@ func (l *lane) take(key laneKey) []trace.Event {
 	return events
 }
 
-// insert puts those of cur's sides that come before the function event next
-// into events from place n on, and returns the place after them.
+// insert writes those of cur's sides that come before the next function event into
+// events from index n, and returns the index after them.
 func insert(events []trace.Event, n int, cur *run, next trace.Micros, kind trace.Kind) int {
 	for len(cur.sides) > 0 && (cur.due < next || cur.due == next && kind != trace.Enter) {
 		events[n] = cur.sides[0]
@@ -122,9 +120,8 @@ func insert(events []trace.Event, n int, cur *run, next trace.Micros, kind trace
 	return n
 }
 
-// order sorts the runs by rank and thread and sees to it that there is one for
-// each thread, with its events in order of time. It reports whether there was
-// more than one for some thread.
+// order sorts the runs by rank and thread, joins those of the same thread and sorts
+// their events by time. It reports whether a thread had several runs.
 func (l *lane) order(t *tally.Tally) (scattered bool) {
 	l.finish()
 	byKey := func(a, b run) int { return cmp.Compare(a.key, b.key) }
@@ -146,8 +143,7 @@ func (l *lane) order(t *tally.Tally) (scattered bool) {
 	return scattered
 }
 
-// gather brings the runs of the same thread together. Whether the result is in
-// order is not known.
+// gather joins the runs of the same thread, without sorting their events.
 func (l *lane) gather() {
 	l.spare = slices.Grow(l.spare[:0], len(l.events))
 	n := 0
@@ -167,9 +163,8 @@ func (l *lane) gather() {
 	l.events, l.spare = l.spare, l.events
 }
 
-// repair brings the events of a thread into order and returns how many were
-// older than their predecessor of the same sort. Events at the same time keep
-// the order in which they were read.
+// repair sorts the events of a thread and returns how many were older than their
+// predecessor of the same table. Events at the same time keep their order.
 func (l *lane) repair(events []trace.Event) (disorder int64) {
 	l.spare = slices.Grow(l.spare[:0], len(events))
 	var parts [3][]trace.Event
@@ -235,7 +230,7 @@ func (l *lane) join(comms, counters *lane) {
 	}
 }
 
-// adopt adds runs for those threads of the sides that have none here.
+// adopt adds runs for threads of the sides that have no run in this lane.
 func (l *lane) adopt() {
 	own := l.runs
 	for _, r := range l.sides.runs {

@@ -63,14 +63,14 @@ const (
 	attrMetadata  = "MetaData:"
 )
 
-// eventTypes are the names of event types that are understood. Their numbers
-// are the trace's own.
+// eventTypes are the names of the supported event types. Each trace defines their
+// numbers.
 var eventTypes = map[string]trace.Kind{
 	"ENTRY": trace.Enter, "EXIT": trace.Exit, "SEND": trace.Send, "RECV": trace.Recv,
 }
 
-// Keys of metadata that make a thread stand for a stream of a GPU. TAU writes
-// the same keys for CUDA and for ROCm.
+// Keys of metadata of threads that represent GPU streams. TAU writes the same keys for
+// CUDA and ROCm.
 const (
 	keyDevice  = "CUDA Device"
 	keyContext = "CUDA Context"

@@ -13,10 +13,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// Names resolves the numbers of a trace: functions, counters, programs, GPU
-// threads. It grows as steps are read. A name may come one step after the
-// first event that uses it, so ask when it is needed, not when the event is
-// read.
+// Names resolves the numbers of functions, counters, programs and GPU threads in a
+// trace. It grows with each step. A name may come one step after the first event that
+// uses it, so look it up when it is needed, not when the event is read.
 type Names struct {
 	programs map[uint32]string
 	funcs    map[nameKey]string
@@ -24,8 +23,8 @@ type Names struct {
 	gpus     map[threadKey]trace.GPU
 }
 
-// nameKey is a number and the rank that it belongs to: shared, but in files
-// with several ranks where the rank is known.
+// nameKey is a number and its rank, which is shared except in files of several ranks
+// where the rank is known.
 type nameKey struct {
 	rank trace.Rank
 	id   uint32
@@ -45,8 +44,8 @@ func newNames() Names {
 	}
 }
 
-// NewNames returns the names of a source that knows them all: functions and
-// counters by their numbers, and the threads that stand for GPU streams.
+// NewNames returns complete names: functions and counters by number, and the threads
+// that represent GPU streams.
 func NewNames(program string, funcs, counters []string, gpus map[trace.Rank]map[trace.Thread]trace.GPU) Names {
 	n := newNames()
 	n.programs[0] = program
@@ -72,62 +71,47 @@ func resolve(names map[nameKey]string, rank trace.Rank, id uint32) (string, bool
 	return name, ok
 }
 
-// Func returns the name of a function; false while it is not known.
+// Func returns the name of a function, or false while it is unknown.
 func (n *Names) Func(rank trace.Rank, id trace.FuncID) (string, bool) {
 	return resolve(n.funcs, rank, uint32(id))
 }
 
-// Counter returns the name of a counter; false while it is not known.
+// Counter returns the name of a counter, or false while it is unknown.
 func (n *Names) Counter(rank trace.Rank, id trace.CounterID) (string, bool) {
 	return resolve(n.counters, rank, uint32(id))
 }
 
-// GPU returns what a thread stands for; false for threads of the host.
+// GPU returns the GPU stream that a thread represents, or false for host threads.
 func (n *Names) GPU(rank trace.Rank, thread trace.Thread) (trace.GPU, bool) {
 	gpu, ok := n.gpus[threadKey{rank, thread}]
 	return gpu, ok
 }
 
-// Program returns the path of the executable, empty while it is not known.
+// Program returns the path of the executable, or "" while it is unknown.
 func (n *Names) Program() string { return n.programs[0] }
 
-// Funcs yields the functions and their names in order of their numbers.
-func (n *Names) Funcs() iter.Seq2[trace.FuncID, string] {
-	return func(yield func(trace.FuncID, string) bool) {
-		for k, name := range sorted(n.funcs) {
-			if !yield(trace.FuncID(k), name) {
-				return
-			}
-		}
-	}
-}
+// Funcs yields the functions and their names by number.
+func (n *Names) Funcs() iter.Seq2[trace.FuncID, string] { return sorted[trace.FuncID](n.funcs) }
 
-// Counters yields the counters and their names in order of their numbers.
+// Counters yields the counters and their names by number.
 func (n *Names) Counters() iter.Seq2[trace.CounterID, string] {
-	return func(yield func(trace.CounterID, string) bool) {
-		for k, name := range sorted(n.counters) {
-			if !yield(trace.CounterID(k), name) {
-				return
-			}
-		}
-	}
+	return sorted[trace.CounterID](n.counters)
 }
 
-func sorted(names map[nameKey]string) iter.Seq2[uint32, string] {
-	return func(yield func(uint32, string) bool) {
+func sorted[ID ~uint32](names map[nameKey]string) iter.Seq2[ID, string] {
+	return func(yield func(ID, string) bool) {
 		keys := slices.SortedFunc(maps.Keys(names), func(a, b nameKey) int {
 			return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.rank, b.rank))
 		})
 		for _, k := range keys {
-			if !yield(k.id, names[k]) {
+			if !yield(ID(k.id), names[k]) {
 				return
 			}
 		}
 	}
 }
 
-// learn takes in the attributes of a step and appends the metadata among them
-// to d.step.
+// learn reads the attributes of a step and appends the metadata among them to d.step.
 func (d *Decoder) learn(attrs []bp.Attribute) {
 	owners := d.owners(attrs)
 	for i := range attrs {
@@ -140,7 +124,7 @@ func (d *Decoder) learn(attrs []bp.Attribute) {
 		switch word {
 		case attrProgram, attrEventType, attrTimer, attrCounter:
 		default:
-			continue // not TAU's, or not of interest
+			continue // not from TAU, or not needed
 		}
 		id, err := strconv.ParseUint(number, 10, 32)
 		if !ok || err != nil {
@@ -166,7 +150,7 @@ func (d *Decoder) learn(attrs []bp.Attribute) {
 	}
 }
 
-// define keeps the first name that a number gets.
+// define sets a name unless it already exists, and reports whether it did.
 func define[K comparable](d *Decoder, names map[K]string, key K, name string) bool {
 	if old, ok := names[key]; ok {
 		if old != name {
@@ -178,8 +162,8 @@ func define[K comparable](d *Decoder, names map[K]string, key K, name string) bo
 	return true
 }
 
-// owners returns which rank wrote each block of attributes: the one that all
-// metadata in the block are about. Blocks without metadata have no owner.
+// owners returns the rank that wrote each block of attributes: the common rank of all
+// metadata in the block. Blocks without metadata have no owner.
 func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 	if !d.oneFile || len(attrs) == 0 {
 		return nil
@@ -190,7 +174,7 @@ func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 		if !ok || attrs[i].Block < 0 {
 			continue
 		}
-		if known, ok := owners[attrs[i].Block]; ok && known != m.Rank {
+		if owner, ok := owners[attrs[i].Block]; ok && owner != m.Rank {
 			m.Rank = shared
 		}
 		owners[attrs[i].Block] = m.Rank
@@ -198,8 +182,8 @@ func (d *Decoder) owners(attrs []bp.Attribute) map[int]trace.Rank {
 	return owners
 }
 
-// ParseMetadata splits a name such as "MetaData:0:5:CUDA Stream". The key may
-// hold colons. TAU sometimes puts two names together; the last is meant.
+// ParseMetadata splits a name such as "MetaData:0:5:CUDA Stream". The key may contain
+// colons. TAU sometimes concatenates two names; the last one is valid.
 func ParseMetadata(name string) (m trace.Metadata, ok bool) {
 	name = name[max(0, strings.LastIndex(name, attrMetadata)):]
 	rest, ok := strings.CutPrefix(name, attrMetadata)

@@ -45,7 +45,7 @@ func eachStep(tb testing.TB, dataset string, visit func(*tau.Step), allowed ...t
 	return steps
 }
 
-func TestRecordedTracesHoldTheEventsThatTheirAuthorsCounted(t *testing.T) {
+func TestRecordedTracesHaveDocumentedCounts(t *testing.T) {
 	f := func(run string, datasets func(testing.TB, string) []string, steps, funcs, comms, counters int, allowed ...tally.Kind) {
 		t.Run(run, func(t *testing.T) {
 			var got struct{ steps, funcs, comms, counters int }
@@ -117,7 +117,7 @@ func TestCallsNestOnEveryThread(t *testing.T) {
 	}
 }
 
-func TestNamesMetadataAndGPUThreadsOfARecordedRun(t *testing.T) {
+func TestNamesMetadataAndGPUThreads(t *testing.T) {
 	var hosts []string
 	streams := make(map[trace.Thread]string)
 	correlations := make(map[uint64]int)

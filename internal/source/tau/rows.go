@@ -8,9 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// The three functions below are the hot path, bytes to events. Each loads the
-// columns of a row, checks them all in one condition, and leaves whatever is
-// out of the ordinary to reject.
+// The following three functions are the hot path from bytes to events. Each loads the
+// columns of a row, checks them all in one condition, and calls reject if that fails.
 
 func (d *Decoder) decodeFuncs(rows []byte, first uint32, want rankCheck) {
 	l := &d.funcs
@@ -117,11 +116,11 @@ func (d *Decoder) decodeCounters(rows []byte, first uint32, want rankCheck) {
 	l.cur = cur
 }
 
-// isInt32 reports whether a column holds a C int: TAU widens negative ones,
-// such as MPI_ANY_TAG, to 64 bits, or to 32.
+// isInt32 reports whether a column holds a C int. TAU widens negative ones, such as
+// MPI_ANY_TAG, to 64 or to 32 bits.
 func isInt32(v uint64) bool { return v <= math.MaxUint32 || int64(v) >= math.MinInt32 && int64(v) < 0 }
 
-// reject counts a row that cannot be, under the first thing that is wrong.
+// reject counts an impossible row under the first of its errors.
 func (d *Decoder) reject(row []byte, want rankCheck, badType, badID bool) {
 	kind := tally.TimeImplausible
 	switch {

@@ -89,7 +89,7 @@ func reading(thread, value, time uint64) [6]uint64 {
 	return [6]uint64{0, 0, thread, 9, value, time}
 }
 
-func TestMessagesAndCountersLieInsideTheFunctionThatBeginsOrEndsWithThem(t *testing.T) {
+func TestSidesLieInsideFunctionsAtSameTime(t *testing.T) {
 	f := func(want string, funcs [][6]uint64, comms [][8]uint64, counters [][6]uint64) {
 		t.Helper()
 		got := decode(t, tau.Config{}, tracetest.Step{Tables: tracetest.Tables{Funcs: funcs, Comms: comms, Counters: counters}})
@@ -155,7 +155,7 @@ func TestOrderIsRestoredAndCounted(t *testing.T) {
 		tracetest.Tables{Funcs: [][6]uint64{entered(5, 8, 2), left(5, 8, 3), entered(2, 7, 1), left(2, 7, 4)}})
 }
 
-func TestRowsThatCannotBeAreDroppedOneByOne(t *testing.T) {
+func TestImpossibleRowsAreDropped(t *testing.T) {
 	good := []([6]uint64){entered(0, 7, 1), left(0, 7, 9)}
 	f := func(kind tally.Kind, bad [6]uint64) {
 		t.Helper()
@@ -176,7 +176,7 @@ func TestRowsThatCannotBeAreDroppedOneByOne(t *testing.T) {
 	f(tally.TimeImplausible, [6]uint64{0, 0, 0, 0, 7, huge + 1})
 }
 
-func TestTheFirstRowsDecideTheRankUnlessTheCallerDoes(t *testing.T) {
+func TestFirstRowsDecideRank(t *testing.T) {
 	row := func(rank, typ, time uint64) [6]uint64 { return [6]uint64{0, rank, 0, typ, 7, time} }
 	f := func(cfg tau.Config, want string, dropped int64, rows ...[6]uint64) {
 		t.Helper()
@@ -192,7 +192,7 @@ func TestTheFirstRowsDecideTheRankUnlessTheCallerDoes(t *testing.T) {
 	f(tau.Config{Ranks: tau.OverrideRank, Rank: 11, Program: 5}, "11/0: e7@1 e7@2 x7@3 x7@4", 0, mixed...)
 }
 
-func TestEventTypesAreKnownByTheirNames(t *testing.T) {
+func TestEventTypesByName(t *testing.T) {
 	dir := t.TempDir()
 	step := tracetest.Step{
 		Tables: tracetest.Tables{Funcs: [][6]uint64{{0, 0, 0, 3, 7, 1}, {0, 0, 0, 2, 7, 2}}, Comms: [][8]uint64{{0, 0, 0, 0, 5, 1, 8, 1}}},
@@ -212,7 +212,7 @@ func TestEventTypesAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-func TestNamesMayComeAfterTheEventsThatUseThem(t *testing.T) {
+func TestLateNames(t *testing.T) {
 	got := decode(t, tau.Config{},
 		tracetest.Step{Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}, Counters: [][6]uint64{reading(0, 1, 1)}}},
 		tracetest.Step{
@@ -226,7 +226,7 @@ func TestNamesMayComeAfterTheEventsThatUseThem(t *testing.T) {
 	}
 }
 
-func TestMetadataWithMisleadingNamesAreMetadata(t *testing.T) {
+func TestMetadataWithMisleadingNames(t *testing.T) {
 	got := decode(t, tau.Config{Program: 2}, tracetest.Step{
 		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1)}},
 		Attrs: [][2]string{
@@ -263,7 +263,7 @@ func TestMetadataWithMisleadingNamesAreMetadata(t *testing.T) {
 	}
 }
 
-func TestOneFileOfSeveralRanksIsReadBlockByBlock(t *testing.T) {
+func TestOneFileOfSeveralRanks(t *testing.T) {
 	other := func(row [6]uint64) [6]uint64 { row[1] = 1; return row }
 	got := decode(t, tau.Config{}, tracetest.Step{
 		Tables: tracetest.Tables{Funcs: [][6]uint64{entered(0, 7, 1), left(0, 7, 5)}, Counters: [][6]uint64{reading(0, 3, 2)}},

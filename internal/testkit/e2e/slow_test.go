@@ -97,7 +97,7 @@ func TestAFullStreamAndAFullOutboxAreToldAndNothingIsMissing(t *testing.T) {
 			return nil
 		})
 	}
-	says(t, must(t, "status", s.run), "found no room in the outbox", "because the stream was full")
+	says(t, must(t, "status", s.run), "did not fit into the outbox", "because the stream was full")
 	store.signal(syscall.SIGCONT)
 	succeed(ad, store)
 	run, err := os.ReadFile(filepath.Join(s.run, "run.json"))
