@@ -82,7 +82,7 @@ fuzz: ## run every fuzz target for T (make fuzz T=5m)
 	scripts/fuzz $(T)
 
 faults: ## kill and restart processes in N runs with seeds from SEED on (make faults N=20 SEED=1)
-	go test -run 'TestWhoeverDies' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)
+	go test -run 'TestKillSchedule' -count=1 -timeout 0 ./internal/testkit/e2e -args -faults $(N) -seed $(SEED)
 
 bench: ## run all benchmarks N times into bench/new.txt (make bench N=10)
 	@mkdir -p bench

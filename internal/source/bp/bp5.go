@@ -19,6 +19,7 @@ type bp5 struct {
 	mmd     file
 	mmdPos  int64
 	formats map[ffs.ID]parsedFormat
+	used    int64    // bytes of mmd.0 up to the last format that a step used
 	writers []uint64 // number of the data file of each writer
 	decoder bp5Decoder
 }
@@ -27,6 +28,7 @@ type bp5 struct {
 type parsedFormat struct {
 	format *ffs.Format
 	err    error
+	end    int64 // in mmd.0
 }
 
 // Records of md.idx: a type, the length of the rest, and numbers of 8 bytes.
@@ -168,6 +170,7 @@ func (e *bp5) lookup(id ffs.ID) (*ffs.Format, error) {
 			return nil, &pendingError{file: e.mmd.path, step: e.steps, have: e.mmdPos, reason: fmt.Sprintf("the format %v is missing", id)}
 		}
 	}
+	e.used = max(e.used, p.end)
 	return p.format, p.err
 }
 
@@ -198,8 +201,8 @@ func (e *bp5) readFormats() error {
 		if err = ffsError(err, e.mmd.path, e.steps, e.mmdPos+16+int64(idLen)); err != nil && e.live {
 			return err // perhaps stale bytes: read them again
 		}
-		e.formats[id] = parsedFormat{f, err}
 		e.mmdPos += int64(16 + idLen + repLen)
+		e.formats[id] = parsedFormat{f, err, e.mmdPos}
 		b = b[16+idLen+repLen:]
 	}
 	return nil

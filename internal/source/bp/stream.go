@@ -43,7 +43,7 @@ func (s *Stream) AddFormat(id ffs.ID, rep []byte) {
 	if err == nil && f.Name == attributesFormat {
 		s.lists = append(s.lists, id)
 	}
-	s.formats[id] = parsedFormat{f, ffsError(err, s.name+": format "+id.String(), -1, 0)}
+	s.formats[id] = parsedFormat{format: f, err: ffsError(err, s.name+": format "+id.String(), -1, 0)}
 }
 
 // attributesFormat is the name of the formats in which each attribute is a

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -14,49 +16,43 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// copier writes a dataset whose bytes, once it is finished, are those of the
-// recorded one.
+// Sizes and positions in md.idx; docs/formats describes the bytes.
+const (
+	headerSize = 64
+	activeBP4  = 38
+	activeBP5  = 39
+	recordBP4  = 64
+	headBP5    = 9 // of a record: its type, and the length of the rest
+)
+
+// copier writes a dataset whose bytes equal those of the recorded one when it is
+// finished.
 type copier struct {
 	p        *Replay
-	from, to string
-	isBP5    bool
-
-	index *growing
-	meta  *growing
-	mmd   *growing // nil if none
-	data  []*dataFile
-	rest  []*growing // files that are written when the dataset is closed
-
-	records *index
-	ahead   *record // the step to come; nil if none
-	formats formats // BP5
+	src      *bp.Reader
+	to       string
+	activeAt int64      // position of the active flag in md.idx
+	flag     []byte     // the recorded flag; empty if md.idx has no header
+	files    []*growing // in the order in which ADIOS2 writes a step
+	rest     []*growing // files that ADIOS2 writes when it closes the dataset
 }
 
-// dataFile is one data.K.
-type dataFile struct {
-	growing
-	number int
-}
-
-// bufferSize is how much of a file is written at once, at most.
-const bufferSize = 1 << 20
-
-func (c *copier) buffer() []byte { return c.p.buffer(bufferSize) }
-
-func (c *copier) wrote(n int64) { c.p.wrote(n) }
-
-func newCopier(p *Replay, from, to string) *copier {
-	return &copier{p: p, from: from, to: to}
-}
-
-// open makes the directory and the files, all empty: ADIOS2 writes nothing
-// before the first step.
-func (c *copier) open() (err error) {
-	if c.records, err = openIndex(filepath.Join(c.from, "md.idx")); err != nil {
+// open creates the directory and its files, all empty: ADIOS2 writes nothing before the
+// first step.
+func (c *copier) open() error {
+	c.activeAt = activeBP4
+	if c.src.Engine() == "BP5" {
+		c.activeAt = activeBP5
+	}
+	header := make([]byte, headerSize)
+	err := readAt(filepath.Join(c.src.Path(), "md.idx"), header, 0)
+	switch {
+	case err == nil:
+		c.flag = header[c.activeAt : c.activeAt+1]
+	case !errors.Is(err, io.EOF):
 		return err
 	}
-	c.isBP5 = c.records.isBP5
-	entries, err := os.ReadDir(c.from)
+	entries, err := os.ReadDir(c.src.Path())
 	if err != nil {
 		return err
 	}
@@ -64,124 +60,56 @@ func (c *copier) open() (err error) {
 		return err
 	}
 	for _, e := range entries {
-		if !e.IsDir() {
-			if err := c.add(e.Name()); err != nil {
+		g := &growing{p: c.p, name: e.Name(), from: filepath.Join(c.src.Path(), e.Name()), to: filepath.Join(c.to, e.Name())}
+		switch {
+		case e.IsDir():
+		case g.order() < 0:
+			c.rest = append(c.rest, g)
+		default:
+			c.files = append(c.files, g)
+			if err := g.create(); err != nil {
 				return err
 			}
 		}
 	}
+	slices.SortStableFunc(c.files, func(a, b *growing) int { return cmp.Compare(a.order(), b.order()) })
 	c.p.wrote(0)
-	return c.look()
+	return nil
 }
 
-// add takes up a file of the dataset.
-func (c *copier) add(name string) error {
-	g := &growing{from: filepath.Join(c.from, name), to: filepath.Join(c.to, name), c: c}
-	number, isData := strings.CutPrefix(name, "data.")
-	k, err := strconv.Atoi(number)
-	switch {
-	case name == "md.idx":
-		c.index = g
-	case name == "md.0":
-		c.meta = g
-	case name == "mmd.0":
-		c.mmd = g
-	case isData && err == nil && k >= 0:
-		d := &dataFile{growing: *g, number: k}
-		c.data = append(c.data, d)
-		return d.create()
-	default:
-		c.rest = append(c.rest, g)
-		return nil
-	}
-	return g.create()
-}
-
-// look reads the record of the step to come.
-func (c *copier) look() error {
-	r, err := c.records.next()
-	c.ahead = &r
-	if err != nil {
-		c.ahead = nil
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// write adds a step: arrays, formats, metadata, and the record that makes it
-// exist.
+// write adds a step: arrays, formats, metadata, and the record that makes it exist.
 func (c *copier) write(*bp.Step, trace.Micros) error {
-	if c.ahead == nil {
-		return errors.New(c.from + ": the index has fewer steps than before: it was replaced while it was read")
-	}
-	r := *c.ahead
-	if err := c.look(); err != nil {
-		return err
-	}
-	for _, d := range c.data {
-		end, err := c.dataEnd(d, &r)
-		if err == nil {
-			err = d.growTo(end, nil)
+	ends := c.src.Extents()
+	return c.grow(func(g *growing) int64 { return ends[g.name] })
+}
+
+func (c *copier) grow(end func(*growing) int64) error {
+	for _, g := range c.files {
+		patch := c.setActive
+		if g.name != "md.idx" || len(c.flag) == 0 {
+			patch = nil
 		}
-		if err != nil {
+		if err := g.growTo(end(g), patch); err != nil {
 			return err
 		}
 	}
-	if err := c.growFormats(&r); err != nil {
-		return err
-	}
-	if c.meta != nil {
-		if err := c.meta.growTo(r.metaEnd, nil); err != nil {
-			return err
-		}
-	}
-	return c.index.growTo(r.end, c.setActive)
+	return nil
 }
 
 // setActive marks the dataset as being written.
 func (c *copier) setActive(b []byte, pos int64) {
-	if at := c.records.activeByte(); pos <= at && at < pos+int64(len(b)) {
-		b[at-pos] = 1
+	if at := c.activeAt - pos; at >= 0 && at < int64(len(b)) {
+		b[at] = 1
 	}
 }
 
-// dataEnd returns how long a data file is when the step of r is there. In BP5
-// that is where the step to come begins.
-func (c *copier) dataEnd(d *dataFile, r *record) (int64, error) {
-	if !c.isBP5 {
-		return d.groupsEnd(r.step)
-	}
-	if c.ahead == nil {
-		return math.MaxInt64, nil
-	}
-	if d.number >= len(c.ahead.dataFrom) {
-		return d.done, nil
-	}
-	return c.ahead.dataFrom[d.number], nil // -1: nothing of it in this file
-}
-
-// finish copies the rest, and marks the dataset as closed if the recorded
-// one is. BP4 writes its profile before that, BP5 after it.
+// finish copies the rest, and marks the dataset as closed if the recorded one is. BP4
+// writes its profile before that, BP5 after it.
 func (c *copier) finish() error {
-	left := []*growing{c.mmd, c.meta, c.index}
-	for _, d := range slices.Backward(c.data) {
-		left = slices.Insert(left, 0, &d.growing)
+	if err := c.grow(func(*growing) int64 { return math.MaxInt64 }); err != nil {
+		return err
 	}
-	for _, g := range left {
-		if g == nil {
-			continue
-		}
-		patch := c.setActive
-		if g != c.index || c.records.size < headerSize {
-			patch = nil
-		}
-		if err := g.growTo(math.MaxInt64, patch); err != nil {
-			return err
-		}
-	}
-	if c.isBP5 {
+	if c.activeAt == activeBP5 {
 		return errors.Join(c.clearActive(), c.copyRest())
 	}
 	return errors.Join(c.copyRest(), c.clearActive())
@@ -196,17 +124,131 @@ func (c *copier) copyRest() error {
 	return nil
 }
 
-// clearActive gives the active flag the value that the recorded one has.
+// clearActive sets the active flag to the recorded one.
 func (c *copier) clearActive() error {
-	at := c.records.activeByte()
-	if c.records.size < headerSize || c.records.header[at] == 1 {
+	if len(c.flag) == 0 || c.flag[0] == 1 {
 		return nil
 	}
-	f, err := os.OpenFile(c.index.to, os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(c.to, "md.idx"), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(c.records.header[at:at+1], at)
-	c.wrote(1)
+	_, err = f.WriteAt(c.flag, c.activeAt)
+	c.p.wrote(1)
 	return errors.Join(err, f.Close())
+}
+
+// growing is a file of a dataset that becomes a copy of a recorded one, from its first
+// byte on. Neither is open between two calls, so that thousands of datasets can grow
+// side by side.
+type growing struct {
+	p              *Replay
+	name, from, to string
+	done           int64 // copied bytes
+}
+
+// order returns the place of the file among the writes of a step, or -1 if it has none.
+func (g *growing) order() int {
+	switch g.name {
+	case "mmd.0":
+		return math.MaxInt - 2
+	case "md.0":
+		return math.MaxInt - 1
+	case "md.idx":
+		return math.MaxInt
+	}
+	number, isData := strings.CutPrefix(g.name, "data.")
+	if k, err := strconv.ParseUint(number, 10, 31); isData && err == nil {
+		return int(k)
+	}
+	return -1
+}
+
+// create creates the copy, empty.
+func (g *growing) create() error {
+	f, err := os.OpenFile(g.to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// bufferSize bounds the size of a write.
+const bufferSize = 1 << 20
+
+// growTo copies the bytes up to the position end, or to the end of the recorded file.
+// patch, unless nil, may change the bytes, of which the first is at pos.
+func (g *growing) growTo(end int64, patch func(b []byte, pos int64)) (err error) {
+	if end <= g.done {
+		return nil
+	}
+	from, err := os.Open(g.from)
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // only read from
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	if end = min(end, info.Size()); end <= g.done {
+		return nil
+	}
+	to, err := os.OpenFile(g.to, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	for g.done < end {
+		b := g.p.buffer(int(min(bufferSize, end-g.done)))
+		n, err := from.ReadAt(b, g.done)
+		if n == 0 || err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if patch != nil {
+			patch(b[:n], g.done)
+		}
+		if _, err := to.WriteAt(b[:n], g.done); err != nil {
+			return err
+		}
+		g.done += int64(n)
+		g.p.wrote(int64(n))
+	}
+	return nil
+}
+
+// readAt fills b from the position off of a file. It returns io.EOF if the file ends
+// before that.
+func readAt(path string, b []byte, off int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	_, err = f.ReadAt(b, off)
+	return err
+}
+
+// countSteps returns the number of steps in the index of a dataset, 0 if it has none.
+func countSteps(dataset string, isBP5 bool) (n int) {
+	path := filepath.Join(dataset, "md.idx")
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	if !isBP5 {
+		return int(max(0, info.Size()-headerSize) / recordBP4)
+	}
+	head := make([]byte, headBP5)
+	for pos := int64(headerSize); readAt(path, head, pos) == nil; {
+		length := binary.LittleEndian.Uint64(head[1:])
+		if length > uint64(info.Size()) || pos > info.Size()-headBP5-int64(length) {
+			break
+		}
+		if head[0] == 's' {
+			n++
+		}
+		pos += headBP5 + int64(length)
+	}
+	return n
 }

@@ -59,7 +59,7 @@ func (p *Replay) source(ctx context.Context, d Dataset) (*stream, error) {
 		r.Close()
 		return nil, fmt.Errorf("%s: cannot replay BP3, which is empty until its program ends (rewrite it as BP4)", d.From)
 	}
-	s := &stream{src: r, to: d.To, steps: countSteps(d.From)}
+	s := &stream{src: r, to: d.To, steps: countSteps(d.From, r.Engine() == "BP5")}
 	if p.cfg.Ranks > 0 {
 		s.clock.ranks = make(map[trace.Rank]bool)
 	}

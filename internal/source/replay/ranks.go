@@ -17,7 +17,7 @@ func (p *Replay) addSinks() (targets []string, err error) {
 		if p.cfg.rewrites() {
 			s.sinks = []sink{&rewriter{p: p, src: s.src, to: s.to}}
 		} else {
-			s.sinks = []sink{newCopier(p, s.src.Path(), s.to)}
+			s.sinks = []sink{&copier{p: p, src: s.src, to: s.to}}
 		}
 		targets = append(targets, s.to)
 	}

@@ -357,7 +357,7 @@ func TestDemoRejectsBadFlags(t *testing.T) {
 	f("too short", "--duration", "1s")
 	f("negative", "--ranks", "-1")
 	f("host:port", "--http", "here")
-	f("no scenario \"nothing\" is built in", "--scenario", "nothing")
+	f("unknown scenario \"nothing\"", "--scenario", "nothing")
 	f("no such file", "--scenario", "./nothing.toml")
 	f("unknown command", "a")
 }
