@@ -62,7 +62,7 @@ func simulated(t *testing.T, flags ...string) (string, result) {
 	return out, r
 }
 
-func TestSimulateListsTheBuiltInScenarios(t *testing.T) {
+func TestSimulateListsBuiltInScenarios(t *testing.T) {
 	r := run(t, "simulate", "--list")
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
 	if r.code != 0 || len(lines) != len(scenario.Names()) {
@@ -75,7 +75,7 @@ func TestSimulateListsTheBuiltInScenarios(t *testing.T) {
 	}
 }
 
-func TestSimulateShowsAScenarioAsItIsWritten(t *testing.T) {
+func TestSimulateShowsScenarioText(t *testing.T) {
 	want, err := scenario.Builtin("slow-rank")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func truthLines(t *testing.T, dir string) (lines []map[string]any) {
 	return lines
 }
 
-func TestSimulateChangesTheSizeOfAScenario(t *testing.T) {
+func TestSimulateResizesScenario(t *testing.T) {
 	f := func(files, steps int, from float64, flags ...string) {
 		t.Helper()
 		dir, _ := simulated(t, flags...)
@@ -163,7 +163,7 @@ func TestSimulateChangesTheSizeOfAScenario(t *testing.T) {
 	f(2, 3, 0.015, "--duration", "30ms")
 }
 
-func TestSimulatePutsHostsIntoDirectories(t *testing.T) {
+func TestSimulateHostDirectories(t *testing.T) {
 	dir, _ := simulated(t, "--host-dirs")
 	for host, rank := range map[string]int{"left": 0, "right": 1} {
 		got, _ := info(t, filepath.Join(dir, host))
@@ -181,8 +181,8 @@ func TestSimulatePutsHostsIntoDirectories(t *testing.T) {
 	}
 }
 
-// TestASimulationIsAnalyzedAndEvaluated goes the whole way.
-func TestASimulationIsAnalyzedAndEvaluated(t *testing.T) {
+// TestSimulateAnalyzeEval goes the whole way.
+func TestSimulateAnalyzeEval(t *testing.T) {
 	dir, _ := simulated(t, "--steps", "40")
 	out, r := analyze(t, dir)
 	if r.code != 0 {
@@ -198,7 +198,7 @@ func TestASimulationIsAnalyzedAndEvaluated(t *testing.T) {
 	}
 }
 
-func TestSimulateExplainsWhatIsWrong(t *testing.T) {
+func TestSimulateReportsErrors(t *testing.T) {
 	dir := t.TempDir()
 	f := func(code int, want string, args ...string) {
 		t.Helper()
@@ -245,8 +245,8 @@ func TestSimulateExplainsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestSimulateGrowsWithTheTimesOfNow writes in real time.
-func TestSimulateGrowsWithTheTimesOfNow(t *testing.T) {
+// TestSimulateLiveUsesCurrentTime writes in real time.
+func TestSimulateLiveUsesCurrentTime(t *testing.T) {
 	before := time.Now()
 	dir, r := simulated(t, "--live", "--speed", "2", "--duration", "400ms")
 	took := time.Since(before)

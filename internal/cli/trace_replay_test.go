@@ -12,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {
+func TestTraceReplayCopiesDirectory(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "live")
 	r := run(t, "trace", "replay", "testdata/traces", to, "--speed", "max")
 	if r.code != 0 || r.stderr != "" || !strings.HasPrefix(r.stdout, "12 datasets, 55 steps, ") {
@@ -36,7 +36,7 @@ func TestTraceReplayWritesADirectoryOfTracesOnceMore(t *testing.T) {
 	}
 }
 
-func TestTraceReplayMakesMoreRanksNow(t *testing.T) {
+func TestTraceReplayAddsRanksAndShiftsTime(t *testing.T) {
 	to := t.TempDir()
 	before, _ := info(t, "testdata/traces/ring-BP5")
 	if r := run(t, "trace", "replay", "testdata/traces/ring-BP5", to, "--speed", "1e6", "--ranks", "6", "--shift-time"); r.code != 0 ||
@@ -60,7 +60,7 @@ func TestTraceReplayMakesMoreRanksNow(t *testing.T) {
 	}
 }
 
-func TestTraceReplayExplainsWhatIsWrong(t *testing.T) {
+func TestTraceReplayReportsErrors(t *testing.T) {
 	f := func(code int, want string, args ...string) {
 		t.Helper()
 		r := run(t, append([]string{"trace", "replay"}, args...)...)
@@ -95,9 +95,9 @@ func TestTraceReplayStopsWhenInterrupted(t *testing.T) {
 	}
 }
 
-// TestAReplayedTraceIsFollowed follows a replay from before its first file is
+// TestReplayedTraceCanBeFollowed follows a replay from before its first file is
 // there, with the real clock.
-func TestAReplayedTraceIsFollowed(t *testing.T) {
+func TestReplayedTraceCanBeFollowed(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		to := t.TempDir()
 		from := tracetest.Root("testdata", "traces", name)

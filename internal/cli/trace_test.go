@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-func TestTraceInfoSaysWhatIsInTheTraces(t *testing.T) {
+func TestTraceInfo(t *testing.T) {
 	for name, args := range map[string][]string{
 		"info-ring.golden":         {"trace", "info", "testdata/traces/ring-BP4"},
 		"info-ring-json.golden":    {"trace", "info", "--json", "testdata/traces/ring-BP4"},
@@ -68,7 +68,7 @@ func info(t *testing.T, paths ...string) (infoJSON, result) {
 	return got, r
 }
 
-func TestTotalsAreTheSumsOverAllFiles(t *testing.T) {
+func TestTotalsAreSumsOverFiles(t *testing.T) {
 	got, _ := info(t, "testdata/traces")
 	if len(got.Files) != 12 {
 		t.Errorf("got %d files, want 12", len(got.Files))
@@ -91,7 +91,7 @@ func TestTotalsAreTheSumsOverAllFiles(t *testing.T) {
 	}
 }
 
-func TestABrokenTraceGivesItsReadableStepsAndOneError(t *testing.T) {
+func TestBrokenTraceGivesReadableStepsAndOneError(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		broken := tracetest.Copy(t, tracetest.Recorded(t, name)[0])
 		path := filepath.Join(broken, "md.0")
@@ -125,7 +125,7 @@ func TestTraceDumpPrintsEventsInThreeFormats(t *testing.T) {
 	}
 }
 
-func TestTraceDumpHoldsEveryEventOnce(t *testing.T) {
+func TestTraceDumpHasEveryEventOnce(t *testing.T) {
 	r := run(t, "trace", "dump", "--format", "csv", "testdata/traces/gpu-BP5")
 	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
 	if err != nil {
@@ -198,7 +198,7 @@ func TestTraceMetadataPrintsAllAttributes(t *testing.T) {
 	}
 }
 
-func TestTraceDumpFollowsAGrowingTrace(t *testing.T) {
+func TestTraceDumpFollowsGrowingTrace(t *testing.T) {
 	for _, name := range []string{"ring-BP4", "ring-BP5"} {
 		t.Run(name, func(t *testing.T) {
 			recorded := tracetest.Recorded(t, name)[0]
@@ -249,7 +249,7 @@ func TestTraceDumpFollowsAGrowingTrace(t *testing.T) {
 	}
 }
 
-func TestFollowingAKilledWriterEndsWithTheIdleLimit(t *testing.T) {
+func TestFollowingKilledWriterEndsAtIdleLimit(t *testing.T) {
 	killed := tracetest.Copy(t, tracetest.Recorded(t, "ring-BP4")[0])
 	f, err := os.OpenFile(filepath.Join(killed, "md.idx"), os.O_WRONLY, 0)
 	if err != nil {
@@ -268,9 +268,9 @@ func TestFollowingAKilledWriterEndsWithTheIdleLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsForAStepNotForTheFile runs the real program on the largest
+// TestMemoryIsBoundedByStepSize runs the real program on the largest
 // recordings and looks at the most memory it had.
-func TestMemoryIsForAStepNotForTheFile(t *testing.T) {
+func TestMemoryIsBoundedByStepSize(t *testing.T) {
 	const largestStep = 75_500 * 48 // rows of heat2d-large-BP4 in a step, at most
 	bin := buildPeak(t)
 	idle := peak(t, bin, "--version") // most of it is the database engine, which is linked in

@@ -34,7 +34,7 @@ func TestFiguresFollowFromCounts(t *testing.T) {
 	}
 }
 
-func TestMedianOfTroublesThatAreRarelyFoundIsNever(t *testing.T) {
+func TestMedianDelayMayBeNever(t *testing.T) {
 	f := func(want string, after ...float64) {
 		t.Helper()
 		i := slices.IndexFunc(columns, func(c column) bool { return c.head == "after" })
@@ -51,7 +51,7 @@ func TestMedianOfTroublesThatAreRarelyFoundIsNever(t *testing.T) {
 	f("never", never)
 }
 
-func TestPercentAreNotRoundedUp(t *testing.T) {
+func TestPercentagesAreNotRoundedUp(t *testing.T) {
 	f := func(found, planted int, want string) {
 		t.Helper()
 		if got := percent((*Result).recall)(&Result{Found: found, Planted: planted}); got != want {
@@ -65,7 +65,7 @@ func TestPercentAreNotRoundedUp(t *testing.T) {
 }
 
 // The figures of the original are those of the sources that original.csv names.
-func TestFiguresOfTheOriginal(t *testing.T) {
+func TestOriginalFigures(t *testing.T) {
 	f := func(data string, detector outlier.Algorithm, calls int64, want string) {
 		t.Helper()
 		r := &Result{Data: data, Detector: detector, Calls: calls, FirstCalls: 100}
@@ -90,7 +90,7 @@ func TestFiguresOfTheOriginal(t *testing.T) {
 	}
 }
 
-func TestBoundsLeaveALittleRoom(t *testing.T) {
+func TestBoundsHaveSlack(t *testing.T) {
 	f := func(name string, want string, values ...float64) {
 		t.Helper()
 		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
@@ -119,7 +119,7 @@ func TestBoundsLeaveALittleRoom(t *testing.T) {
 	f("after", "", math.Inf(1))
 }
 
-func TestFloorsTellWhatIsBelow(t *testing.T) {
+func TestFloorsReportMissedBounds(t *testing.T) {
 	good := &Result{Data: "x", Detector: outlier.HBOS, Runs: 1, Calls: 10_010, Normal: 10_000, Planted: 10, Found: 10, FirstCalls: 100}
 	floors := Claims{claimKey{"x", outlier.HBOS}: {"recall": 0.95, "per_million": 50, "after": 1}}
 	err := floors.Below(good)
@@ -142,7 +142,7 @@ func TestFloorsTellWhatIsBelow(t *testing.T) {
 	}
 }
 
-func TestFloorsAreReadAsTheyAreWritten(t *testing.T) {
+func TestFloorsRoundTrip(t *testing.T) {
 	defer func(text []byte) { floorsText = text }(floorsText)
 	var text bytes.Buffer
 	r := &Result{Data: "x", Detector: outlier.HBOS, Runs: 1, Calls: 1010, Normal: 1000, Planted: 10, Found: 10, FirstCalls: 100}
@@ -162,7 +162,7 @@ func TestFloorsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestTheTableIsAligned(t *testing.T) {
+func TestTableIsAligned(t *testing.T) {
 	r := &Result{Data: "normal", Detector: outlier.HBOS, Runs: 1, Calls: 1010, Normal: 1000, Planted: 10, Found: 10, FirstCalls: 100}
 	var page bytes.Buffer
 	if err := WriteMarkdown(&page, []*Result{r, {Data: "heat2d-large-BP5", Detector: outlier.SSTD, Runs: 1}},

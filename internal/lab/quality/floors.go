@@ -17,7 +17,7 @@ import (
 //go:embed floors.csv
 var floorsText []byte
 
-const floorsComment = `# What we claim of each detector on each data set, and what TestNothingFallsBelowItsFloor
+const floorsComment = `# What we claim of each detector on each data set, and what TestResultsStayAboveFloors
 # holds; an empty cell is not claimed. go run ./internal/lab/quality/table -floors writes this
 # file from what it measures, with a little room: read the difference before you keep it.
 # Shares are of 1, after is in seconds, first_step is a share of the calls of the step,

@@ -43,7 +43,7 @@ func exists(path string) bool {
 
 // All data sets run once, those of very many ranks with fewer. With the race detector
 // it would take minutes, so it is a program of its own that runs them.
-func TestNothingFallsBelowItsFloor(t *testing.T) {
+func TestResultsStayAboveFloors(t *testing.T) {
 	args := append([]string{"run", "./internal/lab/quality/table", "-check"}, recorded(t)...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = tracetest.Root()
@@ -69,7 +69,7 @@ func docRows(t *testing.T) map[claimKey]string {
 	return rows
 }
 
-func TestThePageHasEveryDataSetAndDetector(t *testing.T) {
+func TestQualityPageIsComplete(t *testing.T) {
 	rows := docRows(t)
 	for _, name := range slices.Concat(Recorded(), scenario.Names()) {
 		for _, detector := range Detectors {
@@ -80,7 +80,7 @@ func TestThePageHasEveryDataSetAndDetector(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheFiguresOfNow(t *testing.T) {
+func TestQualityPageIsCurrent(t *testing.T) {
 	rows := docRows(t)
 	sets, err := Scenarios()
 	if err != nil {
@@ -109,7 +109,7 @@ func TestThePageHasTheFiguresOfNow(t *testing.T) {
 
 // A simulation that is analyzed in memory gives the counts of one that is written to
 // files, read again and compared with the truth in its file.
-func TestSimulationsInMemoryAndInFilesGiveTheSame(t *testing.T) {
+func TestSimulationsInMemoryAndFilesAgree(t *testing.T) {
 	for _, name := range []string{"gpu-clock-drop", "huge-value", "message-size", "slow-rank"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestSimulationsInMemoryAndInFilesGiveTheSame(t *testing.T) {
 	}
 }
 
-func TestNormalCallsAreThoseThatNoTroubleTouched(t *testing.T) {
+func TestNormalCallsAreUntouched(t *testing.T) {
 	f := func(name string, want func(r *Result) bool) {
 		t.Helper()
 		s, err := seeded(name, 0)
@@ -170,7 +170,7 @@ func TestNormalCallsAreThoseThatNoTroubleTouched(t *testing.T) {
 	})
 }
 
-func TestFirstStepAndLateStepsCountApart(t *testing.T) {
+func TestFirstAndLateStepsAreCountedSeparately(t *testing.T) {
 	s, err := seeded("bimodal", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func builtin(t *testing.T, name string) (*scenario.Scenario, string) {
 	return s, string(text)
 }
 
-func TestBuiltInScenariosSayWhatTheyAre(t *testing.T) {
+func TestBuiltInScenariosHaveTexts(t *testing.T) {
 	for _, name := range scenario.Names() {
 		s, text := builtin(t, name)
 		if s.Name != name || s.Text == "" || len(s.Text) > 100 {
@@ -78,7 +78,7 @@ func TestBuiltInScenariosUseAllTheirFunctions(t *testing.T) {
 	}
 }
 
-func TestEachKindIsInABuiltInScenario(t *testing.T) {
+func TestBuiltInScenariosCoverAllKinds(t *testing.T) {
 	troubles, functions, shapes := make(map[scenario.TroubleKind]bool), make(map[scenario.Kind]bool), make(map[string]bool)
 	for _, name := range scenario.Names() {
 		s, _ := builtin(t, name)
@@ -105,7 +105,7 @@ func TestEachKindIsInABuiltInScenario(t *testing.T) {
 	}
 }
 
-func TestNoSuchBuiltInScenario(t *testing.T) {
+func TestUnknownBuiltInScenario(t *testing.T) {
 	_, err := scenario.Builtin("slow")
 	if err == nil || !strings.Contains(err.Error(), `"slow"`) || !strings.Contains(err.Error(), "slow-rank") {
 		t.Errorf("error is %v, want one that lists what there is", err)

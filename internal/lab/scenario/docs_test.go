@@ -31,7 +31,7 @@ func section(t *testing.T, heading string) string {
 	return text
 }
 
-func TestThePageListsTheBuiltInScenarios(t *testing.T) {
+func TestDocumentationListsBuiltInScenarios(t *testing.T) {
 	var want strings.Builder
 	for _, name := range scenario.Names() {
 		s, _ := builtin(t, name)
@@ -63,7 +63,7 @@ func spaced(n int) string {
 	return fmt.Sprintf("%s %03d", spaced(n/1000), n%1000)
 }
 
-func TestThePageExplainsEveryKey(t *testing.T) {
+func TestDocumentationHasEveryKey(t *testing.T) {
 	f := func(heading string, of ...reflect.Type) {
 		t.Helper()
 		text := section(t, heading)
@@ -83,7 +83,7 @@ func TestThePageExplainsEveryKey(t *testing.T) {
 	f("## A trouble", reflect.TypeFor[scenario.Trouble]())
 }
 
-func TestThePageExplainsEveryKind(t *testing.T) {
+func TestDocumentationHasEveryKind(t *testing.T) {
 	f := func(heading, kind string) {
 		t.Helper()
 		if !strings.Contains(section(t, heading), "\n| `"+kind+"` |") {
@@ -109,7 +109,7 @@ func TestThePageExplainsEveryKind(t *testing.T) {
 	}
 }
 
-func TestTheExampleOnThePageIsValid(t *testing.T) {
+func TestDocumentedExampleIsValid(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(section(t, "## A complete example")) {
 		if code, ok := strings.CutPrefix(line, "    "); ok || line == "\n" {

@@ -83,7 +83,7 @@ func broken(t *testing.T, old, by string) string {
 	return err.Error()
 }
 
-func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
+func TestErrorsNamePlaceAndFix(t *testing.T) {
 	f := func(old, by, want string) {
 		t.Helper()
 		got := broken(t, old, by)
@@ -228,7 +228,7 @@ func TestErrorsNameThePlaceAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestEachKindOfTroubleSaysWhatItNeeds(t *testing.T) {
+func TestRequiredKeysOfTroubleKinds(t *testing.T) {
 	const head = "steps = 1\n[[program]]\nname = \"p\"\nranks = 4\nbody = [\"f\"]\n[program.functions]\nf = {}\n[[trouble]]\nname = " +
 		"\"x\"\nkind = "
 	keys := map[string]string{
@@ -273,7 +273,7 @@ func TestEachKindOfTroubleSaysWhatItNeeds(t *testing.T) {
 	f("burst", "functions", "count", "factor, extra or value")
 }
 
-func TestShapesThatCannotBe(t *testing.T) {
+func TestInvalidShapes(t *testing.T) {
 	f := func(shape, want string) {
 		t.Helper()
 		got := broken(t, `time = { fixed = 7 }`, `time = { `+shape+` }`)
@@ -309,7 +309,7 @@ func TestShapesThatCannotBe(t *testing.T) {
 	f("modes = [{ weight = 1, modes = [{ weight = 1, fixed = 2 }] }]", "mode 1: a mode cannot have modes")
 }
 
-func TestNestingIsLimitedWhoeverComesFirst(t *testing.T) {
+func TestNestingIsLimitedInAnyOrder(t *testing.T) {
 	chain := func(body string, n int) error {
 		text := "steps = 1\n[[program]]\nname = \"p\"\nranks = 1\nbody = [" + body + "]\n[program.functions]\n"
 		for i := range n {
@@ -328,7 +328,7 @@ func TestNestingIsLimitedWhoeverComesFirst(t *testing.T) {
 	}
 }
 
-func TestEachOfManyErrorsHasItsPlace(t *testing.T) {
+func TestErrorsHavePlaces(t *testing.T) {
 	got := broken(t, "ranks = 8", "ranks = 0\nlatency_us = -1")
 	for line := range strings.Lines(got) {
 		if !strings.HasPrefix(line, "bad.toml: program sim: ") {
@@ -344,7 +344,7 @@ func TestEachOfManyErrorsHasItsPlace(t *testing.T) {
 	}
 }
 
-func TestAScenarioMadeByHandIsCheckedToo(t *testing.T) {
+func TestHandMadeScenarioIsValidated(t *testing.T) {
 	s, err := scenario.Parse("good.toml", []byte(valid))
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +355,7 @@ func TestAScenarioMadeByHandIsCheckedToo(t *testing.T) {
 	}
 }
 
-func TestParseTakesNotLong(t *testing.T) {
+func TestParseIsFast(t *testing.T) {
 	const size = 1 << 18
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
 	number := func(head, format string) string {

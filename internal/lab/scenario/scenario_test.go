@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-func TestWhatIsLeftOutHasADefault(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	s, err := scenario.Parse("x", []byte("steps = 3\n[[program]]\nname = \"p\"\nranks = 2\nbody = [\"f\"]\n[program.functions]\nf = {}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestWhatIsLeftOutHasADefault(t *testing.T) {
 	}
 }
 
-func TestAStartWithoutOffsetIsTheSameEverywhere(t *testing.T) {
+func TestStartWithoutOffsetIsUTC(t *testing.T) {
 	f := func(start string, want time.Time) {
 		t.Helper()
 		s, err := scenario.Parse("x", []byte("start = "+start+"\n"+valid))
@@ -57,7 +57,7 @@ func TestRanksAreSpreadOverHosts(t *testing.T) {
 	f(2, 4, "ab")
 }
 
-func TestWhomATroubleConcerns(t *testing.T) {
+func TestRanksOfTrouble(t *testing.T) {
 	p := scenario.Program{Ranks: 6, Hosts: []string{"a", "b", "c"}}
 	f := func(trouble scenario.Trouble, want ...int) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestWhomATroubleConcerns(t *testing.T) {
 	f(scenario.Trouble{Kind: scenario.SlowLink, Link: []int{3, 2}}, 2, 3)
 }
 
-func TestATroubleIsOfTheFirstProgramUnlessItSaysOtherwise(t *testing.T) {
+func TestTroubleBelongsToFirstProgramByDefault(t *testing.T) {
 	s, err := scenario.Parse("x", []byte(valid))
 	if err != nil {
 		t.Fatal(err)

@@ -171,8 +171,8 @@ func checkTables(t *testing.T, r *traced) {
 	}
 }
 
-// TestMainSurroundsAllThatARankDoes looks at the first calls and the last step.
-func TestMainSurroundsAllThatARankDoes(t *testing.T) {
+// TestMainEnclosesAllCalls looks at the first calls and the last step.
+func TestMainEnclosesAllCalls(t *testing.T) {
 	for _, r := range record(t, parse(t, busy)) {
 		root, body := r.calls[0], r.calls[1]
 		if root.function != ".TAU application" || body.function != "main" || root.entry != body.entry || root.exit != body.exit {
@@ -192,9 +192,9 @@ func TestMainSurroundsAllThatARankDoes(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreCalledAsOftenAsTheScenarioSays counts calls: lists with
+// TestCallCountsMatchScenario counts calls: lists with
 // numbers, every, setup and finish.
-func TestFunctionsAreCalledAsOftenAsTheScenarioSays(t *testing.T) {
+func TestCallCountsMatchScenario(t *testing.T) {
 	s := parse(t, busy)
 	iterations := s.Steps * s.Iterations
 	want := map[string]int{
@@ -216,9 +216,9 @@ func TestFunctionsAreCalledAsOftenAsTheScenarioSays(t *testing.T) {
 	}
 }
 
-// TestCountersOfTheNodeAreReadInIntervals allows for an iteration, at whose end
+// TestNodeCountersAreReadInIntervals allows for an iteration, at whose end
 // they are read.
-func TestCountersOfTheNodeAreReadInIntervals(t *testing.T) {
+func TestNodeCountersAreReadInIntervals(t *testing.T) {
 	s := parse(t, busy)
 	for _, r := range record(t, s) {
 		f := func(name string, interval trace.Micros) {
@@ -238,7 +238,7 @@ func TestCountersOfTheNodeAreReadInIntervals(t *testing.T) {
 	}
 }
 
-func TestRanksTellWhereTheyRunAndWhatTheirThreadsAre(t *testing.T) {
+func TestMetadataHasHostsAndThreads(t *testing.T) {
 	s := parse(t, busy)
 	for _, r := range record(t, s) {
 		host := map[bool]string{true: "a", false: "b"}[r.rank < 4]

@@ -115,7 +115,7 @@ func truthOf(all []*traced) (calls []truth.Call) {
 	return calls
 }
 
-func TestWhatIsWrittenIsWhatStreamsGive(t *testing.T) {
+func TestWrittenStepsEqualStreams(t *testing.T) {
 	f := func(s *scenario.Scenario) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +244,7 @@ func checkWrittenTruth(t *testing.T, s *scenario.Scenario, dir string, all []*tr
 	}
 }
 
-func TestHostsCanHaveDirectoriesOfTheirOwn(t *testing.T) {
+func TestHostDirectories(t *testing.T) {
 	s := builtin(t, "workflow", 8, 1)
 	dir, _ := write(t, s, func(to *simulate.Target) { to.HostDirs = true })
 	for _, r := range record(t, s) {
@@ -259,9 +259,9 @@ func TestHostsCanHaveDirectoriesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStreamsCanBeReadAtTheSameTime reads each in a goroutine of its own, step
+// TestStreamsCanBeReadConcurrently reads each in a goroutine of its own, step
 // by step.
-func TestStreamsCanBeReadAtTheSameTime(t *testing.T) {
+func TestStreamsCanBeReadConcurrently(t *testing.T) {
 	for _, s := range []*scenario.Scenario{builtin(t, "workflow", 8, 4), builtin(t, "gpu-clock-drop", 4, 3), troubled(t, scenario.SlowRank)} {
 		want := record(t, s)
 		run := simulate.New(s)
@@ -288,9 +288,9 @@ func TestStreamsCanBeReadAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAStepCanBeAskedForWhileOthersGoOn has one stream be at the next
+// TestEndMayBeCalledConcurrently has one stream be at the next
 // step already.
-func TestTheEndOfAStepCanBeAskedForWhileOthersGoOn(t *testing.T) {
+func TestEndMayBeCalledConcurrently(t *testing.T) {
 	s := parse(t, busy)
 	run := simulate.New(s)
 	streams := run.Streams()
@@ -315,7 +315,7 @@ func TestTheEndOfAStepCanBeAskedForWhileOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsLeftBehindSaysSo(t *testing.T) {
+func TestSkippedStreamReturnsError(t *testing.T) {
 	run := simulate.New(parse(t, busy))
 	streams := run.Streams()
 	for range 2 {
@@ -334,7 +334,7 @@ func TestAStreamThatIsLeftBehindSaysSo(t *testing.T) {
 	}
 }
 
-func TestAReleasedStreamGoesOn(t *testing.T) {
+func TestReleasedStreamContinues(t *testing.T) {
 	s := troubled(t, scenario.SlowRank)
 	want := record(t, s)
 	run := simulate.New(s)

@@ -112,7 +112,7 @@ func TestStepsAppearWhenTheyEnd(t *testing.T) {
 	f("gpu-clock-drop", 0.5)
 }
 
-func TestASlowDiskMakesStepsLateAndItSaysBy(t *testing.T) {
+func TestSlowDiskDelaysStepsAndIsReported(t *testing.T) {
 	s := builtin(t, "slow-rank", 4, 3)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,9 +129,9 @@ func TestASlowDiskMakesStepsLateAndItSaysBy(t *testing.T) {
 	})
 }
 
-// TestAnInterruptedSimulationLeavesDatasetsAsAKilledProgramDoes ends the context
+// TestInterruptedSimulationLooksLikeKilledProgram ends the context
 // between two steps, and while the next is waited for.
-func TestAnInterruptedSimulationLeavesDatasetsAsAKilledProgramDoes(t *testing.T) {
+func TestInterruptedSimulationLooksLikeKilledProgram(t *testing.T) {
 	t.Run("between", func(t *testing.T) { interrupt(t, 23, 0) })
 	t.Run("waiting", func(t *testing.T) { interrupt(t, 25, 10*time.Millisecond) })
 }
@@ -202,8 +202,8 @@ func interrupt(t *testing.T, stopAt int, after time.Duration) {
 	}
 }
 
-// TestAGrowingSimulationCanBeFollowed has a reader wait for each step.
-func TestAGrowingSimulationCanBeFollowed(t *testing.T) {
+// TestGrowingSimulationCanBeFollowed has a reader wait for each step.
+func TestGrowingSimulationCanBeFollowed(t *testing.T) {
 	s := builtin(t, "threads", 4, 4)
 	all := record(t, s)
 	dir := t.TempDir()
@@ -238,7 +238,7 @@ func TestAGrowingSimulationCanBeFollowed(t *testing.T) {
 	})
 }
 
-func TestASimulationThatCannotBeWrittenSaysWhere(t *testing.T) {
+func TestUnwritableSimulationReportsPath(t *testing.T) {
 	s := builtin(t, "slow-rank", 4, 1)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -258,7 +258,7 @@ func TestASimulationThatCannotBeWrittenSaysWhere(t *testing.T) {
 	}
 }
 
-func TestAScenarioIsStretchedToLast(t *testing.T) {
+func TestStretchReachesDuration(t *testing.T) {
 	for _, name := range []string{"slow-rank", "workflow", "gpu-clock-drop"} {
 		s := builtin(t, name, 8, 1<<30)
 		from, steps := s.Troubles[0].FromSeconds, s.Steps

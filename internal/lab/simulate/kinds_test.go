@@ -68,10 +68,10 @@ func extra(d trace.Micros) func(*compared, trace.Micros) bool {
 	return func(c *compared, _ trace.Micros) bool { return c.longer() == d }
 }
 
-// TestEachKindOfTroubleDoesWhatItSays tells for each kind where, when and how
+// TestEffectsOfTroubleKinds tells for each kind where, when and how
 // often it strikes, by how much, and which counters show it. An iteration takes
 // about 6 ms, all 200 about 1.2 s, so 150 are left when it begins.
-func TestEachKindOfTroubleDoesWhatItSays(t *testing.T) {
+func TestEffectsOfTroubleKinds(t *testing.T) {
 	everywhere := []trace.Rank{0, 1, 2, 3}
 	f := func(kind scenario.TroubleKind, rest string, w want) {
 		t.Run(string(kind), func(t *testing.T) {
@@ -220,9 +220,9 @@ func checkTold(t *testing.T, s *scenario.Scenario, w *want) {
 	}
 }
 
-// TestASlowLinkDelaysMessagesBetweenTwoRanksOnly compares the times that
+// TestSlowLinkDelaysMessagesBetweenTwoRanksOnly compares the times that
 // messages travel.
-func TestASlowLinkDelaysMessagesBetweenTwoRanksOnly(t *testing.T) {
+func TestSlowLinkDelaysMessagesBetweenTwoRanksOnly(t *testing.T) {
 	s := parse(t, `
 name = "link"
 steps = 10
@@ -286,9 +286,9 @@ extra = { integers = [3000, 4000] }
 	}
 }
 
-// TestTroubleCanBeInAnyFunction puts it where functions wait, launch or publish:
+// TestTroubleMayAffectAnyFunction puts it where functions wait, launch or publish:
 // it makes their own time longer.
-func TestTroubleCanBeInAnyFunction(t *testing.T) {
+func TestTroubleMayAffectAnyFunction(t *testing.T) {
 	for _, function := range []string{"work", "swap", "all", "region", "launch", "kernel", "sync", "publish", "await"} {
 		t.Run(function, func(t *testing.T) {
 			program := "first"

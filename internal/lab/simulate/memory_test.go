@@ -41,10 +41,10 @@ ranks = [77]
 factor = 3
 `
 
-// TestTenThousandRanksAreNotHeldAtOnce reads all ranks, each of which gives its
+// TestMemoryOfTenThousandRanks reads all ranks, each of which gives its
 // memory back: what stays is what ranks know of each other in a step, not the
 // events.
-func TestTenThousandRanksAreNotHeldAtOnce(t *testing.T) {
+func TestMemoryOfTenThousandRanks(t *testing.T) {
 	s := parse(t, crowd)
 	before := heap()
 	run := simulate.New(s)
@@ -68,9 +68,9 @@ func TestTenThousandRanksAreNotHeldAtOnce(t *testing.T) {
 	runtime.KeepAlive(run)
 }
 
-// TestWritingManyRanksNeedsTheMemoryOfOne compares two sizes of the same
+// TestMemoryOfWritingManyRanks compares two sizes of the same
 // program.
-func TestWritingManyRanksNeedsTheMemoryOfOne(t *testing.T) {
+func TestMemoryOfWritingManyRanks(t *testing.T) {
 	f := func(ranks int) (perRank int64) {
 		s := parse(t, crowd)
 		s.Steps, s.Iterations = 2, 20

@@ -53,7 +53,7 @@ func checkMessages(t *testing.T, s *scenario.Scenario, all []*traced) (received 
 	return received
 }
 
-func TestEachMessageIsReceivedOnceAndNotBeforeItIsThere(t *testing.T) {
+func TestMessagesAreReceivedOnceAndInTime(t *testing.T) {
 	var total atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		each(t, func(t *testing.T, s *scenario.Scenario) { total.Add(int64(checkMessages(t, s, record(t, s)))) })
@@ -63,7 +63,7 @@ func TestEachMessageIsReceivedOnceAndNotBeforeItIsThere(t *testing.T) {
 	}
 }
 
-func TestMessagesHaveTheSizeThatWasDrawnLast(t *testing.T) {
+func TestMessagesHaveLastDrawnSize(t *testing.T) {
 	s := parse(t, `
 steps = 3
 iterations = 4
@@ -105,9 +105,9 @@ unpack = { time = { per_byte = 2 } }
 	}
 }
 
-// TestARankSendsNothingToItself has distances that lead around the end to where
+// TestRankSendsNothingToItself has distances that lead around the end to where
 // they began.
-func TestARankSendsNothingToItself(t *testing.T) {
+func TestRankSendsNothingToItself(t *testing.T) {
 	for ranks, want := range map[int]int{1: 0, 2: 2, 3: 4, 5: 4} {
 		s := parse(t, fmt.Sprintf(`
 steps = 2
@@ -210,7 +210,7 @@ func checkVictims(t *testing.T, all []*traced, function string, excess [][]trace
 	}
 }
 
-func TestASlowRankMakesItsNeighborsWaitAndThenTheirNeighbors(t *testing.T) {
+func TestSlowRankDelaysNeighborsInTurn(t *testing.T) {
 	s := parse(t, fmt.Sprintf(ring, "halo"))
 	excess, slow, all := waits(t, s, "MPI_Waitall()")
 	for rank, list := range excess {
@@ -234,7 +234,7 @@ func TestASlowRankMakesItsNeighborsWaitAndThenTheirNeighbors(t *testing.T) {
 	checkVictims(t, all, "MPI_Waitall()", excess)
 }
 
-func TestASlowRankMakesAllWaitAtOnceInACollective(t *testing.T) {
+func TestSlowRankDelaysAllRanksInCollective(t *testing.T) {
 	s := parse(t, fmt.Sprintf(ring, "barrier"))
 	excess, slow, all := waits(t, s, "barrier")
 	for rank, list := range excess {
@@ -251,7 +251,7 @@ func TestASlowRankMakesAllWaitAtOnceInACollective(t *testing.T) {
 	checkVictims(t, all, "barrier", excess)
 }
 
-func TestAGroupOfACollectiveWaitsForItsOwnOnly(t *testing.T) {
+func TestCollectiveGroupWaitsForOwnRanksOnly(t *testing.T) {
 	s := parse(t, fmt.Sprintf(ring, "barrier"))
 	f := s.Programs[0].Functions["barrier"]
 	f.Group = 3

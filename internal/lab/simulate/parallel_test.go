@@ -92,7 +92,7 @@ func checkSyncs(t *testing.T, s *scenario.Scenario, r *traced, launches, kernels
 	}
 }
 
-func TestKernelsRunOnTheirStreamsAfterTheirLaunches(t *testing.T) {
+func TestKernelsRunOnStreamsAfterLaunch(t *testing.T) {
 	f := func(s *scenario.Scenario) {
 		t.Run(s.Name, func(t *testing.T) {
 			for _, r := range record(t, s) {
@@ -123,7 +123,7 @@ sync = { kind = "device-sync" }
 `))
 }
 
-func TestAParallelRegionEndsWithItsSlowestThread(t *testing.T) {
+func TestParallelRegionEndsWithSlowestThread(t *testing.T) {
 	s := parse(t, `
 steps = 4
 iterations = 5
@@ -172,7 +172,7 @@ after = { time = { fixed = 5 } }
 	}
 }
 
-func TestAnAwaitEndsNotBeforeAllRanksHavePublished(t *testing.T) {
+func TestAwaitEndsAfterAllRanksPublished(t *testing.T) {
 	f := func(s *scenario.Scenario, publish, await string) {
 		t.Run(s.Name, func(t *testing.T) {
 			var published []trace.Micros // by iteration: by the last rank

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
 )
 
-func TestTheSameScenarioAndSeedGiveTheSameStepsAndTruth(t *testing.T) {
+func TestSameSeedGivesSameStepsAndTruth(t *testing.T) {
 	each(t, func(t *testing.T, s *scenario.Scenario) {
 		first := record(t, s)
 		for i, r := range record(t, s) {
@@ -56,7 +56,7 @@ func written(t *testing.T, s *scenario.Scenario) map[string]string {
 	return files
 }
 
-func TestTheSameScenarioAndSeedGiveTheSameFiles(t *testing.T) {
+func TestSameSeedGivesSameFiles(t *testing.T) {
 	for _, name := range []string{"workflow", "gpu-clock-drop", "threads"} {
 		s := builtin(t, name, 4, 4)
 		first, second := written(t, s), written(t, s)
@@ -139,7 +139,7 @@ func troubled(t *testing.T, kind scenario.TroubleKind) *scenario.Scenario {
 	return parse(t, fmt.Sprintf("%s\n[[trouble]]\nname = \"it\"\nkind = %q\nfrom = 0.06\nto = 0.12\n%s", busy, kind, troubles[kind]))
 }
 
-func TestATroubleChangesNothingBeforeItBegins(t *testing.T) {
+func TestTroubleChangesNothingBeforeItStarts(t *testing.T) {
 	quiet := record(t, parse(t, busy))
 	for kind := range troubles {
 		s := troubled(t, kind)
@@ -161,7 +161,7 @@ func TestATroubleChangesNothingBeforeItBegins(t *testing.T) {
 	}
 }
 
-func TestATroubleChangesNothingWhereNeitherItNorWaitingIs(t *testing.T) {
+func TestTroubleChangesOnlyAffectedRanks(t *testing.T) {
 	quiet := record(t, parse(t, busy))
 	for kind := range troubles {
 		s := troubled(t, kind)

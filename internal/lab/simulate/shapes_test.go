@@ -72,7 +72,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-func TestTimesAreDistributedAsTheScenarioSays(t *testing.T) {
+func TestTimesFollowDistributions(t *testing.T) {
 	f := func(times string, check func(t *testing.T, d draws)) {
 		t.Run(times, func(t *testing.T) { check(t, draw(t, times)) })
 	}
@@ -139,9 +139,9 @@ func TestTimesAreDistributedAsTheScenarioSays(t *testing.T) {
 		})
 }
 
-// TestOwnTimeIsSpreadOverAFunction has a function call others: what it takes by
+// TestOwnTimeIsSpreadOverCall has a function call others: what it takes by
 // itself is as if it called none.
-func TestOwnTimeIsSpreadOverAFunction(t *testing.T) {
+func TestOwnTimeIsSpreadOverCall(t *testing.T) {
 	s := parse(t, `
 steps = 2
 iterations = 3

@@ -82,10 +82,10 @@ func (c *compared) injected() (sum trace.Micros) {
 	return sum
 }
 
-// TestAllThatIsLongerThanWithoutTroubleIsInTheTruth compares every call of every
+// TestTruthListsAllDelays compares every call of every
 // scenario. What level-shift and drift make longer is not listed: it is as it is
 // from then on.
-func TestAllThatIsLongerThanWithoutTroubleIsInTheTruth(t *testing.T) {
+func TestTruthListsAllDelays(t *testing.T) {
 	each(t, func(t *testing.T, s *scenario.Scenario) {
 		s.NotableMicros, s.NotableShare = 0, 0
 		checkAllLonger(t, s) // how many there are depends on chance
@@ -148,7 +148,7 @@ func lastingFunctions(s *scenario.Scenario) map[string]bool {
 	return names
 }
 
-func TestAllThatIsLongerInTheBusyProgramIsInTheTruth(t *testing.T) {
+func TestTruthListsAllDelaysOfBusyProgram(t *testing.T) {
 	for kind := range troubles {
 		t.Run(string(kind), func(t *testing.T) {
 			if listed := checkAllLonger(t, troubled(t, kind)); listed < 3 {
@@ -158,9 +158,9 @@ func TestAllThatIsLongerInTheBusyProgramIsInTheTruth(t *testing.T) {
 	}
 }
 
-// TestSeveralTroublesInOneCallAreTold has troubles of several kinds strike the
+// TestCallMayHaveSeveralTroubles has troubles of several kinds strike the
 // same calls: each has a line of its own, and those that last hide none.
-func TestSeveralTroublesInOneCallAreTold(t *testing.T) {
+func TestCallMayHaveSeveralTroubles(t *testing.T) {
 	s := parse(t, alone+`
 [[trouble]]
 name = "slow"
@@ -241,9 +241,9 @@ f = { time = { lognormal = [150, 0.3] } }
 g = { time = { modes = [{ weight = 3, normal = [100, 5] }, { weight = 1, normal = [400, 9] }] } }
 `
 
-// TestInjectedTimeIsTheDifferenceToARunWithoutTrouble is about one rank: what is
+// TestInjectedTimeIsDifferenceToCleanRun is about one rank: what is
 // injected adds up to how much later it ends.
-func TestInjectedTimeIsTheDifferenceToARunWithoutTrouble(t *testing.T) {
+func TestInjectedTimeIsDifferenceToCleanRun(t *testing.T) {
 	f := func(kind scenario.TroubleKind, rest string) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := parse(t, fmt.Sprintf("%s\n[[trouble]]\nname = \"it\"\nkind = %q\nfrom = 0.05\n%s", alone, kind, rest))
@@ -307,10 +307,10 @@ extra = { integers = [50, 350] }
 	}
 }
 
-// TestLatenessGoesOnAcrossDevicesAndThreads has a rank that is late launch a
+// TestDelaysPropagateAcrossDevicesAndThreads has a rank that is late launch a
 // kernel and wait for it, and then others wait for the rank: they are victims of
 // the trouble still.
-func TestLatenessGoesOnAcrossDevicesAndThreads(t *testing.T) {
+func TestDelaysPropagateAcrossDevicesAndThreads(t *testing.T) {
 	f := func(between string) {
 		t.Run(between, func(t *testing.T) {
 			s := parse(t, fmt.Sprintf(`
@@ -363,8 +363,8 @@ extra = { fixed = 4000 }
 	f(`"swap", "launch", "sync", "region", `)
 }
 
-// TestARegionThatWaitsForASlowThreadIsAVictim looks at the parallel region.
-func TestARegionThatWaitsForASlowThreadIsAVictim(t *testing.T) {
+// TestRegionWaitingForSlowThreadIsVictim looks at the parallel region.
+func TestRegionWaitingForSlowThreadIsVictim(t *testing.T) {
 	s := builtin(t, "threads", 4, 12)
 	victims := 0
 	compare(t, s, func(r *traced, c *compared) {

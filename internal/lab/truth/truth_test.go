@@ -108,7 +108,7 @@ func scene(t *testing.T) *truth.Truth {
 	}))
 }
 
-func TestACallIsFoundByItsEventAlone(t *testing.T) {
+func TestCallIsMatchedByEventOnly(t *testing.T) {
 	f := func(want string, flags ...truth.Flag) {
 		t.Helper()
 		if got := counts(match(scene(t), flags...)); got != want {
@@ -131,7 +131,7 @@ func TestACallIsFoundByItsEventAlone(t *testing.T) {
 	f("2=1+1 2: 1 excused, 0 other", found, found) // a second flag neither helps nor harms
 }
 
-func TestFlagsAreExcusedOnVictimsAndWhereTroublesAreOfWhichNotEachIsDemanded(t *testing.T) {
+func TestFlagsOnVictimsAndInRegionsAreExcused(t *testing.T) {
 	f := func(excused bool, flags truth.Flag) {
 		t.Helper()
 		want := map[bool]string{true: "2=0+2 1: 1 excused, 0 other", false: "2=0+2 1: 0 excused, 1 other"}[excused]
@@ -154,7 +154,7 @@ func TestFlagsAreExcusedOnVictimsAndWhereTroublesAreOfWhichNotEachIsDemanded(t *
 	f(false, away)
 }
 
-func TestARegionIsThatOfItsFunctionsAndWithoutEndOpen(t *testing.T) {
+func TestRegionHasFunctionsAndMayBeOpenEnded(t *testing.T) {
 	host := slowHost
 	host.To, host.Functions = 0, []string{"f()", "g(int) [{g.c} {1,0}]"}
 	planted := read(t, jsonl(t, []truth.Trouble{host}, nil))
@@ -171,7 +171,7 @@ func TestARegionIsThatOfItsFunctionsAndWithoutEndOpen(t *testing.T) {
 	f(0, "f()", 999_000)
 }
 
-func TestATroubleTellsWhatWasFlaggedOfItAndHowLongAfterItsBegin(t *testing.T) {
+func TestTroubleScoreHasFlagsAndDelay(t *testing.T) {
 	f := func(of int, want truth.TroubleScore, flags ...truth.Flag) {
 		t.Helper()
 		want.Trouble = []truth.Trouble{slowCall, slowHost}[of]
@@ -200,14 +200,14 @@ func TestATroubleTellsWhatWasFlaggedOfItAndHowLongAfterItsBegin(t *testing.T) {
 	f(b, truth.TroubleScore{Planted: 2, Victims: 2, Found: 2, Seen: true, After: 100_050}, late, end, flag("9:1:20", "f()", 1_200_000))
 }
 
-func TestTheBeginOfATroubleIsNotBeforeItsTime(t *testing.T) {
+func TestTroubleStartsNotBeforeFrom(t *testing.T) {
 	planted := read(t, jsonl(t, []truth.Trouble{slowHost}, []truth.Call{call("8:0:1", "b", truth.Cause, 999_990)}))
 	if got := match(planted, flag("8:0:1", "f()", 999_990)).Troubles[0]; !got.Seen || got.After != 40 {
 		t.Errorf("got %+v, want it found after 40 us", got)
 	}
 }
 
-func TestACallOfTwoTroublesCountsOnce(t *testing.T) {
+func TestCallOfTwoTroublesCountsOnce(t *testing.T) {
 	another := slowCall
 	another.Name = "c"
 	planted := read(t, jsonl(t, []truth.Trouble{slowCall, slowHost, another}, []truth.Call{
@@ -281,7 +281,7 @@ func TestTextFormatsAreMatchedByTime(t *testing.T) {
 	f(0, "k(float*)", 600_000, 400_000, 400_010)
 }
 
-func TestAFlagCountsOnceWhereBothFormatsTellOfIt(t *testing.T) {
+func TestFlagInBothFormatsCountsOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, jsonl(t, []truth.Trouble{slowHost}, nil), dir, "truth.jsonl")
 	write(t, "8 7 f 1100000 1100050 40\n", dir, "truth.8")
@@ -295,7 +295,7 @@ func TestAFlagCountsOnceWhereBothFormatsTellOfIt(t *testing.T) {
 	}
 }
 
-func TestATruthServesManyMatchersAndAScoreMayBeTakenBetweenFlags(t *testing.T) {
+func TestTruthServesManyMatchers(t *testing.T) {
 	planted := scene(t)
 	m := planted.Matcher()
 	in := flag("8:0:10", "f()", 400)
@@ -326,7 +326,7 @@ func TestCallsMayBeInOtherFilesThanTheirTroubles(t *testing.T) {
 	}
 }
 
-func TestReadExplainsWhatItCannotRead(t *testing.T) {
+func TestReadReportsErrors(t *testing.T) {
 	f := func(content, want string) {
 		t.Helper()
 		path := write(t, content, t.TempDir(), "truth.jsonl")
@@ -381,7 +381,7 @@ func TestReadExplainsWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestReadPassesOverWhatItDoesNotKnow(t *testing.T) {
+func TestReadIgnoresUnknownKeys(t *testing.T) {
 	line := jsonl(t, []truth.Trouble{slowCall}, nil)
 	got := read(t, strings.Replace(line, `"each"`, `"weight":{"of":[1]},"each"`, 1))
 	if want := []truth.Trouble{slowCall}; !reflect.DeepEqual(got.Troubles, want) {
@@ -389,7 +389,7 @@ func TestReadPassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsJSONOfTheSame(t *testing.T) {
+func TestWriterRoundTrip(t *testing.T) {
 	culprit := trace.Rank(-7)
 	troubles := []truth.Trouble{slowCall, slowHost, {
 		Name: `a "quoted" \ name`, Kind: "drift", Program: math.MaxUint32, Hosts: []string{"a", "b"},
@@ -435,7 +435,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestTheFirstErrorOfAWriterSticks(t *testing.T) {
+func TestWriterKeepsFirstError(t *testing.T) {
 	disk := &full{left: 100_000}
 	w := truth.NewWriter(disk)
 	c := call("8:0:1", "a", truth.Cause, 5)
@@ -453,7 +453,7 @@ func TestTheFirstErrorOfAWriterSticks(t *testing.T) {
 	}
 }
 
-func TestWritingACallAllocatesNothing(t *testing.T) {
+func TestWriterCallAllocatesNothing(t *testing.T) {
 	w := truth.NewWriter(&full{left: math.MaxInt})
 	c := call("8:0:1", "a", truth.Cause, 5)
 	if n := testing.AllocsPerRun(10_000, func() { w.Call(&c) }); n != 0 {

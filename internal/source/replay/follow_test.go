@@ -12,10 +12,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestEveryWriteOfAReplayCanBeFollowed has a follower look after each write:
+// TestReplayCanBeFollowedAfterEveryWrite has a follower look after each write:
 // it gets every step as soon as its record is written, equal to the recorded
 // one, and the end.
-func TestEveryWriteOfAReplayCanBeFollowed(t *testing.T) {
+func TestReplayCanBeFollowedAfterEveryWrite(t *testing.T) {
 	for _, run := range allRuns {
 		t.Run(run, func(t *testing.T) { followReplay(t, run, false) })
 		t.Run(run+"/anew", func(t *testing.T) { followReplay(t, run, true) })

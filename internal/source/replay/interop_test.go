@@ -22,8 +22,8 @@ type adios2Step struct {
 	Attrs map[string]string
 }
 
-// TestADIOS2ReadsWhatIsWrittenAnew compares what ADIOS2 and package bp read.
-func TestADIOS2ReadsWhatIsWrittenAnew(t *testing.T) {
+// TestADIOS2ReadsRewrittenDatasets compares what ADIOS2 and package bp read.
+func TestADIOS2ReadsRewrittenDatasets(t *testing.T) {
 	s := newStage(t)
 	s.cfg.Ranks, s.cfg.ShiftTime = 8, true
 	_, written := s.run(tracetest.Recorded(t, "ring-BP5"))

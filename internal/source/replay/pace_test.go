@@ -49,7 +49,7 @@ func TestStepsAppearWhenTheyWereRecorded(t *testing.T) {
 	f("burst", 1)
 }
 
-func TestWithoutASpeedNothingWaits(t *testing.T) {
+func TestSpeedZeroDoesNotWait(t *testing.T) {
 	s := newStage(t)
 	s.cfg.Speed = 0
 	s.cfg.Sleep = func(context.Context, time.Duration) error { return errors.New("slept") }
@@ -58,8 +58,8 @@ func TestWithoutASpeedNothingWaits(t *testing.T) {
 	}
 }
 
-// TestADamagedTimeDoesNotStopAReplay gives one event a time far away.
-func TestADamagedTimeDoesNotStopAReplay(t *testing.T) {
+// TestDamagedTimeDoesNotStopReplay gives one event a time far away.
+func TestDamagedTimeDoesNotStopReplay(t *testing.T) {
 	for _, time := range []uint64{1, 1 << 62, 1 << 63} {
 		rows := [][6]uint64{{0, 0, 0, 0, 1, 5e15}, {0, 0, 0, 1, 1, 5e15 + 1e6}, {0, 0, 0, 0, 1, time}, {0, 0, 0, 1, 1, 5e15 + 2e6}}
 		dataset := tracetest.WriteBP4(t, t.TempDir(), []tracetest.Step{
@@ -72,7 +72,7 @@ func TestADamagedTimeDoesNotStopAReplay(t *testing.T) {
 	}
 }
 
-func TestALateReplaySaysSo(t *testing.T) {
+func TestLateReplayReportsDelay(t *testing.T) {
 	s := newStage(t)
 	s.cfg.Sleep = func(_ context.Context, d time.Duration) error {
 		s.now = s.now.Add(d + time.Minute)
@@ -83,7 +83,7 @@ func TestALateReplaySaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadableOfADamagedDatasetIsReplayed(t *testing.T) {
+func TestReadableStepsOfDamagedDatasetAreReplayed(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5"} {
 		for _, anew := range []bool{false, true} {
 			whole := tracetest.Recorded(t, run)
@@ -128,7 +128,7 @@ func readable(t *testing.T, dataset string) (n int) {
 	}
 }
 
-func TestNothingIsOverwrittenUnasked(t *testing.T) {
+func TestOverwritingNeedsForce(t *testing.T) {
 	from := tracetest.Recorded(t, "ring-BP4")
 	s := newStage(t)
 	s.run(from)

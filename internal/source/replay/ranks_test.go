@@ -16,9 +16,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestMoreRanksAreCopiesOfTheRecordedOnes compares every event and all metadata
+// TestAddedRanksAreCopies compares every event and all metadata
 // of each copy with those of the recorded rank.
-func TestMoreRanksAreCopiesOfTheRecordedOnes(t *testing.T) {
+func TestAddedRanksAreCopies(t *testing.T) {
 	f := func(run string, from []string, ranks int) {
 		t.Run(run, func(t *testing.T) {
 			s := newStage(t)
@@ -94,7 +94,7 @@ func compareCopy(t *testing.T, got, want *taken, shift trace.Rank, number, world
 	}
 }
 
-func TestShiftedTimesBeginWithTheReplay(t *testing.T) {
+func TestShiftedTimesStartWithReplay(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-BP5", "ring-onefile-BP4", "ring-onefile-BP5"} {
 		for _, ranks := range []int{0, 4} {
 			if ranks > 0 && strings.Contains(run, "onefile") {
@@ -147,7 +147,7 @@ func compareShifted(t *testing.T, got, want *taken, offset trace.Micros) {
 	}
 }
 
-func TestMoreRanksNeedAllRanksOfOneProgram(t *testing.T) {
+func TestAddingRanksNeedsAllRanksOfOneProgram(t *testing.T) {
 	ring := tracetest.Recorded(t, "ring-BP4")
 	f := func(ranks int, from []string, want string) {
 		t.Helper()
@@ -169,9 +169,9 @@ func TestMoreRanksNeedAllRanksOfOneProgram(t *testing.T) {
 	f(-1, ring, "impossible")
 }
 
-// TestBP3IsRefusedUnlessItIsWrittenAnew: its files show nothing while a
+// TestBP3MustBeRewritten: its files show nothing while a
 // program runs.
-func TestBP3IsRefusedUnlessItIsWrittenAnew(t *testing.T) {
+func TestBP3MustBeRewritten(t *testing.T) {
 	dataset, _ := tracetest.WriteADIOS2(t, "tau", "BP3")
 	s := newStage(t)
 	if _, err := replay.Plan(t.Context(), s.sets([]string{dataset}), s.cfg); err == nil || !strings.Contains(err.Error(), "BP3") {

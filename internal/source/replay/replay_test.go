@@ -98,7 +98,7 @@ func sameFiles(t testing.TB, got, want string) {
 	}
 }
 
-func TestAFinishedReplayIsEqualToTheRecordingByteForByte(t *testing.T) {
+func TestFinishedReplayEqualsRecording(t *testing.T) {
 	for _, run := range allRuns {
 		t.Run(run, func(t *testing.T) {
 			s := newStage(t)
@@ -118,8 +118,8 @@ func TestAFinishedReplayIsEqualToTheRecordingByteForByte(t *testing.T) {
 	}
 }
 
-// TestOddDatasetsAreCopiedAsTheyAre copies what killed programs leave.
-func TestOddDatasetsAreCopiedAsTheyAre(t *testing.T) {
+// TestUnfinishedDatasetsAreCopied copies what killed programs leave.
+func TestUnfinishedDatasetsAreCopied(t *testing.T) {
 	f := func(name, run string, change func(dir string) error) {
 		t.Run(name+"/"+run, func(t *testing.T) {
 			dataset := tracetest.Copy(t, tracetest.Recorded(t, run)[0])
@@ -160,7 +160,7 @@ func patch(path string, at int64, b ...byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func TestAnInterruptedReplayLooksLikeAKilledProgram(t *testing.T) {
+func TestInterruptedReplayLooksLikeKilledProgram(t *testing.T) {
 	for _, run := range []string{"burst", "ring-onefile-BP4"} {
 		for _, anew := range []bool{false, true} {
 			s := newStage(t)

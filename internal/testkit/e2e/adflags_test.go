@@ -25,7 +25,7 @@ func ranksOf(t testing.TB, run string) string {
 	return strings.Join(all, " ")
 }
 
-func TestFlagsOfAnAnalyzerSayWhichRanksItReads(t *testing.T) {
+func TestAnalyzerFlagsSelectRanks(t *testing.T) {
 	f := func(name, want string, ranks int, ads ...[]string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestFlagsOfAnAnalyzerSayWhichRanksItReads(t *testing.T) {
 	f("two programs of a workflow", "0:0 1:1", 2, []string{"*-[01].bp", "--traces", "2", "--program", "0=*-0.bp", "--program", "1=*-1.bp"})
 }
 
-func TestTwoProgramsHaveModelsOfTheirOwn(t *testing.T) {
+func TestProgramsHaveSeparateModels(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
@@ -66,7 +66,7 @@ func TestTwoProgramsHaveModelsOfTheirOwn(t *testing.T) {
 	agree(t, got, offlineOf(t, offline, programs...))
 }
 
-func TestTracesThatAppearLaterAreFound(t *testing.T) {
+func TestLaterTracesAreFound(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -81,7 +81,7 @@ func TestTracesThatAppearLaterAreFound(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestOfTwoAnalyzersOfARankOneIsToldSo(t *testing.T) {
+func TestSecondAnalyzerOfRankIsRejected(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)

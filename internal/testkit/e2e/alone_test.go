@@ -25,7 +25,7 @@ func summaryOf(ad *process) (s summary) {
 	return s
 }
 
-func TestAnAnalyzerReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
+func TestAnalyzerReadsAllTracesWithoutServices(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -42,7 +42,7 @@ func TestAnAnalyzerReadsAllItsTracesThoughThereAreNoServices(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyzerGivesUpWhenItIsToldTo(t *testing.T) {
+func TestAnalyzerGivesUpOnRequest(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestADamagedTraceIsReportedAndAllThatCanBeReadIsStored(t *testing.T) {
+func TestDamagedTraceIsReportedAndReadableStepsAreStored(t *testing.T) {
 	f := func(name, file string, damage func(t *testing.T, path string)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +58,7 @@ func TestADamagedTraceIsReportedAndAllThatCanBeReadIsStored(t *testing.T) {
 	})
 }
 
-func TestServicesSayWhatIsWrongWithTheirFlags(t *testing.T) {
+func TestServicesRejectBadFlags(t *testing.T) {
 	t.Parallel()
 	f := func(want string, args ...string) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestServicesSayWhatIsWrongWithTheirFlags(t *testing.T) {
 	f("--tls-key", "--tls-cert", "cert.pem")
 }
 
-func TestARunThatHasEndedIsNotWrittenOver(t *testing.T) {
+func TestFinishedRunIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
@@ -98,7 +98,7 @@ func TestARunThatHasEndedIsNotWrittenOver(t *testing.T) {
 	succeed(append(s.ads(r), forced)...)
 }
 
-func TestATableOfServicesThatCannotBeReadIsReported(t *testing.T) {
+func TestUnreadableServiceTableIsReported(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)

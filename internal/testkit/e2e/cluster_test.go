@@ -34,7 +34,7 @@ func documented(t testing.TB, run string) map[string]natstest.May {
 	return found
 }
 
-func TestAServerOfNATSWithCredentialsAndTLSNeedsNoMoreRightsThanDocumented(t *testing.T) {
+func TestDocumentedNATSPermissionsSuffice(t *testing.T) {
 	f := func(name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestAServerOfNATSWithCredentialsAndTLSNeedsNoMoreRightsThanDocumented(t *te
 	f("shards", "--shards", "2")
 }
 
-func TestUserAndPasswordMayBePartOfTheAddress(t *testing.T) {
+func TestAddressWithUserAndPassword(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
@@ -107,7 +107,7 @@ func TestUserAndPasswordMayBePartOfTheAddress(t *testing.T) {
 	}
 }
 
-func TestAStreamThatAServerCannotKeepIsAnErrorAtTheStart(t *testing.T) {
+func TestTooSmallNATSStorageIsAnErrorAtStart(t *testing.T) {
 	t.Parallel()
 	nats := natstest.Start(t, natstest.Options{Auth: natstest.Credentials})
 	f := func(want string, args ...string) {
@@ -123,7 +123,7 @@ func TestAStreamThatAServerCannotKeepIsAnErrorAtTheStart(t *testing.T) {
 	f("no room for 8000 MB on each of 1 servers", "--stream-size", "8000")
 }
 
-func TestAClusterOfNATSGoesOnWithoutOneOfItsServers(t *testing.T) {
+func TestNATSClusterSurvivesLossOfOneServer(t *testing.T) {
 	f := func(name string, seed uint64, leader, again bool) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

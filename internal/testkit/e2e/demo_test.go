@@ -207,7 +207,7 @@ func TestDemoRunsBuiltInScenario(t *testing.T) {
 	}
 }
 
-func TestDemoFailsIfATroubleIsNotFound(t *testing.T) {
+func TestDemoFailsIfTroubleIsNotFound(t *testing.T) {
 	t.Parallel()
 	d := demonstrate(t, demoScenario+never, "--duration", "6s")
 	if code := d.wait(); code != 1 {
@@ -256,7 +256,7 @@ func TestDemoInterruptedRepeatedlyLeavesNothingBehind(t *testing.T) {
 	d.nothingIsLeft()
 }
 
-func TestProcessesEndWhenTheDemoIsKilled(t *testing.T) {
+func TestProcessesEndWhenDemoIsKilled(t *testing.T) {
 	t.Parallel()
 	d := demonstrate(t, demoScenario, "--duration", "60s")
 	d.shows("Planted troubles")
@@ -272,7 +272,7 @@ func TestProcessesEndWhenTheDemoIsKilled(t *testing.T) {
 	})
 }
 
-func TestDemoWithAClosedOutputLeavesNothingBehind(t *testing.T) {
+func TestDemoWithClosedOutputLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), program, "demo", "--duration", "60s")
@@ -326,7 +326,7 @@ func TestKeptDemoCanBeQueriedAndReplaced(t *testing.T) {
 	second.nothingIsLeft()
 }
 
-func TestDemoRefusesADirectoryThatIsNotADemo(t *testing.T) {
+func TestDemoRejectsOtherDirectories(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	precious := filepath.Join(out, "run")

@@ -74,7 +74,7 @@ func (s *scene) unwell(text string) {
 	})
 }
 
-func TestARunGoesOnWhenADiskThatWasFullHasRoomAgain(t *testing.T) {
+func TestRunContinuesWhenFullDiskHasRoomAgain(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := smallDisk(t)
@@ -91,7 +91,7 @@ func TestARunGoesOnWhenADiskThatWasFullHasRoomAgain(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestARunThatEndedOnAFullDiskIsFinishedWhenThereIsRoom(t *testing.T) {
+func TestRunOnFullDiskIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := smallDisk(t)

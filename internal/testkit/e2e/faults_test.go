@@ -248,7 +248,7 @@ func complete(t testing.TB, p *scene, seen *witness, all bool) {
 	}
 }
 
-func TestWhoeverDiesNothingIsLostAndNothingIsTwice(t *testing.T) {
+func TestKillScheduleLosesAndDuplicatesNothing(t *testing.T) {
 	r := eightRanks(t)
 	for i := range *faultRuns {
 		plan := newSchedule(*faultSeed+uint64(i), troupeNodes)

@@ -154,7 +154,7 @@ func (n *network) steps(s *scene, least int64) {
 	})
 }
 
-func TestAnalyzersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkThatGoesDown(t *testing.T) {
+func TestAnalyzersOnOtherHostsSurviveLinkFailure(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 4)
 	r := threeRanks(t)
@@ -179,7 +179,7 @@ func TestAnalyzersOnOtherHostsFindTheServicesByTheRunDirectoryAndSurviveALinkTha
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnalyzersWithoutASharedDirectorySurviveALinkToTheServicesThatGoesDown(t *testing.T) {
+func TestAnalyzersWithoutSharedDirectorySurviveLinkFailure(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 4)
 	r := threeRanks(t)

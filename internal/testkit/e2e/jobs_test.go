@@ -65,7 +65,7 @@ func nothingLeft(t testing.TB, job *process) {
 	})
 }
 
-func TestAJobRunsTheProgramWithAnAnalyzerOnEachNode(t *testing.T) {
+func TestJobRunsProgramWithAnalyzerOnEachNode(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestAJobRunsTheProgramWithAnAnalyzerOnEachNode(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseProgramCrashesHasItsExitCodeAndKeepsWhatWasFound(t *testing.T) {
+func TestJobWithCrashedProgramKeepsExitCodeAndResults(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestAJobWhoseProgramCrashesHasItsExitCodeAndKeepsWhatWasFound(t *testing.T)
 	}
 }
 
-func TestAJobMayUseANATSOfOthers(t *testing.T) {
+func TestJobUsesExistingNATS(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestAJobMayUseANATSOfOthers(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseTimeIsOverEndsInTime(t *testing.T) {
+func TestJobEndsBeforeItsTimeLimit(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestAJobWhoseTimeIsOverEndsInTime(t *testing.T) {
 	}
 }
 
-func TestAJobOfPBSKnowsWhenItsTimeIsOver(t *testing.T) {
+func TestPBSJobKnowsItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	job := s.job(schedulers[1], []string{"STANDIN_WALLTIME=00:00:02"}, threeRanks(t).dir(), "0.2")
@@ -159,7 +159,7 @@ func TestAJobOfPBSKnowsWhenItsTimeIsOver(t *testing.T) {
 	nothingLeft(t, job)
 }
 
-func TestAJobWithoutChimbukoRunsTheProgram(t *testing.T) {
+func TestJobWithoutChimbukoRunsProgram(t *testing.T) {
 	for _, sched := range schedulers {
 		t.Run(sched.name, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ func (s *scene) status() (*api.Status, error) {
 	return dashboard.Fetch(s.t.Context(), new(http.Client), services.Web, services.Secret)
 }
 
-func TestServicesAndAnalyzersThatAreKilledGoOnAndEndTheSame(t *testing.T) {
+func TestKilledServicesAndAnalyzersGiveSameResult(t *testing.T) {
 	f := func(name string, find func(testing.TB) recording, speed string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func TestServicesAndAnalyzersThatAreKilledGoOnAndEndTheSame(t *testing.T) {
 	f("four ranks of BP5", func(t testing.TB) recording { return large(t, "heat2d-BP5") }, "4")
 }
 
-func TestAServiceThatIsKilledInTheReviewEndsTheSame(t *testing.T) {
+func TestServiceKilledDuringReviewGivesSameResult(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -90,7 +90,7 @@ func TestAServiceThatIsKilledInTheReviewEndsTheSame(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyzerThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T) {
+func TestAnalyzerKilledBeforeReviewGivesSameResult(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -105,7 +105,7 @@ func TestAnAnalyzerThatIsKilledWhileItWaitsForTheReviewEndsTheSame(t *testing.T)
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalyzerThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
+func TestAnalyzerRestartedAfterTheRunEnds(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)
@@ -129,7 +129,7 @@ func TestAnAnalyzerThatIsStartedAgainWhenTheRunHasEndedEndsToo(t *testing.T) {
 	}
 }
 
-func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
+func TestServicesKilledAfterTheRunCloseIt(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -157,7 +157,7 @@ func TestServicesThatAreKilledAfterTheEndOfTheRunCloseIt(t *testing.T) {
 	says(t, stderr, "already has a run")
 }
 
-func TestShardsAreProcessesAndAreStartedAgainWhenKilled(t *testing.T) {
+func TestKilledShardsAreRestarted(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -176,7 +176,7 @@ func TestShardsAreProcessesAndAreStartedAgainWhenKilled(t *testing.T) {
 	}
 }
 
-func TestServicesWithShardsThatAreKilledGoOnAndEndTheSame(t *testing.T) {
+func TestKilledShardedServicesGiveSameResult(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)

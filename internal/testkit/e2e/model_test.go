@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAModelThatWasLearnedOnceJudgesALaterRunAndStaysTheSame(t *testing.T) {
+func TestFrozenModelJudgesLaterRunUnchanged(t *testing.T) {
 	t.Parallel()
 	trained := newScene(t)
 	r := threeRanks(t)

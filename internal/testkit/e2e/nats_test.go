@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 )
 
-func TestAServerOfNATSThatIsThereAlreadyIsUsedWithTLSAndAToken(t *testing.T) {
+func TestExistingNATSServerWithTLSAndToken(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -51,7 +51,7 @@ func TestAServerOfNATSThatIsThereAlreadyIsUsedWithTLSAndAToken(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestOurOwnServicesSpeakTLS(t *testing.T) {
+func TestOwnServicesUseTLS(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	s := newScene(t)

@@ -20,7 +20,7 @@ func ended(o *api.Overview) error {
 	return fmt.Errorf("%s, with %+v", o.State, o.Packets)
 }
 
-func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
+func TestPacketsAreShownLiveAndReplayed(t *testing.T) {
 	f := func(schema string) {
 		t.Run("schema "+schema, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestPacketsOfARunAreShownAsTheyComeAndShownAgain(t *testing.T) {
 	f("2")
 }
 
-func TestAReplayLeavesOutWhatIsNoPacketAndSaysSo(t *testing.T) {
+func TestReplayReportsAndSkipsInvalidPackets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -13,7 +13,7 @@ import (
 
 // The page is tested in a real browser by the tests in web/e2e, against this program.
 // Each of them is a subtest here.
-func TestThePageInTheBrowser(t *testing.T) {
+func TestPageInBrowser(t *testing.T) {
 	web, err := filepath.Abs("../../../web")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-func TestRolesInProcessesOfTheirOwnCanBeStartedInAnyOrder(t *testing.T) {
+func TestSeparateRolesStartInAnyOrder(t *testing.T) {
 	f := func(order string) {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()

@@ -93,7 +93,7 @@ func (p *process) member(role string) (pid int) {
 	return pid
 }
 
-func TestRunPassesOnInputOutputAndExitCodeAndFindsWhatAnalyzeFinds(t *testing.T) {
+func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -117,7 +117,7 @@ func TestRunPassesOnInputOutputAndExitCodeAndFindsWhatAnalyzeFinds(t *testing.T)
 	}
 }
 
-func TestRunGivesTheProgramItsOwnStandardInput(t *testing.T) {
+func TestRunForwardsStandardInput(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := startWith(t, strings.NewReader("one\ntwo\n"), "run", "--quiet", "--out", s.run, "--", "sh", "-c", "read line; echo got $line")
@@ -127,7 +127,7 @@ func TestRunGivesTheProgramItsOwnStandardInput(t *testing.T) {
 	}
 }
 
-func TestRunOfAProgramThatWritesNothingSaysSo(t *testing.T) {
+func TestRunReportsProgramWithoutTraces(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := s.runs("exit 0")
@@ -136,7 +136,7 @@ func TestRunOfAProgramThatWritesNothingSaysSo(t *testing.T) {
 	s.ended()
 }
 
-func TestRunOfAProgramThatIsNotThereEndsAsAShellDoes(t *testing.T) {
+func TestRunOfMissingProgramExitsLikeShell(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	_, stderr, code := run(t, "run", "--out", s.run, "--", "no-such-program-at-all")
@@ -158,7 +158,7 @@ func TestRunOfAProgramThatIsNotThereEndsAsAShellDoes(t *testing.T) {
 	says(t, stderr, "no command is given")
 }
 
-func TestRunWaitsForAProgramThatWritesLate(t *testing.T) {
+func TestRunWaitsForLateTraces(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -167,7 +167,7 @@ func TestRunWaitsForAProgramThatWritesLate(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestRunWaitsForProcessesThatTheProgramLeftBehind(t *testing.T) {
+func TestRunWaitsForBackgroundProcesses(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -178,7 +178,7 @@ func TestRunWaitsForProcessesThatTheProgramLeftBehind(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestRunStartsServicesAndAnalyzersAgainThatAreKilled(t *testing.T) {
+func TestRunRestartsKilledServicesAndAnalyzers(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -195,7 +195,7 @@ func TestRunStartsServicesAndAnalyzersAgainThatAreKilled(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestCtrlCEndsTheProgramAndTellsWhatWasFoundSoFar(t *testing.T) {
+func TestCtrlCEndsProgramAndPrintsResults(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -255,7 +255,7 @@ func TestCtrlCReachesProgramOnce(t *testing.T) {
 	f("not handled", "echo waiting; exec sleep 60", "", 128+int(syscall.SIGINT), "the program was ended by a signal (interrupt)")
 }
 
-func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
+func TestSIGTERMToAllProcessesEndsRunCleanly(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -276,7 +276,7 @@ func TestSIGTERMToAllProcessesAsOfABatchSystemEndsTheRunWell(t *testing.T) {
 	s.stored()
 }
 
-func TestAProgramThatIsKilledLeavesAnIncompleteRunThatCanBeRead(t *testing.T) {
+func TestKilledProgramLeavesReadableIncompleteRun(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -297,7 +297,7 @@ func TestAProgramThatIsKilledLeavesAnIncompleteRunThatCanBeRead(t *testing.T) {
 	s.stored()
 }
 
-func TestAProgramThatDoesNotHeedSIGTERMIsNotWaitedForWithWhatWasFound(t *testing.T) {
+func TestProgramIgnoringSIGTERMDoesNotDelayResults(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -312,7 +312,7 @@ func TestAProgramThatDoesNotHeedSIGTERMIsNotWaitedForWithWhatWasFound(t *testing
 	}
 }
 
-func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
+func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -342,7 +342,7 @@ func TestARunWhoseWholeTreeIsKilledIsFinishedLater(t *testing.T) {
 	says(t, again.stderr.String(), "has already finished")
 }
 
-func TestAnotherCtrlCLeavesTheReviewForLater(t *testing.T) {
+func TestSecondCtrlCPostponesReview(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -366,7 +366,7 @@ func TestAnotherCtrlCLeavesTheReviewForLater(t *testing.T) {
 	agree(t, outcomeOf(t, "", s.run), withoutModel(offlineOf(t, r)))
 }
 
-func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
+func TestRecordsOfLostNodeAreReviewed(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -400,7 +400,7 @@ func TestWhatALostNodeHadSentIsJudgedInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAttachAnalysesAProgramThatIsStartedByHand(t *testing.T) {
+func TestAttachAnalyzesSeparatelyStartedProgram(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -415,7 +415,7 @@ func TestAttachAnalysesAProgramThatIsStartedByHand(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestFinishLeavesARunAloneThatGoesOn(t *testing.T) {
+func TestFinishIgnoresRunningRun(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.serve()
@@ -489,7 +489,7 @@ func descendants(t testing.TB, ancestor int) map[int]string {
 	return found
 }
 
-func TestARunInPostgreSQLIsFinishedLaterToo(t *testing.T) {
+func TestRunInPostgreSQLIsFinishedLater(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -516,7 +516,7 @@ func TestARunInPostgreSQLIsFinishedLaterToo(t *testing.T) {
 	agree(t, outcomeOf(t, s.path("model"), s.run), offlineOf(t, r))
 }
 
-func TestAnAnalysisThatCannotBeDoesNotTouchTheProgram(t *testing.T) {
+func TestFailingAnalysisDoesNotDisturbProgram(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	s := newScene(t)

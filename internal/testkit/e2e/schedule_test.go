@@ -108,7 +108,7 @@ func (d death) String() string {
 	return fmt.Sprintf("%v %s: %s dies", d.after.Round(time.Millisecond), when, d.part)
 }
 
-func TestASeedGivesOneScheduleAndManyGiveAllDeaths(t *testing.T) {
+func TestSeedsGiveReproducibleAndCompleteSchedules(t *testing.T) {
 	nodes := []string{"n0", "n1"}
 	seen, usual := map[string]bool{}, map[string]bool{}
 	for seed := range uint64(200) {

@@ -144,7 +144,7 @@ func (a *attacker) ends() {
 	}
 }
 
-func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) {
+func TestClientWithoutTokenIsRejectedByNATS(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
 		for _, token := range []string{"", "guessed", services.Secret, services.Analyzer[1:]} {
 			for range 100 {
@@ -160,7 +160,7 @@ func TestWhoHasNoTokenOrTheWrongOneIsRefusedByNATSAndTheRunGoesOn(t *testing.T) 
 	}, "message server rejects a client: wrong token", "message server rejects a client: no token", "address=127.0.0.1:", "message repeated")
 }
 
-func TestAMessageOf100MBIsRefusedAtOnceAndTheRunGoesOn(t *testing.T) {
+func TestMessageOf100MBIsRejectedAtOnce(t *testing.T) {
 	besieged(t, nil, func(_ *scene, services *rundir.Services, _ *process) {
 		for _, token := range []string{services.Analyzer, services.Token} {
 			a := attackAs(t, services, token)
@@ -172,7 +172,7 @@ func TestAMessageOf100MBIsRefusedAtOnceAndTheRunGoesOn(t *testing.T) {
 	}, "maximum payload exceeded: 104857600", "address=127.0.0.1:")
 }
 
-func TestWhatAnAnalyzerMayNotDoIsRefusedAndTheRunGoesOn(t *testing.T) {
+func TestForbiddenRequestsOfAnalyzerAreRejected(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
 		a := attackAs(t, services, services.Analyzer)
 		a.hears("PONG")
@@ -236,7 +236,7 @@ func (a *attacker) flood(subject string, size int, most time.Duration) (sent int
 	}
 }
 
-func TestAFloodNeitherFillsMemoryNorDiskAndTheRunGoesOn(t *testing.T) {
+func TestFloodFillsNeitherMemoryNorDisk(t *testing.T) {
 	const streamSize = 64 // megabytes
 	f := func(subject string, size int, logged ...string) {
 		t.Run(fmt.Sprintf("%s with %d bytes", subject, size), func(t *testing.T) {
@@ -299,7 +299,7 @@ func peak(p *process) int64 {
 	return 0
 }
 
-func TestWhatHTTPRefusesIsLoggedAndTheRunGoesOn(t *testing.T) {
+func TestRejectedHTTPRequestsAreLogged(t *testing.T) {
 	besieged(t, nil, func(s *scene, services *rundir.Services, _ *process) {
 		for _, token := range []string{"guessed", services.Token, services.Analyzer} {
 			if code, body := s.get("/api/v1/status", token); code != http.StatusUnauthorized {
@@ -408,7 +408,7 @@ func (i *issuer) issue(name string, until time.Time) (certFile, keyFile string) 
 		i.s.write(name+"-key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})))
 }
 
-func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *testing.T) {
+func TestClientWithoutValidCertificateIsRejected(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -459,7 +459,7 @@ func TestAClientWithAnExpiredOrWithoutACertificateIsRefusedAndTheRunGoesOn(t *te
 	s.keepsSecrets(append(ads, serve)...)
 }
 
-func TestAnExpiredCertificateOfAServerIsRefusedByAll(t *testing.T) {
+func TestExpiredServerCertificateIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ours := newIssuer(s)

@@ -7,7 +7,7 @@ import (
 )
 
 // What --compare names is there while the run continues and while the page stays.
-func TestARunThatGoesOnCanBeComparedWithAnEarlierOne(t *testing.T) {
+func TestRunningRunIsComparedWithEarlierOne(t *testing.T) {
 	t.Parallel()
 	good := analyzed(t)
 	s := newScene(t)
@@ -32,7 +32,7 @@ func TestARunThatGoesOnCanBeComparedWithAnEarlierOne(t *testing.T) {
 	eventually(t, "both can be compared when the run has ended", has)
 }
 
-func TestWhatCannotBeComparedEndsTheServicesAtOnce(t *testing.T) {
+func TestIncomparableRunEndsServicesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	p := s.serve("--compare", s.path("nothing"))

@@ -76,7 +76,7 @@ func (s *scene) heard(name string) (count int64) {
 	return count
 }
 
-func TestAFullStreamAndAFullOutboxAreToldAndNothingIsMissing(t *testing.T) {
+func TestFullStreamAndOutboxAreReportedAndNothingIsMissing(t *testing.T) {
 	t.Parallel()
 	const window = "60" // records are large, so that there is soon no room
 	r := eightRanks(t)
@@ -113,7 +113,7 @@ func TestAFullStreamAndAFullOutboxAreToldAndNothingIsMissing(t *testing.T) {
 	complete(t, s, seen, true)
 }
 
-func TestASlowDiskIsToldAndNothingIsMissing(t *testing.T) {
+func TestSlowDiskIsReportedAndNothingIsMissing(t *testing.T) {
 	t.Parallel()
 	r := eightRanks(t)
 	s := newScene(t)

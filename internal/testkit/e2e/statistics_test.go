@@ -123,7 +123,7 @@ func flagged(t testing.TB, packets [][]byte) (bySteps, byFunctions float64) {
 	return bySteps, byFunctions
 }
 
-func TestEveryPacketOfStatisticsArrivesInOrderThoughTheReceiverIsDownSlowAndFailing(t *testing.T) {
+func TestStatisticsPacketsArriveInOrderDespiteFailures(t *testing.T) {
 	f := func(schema string) {
 		t.Run("schema "+schema, func(t *testing.T) {
 			t.Parallel()

@@ -65,7 +65,7 @@ func (s *scene) get(path, token string) (code int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
+func TestStatusShowsRanksRatesAndHealth(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -135,7 +135,7 @@ func TestStatusShowsRanksLagRatesAndHealthUntilTheRunEnds(t *testing.T) {
 	says(t, stderr, "chimbuko top")
 }
 
-func TestHealthSaysWhichPartIsAway(t *testing.T) {
+func TestHealthNamesMissingPart(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.serve("--roles", "nats,params,web")

@@ -39,7 +39,7 @@ func (s *scene) stored() {
 	says(s.t, must(s.t, "runs", s.run), "finished")
 }
 
-func TestStopEndsARunWhoseProgramDied(t *testing.T) {
+func TestStopEndsRunOfDeadProgram(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -67,7 +67,7 @@ func TestStopEndsARunWhoseProgramDied(t *testing.T) {
 	says(t, stderr, "the services do not answer")
 }
 
-func TestATraceThatIsIdleForTooLongIsTakenAsEnded(t *testing.T) {
+func TestIdleTraceCountsAsEnded(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -85,7 +85,7 @@ func TestATraceThatIsIdleForTooLongIsTakenAsEnded(t *testing.T) {
 	s.stored()
 }
 
-func TestARunThatGoesOnCanBeAsked(t *testing.T) {
+func TestRunningRunCanBeQueried(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)

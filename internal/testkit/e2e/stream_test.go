@@ -92,7 +92,7 @@ func TestLiveStreamsAndRecordedTracesAgree(t *testing.T) {
 	f("three ranks through a small queue", "--stream-queue", "1")
 }
 
-func TestAnAnalyzerOfAStreamThatIsKilledGoesOnWithWhatIsToCome(t *testing.T) {
+func TestKilledStreamAnalyzerContinuesWithLaterSteps(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	tracetest.Python(t, "adios2", "numpy")
@@ -117,7 +117,7 @@ func TestAnAnalyzerOfAStreamThatIsKilledGoesOnWithWhatIsToCome(t *testing.T) {
 	says(t, must(t, "runs", s.run), "finished")
 }
 
-func TestARunWhoseStreamIsGoneCanBeStopped(t *testing.T) {
+func TestRunWithoutStreamCanBeStopped(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	tracetest.Python(t, "adios2", "numpy")
@@ -143,7 +143,7 @@ func TestARunWhoseStreamIsGoneCanBeStopped(t *testing.T) {
 	says(t, must(t, "runs", s.run), "finished")
 }
 
-func TestTheTraceCommandsReadAStream(t *testing.T) {
+func TestTraceCommandsReadStream(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "ring-BP5")
 	tracetest.Python(t, "adios2", "numpy")
@@ -166,7 +166,7 @@ func TestTheTraceCommandsReadAStream(t *testing.T) {
 	}
 }
 
-func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
+func TestStoppedStreamReaderDoesNotBlockProgram(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	tracetest.Python(t, "adios2", "numpy")
@@ -210,7 +210,7 @@ func TestWhoeverStopsReadingAStreamLetsItsProgramGoOn(t *testing.T) {
 	})
 }
 
-func TestRunAnalysesLiveStreamsWithoutAnyFiles(t *testing.T) {
+func TestRunAnalyzesLiveStreamsWithoutFiles(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	tracetest.Python(t, "adios2", "numpy")

@@ -77,7 +77,7 @@ func (v *terminal) press(keys ...string) {
 	v.tmux(append([]string{"send-keys"}, keys...)...)
 }
 
-func TestTheOverviewInATerminalIsThatOfThePage(t *testing.T) {
+func TestTerminalOverviewMatchesPage(t *testing.T) {
 	t.Parallel()
 	dir := analyzed(t)
 	view := start(t, "view", dir)
@@ -117,7 +117,7 @@ func TestTheOverviewInATerminalIsThatOfThePage(t *testing.T) {
 	v.ends()
 }
 
-func TestTheOverviewInATerminalNeedsNoColors(t *testing.T) {
+func TestTerminalOverviewWithoutColors(t *testing.T) {
 	t.Parallel()
 	dir := analyzed(t)
 	v := openTerminal(t, []string{"NO_COLOR=1"}, "top", dir, "--live")
@@ -138,7 +138,7 @@ func TestTheOverviewInATerminalNeedsNoColors(t *testing.T) {
 	}
 }
 
-func TestATerminalAndAReportFollowARunToItsEnd(t *testing.T) {
+func TestTerminalAndReportFollowRunToEnd(t *testing.T) {
 	t.Parallel()
 	r := recorded(t, "gpu-BP5")
 	s := newScene(t)

@@ -124,7 +124,7 @@ func port(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
+func TestViewOfFinishedRunRequiresToken(t *testing.T) {
 	t.Parallel()
 	dir := analyzed(t)
 	at := port(t)
@@ -186,7 +186,7 @@ func TestAViewOfAFinishedRunAnswersWhoHasTheToken(t *testing.T) {
 	labeled(b, true)
 }
 
-func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
+func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -253,7 +253,7 @@ func TestAViewOfARunThatGoesOnIsThatOfItsServices(t *testing.T) {
 	}
 }
 
-func TestAPageCanStayWhenTheRunHasEnded(t *testing.T) {
+func TestPageStaysAfterTheRun(t *testing.T) {
 	t.Parallel()
 	r := threeRanks(t)
 	s := newScene(t)
@@ -268,7 +268,7 @@ func TestAPageCanStayWhenTheRunHasEnded(t *testing.T) {
 	serve.interrupt()
 }
 
-func TestAViewSaysThatARunWasCut(t *testing.T) {
+func TestViewReportsIncompleteRun(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	serve := s.serve("--ranks", "3")
@@ -288,7 +288,7 @@ func TestAViewSaysThatARunWasCut(t *testing.T) {
 	succeed(append(ads, serve)...)
 }
 
-func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
+func TestViewOfServerKeepsNoLabels(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t).Database(t)
 	dir := analyzed(t, "--store", server)
@@ -311,7 +311,7 @@ func TestAViewOfAServerKeepsNoLabels(t *testing.T) {
 	}
 }
 
-func TestAViewRefusesWhatCannotBe(t *testing.T) {
+func TestViewRejectsBadArguments(t *testing.T) {
 	t.Parallel()
 	dir := analyzed(t)
 	empty := t.TempDir()
@@ -331,7 +331,7 @@ func TestAViewRefusesWhatCannotBe(t *testing.T) {
 	f(1, "choose another address with --http", dir, "--http", "203.0.113.7:1")
 }
 
-func TestAViewCanShowAPageThatIsBeingDeveloped(t *testing.T) {
+func TestViewServesDevelopmentPage(t *testing.T) {
 	t.Parallel()
 	page := t.TempDir()
 	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("<title>Chimbuko</title>mine"), 0o600); err != nil {
@@ -370,7 +370,7 @@ func TestDemoPageStaysOpen(t *testing.T) {
 }
 
 // The name of this machine may be one of its loopback interface.
-func TestAPageForTheNetworkIsAnsweredUnderTheNameOfTheMachine(t *testing.T) {
+func TestNetworkPageAnswersUnderHostName(t *testing.T) {
 	t.Parallel()
 	view := start(t, "view", analyzed(t), "--http", "0.0.0.0:0")
 	view.says("Ctrl-C ends it")

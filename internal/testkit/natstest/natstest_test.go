@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestAServerListensAndIsGoneWhenItWasKilled(t *testing.T) {
+func TestServerStopsListeningWhenKilled(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{Auth: Token})
 	at := strings.TrimPrefix(c.URL(), "nats://")

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestEachDatabaseIsEmptyAndOfItsOwn(t *testing.T) {
+func TestDatabasesAreEmptyAndSeparate(t *testing.T) {
 	s := Shared(t)
 	one, two := s.Database(t), s.Database(t)
 	s.Query(t, one, "CREATE TABLE t (x int)")
@@ -36,7 +36,7 @@ func TestEachDatabaseIsEmptyAndOfItsOwn(t *testing.T) {
 		WHERE datname = current_database()`, "UTF8|C|C")
 }
 
-func TestDatabasesOfTheSharedServerEndWithTheTest(t *testing.T) {
+func TestSharedServerDropsDatabasesAfterTest(t *testing.T) {
 	s := Shared(t)
 	var url string
 	t.Run("test", func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestDatabasesOfTheSharedServerEndWithTheTest(t *testing.T) {
 	}
 }
 
-func TestServersWaitForTheDiskUnlessTold(t *testing.T) {
+func TestServersSyncByDefault(t *testing.T) {
 	f := func(s *Server, want string) {
 		t.Helper()
 		if got := s.Query(t, s.URL("postgres"), "SHOW fsync"); got != want {
@@ -61,7 +61,7 @@ func TestServersWaitForTheDiskUnlessTold(t *testing.T) {
 	f(Shared(t), "off")
 }
 
-func TestCommittedDataSurvive(t *testing.T) {
+func TestCommittedDataSurvives(t *testing.T) {
 	f := func(name string, end func(*Server, testing.TB), told string, log string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +91,7 @@ func TestCommittedDataSurvive(t *testing.T) {
 	f("Restart", (*Server).Restart, "terminating connection due to administrator command", "was shut down at")
 }
 
-func TestPortOfAServerThatIsDownIsFreeAndTakenAgain(t *testing.T) {
+func TestStoppedServerFreesAndReclaimsPort(t *testing.T) {
 	s := Start(t, Options{NoSync: true})
 	s.Stop(t)
 	s.Kill(t) // does nothing: it is down
@@ -150,7 +150,7 @@ func (c *client) end() string {
 }
 
 // A killed test binary cannot clean up; its server ends all the same.
-func TestServerEndsWithAKilledTestBinary(t *testing.T) {
+func TestServerEndsWithKilledTestBinary(t *testing.T) {
 	const inside = "PGTEST_INSIDE"
 	if os.Getenv(inside) != "" {
 		s := Start(t, Options{NoSync: true})
@@ -194,7 +194,7 @@ func TestServerEndsWithAKilledTestBinary(t *testing.T) {
 	}
 }
 
-func TestNewestServerIsTaken(t *testing.T) {
+func TestNewestServerIsUsed(t *testing.T) {
 	f := func(want string, versions ...string) {
 		t.Helper()
 		var dirs []string
@@ -253,7 +253,7 @@ func judge(tb testing.TB, test func(testing.TB)) string {
 	return v.got
 }
 
-func TestWithoutPostgreSQLTestsAreSkippedButFailInCI(t *testing.T) {
+func TestMissingPostgreSQLSkipsLocallyAndFailsInCI(t *testing.T) {
 	f := func(ci string, err error, want string) {
 		t.Helper()
 		t.Setenv("CI", ci)

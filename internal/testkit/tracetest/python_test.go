@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestPythonHasThePackages(t *testing.T) {
+func TestPythonHasPackages(t *testing.T) {
 	for _, name := range []string{"adios2", "numpy", "duckdb", "pyarrow"} {
 		t.Run(name, func(t *testing.T) {
 			python := Python(t, name)
@@ -37,7 +37,7 @@ func (v *verdict) end(how string) {
 	runtime.Goexit()
 }
 
-func TestWithoutAPackageTestsAreSkippedButFailInCI(t *testing.T) {
+func TestMissingPackageSkipsLocallyAndFailsInCI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: needs Python")
 	}
