@@ -46,7 +46,7 @@ TRACE is where the traces are now, if they were moved.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.store, "store", "", "postgres://… with the password, if the run is kept on a server")
+	f.StringVar(&flags.store, "store", "", "postgres://… with the password, if the run is on a server")
 	f.StringVar(&flags.web, "http", "127.0.0.1:0", "address the page of the run listens on meanwhile")
 	f.BoolVar(&flags.force, "force", false, "finish a run that seems to be running on another machine, whose job is over")
 	f.BoolVar(&flags.quiet, "quiet", false, "report problems only")

@@ -10,9 +10,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
 )
 
-// holdable adds the flag with which another process of this program holds this one.
+// holdable adds the flag of processes that another process of this program supervises.
 func holdable(root *cobra.Command, env *Env) {
-	held := root.PersistentFlags().Bool(supervise.Flag, false, "end when standard input does, and not by signals")
+	held := root.PersistentFlags().Bool(supervise.Flag, false, "end with standard input instead of signals")
 	_ = root.PersistentFlags().MarkHidden(supervise.Flag) // not for users
 	before := root.PersistentPreRun
 	root.PersistentPreRun = func(cmd *cobra.Command, args []string) {

@@ -34,37 +34,35 @@ func (s *serveFlags) register(f *pflag.FlagSet) {
 	registerPage(f, &s.Page)
 	s.records = "db"
 	f.StringVar(&s.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
-	f.StringSliceVar(&s.Roles, "roles", service.AllRoles, "parts to run in this process: nats, params (parameter server), store, web")
-	f.StringVar(&s.Listen, "nats-listen", "127.0.0.1:0", "where the NATS of this process listens; 0.0.0.0:4222 lets analyzers on other "+
-		"nodes come")
-	f.StringVar(&s.Page.Cert, "tls-cert", "", "file with the certificate of the NATS and HTTP of this process, which then speak TLS")
+	f.StringSliceVar(&s.Roles, "roles", service.AllRoles, "services in this process: nats, params (parameter server), store, web")
+	f.StringVar(&s.Listen, "nats-listen", "127.0.0.1:0", "address of NATS in this process; 0.0.0.0:4222 admits analyzers on other nodes")
+	f.StringVar(&s.Page.Cert, "tls-cert", "", "file with the certificate for TLS of NATS and HTTP in this process")
 	f.StringVar(&s.Page.Key, "tls-key", "", "file with its key")
-	f.StringVar(&s.ClientCA, "tls-client-ca", "", "file with the certificate that must have signed those of clients of NATS")
+	f.StringVar(&s.ClientCA, "tls-client-ca", "", "file with the certificate authority of NATS clients, which then need a certificate")
 	f.Int64Var(&s.MaxStream, "stream-size", 4096, "megabytes of records that may wait for the store")
-	f.IntVar(&s.Replicas, "stream-replicas", 1, "servers of a NATS cluster that keep records which wait")
+	f.IntVar(&s.Replicas, "stream-replicas", 1, "servers of a NATS cluster that keep waiting records")
 	f.IntVar(&s.Shards, "shards", 1, "processes that share the models of the parameter server")
-	f.IntVar(&s.Shard, "shard", 0, "which of them this one is; the first starts the others")
-	f.IntVar(&s.Ranks, "ranks", 0, "ranks of the run; 0 is those that come until all have ended and no analyzer came for --linger")
-	f.DurationVar(&s.Linger, "linger", 5*time.Second, "how long to wait for further analyzers when all ranks have ended")
+	f.IntVar(&s.Shard, "shard", 0, "number of this process among them; the first starts the others")
+	f.IntVar(&s.Ranks, "ranks", 0, "ranks of the run; 0 ends it when all ranks have ended and no analyzer has joined for --linger")
+	f.DurationVar(&s.Linger, "linger", 5*time.Second, "how long to wait for more analyzers after all ranks have ended")
 	f.DurationVar(&s.Snapshot, "snapshot", 5*time.Second, "time between snapshots of the parameter server")
-	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "where HTTP listens")
-	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "let /metrics be read without the token")
-	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "further host names under which HTTP is asked, as those of a proxy")
-	f.BoolVar(&s.Stay, "stay", false, "when the run has ended keep its page until Ctrl-C")
-	f.StringVar(&s.StatsURL, "stats-url", "", "URL to which statistics are posted")
+	f.StringVar(&s.Page.Listen, "http", "127.0.0.1:0", "address of HTTP")
+	f.BoolVar(&s.Page.MetricsOpen, "metrics-open", false, "serve /metrics without a token")
+	f.StringSliceVar(&s.Page.AllowedHosts, "http-host", nil, "more host names of HTTP, such as those of a proxy")
+	f.BoolVar(&s.Stay, "stay", false, "keep the page after the end of the run until Ctrl-C")
+	f.StringVar(&s.StatsURL, "stats-url", "", "URL to post statistics to")
 	f.StringVar(&s.StatsDir, "stats-dir", "", "directory for statistics as files pserver_output_stats_<n>.json")
 	f.DurationVar(&s.StatsPeriod, "stats-period", time.Second, "time between packets of statistics")
 	f.IntVar(&s.StatsSchema, "stats-schema", 1, "layout of the statistics: 1, or 2 with a version at the top")
-	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics that does "+
-		"not answer")
-	f.BoolVar(&s.Reopen, "reopen", false, "have a run that was cut end: analyzers that have not handed over all come again")
-	f.StringSliceVar(&s.Lost, "lost", nil, "analyzers that do not")
+	f.DurationVar(&s.StatsFlush, "stats-flush", time.Minute, "how long the end of the run waits for a receiver of statistics")
+	f.BoolVar(&s.Reopen, "reopen", false, "resume an interrupted run: analyzers without results return")
+	f.StringSliceVar(&s.Lost, "lost", nil, "analyzers that will not return")
 	for _, own := range []string{"shard", "reopen", "lost"} {
-		_ = f.MarkHidden(own) // only for processes that this program starts
+		_ = f.MarkHidden(own) // for processes that this program starts
 	}
 }
 
-// check says what is wrong with the flags.
+// check reports all errors in the flags.
 func (s *serveFlags) check() error {
 	var errs []error
 	for _, r := range s.Roles {
@@ -73,34 +71,33 @@ func (s *serveFlags) check() error {
 		}
 	}
 	if len(s.Roles) == 0 {
-		errs = append(errs, errors.New("no role is given"))
+		errs = append(errs, errors.New("--roles is empty"))
 	}
 	if s.StatsSchema != 1 && s.StatsSchema != 2 {
-		errs = append(errs, fmt.Errorf("statistics schema %d is neither 1 nor 2", s.StatsSchema))
+		errs = append(errs, fmt.Errorf("--stats-schema %d: want 1 or 2", s.StatsSchema))
 	}
 	if s.Shards < 1 || s.Shard < 0 || s.Shard >= s.Shards {
-		errs = append(errs, fmt.Errorf("shard %d of %d cannot be", s.Shard, s.Shards))
+		errs = append(errs, fmt.Errorf("invalid shard %d of %d", s.Shard, s.Shards))
 	}
 	for name, d := range map[string]time.Duration{"stats-period": s.StatsPeriod, "snapshot": s.Snapshot} {
 		if d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
+			errs = append(errs, fmt.Errorf("--%s %v must be positive", name, d))
 		}
 	}
 	if s.Ranks < 0 || s.Linger < 0 || s.StatsFlush < 0 || s.MaxStream < 1 || s.Replicas < 1 {
-		errs = append(errs, errors.New("--ranks, --linger and --stats-flush cannot be negative, --stream-size and --stream-replicas must be "+
-			"positive"))
+		errs = append(errs, errors.New("--ranks, --linger and --stats-flush must not be negative, --stream-size and --stream-replicas must be positive"))
 	}
 	if (s.Page.Cert == "") != (s.Page.Key == "") {
-		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))
+		errs = append(errs, errors.New("--tls-cert and --tls-key need each other"))
 	}
 	if s.frozen && s.loadFrom == "" {
-		errs = append(errs, errors.New("to freeze a model needs one to load: give --load-model"))
+		errs = append(errs, errors.New("--freeze-model needs --load-model"))
 	}
 	if s.Bus.URL != "" && slices.Contains(s.Roles, service.RoleBus) {
 		if !s.rolesGiven() {
 			s.Roles = slices.DeleteFunc(slices.Clone(s.Roles), func(r string) bool { return r == service.RoleBus })
 		} else {
-			errs = append(errs, errors.New("with --nats the role nats is somebody else's: leave it out of --roles"))
+			errs = append(errs, errors.New("--nats replaces the role nats (remove it from --roles)"))
 		}
 	}
 	if u, err := url.Parse(s.StatsURL); s.StatsURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
@@ -114,28 +111,27 @@ func (s *serveFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// rolesGiven reports whether roles were chosen.
+// rolesGiven reports whether --roles differs from the default.
 func (s *serveFlags) rolesGiven() bool { return !slices.Equal(s.Roles, service.AllRoles) }
 
 func newServeCmd(env *Env) *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "run the services of a run: message bus, parameter server, database, HTTP",
+		Short: "run the services of a run",
 		Long: `Run the services that analyzers (chimbuko ad) share: a NATS message bus, the
-parameter server that merges what all of them learn, the provenance database, and
-HTTP with the page that shows the run in a browser, a JSON API, /healthz and /metrics.
-One process does all; --roles spreads the parts over several, and --nats uses a server
-or cluster that is there already.
+parameter server that merges their models, the provenance database, and HTTP with the
+page of the run, a JSON API, /healthz and /metrics. One process runs all of them;
+--roles distributes them over several, and --nats uses an existing server or cluster.
 
-The run is in the directory --out, which also tells analyzers how to reach the
-services. It ends by itself when all ranks have ended: all that was kept is judged
-once more, and what is known over all ranks is stored. A service that was killed is
-started again with the same command and goes on; nothing is lost or counted twice.
-The page ends with the run unless --stay is given; chimbuko view shows it again.
---compare names earlier runs or baselines that the page compares the run with.
+The run is in the directory --out, where analyzers also find the addresses of the
+services. It ends when all ranks have ended: all records are reviewed with the final
+model, and the results of all ranks are stored. After a crash, repeat the command: the
+service resumes, and nothing is lost or counted twice. The page ends with the run
+unless --stay is given; chimbuko view shows it again. --compare adds earlier runs or
+baselines to the page.
 
-Everything listens on this machine only, unless told otherwise, and wants a token.`,
+By default everything listens on this machine only. Clients need a token.`,
 		Example: `  chimbuko serve --out run --ranks 4 &
   chimbuko ad --run-dir run traces/ --traces 4
   chimbuko status run --watch
@@ -175,18 +171,18 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 		return env.show(false, nil, func(w io.Writer) { printSummary(w, info, flags.out) })
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
-		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command goes on with it, chimbuko finish %s ends it\n", flags.out)
+		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", flags.out)
 		return errReported
 	}
 	return err
 }
 
-// registerBus adds the flags that say how to reach a message bus.
+// registerBus adds the flags of the connection to a message bus.
 func registerBus(f *pflag.FlagSet, b *service.Bus) {
-	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas), instead of what the run directory tells")
-	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token that the NATS of --nats wants")
-	f.StringVar(&b.Creds, "nats-creds", "", "file with credentials (.creds) for it")
-	f.StringVar(&b.CA, "nats-ca", "", "file with the certificate that signed its own")
-	f.StringVar(&b.Cert, "nats-cert", "", "file with our certificate for it")
-	f.StringVar(&b.Key, "nats-key", "", "file with the key of our certificate")
+	f.StringVar(&b.URL, "nats", "", "URL of a NATS server or cluster (several with commas) instead of the one in the run directory")
+	f.StringVar(&b.TokenFile, "nats-token-file", "", "file with the token for --nats")
+	f.StringVar(&b.Creds, "nats-creds", "", "file with the credentials (.creds) for --nats")
+	f.StringVar(&b.CA, "nats-ca", "", "file with the certificate authority of --nats")
+	f.StringVar(&b.Cert, "nats-cert", "", "file with the client certificate for --nats")
+	f.StringVar(&b.Key, "nats-key", "", "file with the key of the client certificate")
 }

@@ -16,9 +16,9 @@ import (
 
 // registerPage adds the flags that all pages have.
 func registerPage(f *pflag.FlagSet, p *viewer.Options) {
-	f.BoolVar(&p.ReadOnly, "read-only", false, "let nobody mute issues or write notes on the page")
-	f.StringArrayVar(&p.Compare, "compare", nil, "what the run can be compared with: another run or a baseline; may be given several times")
-	f.StringVar(&p.UIDir, "ui-dir", "", "directory with the built page instead of the one in this program, for those who develop it")
+	f.BoolVar(&p.ReadOnly, "read-only", false, "reject notes and muting of issues on the page")
+	f.StringArrayVar(&p.Compare, "compare", nil, "run or baseline to compare the run with; repeatable")
+	f.StringVar(&p.UIDir, "ui-dir", "", "directory with a built page, to develop it")
 }
 
 // viewFlags are the flags of `view`.
@@ -39,25 +39,25 @@ func newViewCmd(env *Env) *cobra.Command {
 		Use:   "view {RUN | --replay DIR | --receive}",
 		Short: "show a run in the browser",
 		Long: `Show a run in the browser: which rank, host and function misbehaves, since when, and
-why. RUN is a run directory, a database file or postgres://… with --run. It is served
-on this machine only, unless --http says otherwise, to whoever has the address that
-is printed: it holds a token, which stays the same for a run directory.
+why. RUN is a run directory, a database file or postgres://… with --run. The page is
+served on this machine only, unless --http is given. The printed address contains a
+token, which stays the same for a run directory.
 
-A run that goes on has a page already, that of chimbuko serve: its address is printed,
-and no second page is made unless --http, --read-only, --compare or --ui-dir asks for one.
-What people say of issues on the page is kept in labels.json of the run directory.
+A run in progress already has a page, that of chimbuko serve: its address is printed, and
+a second page is served only with --http, --read-only, --compare or --ui-dir. Notes on
+issues are stored in labels.json of the run directory.
 
-The page compares the run with others of its store, and with what --compare names: a
-run directory, a database file, postgres://…, a file of chimbuko baseline, or the name
-of a run of the same store. chimbuko diff tells the same in a terminal.
+The page compares the run with others of its store and with those of --compare: a run
+directory, a database file, postgres://…, a file of chimbuko baseline, or the name of a
+run of the same store. chimbuko diff does the same in a terminal.
 
---replay DIR shows packets of statistics instead, the files pserver_output_stats_*.json
-that the original's parameter server and serve --stats-dir write, as they were made or
-faster. --receive takes such packets as they are made, at api/anomalydata, where the
-original's -ws_addr or serve --stats-url sends them: without a token, so that whoever
-reaches the address can send some. Packets count anomalies and hold no executions.
+--replay DIR shows packets of statistics instead: the files pserver_output_stats_*.json
+of the original's parameter server or serve --stats-dir, at their original pace or faster.
+--receive accepts such packets at api/anomalydata from the original's -ws_addr or serve
+--stats-url. It needs no token: everybody who reaches the address can send packets.
+Packets count anomalies and contain no executions.
 
-Ctrl-C ends it.`,
+Ctrl-C ends the page.`,
 		Example: `  chimbuko view run
   chimbuko view run --open
   chimbuko view run --http 127.0.0.1:8080        # the same address each time
@@ -77,7 +77,7 @@ Ctrl-C ends it.`,
 				return runPackets(cmd.Context(), env, &flags)
 			}
 			if len(given) != 1 {
-				return usagef("which run is to be shown? give RUN, --replay DIR or --receive")
+				return usagef("no run is given (want RUN, --replay DIR or --receive)")
 			}
 			f := cmd.Flags()
 			flags.own = f.Changed("http") || flags.page.ReadOnly || flags.page.UIDir != "" || len(flags.page.Compare) > 0
@@ -86,14 +86,13 @@ Ctrl-C ends it.`,
 	}
 	f := cmd.Flags()
 	registerPage(f, &flags.page)
-	f.StringVar(&flags.run, "run", "", "name of the run, where the store holds several; by default the latest")
-	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "where HTTP listens; other machines reach it over ssh, or in the clear with "+
-		"0.0.0.0:PORT")
-	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "further host names under which it is asked, as those of a proxy")
+	f.StringVar(&flags.run, "run", "", "name of the run if the store has several; by default the latest")
+	f.StringVar(&flags.page.Listen, "http", "127.0.0.1:0", "address of the page; other machines reach it over ssh, or unencrypted with 0.0.0.0:PORT")
+	f.StringSliceVar(&flags.page.AllowedHosts, "allow-host", nil, "more host names of the page, such as those of a proxy")
 	f.BoolVar(&flags.open, "open", false, "open it in the browser of this machine")
-	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to be shown as if they came now")
-	f.Float64Var(&flags.speed, "speed", usualSpeed, "with --replay: how many times as fast as they were made; 0 is all at once")
-	f.BoolVar(&flags.receive, "receive", false, "take packets of statistics at api/anomalydata from whoever sends them, without a token")
+	f.StringVar(&flags.replay, "replay", "", "directory of packets of statistics to replay")
+	f.Float64Var(&flags.speed, "speed", usualSpeed, "speed of --replay, 1 is the original pace; 0 is all at once")
+	f.BoolVar(&flags.receive, "receive", false, "accept packets of statistics at api/anomalydata, without a token")
 	return cmd
 }
 
@@ -131,11 +130,11 @@ func runView(ctx context.Context, env *Env, flags *viewFlags, where string) (err
 	if flags.open {
 		defer openBrowser(ctx, env, page.URL())()
 	}
-	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends it\n")
+	fmt.Fprintf(env.Stderr, "chimbuko: Ctrl-C ends the page\n")
 	return page.Wait()
 }
 
-// describeRun says how a run ended, or that it runs.
+// describeRun describes the state of a run in words.
 func describeRun(info *provdb.Info, dir string, stopped bool) string {
 	switch {
 	case info.State == provdb.Finished && info.Totals.Events > 0:
@@ -146,33 +145,34 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 		return fmt.Sprintf("finished%s, with %s anomalies in %s calls on %s", incomplete,
 			grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
 	case info.State == provdb.Failed:
-		return "failed: " + oneLine(info.Error) + "; what was stored before is shown"
+		return "failed: " + oneLine(info.Error) + "; the page shows the data stored before"
 	case stopped:
-		return "incomplete: " + viewer.WhyStopped(dir, info) + ", when this page has been ended"
+		return "incomplete: " + viewer.WhyStopped(dir, info) + ", after this page has ended"
 	case info.State.Open():
-		return "goes on"
+		return "running"
 	}
 	return string(info.State)
 }
 
-// showRunning tells where the page of a run is that goes on; done if there is one.
+// showRunning prints the address of the page of a run in progress, and reports whether
+// there is one.
 func showRunning(ctx context.Context, env *Env, flags *viewFlags, dir string) (done bool, err error) {
 	s, err := rundir.ReadServices(dir)
 	if err != nil || s.Web == "" {
-		return false, nil //nolint:nilerr // no services, or somebody else's
+		return false, nil //nolint:nilerr // no services
 	}
 	if info, err := rundir.ReadInfo(dir); err == nil && !info.State.Open() {
 		return false, nil
 	}
 	if !viewer.Reachable(s) {
-		fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows here what "+
-			"is stored of it\n", s.Run, s.Host, dir)
+		fmt.Fprintf(env.Stderr, "chimbuko: run %q is running on %s, where its page is; chimbuko view %s --http 127.0.0.1:0 shows the stored "+
+			"data here\n", s.Run, s.Host, dir)
 		return true, tellAddressOn(env, s.Host, s.Web, s.Secret)
 	}
 	if _, err := viewer.FetchStatus(ctx, s); err != nil {
-		return false, nil //nolint:nilerr // nobody is there
+		return false, nil //nolint:nilerr // the services have ended
 	}
-	fmt.Fprintf(env.Stderr, "chimbuko: the run %q goes on (chimbuko serve, process %d); its page is at\n", s.Run, s.PID)
+	fmt.Fprintf(env.Stderr, "chimbuko: run %q is running (chimbuko serve, process %d); its page is at\n", s.Run, s.PID)
 	tellAddress(env, s.Web, s.Secret)
 	if flags.open {
 		remove := openBrowser(ctx, env, viewer.WithToken(s.Web, s.Secret))

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
-// tellAddress prints the address of a page in a line of its own, for people and programs,
+// tellAddress prints the address of a page on a separate line, for people and programs,
 // and how to reach it from another machine.
 func tellAddress(env *Env, address, token string) {
 	fmt.Fprintln(env.Stdout, viewer.WithToken(address, token))
@@ -20,7 +20,7 @@ func tellAddress(env *Env, address, token string) {
 	}
 }
 
-// tellAddressOn prints the address of a page that is on another machine only.
+// tellAddressOn prints the address of a page on another machine.
 func tellAddressOn(env *Env, host, address, token string) error {
 	_, port, err := net.SplitHostPort(viewer.HostPort(address))
 	if err != nil {
@@ -34,12 +34,12 @@ func tellAddressOn(env *Env, host, address, token string) error {
 // openPatience is how long a browser may take to start.
 const openPatience = 3 * time.Second
 
-// openBrowser opens an address in the browser of this machine, or says why it cannot. The
-// caller must call remove when the browser has opened it.
+// openBrowser opens an address in the browser of this machine, or prints why it cannot. The
+// caller must call remove after the browser has opened it.
 func openBrowser(ctx context.Context, env *Env, address string) (remove func()) {
 	remove, err := viewer.OpenBrowser(ctx, env.Environ, address)
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "chimbuko: cannot open a browser: %v; open the address yourself\n", err)
+		fmt.Fprintf(env.Stderr, "chimbuko: cannot open a browser: %v (open the address yourself)\n", err)
 	}
 	return remove
 }

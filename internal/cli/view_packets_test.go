@@ -11,7 +11,7 @@ func TestViewOfPacketsRejectsConflictingFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"view"}, "give RUN, --replay DIR or --receive"},
+		{[]string{"view"}, "want RUN, --replay DIR or --receive"},
 		{[]string{"view", "run", "--receive"}, "packets are shown without a run"},
 		{[]string{"view", "--replay", empty, "--receive"}, "exclude each other"},
 		{[]string{"view", "--receive", "--run", "x"}, "packets have none"},

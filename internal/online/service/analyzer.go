@@ -26,7 +26,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// AnalyzerConfig says what an analyzer reads, and how it reaches the services.
+// AnalyzerConfig configures an analyzer: its traces and its services.
 type AnalyzerConfig struct {
 	Bus  Bus
 	Dir  string // of the run; it need not exist yet
@@ -38,36 +38,36 @@ type AnalyzerConfig struct {
 	Rank         int                                            // skip traces of other ranks; -1 takes all
 	OverrideRank int                                            // take all traces as of this rank; -1 does not
 	Inputs       func(paths []string) ([]analyzer.Input, error) // adds the programs of traces
-	Traces       int                                            // how many there will be; 0 if that is not known
-	Linger       time.Duration                                  // for further traces, when all have ended
+	Traces       int                                            // their number; 0 if unknown
+	Linger       time.Duration                                  // to wait for more traces after all have ended
 	Idle         time.Duration                                  // after which a trace counts as ended; 0 is never
-	Poll         time.Duration                                  // between looks for new steps
+	Poll         time.Duration                                  // between checks for new steps
 	UntilTold    bool                                           // traces may appear until the program has ended
 
-	ConnectTimeout time.Duration // of a live stream; 0 is for ever
+	ConnectTimeout time.Duration // of a live stream; 0 is unlimited
 	StreamQueue    int64         // megabytes of each live stream that are read ahead
 
 	Analysis analyzer.Config
 	Exchange time.Duration // between exchanges with the parameter server
 	Outbox   int64         // megabytes of records that may wait to be sent
 	Spool    string        // directory for what is kept until the end; "" is a temporary one
-	GiveUp   time.Duration // how long to wait for the services at the end; 0 is for ever
+	GiveUp   time.Duration // how long to wait for the services at the end; 0 is unlimited
 
 	Command *protocol.Command // that starts the analyzer again
-	// ProgramEnded reports whether the program has ended: no trace appears or grows any more.
-	// It is nil if nobody knows.
+	// ProgramEnded, if not nil, reports whether the program has ended, so that no trace
+	// appears or grows.
 	ProgramEnded func() bool
 
 	Progress Progress
 	Log      *slog.Logger
 }
 
-// Progress shows how far an analyzer is.
+// Progress shows the progress of an analyzer.
 type Progress interface {
-	// Show shows the state of the work, the steps that are not shared yet, and whether the
-	// services are away.
+	// Show shows a report, the number of steps not sent yet, and whether the services are
+	// unavailable.
 	Show(rep *analyzer.Report, unsent int64, away bool)
-	// Clear removes what Show wrote, before something else is written.
+	// Clear removes the output of Show.
 	Clear()
 }
 
@@ -91,7 +91,7 @@ type node struct {
 	client    *paramclient.Client
 	publisher *recordstream.Publisher
 	report    atomic.Pointer[analyzer.Report]
-	traces    atomic.Pointer[[]string] // found so far
+	traces    atomic.Pointer[[]string] // so far
 	reviewing atomic.Bool
 	reading   time.Duration // until all traces had ended
 	streams   streams
@@ -173,9 +173,8 @@ func (r *node) addSending(t *tally.Tally) {
 	t.Add(tally.RecordTooLarge, st.TooLarge)
 }
 
-// sendOutcome sends the server the outcome of the ranks, as often as needed. A server that was
-// killed after it had taken that, but before it said so, may have been started again and
-// have ended the run meanwhile.
+// sendOutcome sends the results to the parameter server, with retries. A server that was
+// killed before its reply may have been restarted and have ended the run meanwhile.
 func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	ctx, cancel := orForever(ctx, r.cfg.GiveUp)
 	defer cancel()
@@ -185,7 +184,7 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 			return err
 		}
 		if rundir.HasFinished(r.cfg.Dir) {
-			r.log.Info("the run has ended meanwhile")
+			r.log.Info("the run has ended in the meantime")
 			return nil
 		}
 		if waitErr := wait.Sleep(ctx, time.Second); waitErr != nil {
@@ -194,13 +193,13 @@ func (r *node) sendOutcome(ctx context.Context, res *analyzer.Result) error {
 	}
 }
 
-// nodeSync is the client, with what the analyzer does when reading ends.
+// nodeSync is the client with the analyzer's own Finish.
 type nodeSync struct {
 	*paramclient.Client
 	node *node
 }
 
-// Finish waits until all analyzers have ended, for as long as the flags say.
+// Finish waits until all analyzers have read their traces, at most GiveUp.
 func (s nodeSync) Finish(ctx context.Context) error {
 	r := s.node
 	r.reading = time.Since(r.start)
@@ -217,8 +216,8 @@ func (s nodeSync) Finish(ctx context.Context) error {
 			return end.error
 		}
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the services did not answer within %v after the traces had ended, so nothing is reviewed or stored: %w; "+
-				"start the same command again when they are there", r.cfg.GiveUp, s.Err())
+			return fmt.Errorf("the services did not respond within %v after the traces had ended, so nothing is reviewed or stored: %w "+
+				"(repeat the command when they are available)", r.cfg.GiveUp, s.Err())
 		}
 		return err
 	}
@@ -226,17 +225,16 @@ func (s nodeSync) Finish(ctx context.Context) error {
 	return nil
 }
 
-// runEnded is why the wait for the services ends when the run has ended without this
-// analyzer.
+// runEnded is the cause of the end of Finish when the run has ended.
 type runEnded struct{ error }
 
-// endedAway is how long the services of a run that has ended must be away before an
-// analyzer believes it: they may be about to replace the run by another.
+// endedAway is how long the services of a finished run must be unavailable before
+// watchEnd acts: they may be about to replace the run.
 const endedAway = 5 * time.Second
 
-// watchEnd ends the wait for the services when the run directory says that the run has
-// ended: they will not come again. The analyzer was killed when it had told what came of
-// its ranks, or had not, when the run was stopped.
+// watchEnd calls over when the run has ended according to the run directory, so that the
+// services will not return: after an earlier process of this analyzer had sent its
+// results, or because the run was stopped without them.
 func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 	for away := time.Now(); wait.Sleep(ctx, watchEvery) == nil; {
 		if r.client.Err() == nil {
@@ -251,8 +249,7 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 		}
 		for _, path := range *r.traces.Load() {
 			if !slices.Contains(info.Traces, path) {
-				over(&runEnded{fmt.Errorf("the run in %s has ended without %s; analyze it with chimbuko analyze, or begin another run",
-					r.cfg.Dir, path)})
+				over(&runEnded{fmt.Errorf("the run in %s has ended without %s (use chimbuko analyze, or another run)", r.cfg.Dir, path)})
 				return
 			}
 		}
@@ -260,7 +257,7 @@ func (r *node) watchEnd(ctx context.Context, over context.CancelCauseFunc) {
 	}
 }
 
-// note stores and shows the progress.
+// note stores and shows a report.
 func (r *node) note(rep *analyzer.Report) {
 	r.report.Store(rep)
 	r.cfg.Progress.Show(rep, r.client.Lag(), r.client.Err() != nil)
@@ -319,8 +316,7 @@ func (r *node) traceBytes() int64 {
 	return size
 }
 
-// usage returns the memory and the processor time of this process; 0 where the system does
-// not report them.
+// usage returns the memory and the processor time of this process, where available.
 func usage() (rss int64, seconds float64) {
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := strings.Fields(string(b)); len(fields) > 1 {

@@ -26,10 +26,10 @@ const (
 // AllRoles are all services.
 var AllRoles = []string{RoleBus, RoleParams, RoleStore, RoleWeb}
 
-// ErrInterrupted says that a process ended before its run or its work had.
+// ErrInterrupted means that a process ended before its work was done.
 var ErrInterrupted = errors.New("interrupted")
 
-// Config says which services of a run a process has, and how they work.
+// Config configures the services of a run in a process.
 type Config struct {
 	Store rundir.Config
 	Bus   Bus
@@ -42,20 +42,20 @@ type Config struct {
 	Replicas  int    // servers of a cluster that keep those records
 
 	Shards, Shard int           // of the parameter server; the first starts the others
-	Ranks         int           // of the run; 0 if they are not known
-	Linger        time.Duration // for further analyzers, when all ranks have ended
+	Ranks         int           // of the run; 0 if unknown
+	Linger        time.Duration // to wait for more analyzers after all ranks have ended
 	Snapshot      time.Duration // between snapshots of the parameter server
 	LoadModel     string        // file
 	SaveModel     string        // file
-	FreezeModel   bool          // learn nothing
+	FreezeModel   bool          // keep the loaded models
 	Reopen        bool          // resume a run that was interrupted
-	Lost          []string      // analyzers that do not come back
+	Lost          []string      // analyzers that will not return
 
 	StatsURL    string
 	StatsDir    string
 	StatsPeriod time.Duration
 	StatsSchema int           // 1 or 2
-	StatsFlush  time.Duration // how long the end waits for a receiver
+	StatsFlush  time.Duration // how long to wait for a receiver at the end
 
 	Stay bool // serve the page after the end until ctx ends
 
@@ -65,8 +65,8 @@ type Config struct {
 	Stderr          io.Writer // for people
 	ShowToken       bool      // whether only its owner can read Stderr
 	Log             *slog.Logger
-	ShardArgs       []string                 // that a process of a further shard is started with
-	Orders          <-chan string            // what the process says that started this one; nil if none did
+	ShardArgs       []string                 // additional arguments of processes of other shards
+	Orders          <-chan string            // lines from the supervising process; nil without
 	Print           func(*provdb.Info) error // shows the results of the run
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Bus says how to reach a message bus that is not in the run directory's services.
+// Bus configures the connection to a message bus that the run directory does not name.
 type Bus struct {
-	URL       string // "" is what the run directory says
+	URL       string // "" takes it from the run directory
 	TokenFile string
 	Creds     string // file
 	CA        string // file
@@ -43,7 +43,7 @@ func (b *Bus) Options(s *rundir.Services, name string, log *slog.Logger) (bus.Op
 	return opt, nil
 }
 
-// Stop asks the services of a run to end it with what is known.
+// Stop makes the services of a run end it with the current results.
 func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
 	opt, err := b.Options(s, "chimbuko stop", nil)
 	if err != nil {
@@ -57,18 +57,17 @@ func (b *Bus) Stop(ctx context.Context, s *rundir.Services) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := conn.Wait(ctx); err != nil {
-		return fmt.Errorf("the services do not answer: %w", err)
+		return fmt.Errorf("the services do not respond: %w", err)
 	}
 	_, err = conn.Request(ctx, paramwire.Subject(s.Run, 0, "stop"), nil)
 	return err
 }
 
-// connector reaches the services of a run wherever they are at the moment: they
-// may be started later, and again at another address. What cannot be done fails
-// with bus.ErrAway.
+// connector connects to the services of a run, which may start later and restart at
+// another address. Without a connection its methods fail with bus.ErrAway.
 type connector struct {
 	bus  *Bus
-	dir  string // of the run; "" where the flags say it all
+	dir  string // of the run; "" if bus has a URL
 	name string
 	log  *slog.Logger
 
@@ -79,20 +78,20 @@ type connector struct {
 	run    string
 }
 
-// watchEvery is the time between looks at the run directory for the address of the services.
+// watchEvery is the time between checks of the run directory.
 const watchEvery = time.Second
 
 // watch keeps the connection up to date until ctx ends.
 func (c *connector) watch(ctx context.Context) {
-	said := ""
+	logged := ""
 	for {
-		err := c.look() //nolint:contextcheck // a connection outlives the look
+		err := c.reconnect() //nolint:contextcheck // the connection remains
 		switch {
 		case err == nil || errors.Is(err, os.ErrNotExist):
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
-			c.log.Warn("the services cannot be reached", "error", err)
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
+			c.log.Warn("cannot reach the services", "error", err)
 		}
 		if wait.Sleep(ctx, watchEvery) != nil {
 			c.mu.Lock()
@@ -105,17 +104,17 @@ func (c *connector) watch(ctx context.Context) {
 	}
 }
 
-// look connects to the services again if their address changed.
-func (c *connector) look() error {
+// reconnect connects to the services if their address has changed.
+func (c *connector) reconnect() error {
 	var s *rundir.Services
 	if c.bus.URL == "" {
 		var err error
 		if s, err = rundir.ReadServices(c.dir); err != nil {
 			return err
 		}
-		s.Token = s.Analyzer // which is all that analyzers may use
+		s.Token = s.Analyzer // the one for analyzers
 		if s.Run != c.run {
-			return fmt.Errorf("%s is the directory of the run %q, but this analyzer was started for %q: start it again with --name %q",
+			return fmt.Errorf("%s is the directory of run %q, but this analyzer was started for %q (restart it with --name %q)",
 				c.dir, s.Run, c.run, s.Run)
 		}
 	}
@@ -143,7 +142,7 @@ func (c *connector) current() (*bus.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn == nil {
-		return nil, fmt.Errorf("%w: no services are known yet", bus.ErrAway)
+		return nil, fmt.Errorf("%w: the services have not started yet", bus.ErrAway)
 	}
 	return c.conn, nil
 }
@@ -179,12 +178,12 @@ func (c *connector) Publish(ctx context.Context, subject, id string, data []byte
 
 func streamName(run string) string { return "chimbuko-records-" + paramwire.Token(run) }
 
-// recordSubject is where analyzers send what they keep, and knownSubject where services
-// send what is known over all ranks, and that the run has ended.
+// Analyzers send records to recordSubject. Services send run-level data and the end of
+// the run to knownSubject.
 func recordSubject(run string) string { return "chimbuko." + paramwire.Token(run) + ".records" }
 func knownSubject(run string) string  { return "chimbuko." + paramwire.Token(run) + ".known" }
 
-// analyzerAccess is what the token of analyzers is good for.
+// analyzerAccess returns the rights of the token for analyzers.
 func analyzerAccess(run, token string) bus.Access {
 	a := bus.Access{Name: "analyzer", Token: token, Subjects: []string{recordSubject(run)}, Streams: []string{streamName(run)}}
 	for _, what := range paramwire.AnalyzerRequests {

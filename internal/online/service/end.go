@@ -62,7 +62,7 @@ func (s *server) closeSender(ctx context.Context) error {
 	return s.sender.Close(flush)
 }
 
-// conclude stores what is known over all ranks, which is the end of the run.
+// conclude stores the run-level data, which ends the run.
 func (s *server) conclude(ctx context.Context) error {
 	var learned map[uint32]outlier.Model
 	err := s.insist(ctx, "the models of all shards", func(ctx context.Context) (err error) {
@@ -97,7 +97,7 @@ func (s *server) conclude(ctx context.Context) error {
 	s.info.Program = cmp.Or(s.program.Load(), s.info.Program)
 	s.info.Finish(outcome)
 	id := "finish-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	err = s.insist(ctx, "what is known over all ranks", func(ctx context.Context) error {
+	err = s.insist(ctx, "the run-level data", func(ctx context.Context) error {
 		return recordstream.Finish(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewCollections(outcome, ad), s.info)
 	})
 	if err != nil {
@@ -116,22 +116,22 @@ const (
 	attemptPause = 200 * time.Millisecond
 )
 
-// insist retries f while its error is temporary: a message bus or a shard that was killed is
-// restarted, and a slow store makes room in the stream.
+// insist retries f while its error is temporary, such as that of a message bus or a shard
+// that is restarted, or of a full stream.
 func (s *server) insist(ctx context.Context, what string, f func(context.Context) error) error {
-	for said := false; ; said = true {
+	for logged := false; ; logged = true {
 		attempt, cancel := context.WithTimeout(ctx, attemptTime)
 		err := f(attempt)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		passing := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
+		temporary := slices.ContainsFunc([]error{bus.ErrAway, bus.ErrNoService, bus.ErrFull, context.DeadlineExceeded},
 			func(kind error) bool { return errors.Is(err, kind) })
-		if !passing {
+		if !temporary {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if !said {
+		if !logged {
 			s.log.Warn("the end of the run waits for "+what, "error", err)
 		}
 		if err := wait.Sleep(ctx, attemptPause); err != nil {
@@ -140,9 +140,8 @@ func (s *server) insist(ctx context.Context, what string, f func(context.Context
 	}
 }
 
-// waitForStore waits until the store has taken all records. A server that was killed
-// after it had said that the run ends, and is started again, says so twice: the store
-// ends the run with the first and does not take the second.
+// waitForStore waits until the store has all records. A server that was killed after it
+// had sent the end of the run sends it again, but the store ends with the first one.
 func (s *server) waitForStore(ctx context.Context) error {
 	for {
 		left, _, err := s.stream.Pending(ctx)
@@ -164,7 +163,7 @@ func (s *server) models(o *summary.Outcome, learned map[uint32]outlier.Model) *a
 	return models
 }
 
-// judging are the settings of analyzers that the server needs.
+// judging holds the settings of analyzers that the server needs.
 type judging struct {
 	outlier.Config
 	Inclusive bool `json:"inclusive"`
@@ -199,8 +198,7 @@ func (s *server) storeEnd(ctx context.Context, info json.RawMessage) error {
 	return s.keeper.Dir.RemoveSpool()
 }
 
-// printEnd prints the result of the run when all parts of this process have ended:
-// the database has its size only then.
+// printEnd prints the result of the run after the store was closed, when its size is final.
 func (s *server) printEnd() error {
 	if s.final == nil {
 		return nil
@@ -228,8 +226,7 @@ func (s *server) sendStatistics(ctx context.Context) {
 	}
 }
 
-// startShards starts the processes of the other shards, and starts them again
-// when they die.
+// startShards runs the processes of the other shards, and restarts them when they die.
 func (s *server) startShards(ctx context.Context, g *errgroup.Group) {
 	for i := 1; i < s.cfg.Shards; i++ {
 		g.Go(func() error {
@@ -238,8 +235,8 @@ func (s *server) startShards(ctx context.Context, g *errgroup.Group) {
 				if ctx.Err() != nil {
 					return nil
 				}
-				s.log.Error("a shard of the parameter server ended and is started again", "shard", i, "error", err)
-				_ = wait.Sleep(ctx, time.Second) // the loop looks at ctx
+				s.log.Error("restarting a shard of the parameter server that ended", "shard", i, "error", err)
+				_ = wait.Sleep(ctx, time.Second) // the loop checks ctx
 			}
 			return nil
 		})
@@ -259,11 +256,11 @@ func (s *server) runShard(ctx context.Context, shard int) error {
 	if s.cfg.LoadModel != "" {
 		args = append(args, "--load-model", s.cfg.LoadModel, fmt.Sprintf("--freeze-model=%t", s.cfg.FreezeModel))
 	}
-	if s.cfg.Bus.URL != "" { // which the run directory tells: it may hold a password, and command lines can be seen
+	if s.cfg.Bus.URL != "" { // it may contain a password, and command lines are public: the run directory has it
 		args = append(args, "--nats-token-file", s.cfg.Bus.TokenFile, "--nats-creds", s.cfg.Bus.Creds, "--nats-ca", s.cfg.Bus.CA,
 			"--nats-cert", s.cfg.Bus.Cert, "--nats-key", s.cfg.Bus.Key)
 	}
-	cmd := exec.CommandContext(ctx, program, append(args, s.cfg.ShardArgs...)...) //nolint:gosec // this very program
+	cmd := exec.CommandContext(ctx, program, append(args, s.cfg.ShardArgs...)...) //nolint:gosec // this program
 	cmd.Stderr = s.cfg.Stderr
 	cmd.Env = s.cfg.Environ
 	leash, err := cmd.StdinPipe() // ends with this process, however that ends
@@ -275,9 +272,8 @@ func (s *server) runShard(ctx context.Context, shard int) error {
 	return cmd.Run()
 }
 
-// closeEnded closes a run whose process with the store was killed when the run had ended,
-// but before the database was closed and measured. It reports whether there is one, which
-// has nothing left to do then.
+// closeEnded closes the database of a finished run whose process was killed before it
+// could. It reports whether it did, so that nothing is left to do.
 func (s *server) closeEnded(ctx context.Context) (bool, error) {
 	if !s.cfg.has(RoleStore) || s.cfg.Store.Force || s.cfg.Store.Store != "" {
 		return false, nil
@@ -287,7 +283,7 @@ func (s *server) closeEnded(ctx context.Context) (bool, error) {
 		return false, nil //nolint:nilerr // there is no run yet
 	}
 	if c, err := remotestore.Open(ctx, rundir.Owner(s.cfg.Store.Dir)); err == nil {
-		return false, c.Close() // somebody is at work there
+		return false, c.Close() // another process has it
 	}
 	k, err := rundir.Reopen(ctx, &s.cfg.Store)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// leave marks the run as incomplete, because its services end before it.
+// leave marks the run as incomplete when the services end early.
 func (s *server) leave(why string) {
 	if s.keeper == nil || s.hasFinished() {
 		return
@@ -29,11 +29,11 @@ func (s *server) leave(why string) {
 	defer cancel()
 	s.info.State, s.info.Incomplete, s.info.Program = provdb.Incomplete, []string{why}, cmp.Or(s.program.Load(), s.info.Program)
 	if err := s.keeper.End(ctx, s.info); err != nil {
-		s.log.Error("the run cannot be marked as incomplete", "error", err)
+		s.log.Error("cannot mark the run as incomplete", "error", err)
 	}
 }
 
-// listen receives from the process that started this one how the program ended.
+// listen receives the end of the program from the supervising process.
 func (s *server) listen() {
 	if s.cfg.Orders == nil {
 		return
@@ -48,9 +48,9 @@ func (s *server) listen() {
 	}()
 }
 
-// ask queries the store. It retries if the store is in another process, which may be
+// query queries the store. It retries if the store is in another process, which may be
 // restarted.
-func (s *server) ask(ctx context.Context, f func(a *query.Asker) error) error {
+func (s *server) query(ctx context.Context, f func(a *query.Asker) error) error {
 	for {
 		a, err := query.New(ctx, s.Reader(), s.run)
 		if err == nil {
@@ -75,15 +75,15 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 			numbers = append(numbers, r.Rank)
 		}
 		s.info.Incomplete = append(s.info.Incomplete, fmt.Sprintf(
-			"the analyzers of rank %s (%s) were lost before the review: of what they found there is only what they had sent",
+			"the analyzers of rank %s (%s) were lost before the review: only the records that they had sent are stored",
 			text.Ranges(numbers), strings.Join(names, ", ")))
 		outcome.Totals.Merge(totals)
 	}
-	if err := s.waitForStore(ctx); err != nil { // what is on its way to it
+	if err := s.waitForStore(ctx); err != nil { // for records in the stream
 		return err
 	}
 	var left int64
-	err := s.ask(ctx, func(a *query.Asker) (err error) {
+	err := s.query(ctx, func(a *query.Asker) (err error) {
 		left, err = a.Provisional(ctx)
 		return err
 	})
@@ -92,11 +92,11 @@ func (s *server) salvage(ctx context.Context, models *analyzer.Models, outcome *
 	}
 	id := "salvaged-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	v := newSalvager(models.Salvage(s.judging().Inclusive), ranks, func(n int, batch []*provenance.Record) error {
-		return s.insist(ctx, "what lost analyzers had sent", func(ctx context.Context) error {
+		return s.insist(ctx, "the records of lost analyzers", func(ctx context.Context) error {
 			return recordstream.SendAnomalies(ctx, s.stream, s.run, recordSubject(s.run), id+strconv.Itoa(n), batch)
 		})
 	})
-	if err := v.run(ctx, s.ask); err != nil {
+	if err := v.run(ctx, s.query); err != nil {
 		return err
 	}
 	for _, o := range v.review.Outcomes() {

@@ -61,7 +61,7 @@ func (s *server) openParams() error {
 	return nil
 }
 
-// openSender prepares what delivers statistics.
+// openSender prepares the delivery of statistics.
 func (s *server) openSender() (err error) {
 	if s.cfg.StatsURL == "" && s.cfg.StatsDir == "" {
 		return nil
@@ -78,7 +78,7 @@ func (s *server) openSender() (err error) {
 		s.later(func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.sender.Close(ctx) // what is left is kept and told at the end
+			_ = s.sender.Close(ctx) // the rest stays on disk
 			return nil
 		})
 	}
@@ -100,10 +100,10 @@ func firstPacket(dir string) (n int) {
 	return n
 }
 
-// work runs all parts until the run has ended.
+// work runs all parts until the run has ended or a part fails.
 func (s *server) work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	ended, end := context.WithCancel(ctx) // with the last part that has an end
+	ended, end := context.WithCancel(ctx) // after the store and the parameter server
 	defer end()
 	web, err := s.serveWeb(ended, g)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *server) work(ctx context.Context) error {
 	if s.params != nil && s.cfg.Shard == 0 && s.cfg.Shards > 1 {
 		s.startShards(ended, g)
 	}
-	parts, together := errgroup.WithContext(ctx) // with one that fails the others end
+	parts, together := errgroup.WithContext(ctx)
 	if s.storer != nil {
 		parts.Go(func() error { return s.storer.Run(together) })
 	}
@@ -131,7 +131,7 @@ func (s *server) work(ctx context.Context) error {
 	g.Go(func() error {
 		err := parts.Wait()
 		if err == nil && s.storer == nil && s.params == nil {
-			<-ctx.Done() // the bus and HTTP have no end of their own
+			<-ctx.Done() // the bus and HTTP do not end by themselves
 		}
 		end()
 		return err
@@ -139,8 +139,7 @@ func (s *server) work(ctx context.Context) error {
 	return g.Wait()
 }
 
-// sample takes the status of all parts regularly, so that rates are known at the first
-// request.
+// sample collects the status of all parts regularly, so that the first request has rates.
 func (s *server) sample(ctx context.Context) {
 	for wait.Sleep(ctx, meterInterval) == nil {
 		for _, f := range s.samplers {

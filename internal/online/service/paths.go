@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	pathsEvery  = 10  // packets of statistics, call paths are stored
-	pathsBehind = 100 // messages that wait for the store, they are not
+	pathsEvery  = 10  // packets of statistics between stored call paths
+	pathsBehind = 100 // messages in the stream above which they are not stored
 )
 
-// storePaths stores all calls by call path now and then until ctx ends. What cannot be
-// stored is left to the next time; the end of the run stores them in any case.
+// storePaths stores the calls by call path periodically until ctx ends. It skips those
+// that cannot be stored: the end of the run stores them, too.
 func (s *server) storePaths(ctx context.Context) {
 	var stream *bus.Stream
 	stored := uint64(0)

@@ -24,8 +24,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// removing is how long a NATS server may take to delete the stream of a run.
-const removing = 5 * time.Second
+// removeTimeout bounds the deletion of the stream of a run.
+const removeTimeout = 5 * time.Second
 
 // server is a process that runs services.
 type server struct {
@@ -44,15 +44,15 @@ type server struct {
 	sender   *legacy.Sender
 	consumer *bus.Consumer
 	storer   *recordstream.Storer
-	closers  []func() error          // in the order of making
+	closers  []func() error          // the last is called first
 	samplers []func(context.Context) // that keep rates up to date
-	final    *provdb.Info            // of a run that has ended
+	final    *provdb.Info            // of a finished run
 
-	webBefore string // URL of HTTP when the run was served before
+	webBefore string // URL of HTTP before a restart
 
-	elsewhere rundir.LazyReader // the store, if it is not in this process
+	elsewhere rundir.LazyReader // the store if another process has it
 
-	program atomic.Pointer[provdb.Program] // that the run is of; nil: it is not known
+	program atomic.Pointer[provdb.Program] // that is analyzed; nil if unknown
 }
 
 // Serve runs services until the run has ended. When ctx ends before, it marks the run as
@@ -73,7 +73,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	s.listen()
 	err = s.work(ctx)
 	if ctx.Err() != nil {
-		s.leave(fmt.Sprintf("the services ended before the run had: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
+		s.leave(fmt.Sprintf("the services ended before the run: %v", context.Cause(ctx))) //nolint:contextcheck // ctx has ended
 		return ErrInterrupted
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func Serve(ctx context.Context, cfg *Config) (err error) {
 	return err
 }
 
-// close closes what was opened, the last first.
+// close calls the closers.
 func (s *server) close() error {
 	var errs []error
 	for _, f := range slices.Backward(s.closers) {
@@ -149,12 +149,12 @@ func (s *server) openBus(ctx context.Context) error {
 		Run: s.run, Bus: s.cfg.Bus.URL, Shards: s.cfg.Shards, Host: host, PID: os.Getpid(),
 		Started: time.Now().UTC(), Secret: rand.Text(), Token: rand.Text(), Analyzer: rand.Text(),
 	}
-	if before != nil { // tokens and addresses stay the same when a service is started again
+	if before != nil { // restarted services keep tokens and addresses
 		s.services.Secret, s.services.Token = before.Secret, before.Token
 		s.services.Analyzer = cmp.Or(before.Analyzer, s.services.Analyzer)
 		s.webBefore = before.Web
 	}
-	if ca := cmp.Or(s.cfg.Bus.CA, s.cfg.Page.Cert); ca != "" { // a certificate vouches for itself
+	if ca := cmp.Or(s.cfg.Bus.CA, s.cfg.Page.Cert); ca != "" { // a certificate is its own authority
 		if s.services.CA, err = filepath.Abs(ca); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (s *server) openBus(ctx context.Context) error {
 	case s.cfg.Bus.URL == "":
 		s.services.Bus, s.services.CA, s.services.Analyzer = before.Bus, before.CA, before.Analyzer
 	default:
-		s.services.Token, s.services.Analyzer = "", "" // who uses the server has a token for it
+		s.services.Token, s.services.Analyzer = "", "" // users of this server have their own
 	}
 	opt, err := s.cfg.Bus.Options(s.services, "chimbuko serve of "+s.run, s.log)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *server) openBus(ctx context.Context) error {
 	return s.conn.Wait(ctx)
 }
 
-// startBus starts a message bus in this process, where it was before if it can.
+// startBus starts a message bus in this process, at the previous port if possible.
 func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 	opt := bus.ServerOptions{
 		Dir: rundir.Bus(s.cfg.Store.Dir), Listen: s.cfg.Listen, Token: s.services.Token,
@@ -204,7 +204,7 @@ func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 	s.bus = server
 	s.later(server.Close)
 	s.services.Bus = server.URL()
-	if ip := net.ParseIP(listen); listen == "" || ip != nil && ip.IsUnspecified() { // others come over the network
+	if ip := net.ParseIP(listen); listen == "" || ip != nil && ip.IsUnspecified() { // for other machines
 		scheme := "nats"
 		if opt.Cert != "" {
 			scheme = "tls"
@@ -232,13 +232,12 @@ func (s *server) recordStream(ctx context.Context) (*bus.Stream, error) {
 	return s.conn.Stream(ctx, opt)
 }
 
-// removeStream deletes the stream of a run that has ended from a server that is
-// there for other runs, too.
+// removeStream deletes the stream of a finished run from an external server.
 func (s *server) removeStream(ctx context.Context) {
 	if s.cfg.Bus.URL == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, removing)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	if err := s.conn.DeleteStream(ctx, streamName(s.run)); err != nil {
 		s.log.Warn("cannot remove the empty stream of the run from the NATS server", "stream", streamName(s.run), "error", err)

@@ -12,46 +12,34 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// salvageAtOnce is how many records of lost analyzers are sent in a message.
+// salvageAtOnce is the number of records per batch.
 const salvageAtOnce = 100
 
-// salvager reviews anomalies in a store that no analyzer has, each once, and sends them
-// on in batches.
+// salvager reviews the anomalies in a store that no analyzer has reviewed, each once, and
+// sends them in batches.
 type salvager struct {
 	review *analyzer.Salvage
-	lost   map[programRank]bool // all of whose anomalies are reviewed
+	lost   map[trace.RankKey]bool // ranks whose anomalies are all reviewed
 	send   func(n int, batch []*provenance.Record) error
 
-	seen  map[programEvent]bool // that were reviewed
+	seen  map[trace.EventKey]bool // reviewed events
 	batch []*provenance.Record
 	sent  int
 }
 
-// programRank and programEvent are those of one of several programs.
-type (
-	programRank struct {
-		trace.Program
-		trace.Rank
-	}
-	programEvent struct {
-		trace.Program
-		id string
-	}
-)
-
-// newSalvager returns one for what is provisional, and for all of lost ranks. Batches
-// are numbered from 1 on.
+// newSalvager returns a salvager for provisional anomalies and for all of lost ranks. send
+// gets the number of each batch, from 1.
 func newSalvager(review *analyzer.Salvage, lost []paramserver.RankReport, send func(n int, batch []*provenance.Record) error) *salvager {
-	v := &salvager{review: review, lost: make(map[programRank]bool), send: send, seen: make(map[programEvent]bool)}
+	v := &salvager{review: review, lost: make(map[trace.RankKey]bool), send: send, seen: make(map[trace.EventKey]bool)}
 	for _, r := range lost {
-		v.lost[programRank{r.Program, r.Rank}] = true
+		v.lost[r.RankKey] = true
 	}
 	return v
 }
 
-// run reviews what a store has, which ask asks, from the begin when its answer was cut.
+// run reviews the anomalies of the store. ask may call its function again after a failure.
 func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*query.Asker) error) error) error {
-	var failed error // by which the store is not asked again
+	var failed error // of take: do not query again
 	err := ask(ctx, func(a *query.Asker) error {
 		for doc, err := range a.Documents(ctx, "anomalies") {
 			if err != nil {
@@ -72,14 +60,14 @@ func (v *salvager) run(ctx context.Context, ask func(context.Context, func(*quer
 	return err
 }
 
-// take reviews a record, if that is to be done.
+// take reviews a record, if needed.
 func (v *salvager) take(doc json.RawMessage) error {
 	r := new(provenance.Record)
 	if err := json.Unmarshal(doc, r); err != nil {
 		return fmt.Errorf("a record in the store: %w", err)
 	}
-	event := programEvent{r.PID, r.EventID}
-	if v.seen[event] || r.Status != provenance.Provisional && !v.lost[programRank{r.PID, r.RID}] {
+	event := trace.EventKey{Program: r.PID, ID: r.EventID}
+	if v.seen[event] || r.Status != provenance.Provisional && !v.lost[trace.RankKey{Program: r.PID, Rank: r.RID}] {
 		return nil
 	}
 	v.seen[event] = true

@@ -86,7 +86,7 @@ func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *tes
 		}
 		return nil
 	})
-	if err := v.run(t.Context(), s.ask); err != nil {
+	if err := v.run(t.Context(), s.query); err != nil {
 		t.Fatal(err)
 	}
 	if len(sent) != others+1 || batches != 3 {

@@ -12,22 +12,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// findServices returns what the run directory tells of the services; nil if this
-// process is the first. One that has no message bus of its own waits until
-// another tells where it is.
+// findServices returns the services in the run directory, or nil if this process is the
+// first. Without a message bus of its own, it waits for another process.
 func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
-	for said := false; ; said = true {
-		found, err := rundir.ReadServices(s.cfg.Store.Dir)
+	for printed := false; ; printed = true {
+		services, err := rundir.ReadServices(s.cfg.Store.Dir)
 		switch {
 		case err == nil:
-			return found, nil
+			return services, nil
 		case !errors.Is(err, os.ErrNotExist):
-			return nil, fmt.Errorf("%w; remove it if no process of the run is left, they write it anew", err)
+			return nil, fmt.Errorf("%w (remove it if no process of the run is left)", err)
 		case s.cfg.has(RoleBus) || s.cfg.Bus.URL != "":
 			return nil, nil //nolint:nilnil // the first
-		case !said:
-			fmt.Fprintf(s.cfg.Stderr, "chimbuko: waiting for the process with the role nats to start in %s; a server that is there already is "+
-				"given with --nats\n",
+		case !printed:
+			fmt.Fprintf(s.cfg.Stderr, "chimbuko: waiting for a process with the role nats in %s (--nats uses an existing server)\n",
 				s.cfg.Store.Dir)
 		}
 		if err := wait.Sleep(ctx, watchEvery/4); err != nil {
@@ -36,8 +34,8 @@ func (s *server) findServices(ctx context.Context) (*rundir.Services, error) {
 	}
 }
 
-// announce tells in the run directory how to reach the parts that are in this
-// process, beside what others told there.
+// announce writes to the run directory how to reach the parts in this process, and keeps
+// the entries of other processes.
 func (s *server) announce() error {
 	own, all := s.services, *s.services
 	there, err := rundir.ReadServices(s.cfg.Store.Dir)
@@ -65,17 +63,17 @@ func (s *server) announce() error {
 	return rundir.WriteServices(s.cfg.Store.Dir, &all)
 }
 
-// keepAnnounced announces again what another process, which was started at the
-// same time, wrote over.
+// keepAnnounced repeats announce, because processes that start at the same time overwrite
+// each other.
 func (s *server) keepAnnounced(ctx context.Context) {
 	for wait.Sleep(ctx, watchEvery) == nil {
 		if err := s.announce(); err != nil {
-			s.log.Warn("analyzers cannot be told where the services are", "error", err)
+			s.log.Warn("cannot announce the services in the run directory", "error", err)
 		}
 	}
 }
 
-// shards is how many processes share the parameter server.
+// shards returns the number of shards of the parameter server.
 func (s *server) shards() int {
 	if !s.cfg.has(RoleParams) {
 		if there, err := rundir.ReadServices(s.cfg.Store.Dir); err == nil {
@@ -85,9 +83,9 @@ func (s *server) shards() int {
 	return s.services.Shards
 }
 
-// findElsewhere opens the store of the run that is not in this process: a server, or
-// what its owner tells, or the file if the run has ended. Who opened the file before
-// would keep its owner from it.
+// findElsewhere opens the store of the run outside this process: a server, the process
+// that owns the file, or the file itself if the run has ended. Before, that would lock
+// out its owner.
 func (s *server) findElsewhere(ctx context.Context) (provdb.Reader, func() error, error) {
 	if s.cfg.Store.Store != "" {
 		return rundir.Place{Server: s.cfg.Store.Store}.Open(ctx)

@@ -21,14 +21,13 @@ type streams struct {
 	open []*sst.Reader
 }
 
-// opener returns the function that opens the stream at path, for an analyzer that does
-// not wait for steps.
+// opener returns a function that opens the stream at path without waiting for steps.
 func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error) {
 	return func(t *tally.Tally) (analyzer.Reader, error) {
 		opt := sst.Default()
 		opt.ConnectTimeout, opt.Idle, opt.Queue, opt.Tally = s.cfg.ConnectTimeout, bp.NoWait, s.cfg.StreamQueue<<20, t
 		opt.Connected = func(address string) {
-			s.log.Info("connected with the program of a stream", "stream", path, "address", address)
+			s.log.Info("connected to the program of a stream", "stream", path, "address", address)
 		}
 		r, err := sst.Open(path, opt)
 		if err != nil {
@@ -41,8 +40,8 @@ func (s *streams) opener(path string) func(*tally.Tally) (analyzer.Reader, error
 	}
 }
 
-// loggedStream logs at once when it ends early. The program then continues without being
-// analyzed, so somebody should know before the end of the run.
+// loggedStream logs immediately when it fails: the program continues, but is no longer
+// analyzed.
 type loggedStream struct {
 	*sst.Reader
 	log *slog.Logger
@@ -51,7 +50,7 @@ type loggedStream struct {
 func (t *loggedStream) Next(ctx context.Context) (*bp.Step, error) {
 	step, err := t.Reader.Next(ctx)
 	if err != nil && !errors.Is(err, bp.ErrIdle) && !errors.Is(err, io.EOF) && ctx.Err() == nil {
-		t.log.Warn("a stream is not read any further", "error", err)
+		t.log.Warn("lost a stream", "error", err)
 	}
 	return step, err
 }

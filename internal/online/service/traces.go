@@ -14,30 +14,30 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Engines by which a program hands over its traces.
+// Engines of ADIOS2 for the traces of a program.
 const (
 	EngineAuto = "auto" // by the names
 	EngineBP   = "bp"
 	EngineSST  = "sst"
 )
 
-// traceFinder finds the traces of an analyzer, which may appear at any time.
+// traceFinder finds the traces of an analyzer as they appear.
 type traceFinder struct {
 	cfg     *AnalyzerConfig
 	now     func() time.Time
-	over    func() bool                                                   // whether the program has ended; nil if that is unknown
+	over    func() bool                                                   // whether the program has ended; nil if unknown
 	onFound func(paths *[]string)                                         // called with all traces when there are new ones
 	open    func(path string) func(*tally.Tally) (analyzer.Reader, error) // a stream
 
-	streams []string // all that were found: a contact file goes with its stream
-	found   int
-	latest  time.Time // when the last one appeared
+	streams []string  // all so far: a contact file disappears with its stream
+	count   int       // of inputs
+	latest  time.Time // when count changed
 }
 
 // find returns the traces that exist, and whether no others will appear.
 func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 	var paths []string
-	open := false // whether more can come
+	open := false // whether more can appear
 	for _, p := range t.cfg.Patterns {
 		some, more, err := Traces(p, t.cfg.Engine)
 		if err != nil {
@@ -64,8 +64,8 @@ func (t *traceFinder) find() ([]analyzer.Input, bool, error) {
 			inputs[i].Rank, inputs[i].Ranks = trace.Rank(t.cfg.OverrideRank), tau.OverrideRank
 		}
 	}
-	if len(inputs) != t.found {
-		t.found, t.latest = len(inputs), t.now()
+	if len(inputs) != t.count {
+		t.count, t.latest = len(inputs), t.now()
 		t.onFound(&paths)
 	}
 	switch {

@@ -31,7 +31,7 @@ func storeStatusSubject(run string) string {
 
 // serveStatus answers requests for the status of the parts of this process.
 func (s *server) serveStatus() error {
-	tell := func(subject string, status func(context.Context) *api.Status) error {
+	serve := func(subject string, status func(context.Context) *api.Status) error {
 		service, err := s.conn.Serve(subject, "", 1, func(ctx context.Context, _ []byte) ([]byte, error) { return json.Marshal(status(ctx)) })
 		if err == nil {
 			s.later(func() error { service.Close(); return nil })
@@ -42,13 +42,13 @@ func (s *server) serveStatus() error {
 	if s.params != nil {
 		rates := new(rateMeter)
 		status := func(context.Context) *api.Status { return s.paramsStatus(rates) }
-		if err := tell(paramwire.Subject(s.run, s.cfg.Shard, "status"), status); err != nil {
+		if err := serve(paramwire.Subject(s.run, s.cfg.Shard, "status"), status); err != nil {
 			return err
 		}
 	}
 	if s.storer != nil {
 		rates := new(rateMeter)
-		return tell(storeStatusSubject(s.run), func(ctx context.Context) *api.Status { return s.storeStatus(ctx, rates) })
+		return serve(storeStatusSubject(s.run), func(ctx context.Context) *api.Status { return s.storeStatus(ctx, rates) })
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 	return page.Address, nil
 }
 
-// greet prints what runs and what to do next.
+// greet prints the addresses of the run and how to join it.
 func (s *server) greet() {
 	if s.cfg.Shard > 0 {
 		return
@@ -81,9 +81,9 @@ func (s *server) greet() {
 	w := s.cfg.Stderr
 	fmt.Fprintf(w, "chimbuko: run %q in %s; NATS at %s\n", s.run, s.cfg.Store.Dir, redact.URLs(s.services.Bus))
 	if s.services.Web != "" {
-		address, whole := s.shown(viewer.WithToken(s.services.Web, s.services.Secret))
-		if !whole {
-			address += "; chimbuko view " + s.cfg.Store.Dir + " prints it with its token"
+		address, complete := s.printable(viewer.WithToken(s.services.Web, s.services.Secret))
+		if !complete {
+			address += " (chimbuko view " + s.cfg.Store.Dir + " prints it with its token)"
 		}
 		fmt.Fprintf(w, "chimbuko: the page of the run is at %s\n", address)
 		if line := viewer.Tunnel(s.cfg.Environ, s.services.Host, s.services.Web); line != "" {
@@ -133,7 +133,7 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 		}
 		if errs[i] != nil {
 			all.Health = append(all.Health, api.Health{
-				Part: name, Severity: api.SeverityError, Sentence: "it does not answer (" + awayText(errs[i]) + "); start it with chimbuko serve",
+				Part: name, Severity: api.SeverityError, Sentence: "not responding (" + awayText(errs[i]) + "); start it with chimbuko serve",
 			})
 			continue
 		}
@@ -155,16 +155,16 @@ func (s *server) Status(ctx context.Context) (*api.Status, error) {
 	return all, nil
 }
 
-// hasFinished reports whether the run directory says that the run has ended.
+// hasFinished reports whether the run has ended according to the run directory.
 func (s *server) hasFinished() bool { return rundir.HasFinished(s.cfg.Store.Dir) }
 
-// awayText returns a short reason why a part does not answer.
+// awayText returns a short reason why a part does not respond.
 func awayText(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoService):
-		return "nobody has this role"
+		return "no process has this role"
 	case errors.Is(err, bus.ErrAway):
-		return "the message bus is away"
+		return "the message bus is unavailable"
 	}
 	return err.Error()
 }
@@ -182,11 +182,10 @@ func merge(all, part *api.Status) {
 	all.Health = append(all.Health, part.Health...)
 }
 
-// leavePage says how to see the run again, whose page ended with it, or shows it
-// until ctx ends.
+// leavePage prints how to view the finished run, or serves its page until ctx ends.
 func (s *server) leavePage(ctx context.Context) (err error) {
 	if !s.cfg.Stay {
-		fmt.Fprintf(s.cfg.Stderr, "chimbuko: its page has ended with the run; chimbuko view %s shows it again\n", s.cfg.Store.Dir)
+		fmt.Fprintf(s.cfg.Stderr, "chimbuko: the page has ended with the run; chimbuko view %s shows it again\n", s.cfg.Store.Dir)
 		return nil
 	}
 	place := rundir.Place{Server: s.cfg.Store.Store, Run: s.run}
@@ -209,14 +208,14 @@ func (s *server) leavePage(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	address, _ := s.shown(page.URL())
-	fmt.Fprintf(s.cfg.Stderr, "chimbuko: the page of the run stays at %s until Ctrl-C\n", address)
+	address, _ := s.printable(page.URL())
+	fmt.Fprintf(s.cfg.Stderr, "chimbuko: the page of the run remains at %s until Ctrl-C\n", address)
 	return page.Wait()
 }
 
-// shown returns the address of a page as it may be written to Stderr: without the token
-// unless only its owner can read it.
-func (s *server) shown(visit string) (text string, whole bool) {
+// printable returns an address for Stderr: without the token unless only its owner can
+// read it.
+func (s *server) printable(visit string) (address string, complete bool) {
 	if s.cfg.ShowToken {
 		return visit, true
 	}

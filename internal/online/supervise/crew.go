@@ -195,7 +195,7 @@ func (m *Member) work(c *Crew) error {
 			deaths = 0
 		}
 		if deaths++; deaths > mostDeaths {
-			return fmt.Errorf("%s died %d times and is not restarted; the program goes on; last lines of its log:\n%s",
+			return fmt.Errorf("%s died %d times and is not restarted; the program continues; last lines of its log:\n%s",
 				m.what, deaths, lastLines(child.log))
 		}
 		c.warn("%s; restarting it, nothing is lost", child.failure())

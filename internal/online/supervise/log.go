@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 )
@@ -40,15 +41,9 @@ func tailOf(path string, most int64) (string, error) {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, io.SeekEnd) // otherwise the limit applies to the start
 	}
-	from := max(0, info.Size()-most)
-	b := make([]byte, info.Size()-from)
-	n, err := f.ReadAt(b, from)
-	if n == len(b) {
-		err = nil // io.EOF is none
-	}
-	return string(b[:n]), err
+	b, err := io.ReadAll(io.LimitReader(f, most))
+	return string(b), err
 }

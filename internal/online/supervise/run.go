@@ -87,6 +87,9 @@ func Run(ctx context.Context, cfg Config, p *Program) (err error) {
 		c.attend(signals)
 		return nil
 	}
+	if ctx.Err() != nil { // the program would not get a signal from before its start
+		return context.Cause(ctx)
+	}
 	return c.runProgram(path, p, variables, signals)
 }
 

@@ -91,7 +91,7 @@ func TestSecondAnalyzerOfRankIsRejected(t *testing.T) {
 	replay := s.replay(r, "0.7")
 	s.steps(3)
 	second := s.ad("second", s.live(r.traces[0])) // as if the first had been started again under another name
-	first.says(`rank 0 of program 0 is also read by the analyzer \"second\"`)
+	first.says(`rank 0 of program 0 is also read by analyzer \"second\"`)
 	replay.succeed()
 	if code := first.wait(); code != 1 {
 		t.Errorf("an analyzer whose rank is read by another has exit code %d", code)

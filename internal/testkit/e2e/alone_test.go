@@ -51,7 +51,7 @@ func TestAnalyzerGivesUpOnRequest(t *testing.T) {
 	if code := ad.wait(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	says(t, ad.stderr.String(), "did not answer within 300ms", "start the same command again")
+	says(t, ad.stderr.String(), "did not respond within 300ms", "repeat the command")
 }
 
 // reading is how long an analyzer of all ranks takes to read with services as they

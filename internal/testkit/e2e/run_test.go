@@ -327,7 +327,7 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 		}
 		return nil
 	})
-	s.because(s.info(), "the services ended before the run had")
+	s.because(s.info(), "the services ended before the run")
 	says(t, must(t, "runs", s.run), "incomplete")
 	must(t, "issues", s.run)
 	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
@@ -523,7 +523,7 @@ func TestFailingAnalysisDoesNotDisturbProgram(t *testing.T) {
 	// Two executables without ranks are both rank 0.
 	p := s.runs(replaying(r, "max") + `; cd "$(dirname "$TAU_ADIOS2_FILENAME")"; cp -r *-0.bp tau-other-0.bp; while [ ! -e ` + s.path("go") +
 		` ]; do sleep 0.1; done; exit 4`)
-	p.says("is not restarted; the program goes on")
+	p.says("is not restarted; the program continues")
 	s.write("go", "")
 	if code := p.wait(); code != 4 {
 		t.Errorf("exit code %d, want that of the program", code)

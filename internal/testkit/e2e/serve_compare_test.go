@@ -28,7 +28,7 @@ func TestRunningRunIsComparedWithEarlierOne(t *testing.T) {
 	replay := s.replay(r, "2")
 	replay.succeed()
 	succeed(ads...)
-	serve.says("the page of the run stays at ")
+	serve.says("the page of the run remains at ")
 	eventually(t, "both can be compared when the run has ended", has)
 }
 

@@ -153,7 +153,7 @@ func TestHealthNamesMissingPart(t *testing.T) {
 	healthy(http.StatusOK, "ok")
 	store.kill()
 	healthy(http.StatusServiceUnavailable, `"part":"store"`)
-	says(t, must(t, "status", s.run), "error: store: it does not answer")
+	says(t, must(t, "status", s.run), "error: store: not responding")
 	s.serve("--roles", "store")
 	healthy(http.StatusOK, "ok")
 }

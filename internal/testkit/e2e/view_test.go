@@ -192,7 +192,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	s := newScene(t)
 	serve := s.serve("--ranks", "3")
 	services := s.services()
-	serve.says("the page of the run is at " + services.Web + "/; chimbuko view " + s.run + " prints it with its token")
+	serve.says("the page of the run is at " + services.Web + "/ (chimbuko view " + s.run + " prints it with its token)")
 	ads := s.ads(r)
 	replay := s.replay(r, "0.5")
 	s.steps(6)
@@ -200,7 +200,7 @@ func TestViewOfRunningRunUsesItsServices(t *testing.T) {
 	other := start(t, "view", s.run)
 	address := other.address()
 	other.succeed()
-	says(t, other.stderr.String(), `the run "run" goes on`)
+	says(t, other.stderr.String(), `run "run" is running`)
 	if address != services.Web+"/?token="+services.Secret {
 		t.Errorf("the address is %s", address)
 	}
@@ -261,7 +261,7 @@ func TestPageStaysAfterTheRun(t *testing.T) {
 	services := s.services()
 	b := browse(t, services.Web+"/?token="+services.Secret)
 	succeed(append(s.ads(r), s.replay(r, "max"))...)
-	serve.says("the page of the run stays at " + services.Web)
+	serve.says("the page of the run remains at " + services.Web)
 	if o := ask[api.Overview](b, "api/v1/runs/run/overview"); o.State != api.Finished {
 		t.Errorf("the overview is %+v", o)
 	}
@@ -373,7 +373,7 @@ func TestDemoPageStaysOpen(t *testing.T) {
 func TestNetworkPageAnswersUnderHostName(t *testing.T) {
 	t.Parallel()
 	view := start(t, "view", analyzed(t), "--http", "0.0.0.0:0")
-	view.says("Ctrl-C ends it")
+	view.says("Ctrl-C ends the page")
 	address := strings.TrimSpace(view.stdout.String())
 	host, err := os.Hostname()
 	if err != nil || !strings.HasPrefix(address, "http://"+host+":") {
