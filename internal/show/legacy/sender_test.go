@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
+func TestPacketsArriveInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newReceiver(t, nil), t.TempDir()
 		s := r.sender(legacy.SenderOptions{Dir: dir})
@@ -36,7 +36,7 @@ func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 	})
 }
 
-func TestTheNumberOfTheFirstFileCanBeChosen(t *testing.T) {
+func TestFilesContinueNumbering(t *testing.T) {
 	dir := t.TempDir()
 	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, First: 30})
 	if err != nil {
@@ -61,7 +61,7 @@ func (f failures) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
+func TestLateReceiverGetsAllPackets(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
+func TestRandomFailuresKeepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pauses := rand.New(rand.NewPCG(7, 2))
 		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, n int) bool {
@@ -131,7 +131,7 @@ func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 	})
 }
 
-func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -156,7 +156,7 @@ func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
 	}
 }
 
-func TestClosingTwiceIsHarmless(t *testing.T) {
+func TestClosingTwice(t *testing.T) {
 	s, err := legacy.NewSender(legacy.SenderOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

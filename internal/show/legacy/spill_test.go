@@ -25,7 +25,7 @@ func giveUp(t *testing.T, s *legacy.Sender) string {
 	return err.Error()
 }
 
-func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
+func TestLaterSenderDeliversLeftPacketsFirst(t *testing.T) {
 	for _, queue := range []int64{1 << 20, 100, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			r, dir := newReceiver(t, nil), t.TempDir()
@@ -54,7 +54,7 @@ func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
 	}
 }
 
-func TestADeadReceiverDoesNotDelayFiles(t *testing.T) {
+func TestDeadReceiverDoesNotDelayFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, spill := newReceiver(t, nil), t.TempDir(), t.TempDir()
 		r.setDown(true)
@@ -72,7 +72,7 @@ func TestADeadReceiverDoesNotDelayFiles(t *testing.T) {
 	})
 }
 
-func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
+func TestQueueSpillsToFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
@@ -97,7 +97,7 @@ func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
 	})
 }
 
-func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
+func TestMissingDirectoryIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, Spill: t.TempDir(), Queue: 100})
@@ -122,7 +122,7 @@ func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
 	})
 }
 
-func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
+func TestLaterSenderWritesMissingFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, spill := filepath.Join(t.TempDir(), "out"), t.TempDir()
 		opt := legacy.SenderOptions{Dir: dir, Spill: spill}
@@ -146,7 +146,7 @@ func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 	})
 }
 
-func TestPacketsSentAfterCloseWaitForALaterSender(t *testing.T) {
+func TestPacketsSentAfterCloseWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		s := r.sender(legacy.SenderOptions{Spill: spill})
@@ -158,7 +158,7 @@ func TestPacketsSentAfterCloseWaitForALaterSender(t *testing.T) {
 	})
 }
 
-func TestAPacketWhoseFileVanishesIsCountedAsLostAndTheOthersArrive(t *testing.T) {
+func TestVanishedPacketIsCountedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
@@ -177,7 +177,7 @@ func TestAPacketWhoseFileVanishesIsCountedAsLostAndTheOthersArrive(t *testing.T)
 	})
 }
 
-func TestPacketsStayInMemoryIfTheyCannotWaitInFiles(t *testing.T) {
+func TestPacketsStayInMemoryWithoutSpill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), filepath.Join(t.TempDir(), "above", "spill")
 		r.setDown(true)
@@ -195,7 +195,7 @@ func TestPacketsStayInMemoryIfTheyCannotWaitInFiles(t *testing.T) {
 	})
 }
 
-func TestForeignAndUnfinishedFilesAreNotSent(t *testing.T) {
+func TestForeignFilesAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		for _, name := range []string{".receiver-000000000004.json.tmp", "receiver-7.json", "notes.txt", "receiver-x.json"} {

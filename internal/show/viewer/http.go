@@ -56,7 +56,7 @@ func (l *webLog) Write(line []byte) (int, error) {
 }
 
 func (l *webLog) warn(key, text string, more ...any) {
-	if due, left := l.lines.Say(key, time.Now()); due {
+	if due, left := l.lines.Allow(key, time.Now()); due {
 		l.log.Warn(text, append(more, "left_out", left)...)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -44,7 +45,8 @@ type Page struct {
 // Serve serves the page of a stored run until ctx ends.
 func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Reference, log *slog.Logger) (*Page, error) {
 	cfg := dashboard.Config{
-		Source: r, Run: r.Name, Version: r.version, Place: r.Place.String(), Token: rand.Text(), References: references, Log: log,
+		Config:  insight.Config{Source: r, Run: r.Name, Place: r.Place.String()},
+		Version: r.version, Token: rand.Text(), References: references, Log: log,
 	}
 	if r.dir != "" {
 		cfg.Token, _ = rundir.Secret(r.dir) // a directory that is read-only gets another token each time
