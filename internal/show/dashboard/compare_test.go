@@ -183,7 +183,7 @@ func TestFlameGraphOfTwoRunsHasAllTimeOfBoth(t *testing.T) {
 		}
 	}
 	flame := want[api.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", "1:monday", "&metric=time"), ""), 200)
-	if !strings.Contains(flame.Partial, "not known of B") {
+	if !strings.Contains(flame.Partial, "unknown for B") {
 		t.Errorf("%q", flame.Partial)
 	}
 }
