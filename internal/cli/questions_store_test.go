@@ -363,7 +363,7 @@ func TestARunCanBeAskedWhileItsOwnerWritesIt(t *testing.T) {
 	if err := store.UpdateRun(t.Context(), a.Run); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--force"}, "is being written", "--out")
+	fails(t, 1, []string{"analyze", gpuRun[0], "--out", dir, "--force"}, "has a run in progress", "--out")
 	sameAnswers(t, original, dir)
 	same(t, "the file itself", ask(t, "top", filepath.Join(dir, duckstore.FileName)), ask(t, "top", original))
 	if lines := askCSV(t, "diff", dir, original); len(lines) != 1 {

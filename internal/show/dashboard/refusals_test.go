@@ -111,7 +111,7 @@ func TestInvalidSQLRequestsAreRejected(t *testing.T) {
 	}
 	f(`{"sql": "DELETE FROM executions"}`, 403, "only questions are allowed")
 	f(`{"sql": "CREATE TABLE t (x INTEGER)"}`, 403, "only questions are allowed")
-	f(`{"sql": "SELECT * FROM read_csv('/etc/passwd')"}`, 403, "reach no files")
+	f(`{"sql": "SELECT * FROM read_csv('/etc/passwd')"}`, 403, "without access to files")
 	f(`{"sql": "SELEKT 1"}`, 400, "docs/sql.md lists tables")
 	f(`{"sql": "SELECT * FROM nosuch"}`, 400, "nosuch")
 	f(`{"sql": "SELECT 1; SELECT 2"}`, 403, "one at a time")
