@@ -195,8 +195,8 @@ func TestFailureAndRecoveryAreLoggedOnce(t *testing.T) {
 			got = append(got, line)
 		}
 		want := []string{
-			`WARN msg="packets wait" from=0`, `ERROR msg="packets wait" from=0`, `INFO msg="packets go on" from=0`,
-			`WARN msg="packets wait" from=2`, `INFO msg="packets go on" from=2`,
+			`WARN msg="delivery of packets fails" from=0`, `ERROR msg="delivery of packets fails" from=0`, `INFO msg="delivery of packets continues" from=0`,
+			`WARN msg="delivery of packets fails" from=2`, `INFO msg="delivery of packets continues" from=2`,
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q,\nwant %q", got, want)

@@ -13,14 +13,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-// giveUp closes a Sender that cannot deliver, and returns what it says.
+// giveUp closes a Sender that cannot deliver, and returns its error.
 func giveUp(t *testing.T, s *legacy.Sender) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	err := s.Close(ctx)
 	if err == nil {
-		t.Fatal("close says that all was delivered")
+		t.Fatal("Close returns nil")
 	}
 	return err.Error()
 }
@@ -36,16 +36,16 @@ func TestLaterSenderDeliversLeftPacketsFirst(t *testing.T) {
 			waiting := filepath.Join(dir, "waiting")
 			for _, want := range []string{"25 packets were not delivered to http://receiver/packets", waiting, "connection refused"} {
 				if !strings.Contains(got, want) {
-					t.Errorf("close says %q, want %q in it", got, want)
+					t.Errorf("Close returns %q, want %q in it", got, want)
 				}
 			}
 			if n := len(names(t, waiting)); n != 25 {
-				t.Errorf("%d packets wait in files, want 25", n)
+				t.Errorf("%d packets in files, want 25", n)
 			}
 			r.expect(0, 0)
 
 			r.setDown(false)
-			s = r.sender(legacy.SenderOptions{Dir: dir, Queue: queue, First: 3}) // too low, so it goes on with 25
+			s = r.sender(legacy.SenderOptions{Dir: dir, Queue: queue}) // continues with 25
 			send(s, 25, 30)
 			closeSoon(t, s)
 			r.expect(0, 30)
@@ -83,7 +83,7 @@ func TestQueueSpillsToFiles(t *testing.T) {
 			total += int64(len(text(n)))
 			if b, err := os.ReadFile(filepath.Join(spill, fmt.Sprintf("receiver-%012d.json", n))); err == nil {
 				if string(b) != text(n) {
-					t.Errorf("packet %d waits as %q", n, b)
+					t.Errorf("packet %d is stored as %q", n, b)
 				}
 				inFiles += int64(len(b))
 			}
@@ -135,7 +135,7 @@ func TestLaterSenderWritesMissingFiles(t *testing.T) {
 		}
 		send(s, 0, 4)
 		if got := giveUp(t, s); !strings.Contains(got, "4 packets were not delivered to "+dir) {
-			t.Errorf("close says %q", got)
+			t.Errorf("Close returns %q", got)
 		}
 		if s, err = legacy.NewSender(opt); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestForeignFilesAreNotSent(t *testing.T) {
 		closeSoon(t, s)
 		r.expect(0, 1)
 		if got := strings.Join(names(t, spill), " "); got != "notes.txt receiver-7.json receiver-x.json" {
-			t.Errorf("there are %s", got)
+			t.Errorf("the directory has %s", got)
 		}
 	})
 }
