@@ -77,7 +77,7 @@ func texts(at string, v any, f func(at, text string)) {
 	}
 }
 
-func TestHostileNamesAreUnchanged(t *testing.T) {
+func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
 	store := emptyStore(t)
 	names := hostileRun(t, store)
 	labels := new(memory)
@@ -107,7 +107,7 @@ func TestHostileNamesAreUnchanged(t *testing.T) {
 	for _, path := range paths {
 		a := do(t, at+path, "")
 		if path == "labels/ignore" {
-			continue // TestLabelsOfIssues reads one
+			continue // TestPeopleLabelIssues reads one
 		}
 		texts("", want[any](t, a, 200), func(where, text string) {
 			seen[text] = true

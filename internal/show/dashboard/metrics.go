@@ -7,44 +7,45 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// maxRankSeries is the number of ranks with their own series.
+// maxRankSeries is of how many ranks there are series of their own.
 const maxRankSeries = 2000
 
-// metrics answers a scrape with the metrics of one status and of this process.
+// metrics answers a scrape with the numbers of one Status and of this process.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	pipeline := prometheus.NewRegistry()
 	pipeline.MustRegister(&collector{s: s, ctx: r.Context()})
 	promhttp.HandlerFor(prometheus.Gatherers{pipeline, s.process}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// collector collects the metrics of a status for one scrape.
+// collector makes metrics of a Status. It serves one scrape.
 type collector struct {
 	s    *server
-	ctx  context.Context //nolint:containedctx // of the scrape; Collect has no parameter for it
+	ctx  context.Context //nolint:containedctx // that of the scrape, which Collect is not given
 	ch   chan<- prometheus.Metric
 	seen map[string]bool
 }
 
-// Describe sends nothing: the metrics depend on the status.
+// Describe tells nothing: which metrics there are depends on the Status.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics of the status; chimbuko_up is 0 without one.
+// Collect takes the Status. If there is none, chimbuko_up says so.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.ch, c.seen = ch, make(map[string]bool)
-	add(c, buildInfo, 1, c.s.Version)
+	c.add(buildInfo, 1, c.s.Version)
 	status, err := c.s.Source.Status(c.ctx)
 	if err != nil {
-		add(c, up, 0)
+		c.add(up, 0)
 		return
 	}
-	add(c, up, 1)
+	c.add(up, 1)
 	c.run(status)
 	for i := range status.Nodes {
 		c.node(&status.Nodes[i])
@@ -62,13 +63,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (c *collector) run(s *api.Status) {
-	add(c, runInfo, 1, s.Run.Name)
+	c.add(runInfo, 1, s.Run.Name)
 	for _, state := range api.States {
-		add(c, runState, s.Run.State == state, string(state))
+		c.add(runState, flag(s.Run.State == state), string(state))
 	}
 	all(c, statusMetrics, s)
 	for _, h := range s.Health {
-		add(c, healthy, h.OK, h.Part, h.Severity)
+		c.add(healthy, flag(h.OK), h.Part, h.Severity)
 	}
 }
 
@@ -76,18 +77,18 @@ func (c *collector) node(n *api.Node) {
 	if !c.first("node", n.Name) {
 		return
 	}
-	add(c, nodeInfo, 1, n.Name, n.Host, strconv.FormatInt(n.PID, 10))
-	add(c, nodeState, 1, n.Name, string(n.State))
+	c.add(nodeInfo, 1, n.Name, n.Host, strconv.FormatInt(n.PID, 10))
+	c.add(nodeState, 1, n.Name, string(n.State))
 	all(c, nodeMetrics, n, n.Name)
 	for _, kind := range slices.Sorted(maps.Keys(n.EventKinds)) {
-		add(c, nodeKindEvents, n.EventKinds[kind], n.Name, kind)
+		c.add(nodeKindEvents, float64(n.EventKinds[kind]), n.Name, kind)
 	}
 	for _, g := range n.Stages {
-		add(c, nodeStageSeconds, g.Seconds, n.Name, g.Name)
-		add(c, nodeStageRuns, g.Runs, n.Name, g.Name)
+		c.add(nodeStageSeconds, g.Seconds, n.Name, g.Name)
+		c.add(nodeStageRuns, float64(g.Runs), n.Name, g.Name)
 	}
 	for _, t := range n.Tallies {
-		add(c, nodeTallies, t.Count, n.Name, t.Name, t.Severity)
+		c.add(nodeTallies, float64(t.Count), n.Name, t.Name, t.Severity)
 	}
 	c.latency(nodeExchange, n.Exchange, n.Name)
 }
@@ -103,15 +104,15 @@ func (c *collector) shard(s *api.Shard) {
 	c.latency(shardExchange, s.Latency, s.Name)
 }
 
-// ranks adds series of the first ranks. They do not depend on the state of the ranks, so that
-// series do not come and go.
+// ranks gives the first ranks series of their own. These do not depend on how the
+// ranks are doing, so that series do not come and go.
 func (c *collector) ranks(ranks []api.Rank) {
 	slowest := 0.0
 	for i := range ranks {
 		slowest = max(slowest, ranks[i].Behind)
 	}
-	add(c, rankLagMax, slowest)
-	add(c, ranksWithout, max(0, len(ranks)-maxRankSeries))
+	c.add(rankLagMax, slowest)
+	c.add(ranksWithout, float64(max(0, len(ranks)-maxRankSeries)))
 	if len(ranks) > maxRankSeries {
 		ranks = slices.SortedFunc(slices.Values(ranks), compareRanks)[:maxRankSeries]
 	}
@@ -124,7 +125,8 @@ func (c *collector) ranks(ranks []api.Rank) {
 	}
 }
 
-// first reports whether names are new: a repeated series would invalidate the scrape.
+// first tells whether names come for the first time: a series that is there twice
+// would spoil the whole scrape.
 func (c *collector) first(names ...string) bool {
 	key := strings.Join(names, "\x00")
 	old := c.seen[key]
@@ -132,18 +134,18 @@ func (c *collector) first(names ...string) bool {
 	return !old
 }
 
-// add adds a value, unless its series exists.
-func add[T any](c *collector, m metric[T], value any, labels ...string) {
+// add adds a value, unless it is there already.
+func (c *collector) add(m named, value float64, labels ...string) {
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
 	}
 	if c.first(append([]string{m.name}, labels...)...) {
-		c.ch <- prometheus.MustNewConstMetric(m.desc, m.kind, number(value), labels...)
+		c.ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 	}
 }
 
-// latency adds a summary, if there are values.
-func (c *collector) latency(m metric[any], l api.Latency, name string) {
+// latency adds a summary; what was never done has none.
+func (c *collector) latency(m named, l api.Latency, name string) {
 	if l.Count <= 0 {
 		return
 	}
@@ -158,6 +160,21 @@ func (c *collector) latency(m metric[any], l api.Latency, name string) {
 // all adds the metrics of a table.
 func all[T any](c *collector, table []metric[T], from *T, labels ...string) {
 	for _, m := range table {
-		add(c, m, m.value(from), slices.Clone(labels)...)
+		c.add(m.named, m.value(from), slices.Clone(labels)...)
 	}
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// unix is a time in seconds, 0 for none.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
 }

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,22 +12,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/show/insight"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// params reads the parameters of a request. done returns the errors, and rejects parameters
-// that were not read.
+// params reads the parameters of an address. Each is asked for by name; done
+// then says what was wrong, and which parameters nobody asked for.
 type params struct {
-	r      *http.Request
 	values url.Values
-	names  map[string]bool // read so far
+	known  map[string]bool
 	errs   []error
 }
 
 func newParams(r *http.Request) *params {
-	p := &params{r: r, names: map[string]bool{"token": true}}
+	p := &params{known: map[string]bool{"token": true}}
 	var err error
 	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		p.errs = append(p.errs, err)
@@ -36,12 +35,13 @@ func newParams(r *http.Request) *params {
 	return p
 }
 
+// done returns the first problems, all as one.
 func (p *params) done() error {
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
-		if !p.names[name] {
-			delete(p.names, "token")
-			allowed := cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.names)), ", "), "none")
-			p.errs = append(p.errs, fmt.Errorf("unknown parameter %q (want %s)", name, allowed))
+		if !p.known[name] {
+			delete(p.known, "token")
+			p.errs = append(p.errs, fmt.Errorf("no parameter %q is known here, only: %s", name,
+				strings.Join(slices.Sorted(maps.Keys(p.known)), ", ")))
 			break
 		}
 	}
@@ -51,16 +51,13 @@ func (p *params) done() error {
 	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint}
 }
 
-// path returns a part of the path.
-func (p *params) path(name string) string { return p.r.PathValue(name) }
-
 func (p *params) fail(name, format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("parameter %s: "+format, append([]any{name}, args...)...))
 }
 
-// text returns a parameter, or "".
+// text is a parameter, or empty.
 func (p *params) text(name string) string {
-	p.names[name] = true
+	p.known[name] = true
 	switch all := p.values[name]; len(all) {
 	case 0:
 		return ""
@@ -71,10 +68,15 @@ func (p *params) text(name string) string {
 	return ""
 }
 
-// word returns a parameter, or its default.
-func (p *params) word(name, usual string) string { return cmp.Or(p.text(name), usual) }
+// word is a parameter, or what stands for one that is not given.
+func (p *params) word(name, usual string) string {
+	if text := p.text(name); text != "" {
+		return text
+	}
+	return usual
+}
 
-// integer returns a number from least to most.
+// integer is a number from least to most.
 func (p *params) integer(name string, usual, least, most int64) int64 {
 	text := p.text(name)
 	if text == "" {
@@ -88,21 +90,24 @@ func (p *params) integer(name string, usual, least, most int64) int64 {
 	return n
 }
 
+// limit is how many rows are wanted.
 func (p *params) limit(usual, most int) int {
 	return int(p.integer("limit", int64(usual), 0, int64(most)))
 }
 
+// columns is into how many columns a time is divided.
 func (p *params) columns(usual int64) int {
 	return int(p.integer("columns", usual, 1, insight.MaxColumns))
 }
 
-// program returns the program of a workflow, nil for all.
+// program is the program of a workflow, nil for all.
 func (p *params) program() *trace.Program {
 	n := p.integer("program", -1, -1, math.MaxInt32)
 	if n < 0 {
 		return nil
 	}
-	return new(trace.Program(n))
+	program := trace.Program(n)
+	return &program
 }
 
 func (p *params) boolean(name string) bool {
@@ -130,90 +135,47 @@ func (p *params) number(name string) float64 {
 	return x
 }
 
-// duration returns a time with its unit or a number of units, or nil.
+// duration is a time with its unit, or a number of units; nil if not given.
 func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 	text := p.text(name)
 	if text == "" {
 		return nil
 	}
-	var t trace.Micros
-	if x, err := strconv.ParseFloat(text, 64); err == nil {
-		x = math.Round(x * float64(unit/time.Microsecond))
-		if !(math.Abs(x) <= insight.MaxMicros) { // so that NaN fails
-			p.fail(name, "%.40q is too large", text)
-			return nil
-		}
-		t = trace.Micros(x)
-	} else if d, err := time.ParseDuration(text); err == nil {
-		t = trace.Micros(d.Microseconds())
-	} else {
-		p.fail(name, "%.40q is not a time (want for example 90s, 20ms or a number)", text)
+	t, err := query.ParseTime(text, unit)
+	if err != nil {
+		p.fail(name, "%v", err)
 		return nil
 	}
 	return &t
 }
 
-// parseRange parses a range of numbers ≥ 0.
-func parseRange(first, last string) (r query.Range, ok bool) {
-	var err1, err2 error
-	r.First, err1 = strconv.ParseInt(first, 10, 32)
-	r.Last, err2 = strconv.ParseInt(last, 10, 32)
-	return r, err1 == nil && err2 == nil && 0 <= r.First && r.First <= r.Last
-}
-
-// maxRanges bounds the statement made of a list of ranks.
+// maxRanges bounds the statement that is made of a list of ranks.
 const maxRanges = 1000
 
-// ranks returns ranges such as 0,4-7.
-func (p *params) ranks(name string) (ranges []query.Range) {
-	text := p.text(name)
-	if text == "" {
+// ranks reads 0,4-7.
+func (p *params) ranks(name string) []query.Range {
+	ranges, err := query.ParseRanks(p.text(name))
+	if err != nil {
+		p.fail(name, "%v", err)
 		return nil
 	}
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			last = first
-		}
-		r, ok := parseRange(first, last)
-		if !ok {
-			p.fail(name, "%.40q is not a rank or a range (want for example 5 or 4-7)", part)
-			return nil
-		}
-		ranges = append(ranges, r)
-	}
 	if len(ranges) > maxRanges {
-		p.fail(name, "has %d ranges (at most %d)", len(ranges), maxRanges)
+		p.fail(name, "%d ranges are more than %d", len(ranges), maxRanges)
 		return nil
 	}
 	return ranges
 }
 
-// steps returns a range from:to, of which one side may be empty, or nil.
+// steps reads from:to, of which one side may be left out; nil if not given.
 func (p *params) steps(name string) *query.Range {
-	text := p.text(name)
-	if text == "" {
-		return nil
+	r, err := query.ParseSteps(p.text(name))
+	if err != nil {
+		p.fail(name, "%v", err)
 	}
-	first, last, isRange := strings.Cut(text, ":")
-	if !isRange {
-		last = first
-	}
-	if isRange && first == "" {
-		first = "0"
-	}
-	if isRange && last == "" {
-		last = strconv.Itoa(math.MaxInt32)
-	}
-	r, ok := parseRange(first, last)
-	if !ok {
-		p.fail(name, "%.40q is not a step or a range (want for example 5 or 10:20)", text)
-		return nil
-	}
-	return &r
+	return r
 }
 
-// words returns words separated by commas, or nil.
+// words reads words with commas between them; nil if not given.
 func (p *params) words(name string) []string {
 	text := p.text(name)
 	if text == "" {
@@ -222,7 +184,7 @@ func (p *params) words(name string) []string {
 	return strings.Split(text, ",")
 }
 
-// filter returns the selection of events. Its parameters are named as those of chimbuko anomalies.
+// filter reads what chooses events; its names are those of chimbuko anomalies.
 func (p *params) filter() query.Filter {
 	f := query.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),

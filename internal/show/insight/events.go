@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
@@ -116,7 +117,7 @@ func (q *runQuery) fetch(ctx context.Context, f query.Filter, offset, limit int)
 		if err != nil {
 			return nil, err
 		}
-		text, err := object(rows.Columns, row)
+		text, err := provdb.MarshalRow(rows.Columns, row)
 		if size += len(text); err == nil && size > maxAnswer {
 			err = errTooLarge
 		}

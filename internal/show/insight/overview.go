@@ -41,7 +41,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 			note("health", err)
 		}
 	}
-	v.data, err = in.data(ctx, run, in.caches.TryGet)
+	v.data, err = in.data(ctx, run, in.caches.Soon)
 	switch {
 	case err != nil && v.status == nil:
 		return nil, err

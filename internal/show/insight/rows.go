@@ -1,11 +1,8 @@
 package insight
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -26,7 +23,7 @@ func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
 		if err != nil {
 			return nil, err
 		}
-		o, err := object(rows.Columns, row)
+		o, err := provdb.MarshalRow(rows.Columns, row)
 		if err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
@@ -36,36 +33,4 @@ func objects(rows *provdb.Rows, err error) (list []json.RawMessage, _ error) {
 		list = append(list, o)
 	}
 	return list, nil
-}
-
-// object encodes a row.
-func object(columns []provdb.Column, row []any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, v := range row {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := api.Marshal(columns[i].Name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := marshalValue(v)
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", columns[i].Name, err)
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// marshalValue encodes a value. Numbers that are not finite become null.
-func marshalValue(v any) ([]byte, error) {
-	if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		return []byte("null"), nil
-	}
-	return api.Marshal(v)
 }

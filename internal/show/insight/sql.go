@@ -45,7 +45,7 @@ func (q *runQuery) sql(ctx context.Context, of SQLParams) (*api.SQLAnswer, error
 		}
 		values := make([]json.RawMessage, len(row))
 		for i, v := range row {
-			if values[i], err = marshalValue(v); err != nil {
+			if values[i], err = provdb.MarshalValue(v); err != nil {
 				return nil, fmt.Errorf("column %s: %w", rows.Columns[i].Name, err)
 			}
 			size += len(values[i])

@@ -1,0 +1,122 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/record/provenance"
+)
+
+// ErrNoIssue is returned if a run has no issue of that number.
+var ErrNoIssue = errors.New("no such issue")
+
+// SelectIssue selects the anomalies of an issue by its number; 0 is the worst issue of the
+// selected program. The issues are those stored with the run, or found now.
+func (a *Asker) SelectIssue(ctx context.Context, s *Selection, number int) error {
+	issues, err := a.StoredIssues(ctx)
+	if err != nil {
+		return err
+	}
+	var links []provenance.Link
+	stored := len(issues) > 0
+	if !stored {
+		findings, err := a.Findings(ctx, true)
+		if err != nil {
+			return err
+		}
+		issues, links = findings.Issues, findings.Links
+	}
+	if len(issues) == 0 {
+		return fmt.Errorf("run %s has no issues to explain", a.Run.Name)
+	}
+	i := slices.IndexFunc(issues, func(x provenance.Issue) bool {
+		return x.Number == number || number == 0 && (s.Filter.Program == nil || x.PID == *s.Filter.Program)
+	})
+	if i < 0 {
+		return fmt.Errorf("issue %d: %w (chimbuko issues --all lists them)", number, ErrNoIssue)
+	}
+	if s.Issue = &issues[i]; stored {
+		return nil
+	}
+	members := make(map[trace.EventKey]bool)
+	for i := range links {
+		if l := &links[i]; l.Issue == s.Issue.Number {
+			members[trace.EventKey{Program: l.PID, ID: l.EventID}] = true
+		}
+	}
+	s.Member = func(program trace.Program, event string) bool {
+		return members[trace.EventKey{Program: program, ID: event}]
+	}
+	return nil
+}
+
+// ParseTime parses a duration such as 20ms, or a number of units.
+func ParseTime(text string, unit time.Duration) (trace.Micros, error) {
+	const most = 1 << 53 // microseconds: beyond, a float64 is not exact
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		if n = math.Round(n * float64(unit) / float64(time.Microsecond)); math.Abs(n) <= most {
+			return trace.Micros(n), nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is not a time such as 90s, 20ms or a number", text)
+	}
+	return trace.Micros(d.Microseconds()), nil
+}
+
+// ParseRanks parses ranks and ranges of them, as in 0,4-7. Empty text is no range.
+func ParseRanks(text string) (ranges []Range, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		r, ok := parseRange(first, last)
+		if !ok {
+			return nil, fmt.Errorf("%.40q is not a rank or a range such as 4-7", part)
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges, nil
+}
+
+// ParseSteps parses a step or a range first:last, of which one side may be missing. Empty
+// text is nil.
+func ParseSteps(text string) (*Range, error) {
+	if text == "" {
+		return nil, nil
+	}
+	first, last, isRange := strings.Cut(text, ":")
+	switch {
+	case !isRange:
+		last = first
+	case first == "":
+		first = "0"
+	case last == "":
+		last = strconv.Itoa(math.MaxInt32)
+	}
+	r, ok := parseRange(first, last)
+	if !ok {
+		return nil, fmt.Errorf("%.40q is not a step or a range such as 10:20", text)
+	}
+	return &r, nil
+}
+
+// parseRange parses a range of numbers that are not negative.
+func parseRange(first, last string) (r Range, ok bool) {
+	var errFirst, errLast error
+	r.First, errFirst = strconv.ParseInt(first, 10, 32)
+	r.Last, errLast = strconv.ParseInt(last, 10, 32)
+	return r, errFirst == nil && errLast == nil && 0 <= r.First && r.First <= r.Last
+}
