@@ -1,5 +1,6 @@
-// Package viewer serves the page of a run over HTTP: of a stored run, or of the run that the
-// services of this process write. It opens the store of a run and reports its state.
+// Package viewer serves the page of a run over HTTP: of one that is stored, or of the
+// run that the services of this process write. It finds the store of a run, answers
+// dashboard's questions about its state, and listens.
 package viewer
 
 import (
@@ -16,12 +17,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
-	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Options are the settings of a page.
+// Options are what a person chooses about a page.
 type Options struct {
 	ReadOnly     bool     // refuse labels
 	UIDir        string   // directory of the built page; "" is the one in this program
@@ -32,7 +32,7 @@ type Options struct {
 	Cert, Key    string   // files for TLS; "" serves plain HTTP
 }
 
-// Page is a running server of a page.
+// Page is a page that is served.
 type Page struct {
 	Address string // URL
 	Token   string
@@ -44,11 +44,10 @@ type Page struct {
 // Serve serves the page of a stored run until ctx ends.
 func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Reference, log *slog.Logger) (*Page, error) {
 	cfg := dashboard.Config{
-		Config:  insight.Config{Source: r, Run: r.Name, Place: r.Place.String()},
-		Version: r.version, Token: rand.Text(), References: references, Log: log,
+		Source: r, Run: r.Name, Version: r.version, Place: r.Place.String(), Token: rand.Text(), References: references, Log: log,
 	}
 	if r.dir != "" {
-		cfg.Token, _ = rundir.Secret(r.dir) // a new token each time if the directory is read-only
+		cfg.Token, _ = rundir.Secret(r.dir) // a directory that is read-only gets another token each time
 	}
 	before := ""
 	if s, err := rundir.ReadServices(r.dir); err == nil && Reachable(s) {
@@ -104,8 +103,8 @@ func (o *Options) site() (*ui.Site, error) {
 	return site, nil
 }
 
-// Wait waits until the server has ended.
+// Wait waits until the page has ended.
 func (p *Page) Wait() error { return p.serving.Wait() }
 
-// URL returns the address of the page with its token.
+// URL returns the address that a browser opens first, with the token.
 func (p *Page) URL() string { return WithToken(p.Address, p.Token) }

@@ -1,0 +1,187 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/chimbuko/chimbuko/internal/show/terminal"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/rundir"
+)
+
+// Connection answers queries about a run as its page does.
+type Connection struct {
+	Answers
+	Run   string // its name
+	Close func() error
+}
+
+// Connect returns a connection to the page at an address, to the services of an open run,
+// or else to the store of a run in this process.
+func Connect(ctx context.Context, where, run, version string) (*Connection, error) {
+	if isAddress(where) {
+		return connectPage(ctx, new(http.Client), where, "", run)
+	}
+	dir := rundir.Find(where)
+	if dir != "" && run == "" {
+		if s, err := rundir.ReadServices(dir); err == nil && s.Web != "" && Reachable(s) && isOpen(dir) {
+			client, err := Client(s.CA)
+			if err != nil {
+				return nil, err
+			}
+			if c, err := connectPage(ctx, client, s.Web, s.Secret, s.Run); err == nil {
+				return c, nil
+			}
+		}
+	}
+	v, err := Open(ctx, where, run, version)
+	if err != nil {
+		return nil, err
+	}
+	cfg := insight.Config{Source: v, Run: v.Name, ReadOnly: true, Cache: duckstore.NewCache}
+	if dir != "" {
+		cfg.Labels = rundir.NewLabels(dir)
+	}
+	return &Connection{Answers: NewLocal(cfg), Run: v.Name, Close: v.Close}, nil
+}
+
+func isAddress(where string) bool {
+	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
+}
+
+// isOpen reports whether a run has not ended.
+func isOpen(dir string) bool {
+	info, err := rundir.ReadInfo(dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && info.State.Open()
+}
+
+// connectPage connects to a dashboard. Without a name the run is the watched one.
+func connectPage(ctx context.Context, client *http.Client, address, token, run string) (*Connection, error) {
+	c, err := dashboard.NewClient(client, address, token)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, StatusTimeout)
+	defer cancel()
+	st, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Connection{Answers: c, Run: cmp.Or(run, st.Run.Name), Close: func() error { client.CloseIdleConnections(); return nil }}, nil
+}
+
+// StatusAt asks the services of a run for their status: of a run directory, or at the
+// address of a page.
+func StatusAt(ctx context.Context, where string) (*api.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s := &rundir.Services{Web: where}
+	if _, err := os.Stat(where); err == nil {
+		s, err = rundir.ReadServices(where)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("%s: no services were started for this run (for an ended run try chimbuko top %s)", where, where)
+		case err != nil:
+			return nil, err
+		case s.Web == "":
+			return nil, fmt.Errorf("%s: no process of the run has the role web", where)
+		}
+	}
+	client, err := Client(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	st, err := dashboard.Fetch(ctx, client, s.Web, s.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("%w (if the run has ended, try chimbuko top %s)", err, where)
+	}
+	return st, nil
+}
+
+// Live is the source of the terminal view of a run: its services while they run, then its
+// store.
+type Live struct {
+	where, run, version string
+
+	mu   sync.Mutex
+	page *Connection // nil: to be connected
+}
+
+// NewLive connects to a run. The caller must close it.
+func NewLive(ctx context.Context, where, run, version string) (*Live, error) {
+	l := &Live{where: where, run: run, version: version}
+	return l, l.connect(ctx)
+}
+
+func (l *Live) connect(ctx context.Context) (err error) {
+	l.page, err = Connect(ctx, l.where, l.run, l.version)
+	return err
+}
+
+// Close closes the connection.
+func (l *Live) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.page == nil {
+		return nil
+	}
+	return l.page.Close()
+}
+
+// ask calls f with the connection. If that fails, because the services ended with their
+// run, it connects again.
+func (l *Live) ask(ctx context.Context, f func(ctx context.Context, page *Connection) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.page != nil {
+		err := f(ctx, l.page)
+		if err == nil || ctx.Err() != nil || isAddress(l.where) {
+			return err
+		}
+		_ = l.page.Close() // it does not answer
+	}
+	if err := l.connect(ctx); err != nil {
+		return err
+	}
+	return f(ctx, l.page)
+}
+
+// Look returns the current state of the run.
+func (l *Live) Look(ctx context.Context, columns, rows int) (*terminal.Picture, error) {
+	p := new(terminal.Picture)
+	return p, l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
+		if p.Overview, err = page.Overview(ctx, page.Run, terminal.Issues); err != nil {
+			return err
+		}
+		// The view can do without these.
+		if p.Heatmap, err = page.Heatmap(ctx, page.Run, "own", columns, rows); err != nil {
+			p.Heatmap = nil
+		}
+		if p.Status, err = page.Status(ctx); err != nil || p.Status.Run.Name != page.Run {
+			p.Status = nil
+		}
+		return nil
+	})
+}
+
+// Evidence returns the details of an execution.
+func (l *Live) Evidence(ctx context.Context, program int64, event string) (e *api.Evidence, err error) {
+	err = l.ask(ctx, func(ctx context.Context, page *Connection) (err error) {
+		e, err = page.Evidence(ctx, page.Run, program, event)
+		return err
+	})
+	return e, err
+}

@@ -1,0 +1,71 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
+	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Progress shows the progress of an analysis.
+type Progress interface {
+	Show(done analyzer.Done)
+	During(activity string) (end func())
+	Clear()
+}
+
+// Analyze analyzes recorded traces and writes the run. It describes the run in info.
+func Analyze(ctx context.Context, cfg *Config, analysis analyzer.Config, inputs []analyzer.Input, info *provdb.Info,
+	progress Progress,
+) (res *analyzer.Result, err error) {
+	for _, in := range inputs {
+		info.Traces = append(info.Traces, in.Path)
+		info.TraceBytes += bp.Size(in.Path)
+	}
+	k, err := New(ctx, cfg, info)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	analysis.SpoolDir = k.Dir.Spool()
+	res, err = analyzer.New(analysis, k.Sink(), progress.Show).Run(ctx, inputs)
+	progress.Clear()
+	if err == nil {
+		err = k.writeResult(ctx, res, info, progress)
+	}
+	if err != nil {
+		info.State, info.Error = provdb.Failed, err.Error()
+		return nil, errors.Join(err, k.End(context.WithoutCancel(ctx), info))
+	}
+	info.Finish(res.Outcome)
+	if err := k.End(ctx, info); err != nil {
+		return nil, err
+	}
+	end := progress.During("closing the store")
+	err = k.Close()
+	end()
+	if err != nil {
+		return nil, err
+	}
+	info.SetSize(k.Size()) // after the log of the database has been merged
+	return res, k.Dir.WriteInfo(info)
+}
+
+// writeResult finds the issues and writes all run-level data.
+func (k *Keeper) writeResult(ctx context.Context, res *analyzer.Result, info *provdb.Info, progress Progress) error {
+	c, err := res.Collections()
+	if err != nil {
+		return err
+	}
+	end := progress.During(fmt.Sprintf("finding the causes of %s anomalies", text.Int(res.Review.Anomalies)))
+	c.Issues, c.Links = k.Issues(res.Outcome)
+	end()
+	info.SetIssues(c.Issues)
+	end = progress.During("storing profiles, models and issues")
+	defer end()
+	return k.WriteCollections(ctx, c)
+}
