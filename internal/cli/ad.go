@@ -11,17 +11,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -37,52 +38,46 @@ type adFlags struct {
 func (a *adFlags) register(f *pflag.FlagSet) {
 	a.detectFlags.register(f)
 	registerBus(f, &a.Bus)
-	f.StringVar(&a.Dir, "run-dir", "chimbuko-run", "directory of the run that chimbuko serve writes; it need not be there yet")
-	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default what the run directory tells, else its name")
-	f.StringVar(&a.Node, "node", "", "name of this analyzer, another for each; by default made of the host and the traces")
-	f.IntVar(&a.Rank, "rank", -1, "leave out what is not of this rank")
-	f.IntVar(&a.OverrideRank, "override-rank", -1, "take all as of this rank, whatever the trace says")
-	f.IntVar(&a.Traces, "traces", 0, "how many traces there will be; 0 is those that come until all have ended and no new one came for "+
-		"--linger")
-	f.DurationVar(&a.Linger, "linger", 3*time.Second, "how long to wait for further traces when all have ended")
-	f.DurationVar(&a.Idle, "idle", 0, "how long a trace may have nothing new before it is taken as ended; 0 is for ever")
-	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "how often to look for new steps when there is none")
-	f.DurationVar(&a.Exchange, "exchange", time.Second, "time between exchanges with the parameter server")
-	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; what finds no room is sent with the review")
-	f.StringVar(&a.Spool, "spool", "", "directory for what is kept until the end; by default a new one for temporary files")
-	f.DurationVar(&a.GiveUp, "give-up", 0, "how long to wait for the services when all traces have ended, before ending with an error "+
-		"and unreviewed; 0 is for ever")
-	f.BoolVar(&a.UntilTold, "until-told", false, "traces may come until the process that holds this one says that the program has ended")
+	f.StringVar(&a.Dir, "run-dir", "chimbuko-run", "run directory of chimbuko serve; it may not exist yet")
+	f.StringVar(&a.Run, "name", "", "name of the run, as given to chimbuko serve; by default that in the run directory, else its name")
+	f.StringVar(&a.Node, "node", "", "unique name of this analyzer; by default made of the host and the traces")
+	f.IntVar(&a.Rank, "rank", -1, "only rank to analyze; -1 for all")
+	f.IntVar(&a.OverrideRank, "override-rank", -1, "rank of all events, instead of the one in the trace; -1 for none")
+	f.IntVar(&a.Traces, "traces", 0, "number of traces; 0 for all that appear until all have ended and no new one appears for --linger")
+	f.DurationVar(&a.Linger, "linger", 3*time.Second, "time to wait for further traces after all have ended")
+	f.DurationVar(&a.Idle, "idle", 0, "time without new data after which a trace counts as ended; 0 for never")
+	f.DurationVar(&a.Poll, "poll", 20*time.Millisecond, "interval of looking for new steps")
+	f.DurationVar(&a.Exchange, "exchange", time.Second, "interval of exchanges with the parameter server")
+	f.Int64Var(&a.Outbox, "outbox", 64, "megabytes of records that may wait to be sent; others are sent with the review")
+	f.StringVar(&a.Spool, "spool", "", "directory for records until the review; a new temporary one by default")
+	f.DurationVar(&a.GiveUp, "give-up", 0, "time to wait for the services after all traces have ended, before failing without a review; "+
+		"0 for ever")
+	f.BoolVar(&a.UntilTold, "until-told", false, "traces may appear until the parent process reports the end of the program")
 	_ = f.MarkHidden("until-told") // only for processes that this program starts
-	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
-	f.StringVar(&a.Engine, "engine", service.EngineAuto, "how the program hands over its traces: bp (datasets), sst (live streams), or "+
-		"auto: by the names, .bp or .sst")
+	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
+	f.StringVar(&a.Engine, "engine", service.EngineAuto, "transport of the traces: bp (datasets), sst (live streams), or auto (by the "+
+		"names, .bp or .sst)")
 	registerConnect(f, &a.ConnectTimeout)
 	f.Int64Var(&a.StreamQueue, "stream-queue", sst.Default().Queue>>20,
-		"megabytes of each live stream that are held ahead of the analysis; further steps stay in the program")
+		"megabytes of each live stream buffered before the analysis; further steps stay in the program")
 }
 
-// check says what is wrong with the flags, and fills in what was left out.
+// check returns all mistakes in the flags as one error, and sets defaults.
 func (a *adFlags) check(patterns []string) error {
 	var errs []error
-	if a.Rank >= 0 && a.OverrideRank >= 0 {
-		errs = append(errs, errors.New("give --rank or --override-rank, not both"))
-	}
-	for name, d := range map[string]time.Duration{"poll": a.Poll, "exchange": a.Exchange} {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s %v is not positive", name, d))
+	wrong := func(isWrong bool, format string, args ...any) {
+		if isWrong {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	if a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1 {
-		errs = append(errs, errors.New("--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive"))
-	}
-	if a.Engine != service.EngineAuto && a.Engine != service.EngineBP && a.Engine != service.EngineSST {
-		errs = append(errs, fmt.Errorf("unknown --engine %q (want %s, %s or %s)", a.Engine, service.EngineAuto, service.EngineBP,
-			service.EngineSST))
-	}
-	if a.ConnectTimeout < 0 || a.StreamQueue < 1 {
-		errs = append(errs, errors.New("--connect-timeout cannot be negative, and --stream-queue must be positive"))
-	}
+	wrong(a.Rank >= 0 && a.OverrideRank >= 0, "give --rank or --override-rank, not both")
+	wrong(a.Poll <= 0, "--poll %v is not positive", a.Poll)
+	wrong(a.Exchange <= 0, "--exchange %v is not positive", a.Exchange)
+	wrong(a.Linger < 0 || a.Idle < 0 || a.GiveUp < 0 || a.Traces < 0 || a.Outbox < 1,
+		"--linger, --idle, --give-up and --traces cannot be negative, and --outbox must be positive")
+	engines := []string{service.EngineAuto, service.EngineBP, service.EngineSST}
+	wrong(!slices.Contains(engines, a.Engine), "unknown --engine %q (want %s)", a.Engine, strings.Join(engines, ", "))
+	wrong(a.ConnectTimeout < 0 || a.StreamQueue < 1, "--connect-timeout cannot be negative, and --stream-queue must be positive")
 	services, err := rundir.ReadServices(a.Dir)
 	if err != nil || a.Bus.URL != "" {
 		services = &rundir.Services{Run: (&keeperFlags{out: a.Dir}).runName()}
@@ -94,8 +89,7 @@ func (a *adFlags) check(patterns []string) error {
 	return errors.Join(errs...)
 }
 
-// defaultNode names the analyzer by its host and its traces, so that it is the
-// same when it is started again.
+// defaultNode returns a name made of the host and the traces, the same after a restart.
 func (a *adFlags) defaultNode(patterns []string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -116,23 +110,21 @@ func newADCmd(env *Env) *cobra.Command {
 	var flags adFlags
 	cmd := &cobra.Command{
 		Use:   "ad TRACE...",
-		Short: "analyze traces while they are written, together with other analyzers",
-		Long: `Analyze the traces of one or many ranks while the program writes them. A TRACE is
-a dataset, a directory (all .bp that appear in it are read) or a pattern; none of
-them need be there yet. What is learned is shared with all other analyzers through
-the parameter server of chimbuko serve, and what is flagged goes to its database.
+		Short: "Analyze traces while they are written",
+		Long: `Analyze the traces of one or many ranks while the program writes them. A TRACE is a dataset,
+a directory (all .bp that appear in it are read) or a pattern; none has to exist yet.
+Analyzers share their models through the parameter server of chimbuko serve, and send
+anomalies to its database.
 
-Where TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file
-of the stream, X.bp.sst, or a directory or pattern of such; with --engine sst also
-X.bp. Start the analyzer before the program, which waits for it.
+If TAU streams its trace (TAU_ADIOS2_ENGINE=SST), a TRACE is the contact file of the
+stream, X.bp.sst, or a directory or pattern of such files; with --engine sst also X.bp.
+Start the analyzer before the program, which waits for it.
 
-The analyzer never waits for the services: while they are away it judges by what
-it knows, gathers what it learns, and says so. When all traces have ended, and
-those of all other analyzers, everything kept is judged again with all that is
-known. An analyzer that was killed is started again with the same command: it
-reads its traces from the beginning, and nothing is counted or stored twice. A live
-stream cannot be read again: what the program sent is gone, and it goes on with the
-steps that are still to come.`,
+The analyzer never waits for the services: without a connection it continues with its own
+models and reports that. After the traces of all analyzers have ended, all records are
+reviewed with the final model. After a crash start the analyzer with the same command: it
+reads its traces from the beginning, and nothing is counted or stored twice. A live stream
+cannot be read again; the analyzer continues with the steps that follow.`,
 		Example: `  chimbuko serve --out run &
   chimbuko ad --run-dir run 'traces/tau-metrics-*.bp' --traces 4
   chimbuko ad --run-dir run --engine sst traces/ --traces 4
@@ -156,7 +148,7 @@ steps that are still to come.`,
 
 // runAD runs an analyzer.
 func runAD(ctx context.Context, env *Env, flags *adFlags) error {
-	cfg, progress := &flags.AnalyzerConfig, &adProgress{w: env.Stderr, terminal: isTerminal(env.Stderr)}
+	cfg, progress := &flags.AnalyzerConfig, output.NewAnalyzer(env.Stderr)
 	cfg.Log, cfg.Progress = newLog(env.Stderr), progress
 	cfg.Inputs = func(paths []string) ([]analyzer.Input, error) {
 		inputs, _, err := flags.inputsOf(paths)
@@ -169,32 +161,39 @@ func runAD(ctx context.Context, env *Env, flags *adFlags) error {
 	progress.Clear()
 	switch {
 	case errors.Is(err, paramclient.ErrReviewed):
-		fmt.Fprintln(env.Stderr, "chimbuko: what this analyzer had found before it was started again is stored; nothing is left to do")
+		fmt.Fprintln(env.Stderr, "chimbuko: the records of this analyzer were stored before its restart; nothing is left to do")
 		return nil
 	case errors.Is(err, service.ErrStreamsInterrupted):
-		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command goes on with "+
-			"the steps "+
-			"that are still to come, and chimbuko stop ends the run with what is known")
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; live streams cannot be read again: the same command continues "+
+			"with the steps that follow, and chimbuko stop ends the run")
 		return errReported
 	case errors.Is(err, service.ErrInterrupted):
-		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing counts twice")
+		fmt.Fprintln(env.Stderr, "chimbuko: interrupted before the review; the same command reads the traces again, and nothing is counted twice")
 		return errReported
 	case err != nil:
 		return err
 	}
-	sum := newADSummary(cfg.Node, res)
-	err = env.show(flags.asJSON, sum, sum.print)
+	sum := &output.AnalyzerSummary{
+		Node: cfg.Node, Reading: res.Reading.Seconds(), Seconds: res.Took.Seconds(),
+		Totals:    provdb.Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
+		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
+		Records: res.Sent, Deferred: res.Deferred, Notes: res.Tally.Notes(),
+	}
+	for _, b := range res.Broken {
+		sum.Broken = append(sum.Broken, b.Error())
+	}
+	err = env.show(flags.asJSON, sum, sum.Write)
 	for _, b := range sum.Broken {
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", b)
-		if env.leash == nil { // else the whole run reports it
+		if env.leash == nil { // else the parent process reports it
 			err = errors.Join(err, errReported)
 		}
 	}
 	return err
 }
 
-// programEnded returns a function that reports whether the process that holds this one has
-// said that the program ended.
+// programEnded returns a function that reports whether the parent process has reported the
+// end of the program.
 func programEnded(leash *supervise.Leash) func() bool {
 	ended := new(atomic.Bool)
 	go func() {
@@ -207,45 +206,7 @@ func programEnded(leash *supervise.Leash) func() bool {
 	return ended.Load
 }
 
-// adSummary is what `ad` prints at the end.
-type adSummary struct {
-	Node    string  `json:"node"`
-	Reading float64 `json:"reading_seconds"` // until all traces had ended
-	Seconds float64 `json:"seconds"`
-	provdb.Totals
-	Confirmed int64        `json:"confirmed"`
-	Promoted  int64        `json:"promoted"`
-	Withdrawn int64        `json:"withdrawn"`
-	Records   int64        `json:"records_sent"`
-	Deferred  int64        `json:"records_deferred"`
-	Notes     []tally.Note `json:"notes"`
-	Broken    []string     `json:"broken,omitempty"`
-}
-
-func newADSummary(name string, res *service.AnalyzerResult) *adSummary {
-	sum := &adSummary{
-		Node: name, Reading: res.Reading.Seconds(), Seconds: res.Took.Seconds(),
-		Totals:    provdb.Totals{Totals: res.Totals, Functions: len(res.Functions), Anomalies: res.Review.Anomalies},
-		Confirmed: res.Review.Confirmed, Promoted: res.Review.Promoted, Withdrawn: res.Review.Withdrawn,
-		Records: res.Sent, Deferred: res.Deferred, Notes: res.Tally.Notes(),
-	}
-	for _, b := range res.Broken {
-		sum.Broken = append(sum.Broken, b.Error())
-	}
-	return sum
-}
-
-func (s *adSummary) print(w io.Writer) {
-	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s promoted, %s withdrawn), %s records "+
-		"sent\n",
-		grouped(s.Events), grouped(s.Calls), s.Ranks, s.Reading, grouped(s.Anomalies), grouped(s.Confirmed), grouped(s.Promoted),
-		grouped(s.Withdrawn), grouped(s.Records))
-	for _, n := range s.Notes {
-		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, grouped(n.Count), n.Sentence)
-	}
-}
-
-// newLog returns a log for people on w.
+// newLog returns a log of text lines on w.
 func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }

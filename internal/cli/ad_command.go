@@ -13,18 +13,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// notRepeated are flags of an analyzer that another start of it gets anew.
+// notRepeated lists the flags of an analyzer that are set again when it is restarted.
 var notRepeated = []string{
 	supervise.Flag, "config", "json", "node", "run-dir", "name", "spool", "traces", "linger", "idle", "give-up", "until-told",
 	"nats", "nats-token-file", "nats-creds", "nats-ca", "nats-cert", "nats-key",
 }
 
-// commandOf is how to start an analyzer again, at another time: its settings, wherever
-// they came from, and its traces.
+// commandOf returns the command that starts an analyzer again later: its settings from all
+// sources, and its traces.
 func commandOf(cmd *cobra.Command, patterns []string) *protocol.Command {
 	c := new(protocol.Command)
 	c.Host, _ = os.Hostname()   // only shown
-	c.Directory, _ = os.Getwd() // patterns are absolute where there is one
+	c.Directory, _ = os.Getwd() // without it patterns stay relative
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(notRepeated, f.Name) {
 			return

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -13,8 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/settings"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/record/provenance"
-	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
@@ -32,14 +30,13 @@ func (a *analyzeFlags) register(f *pflag.FlagSet) {
 	a.keeperFlags.register(f)
 	a.detectFlags.register(f)
 	a.modelFlags.register(f)
-	f.StringVar(&a.records, "records", "db", "how records are kept: db (database), json (files) or both")
-	f.BoolVar(&a.asJSON, "json", false, "print the summary as JSON")
-	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1: judge while reading and review at the end; 2: learn all first, then judge")
+	f.StringVar(&a.records, "records", "db", "form of the records: db (database), json (files) or both")
+	f.BoolVar(&a.asJSON, "json", false, "summary as JSON")
+	f.IntVar(&a.passes, "passes", analyzer.Default().Passes, "1 to judge while reading and review at the end, 2 to learn from the whole run first")
 }
 
-// load applies the settings of file and environment, and returns where each came
-// from. Two passes judge all calls by the whole run, so that nothing is forgotten
-// unless it is asked for.
+// load applies the settings of file and environment, and returns the origin of each. With
+// two passes all calls are judged by the whole run, and nothing is forgotten by default.
 func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
 	origin, err = a.detectFlags.load(fs, env)
 	if a.passes == 2 && !fs.Changed("half-life") {
@@ -49,27 +46,19 @@ func (a *analyzeFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]stri
 	return origin, err
 }
 
-// configure turns the flags into a configuration; all that is wrong with them
-// is one error.
-func (a *analyzeFlags) configure() (analyzer.Config, error) {
-	return a.detectFlags.configure(a.passes, a.modelFlags)
-}
-
 func newAnalyzeCmd(env *Env) *cobra.Command {
 	var flags analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "analyze TRACE...",
-		Short: "find the anomalies in recorded traces and keep them with all around them",
-		Long: `Analyze recorded traces, all ranks of a run at once: rebuild the calls, learn how
-long each function takes, keep the executions that do not fit with everything
-around them, and throw the rest away. A TRACE is a dataset, a directory (all .bp
-inside it are read) or a pattern.
+		Short: "Analyze recorded traces",
+		Long: `Analyze recorded traces of all ranks of a run: reconstruct the calls, learn the typical
+times of each function, and store the anomalies with their context. A TRACE is a dataset, a
+directory (all .bp in it are read) or a pattern.
 
-The run directory gets run.json (settings, totals) and provenance.duckdb, a
-database of all that was kept: chimbuko issues, top, anomalies, event, func, diff,
-query and export ask it. With --records json or both it gets the same as JSON files:
-records/ (anomalies, typical executions and metadata of each rank and step) and
-global/ (profiles, call paths, models, issues).`,
+The run directory contains run.json (settings, totals) and provenance.duckdb, a database
+for chimbuko issues, top, anomalies, event, func, diff, query and export. With --records
+json or both it also contains JSON files: records/ (anomalies, typical executions and
+metadata of each rank and step) and global/ (profiles, call paths, models, issues).`,
 		Example: `  chimbuko analyze traces/ --out run
   chimbuko issues run
   chimbuko analyze traces/ --out run --algorithm sstd --sigma 8
@@ -82,7 +71,7 @@ global/ (profiles, call paths, models, issues).`,
 			if err != nil {
 				return usageError{err}
 			}
-			cfg, err := flags.configure()
+			cfg, err := flags.configure(flags.passes, flags.modelFlags)
 			if err != nil {
 				return usageError{err}
 			}
@@ -102,9 +91,9 @@ func newConfigCmd(env *Env) *cobra.Command {
 	var flags analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "print the effective settings of analyze, and where each comes from",
-		Long: `Print the settings that analyze would use with the same flags, TOML file and
-CHIMBUKO_* variables, as a TOML file.`,
+		Short: "Print the settings of analyze and their origin",
+		Long: `Print the settings that analyze uses with the same flags, TOML file and CHIMBUKO_*
+variables, as a TOML file.`,
 		Example: `  chimbuko config > chimbuko.toml
   CHIMBUKO_SIGMA=8 chimbuko config --config chimbuko.toml --algorithm sstd`,
 		Args: args(cobra.NoArgs),
@@ -113,7 +102,7 @@ CHIMBUKO_* variables, as a TOML file.`,
 			if err != nil {
 				return usageError{err}
 			}
-			if _, err := flags.configure(); err != nil {
+			if _, err := flags.configure(flags.passes, flags.modelFlags); err != nil {
 				return usageError{err}
 			}
 			w := bufio.NewWriter(env.Stdout)
@@ -138,68 +127,26 @@ func settingsOf(fs *pflag.FlagSet, origin map[string]string) map[string]string {
 
 func runAnalyze(ctx context.Context, env *Env, flags *analyzeFlags, cfg analyzer.Config, inputs []analyzer.Input,
 	settings map[string]string,
-) (err error) {
+) error {
 	defer frugal(60)()
-	sum := provdb.NewInfo(env.Version, env.Commit, settings)
-	if flags.store != "" {
-		sum.Store, sum.Name = redact.URLs(flags.store), flags.runName()
-	}
-	for _, in := range inputs {
-		sum.Traces = append(sum.Traces, in.Path)
-		sum.TraceBytes += bp.Size(in.Path)
-	}
 	store, err := flags.keeperFlags.config()
 	if err != nil {
 		return err
 	}
-	k, err := rundir.New(ctx, store, sum)
+	info := provdb.NewInfo(env.Version, env.Commit, settings)
+	if flags.store != "" {
+		info.Store, info.Name = redact.URLs(flags.store), flags.runName()
+	}
+	res, err := rundir.Analyze(ctx, store, cfg, inputs, info, output.NewAnalysis(env.Stderr, cfg.Passes))
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, k.Close()) }()
-	cfg.SpoolDir = k.Dir.Spool()
-	progress := newAnalysisProgress(env.Stderr, cfg.Passes)
-	res, err := analyzer.New(cfg, k.Sink(), progress.show).Run(ctx, inputs)
-	progress.clear()
-	var known *provenance.Collections
-	if err == nil {
-		known, err = res.Collections()
-	}
-	if err == nil {
-		end := progress.during(fmt.Sprintf("looking for what is behind %s anomalies", grouped(res.Review.Anomalies)))
-		known.Issues, known.Links = k.Issues(res.Outcome)
-		end()
-		sum.SetIssues(known.Issues)
-		end = progress.during("storing what is known of the whole run")
-		err = k.WriteCollections(ctx, known)
-		end()
-	}
-	if err != nil {
-		sum.State, sum.Error = provdb.Failed, err.Error()
-		return errors.Join(err, k.End(context.WithoutCancel(ctx), sum))
 	}
 	if flags.saveTo != "" {
 		if err := rundir.SaveModels(flags.saveTo, res.Models); err != nil {
 			return err
 		}
 	}
-	sum.Finish(res.Outcome)
-	if err := k.End(ctx, sum); err != nil {
-		return err
-	}
-	end := progress.during("closing the store")
-	err = k.Close()
-	end()
-	if err != nil {
-		return err
-	}
-	sum.SetSize(k.Size()) // of the database when its log has been merged
-	if err := k.Dir.WriteInfo(sum); err != nil {
-		return err
-	}
-	if err := env.show(flags.asJSON, sum, func(w io.Writer) {
-		printSummary(w, sum, flags.out)
-	}); err != nil {
+	if err := env.show(flags.asJSON, info, func(w io.Writer) { output.Summary(w, info, flags.out) }); err != nil {
 		return err
 	}
 	for _, broken := range res.Broken {

@@ -25,7 +25,7 @@ func TestAnalyzeTellsWhatItFoundAndWritesTheRun(t *testing.T) {
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit code %d, %q", r.code, r.stderr)
 	}
-	for _, want := range []string{"70,859 events, 32,975 calls", "anomalies kept", "stencil_kernel(", "assemble(int)", "The run is in " +
+	for _, want := range []string{"70,859 events, 32,975 calls", "anomalies stored", "stencil_kernel(", "assemble(int)", "The run is in " +
 		dir} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the summary has no %q:\n%s", want, r.stdout)
@@ -190,7 +190,7 @@ func TestProgramsOfAWorkflowAreToldApartByPatterns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, r := analyze(t, "--program", "3=nothing*", "testdata/traces/ring-BP4"); r.code != 2 || !strings.Contains(r.stderr, "matches none") {
+	if _, r := analyze(t, "--program", "3=nothing*", "testdata/traces/ring-BP4"); r.code != 2 || !strings.Contains(r.stderr, "matches no trace") {
 		t.Errorf("a pattern that matches nothing: exit code %d, %q", r.code, r.stderr)
 	}
 }

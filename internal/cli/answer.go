@@ -1,18 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"os"
-	"strconv"
+	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +16,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/redact"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -28,9 +25,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// questionFlags are those that all questions have.
-type questionFlags struct {
-	where   rundir.Place // that was opened first
+// runHelp ends the help of all commands that query a run.
+const runHelp = `
+
+RUN is a run directory, a provenance.duckdb file or postgres://user@server/database. It
+may still be running.`
+
+// queryFlags are the flags that all queries share.
+type queryFlags struct {
 	run     string
 	program int
 	format  string
@@ -39,17 +41,22 @@ type questionFlags struct {
 	timeout time.Duration
 }
 
-func (q *questionFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&q.run, "run", "", "name of the run, where the store holds several; by default the latest")
-	f.IntVar(&q.program, "program", -1, "only this program of a workflow; -1 is all")
-	f.StringVar(&q.format, "format", "table", "form of the answer: table, json, csv, markdown or parquet")
-	f.StringVar(&q.output, "output", "", "file for the answer instead of standard output; parquet needs one")
-	f.BoolVar(&q.showSQL, "show-sql", false, "print the SQL of the question to standard error")
-	f.DurationVar(&q.timeout, "timeout", time.Minute, "give up after this time; 0 is never")
+func (q *queryFlags) register(f *pflag.FlagSet) {
+	registerRun(f, &q.run)
+	f.IntVar(&q.program, "program", -1, "number of the program of a workflow; -1 for all")
+	f.StringVar(&q.format, "format", "table", "format of the answer: table, json, csv, markdown or parquet")
+	f.StringVar(&q.output, "output", "", "file for the answer instead of standard output; required for parquet")
+	f.BoolVar(&q.showSQL, "show-sql", false, "print the SQL of the query to standard error")
+	f.DurationVar(&q.timeout, "timeout", time.Minute, "time limit; 0 for none")
 }
 
-// only is the chosen program, nil for all.
-func (q *questionFlags) only() *trace.Program {
+// registerRun adds the flag that chooses one of several runs.
+func registerRun(f *pflag.FlagSet, run *string) {
+	f.StringVar(run, "run", "", "name of the run if the store contains several; the latest by default")
+}
+
+// chosenProgram returns the chosen program, nil for all.
+func (q *queryFlags) chosenProgram() *trace.Program {
 	if q.program < 0 {
 		return nil
 	}
@@ -57,310 +64,126 @@ func (q *questionFlags) only() *trace.Program {
 	return &p
 }
 
-// check says what is wrong with the form of the answer before anything is asked.
-func (q *questionFlags) check() error {
-	if _, ok := answerForms[q.format]; !ok && q.format != "parquet" {
-		return usagef("unknown format %q (want table, json, csv, markdown, parquet)", q.format)
+// check returns an error if the flags make no sense.
+func (q *queryFlags) check(f *pflag.FlagSet) error {
+	if !slices.Contains(output.Formats(), q.format) {
+		return usagef("unknown format %q (want %s)", q.format, strings.Join(output.Formats(), ", "))
 	}
 	if q.format == "parquet" && q.output == "" {
-		return usagef("an answer as parquet needs a file: give --output FILE")
+		return usagef("--format parquet needs --output FILE")
+	}
+	for _, name := range []string{"limit", "offset"} {
+		if n, err := f.GetInt(name); err == nil && n < 0 {
+			return usagef("--%s %d is negative", name, n)
+		}
 	}
 	return nil
 }
 
-// checkLimit says what is wrong with a number of rows.
-func checkLimit(n int) error {
-	if n < 0 {
-		return usagef("limit %d is negative", n)
-	}
-	return nil
-}
-
-// newQuestionCmd makes a command that asks a store.
-func newQuestionCmd(env *Env, cmd *cobra.Command, q *questionFlags,
-	ask func(ctx context.Context, a *query.Asker, args []string) error,
+// newRunQueryCmd returns a command that queries the run of its first argument and writes
+// the answer. ask gets the other arguments; its answer may be nil.
+func newRunQueryCmd(env *Env, cmd *cobra.Command, q *queryFlags,
+	ask func(ctx context.Context, a *query.Asker, args []string) (*output.Answer, error),
 ) *cobra.Command {
 	q.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return q.asking(cmd.Context(), func(ctx context.Context) (err error) {
-			if q.where, err = rundir.FindStore(args[0]); err != nil {
+		return q.limited(cmd, func(ctx context.Context) error {
+			place, err := rundir.FindStore(args[0])
+			if err != nil {
 				return err
 			}
-			return q.with(ctx, env, q.where, func(a *query.Asker) error { return ask(ctx, a, args[1:]) })
+			return q.with(ctx, env, place, q.run, func(a *query.Asker) error {
+				answer, err := ask(ctx, a, args[1:])
+				if err != nil || answer == nil {
+					return err
+				}
+				return q.write(ctx, env, answer)
+			})
 		})
 	}
 	return cmd
 }
 
-// asking asks something within the time that there is, and explains what went wrong.
-func (q *questionFlags) asking(ctx context.Context, ask func(ctx context.Context) error) error {
-	if err := q.check(); err != nil {
+// rowsAnswer makes an answer of the result of a query.
+func rowsAnswer(rows *provdb.Rows, err error) (*output.Answer, error) {
+	return &output.Answer{Rows: rows}, err
+}
+
+func (q *queryFlags) write(ctx context.Context, env *Env, a *output.Answer) error {
+	return a.Write(ctx, env.Stdout, q.format, q.output)
+}
+
+var errTimeout = errors.New("time limit exceeded")
+
+// limited checks the flags and calls f within the time limit. It marks mistakes in the
+// query as usage errors.
+func (q *queryFlags) limited(cmd *cobra.Command, f func(ctx context.Context) error) error {
+	if err := q.check(cmd.Flags()); err != nil {
 		return err
 	}
-	ctx, cancel := q.limit(ctx)
-	defer cancel()
-	err := ask(ctx)
-	if err != nil && (errors.Is(context.Cause(ctx), errTooLong) || errors.Is(err, context.DeadlineExceeded)) {
-		return fmt.Errorf("no answer within %v; ask for less, or give more with --timeout: %w", q.timeout, err)
+	ctx := cmd.Context()
+	if q.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, q.timeout, errTimeout)
+		defer cancel()
 	}
-	if _, ok := errors.AsType[*query.ChoiceError](err); ok {
-		return usageError{err}
+	err := f(ctx)
+	if err != nil && (errors.Is(context.Cause(ctx), errTimeout) || errors.Is(err, context.DeadlineExceeded)) {
+		return fmt.Errorf("no answer within %v (narrow the query or raise --timeout): %w", q.timeout, err)
 	}
-	if _, ok := errors.AsType[*contrast.TermError](err); ok {
+	_, isChoice := errors.AsType[*query.ChoiceError](err)
+	_, isTerm := errors.AsType[*contrast.TermError](err)
+	if isChoice || isTerm || errors.Is(err, query.ErrNoIssue) {
 		return usageError{err}
 	}
 	return err
 }
 
-var errTooLong = errors.New("too long")
-
-// limit bounds the time of a question.
-func (q *questionFlags) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if q.timeout <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, q.timeout, errTooLong)
-}
-
-// with opens the store for the questions of f about one run.
-func (q *questionFlags) with(ctx context.Context, env *Env, where rundir.Place, f func(a *query.Asker) error) error {
-	return opened(ctx, env, where, func(r provdb.Reader) error {
-		a, err := query.New(ctx, r, cmp.Or(q.run, where.Run))
+// with opens a store and calls f with one of its runs.
+func (q *queryFlags) with(ctx context.Context, env *Env, place rundir.Place, run string, f func(a *query.Asker) error) error {
+	return withStore(ctx, env, place, func(r provdb.Reader) error {
+		a, err := query.New(ctx, r, cmp.Or(run, place.Run))
 		if err != nil {
-			return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(where.Server), where.File), err)
+			return fmt.Errorf("%s: %w", cmp.Or(redact.URLs(place.Server), place.File), err)
 		}
-		a.OnQuery = q.told(env)
+		a.OnQuery = q.onQuery(env)
 		return f(a)
 	})
 }
 
-// opened opens the store for f.
-func opened(ctx context.Context, env *Env, where rundir.Place, f func(r provdb.Reader) error) error {
-	r, closeStore, err := where.Open(ctx)
+// withStore opens a store for f. It warns about an incomplete run without a process.
+func withStore(ctx context.Context, env *Env, place rundir.Place, f func(r provdb.Reader) error) error {
+	r, closeStore, err := place.Open(ctx)
 	if err != nil {
 		return err
 	}
-	if _, asked := r.(*remotestore.Client); !asked {
-		tellCut(env, where)
+	if _, owned := r.(*remotestore.Client); !owned && filepath.Base(place.File) == duckstore.FileName {
+		dir := filepath.Dir(place.File)
+		if info, err := rundir.ReadInfo(dir); err == nil && info.State.Open() {
+			fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete: %s\n", viewer.WhyStopped(dir, info))
+		}
 	}
 	return errors.Join(f(r), closeStore())
 }
 
-// told prints each statement, if that is wanted.
-func (q *questionFlags) told(env *Env) func(sql string, args []any) {
+// onQuery returns a function that prints each statement and its arguments, nil without
+// --show-sql.
+func (q *queryFlags) onQuery(env *Env) func(sql string, args []any) {
 	if !q.showSQL {
 		return nil
 	}
-	return func(sql string, args []any) { fmt.Fprintf(env.Stderr, "%s;\n%s", sql, boundText(args)) }
-}
-
-// boundText lists what is bound to $1, $2 … as comments of SQL.
-func boundText(args []any) string {
-	var b strings.Builder
-	for i, v := range args {
-		text := fmt.Sprint(v)
-		if v == nil {
-			text = "NULL"
-		}
-		if s, ok := v.(string); ok {
-			text = "'" + strings.ReplaceAll(s, "'", "''") + "'"
-		}
-		fmt.Fprintf(&b, "-- $%d = %s\n", i+1, text)
-	}
-	return b.String() + "\n"
-}
-
-// answerForms are the forms that are written to a stream.
-var answerForms = map[string]func(w io.Writer, rows *provdb.Rows) error{
-	"table": writeTable, "json": writeJSONRows, "csv": provdb.WriteCSV, "markdown": writeMarkdownTable,
-}
-
-// answer writes rows in the form that was chosen, and closes them.
-func (q *questionFlags) answer(ctx context.Context, env *Env, rows *provdb.Rows, err error) error {
-	if err != nil {
-		return err
-	}
-	if q.format == "parquet" {
-		err = duckstore.WriteParquet(ctx, q.output, rows)
-	} else {
-		err = q.write(env, func(w io.Writer) error { return answerForms[q.format](w, rows) })
-	}
-	return errors.Join(err, rows.Close())
-}
-
-// write writes to standard output or to the file that was chosen.
-func (q *questionFlags) write(env *Env, content func(w io.Writer) error) error {
-	if q.output == "" {
-		w := bufio.NewWriter(env.Stdout)
-		return errors.Join(content(w), w.Flush())
-	}
-	f, err := os.Create(q.output)
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	return errors.Join(content(w), w.Flush(), f.Close())
-}
-
-func writeTable(w io.Writer, rows *provdb.Rows) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for i, c := range rows.Columns {
-		fmt.Fprint(t, tabBefore(i), strings.ToUpper(strings.ReplaceAll(title(c), "_", " ")))
-	}
-	fmt.Fprintln(t)
-	n := 0
-	for row, err := range rows.All {
-		if err != nil {
-			return errors.Join(t.Flush(), err)
-		}
-		n++
-		for i, v := range row {
-			fmt.Fprint(t, tabBefore(i), oneLine(forPeople(rows.Columns[i], v)))
-		}
-		fmt.Fprintln(t)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if n == 0 {
-		fmt.Fprintln(w, "(none)")
-	}
-	return nil
-}
-
-func tabBefore(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return "\t"
-}
-
-// title is the name of a column for people, who see the unit at the value.
-func title(c provdb.Column) string {
-	name := c.Name
-	for _, unit := range []string{"_us", "_s", "_percent"} {
-		name = strings.TrimSuffix(name, unit)
-	}
-	return name
-}
-
-// forPeople writes a value for people, by the unit in the name of its column.
-func forPeople(c provdb.Column, v any) string {
-	number, isNumber := 0.0, false
-	switch v := v.(type) {
-	case nil:
-		return "-"
-	case int64:
-		number, isNumber = float64(v), true
-	case float64:
-		number, isNumber = v, true
-	}
-	switch {
-	case isNumber && (strings.HasSuffix(c.Name, "_us") || c.Name == "severity"):
-		return microsText(number)
-	case isNumber && strings.HasSuffix(c.Name, "_s"):
-		return fmt.Sprintf("%+.3f s", number)
-	case isNumber && strings.HasSuffix(c.Name, "_percent"):
-		return fmt.Sprintf("%.3g %%", number)
-	}
-	switch v := v.(type) {
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', 6, 64)
-	}
-	return provdb.PlainText(v)
-}
-
-func writeMarkdownTable(w io.Writer, rows *provdb.Rows) error {
-	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`")
-	for _, c := range rows.Columns {
-		fmt.Fprint(w, "| ", strings.ReplaceAll(title(c), "_", " "), " ")
-	}
-	fmt.Fprintf(w, "|\n%s|\n", strings.Repeat("| --- ", len(rows.Columns)))
-	for row, err := range rows.All {
-		if err != nil {
-			return err
-		}
-		for i, v := range row {
-			fmt.Fprint(w, "| ", escape.Replace(oneLine(forPeople(rows.Columns[i], v))), " ")
-		}
-		fmt.Fprintln(w, "|")
-	}
-	return nil
-}
-
-// writeJSONRows writes an array of objects, whose keys are in the order of the
-// columns.
-func writeJSONRows(w io.Writer, rows *provdb.Rows) error {
-	n := 0
-	for row, err := range rows.All {
-		if err != nil {
-			return err
-		}
-		object, err := jsonObject(rows.Columns, row)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s\n%s", "[,"[min(n, 1):min(n, 1)+1], object)
-		n++
-	}
-	if n == 0 {
-		fmt.Fprint(w, "[")
-	}
-	_, err := fmt.Fprintln(w, "\n]")
-	return err
-}
-
-func jsonObject(columns []provdb.Column, row []any) (string, error) {
-	var b strings.Builder
-	for i, v := range row {
-		key, err := json.Marshal(columns[i].Name)
-		if err != nil {
-			return "", err
-		}
-		value, err := marshalPlain(v)
-		if err != nil {
-			return "", fmt.Errorf("column %s: %w", columns[i].Name, err)
-		}
-		b.WriteByte("{,"[min(i, 1)])
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	if len(row) == 0 {
-		b.WriteByte('{')
-	}
-	b.WriteByte('}')
-	return b.String(), nil
-}
-
-// marshalPlain is json.Marshal without the care for HTML. Numbers that JSON does
-// not know are null.
-func marshalPlain(v any) ([]byte, error) {
-	if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		return []byte("null"), nil
-	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
-}
-
-// rowsOf makes an answer of rows that are there already.
-func rowsOf(columns []provdb.Column, all [][]any) *provdb.Rows {
-	return &provdb.Rows{
-		Columns: columns,
-		All: func(yield func([]any, error) bool) {
-			for _, row := range all {
-				if !yield(row, nil) {
-					return
-				}
+	return func(sql string, args []any) {
+		fmt.Fprintf(env.Stderr, "%s;\n", sql)
+		for i, v := range args {
+			value := fmt.Sprint(v)
+			if v == nil {
+				value = "NULL"
 			}
-		},
-		Close: func() error { return nil },
+			if s, ok := v.(string); ok {
+				value = "'" + strings.ReplaceAll(s, "'", "''") + "'"
+			}
+			fmt.Fprintf(env.Stderr, "-- $%d = %s\n", i+1, value)
+		}
+		fmt.Fprintln(env.Stderr)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestABaselineStandsForItsRun(t *testing.T) {
 	a, b := oneRank(t, 0), oneRank(t, 1)
 	file := filepath.Join(t.TempDir(), "good.baseline")
-	if r := run(t, "baseline", a, file); r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, `what is compared of run "rank0"`) {
+	if r := run(t, "baseline", a, file); r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, `baseline of run "rank0"`) {
 		t.Fatalf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	for _, show := range []string{"lost", "time", "metadata"} {
@@ -119,5 +119,5 @@ func TestWhatAPageComparesWithIsCheckedBeforeItIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, 1, []string{"view", b, "--compare", broken}, broken, "not a file of chimbuko baseline")
-	fails(t, 1, []string{"view", b, "--compare", t.TempDir()}, "no run directory")
+	fails(t, 1, []string{"view", b, "--compare", t.TempDir()}, "is not a run directory")
 }

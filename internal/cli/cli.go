@@ -1,46 +1,47 @@
-// Package cli is the command line: one file for each sub-command, which turns
-// flags into a configuration, checks it and runs a role. It is the only place
-// where concrete types meet interfaces, where errors become messages, and
-// where the clock and the environment are real.
+// Package cli is the command line: flags, help and wiring of each command. It is the only
+// package that connects concrete types with interfaces, prints errors, and passes the real
+// clock and environment to others.
 package cli
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
-// Env is the outside world of a command, so that tests can give it another.
+// Env is the environment of a command, which tests replace.
 type Env struct {
-	Stdin   io.Reader // nil: that of the process
+	Stdin   io.Reader // nil: standard input of the process
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Version string
 	Commit  string
 	Environ []string // of the process, as os.Environ returns it
 
-	leash *supervise.Leash // by which this process is held; nil: it is not
+	leash *supervise.Leash // of a process that another one controls; else nil
 }
 
 // Exit codes of the program.
 const (
 	exitOK     = 0
 	exitFailed = 1 // something could not be read or done
-	exitUsage  = 2 // the command line makes no sense
+	exitUsage  = 2 // wrong command line
 )
 
-// errReported ends a command that has told all its errors already.
+// errReported ends a command that has printed all its errors.
 var errReported = errors.New("errors were reported")
 
 // usageError is a mistake in the command line.
@@ -78,10 +79,10 @@ func Run(ctx context.Context, env *Env, args []string) int {
 func newRootCmd(env *Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chimbuko",
-		Short: "find the few function executions that went wrong among billions",
-		Long: `Chimbuko analyses the performance of parallel programs from the traces that TAU
-writes with ADIOS2: it finds the few function executions that went wrong, keeps
-them with all that is needed to explain them, and throws the rest away.`,
+		Short: "Find performance anomalies in traces of parallel programs",
+		Long: `Chimbuko analyzes the performance of parallel programs from the traces that TAU writes
+with ADIOS2: it finds the few function executions that went wrong among billions, stores
+them with their context, and discards the rest.`,
 		Version:       env.Version + " (" + env.Commit + ")",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -93,13 +94,19 @@ them with all that is needed to explain them, and throws the rest away.`,
 		},
 		Args: cobra.ArbitraryArgs,
 		PersistentPreRun: func(cmd *cobra.Command, args []string) {
-			warnOfSecrets(env, cmd, args) // before anything but the command line sets flags
+			warnOfSecrets(env, cmd, args) // before settings of files and variables are applied
 		},
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	holdable(root, env)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		// The errors of our own types of flags quote the value.
+		if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok && slices.Contains([]string{"func", "time"}, e.GetFlag().Value.Type()) {
+			return usagef("--%s: %w", e.GetFlag().Name, e.Unwrap())
+		}
+		return usageError{err}
+	})
 	root.AddCommand(
 		newAnalyzeCmd(env), newRunCmd(env), newFinishCmd(env), newServeCmd(env), newADCmd(env), newViewCmd(env), newStatusCmd(env),
 		newStopCmd(env), newImportCmd(env), newIssuesCmd(env), newExplainCmd(env), newTopCmd(env), newAnomaliesCmd(env), newEventCmd(env),
@@ -109,7 +116,7 @@ them with all that is needed to explain them, and throws the rest away.`,
 	return root
 }
 
-// exactly, like cobra's own checks, but an error of it is one of usage.
+// args returns check with its errors as usage errors.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := check(cmd, given); err != nil {
@@ -119,18 +126,15 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// show prints v to standard output, as JSON for programs or with print for
-// people. Errors stick to the writer that print gets.
+// show prints v to standard output, as JSON or with print. Errors stick to the writer of
+// print.
 func (env *Env) show(asJSON bool, v any, print func(io.Writer)) error {
 	out := bufio.NewWriter(env.Stdout)
-	if !asJSON {
-		print(out)
-		return out.Flush()
+	if asJSON {
+		return errors.Join(output.WriteJSON(out, v), out.Flush())
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return errors.Join(enc.Encode(v), out.Flush())
+	print(out)
+	return out.Flush()
 }
 
 // sleep waits for d or until ctx ends.
@@ -145,9 +149,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// frugal has garbage collected earlier than usual, unless GOGC says when, and
-// returns what ends that. For work on steps, which are soon garbage, it costs next
-// to nothing and saves a tenth of the memory.
+// frugal collects garbage earlier than usual, unless GOGC is set, until end is called. It
+// saves a tenth of the memory at little cost, as the data of steps is short-lived.
 func frugal(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -156,23 +159,13 @@ func frugal(percent int) (end func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// isTerminal reports whether a person looks at w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // isInteractive reports whether standard input and output are a terminal.
 func (env *Env) isInteractive() bool {
 	in, ok := env.Stdin.(*os.File)
 	if env.Stdin == nil {
 		in, ok = os.Stdin, true
 	}
-	if !ok || !isTerminal(in) || !isTerminal(env.Stdout) {
+	if !ok || !output.IsTerminal(in) || !output.IsTerminal(env.Stdout) {
 		return false
 	}
 	info, err := in.Stat()

@@ -72,7 +72,7 @@ func TestCommandLinesThatMakeNoSenseAreExplained(t *testing.T) {
 	f(`unknown value "xml" (want text, jsonl, csv`, "trace", "dump", "--format", "xml", trace)
 	f(`"7-3" is neither a number nor a range`, "trace", "dump", "--step", "7-3", trace)
 	f(`unknown value "entry" (want enter, exit`, "trace", "dump", "--kind", "entry", trace)
-	f(`poll interval 0s is not positive`, "trace", "dump", "--follow", "--poll", "0s", trace)
+	f(`poll interval 0s must be positive`, "trace", "dump", "--follow", "--poll", "0s", trace)
 	f(`--limit -1 is negative`, "trace", "dump", "--limit", "-1", trace)
 }
 
@@ -143,7 +143,7 @@ func TestAWorkflowIsReportedAndSoIsWhyItsAnalysisFailed(t *testing.T) {
 	}
 	fails(t, 1, []string{"analyze", traces, "--out", failed}, "both contain rank 0 of program 0")
 	text := must(t, "report", failed, "-o", file)
-	if !strings.HasPrefix(text, "failed: The analysis failed and stored nothing: ") || !strings.Contains(text, "see --program") {
+	if !strings.HasPrefix(text, "failed: The analysis failed and stored nothing: ") || !strings.Contains(text, "--program") {
 		t.Errorf("got %s", text)
 	}
 }

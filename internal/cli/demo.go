@@ -11,6 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/demo"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 )
 
 // demoFlags are the flags of `demo`.
@@ -105,6 +106,6 @@ func (f *demoFlags) config(env *Env) (demo.Config, error) {
 	}
 	return demo.Config{
 		Scenario: s, Duration: f.duration, Out: f.out, Web: f.web, Stay: f.stay,
-		Supervise: superviseConfig(env, "", false), Sleep: sleep, Summarize: printSummary,
+		Supervise: superviseConfig(env, "", false), Sleep: sleep, Summarize: output.Summary,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -16,56 +17,46 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// detectFlags say how traces are analyzed, recorded or being written.
+// detectFlags are the flags of commands that analyze traces.
 type detectFlags struct {
-	config    string
+	cfg       analyzer.Config
+	file      string
 	programs  []string
-	algorithm string
-	sigma     float64
-	threshold float64
 	overrides []string
-	ignore    []string
-	samples   int
 	halfLife  time.Duration
-	self      bool
-	skipFirst bool
+	minTime   time.Duration
 	statistic string
 	scope     string
-	window    int
-	review    bool
-	minTime   time.Duration
-	workers   int
-	prefix    string
-	uncoupled []string
 }
 
 func (d *detectFlags) register(f *pflag.FlagSet) {
-	usual := analyzer.Default()
-	f.StringVar(&d.config, "config", "", "TOML file with settings: a flag overrides it, and it overrides CHIMBUKO_* variables")
-	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: traces whose path matches belong to this program of a workflow")
-	f.StringVar(&d.algorithm, "algorithm", string(usual.Outlier.Algorithm), "detector: modal, hbos, sstd or copod")
-	f.Float64Var(&d.sigma, "sigma", usual.Outlier.Sigma, "sstd: standard deviations from the mean that are still normal")
-	f.Float64Var(&d.threshold, "threshold", usual.Outlier.Threshold,
-		"modal: decades of rarity, 0 is 6; hbos, copod: share of the range of scores that is still normal, 0 is 0.99 and 0.72")
-	f.StringArrayVar(&d.overrides, "function-threshold", nil, "pattern=value: another sigma or threshold for functions that match")
-	f.StringArrayVar(&d.ignore, "ignore", nil, "pattern of functions that are never judged")
-	f.IntVar(&d.samples, "min-samples", usual.Outlier.MinSamples, "calls of a function that must be known before any is judged")
-	f.DurationVar(&d.halfLife, "half-life", time.Duration(usual.Outlier.HalfLife)*time.Microsecond,
-		"modal: time of the run after which what was learned counts half; 0 forgets nothing, as --passes 2 does unless it is given")
-	f.BoolVar(&d.self, "include-self", false, "let a call's own time help to hide it, as the original did; without --review, then")
-	f.BoolVar(&d.skipFirst, "skip-first", usual.SkipFirst, "leave out the first call of a function on each thread, and waits before "+
-		"ranks have met")
-	f.StringVar(&d.statistic, "statistic", "exclusive", "time that is judged: exclusive or inclusive")
-	f.StringVar(&d.scope, "scope", "program", "who shares a model: program (all its ranks) or rank")
-	f.IntVar(&d.window, "window", usual.Window, "calls before and after an anomaly that are kept with it")
-	f.BoolVar(&d.review, "review", usual.Review, "judge all that was kept once more at the end")
-	f.DurationVar(&d.minTime, "min-time", 0, "exclusive time below which anomalies are not kept")
-	f.IntVar(&d.workers, "workers", 0, "ranks that are worked on at once; 0 is one for each processor")
-	f.StringVar(&d.prefix, "state-prefix", usual.StatePrefix, "beginning of the names of counters that tell the state of the node")
-	f.StringArrayVar(&d.uncoupled, "ignore-correlation", nil, "pattern of functions whose GPU correlation ids are ignored")
+	d.cfg = analyzer.Default()
+	c, o := &d.cfg, &d.cfg.Outlier
+	f.StringVar(&d.file, "config", "", "TOML file with settings; flags override it, and it overrides CHIMBUKO_* variables")
+	f.StringArrayVar(&d.programs, "program", nil, "index=pattern: program of a workflow for traces whose path matches")
+	f.StringVar((*string)(&o.Algorithm), "algorithm", string(o.Algorithm), "detector: modal, hbos, sstd or copod")
+	f.Float64Var(&o.Sigma, "sigma", o.Sigma, "sstd: greatest normal distance from the mean, in standard deviations")
+	f.Float64Var(&o.Threshold, "threshold", o.Threshold,
+		"modal: decades of rarity, 0 for 6; hbos, copod: normal share of the range of scores, 0 for 0.99 and 0.72")
+	f.StringArrayVar(&d.overrides, "function-threshold", nil, "pattern=value: sigma or threshold of matching functions")
+	f.StringArrayVar(&o.Ignore, "ignore", nil, "pattern of functions that are never judged")
+	f.IntVar(&o.MinSamples, "min-samples", o.MinSamples, "least number of calls of a function before any is judged")
+	f.DurationVar(&d.halfLife, "half-life", time.Duration(o.HalfLife)*time.Microsecond,
+		"modal: time of the run after which samples count half; 0, the default with --passes 2, for never")
+	f.BoolVar(&o.IncludeSelf, "include-self", false, "include the judged call in its model, as the original did; disables --review by default")
+	f.BoolVar(&c.SkipFirst, "skip-first", c.SkipFirst, "no judgment of the first call of a function on each thread, and of waits before the "+
+		"first collective call")
+	f.StringVar(&d.statistic, "statistic", "exclusive", "judged time: exclusive or inclusive")
+	f.StringVar(&d.scope, "scope", "program", "scope of a model: program (all its ranks) or rank")
+	f.IntVar(&c.Window, "window", c.Window, "number of calls stored before and after an anomaly")
+	f.BoolVar(&c.Review, "review", c.Review, "review of all records with the final model")
+	f.DurationVar(&d.minTime, "min-time", 0, "least exclusive time of stored anomalies")
+	f.IntVar(&c.Workers, "workers", 0, "number of ranks analyzed in parallel; 0 for the number of processors")
+	f.StringVar(&c.StatePrefix, "state-prefix", c.StatePrefix, "prefix of counters that describe the state of the node")
+	f.StringArrayVar(&c.Uncoupled, "ignore-correlation", nil, "pattern of functions whose GPU correlation IDs are ignored")
 }
 
-// modelFlags say what is done with models before and after a run.
+// modelFlags save and load models.
 type modelFlags struct {
 	saveTo   string
 	loadFrom string
@@ -73,32 +64,28 @@ type modelFlags struct {
 }
 
 func (m *modelFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&m.saveTo, "save-model", "", "write what was learned to this file")
-	f.StringVar(&m.loadFrom, "load-model", "", "begin with what was learned in an earlier run")
-	f.BoolVar(&m.frozen, "freeze-model", false, "judge by the loaded model alone and learn nothing")
+	f.StringVar(&m.saveTo, "save-model", "", "file for the learned model")
+	f.StringVar(&m.loadFrom, "load-model", "", "file with the model of an earlier run to start with")
+	f.BoolVar(&m.frozen, "freeze-model", false, "no learning beyond the loaded model")
 }
 
-// load applies the settings of file and environment, and returns where each
-// came from. The original had no review, so its way of judging has none unless
-// it is asked for.
+// load applies the settings of file and environment, and returns the origin of each. With
+// --include-self there is no review by default, as in the original.
 func (d *detectFlags) load(fs *pflag.FlagSet, env *Env) (origin map[string]string, err error) {
-	origin, err = applySettings(fs, d.config, env.Environ)
-	if d.self && !fs.Changed("review") {
-		d.review = false
+	origin, err = applySettings(fs, d.file, env.Environ)
+	if d.cfg.Outlier.IncludeSelf && !fs.Changed("review") {
+		d.cfg.Review = false
 		origin["review"] = "default with --include-self"
 	}
 	return origin, err
 }
 
-// configure turns the flags into a configuration; all that is wrong with them
-// is one error.
+// configure returns the configuration of the flags, and all mistakes in them as one error.
 func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config, error) {
-	cfg := analyzer.Default()
+	cfg := d.cfg
 	var errs []error
-	cfg.Outlier = outlier.Config{
-		Algorithm: outlier.Algorithm(strings.ToLower(d.algorithm)), Sigma: d.sigma, Threshold: d.threshold,
-		MinSamples: d.samples, HalfLife: d.halfLife.Microseconds(), SlowOnly: cfg.Outlier.SlowOnly, IncludeSelf: d.self, Ignore: d.ignore,
-	}
+	cfg.Outlier.Algorithm = outlier.Algorithm(strings.ToLower(string(cfg.Outlier.Algorithm)))
+	cfg.Outlier.HalfLife, cfg.MinTime = d.halfLife.Microseconds(), trace.Micros(d.minTime.Microseconds())
 	for _, o := range d.overrides {
 		i := strings.LastIndexByte(o, '=')
 		value, err := strconv.ParseFloat(o[i+1:], 64)
@@ -108,20 +95,15 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 		}
 		cfg.Outlier.Thresholds = append(cfg.Outlier.Thresholds, outlier.Override{Pattern: o[:i], Value: value})
 	}
-	oneOf := func(what, value, no, yes string) bool {
+	choose := func(flag, value, no, yes string) bool {
 		if value != no && value != yes {
-			errs = append(errs, fmt.Errorf("%s %q is neither %s nor %s", what, value, no, yes))
+			errs = append(errs, fmt.Errorf("unknown --%s %q (want %s or %s)", flag, value, no, yes))
 		}
 		return value == yes
 	}
-	cfg.Inclusive = oneOf("statistic", d.statistic, "exclusive", "inclusive")
-	cfg.RankScope = oneOf("scope", d.scope, "program", "rank")
-	cfg.SkipFirst, cfg.Window, cfg.Passes, cfg.Review = d.skipFirst, d.window, passes, d.review
-	cfg.MinTime, cfg.StatePrefix, cfg.Uncoupled = trace.Micros(d.minTime.Microseconds()), d.prefix, d.uncoupled
-	if d.workers != 0 {
-		cfg.Workers = d.workers
-	}
-	cfg.Freeze = models.frozen
+	cfg.Inclusive = choose("statistic", d.statistic, "exclusive", "inclusive")
+	cfg.RankScope = choose("scope", d.scope, "program", "rank")
+	cfg.Workers, cfg.Passes, cfg.Freeze = cmp.Or(cfg.Workers, analyzer.Default().Workers), passes, models.frozen
 	if models.loadFrom != "" {
 		m, err := rundir.LoadModels(models.loadFrom, outlier.NewRules(cfg.Outlier))
 		if err != nil {
@@ -136,7 +118,7 @@ func (d *detectFlags) configure(passes int, models modelFlags) (analyzer.Config,
 	return cfg, errors.Join(errs...)
 }
 
-// inputs finds recorded traces and the program that each belongs to.
+// inputs returns the recorded traces at paths, with their programs.
 func (d *detectFlags) inputs(paths []string) ([]analyzer.Input, error) {
 	paths, err := expandPaths(paths)
 	if err != nil {
@@ -144,13 +126,12 @@ func (d *detectFlags) inputs(paths []string) ([]analyzer.Input, error) {
 	}
 	inputs, unmatched, err := d.inputsOf(paths)
 	if err == nil && unmatched != "" {
-		err = usagef("program %q matches none of the traces", unmatched)
+		err = usagef("program %q matches no trace", unmatched)
 	}
 	return inputs, err
 }
 
-// inputsOf tells the programs that traces belong to, and one of the rules that
-// none of them matches.
+// inputsOf returns traces with their programs, and a rule that matches none of them.
 func (d *detectFlags) inputsOf(paths []string) (all []analyzer.Input, unmatched string, err error) {
 	inputs := make([]analyzer.Input, 0, len(paths))
 	for _, p := range paths {

@@ -16,7 +16,7 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 	}{
 		{nil, []string{
 			`^All 15 executions of collide ran on rank 1, 1 of 8 ranks \(0\.\d\d bits of 1, chance [0-9.e-]+\)`,
-			`(?m)^15 anomalies lost [0-9.]+ ms; held against one typical execution and 0 other anomalies of the same functions\.$`,
+			`(?m)^15 anomalies lost [0-9.]+ ms; compared with 1 typical execution and 0 other anomalies of the same functions\.$`,
 			`(?m)^ +FIELD +VALUES +HERE +ELSEWHERE +BITS +CHANCE\n[ *] +rank +1 +15 of 15 +1 of 8 ranks`,
 		}},
 		{[]string{"--issue", "2"}, []string{`^All 160 executions of stream ran on node01, which has 4 of 8 ranks`}},
@@ -27,10 +27,10 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 		},
 		{[]string{"--func", "stream", "--lasso", "5:1,7:1,7:1000000,5:1000000"}, []string{`^All 160 executions`}},
 		{[]string{"--issue", "2", "--group-by", "rank", "--groups", "3"}, []string{
-			`^160 anomalies lost [0-9.]+ m?s; four values of rank\.\n`, `(?m)^ +ANOMALIES +SHARE +LOST +RANK\n +40 +25 % +[0-9.]+ ms +[4-7]$`,
-			`(?m)^ +40 +25 % .* one value more; --groups lists them$`,
+			`^160 anomalies lost [0-9.]+ m?s; 4 values of rank\.\n`, `(?m)^ +ANOMALIES +SHARE +LOST +RANK\n +40 +25 % +[0-9.]+ ms +[4-7]$`,
+			`(?m)^ +40 +25 % .* 1 more value; a larger --groups lists them$`,
 		}},
-		{[]string{"--issue", "2", "--group-by", "time"}, []string{`; one range of time\.`, `(?m)160 +100 % .* 5\.\d\d s to 6\.\d\d s$`}},
+		{[]string{"--issue", "2", "--group-by", "time"}, []string{`; 1 range of time\.`, `(?m)160 +100 % .* 5\.\d\d s to 6\.\d\d s$`}},
 		{[]string{"--rank", "0-7", "--group-by", "function"}, []string{
 			`values of function\.\n`, `(?m)^ +160 .* stream$`,
 			`(?m)^ +15 .* collide$`,
@@ -59,16 +59,16 @@ func TestExplainTellsWhatIsDifferent(t *testing.T) {
 func TestExplainSaysWhatIsWrongWithAQuestion(t *testing.T) {
 	dir := burstRun(t)
 	for want, args := range map[string][]string{
-		"there is no issue 99; chimbuko issues --all lists them": {"--issue", "99"},
-		"--from: ":                    {"--from", "soon"},
-		"--rank: ":                    {"--rank", "x"},
-		"nor max-us less than min-us": {"--min-us", "5", "--max-us", "2"},
-		"--only: ":                    {"--only", "rank=x"},
-		"--without: ":                 {"--without", "color=red"},
-		"a lasso has 3 to 50 corners": {"--lasso", "1:2"},
-		"--group-by: ":                {"--group-by", "color"},
-		"--groups is from 1 to 1000":  {"--group-by", "rank", "--groups", "0"},
-		`unknown kind "odd" (want `:   {"--kind", "odd"},
+		"issue 99: no such issue (chimbuko issues --all lists them)": {"--issue", "99"},
+		"--from: ":                             {"--from", "soon"},
+		"--rank: ":                             {"--rank", "x"},
+		"nor --max-us less than --min-us":      {"--min-us", "5", "--max-us", "2"},
+		"--only: ":                             {"--only", "rank=x"},
+		"--without: ":                          {"--without", "color=red"},
+		"a lasso has 3 to 50 corners":          {"--lasso", "1:2"},
+		"--group-by: ":                         {"--group-by", "color"},
+		"--groups 0 is not between 1 and 1000": {"--group-by", "rank", "--groups", "0"},
+		`unknown kind "odd" (want `:            {"--kind", "odd"},
 	} {
 		r := run(t, append([]string{"explain", dir}, args...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, want) {

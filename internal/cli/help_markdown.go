@@ -12,12 +12,12 @@ import (
 func newHelpMarkdownCmd(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:    "help-markdown",
-		Short:  "print the help of all commands as one page",
+		Short:  "Print the help of all commands as one page",
 		Hidden: true,
 		Args:   args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := bufio.NewWriter(env.Stdout)
-			fmt.Fprintf(w, "# The commands of chimbuko\n\nThis page is made from the program's own help by `make docs`.\n")
+			fmt.Fprintf(w, "# The commands of chimbuko\n\n`make docs` generates this page from the help of the program.\n")
 			writeMarkdown(w, cmd.Root())
 			return w.Flush()
 		},

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// keeperFlags say where a run is kept.
+// keeperFlags say where a run is stored.
 type keeperFlags struct {
 	out     string
 	force   bool
@@ -20,15 +20,14 @@ type keeperFlags struct {
 }
 
 func (k *keeperFlags) register(f *pflag.FlagSet) {
-	f.StringVarP(&k.out, "out", "o", "chimbuko-run", "directory of the run, which is made")
-	f.BoolVar(&k.force, "force", false, "replace a run that is in the directory, or of that name in the store, already")
-	f.StringVar(&k.store, "store", "", "postgres://… to keep records on a server instead of in the run directory")
-	f.StringVar(&k.name, "name", "", "name of the run in the store; by default that of its directory")
-	f.DurationVar(&k.delay, "store-delay", provdb.DefaultDelay, "how long records may wait to be stored together with others")
+	f.StringVarP(&k.out, "out", "o", "chimbuko-run", "run directory to create")
+	f.BoolVar(&k.force, "force", false, "replacement of an existing run in the directory, or of that name in the store")
+	f.StringVar(&k.store, "store", "", "postgres://… of a server that stores the records instead of the run directory")
+	f.StringVar(&k.name, "name", "", "name of the run in the store; that of its directory by default")
+	f.DurationVar(&k.delay, "store-delay", provdb.DefaultDelay, "longest time that records wait to be stored in one batch")
 }
 
-// config returns the flags as a configuration, and what is wrong with them as a usage
-// error.
+// config returns the flags as a configuration, or a usage error.
 func (k *keeperFlags) config() (*rundir.Config, error) {
 	cfg := &rundir.Config{Dir: k.out, Force: k.force, Store: k.store, Name: k.name, Delay: k.delay}
 	switch k.records {
@@ -39,13 +38,13 @@ func (k *keeperFlags) config() (*rundir.Config, error) {
 	case "both":
 		cfg.Files, cfg.Database = true, true
 	default:
-		return nil, usagef("unknown form of records %q (want db, json or both)", k.records)
+		return nil, usagef("unknown --records %q (want db, json or both)", k.records)
 	}
 	switch {
 	case k.store != "" && !rundir.IsServer(k.store):
-		return nil, usagef("store %q does not begin with postgres://", k.store)
+		return nil, usagef("--store %q does not begin with postgres://", k.store)
 	case k.store != "" && !cfg.Database:
-		return nil, usagef("records as %s are not kept on a server: leave out --store, or give --records db or both", k.records)
+		return nil, usagef("--store needs --records db or both, not %s", k.records)
 	}
 	return cfg, nil
 }

@@ -86,7 +86,7 @@ func TestExportWritesAllTablesInFull(t *testing.T) {
 func TestExportsThatCannotBeAreExplained(t *testing.T) {
 	dir := analyzed(t, "ring", ringRun)
 	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "perfetto"}, "need --event")
-	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "hdf5"}, `not "hdf5"`)
+	fails(t, 2, []string{"export", dir, t.TempDir(), "--to", "hdf5"}, `cannot export a run to "hdf5"`)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAnEventIsExportedAsATrace(t *testing.T) {
 		t.Errorf("%d events", len(trace.Events))
 	}
 	fails(t, 1, []string{"export", dir, path, "--event", "7:7:7", "--to", "chrome"}, "not found")
-	fails(t, 2, []string{"export", dir, path, "--event", "0:0:32"}, `perfetto or chrome, not "parquet"`)
+	fails(t, 2, []string{"export", dir, path, "--event", "0:0:32"}, `cannot export an event to "parquet"`)
 }
 
 // questions are some of each command, as arguments after the run.
@@ -247,7 +247,7 @@ func TestRecordsAreKeptInTheFormsThatAreAskedFor(t *testing.T) {
 	f("both", true, true)
 	out := filepath.Join(t.TempDir(), "run")
 	fails(t, 2, []string{"analyze", "--out", out, "--records", "xml", "testdata/traces/ring-BP4"},
-		`unknown form of records "xml" (want db, json or both)`)
+		`unknown --records "xml" (want db, json or both)`)
 	fails(t, 2, []string{"analyze", "--out", out, "--store", "mysql://x", "testdata/traces/ring-BP4"}, "postgres://")
 	fails(t, 2, []string{"analyze", "--out", out, "--records", "json", "--store", "postgres://x", "testdata/traces/ring-BP4"}, "--store",
 		"--records")

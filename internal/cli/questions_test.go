@@ -294,14 +294,14 @@ func TestFuncShowsAllPartsAtOnceAndFindsTheFunctionByName(t *testing.T) {
 		t.Errorf("the model is %s", all["model"])
 	}
 	for _, want := range []string{
-		"MPI_Waitall()\n", "Profile", "Anomalies over ranks", "Anomalies over time", "Call paths that lead here",
+		"MPI_Waitall()\n", "Profile", "Anomalies by rank", "Anomalies over time", "Call paths to the function",
 		"taupreload_main > MPI_Waitall()", "█",
 	} {
 		if text := must(t, "func", dir, "MPI_Waitall()"); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := must(t, "func", dir, "Waitall", "--format", "markdown"); !strings.Contains(text, "## Call paths that lead here") {
+	if text := must(t, "func", dir, "Waitall", "--format", "markdown"); !strings.Contains(text, "## Call paths to the function") {
 		t.Errorf("no heading in\n%s", text)
 	}
 	if lines := askCSV(t, "func", dir, "Waitall"); lines[0][0] != "program" || len(lines) != 2 {

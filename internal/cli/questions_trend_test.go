@@ -132,9 +132,9 @@ func TestDiffOfManyRunsTellsSinceWhen(t *testing.T) {
 	}
 	fails(t, 1, append([]string{"diff", "--run", "night-1"}, dirs...), "there are 1")
 
-	fails(t, 1, []string{"diff", dirs[0]}, "a trend needs two runs", "there are 1")
-	fails(t, 2, append([]string{"diff", "--fail-if", "lost>1"}, dirs...), "for two runs")
-	fails(t, 2, append([]string{"diff", "--show", "metadata"}, dirs...), "for two runs")
+	fails(t, 1, []string{"diff", dirs[0]}, "a trend needs at least 2 finished runs", "there are 1")
+	fails(t, 2, append([]string{"diff", "--fail-if", "lost>1"}, dirs...), "need exactly two runs")
+	fails(t, 2, append([]string{"diff", "--show", "metadata"}, dirs...), "need exactly two runs")
 	fails(t, 1, append([]string{"diff", filepath.Join(dirs[0], "nothing")}, dirs...), "nothing")
 }
 

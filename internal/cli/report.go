@@ -10,19 +10,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/report"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
 func newReportCmd(env *Env) *cobra.Command {
-	var run, output string
+	var run, file string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "report RUN",
-		Short: "write a run into one file of HTML, for a ticket or a paper",
-		Long: `Write what the page shows of a run into one file of HTML: the verdict, all issues,
-the evidence of the worst ten with timelines and models, and charts. The file needs
-neither a network nor scripts, prints well and is at most a few megabytes large.
-Of a run that goes on it tells what is known so far.
+		Short: "Write a run into one HTML file",
+		Long: `Write the page of a run into one HTML file, for a ticket or a paper: the verdict, all issues,
+the evidence of the worst ten with timelines and models, and charts. The file needs no
+network and no scripts, prints well and has at most a few megabytes. A report of a run that
+has not ended shows its current state.
 
 RUN is a run directory, a provenance.duckdb file, postgres://user@server/database, or
 the address of a page.`,
@@ -31,40 +34,40 @@ the address of a page.`,
   chimbuko report postgres://user@server/chimbuko --run monday -o monday.html`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTooLong)
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimeout)
 			defer cancel()
-			err := writeReport(ctx, env, given[0], run, output)
-			if errors.Is(context.Cause(ctx), errTooLong) {
-				err = fmt.Errorf("no report within %v; give more with --timeout: %w", timeout, err)
+			err := writeReport(ctx, env, given[0], run, file)
+			if errors.Is(context.Cause(ctx), errTimeout) {
+				err = fmt.Errorf("no report within %v (raise --timeout): %w", timeout, err)
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&output, "output", "o", "report.html", "file that is written; - is standard output")
-	f.StringVar(&run, "run", "", "name of the run, where the store holds several; by default the latest")
-	f.DurationVar(&timeout, "timeout", 5*time.Minute, "give up after this time")
+	f.StringVarP(&file, "output", "o", "report.html", "file to write; - for standard output")
+	registerRun(f, &run)
+	f.DurationVar(&timeout, "timeout", 5*time.Minute, "time limit")
 	return cmd
 }
 
-func writeReport(ctx context.Context, env *Env, where, run, output string) (err error) {
-	from, err := openPage(ctx, env, where, run)
+func writeReport(ctx context.Context, env *Env, where, run, file string) (err error) {
+	from, err := viewer.Connect(ctx, where, run, env.Version)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.close()) }()
-	r, err := report.Gather(ctx, from, from.run)
+	defer func() { err = errors.Join(err, from.Close()) }()
+	r, err := report.Gather(ctx, from, from.Run)
 	if err != nil {
 		return err
 	}
 	r.Made, r.Version = time.Now(), env.Version
-	if output == "-" {
+	if file == "-" {
 		return r.Write(env.Stdout)
 	}
-	if err := createFile(output, r.Write); err != nil {
+	if err := output.WriteFile(file, r.Write); err != nil {
 		return err
 	}
-	info, err := os.Stat(output)
+	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
@@ -72,6 +75,6 @@ func writeReport(ctx context.Context, env *Env, where, run, output string) (err 
 		fmt.Fprintf(env.Stderr, "chimbuko: %s\n", missing)
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n%s: %s of HTML; open it in a browser\n", r.Overview.Run, r.Overview.Verdict.Sentence,
-		filepath.Clean(output), sizeText(info.Size()))
+		filepath.Clean(file), text.Bytes(info.Size()))
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -144,8 +145,8 @@ func runRun(ctx context.Context, env *Env, cmd *cobra.Command, flags *runFlags, 
 // superviseConfig returns the configuration to supervise the run in a directory.
 func superviseConfig(env *Env, dir string, quiet bool) supervise.Config {
 	return supervise.Config{
-		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr, Terminal: isTerminal(env.Stderr),
-		Summarize: func(info *provdb.Info) { printSummary(env.Stderr, info, dir) },
+		Dir: dir, Quiet: quiet, Environ: env.Environ, Stdin: env.Stdin, Stdout: env.Stdout, Stderr: env.Stderr, Terminal: output.IsTerminal(env.Stderr),
+		Summarize: func(info *provdb.Info) { output.Summary(env.Stderr, info, dir) },
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/settings"
 )
 
-// warnOfSecrets says that everybody on this machine can read what is on the command
-// line, if there is a secret on it.
+// warnOfSecrets warns about secrets on the command line, which all users of this machine
+// can read.
 func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 	warn := func(where, text string) {
 		if redact.URLs(text) == text {
@@ -25,7 +25,7 @@ func warnOfSecrets(env *Env, cmd *cobra.Command, args []string) {
 		if strings.HasPrefix(where, "--") {
 			instead += ", or the environment variable " + settings.EnvName(where[2:])
 		}
-		fmt.Fprintf(env.Stderr, "chimbuko: others on this machine can see the password in %s, as ps shows it: use %s\n", where, instead)
+		fmt.Fprintf(env.Stderr, "chimbuko: other users of this machine can see the password in %s (use %s instead)\n", where, instead)
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) { warn("--"+f.Name, f.Value.String()) })
 	for _, a := range args {

@@ -20,10 +20,10 @@ func TestAPasswordOnTheCommandLineIsWarnedOf(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", args, stderr.String(), want)
 		}
 	}
-	f("password in --store, as ps shows it: use a password file (~/.pgpass, PGPASSFILE), or the environment variable CHIMBUKO_STORE",
+	f("password in --store (use a password file (~/.pgpass, PGPASSFILE), or the environment variable CHIMBUKO_STORE",
 		"analyze", "--store", "postgres://user:secret@127.0.0.1:1/db", "--out", t.TempDir()+"/run", "nothing.bp")
-	f("password in --nats, as ps shows it: use --nats-token-file or --nats-creds, or the environment variable CHIMBUKO_NATS",
+	f("password in --nats (use --nats-token-file or --nats-creds, or the environment variable CHIMBUKO_NATS",
 		"stop", "--nats", "nats://secret@127.0.0.1:1", "--name", "x", "nothing")
-	f("password in postgres://user@127.0.0.1:1/db, as ps shows it", "top", "postgres://user:secret@127.0.0.1:1/db")
+	f("password in postgres://user@127.0.0.1:1/db (use", "top", "postgres://user:secret@127.0.0.1:1/db")
 	f("", "top", "postgres://user@127.0.0.1:1/db")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/online/service"
 	"github.com/chimbuko/chimbuko/internal/online/supervise"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -163,12 +164,12 @@ func runServe(ctx context.Context, env *Env, flags *serveFlags, settings map[str
 	cfg.Store, cfg.Settings = *store, settings
 	cfg.LoadModel, cfg.SaveModel, cfg.FreezeModel = flags.loadFrom, flags.saveTo, flags.frozen
 	cfg.Version, cfg.Commit, cfg.Environ, cfg.Stderr, cfg.Log = env.Version, env.Commit, env.Environ, env.Stderr, newLog(env.Stderr)
-	cfg.ShowToken, cfg.ShardArgs = isTerminal(env.Stderr), []string{"--" + supervise.Flag}
+	cfg.ShowToken, cfg.ShardArgs = output.IsTerminal(env.Stderr), []string{"--" + supervise.Flag}
 	if env.leash != nil {
 		cfg.Orders = env.leash.Lines()
 	}
 	cfg.Print = func(info *provdb.Info) error {
-		return env.show(false, nil, func(w io.Writer) { printSummary(w, info, flags.out) })
+		return env.show(false, nil, func(w io.Writer) { output.Summary(w, info, flags.out) })
 	}
 	if err = service.Serve(ctx, cfg); errors.Is(err, service.ErrInterrupted) {
 		fmt.Fprintf(env.Stderr, "chimbuko: the run is incomplete; the same command resumes it, chimbuko finish %s completes it\n", flags.out)

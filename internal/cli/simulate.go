@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 	"github.com/chimbuko/chimbuko/internal/lab/simulate"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 )
 
@@ -164,11 +165,11 @@ func runSimulate(cmd *cobra.Command, env *Env, f *simulateFlags) error {
 
 func writeSimulation(ctx context.Context, env *Env, s *scenario.Scenario, target simulate.Target) error {
 	run := simulate.New(s)
-	bar := newProgress(env.Stderr, s.Steps*len(run.Streams()), "steps")
-	target.Stepped = func(simulate.Written) { bar.done() }
+	bar := output.NewCounter(env.Stderr, s.Steps*len(run.Streams()), "steps")
+	target.Stepped = func(simulate.Written) { bar.Add() }
 	start := time.Now()
 	done, err := run.Write(ctx, target)
-	bar.clear()
+	bar.Clear()
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped after %s steps; the datasets in %s stay marked as being written", text.Int(done.Steps), target.Dir)
 	}

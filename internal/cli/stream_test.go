@@ -13,7 +13,7 @@ func TestFlagsOfStreamsAreChecked(t *testing.T) {
 			t.Errorf("%q: got exit code %d and %q, want 2 and %q", args, r.code, r.stderr, want)
 		}
 	}
-	f(`unknown --engine "hdf5" (want auto, bp or sst)`, "--engine", "hdf5")
+	f(`unknown --engine "hdf5" (want auto, bp, sst)`, "--engine", "hdf5")
 	f("--connect-timeout cannot be negative", "--connect-timeout", "-1s")
 	f("--stream-queue must be positive", "--stream-queue", "0")
 }

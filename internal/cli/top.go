@@ -2,28 +2,36 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/show/output"
+	"github.com/chimbuko/chimbuko/internal/show/terminal"
+	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
 func newTopCmd(env *Env) *cobra.Command {
-	var q questionFlags
+	var q queryFlags
 	var top query.Top
-	var live liveFlags
+	var live bool
+	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "top RUN",
-		Short: "functions, ranks, hosts, call paths or kinds that lost most to anomalies",
-		Long: `List what lost most to anomalies, the worst first. Lost time is how much longer
-than is typical of their function the anomalies took; severity is the sum of their
-exclusive times. Anomalies that were withdrawn at the end of the run do not count.
-Times count from the begin of the run.
+		Short: "List where most time was lost to anomalies",
+		Long: `List the functions, ranks, hosts, call paths or kinds that lost most time to anomalies.
+Lost time is how much longer the anomalies took than is typical of their function; own time
+is the sum of their exclusive times. Withdrawn anomalies do not count. Times are relative to
+the start of the run.
 
-With --live it is the overview of the page in the terminal, as for ssh: the verdict, key
-figures, issues with their evidence, what ranks lost over time, and how the pipeline
-fares. 80 columns and 24 lines are enough, and colors are not needed. RUN may be the
-address of a page then.` + whereHelp,
+With --live it shows the overview of the page in the terminal, for example over ssh: the
+verdict, key figures, issues with their evidence, time lost by ranks over time, and the
+state of the pipeline. It needs 80 columns, 24 lines and no colors. RUN may also be the
+address of a page.` + runHelp,
 		Example: `  chimbuko top run
   chimbuko top run --live
   chimbuko top run --by rank --order anomalies --limit 20
@@ -32,50 +40,73 @@ address of a page then.` + whereHelp,
 		Args: args(cobra.ExactArgs(1)),
 	}
 	f := cmd.Flags()
-	f.StringVar(&top.By, "by", "function", "what is listed: function, rank, host, path or kind (slow, fast, comm-wait, gpu)")
-	f.StringVar(&top.Order, "order", "lost", "what comes first: most lost time, anomalies, severity or score")
-	f.IntVar(&top.Limit, "limit", 10, "rows of the answer")
-	live.register(cmd)
-	cmd = newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
-		if err := checkLimit(top.Limit); err != nil {
-			return err
-		}
-		top.Program = q.only()
-		rows, err := a.Top(ctx, top)
-		return q.answer(ctx, env, rows, err)
+	f.StringVar(&top.By, "by", "function", "rows: function, rank, host, path or kind (slow, fast, comm-wait, gpu)")
+	f.StringVar(&top.Order, "order", "lost", "order, greatest first: lost, anomalies, severity (own time) or score")
+	f.IntVar(&top.Limit, "limit", 10, "number of rows")
+	f.BoolVar(&live, "live", false, "overview of the page in this terminal; printed once if there is no terminal")
+	f.DurationVar(&every, "every", 2*time.Second, "interval of updates with --live")
+	cmd = newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+		top.Program = q.chosenProgram()
+		return rowsAnswer(a.Top(ctx, top))
 	})
 	list := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
-		if !live.live {
+		if !live {
 			return list(cmd, given)
 		}
-		if err := live.check(cmd); err != nil {
-			return err
+		for _, name := range []string{"by", "order", "limit", "program", "format", "output", "show-sql", "timeout"} {
+			if f.Changed(name) {
+				return usagef("--%s has no meaning with --live", name)
+			}
 		}
-		return live.run(cmd.Context(), env, given[0], q.run)
+		if every <= 0 {
+			return usagef("--every %v is not positive", every)
+		}
+		return showLive(cmd.Context(), env, given[0], q.run, every)
 	}
 	return cmd
 }
 
+// showLive shows the overview of a run until it ends or the user quits.
+func showLive(ctx context.Context, env *Env, where, run string, every time.Duration) (err error) {
+	const width = 100 // without a terminal
+	source, err := viewer.NewLive(ctx, where, run, env.Version)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	kind := viewer.Variable(env.Environ, "TERM")
+	typed := output.IsTerminal(env.Stdin) || env.Stdin == nil && output.IsTerminal(os.Stdin)
+	if kind != "" && kind != "dumb" && typed && output.IsTerminal(env.Stdout) {
+		return terminal.Show(ctx, source, terminal.Options{Input: env.Stdin, Output: env.Stdout, Environ: env.Environ, Every: every})
+	}
+	for {
+		open, err := terminal.Print(ctx, env.Stdout, source, width)
+		if err != nil || !open || !output.IsTerminal(env.Stdout) {
+			return err
+		}
+		if sleep(ctx, max(every, 5*time.Second)) != nil {
+			return nil
+		}
+		fmt.Fprintln(env.Stdout)
+	}
+}
+
 func newCountersCmd(env *Env) *cobra.Command {
-	var q questionFlags
+	var q queryFlags
 	var pattern string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "counters RUN",
-		Short: "what is known of the counters of a run",
-		Long:  `List the counters of a run with the moments of their values over all ranks.` + whereHelp,
+		Short: "List the counters of a run",
+		Long:  `List the counters of a run with the moments of their values over all ranks.` + runHelp,
 		Example: `  chimbuko counters run
   chimbuko counters run --name '*bytes*' --format csv`,
 		Args: args(cobra.ExactArgs(1)),
 	}
-	cmd.Flags().StringVar(&pattern, "name", "", "pattern of names, with * and ?")
-	cmd.Flags().IntVar(&limit, "limit", 1000, "rows of the answer")
-	return newQuestionCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) error {
-		if err := checkLimit(limit); err != nil {
-			return err
-		}
-		rows, err := a.Counters(ctx, pattern, q.only(), limit)
-		return q.answer(ctx, env, rows, err)
+	cmd.Flags().StringVar(&pattern, "name", "", "pattern of counter names, with * and ?")
+	cmd.Flags().IntVar(&limit, "limit", 1000, "number of rows")
+	return newRunQueryCmd(env, cmd, &q, func(ctx context.Context, a *query.Asker, _ []string) (*output.Answer, error) {
+		return rowsAnswer(a.Counters(ctx, pattern, q.chosenProgram(), limit))
 	})
 }

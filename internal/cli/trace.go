@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/sst"
@@ -74,9 +75,9 @@ end, so its steps are lost to other readers.`,
 				return err
 			}
 			defer frugal(50)()
-			progress := newProgress(env.Stderr, len(paths), "traces")
-			info, err := inspect.Summarize(cmd.Context(), paths, connect, progress.done)
-			progress.clear()
+			progress := output.NewCounter(env.Stderr, len(paths), "traces")
+			info, err := inspect.Summarize(cmd.Context(), paths, connect, progress.Add)
+			progress.Clear()
 			if err != nil {
 				return err
 			}

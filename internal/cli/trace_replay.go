@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/show/output"
 	"github.com/chimbuko/chimbuko/internal/source/inspect"
 	"github.com/chimbuko/chimbuko/internal/source/replay"
 )
@@ -85,8 +86,8 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 		sets = append(sets, replay.Dataset{From: p, To: filepath.Join(to, inspect.Relative(from, p))})
 	}
 	cfg.Now, cfg.Sleep = time.Now, sleep
-	var bar *progress
-	cfg.Stepped = func() { bar.done() }
+	var bar *output.Counter
+	cfg.Stepped = func() { bar.Add() }
 	p, err := replay.Plan(ctx, sets, cfg)
 	switch {
 	case errors.Is(err, replay.ErrExists):
@@ -96,9 +97,9 @@ func runTraceReplay(ctx context.Context, env *Env, from, to string, cfg replay.C
 	case err != nil:
 		return err
 	}
-	bar = newProgress(env.Stderr, p.Steps(), "steps")
+	bar = output.NewCounter(env.Stderr, p.Steps(), "steps")
 	r, err := p.Run(ctx)
-	bar.clear()
+	bar.Clear()
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped after %s of %s steps; the datasets in %s stay marked as being written",
 			text.Int(r.Steps), text.Int(p.Steps()), to)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/viewer"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -140,12 +141,12 @@ func describeRun(info *provdb.Info, dir string, stopped bool) string {
 	case info.State == provdb.Finished && info.Totals.Events > 0:
 		incomplete := ""
 		if len(info.Incomplete) > 0 {
-			incomplete = " but incomplete (" + oneLine(info.Incomplete[0]) + ")"
+			incomplete = " but incomplete (" + text.SingleSpaced(info.Incomplete[0]) + ")"
 		}
 		return fmt.Sprintf("finished%s, with %s anomalies in %s calls on %s", incomplete,
-			grouped(info.Totals.Anomalies), grouped(info.Totals.Calls), counted(info.Totals.Ranks, "rank"))
+			text.Int(info.Totals.Anomalies), text.Int(info.Totals.Calls), text.Count(info.Totals.Ranks, "rank"))
 	case info.State == provdb.Failed:
-		return "failed: " + oneLine(info.Error) + "; the page shows the data stored before"
+		return "failed: " + text.SingleSpaced(info.Error) + "; the page shows the data stored before"
 	case stopped:
 		return "incomplete: " + viewer.WhyStopped(dir, info) + ", after this page has ended"
 	case info.State.Open():

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
-	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
@@ -51,7 +51,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 		}
 	}
 	packets := legacy.NewPackets(name, env.Version, flags.receive)
-	cfg := dashboard.Config{Config: insight.Config{Source: packets, Run: name}, Packets: packets, Version: env.Version, Token: rand.Text()}
+	cfg := dashboard.Config{Source: packets, Packets: packets, Run: name, Version: env.Version, Token: rand.Text()}
 	page, err := flags.page.ServeConfig(ctx, cfg, "", "")
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 	if flags.receive {
 		fmt.Fprintf(env.Stderr, "chimbuko: receiving packets at %s%s from any client, without a token\n", page.Address, legacy.Path)
 	} else {
-		fmt.Fprintf(env.Stderr, "chimbuko: replaying %s from %s\n", counted(len(files), "packet"), flags.replay)
+		fmt.Fprintf(env.Stderr, "chimbuko: replaying %s from %s\n", text.Count(len(files), "packet"), flags.replay)
 	}
 	tellAddress(env, page.Address, page.Token)
 	if flags.open {

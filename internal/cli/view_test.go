@@ -39,7 +39,7 @@ func TestDescribeRun(t *testing.T) {
 	}
 	f(&provdb.Info{State: provdb.Finished, Totals: provdb.Totals{Totals: summary.Totals{Events: 700, Calls: 300, Ranks: 2}, Anomalies: 5}},
 		false,
-		"finished, with 5 anomalies in 300 calls on two ranks")
+		"finished, with 5 anomalies in 300 calls on 2 ranks")
 	f(&provdb.Info{State: provdb.Failed, Error: "the disk is full"}, false, "failed: the disk is full")
 	f(&provdb.Info{State: provdb.Running}, true, "incomplete", "chimbuko analyze --out run --force")
 	f(&provdb.Info{State: provdb.Running, Online: true}, true, "incomplete", "chimbuko finish run")

@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-func TestPacketsArriveInOrder(t *testing.T) {
+func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newReceiver(t, nil), t.TempDir()
 		s := r.sender(legacy.SenderOptions{Dir: dir})
@@ -36,18 +36,15 @@ func TestPacketsArriveInOrder(t *testing.T) {
 	})
 }
 
-func TestFilesContinueNumbering(t *testing.T) {
+func TestTheNumberOfTheFirstFileCanBeChosen(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "pserver_output_stats_29.json"), []byte(text(29)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir})
+	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, First: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
 	send(s, 30, 33)
 	closeSoon(t, s)
-	expectFiles(t, dir, 29, 33)
+	expectFiles(t, dir, 30, 33)
 }
 
 // failures reports each request that got no answer.
@@ -64,7 +61,7 @@ func (f failures) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestLateReceiverGetsAllPackets(t *testing.T) {
+func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +89,7 @@ func TestLateReceiverGetsAllPackets(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-func TestRandomFailuresKeepOrder(t *testing.T) {
+func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pauses := rand.New(rand.NewPCG(7, 2))
 		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, n int) bool {
@@ -123,7 +120,7 @@ func TestRandomFailuresKeepOrder(t *testing.T) {
 			pass(time.Duration(pauses.IntN(400)) * time.Millisecond)
 		}
 		if len(names(t, spill)) == 0 {
-			t.Error("no packet waits in a file: the test covers too little")
+			t.Error("no packet waits in a file; the test tests too little")
 		}
 		closeSoon(t, s)
 		r.expect(0, 1000)
@@ -134,7 +131,7 @@ func TestRandomFailuresKeepOrder(t *testing.T) {
 	})
 }
 
-func TestInvalidOptionsAreRejected(t *testing.T) {
+func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -148,18 +145,18 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	}
 	f(legacy.SenderOptions{}, "give a URL or a directory")
 	for _, url := range []string{"localhost:8080", "ftp://host/x", "http:///path", "http://a b/", "/path"} {
-		f(legacy.SenderOptions{URL: url, Spill: dir}, "want for example http://host:port/path")
+		f(legacy.SenderOptions{URL: url, Spill: dir}, "give a URL such as http://host:port/path")
 	}
 	f(legacy.SenderOptions{URL: "http://host/"}, "need a directory to wait in")
 	f(legacy.SenderOptions{Dir: file}, "cannot be written to "+file)
-	f(legacy.SenderOptions{Dir: filepath.Join(file, "below")}, "give a writable directory")
+	f(legacy.SenderOptions{Dir: filepath.Join(file, "below")}, "give a directory that can be written to")
 	f(legacy.SenderOptions{URL: "http://host/", Spill: file}, "cannot wait in "+file)
 	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("the directory has %q", got)
 	}
 }
 
-func TestClosingTwice(t *testing.T) {
+func TestClosingTwiceIsHarmless(t *testing.T) {
 	s, err := legacy.NewSender(legacy.SenderOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

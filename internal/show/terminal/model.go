@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/chimbuko/chimbuko/internal/show/api"
+
+	tea "charm.land/bubbletea/v2"
 )
 
-// mode is the content below the head.
+// What is shown below the head.
 type mode int
 
 const (
@@ -26,52 +26,52 @@ type model struct {
 
 	width, height int
 	picture       *Picture
-	failed        error     // of the last update
+	failed        error     // of the last look
 	seen          time.Time // when the picture was taken
 	now           time.Time
 	paused        bool
-	updating      bool
+	asking        bool
 	mode          mode
 	chosen        string // key of the issue under the cursor
 	cursor, top   int    // of the list of issues
-	scroll        int    // of the text of an issue
+	scroll        int    // of what is told of an issue
 	evidence      map[string]*api.Evidence
-	missing       map[string]error // why there is no evidence
+	missing       map[string]error // why there is none
 }
 
-// update is a new picture.
-type update struct {
+// looked is the answer of a look.
+type looked struct {
 	picture *Picture
 	err     error
 	at      time.Time
 }
 
-// answer is the evidence of an execution.
-type answer struct {
+// told is the evidence of an execution.
+type told struct {
 	key string
 	e   *api.Evidence
 	err error
 }
 
-// tick is sent every second.
+// tick is that time has passed.
 type tick time.Time
 
 func newModel(ctx context.Context, from Source, every time.Duration) *model {
 	return &model{
-		ctx: ctx, from: from, every: every, width: 80, height: 24, updating: true,
+		ctx: ctx, from: from, every: every, width: 80, height: 24, asking: true,
 		evidence: make(map[string]*api.Evidence), missing: make(map[string]error),
 	}
 }
 
-// Init requests the first picture.
+// Init looks for the first time.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look(), m.wait()) }
 
-// look requests a picture.
+// look asks how the run is.
 func (m *model) look() tea.Cmd {
 	columns, rows := heatColumns(m.width), maxHeatRows
 	return func() tea.Msg {
 		p, err := m.from.Look(m.ctx, columns, rows)
-		return update{p, err, time.Now()}
+		return looked{p, err, time.Now()}
 	}
 }
 
@@ -80,21 +80,21 @@ func (m *model) wait() tea.Cmd {
 	return tea.Tick(m.every, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Update handles a message.
+// Update takes what has happened.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tick:
 		m.now = time.Time(msg)
-		if m.paused || m.updating || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
+		if m.paused || m.asking || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
 			return m, m.wait()
 		}
-		m.updating = true
+		m.asking = true
 		return m, tea.Batch(m.look(), m.wait())
-	case update:
+	case looked:
 		m.take(msg)
-	case answer:
+	case told:
 		m.evidence[msg.key], m.missing[msg.key] = msg.e, msg.err
 	case tea.KeyPressMsg:
 		return m.key(msg.String())
@@ -102,9 +102,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take shows a new picture. The chosen issue stays chosen.
-func (m *model) take(l update) {
-	m.updating, m.failed, m.now = false, l.err, l.at
+// take takes a new picture. What was chosen stays chosen, wherever it is now.
+func (m *model) take(l looked) {
+	m.asking, m.failed, m.now = false, l.err, l.at
 	if l.err != nil || m.paused && m.picture != nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *model) take(l update) {
 	m.move(0)
 }
 
-// rows returns the issues.
+// rows are the issues.
 func (m *model) rows() []api.Issue {
 	if m.picture == nil {
 		return nil
@@ -125,7 +125,7 @@ func (m *model) rows() []api.Issue {
 	return m.picture.Overview.Issues
 }
 
-// issue returns the issue under the cursor, or nil.
+// issue is the one under the cursor; nil if there is none.
 func (m *model) issue() *api.Issue {
 	if m.cursor < 0 || m.cursor >= len(m.rows()) {
 		return nil
@@ -141,7 +141,7 @@ func (m *model) move(by int) {
 	}
 }
 
-// key handles a key.
+// key does what a key says.
 func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	switch name {
 	case "q", "ctrl+c":
@@ -165,16 +165,16 @@ func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	case "enter", "right", "l":
 		if m.issue() != nil {
 			m.mode, m.scroll = showIssue, 0
-			return m, m.fetchEvidence()
+			return m, m.tell()
 		}
 	case "p":
-		if m.paused = !m.paused; !m.paused && !m.updating {
-			m.updating = true
+		if m.paused = !m.paused; !m.paused && !m.asking {
+			m.asking = true
 			return m, m.look()
 		}
 	case "r":
-		if !m.updating {
-			m.updating = true
+		if !m.asking {
+			m.asking = true
 			return m, m.look()
 		}
 	}
@@ -189,13 +189,13 @@ func (m *model) step(by int) tea.Cmd {
 	m.move(by)
 	if m.mode == showIssue {
 		m.scroll = 0
-		return m.fetchEvidence()
+		return m.tell()
 	}
 	return nil
 }
 
-// fetchEvidence requests the evidence of the issue under the cursor.
-func (m *model) fetchEvidence() tea.Cmd {
+// tell asks for the evidence of the issue under the cursor.
+func (m *model) tell() tea.Cmd {
 	i := m.issue()
 	if i == nil || i.Example == "" {
 		return nil
@@ -206,7 +206,7 @@ func (m *model) fetchEvidence() tea.Cmd {
 	}
 	return func() tea.Msg {
 		e, err := m.from.Evidence(m.ctx, program, event)
-		return answer{key, e, err}
+		return told{key, e, err}
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package typical derives the usual times of a function from its model. It is pure.
+// Package typical tells which times of a function are usual by a model, in numbers and
+// in words. Pure.
 package typical
 
 import (
@@ -15,20 +16,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Times is a model and its usual times.
+// Times is a model and the times that are usual by it.
 type Times struct {
 	provenance.Model
-	Usual []Span // ordered and disjoint; one per mode of a modal model
+	Usual []Span // in order and apart; of modal one for each mode
 	Modal bool
 }
 
-// Span is a range with both ends, in microseconds.
+// Span is from low to high, both included, in microseconds.
 type Span struct{ Low, High float64 }
 
-// The quantiles of usual times for detectors that do not define them.
+// The quantiles between which times are usual for detectors that do not tell.
 const usualLow, usualHigh = 0.01, 0.99
 
-// Read returns the times of algo_params, or nil without a model.
+// Read returns the times of algo_params, or nil if they hold no model.
 func Read(params json.RawMessage) *Times {
 	t := &Times{Model: provenance.ReadModel(params)}
 	if len(t.Counts) == 0 && t.Moments == nil {
@@ -48,7 +49,7 @@ func Read(params json.RawMessage) *Times {
 	return t
 }
 
-// modes merges the normal ranges of a modal model.
+// modes puts together what is normal, as far as there were such times.
 func (t *Times) modes(normal [][2]float64) {
 	slices.SortFunc(normal, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
 	for _, n := range normal {
@@ -60,14 +61,15 @@ func (t *Times) modes(normal [][2]float64) {
 	}
 }
 
-// seen returns the part of a span with calls, and their number.
+// seen is the part of a span from its shortest to its longest time, and how many there
+// were.
 func (t *Times) seen(s Span) (part Span, count float64) {
 	for i, n := range t.Counts {
 		first, last := t.Edges[i], t.Edges[i+1]
 		if n == 0 || last <= s.Low || first > s.High {
 			continue
 		}
-		if last-first == 1 { // of one whole number
+		if last-first == 1 { // it holds one whole number
 			last = first
 		}
 		if count == 0 {
@@ -82,7 +84,7 @@ func (t *Times) seen(s Span) (part Span, count float64) {
 	return part, count
 }
 
-// Main returns the usual time of most calls.
+// Main is the usual time that most calls take.
 func (t *Times) Main() Span {
 	best, most := t.Usual[0], -1.0
 	if t.Moments != nil {
@@ -96,7 +98,7 @@ func (t *Times) Main() Span {
 	return best
 }
 
-// quantile returns the time below which that share of calls is.
+// quantile is a time below which a share of all is.
 func (t *Times) quantile(share float64) float64 {
 	sum := 0.0
 	for i, n := range t.Counts {
@@ -111,7 +113,8 @@ func (t *Times) quantile(share float64) float64 {
 	return t.Edges[len(t.Edges)-1]
 }
 
-// sides counts the calls below, at and above a time.
+// sides counts the calls that are shorter and longer than a time, and those about as
+// long.
 func (t *Times) sides(v float64) (below, at, above float64) {
 	for i, n := range t.Counts {
 		switch last := i == len(t.Counts)-1; {
@@ -129,7 +132,7 @@ func (t *Times) sides(v float64) (below, at, above float64) {
 // Range returns the span for an answer.
 func (s Span) Range() *api.Range { return &api.Range{Low: &s.Low, High: &s.High} }
 
-// Common returns the range of the bins that are not too rare, or nil.
+// Common is from the first to the last bin that is not too rare.
 func (t *Times) Common() *api.Range {
 	if t.Limit == nil {
 		return nil
@@ -149,10 +152,10 @@ func (t *Times) Common() *api.Range {
 	return &r
 }
 
-// maxModes bounds the usual times in a sentence.
+// maxModes is how many usual times a sentence names.
 const maxModes = 3
 
-// UsualText describes the usual times.
+// UsualText returns the usual times in words.
 func (t *Times) UsualText() string {
 	var parts []string
 	for _, s := range t.Usual {
@@ -168,7 +171,7 @@ func (t *Times) UsualText() string {
 	return strings.Join(parts, " or ")
 }
 
-// rangeText formats a span with the unit once: 0.30–0.50 ms.
+// rangeText writes a span with the unit once: 0.30–0.50 ms.
 func rangeText(s Span) string {
 	low, high := text.Duration(s.Low), text.Duration(s.High)
 	if low == high {
@@ -181,7 +184,7 @@ func rangeText(s Span) string {
 	return low + "–" + high
 }
 
-// RareText compares a time with those of all calls.
+// RareText returns in words how many calls were shorter or longer.
 func (t *Times) RareText(v float64) string {
 	if t.Moments != nil {
 		if sd := t.Moments.Stddev; sd > 0 {
@@ -204,8 +207,8 @@ func (t *Times) RareText(v float64) string {
 	return fmt.Sprintf("; shorter than %s of %s calls", shareText(above/total, true), text.Number(total))
 }
 
-// shareText formats a share in percent with its significant digits. If down is set, it never
-// rounds up to 100 %.
+// shareText is a share in percent. One that is nearly all is never rounded to all, and
+// has as many digits as say something.
 func shareText(share float64, down bool) string {
 	percent := 100 * share
 	digits := 0

@@ -106,7 +106,7 @@ func TestRunForwardsIOAndAgreesWithAnalyze(t *testing.T) {
 	if got := p.stdout.String(); got != "what the program reads\nBP5 1 1000000\n" {
 		t.Errorf("standard output is %q, want only what the program said", got)
 	}
-	says(t, p.stderr.String(), "oops", "anomalies kept with all around them", "issue", "The run is in "+s.run)
+	says(t, p.stderr.String(), "oops", "anomalies stored with their context", "issue", "The run is in "+s.run)
 	info := s.ended()
 	if info.Program == nil || info.Program.Code != 3 {
 		t.Errorf("of the program is known: %+v", info.Program)
@@ -205,7 +205,7 @@ func TestCtrlCEndsProgramAndPrintsResults(t *testing.T) {
 	if code := p.wait(); code != 1 { // that of an interrupted replay
 		t.Errorf("exit code %d, want that of the program", code)
 	}
-	says(t, p.stderr.String(), "anomalies kept with all around them", "incomplete: 3 of 3 traces could be read only in part")
+	says(t, p.stderr.String(), "anomalies stored with their context", "incomplete: 3 of 3 traces could be read only in part")
 	s.ended("the writer ended without closing the trace")
 	s.stored()
 	if left := descendants(t, p.cmd.Process.Pid); len(left) > 0 {
@@ -333,7 +333,7 @@ func TestRunWithKilledProcessTreeIsFinishedLater(t *testing.T) {
 	eventually(t, "the program ends by itself", func() error { _, err := os.Stat(s.path("over")); return err })
 	f := start(t, "finish", s.run)
 	f.succeed()
-	says(t, f.stderr.String(), "anomalies kept with all around them")
+	says(t, f.stderr.String(), "anomalies stored with their context")
 	s.ended()
 	agree(t, outcomeOf(t, "", s.run), withoutModel(offlineOf(t, r)))
 	says(t, must(t, "runs", s.run), "finished")

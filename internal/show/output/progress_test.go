@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"strings"
@@ -13,13 +13,13 @@ import (
 // pass lets time pass.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock is that of synctest
 
-func TestAnAnalysisTellsHowFarItHasComeUntilItsEnd(t *testing.T) {
+func TestAnalysisShowsProgressUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said strings.Builder
-		p := newAnalysisProgress(&said, 1)
+		var out strings.Builder
+		p := NewAnalysis(&out, 1)
 		after := func(d time.Duration, done analyzer.Done) {
 			pass(d)
-			p.show(done)
+			p.Show(done)
 		}
 		totals := summary.Totals{Pass: 1, Events: 30_000_000, Flagged: 1234}
 		after(4*time.Second, analyzer.Done{Totals: totals, Read: 0.3}) // too soon
@@ -27,50 +27,38 @@ func TestAnAnalysisTellsHowFarItHasComeUntilItsEnd(t *testing.T) {
 		after(5*time.Second, analyzer.Done{Totals: totals, Read: 1})
 		after(3*time.Second, analyzer.Done{Totals: totals, Read: 1, Reviewed: 0, Kept: 2000})
 		after(9*time.Second, analyzer.Done{Totals: totals, Read: 1, Reviewed: 1500, Kept: 2000})
-		end := p.during("looking for what is behind 7 anomalies")
+		end := p.During("finding the causes of 7 anomalies")
 		pass(13 * time.Second)
 		end()
-		end = p.during("closing the store")
+		end = p.During("closing the store")
 		pass(time.Second)
 		end()
 		want := `reading:  50 %, 30,000,000 events, 3.0 million/s, 1,234 flagged, 10s left
 reading: 100 %, 30,000,000 events, 2.0 million/s, 1,234 flagged, 0s left
-reviewing and storing what was kept:  75 %, 1,500 of 2,000, 3s left
-looking for what is behind 7 anomalies, for 5s
-looking for what is behind 7 anomalies, for 10s
+reviewing and storing records:  75 %, 1,500 of 2,000, 3s left
+finding the causes of 7 anomalies, for 5s
+finding the causes of 7 anomalies, for 10s
 `
-		if got := said.String(); got != want {
-			t.Errorf("it said\n%s\nwant\n%s", got, want)
+		if got := out.String(); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
 }
 
-func TestEachPassOfAnAnalysisTellsItsOwnShare(t *testing.T) {
+func TestAnalysisShowsShareOfEachPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said strings.Builder
-		p := newAnalysisProgress(&said, 2)
+		var out strings.Builder
+		p := NewAnalysis(&out, 2)
 		for n := 1; n <= 2; n++ {
-			p.show(analyzer.Done{Totals: summary.Totals{Pass: n}})
+			p.Show(analyzer.Done{Totals: summary.Totals{Pass: n}})
 			pass(8 * time.Second)
-			p.show(analyzer.Done{Totals: summary.Totals{Pass: n, Events: 8_000_000}, Read: 0.5})
+			p.Show(analyzer.Done{Totals: summary.Totals{Pass: n, Events: 8_000_000}, Read: 0.5})
 		}
 		want := `reading, pass 1 of 2:  50 %, 8,000,000 events, 1.0 million/s, 0 flagged, 8s left
 reading, pass 2 of 2:  50 %, 8,000,000 events, 1.0 million/s, 0 flagged, 8s left
 `
-		if got := said.String(); got != want {
-			t.Errorf("it said\n%s\nwant\n%s", got, want)
+		if got := out.String(); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
-}
-
-func TestOfManyHostsOnlySomeAreNamed(t *testing.T) {
-	f := func(want string, hosts ...string) {
-		t.Helper()
-		if got := hostList(hosts); got != want {
-			t.Errorf("%q are listed as %q, want %q", hosts, got, want)
-		}
-	}
-	f("")
-	f("a,b,c", "a", "b", "c")
-	f("a,b,c,... (4)", "a", "b", "c", "d")
 }

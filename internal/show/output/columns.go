@@ -1,0 +1,98 @@
+package output
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// columns parses the description of a table: names, each with the type after a colon.
+// Columns without a type are text.
+func columns(description string) []provdb.Column {
+	var all []provdb.Column
+	for field := range strings.FieldsSeq(description) {
+		name, kind, ok := strings.Cut(field, ":")
+		if !ok {
+			kind = string(provdb.Text)
+		}
+		all = append(all, provdb.Column{Name: name, Type: provdb.Type(kind)})
+	}
+	return all
+}
+
+// rowsOf returns a row of values for each item of a list. Values may be of any basic type
+// or a pointer to one; nil is NULL.
+func rowsOf[T any](columns []provdb.Column, list []T, values func(x *T) []any) *provdb.Rows {
+	return &provdb.Rows{
+		Columns: columns,
+		All: func(yield func([]any, error) bool) {
+			for i := range list {
+				row := values(&list[i])
+				for k, v := range row {
+					row[k] = basic(reflect.ValueOf(v))
+				}
+				if !yield(row, nil) {
+					return
+				}
+			}
+		},
+		Close: func() error { return nil },
+	}
+}
+
+// basic converts a value to the type that provdb.Rows have for it.
+func basic(v reflect.Value) any {
+	switch {
+	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+		return nil
+	case v.Kind() == reflect.Pointer:
+		return basic(v.Elem())
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return int64(v.Uint())
+	case v.CanFloat():
+		return v.Float()
+	case v.Kind() == reflect.String:
+		return v.String()
+	}
+	return v.Interface()
+}
+
+// optional returns v, or NULL for its zero value.
+func optional[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
+}
+
+// firstOf returns the first n items that keep chooses.
+func firstOf[T any](list []T, n int, keep func(x *T) bool) (chosen []T) {
+	for i := range list {
+		if len(chosen) < n && keep(&list[i]) {
+			chosen = append(chosen, list[i])
+		}
+	}
+	return chosen
+}
+
+// sparkline draws counts as bars.
+func sparkline(counts []int64) string {
+	most := slices.Max(append(counts, 0))
+	if most <= 0 {
+		return "-"
+	}
+	levels := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, n := range counts {
+		at := 0
+		if n > 0 {
+			at = 1 + int(n*int64(len(levels)-2)/most)
+		}
+		b.WriteRune(levels[at])
+	}
+	return b.String()
+}

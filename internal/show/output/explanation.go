@@ -1,0 +1,107 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/judge/contrast"
+	"github.com/chimbuko/chimbuko/internal/store/query"
+)
+
+var (
+	explanationColumns = columns("field name values executions:int of:int rest rest_share:float bits:float chance:float notable:bool sentence")
+	groupColumns       = columns("field value term executions:int lost_us:int")
+)
+
+// Explanation returns the fields in which selected anomalies differ from other calls.
+func Explanation(e *contrast.Explanation) *Answer {
+	return &Answer{
+		Text: func(w io.Writer) error { return writeExplanation(w, e) },
+		Rows: rowsOf(explanationColumns, e.Fields, func(c *contrast.Difference) []any {
+			return []any{string(c.Kind), c.Name, c.Values, c.With, c.Of, c.Rest, c.BaselineShare, c.Bits, c.Chance, c.Notable, e.Sentence}
+		}),
+	}
+}
+
+func writeExplanation(w io.Writer, e *contrast.Explanation) error {
+	fmt.Fprintf(w, "%s.\n", text.SingleSpaced(e.Sentence))
+	if e.Looked > 0 {
+		fmt.Fprintf(w, "%s lost %s; compared with %s and %s of the same functions.\n", anomalies(e.Selected, ""), micros(e.Lost),
+			text.Count(e.Typical, "typical execution"), anomalies(int64(e.Others), "other "))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\n\tFIELD\tVALUES\tHERE\tELSEWHERE\tBITS\tCHANCE")
+	for i := range e.Fields {
+		c := &e.Fields[i]
+		mark := " "
+		if c.Notable {
+			mark = "*"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s of %s\t%s\t%.2f\t%s\n", mark, text.SingleSpaced(c.Name), text.SingleSpaced(c.Values), text.Int(c.With),
+			text.Int(c.Of), c.Rest, c.Bits, c.ChanceText())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\n* differs by more than chance explains")
+	return err
+}
+
+// anomalies formats a number of anomalies.
+func anomalies(n int64, which string) string {
+	if n == 1 {
+		return "1 " + which + "anomaly"
+	}
+	return text.Int(n) + " " + which + "anomalies"
+}
+
+// Groups returns selected anomalies by the values of a field.
+func Groups(g *query.Groups) *Answer {
+	rest, none := g.Rest, g.None
+	rest.Label, none.Label = "(others)", "(none)"
+	list := append(slices.Clone(g.Rows), rest, none)
+	list = slices.DeleteFunc(list, func(r query.Group) bool { return r.Executions == 0 })
+	return &Answer{
+		Text: func(w io.Writer) error { return writeGroups(w, g) },
+		Rows: rowsOf(groupColumns, list, func(r *query.Group) []any {
+			var term any
+			if r.Term != (contrast.Term{}) {
+				term = r.Term.String()
+			}
+			return []any{g.Field.String(), r.Label, term, r.Executions, r.Lost}
+		}),
+	}
+}
+
+func writeGroups(w io.Writer, g *query.Groups) error {
+	about := ""
+	if g.Reckoned {
+		about = "about "
+	}
+	values := text.Count(g.Values, "value")
+	if g.Ranges {
+		values = text.Count(len(g.Rows), "range")
+	}
+	fmt.Fprintf(w, "%s%s lost %s; %s of %s.\n", about, anomalies(g.Executions, ""), micros(g.Lost), values, text.SingleSpaced(g.Name))
+	if g.Looked < g.Executions {
+		fmt.Fprintf(w, "The table is based on a sample of %s.\n", anomalies(g.Looked, ""))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "\nANOMALIES\tSHARE\tLOST\t  %s\n", strings.ToUpper(text.SingleSpaced(g.Name)))
+	row := func(r *query.Group, label string) {
+		if r.Executions > 0 {
+			share := 100 * float64(r.Executions) / float64(g.Looked)
+			fmt.Fprintf(t, "%s\t%.0f %%\t%s\t  %s\n", text.Int(r.Executions), share, micros(r.Lost), label)
+		}
+	}
+	for i := range g.Rows {
+		row(&g.Rows[i], text.SingleSpaced(g.Rows[i].Label))
+	}
+	row(&g.Rest, text.Count(g.Values-len(g.Rows), "more value")+"; a larger --groups lists them")
+	row(&g.None, "without one")
+	return t.Flush()
+}

@@ -1,0 +1,208 @@
+// Package output writes answers about runs: for programs as JSON, CSV and Parquet, for
+// people as tables, Markdown and sentences. It also shows the progress of long work.
+package output
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/store/duckstore"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Formats lists the formats of an Answer.
+func Formats() []string { return []string{"table", "json", "csv", "markdown", "parquet"} }
+
+// Answer is the answer to a query. Rows are its content in all formats, unless another
+// field replaces them in one.
+type Answer struct {
+	Rows     *provdb.Rows
+	Text     func(w io.Writer) error // replaces the table
+	Markdown func(w io.Writer) error
+	JSON     any
+}
+
+// Write writes the answer to a file, or to w if path is empty. Parquet needs a file.
+func (a *Answer) Write(ctx context.Context, w io.Writer, format, path string) (err error) {
+	if a.Rows != nil {
+		defer func() { err = errors.Join(err, a.Rows.Close()) }()
+	}
+	if format == "parquet" {
+		return duckstore.WriteParquet(ctx, path, a.Rows)
+	}
+	write := func(w io.Writer) error { return WriteRows(w, format, a.Rows) }
+	switch {
+	case format == "table" && a.Text != nil:
+		write = a.Text
+	case format == "markdown" && a.Markdown != nil:
+		write = a.Markdown
+	case format == "json" && a.JSON != nil:
+		write = func(w io.Writer) error { return WriteJSON(w, a.JSON) }
+	}
+	if path != "" {
+		return WriteFile(path, write)
+	}
+	out := bufio.NewWriter(w)
+	return errors.Join(write(out), out.Flush())
+}
+
+// WriteFile creates a file and fills it with content.
+func WriteFile(path string, content func(w io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	if err := errors.Join(content(w), w.Flush(), f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteJSON writes v with indentation and without escaping HTML.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// WriteRows writes rows as a table, JSON, CSV or Markdown.
+func WriteRows(w io.Writer, format string, rows *provdb.Rows) error {
+	switch format {
+	case "table":
+		return writeTable(w, rows)
+	case "json":
+		return writeArray(w, func(yield func([]byte, error) bool) {
+			for row, err := range rows.All {
+				var object []byte
+				if err == nil {
+					object, err = provdb.MarshalRow(rows.Columns, row)
+				}
+				if !yield(object, err) {
+					return
+				}
+			}
+		})
+	case "csv":
+		return provdb.WriteCSV(w, rows)
+	case "markdown":
+		return writeMarkdown(w, rows)
+	}
+	return fmt.Errorf("unknown format %q", format)
+}
+
+// writeArray writes a JSON array, one item per line. It stops at the first error.
+func writeArray[T ~[]byte](w io.Writer, items func(yield func(T, error) bool)) error {
+	separator := "["
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n%s", separator, item); err != nil {
+			return err
+		}
+		separator = ","
+	}
+	_, err := fmt.Fprintf(w, "%s\n]\n", strings.TrimPrefix(separator, ","))
+	return err
+}
+
+func writeTable(w io.Writer, rows *provdb.Rows) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := make([]string, len(rows.Columns))
+	for i, c := range rows.Columns {
+		line[i] = strings.ToUpper(heading(c))
+	}
+	fmt.Fprintln(t, strings.Join(line, "\t"))
+	empty := true
+	for row, err := range rows.All {
+		if err != nil {
+			return errors.Join(t.Flush(), err)
+		}
+		for i, v := range row {
+			line[i] = text.SingleSpaced(valueText(rows.Columns[i], v))
+		}
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+		empty = false
+	}
+	if empty {
+		fmt.Fprintln(t, "(none)")
+	}
+	return t.Flush()
+}
+
+func writeMarkdown(w io.Writer, rows *provdb.Rows) error {
+	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`")
+	line := make([]string, len(rows.Columns))
+	for i, c := range rows.Columns {
+		line[i] = heading(c)
+	}
+	fmt.Fprintf(w, "| %s |\n%s|\n", strings.Join(line, " | "), strings.Repeat("| --- ", len(line)))
+	for row, err := range rows.All {
+		if err != nil {
+			return err
+		}
+		for i, v := range row {
+			line[i] = escape.Replace(text.SingleSpaced(valueText(rows.Columns[i], v)))
+		}
+		fmt.Fprintf(w, "| %s |\n", strings.Join(line, " | "))
+	}
+	return nil
+}
+
+// heading returns the name of a column for people. The unit is at the values.
+func heading(c provdb.Column) string {
+	if c.Name == "severity" {
+		return "own time"
+	}
+	name := c.Name
+	for _, unit := range []string{"_us", "_s", "_percent"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// valueText formats a value for people, by the unit in the name of its column.
+func valueText(c provdb.Column, v any) string {
+	number, isNumber := 0.0, true
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case int64:
+		number = float64(v)
+	case float64:
+		number = v
+	default:
+		isNumber = false
+	}
+	switch {
+	case isNumber && (strings.HasSuffix(c.Name, "_us") || c.Name == "severity"):
+		return text.Duration(number)
+	case isNumber && strings.HasSuffix(c.Name, "_s"):
+		return fmt.Sprintf("%+.3f s", number)
+	case isNumber && strings.HasSuffix(c.Name, "_percent"):
+		return fmt.Sprintf("%.3g %%", number)
+	}
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'g', 6, 64)
+	}
+	return provdb.PlainText(v)
+}
+
+// jsonOf returns rows as a JSON array.
+func jsonOf(rows *provdb.Rows) (json.RawMessage, error) {
+	var b bytes.Buffer
+	err := WriteRows(&b, "json", rows)
+	return b.Bytes(), err
+}

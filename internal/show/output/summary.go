@@ -1,0 +1,124 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/chimbuko/chimbuko/internal/base/tally"
+	"github.com/chimbuko/chimbuko/internal/base/text"
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// Summary writes the results of a run, with its directory unless that is empty. Errors
+// stick to w.
+func Summary(w io.Writer, s *provdb.Info, dir string) {
+	t := s.Totals
+	fmt.Fprintf(w, "%s events, %s calls of %d functions on %d ranks in %.2f s (%.1f million events/s)\n",
+		text.Int(t.Events), text.Int(t.Calls), t.Functions, t.Ranks, s.Seconds, s.EventRate/1e6)
+	fmt.Fprintf(w, "%s anomalies stored with their context: %s of traces became ", text.Int(t.Anomalies), text.Bytes(s.TraceBytes))
+	if s.Store != "" {
+		fmt.Fprintf(w, "records on %s\n", s.Store)
+	} else {
+		fmt.Fprintf(w, "%s of records (1 of %.1f bytes)\n", text.Bytes(s.RecordBytes), s.Reduction)
+	}
+	r := s.Review
+	fmt.Fprintf(w, "review: %s confirmed, %s found at the end, %s withdrawn; %s calls not judged (too few samples)\n",
+		text.Int(r.Confirmed), text.Int(r.Promoted), text.Int(r.Withdrawn), text.Int(r.NotJudged))
+	for _, why := range s.Incomplete {
+		fmt.Fprintf(w, "incomplete: %s\n", text.SingleSpaced(why))
+	}
+	worstIssues(w, s)
+	topFunctions(w, s)
+	changes(w, s)
+	notes(w, s.Notes)
+	if dir == "" {
+		return
+	}
+	fmt.Fprintf(w, "\nThe run is in %s.\n", dir)
+	if s.Settings["records"] != "json" {
+		fmt.Fprintf(w, "Next: chimbuko issues %[1]s; chimbuko anomalies %[1]s; chimbuko event %[1]s ID\n", dir)
+	}
+}
+
+func notes(w io.Writer, list []tally.Note) {
+	for _, n := range list {
+		fmt.Fprintf(w, "%s: %s %s\n", n.Severity, text.Int(n.Count), n.Sentence)
+	}
+}
+
+func topFunctions(w io.Writer, s *provdb.Info) {
+	if len(s.Top) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nFunctions that lost most time to anomalies, compared with their typical time:\n\n")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LOST\tANOMALIES\tTYPICAL\tRANKS\tHOSTS\tFIRST\tLAST\tFUNCTION")
+	begin := s.Top[0].FirstUS
+	for _, f := range s.Top {
+		begin = min(begin, f.FirstUS)
+	}
+	for _, f := range s.Top {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t+%.3f s\t+%.3f s\t%s\n", text.Duration(float64(f.LostUS)), text.Int(f.Anomalies),
+			text.Duration(f.TypicalUS), text.Ranges(f.Ranks), text.Hosts(f.Hosts), float64(f.FirstUS-begin)/1e6, float64(f.LastUS-begin)/1e6,
+			text.SingleSpaced(f.Function))
+	}
+	_ = t.Flush() // errors stick to w
+	fmt.Fprintf(w, "\nTimes are relative to the first anomaly, at %s.\n", utc(begin))
+}
+
+// utc formats microseconds since the epoch.
+func utc(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.000000 MST") }
+
+// changes writes the functions whose typical time changed during the run.
+func changes(w io.Writer, s *provdb.Info) {
+	for i, c := range s.Changes {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		verb := "takes"
+		if c.Kind == "drift" {
+			verb = "drifted to"
+		}
+		fmt.Fprintf(w, "changed: %s %s %s instead of %s since %s (%s calls)\n", text.SingleSpaced(c.Function), verb,
+			text.Duration(c.After), text.Duration(c.Before), utc(int64(c.Since)), text.Int(c.Calls))
+	}
+}
+
+// Import writes the results of an import. Errors stick to w.
+func Import(w io.Writer, s *provdb.Info, dir string, size int64) {
+	c := s.Imported
+	fmt.Fprintf(w, "%s anomalies, %s typical executions and %s metadata of %s steps; %s functions, %s counters, %s models\n",
+		text.Int(c.Anomalies), text.Int(c.Typical), text.Int(c.Metadata), text.Int(c.Steps), text.Int(c.Functions), text.Int(c.Counters),
+		text.Int(c.Models))
+	notes(w, s.Notes)
+	if s.Store == "" {
+		fmt.Fprintf(w, "\nThe run is in %s: %s.\n", dir, text.Bytes(size))
+		return
+	}
+	fmt.Fprintf(w, "\nThe run is in %s, its records are on %s.\n", dir, s.Store)
+}
+
+// AnalyzerSummary is the result of an analyzer of a live run.
+type AnalyzerSummary struct {
+	Node    string  `json:"node"`
+	Reading float64 `json:"reading_seconds"` // until all traces had ended
+	Seconds float64 `json:"seconds"`
+	provdb.Totals
+	Confirmed int64        `json:"confirmed"`
+	Promoted  int64        `json:"promoted"`
+	Withdrawn int64        `json:"withdrawn"`
+	Records   int64        `json:"records_sent"`
+	Deferred  int64        `json:"records_deferred"`
+	Notes     []tally.Note `json:"notes"`
+	Broken    []string     `json:"broken,omitempty"`
+}
+
+// Write writes the summary for people. Errors stick to w.
+func (s *AnalyzerSummary) Write(w io.Writer) {
+	fmt.Fprintf(w, "%s events, %s calls on %d ranks, read in %.2f s; %s anomalies (%s confirmed, %s found at the end, %s withdrawn), %s records "+
+		"sent\n", text.Int(s.Events), text.Int(s.Calls), s.Ranks, s.Reading, text.Int(s.Anomalies), text.Int(s.Confirmed),
+		text.Int(s.Promoted), text.Int(s.Withdrawn), text.Int(s.Records))
+	notes(w, s.Notes)
+}
