@@ -160,9 +160,6 @@ func (t *Tree) grow() {
 	}
 }
 
-// Len returns the number of paths, including those that end in Other.
-func (t *Tree) Len() int { return len(t.nodes) - 1 }
-
 // Depth returns the depth below which paths are folded.
 func (t *Tree) Depth() int { return int(t.depth) }
 
@@ -201,16 +198,6 @@ func (t *Tree) foldTo(depth int32) (moved []Node) {
 		moved[i] = n
 	}
 	return moved
-}
-
-// Folded returns the number of calls in folded paths.
-func (t *Tree) Folded() (calls uint64) {
-	for i, n := range t.nodes {
-		if n.fn == Other && i != int(Root) {
-			calls += t.sums[i].Calls
-		}
-	}
-	return calls
 }
 
 // Reset removes all calls and keeps the paths and the depth.

@@ -6,14 +6,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// copod judges by how far out a time lies in a tail of the distribution.
+// copod judges by the position of a time in a tail of the distribution.
 type copod struct {
 	plain
 	hist  *stats.Histogram
 	self  uint64  // as in sstd
-	limit float64 // the score from which on a time is an outlier
+	limit float64 // least score of an outlier
 	skew  float64
-	below []float64 // values below each bin from first on, and one beyond
+	below []float64 // number of values below each bin from first to one after the last
 	first int
 }
 
@@ -46,7 +46,7 @@ func (d *copod) oddness(v int64) float64 { return d.tail(v, 0) }
 
 func (d *copod) params() any { return histogramParams{Histogram: d.hist, Threshold: d.limit} }
 
-// judge scores a time by how far out it lies in the tails.
+// judge scores a time by its position in the tails.
 func (d *copod) judge(v int64) (float64, Verdict) {
 	score := d.tail(v, float64(d.self))
 	switch {
@@ -60,7 +60,7 @@ func (d *copod) judge(v int64) (float64, Verdict) {
 
 const nearCOPOD = 0.9
 
-// tail is the score of v among all other values.
+// tail returns the score of v among all other values.
 func (d *copod) tail(v int64, self float64) float64 {
 	total := float64(d.hist.Total())
 	bin := stats.BinOf(v)
@@ -77,8 +77,8 @@ func (d *copod) tail(v int64, self float64) float64 {
 		total -= self
 	}
 	share := func(n float64) float64 { return min(1, (n+1)/max(total, 1)) }
-	// What shares the bin of v lies on both sides of it, so that times that
-	// are all alike are in no tail.
+	// Values in the same bin as v count on both sides of it, so that equal times are in no
+	// tail.
 	left, right := below+at, total-below
 	l, r := rarity(0), rarity(0)
 	if left > 0 {

@@ -11,49 +11,49 @@ import (
 // Range is the times from Low to High, both included, in microseconds.
 type Range struct{ Low, High int64 }
 
-// Side is where a time lies among those that are usual.
+// Side is the position of a time relative to the usual times.
 type Side uint8
 
 // The sides.
 const (
 	Amid  Side = iota // in a usual range, or between two
-	Above             // longer than all that is usual
-	Below             // shorter than all that is usual
+	Above             // longer than all usual times
+	Below             // shorter than all usual times
 )
 
-// Description is a time among all times of its function that were learned, in the
-// terms of people. Times are in microseconds, to the precision of a bin.
+// Description compares a time with all times of its function in the model, for people.
+// Times are in microseconds, to the precision of a bin.
 type Description struct {
 	Time   int64
-	Count  uint64 // of the times that were learned
+	Count  uint64 // number of times in the model
 	Median int64
-	// Usual are the ranges in which times usually lie, in order: one, or those of
-	// up to maxUsual modes that most times are in.
+	// Usual are the usual ranges in order: one, or the up to maxUsual modes with the most
+	// times.
 	Usual []Range
-	// Others is how many usual ranges there are besides.
+	// Others is the number of further usual ranges.
 	Others int
 	Side   Side
-	// Alike is how many of Count took as long or longer (Above), as short or
-	// shorter (Below), or about as long (Amid). The time itself is among them if
-	// it was learned.
+	// Alike is the number of times that are as long or longer (Above), as short or
+	// shorter (Below), or about as long (Amid), including the time itself if the model has
+	// it.
 	Alike uint64
-	// Decades tells how rare it is by the detector: of as many times as ten to
-	// that power less than one is expected to lie so far out. It is 0 where the
-	// detector does not tell, and never more than maxSaid.
+	// Decades is the rarity by the detector: fewer than one in ten to that power is
+	// expected this far out. It is 0 if the detector does not estimate it, and at most
+	// maxRarity.
 	Decades int
 }
 
 const (
 	maxUsual = 3
-	// maxSaid is the highest rarity that means something: beyond it an exponent
-	// tells more of the extrapolation than of the function.
-	maxSaid = 9
-	// usualLow and usualHigh are the quantiles between which times are usual for
-	// detectors that do not tell.
+	// maxRarity is the highest meaningful rarity: beyond it the exponent reflects the
+	// extrapolation more than the function.
+	maxRarity = 9
+	// usualLow and usualHigh are the quantiles of the usual range for detectors without
+	// ranges.
 	usualLow, usualHigh = 0.01, 0.99
 )
 
-// Describe tells of a time how it lies among all others of the function.
+// Describe compares a time with all others of the function.
 func (j *Judge) Describe(v int64) Description {
 	v = max(v, 0) // as it was learned
 	d := Description{Time: v, Count: j.hist.Total(), Median: int64(j.hist.Quantile(0.5))}
@@ -66,7 +66,7 @@ func (j *Judge) Describe(v int64) Description {
 			d.Alike += n
 		}
 	}
-	d.Decades = int(min(math.Floor(j.detector.decades(v)), maxSaid))
+	d.Decades = int(min(math.Floor(j.detector.decades(v)), maxRarity))
 	return d
 }
 
@@ -80,9 +80,8 @@ func sideOf(v int64, usual []Range) Side {
 	return Amid
 }
 
-// usual returns the ranges in which times usually lie, in order and apart; there
-// is at least one. Those of modal are what it takes for normal, as far as there
-// were such times.
+// usual returns the usual ranges, at least one, disjoint and in order. Those of modal
+// are its normal ranges, limited to the times in the model.
 func (j *Judge) usual() []Range {
 	all := j.detector.ranges()
 	if len(all) == 0 {
@@ -94,7 +93,7 @@ func (j *Judge) usual() []Range {
 	return all
 }
 
-// seen is the part of a range from its shortest to its longest time.
+// seen returns the part of a range from its shortest to its longest time in the model.
 func (j *Judge) seen(r Range) Range {
 	low, high := int64(-1), int64(-1)
 	for bin := range j.hist.Bins() {
@@ -113,8 +112,7 @@ func (j *Judge) seen(r Range) Range {
 	return Range{low, high}
 }
 
-// mainOf returns the ranges that most times are in, in order, and how many others
-// there are.
+// mainOf returns the ranges with the most times in order, and the number of others.
 func (j *Judge) mainOf(usual []Range) (main []Range, others int) {
 	if len(usual) <= maxUsual {
 		return usual, 0

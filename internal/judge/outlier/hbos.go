@@ -7,15 +7,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// hbos judges by how few others share the bin of a time.
+// hbos judges by the number of other times in the same bin.
 type hbos struct {
 	plain
 	hist      *stats.Histogram
 	threshold float64
 	self      uint64  // as in sstd
-	limit     float64 // the score from which on a time is an outlier
-	rare      uint64  // and the highest count of its bin
-	apart     int     // or the first bin of what is far from all others
+	limit     float64 // least score of an outlier
+	rare      uint64  // highest count of its bin
+	apart     int     // first bin of times that are outliers because of a gap
 	afar      int     // the same for candidates
 }
 
@@ -43,9 +43,8 @@ func (d *hbos) oddness(v int64) float64 { return -float64(d.hist.Count(stats.Bin
 
 func (d *hbos) params() any { return histogramParams{Histogram: d.hist, Threshold: d.limit} }
 
-// separate finds what lies above all others, behind a gap of empty bins. If it is
-// no more than the share that is not normal it is anomalous even when it comes
-// again and again, so that its bin is not rare any more.
+// separate finds the times above a gap of empty bins. If they are no more than the
+// outlier share they are outliers even if they recur so that their bin is not rare.
 func (d *hbos) separate() {
 	total := float64(d.hist.Total())
 	above, last := total, stats.NumBins
@@ -63,15 +62,14 @@ func (d *hbos) separate() {
 	}
 }
 
-// gapBins is how many bins make a gap: in so many a time grows by a fifth, and a
-// short one by as many microseconds.
+// gapBins is the number of bins of a gap: over it a time grows by a fifth, and a short
+// time by as many microseconds.
 const gapBins = 16
 
-// guard finds the highest count of a bin that is rare not only among bins but
-// among times: no more than the share that is not normal may lie in bins with as
-// few or fewer. Early in a run, where most bins hold one or two, and where times
-// take only a few values, it keeps hbos from flagging what is merely less
-// frequent.
+// guard finds the highest count of a bin that is rare not only among bins but also among
+// times: no more than the outlier share may lie in bins with that count or less. It
+// keeps hbos from flagging times that are merely less frequent, early in a run when most
+// bins hold one or two, and if times take only a few values.
 func (d *hbos) guard() {
 	var counts []uint64
 	for _, n := range d.hist.Bins() {
@@ -95,7 +93,7 @@ func (d *hbos) guard() {
 // notRare is the slack factor on the outlier share.
 const notRare = 5
 
-// judge scores a time by how few others share its bin.
+// judge scores a time by the number of others in its bin.
 func (d *hbos) judge(v int64) (float64, Verdict) {
 	bin := stats.BinOf(v)
 	n := d.hist.Count(bin)
@@ -115,6 +113,6 @@ func (d *hbos) judge(v int64) (float64, Verdict) {
 	return score, Normal
 }
 
-// nearHBOS is the number of others in its bin up to which a time is a
-// candidate: so few may turn out to be few in the end.
+// nearHBOS is the greatest number of others in the bin of a candidate, which may turn
+// out to be rare at the end.
 const nearHBOS = 3

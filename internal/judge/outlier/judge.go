@@ -7,32 +7,31 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Verdict is what a Judge thinks of a time.
+// Verdict is the judgment of a time.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// NotJudged: too little is known of the function.
+	// NotJudged means that the model has too few samples.
 	NotJudged Verdict = iota
-	// Normal: it fits.
+	// Normal means that the time is usual.
 	Normal
-	// Candidate: it fits, but so closely that with more knowledge of the
-	// function it may not.
+	// Candidate means that the time is normal, but may be an outlier with more samples.
 	Candidate
-	// Outlier: it does not fit.
+	// Outlier means that the time is unusual.
 	Outlier
 )
 
-// Judge decides about the times of one function. It does not change and may
-// be used by many goroutines. What its detector thinks of each bin is looked up
-// first, without a dynamic call: nearly all times are normal.
+// Judge judges the times of one function. It is immutable and may be used by many
+// goroutines. It caches which bins are normal, because nearly all times are, to avoid
+// dynamic calls of its detector.
 type Judge struct {
 	detector detector
 	hist     *stats.Histogram
 	enough   bool
 
-	// One entry for each bin from first on: whether a time in it can be
-	// anything but normal. Beyond its ends all can.
+	// One entry for each bin from first: whether a time in it can be anything but normal.
+	// Times in other bins can.
 	suspect []bool
 	first   int
 }
@@ -43,18 +42,18 @@ type detector interface {
 	judge(v int64) (float64, Verdict)
 	// oddness orders times from typical to odd.
 	oddness(v int64) float64
-	// ranges returns where times usually lie, in order and apart; nil if the
-	// detector does not tell.
+	// ranges returns the usual ranges, disjoint and in order, or nil if the detector has
+	// none.
 	ranges() []Range
-	// decades returns how rare a time is as a power of ten; 0 if the detector does
-	// not tell.
+	// decades returns the rarity of a time as a power of ten, or 0 if the detector does
+	// not estimate it.
 	decades(v int64) float64
-	// params returns what the schema stores of the model as algo_params.
+	// params returns the algo_params of the provenance schema.
 	params() any
 }
 
-// newDetector makes the detector of a function. If too little is known it serves
-// for params alone.
+// newDetector creates the detector of a function. Without enough samples only its params
+// are valid.
 func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 	threshold, self := r.Threshold(name), uint64(1)
 	if r.cfg.IncludeSelf {
@@ -74,8 +73,8 @@ func (r *Rules) newDetector(name string, m *Model, enough bool) detector {
 	return newModal(m, threshold, r.cfg.HalfLife, r.cfg.SlowOnly != nil && r.cfg.SlowOnly(name))
 }
 
-// NewJudge makes the judge of a function from what was learned of it. The model
-// must not change while the judge is in use.
+// NewJudge creates the judge of a function from its model, which must not change while
+// the judge is in use.
 func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	enough := m.Count() >= uint64(r.cfg.MinSamples)
 	j := &Judge{detector: r.newDetector(name, m, enough), hist: &m.Hist, enough: enough}
@@ -86,11 +85,11 @@ func (r *Rules) NewJudge(name string, m *Model) *Judge {
 	j.first, j.suspect = first, make([]bool, last-first+1)
 	for i := range j.suspect {
 		bin := first + i
-		if m.Hist.Count(bin) == 0 { // rarely asked for, and then worth a full look
+		if m.Hist.Count(bin) == 0 { // rare, so that a full judgment costs little
 			j.suspect[i] = true
 			continue
 		}
-		// Scores rise towards the ends of a bin, never inside it.
+		// Scores are highest at the ends of a bin.
 		_, verdict := j.detector.judge(stats.BinLow(bin))
 		if verdict == Normal {
 			_, verdict = j.detector.judge(stats.BinLow(bin+1) - 1)
@@ -112,15 +111,15 @@ func binsOf(h *stats.Histogram) (first, last int) {
 	return first, last
 }
 
-// Suspect reports whether a time can be anything but normal. It is cheap, and
-// for nearly all times it is all that is needed.
+// Suspect reports whether a time can be anything but normal. It is cheap and sufficient
+// for nearly all times.
 func (j *Judge) Suspect(v int64) bool {
 	i := stats.BinOf(v) - j.first
 	return uint(i) >= uint(len(j.suspect)) || j.suspect[i]
 }
 
-// Judge returns the score of a time, the higher the rarer, and the verdict.
-// The score of what is not judged is -1.
+// Judge returns the score of a time, which is higher for rarer times, and the verdict.
+// The score of a time that is not judged is -1.
 func (j *Judge) Judge(v int64) (float64, Verdict) {
 	if !j.enough {
 		return -1, NotJudged
@@ -128,9 +127,8 @@ func (j *Judge) Judge(v int64) (float64, Verdict) {
 	return j.detector.judge(max(v, 0)) // as it was learned
 }
 
-// Oddness orders times from typical to odd, at less cost than their scores: as these
-// do, or, where many times have the same, by how often they occur. Without a model
-// that suffices all are alike.
+// Oddness orders times from typical to odd, at less cost than their scores: like these,
+// or, if many times have the same score, by frequency. Without enough samples it is 0.
 func (j *Judge) Oddness(v int64) float64 {
 	if !j.enough {
 		return 0
@@ -138,10 +136,10 @@ func (j *Judge) Oddness(v int64) float64 {
 	return j.detector.oddness(v)
 }
 
-// Enough reports whether the model suffices to judge.
+// Enough reports whether the model has enough samples to judge.
 func (j *Judge) Enough() bool { return j.enough }
 
-// MarshalJSON writes the model as the schema's algo_params.
+// MarshalJSON returns the model as algo_params of the provenance schema.
 func (j *Judge) MarshalJSON() ([]byte, error) { return json.Marshal(j.detector.params()) }
 
 // histogramParams are the algo_params of detectors that judge by a histogram.
@@ -151,19 +149,18 @@ type histogramParams struct {
 	Normal    [][2]int64       `json:"normal,omitempty"` // modal: from, to
 }
 
-// plain is part of detectors that know no ranges and no decades.
+// plain is embedded in detectors without ranges and decades.
 type plain struct{}
 
 func (plain) ranges() []Range       { return nil }
 func (plain) decades(int64) float64 { return 0 }
 
-// emptyShare stands for the share of values in an empty bin: its logarithm
-// is the highest score.
+// emptyShare represents the share of values in an empty bin; its logarithm is the
+// highest score.
 const emptyShare = 78.88e-32
 
-// floorScore keeps models in which all values are alike from calling them all
-// rare.
+// floorScore keeps detectors from treating all values as rare if they are equal.
 var floorScore = math.Log2(1.00001)
 
-// rarity is the score of a share of all values.
+// rarity returns the score of a share of all values.
 func rarity(share float64) float64 { return -math.Log2(share + emptyShare) }

@@ -6,15 +6,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// modal judges by modes. A function has one or more times that it usually takes,
-// the modes, and around each a region in which times are dense. How quickly they
-// become rare towards the ends of that region tells how far out they can still be
-// expected: that is the mode's tail. What lies in no mode and in no tail is an
-// outlier. No single time, however large, and no group of less than minMode of all
-// has any influence on that, and a histogram is all that it needs.
+// modal judges by modes. A function has one or more usual times, the modes, with a
+// region of dense times around each. The decrease of the density towards the ends of
+// the region determines how far out times can still be expected: the mode's tail. A time
+// outside all modes and tails is an outlier. No single time, however large, and no group
+// smaller than minMode of all times influences this. It needs only a histogram.
 //
-// All lengths are in the logarithm of the time, so that the same rules hold for
-// microseconds and minutes. docs/detectors.md tells what else was tried.
+// All lengths are in the logarithm of the time, so that the same rules apply to
+// microseconds and minutes. docs/detectors.md describes the alternatives.
 type modal struct {
 	hist      *stats.Histogram
 	threshold float64 // decades
@@ -23,65 +22,63 @@ type modal struct {
 
 // span is a mode and its tails.
 type span struct {
-	low, high         int64 // times from here to here are normal
-	nearLow, nearHigh int64 // beyond these they may turn out not to be
-	weak              bool  // it may turn out to be none
+	low, high         int64 // normal times
+	nearLow, nearHigh int64 // times outside may turn out to be outliers
+	weak              bool  // may turn out not to be a mode
 	peak              float64
 	down, up          tail
 }
 
 // The rules of modal, chosen by measurement.
 const (
-	// coverage is the share of times that is in modes, at least.
+	// coverage is the least share of times in modes.
 	coverage = 0.99
-	// edgeDensity is the density at which a mode ends, as a share of that of the
-	// highest peak, if that covers more, and then of its own.
+	// edgeDensity is the density at which a mode ends: a share of that of the highest
+	// peak if that covers more, and then of its own.
 	edgeDensity = 0.02
-	// minMode is the share of times, and minTimes their number, without which a
-	// group of times is no mode. So a second usual time is accepted when one call
-	// in a hundred takes it, or, if it is only that of a phase of the run, when
-	// maxPhase do.
+	// minMode and minTimes are the least share and number of times of a mode. So a second
+	// usual time is accepted if it is taken by one call in a hundred, or by maxPhase of
+	// the calls if it belongs to a phase of the run.
 	minMode, minTimes = 0.01, 3
-	// weakTimes is how many times make sure that a mode is one.
+	// weakTimes is the number of times that make a mode certain.
 	weakTimes = 100
-	// edgeTimes are the times that a density must rest on to be taken seriously.
+	// edgeTimes is the number of times that a significant density is based on.
 	edgeTimes = 3
-	// shrinkage is how many times of a mode weigh as much as the assumption that its
-	// tails are heavy; wellKnown are enough to know how they end.
+	// shrinkage is the number of times that weigh as much as the assumption of heavy
+	// tails; wellKnown times determine the end of a tail.
 	shrinkage, wellKnown = 150, 1000
-	// fitCells is in how many cells the times of a side of a mode are counted to see
-	// its shape, and leastFall by how much the logarithm of the density has fallen
-	// where that begins to tell something.
+	// fitCells is the number of cells for estimating the shape of a side of a mode;
+	// leastFall is the least decrease of the logarithm of the density that is significant.
 	fitCells, leastFall = 6, 0.3
-	// fewTimes are so few that twice as many decades are asked for; with more times
-	// it is less.
+	// fewTimes is the number of times that doubles the required decades; more times
+	// increase them less.
 	fewTimes = 30
-	// resolution is added to all times: below it differences mean little.
+	// resolution is added to all times: smaller differences are insignificant.
 	resolution = 8.0
-	// tick is what clocks cannot tell apart.
+	// tick is the resolution of clocks.
 	tick = 1.5
-	// leastLoss is by how much a time must be off to matter, in microseconds.
-	// Up to smallLoss it must also be separated from all that is normal by a gap:
-	// short functions have a long tail of small disturbances.
+	// leastLoss is the least deviation that matters, in microseconds. Up to smallLoss, a
+	// gap must also separate an outlier from normal times, because short functions have a
+	// long tail of small disturbances.
 	leastLoss, smallLoss = 20, 100
 	gapFactor            = 1.5
-	// maxOutliers is the share of times that can be outliers. If there are more, by
-	// byChance standard deviations of their number, they are what the function is
-	// like, and only those above the 99th percentile times farAbove are.
+	// maxOutliers is the greatest share of outliers. If there are more, by byChance
+	// standard deviations of their number, they are normal, and only times above farAbove
+	// times the 99th percentile are outliers.
 	maxOutliers, byChance, farAbove = 0.0075, 2, 4
-	// It may be up to maxPhase if they belong to a phase of the run.
-	// A span of time without that phase has at most hardlyAny of them. One with less
-	// than minPhase makes no difference.
+	// The share of outliers may be up to maxPhase if they belong to a phase of the run. A
+	// span of time outside the phase has at most hardlyAny of them. A phase with less than
+	// minPhase is insignificant.
 	maxPhase, minPhase, hardlyAny = 0.03, 0.005, 0.002
-	// Where so many more times lie in front of the limit than can be expected that no
-	// more than falseShare of them can be normal, it is drawn closer, but not below
-	// closest. It needs a tail that is known to be light, and several outliers.
+	// The limit moves closer, down to closest, if the times before it exceed the
+	// expectation so much that at most falseShare of them can be normal. This needs a
+	// light tail and several outliers.
 	falseShare, several, closest, lightTail = 0.02, 2, 8.5, 1.3
-	// A mode is a plateau on a side where its density stays above half of the peak's
-	// for more than this share of the way to its edge.
+	// A mode is a plateau on a side if its density stays above half of the peak's for more
+	// than this share of the distance to its edge.
 	plateau = 0.67
-	// closeBy is how far the density has fallen where, with few times known, they
-	// are kept because they may turn out to be outliers.
+	// closeBy is the decrease of the density beyond which times are kept as candidates if
+	// there are few samples.
 	closeBy = 5
 )
 
@@ -98,9 +95,8 @@ func position(v float64) float64 { return math.Log(v + resolution) }
 
 func timeAt(x float64) float64 { return math.Exp(x) - resolution }
 
-// newModal finds the modes of a function; decades is how rare a time must be to
-// be an outlier: its density is that of the peak divided by a power of ten. Of a
-// function that waits only long times are.
+// newModal finds the modes of a function. The density of an outlier is that of the peak
+// divided by ten to the power of decades. If waits is set only long times are outliers.
 func newModal(learned *Model, decades float64, halfLife int64, waits bool) *modal {
 	h := &learned.Hist
 	f := finder{points: make([]point, 0, 64), target: decades * math.Ln10, line: learned.timeline(), waits: waits}
@@ -123,7 +119,7 @@ func newModal(learned *Model, decades float64, halfLife int64, waits bool) *moda
 	modes := f.modes()
 	m := &modal{hist: h, threshold: decades, spans: make([]span, 0, len(modes))}
 	for i, r := range modes {
-		from, to := 0, len(f.points) // where other modes end and begin
+		from, to := 0, len(f.points) // end of the previous and start of the next mode
 		if i > 0 {
 			from = modes[i-1].last + 1
 		}
@@ -139,9 +135,9 @@ func newModal(learned *Model, decades float64, halfLife int64, waits bool) *moda
 	return m
 }
 
-// judge returns how rare a time is, in decades, and the verdict.
+// judge returns the rarity of a time in decades, and the verdict.
 func (m *modal) judge(v int64) (float64, Verdict) {
-	if len(m.spans) == 0 { // times are everywhere and none is more usual
+	if len(m.spans) == 0 { // times are spread evenly
 		return 0, Normal
 	}
 	x := position(float64(v))
@@ -173,7 +169,7 @@ func (m *modal) decades(v int64) float64 {
 	return score
 }
 
-// ranges returns what is normal.
+// ranges returns the normal ranges.
 func (m *modal) ranges() (all []Range) {
 	for i := range m.spans {
 		s := &m.spans[i]
@@ -194,7 +190,7 @@ func (m *modal) params() any {
 	return p
 }
 
-// slowOnly makes all times normal that are not longer than those of all modes.
+// slowOnly makes all short times normal.
 func (m *modal) slowOnly() {
 	for i := range m.spans {
 		m.spans[i].low, m.spans[i].nearLow = 0, 0

@@ -6,9 +6,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// remembered returns, for each coarse bin, how much of its times counts when what
-// was learned counts half after a time; nil: all. It depends on the times alone, not
-// on when it is asked for: the last of them is now.
+// remembered returns the weight of the times in each coarse bin after forgetting with a
+// half-life, or nil if all count fully. The last time in the model is the present, so
+// that the result depends on the model alone.
 func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
 	spans := f.line.Spans()
 	if halfLife == 0 || len(spans) < 2 {
@@ -20,7 +20,7 @@ func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
 	}
 	slower(spans, ages, float64(m.Count()-f.line.Total()))
 	if ages[0] < 1.0/8 {
-		return nil // nothing to speak of
+		return nil // insignificant
 	}
 	type share struct{ counts, all float64 }
 	shares := make(map[int]*share)
@@ -41,7 +41,7 @@ func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
 			s.all += n
 		}
 	}
-	// What an earlier run learned is as old as the beginning.
+	// Times from an earlier run are as old as the first span.
 	oldest := math.Exp2(-ages[0])
 	learned := make(map[int]float64)
 	for bin, n := range m.Hist.Bins() {
@@ -58,9 +58,8 @@ func (f *finder) remembered(m *Model, halfLife int64) map[int]float64 {
 	return weights
 }
 
-// slower halves the ages, so that less is forgotten, until enough is left to judge
-// by: a function that is rarely called is not forgotten from one call to the next.
-// before is how much was learned before all spans.
+// slower halves the ages until enough weight is left to judge, so that functions that
+// are rarely called are not forgotten. before is the number of times before all spans.
 func slower(spans []stats.Span, ages []float64, before float64) {
 	for ages[0] >= 1.0/8 {
 		left := before * math.Exp2(-ages[0])
@@ -76,11 +75,10 @@ func slower(spans []stats.Span, ages []float64, before float64) {
 	}
 }
 
-// leaveOut leaves out the long times of a phase of the run, if that has no more than
-// maxPhase of all: the time of a function that waits is that of others, and while
-// those are late its waits have any length, so that they would seem to be the tail of
-// what is usual. Outside of the phase there are a few of the same length, and as many
-// stay.
+// leaveOut excludes the long times of a phase of the run that has at most maxPhase of
+// all times. Waits depend on other ranks, and while these are late waits have any
+// length and would look like the tail of usual waits. As many times remain as outside
+// the phase.
 func (f *finder) leaveOut() {
 	spans := f.line.Spans()
 	first, during := phase(spans)
@@ -122,19 +120,19 @@ func (f *finder) leaveOut() {
 	}
 }
 
-// phase looks for the shortest time, as a coarse bin, such that all times from there on
-// belong to a phase of the run, and tells which spans that has; nil: there is none.
+// phase finds the lowest coarse bin such that all times from there belong to a phase of
+// the run, and returns the spans of the phase, or nil if there is none.
 func phase(spans []stats.Span) (first int, during []bool) {
-	known, total, top := 0, 0.0, 0
+	usable, total, top := 0, 0.0, 0
 	for i := range spans {
 		if spans[i].Total >= spanCalls {
-			known++
+			usable++
 		}
 		total += float64(spans[i].Total)
 		_, to := spans[i].Range()
 		top = max(top, to)
 	}
-	if known < 4 {
+	if usable < 4 {
 		return 0, nil
 	}
 	above, all := make([]uint64, len(spans)), 0.0
@@ -148,7 +146,7 @@ func phase(spans []stats.Span) (first int, during []bool) {
 				with++
 			}
 		}
-		if all < minPhase*total || all > maxPhase*total || with == 0 || 2*with > known {
+		if all < minPhase*total || all > maxPhase*total || with == 0 || 2*with > usable {
 			continue
 		}
 		first = bin
@@ -162,17 +160,17 @@ func phase(spans []stats.Span) (first int, during []bool) {
 	return first, during
 }
 
-// some reports whether n of the times of a span are more than hardly any.
+// some reports whether n of the times of a span are a significant share.
 func some(n uint64, s *stats.Span) bool { return float64(n) > hardlyAny*float64(s.Total) }
 
-// weigh counts only what is remembered.
+// weigh applies the weights of remembered.
 func (f *finder) weigh(weights map[int]float64) {
 	left := 0.0
 	for _, p := range f.points {
 		left += p.n * weights[coarseBin(p.v)]
 	}
 	if left < minTimes {
-		return // the timeline is that of something else
+		return // the timeline does not belong to the histogram
 	}
 	f.n = left
 	for i := range f.points {
@@ -183,8 +181,8 @@ func (f *finder) weigh(weights map[int]float64) {
 
 func coarseBin(v float64) int { return stats.CoarseBinOf(int64(v)) }
 
-// passing reports whether the times from one coarse bin to another belong to a phase
-// of the run: there are some, but in most of its spans hardly any.
+// passing reports whether the times from one coarse bin to another belong to a phase of
+// the run: they occur, but hardly in most spans.
 func (f *finder) passing(first, last int) bool {
 	spans, with := 0, 0
 	for _, s := range f.line.Spans() {

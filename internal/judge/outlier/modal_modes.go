@@ -8,20 +8,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// finder looks for modes.
+// finder finds modes.
 type finder struct {
 	points []point
-	passed []float64 // times of each point that are left out, of a phase of the run; nil: none
+	passed []float64 // excluded times of each point, of a phase of the run; may be nil
 	line   *stats.Timeline
 	waits  bool // the function only waits for others
 	n      float64
 	target float64
-	width  float64 // half the window in which times are counted for a density
-	edge   float64 // density at which modes end, if it rests on enough times
-	far    float64 // a time that is worth a second look, whatever tails are thought to be
+	width  float64 // half the window for estimating a density
+	edge   float64 // density at which modes end, if based on enough times
+	far    float64 // times above are candidates whatever the tails are
 }
 
-// shortestHalf is the length of the shortest interval with half of all times.
+// shortestHalf returns the length of the shortest interval with half of all times.
 func (f *finder) shortestHalf() float64 {
 	shortest, sum, j := math.Inf(1), 0.0, 0
 	for i := range f.points {
@@ -37,10 +37,10 @@ func (f *finder) shortestHalf() float64 {
 	return shortest
 }
 
-// window is half the length in which times around v are counted.
+// window returns half the window for estimating the density at v.
 func (f *finder) window(v float64) float64 { return max(f.width, tick/(v+resolution)) }
 
-// estimate finds the density at all points, and where modes end.
+// estimate computes the density at all points, and the density at which modes end.
 func (f *finder) estimate() {
 	lo, hi, sum, peak := 0, 0, 0.0, 0.0
 	for i := range f.points {
@@ -76,20 +76,20 @@ func (f *finder) estimate() {
 	f.edge = min(f.edge, edgeDensity*peak)
 }
 
-// least is the lowest density around v that rests on enough times.
+// least returns the lowest density around v that is based on enough times.
 func (f *finder) least(v float64) float64 { return edgeTimes / (2 * f.window(v) * f.n) }
 
-// edgeAt is the density at which modes end around v.
+// edgeAt returns the density at which modes end around v.
 func (f *finder) edgeAt(v float64) float64 { return max(f.edge, f.least(v)) }
 
-// region is a row of points, from the first to the last, in which times are dense.
+// region is a range of points in which times are dense.
 type region struct {
 	first, last, peak int
-	n                 float64 // how many times are in it
-	phase             bool    // it is that of a phase of the run, and not of many times
+	n                 float64 // number of times
+	phase             bool    // belongs to a phase of the run and has few times
 }
 
-// modes returns the dense regions that have enough times, in order.
+// modes returns the dense regions with enough times in order.
 func (f *finder) modes() (modes []region) {
 	for i := 0; i < len(f.points); {
 		if !f.dense(i) {
@@ -111,7 +111,7 @@ func (f *finder) modes() (modes []region) {
 // dense reports whether a point can be part of a mode.
 func (f *finder) dense(i int) bool { return f.points[i].density >= f.edgeAt(f.points[i].v) }
 
-// follows reports whether there is no gap before a point.
+// follows reports whether a point follows the previous one without a gap.
 func (f *finder) follows(i int) bool {
 	return f.points[i].x-f.points[i-1].x <= 2*f.window(f.points[i].v)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// widen adds to a mode what is dense beside its own peak, which may be much lower
-// than the highest, between the points from and to. It returns the density at its
-// ends.
+// widen extends a mode, between the points from and to, to the points that are dense
+// relative to its own peak, which may be much lower than the highest. It returns the
+// density at its ends.
 func (f *finder) widen(r *region, from, to int) (edge float64) {
 	peak := &f.points[r.peak]
 	edge = min(f.edgeAt(peak.v), max(edgeDensity*peak.density, f.least(peak.v)))
@@ -21,7 +21,8 @@ func (f *finder) widen(r *region, from, to int) (edge float64) {
 	return edge
 }
 
-// span makes a span of a mode; others end before the point from and begin at to.
+// span returns the span of a mode between the previous mode, which ends before the point
+// from, and the next, which begins at to.
 func (f *finder) span(r region, from, to int) span {
 	edge := f.widen(&r, from, to)
 	p := f.points
@@ -36,9 +37,9 @@ func (f *finder) span(r region, from, to int) span {
 	s.high = whole(f.bridge(r.last, high))
 	linear := f.downTail(&r, edge, func(p *point) float64 { return p.v / peak.v }, unknown)
 	s.low = whole(min(timeAt(s.peak-s.down.reach(f.target)), peak.v*(1-linear.reach(f.target)), p[r.first].low-leastLoss))
-	look := whole(max(p[r.last].high+leastLoss, f.far)) // tails that rest on few times come and go
-	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, look), max(s.nearLow, s.low, 0)
-	// Of a bin all times are surely normal, or none.
+	certain := whole(max(p[r.last].high+leastLoss, f.far)) // tails based on few times are unstable
+	s.nearHigh, s.nearLow = min(s.nearHigh, s.high, certain), max(s.nearLow, s.low, 0)
+	// Either all times of a bin are certainly normal, or none.
 	if bin := stats.BinOf(s.nearHigh); s.nearHigh < stats.BinLow(bin+1)-1 {
 		s.nearHigh = stats.BinLow(bin) - 1
 	}
@@ -48,7 +49,7 @@ func (f *finder) span(r region, from, to int) span {
 	return s
 }
 
-// whole is a time in whole microseconds; one beyond all times is the longest.
+// whole returns a time in whole microseconds, at most the greatest int64.
 func whole(v float64) int64 {
 	if v >= math.MaxInt64 {
 		return math.MaxInt64
@@ -56,8 +57,8 @@ func whole(v float64) int64 {
 	return int64(v)
 }
 
-// near is how far the density must have fallen for a time that may turn out to be
-// an outlier when more are known.
+// near returns the decrease of the density beyond which a time may turn out to be an
+// outlier with more samples.
 func (f *finder) near(t *tail) float64 {
 	known := f.n / (f.n + wellKnown)
 	if t.shape >= lightTail {
@@ -66,8 +67,9 @@ func (f *finder) near(t *tail) float64 {
 	return closeBy + max(f.target-1.5-closeBy, 0)*known
 }
 
-// closest is how far the density must have fallen above a mode for an outlier. What
-// lies from the next mode on is not in its tail. Of few waits the tail comes and goes.
+// closest returns the decrease of the density above a mode beyond which a time is an
+// outlier. Points from the next mode are not in its tail. The tail of few waits is
+// unstable.
 func (f *finder) closest(s *span, r *region, next int) float64 {
 	if s.up.shape < lightTail || f.target <= closest || f.waits && f.n < wellKnown {
 		return f.target
@@ -92,8 +94,8 @@ func (f *finder) closest(s *span, r *region, next int) float64 {
 	return limit
 }
 
-// bridge moves the upper limit of a mode over times that follow each other
-// without a gap and are only a little longer.
+// bridge moves the upper limit of a mode over times that follow without a gap and are
+// only a little longer.
 func (f *finder) bridge(last int, high float64) float64 {
 	before := f.points[last].high
 	most := before + smallLoss
@@ -109,7 +111,7 @@ func (f *finder) bridge(last int, high float64) float64 {
 	return high
 }
 
-// limit has no more outliers above the modes than there can be.
+// limit raises the upper limit if there are too many outliers above the modes.
 func (f *finder) limit(m *modal) {
 	if len(m.spans) == 0 {
 		return
@@ -124,14 +126,14 @@ func (f *finder) limit(m *modal) {
 	}
 	most := maxOutliers * f.n
 	many := above > max(most+byChance*math.Sqrt(most), minTimes)
-	// The coarse bin of the limit holds normal times, too.
+	// The coarse bin of the limit also has normal times.
 	if many && (above > maxPhase*f.n || !f.passing(stats.CoarseBinOf(top)+1, math.MaxInt)) {
 		last := &m.spans[len(m.spans)-1]
 		last.high = max(last.high, whole(farAbove*f.quantile(0.99)))
 	}
 }
 
-// quantile returns a time below or at which the share q of all lies, to the
+// quantile returns a time at or below which the share q of all times lies, to the
 // precision of a bin.
 func (f *finder) quantile(q float64) float64 {
 	left := q * f.n

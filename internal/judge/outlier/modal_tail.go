@@ -2,13 +2,14 @@ package outlier
 
 import "math"
 
-// tail is one side of a mode. At a distance of flat from the peak the logarithm of
-// the density has fallen by little; from there on it falls with the distance to the
-// power of shape, by level at edge: 1 is the shape of a heavy tail, 2 that of a normal
-// distribution. Most modes have a peak, not a plateau, so that flat and little are 0.
+// tail is one side of a mode. At the distance flat from the peak the logarithm of the
+// density has decreased by little; from there it decreases with the distance to the
+// power of shape, by level at edge. The shape is 1 for a heavy tail and 2 for a normal
+// distribution. Most modes have a peak instead of a plateau, so that flat and little are
+// 0.
 type tail struct{ flat, little, edge, level, shape float64 }
 
-// decay is by how much the logarithm of the density has fallen at a distance.
+// decay returns the decrease of the logarithm of the density at a distance.
 func (t *tail) decay(distance float64) float64 {
 	if distance < t.flat {
 		return t.little * distance / t.flat
@@ -16,14 +17,14 @@ func (t *tail) decay(distance float64) float64 {
 	return t.little + t.level*math.Pow((distance-t.flat)/t.edge, t.shape)
 }
 
-// reach is the distance at which it has fallen so far.
+// reach returns the distance at which the logarithm of the density has decreased by
+// decay.
 func (t *tail) reach(decay float64) float64 {
 	return t.flat + t.edge*math.Pow(max((decay-t.little)/t.level, 1), 1/t.shape)
 }
 
-// upTail is the upper tail of a mode that ends at a density of edge. Where the mode
-// is a plateau, how the density falls behind it tells more than how it falls from the
-// peak on.
+// upTail returns the upper tail of a mode that ends at the density edge. If the mode is a
+// plateau, the decrease behind it is more significant than the decrease from the peak.
 func (f *finder) upTail(r *region, edge float64) tail {
 	p, peak := f.points, &f.points[r.peak]
 	level := math.Log(peak.density / edge)
@@ -48,9 +49,9 @@ func (f *finder) upTail(r *region, edge float64) tail {
 	return t
 }
 
-// downTail is the lower tail of a mode, in the given measure of times, with a shape that
-// is no lighter than the one given. In the logarithm times of a wide normal distribution
-// are further out than they look.
+// downTail returns the lower tail of a mode in the given measure of times, with a shape
+// that is not lighter than fitted. The logarithm exaggerates the distance of low times of
+// a wide normal distribution.
 func (f *finder) downTail(r *region, edge float64, measure func(*point) float64, fitted float64) tail {
 	p, peak := f.points, &f.points[r.peak]
 	half, density := r.first, math.Sqrt(peak.density*edge)
@@ -61,9 +62,9 @@ func (f *finder) downTail(r *region, edge float64, measure func(*point) float64,
 	return f.tail(r, top-measure(&p[r.first]), top-measure(&p[half]), math.Log(peak.density/edge), fitted)
 }
 
-// tail is a side of a mode whose density has fallen by level at edge, and by half
-// of that at half. What the two distances tell of its shape rests on the few times at
-// its edge; fitted is what all times of the side tell. It is as heavy as either says.
+// tail returns a side of a mode whose density has decreased by level at edge, and by half
+// of that at half. The shape from these two distances is based on the few times at the
+// edge; fitted is the shape from all times of the side. The heavier one counts.
 func (f *finder) tail(r *region, edge, half, level, fitted float64) tail {
 	edge = max(edge, f.width)
 	half = min(max(half, f.width/2), edge)
@@ -72,14 +73,14 @@ func (f *finder) tail(r *region, edge, half, level, fitted float64) tail {
 	return tail{edge: edge, level: max(level, 0.7), shape: 1 + (shape-1)*r.n/(r.n+shrinkage)}
 }
 
-// unknown is the shape of a side with too few bins to see one; no tail is as light.
+// unknown is the shape of a side with too few bins, lighter than any tail.
 var unknown = math.Inf(1)
 
-// fit returns the shape of a side of a mode, the upper (1) or the lower (-1), by all its
-// times: the power of the distance from the peak with which the logarithm of the density
-// falls, as the slope of a line through cells of equal length, in logarithms of both,
-// weighted by how well each is known. It is at least that of a heavy tail: a narrow peak
-// on a wide hill has no shape.
+// fit returns the shape of the upper (1) or lower (-1) side of a mode from all its times:
+// the power of the distance from the peak with which the logarithm of the density
+// decreases. It is the slope of a line through cells of equal length, in logarithms of
+// both, weighted by their significance. It is at least 1, because a narrow peak on a wide
+// hill has no shape.
 func (f *finder) fit(r *region, side int) float64 {
 	peak, last := &f.points[r.peak], r.last
 	if side < 0 {
@@ -89,7 +90,7 @@ func (f *finder) fit(r *region, side int) float64 {
 	if cells < 3 || f.waits {
 		return unknown
 	}
-	// The distance of a time from the peak, and the bounds of a bin.
+	// Distances from the peak, of a time and of the bounds of a bin.
 	distance := func(v float64) float64 { return float64(side) * (position(v) - peak.x) }
 	near := func(p *point) float64 { return min(distance(p.low-0.5), distance(p.high+0.5)) }
 	away := func(p *point) float64 { return max(distance(p.low-0.5), distance(p.high+0.5)) }

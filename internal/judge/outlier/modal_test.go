@@ -124,7 +124,7 @@ func limits(t *testing.T, j *outlier.Judge) (normal [][2]int64) {
 // normal calls. Of a lognormal distribution the nearest anomalies are only 4.5
 // standard deviations out; it takes about 1000 times to know that they are not of its
 // tail.
-func TestModalFindsTheAnomaliesOfTheFourDataSets(t *testing.T) {
+func TestModalFindsAnomaliesOfFourDataSets(t *testing.T) {
 	rules := outlier.NewRules(outlier.Default())
 	table := "                    each step         steps ≥ 50        in the end\n" +
 		"                    TP   FN   FP      TP   FN   FP      TP   FN   FP\n"
@@ -170,7 +170,7 @@ func TestModalFindsTheAnomaliesOfTheFourDataSets(t *testing.T) {
 }
 
 // With hbos the original flags up to 20 of 20, with copod up to 172 of 200.
-func TestACleanFirstStepHasNoFlags(t *testing.T) {
+func TestCleanFirstStepHasNoFlags(t *testing.T) {
 	const seeds = 200
 	f := func(s shape, n, most int) {
 		t.Helper()
@@ -198,7 +198,7 @@ func TestACleanFirstStepHasNoFlags(t *testing.T) {
 	}
 }
 
-func TestOfAMillionCleanCallsAtMostTenAreFlagged(t *testing.T) {
+func TestFalseAlarmsOfMillionCleanCalls(t *testing.T) {
 	const seeds, n = 2, 1_000_000
 	for _, s := range shapes() {
 		flags := uint64(0)
@@ -222,7 +222,7 @@ func TestOfAMillionCleanCallsAtMostTenAreFlagged(t *testing.T) {
 }
 
 // Two thousand are few to know a tail by, and a program has many functions.
-func TestOfManySetsOf2000CleanCallsTenInAMillionAreFlagged(t *testing.T) {
+func TestFalseAlarmsOfSmallCleanSets(t *testing.T) {
 	const sets, n = 200, 2000
 	for _, s := range shapes() {
 		flags := 0
@@ -237,7 +237,7 @@ func TestOfManySetsOf2000CleanCallsTenInAMillionAreFlagged(t *testing.T) {
 }
 
 // The original finds none of 54.
-func TestOneTimeOfTenSecondsDoesNotBlindModal(t *testing.T) {
+func TestModalWithOneHugeTime(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(8, seed))
 		rules := outlier.NewRules(outlier.Default())
@@ -256,7 +256,7 @@ func TestOneTimeOfTenSecondsDoesNotBlindModal(t *testing.T) {
 }
 
 // The original's hbos finds 1 of 42.
-func TestAnAnomalyThatComesAgainAndAgainStaysOne(t *testing.T) {
+func TestRecurringAnomalyIsFlagged(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(9, seed))
 		rules := outlier.NewRules(outlier.Default())
@@ -284,7 +284,7 @@ func TestAnAnomalyThatComesAgainAndAgainStaysOne(t *testing.T) {
 // A second usual time is accepted when one call in a hundred takes it. Up to four
 // times the 99th percentile it is no outlier any more when there are more than 0.75 %
 // of the calls above the first, by two standard deviations of their number.
-func TestASecondTimeIsAcceptedFromOneCallInAHundredOn(t *testing.T) {
+func TestSecondModeNeedsOnePercent(t *testing.T) {
 	f := func(usual, others int, other int64, want outlier.Verdict) {
 		t.Helper()
 		for seed := range uint64(5) {
@@ -309,7 +309,7 @@ func TestASecondTimeIsAcceptedFromOneCallInAHundredOn(t *testing.T) {
 }
 
 // A second time that only a phase of the run had takes three calls in a hundred.
-func TestASecondTimeOfAPhaseIsAcceptedFromThreeInAHundredOn(t *testing.T) {
+func TestSecondModeOfPhaseNeedsThreePercent(t *testing.T) {
 	f := func(share float64, phase bool, want outlier.Verdict) {
 		t.Helper()
 		r := rand.New(rand.NewPCG(10, 6))
@@ -334,7 +334,7 @@ func TestASecondTimeOfAPhaseIsAcceptedFromThreeInAHundredOn(t *testing.T) {
 	f(0.065, true, outlier.Normal)
 }
 
-func TestOfWhatOnlyWaitsShortTimesAreNormal(t *testing.T) {
+func TestShortWaitsAreNormal(t *testing.T) {
 	cfg := outlier.Default()
 	cfg.SlowOnly = func(name string) bool { return name == "MPI_Wait()" }
 	m := counted(normal(rand.New(rand.NewPCG(10, 7)), 5000))
@@ -355,7 +355,7 @@ func TestOfWhatOnlyWaitsShortTimesAreNormal(t *testing.T) {
 // While others are late waits have any length. They are found although together they
 // look like the tail of those that are usual, and only where waiting is what the
 // function is for.
-func TestLongWaitsOfAPhaseAreNotTheTailOfUsualOnes(t *testing.T) {
+func TestLongWaitsOfPhaseAreNotTail(t *testing.T) {
 	cfg := outlier.Default()
 	cfg.SlowOnly = func(name string) bool { return name == "MPI_Wait()" }
 	for seed := range uint64(10) {
@@ -382,7 +382,7 @@ func TestLongWaitsOfAPhaseAreNotTheTailOfUsualOnes(t *testing.T) {
 
 // What the judgment depends on.
 
-func TestTheJudgmentDependsOnTheTimesAndNotOnHowTheyAreCut(t *testing.T) {
+func TestJudgmentIsIndependentOfGrouping(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 1))
 	type call struct{ time, at int64 }
 	for _, s := range shapes() {
@@ -448,7 +448,7 @@ func TestTheJudgmentDependsOnTheTimesAndNotOnHowTheyAreCut(t *testing.T) {
 // Above the resolution of clocks, and where small losses do not count, only the
 // proportion of times matters. Twice as long all are as many bins further, and nothing
 // changes; three times as long they are in other bins together.
-func TestLongerTimesInProportionAreJudgedAlike(t *testing.T) {
+func TestModalIsScaleInvariant(t *testing.T) {
 	for _, s := range shapes() {
 		if s.name == "0 or 1" || s.name == "constant" || s.name == "quantized" {
 			continue // of so few times the loss in microseconds matters
@@ -491,7 +491,7 @@ func TestLongerTimesInProportionAreJudgedAlike(t *testing.T) {
 	}
 }
 
-func TestWhatIsLongerThanAnOutlierAboveAllThatIsNormalIsOne(t *testing.T) {
+func TestLongerThanOutlierIsOutlier(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	all, _ := models(r, 400)
 	for _, m := range all {
@@ -515,7 +515,7 @@ func TestWhatIsLongerThanAnOutlierAboveAllThatIsNormalIsOne(t *testing.T) {
 }
 
 // Between two modes a bin may be normal at both ends and not in its middle.
-func TestWhatModalDoesNotSuspectIsNormal(t *testing.T) {
+func TestModalSuspectsAllButNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 2))
 	var cleared, odd int
 	check := func(j *outlier.Judge, v int64) {
@@ -570,7 +570,7 @@ func TestWhatModalDoesNotSuspectIsNormal(t *testing.T) {
 }
 
 // Functions of a few microseconds are the most frequent ones.
-func TestShortTimesThatAreAllAlikeAreEnoughToJudgeALongOne(t *testing.T) {
+func TestEqualShortTimesJudgeLongOne(t *testing.T) {
 	for v := range int64(100) {
 		j := judge(outlier.Default(), counted(append(times(29, v), 1_000_000)))
 		if score, verdict := j.Judge(1_000_000); verdict != outlier.Outlier {
@@ -582,7 +582,7 @@ func TestShortTimesThatAreAllAlikeAreEnoughToJudgeALongOne(t *testing.T) {
 	}
 }
 
-func TestSmallLossesDoNotCount(t *testing.T) {
+func TestSmallLossesAreNormal(t *testing.T) {
 	f := func(usual, v int64, want outlier.Verdict, others ...int64) {
 		t.Helper()
 		values := append(append(times(10_000, usual), v), others...)
@@ -603,7 +603,7 @@ func TestSmallLossesDoNotCount(t *testing.T) {
 }
 
 // With a wide distribution a limit can lie beyond all times that there are.
-func TestALimitBeyondAllTimesIsNone(t *testing.T) {
+func TestLimitBeyondAllTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 1))
 	for _, threshold := range []float64{0.1, 5, 100} {
 		cfg := outlier.Default()
@@ -627,7 +627,7 @@ func TestALimitBeyondAllTimesIsNone(t *testing.T) {
 }
 
 // The execution that is kept to compare with should be one of many.
-func TestTheMostFrequentTimeIsTheMostTypical(t *testing.T) {
+func TestMostFrequentTimeIsMostTypical(t *testing.T) {
 	j := judge(outlier.Default(), counted(slices.Concat(slices.Repeat([]int64{500}, 70), slices.Repeat([]int64{900}, 30), []int64{700})))
 	if !(j.Oddness(500) < j.Oddness(900) && j.Oddness(900) < j.Oddness(700) && j.Oddness(700) < j.Oddness(5000)) {
 		t.Errorf("500, 900, 700 and 5000: %v, %v, %v and %v", j.Oddness(500), j.Oddness(900), j.Oddness(700), j.Oddness(5000))
@@ -638,7 +638,7 @@ func TestTheMostFrequentTimeIsTheMostTypical(t *testing.T) {
 
 // During a run only what is not normal is kept, and judged again at its end. What is
 // normal by the model of the moment, and an outlier by that of the whole run, is lost.
-func TestWhatTurnsOutToBeAnOutlierWasACandidateBefore(t *testing.T) {
+func TestLateOutliersWereCandidates(t *testing.T) {
 	rules := outlier.NewRules(outlier.Default())
 	table := "                              outliers  lost in their own step  by the model after any later step\n"
 	data := slices.Clone(workloads)
@@ -704,7 +704,7 @@ func shifted(r *rand.Rand, after int64) *outlier.Model {
 	return m
 }
 
-func TestWithAHalfLifeAFormerTimeIsNotNormalForever(t *testing.T) {
+func TestHalfLifeForgetsFormerTime(t *testing.T) {
 	cfg := outlier.Default()
 	f := func(halfLife, after int64, want outlier.Verdict) {
 		t.Helper()
@@ -725,7 +725,7 @@ func TestWithAHalfLifeAFormerTimeIsNotNormalForever(t *testing.T) {
 	f(1_000_000*second, 2000*second, outlier.Normal)
 }
 
-func TestInAShortTimeNothingIsForgotten(t *testing.T) {
+func TestShortRunForgetsNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 2))
 	never, after600s := outlier.Default(), outlier.Default()
 	never.HalfLife = 0
@@ -742,7 +742,7 @@ func TestInAShortTimeNothingIsForgotten(t *testing.T) {
 }
 
 // A model of an earlier run has no times; it is as old as the run.
-func TestWhatIsForgottenDependsOnTheTimesOfTheCallsAlone(t *testing.T) {
+func TestForgettingDependsOnCallTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	early := shifted(r, 2000*second)
 	later := new(outlier.Model)
@@ -768,7 +768,7 @@ func TestWhatIsForgottenDependsOnTheTimesOfTheCallsAlone(t *testing.T) {
 }
 
 // What is called once in half an hour must not be forgotten in between.
-func TestAFunctionThatIsRarelyCalledIsStillJudged(t *testing.T) {
+func TestRareFunctionIsJudged(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 4))
 	m := new(outlier.Model)
 	for i := range int64(200) {
@@ -789,7 +789,7 @@ func TestAFunctionThatIsRarelyCalledIsStillJudged(t *testing.T) {
 // How large a model is.
 
 // Those of the recorded traces and of all scenarios are at most 2 KB.
-func TestAModelHasAtMost4KB(t *testing.T) {
+func TestModelSize(t *testing.T) {
 	largest, of := 0, ""
 	f := func(s shape, n, times int) {
 		t.Helper()

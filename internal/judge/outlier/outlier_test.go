@@ -63,7 +63,7 @@ func outliers(j *outlier.Judge, values ...int64) (flagged []int64) {
 
 // Settings.
 
-func TestValidationSaysAllThatIsWrong(t *testing.T) {
+func TestValidateReportsAllErrors(t *testing.T) {
 	f := func(cfg outlier.Config, want ...string) {
 		t.Helper()
 		var got []string
@@ -81,15 +81,15 @@ func TestValidationSaysAllThatIsWrong(t *testing.T) {
 		`unknown algorithm "lof" (want modal, hbos, sstd, copod)`,
 		`threshold: 1.5 is not between 0 and 1`,
 		`threshold of "f*": -1 is not between 0 and 1`,
-		`minimum of 0 samples is not positive`)
+		`minimum of 0 samples must be positive`)
 	f(outlier.Config{Algorithm: outlier.SSTD, Sigma: math.NaN(), MinSamples: -3, Thresholds: []outlier.Override{{"g", 0}, {"h", 12}}},
-		`sigma: NaN standard deviations are not positive`,
-		`threshold of "g": 0 standard deviations are not positive`,
-		`minimum of -3 samples is not positive`)
+		`sigma: NaN standard deviations must be positive`,
+		`threshold of "g": 0 standard deviations must be positive`,
+		`minimum of -3 samples must be positive`)
 	f(outlier.Config{Algorithm: outlier.HBOS, Threshold: math.NaN(), MinSamples: 1}, `threshold: NaN is not between 0 and 1`)
 }
 
-func TestPatternsMatchNamesWithBracketsAndSlashes(t *testing.T) {
+func TestGlob(t *testing.T) {
 	const name = "std::vector<int>::operator[](unsigned) [{/src/a b/grid.cpp} {10,3}-{12,1}]"
 	f := func(pattern, name string, want bool) {
 		t.Helper()
@@ -118,7 +118,7 @@ func TestPatternsMatchNamesWithBracketsAndSlashes(t *testing.T) {
 	f("f\xff?", "fe", false)
 }
 
-func TestTheFirstMatchingThresholdCounts(t *testing.T) {
+func TestFirstMatchingThreshold(t *testing.T) {
 	f := func(cfg outlier.Config, name string, want float64) {
 		t.Helper()
 		cfg.Thresholds = []outlier.Override{{"io::*[]", 0.5}, {"io::*", 0.25}}
@@ -135,7 +135,7 @@ func TestTheFirstMatchingThresholdCounts(t *testing.T) {
 	f(outlier.Config{Algorithm: outlier.COPOD, Sigma: 12, Threshold: 0.9}, "compute", 0.9)
 }
 
-func TestAnOverrideChangesTheVerdict(t *testing.T) {
+func TestOverrideChangesVerdict(t *testing.T) {
 	cfg := settings(outlier.SSTD)
 	cfg.Thresholds = []outlier.Override{{"*[{/io.c}]", 1}}
 	rules := outlier.NewRules(cfg)
@@ -153,7 +153,7 @@ func TestAnOverrideChangesTheVerdict(t *testing.T) {
 
 // Judging.
 
-func TestNothingIsJudgedBelowTheMinimumOfSamples(t *testing.T) {
+func TestMinSamples(t *testing.T) {
 	for _, a := range algorithms {
 		m := learned(append(times(28, 100), 1e6)...)
 		j := judge(settings(a), m)
@@ -173,7 +173,7 @@ func TestNothingIsJudgedBelowTheMinimumOfSamples(t *testing.T) {
 }
 
 // The original flags all of them: each is alone in its bin.
-func TestTheFirst20DistinctTimesAreNotFlagged(t *testing.T) {
+func TestFirst20DistinctTimesAreNotFlagged(t *testing.T) {
 	m := new(outlier.Model)
 	for i := range int64(20) {
 		m.Learn(1000+37*i, 0)
@@ -186,7 +186,7 @@ func TestTheFirst20DistinctTimesAreNotFlagged(t *testing.T) {
 	}
 }
 
-func TestTimesThatAreAllAlikeAreNormal(t *testing.T) {
+func TestEqualTimesAreNormal(t *testing.T) {
 	for _, a := range algorithms {
 		for _, self := range []bool{false, true} {
 			cfg := settings(a)
@@ -201,7 +201,7 @@ func TestTimesThatAreAllAlikeAreNormal(t *testing.T) {
 	}
 }
 
-func TestOneExtremeTimeDoesNotMakeEqualOnesOutliers(t *testing.T) {
+func TestEqualTimesAreNormalBesideExtreme(t *testing.T) {
 	for _, a := range algorithms {
 		for _, v := range []int64{50, 1000, 1003, 123_456} {
 			j := judge(settings(a), learned(append(times(100, v), 5e6)...))
@@ -217,7 +217,7 @@ func TestOneExtremeTimeDoesNotMakeEqualOnesOutliers(t *testing.T) {
 
 // With its own contribution a time is never more than (n-1)/sqrt(n) standard
 // deviations from the mean: 5.9 of 37, 6.002 of 38.
-func TestOneAnomalyAmong30TimesIsFoundBecauseItsOwnContributionIsLeftOut(t *testing.T) {
+func TestJudgedTimeIsExcluded(t *testing.T) {
 	values := append(normal(rand.New(rand.NewPCG(3, 1)), 30), 3000)
 	for _, a := range algorithms {
 		score, verdict := judge(settings(a), learned(values...)).Judge(3000)
@@ -236,7 +236,7 @@ func TestOneAnomalyAmong30TimesIsFoundBecauseItsOwnContributionIsLeftOut(t *test
 	}
 }
 
-func TestSSTDLeavesOutWhatItJudges(t *testing.T) {
+func TestSSTDExcludesJudgedTime(t *testing.T) {
 	var values []int64
 	for i := range int64(100) { // no single one is extreme
 		values = append(values, 1000+i*i%101)
@@ -257,7 +257,7 @@ func TestSSTDLeavesOutWhatItJudges(t *testing.T) {
 	f(1250, values)
 }
 
-func TestSSTDMeasuresAnExtremeTimeByTheOthers(t *testing.T) {
+func TestSSTDMeasuresExtremeTimeByOthers(t *testing.T) {
 	values := normal(rand.New(rand.NewPCG(3, 11)), 400)
 	mean, sigma := spread(values)
 	want := (9000 - mean) / sigma
@@ -278,7 +278,7 @@ func spread(values []int64) (mean, sigma float64) {
 	return mean, math.Sqrt(sigma)
 }
 
-func TestSSTDJudgesAsTheOriginalWhenToldTo(t *testing.T) {
+func TestSSTDIncludeSelfEqualsOriginal(t *testing.T) {
 	values := []int64{160, 150, 140, 122, 103, 77, 33, 22, 19, 7, 1}
 	j := judge(asTheOriginal(outlier.SSTD, 1), learned(values...))
 	if got, want := outliers(j, values...), []int64{160, 150, 140, 7, 1}; !slices.Equal(got, want) {
@@ -299,7 +299,7 @@ func TestSSTDJudgesAsTheOriginalWhenToldTo(t *testing.T) {
 	}
 }
 
-func TestATimeExactlyAtTheLimitIsNoOutlier(t *testing.T) {
+func TestTimeAtLimitIsNormal(t *testing.T) {
 	m := learned(append(times(15, 0), 16)...) // mean 1, standard deviation 4
 	f := func(sigma float64, want outlier.Verdict) {
 		t.Helper()
@@ -314,7 +314,7 @@ func TestATimeExactlyAtTheLimitIsNoOutlier(t *testing.T) {
 }
 
 // The original's example has bins with 2, 8, 1, 0, 0 and 2 times.
-func TestHBOSJudgesAsTheOriginalWhenToldTo(t *testing.T) {
+func TestHBOSIncludeSelfEqualsOriginal(t *testing.T) {
 	m := learned(slices.Concat(times(2, 150), times(8, 250), times(1, 350), times(2, 650))...)
 	j := judge(asTheOriginal(outlier.HBOS, 0.99), m)
 	for v, want := range map[int64]float64{
@@ -334,7 +334,7 @@ func TestHBOSJudgesAsTheOriginalWhenToldTo(t *testing.T) {
 	}
 }
 
-func TestHBOSScoresATimeByHowManyOthersShareItsBin(t *testing.T) {
+func TestHBOSScores(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 2))
 	for range 50 {
 		values := small(r, 40+r.IntN(100))
@@ -407,7 +407,7 @@ func small(r *rand.Rand, n int) []int64 {
 	return values
 }
 
-func TestCOPODScoresATimeByTheTailsItIsIn(t *testing.T) {
+func TestCOPODScores(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 50 {
 		values := small(r, 40+r.IntN(100))
@@ -479,7 +479,7 @@ func skewness(values []int64) float64 {
 }
 
 // The original finds none of 54 after one time of ten seconds.
-func TestOneHugeTimeDoesNotBlind(t *testing.T) {
+func TestOneHugeTime(t *testing.T) {
 	for _, a := range algorithms {
 		r := rand.New(rand.NewPCG(3, 4))
 		rules := outlier.NewRules(settings(a))
@@ -529,7 +529,7 @@ func models(r *rand.Rand, n int) (all []*outlier.Model, values [][]int64) {
 	return all, values
 }
 
-func TestWhatIsNotSuspectIsNormal(t *testing.T) {
+func TestSuspectsAllButNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	all, values := models(r, 400)
 	for _, a := range algorithms {
@@ -559,7 +559,7 @@ func TestWhatIsNotSuspectIsNormal(t *testing.T) {
 }
 
 // The largest time is where sstd's limit is hardest to tell for a whole bin.
-func TestTheLargestTimeIsSuspectUnlessItIsNormal(t *testing.T) {
+func TestLargestTimeIsSuspect(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 10))
 	candidates := 0
 	for range 4000 {
@@ -599,7 +599,7 @@ func TestNegativeTimesAreJudgedAsZero(t *testing.T) {
 	}
 }
 
-func TestOrderAndGroupingOfLearningDoNotMatter(t *testing.T) {
+func TestLearningIsIndependentOfOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 6))
 	values := append(normal(r, 500), 3000, 3100, 90_000, 2)
 	first := learned(values...)
@@ -630,7 +630,7 @@ func TestOrderAndGroupingOfLearningDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestOddnessOrdersTimesAsTheirScoresDo(t *testing.T) {
+func TestOddnessFollowsScores(t *testing.T) {
 	values := normal(rand.New(rand.NewPCG(3, 7)), 300)
 	for _, a := range algorithms {
 		if a == outlier.Modal {
@@ -672,7 +672,7 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 
 // Models as bytes and JSON.
 
-func TestAModelIsReadAsItWasWritten(t *testing.T) {
+func TestModelEncodingRoundTrip(t *testing.T) {
 	all, _ := models(rand.New(rand.NewPCG(3, 9)), 20)
 	for _, m := range append(all, new(outlier.Model)) {
 		b := m.AppendBinary([]byte("before"))[len("before"):]
@@ -691,7 +691,7 @@ func TestAModelIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAModelThatCannotBeTrueIsRefused(t *testing.T) {
+func TestInvalidModelIsRefused(t *testing.T) {
 	f := func(why string, change func(*outlier.Model)) {
 		t.Helper()
 		m := learned(5, 6, 7)
@@ -705,7 +705,7 @@ func TestAModelThatCannotBeTrueIsRefused(t *testing.T) {
 	f("sums of nothing", func(m *outlier.Model) { m.Stats = stats.Sums{} })
 }
 
-func TestMergingModelsLeavesTheSourceUnchanged(t *testing.T) {
+func TestMergeKeepsSource(t *testing.T) {
 	a, b := learned(1, 2, 3000), learned(2, 9, 1e6)
 	want := b.AppendBinary(nil)
 	a.Merge(b)
@@ -743,7 +743,7 @@ func params(t *testing.T, j *outlier.Judge) (p algoParams) {
 	return p
 }
 
-func TestAJudgeIsWrittenAsAlgoParamsOfTheSchema(t *testing.T) {
+func TestJudgeJSONFollowsSchema(t *testing.T) {
 	m := learned(slices.Concat(times(30, 10), times(9, 12), times(1, 90))...)
 	for _, a := range []outlier.Algorithm{outlier.HBOS, outlier.COPOD} {
 		p := params(t, judge(settings(a), m))
@@ -902,14 +902,14 @@ func TestQualityOfDetection(t *testing.T) {
 	t.Logf("found, missed and flagged falsely:\n%s", table)
 }
 
-func TestSeveralExtremeTimesDoNotBlindSSTD(t *testing.T) {
+func TestSSTDWithSeveralExtremeTimes(t *testing.T) {
 	values := append(normal(rand.New(rand.NewPCG(3, 9)), 2000), 1e7, 1e9)
 	if got := outliers(judge(settings(outlier.SSTD), learned(values...)), 3000, 1e7, 1e9); len(got) != 3 {
 		t.Errorf("beside 1e7 and 1e9 only %v are found", got)
 	}
 }
 
-func TestSSTDDoesNotFlagWhatTheClockCannotTellApart(t *testing.T) {
+func TestSSTDIgnoresClockResolution(t *testing.T) {
 	j := judge(settings(outlier.SSTD), learned(append(times(1000, 10), 11)...))
 	if score, verdict := j.Judge(11); verdict == outlier.Outlier {
 		t.Errorf("11 among equal times of 10 is flagged with score %v", score)
@@ -919,7 +919,7 @@ func TestSSTDDoesNotFlagWhatTheClockCannotTellApart(t *testing.T) {
 	}
 }
 
-func TestDecodeReplacesAModelAndRefusesWhatIsNone(t *testing.T) {
+func TestModelDecode(t *testing.T) {
 	var m outlier.Model
 	for _, want := range []*outlier.Model{learned(5, 900, 5), learned(), learned(7), learned(0, 1<<40)} {
 		b := want.AppendBinary(nil)

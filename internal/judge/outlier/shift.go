@@ -6,33 +6,33 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 )
 
-// Shift is a lasting change of the time that a function takes. It is not wrong
-// of any single call; the new time has become the usual one.
+// Shift is a lasting change of a function's usual time. No single call is an outlier.
 type Shift struct {
-	Drift         bool    // it came little by little
-	Since         int64   // when it began, in microseconds, to the length of a span
+	Drift         bool    // gradual
+	Since         int64   // its beginning in microseconds, to the length of a span
 	Before, After float64 // medians, in microseconds
 	Calls         uint64  // since then
 }
 
 // The rules of shifts.
 const (
-	// shiftCalls are needed before and after, and spanCalls in a span that counts.
+	// shiftCalls are needed before and after, and spanCalls in a span.
 	shiftCalls, spanCalls = 50, 10
-	// shiftDistance is the share of calls by which the distributions before and
-	// after must differ, at the time where they differ most.
+	// shiftDistance is the least difference of the distributions before and after, as a
+	// share of calls at the time with the greatest difference.
 	shiftDistance = 0.6
-	// A shift is by this share of the time before at least, and by leastLoss.
+	// shiftShare is the least change relative to the time before; it is also at least
+	// leastLoss.
 	shiftShare = 0.1
-	// backShare is the share of calls before and after that may lie in spans that
-	// are like those of the other side.
+	// backShare is the greatest share of calls before and after in spans that resemble the
+	// other side.
 	backShare = 0.2
-	// A change is a drift if a line leaves no more than lineShare of the squared
-	// deviations of the medians of spans that a jump leaves.
+	// A change is a drift if the squared deviations of the spans' medians from a line are
+	// at most lineShare of those from a jump.
 	lineShare, driftSpans = 0.5, 4
 )
 
-// Shift returns the largest lasting change of a function's time; false: there is
+// Shift returns the largest lasting change of a function's time, or false if there is
 // none.
 func (m *Model) Shift() (Shift, bool) {
 	var spans []stats.Span
@@ -63,9 +63,8 @@ func (m *Model) Shift() (Shift, bool) {
 	return best, found
 }
 
-// lasts reports whether few spans before the change, which comes with span k, are
-// like those after it, and few after it like those before; and neither the first nor
-// the last.
+// lasts reports whether few spans before the change at span k resemble those after it,
+// and few after it resemble those before, and neither the first nor the last does.
 func (s *Shift) lasts(spans []stats.Span, k int) bool {
 	var n, other [2]float64
 	last := len(spans) - 1
@@ -85,7 +84,7 @@ func (s *Shift) lasts(spans []stats.Span, k int) bool {
 	return other[0] <= backShare*n[0] && other[1] <= backShare*n[1]
 }
 
-// drift finds out whether the change came little by little.
+// drift sets Drift if the change is gradual.
 func (s *Shift) drift(spans []stats.Span) {
 	medians := make([]float64, len(spans))
 	for i := range spans {
@@ -107,7 +106,7 @@ func (s *Shift) drift(spans []stats.Span) {
 	}
 }
 
-// offLine is the sum of squared deviations from the straight line that is nearest.
+// offLine returns the sum of squared deviations from the best straight line.
 func offLine(y []float64) float64 {
 	mean, middle := average(y), float64(len(y)-1)/2
 	var xx, xy, yy float64
@@ -118,8 +117,7 @@ func offLine(y []float64) float64 {
 	return max(yy-xy*xy/xx, 0)
 }
 
-// offJump is the sum of squared deviations from one level before the best place of a
-// jump, and another after.
+// offJump returns the sum of squared deviations from the best jump between two levels.
 func offJump(y []float64) float64 {
 	least := math.Inf(1)
 	for k := 1; k < len(y); k++ {
@@ -143,7 +141,7 @@ func average(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// apart is how much the distributions of two spans differ at most, as a share of
+// apart returns the greatest difference of the distributions of two spans, as a share of
 // calls.
 func apart(x, y *stats.Span) float64 {
 	fromX, toX := x.Range()

@@ -63,7 +63,7 @@ func expectNoShift(t *testing.T, what string, m *outlier.Model) {
 	}
 }
 
-func TestALevelShiftIsFoundWhenItCame(t *testing.T) {
+func TestShiftIsFound(t *testing.T) {
 	for _, seconds := range []int{10, 60, 1000} {
 		for _, share := range []float64{0.2, 0.3, 0.5, 0.71, 0.8} {
 			for _, levels := range [][2]float64{{500, 1000}, {1000, 500}, {1000, 1200}, {200_000, 230_000}, {60, 90}} {
@@ -82,7 +82,7 @@ func TestALevelShiftIsFoundWhenItCame(t *testing.T) {
 
 // Of calls that differ by half their time, half of which are slower, the median lies
 // between.
-func TestAJumpAmidASpanOfTimeIsNoDrift(t *testing.T) {
+func TestJumpWithinSpanIsNotDrift(t *testing.T) {
 	for seed := range uint64(40) {
 		since := 100 + float64(seed)
 		m := run(seed, 250, func(r *rand.Rand, at float64) float64 {
@@ -95,7 +95,7 @@ func TestAJumpAmidASpanOfTimeIsNoDrift(t *testing.T) {
 	}
 }
 
-func TestADriftIsFound(t *testing.T) {
+func TestDriftIsFound(t *testing.T) {
 	f := func(first, last, from, to float64) {
 		t.Helper()
 		m := run(2, 200, func(r *rand.Rand, at float64) float64 {
@@ -110,7 +110,7 @@ func TestADriftIsFound(t *testing.T) {
 	f(1000, 2000, 0, 150)
 }
 
-func TestThereIsNoShiftWhereNothingLasts(t *testing.T) {
+func TestPassingChangesAreNotShifts(t *testing.T) {
 	level := func(slow func(at float64) bool) func(*rand.Rand, float64) float64 {
 		return func(r *rand.Rand, at float64) float64 {
 			if slow(at) {
@@ -151,7 +151,7 @@ func TestThereIsNoShiftWhereNothingLasts(t *testing.T) {
 	}
 }
 
-func TestSmallChangesAreNone(t *testing.T) {
+func TestSmallChangesAreNotShifts(t *testing.T) {
 	f := func(before, after float64, want bool) {
 		t.Helper()
 		m := run(3, 100, func(_ *rand.Rand, at float64) float64 {
@@ -171,7 +171,7 @@ func TestSmallChangesAreNone(t *testing.T) {
 	f(13_000, 10_000, true)
 }
 
-func TestFewCallsAreNotEnoughForAShift(t *testing.T) {
+func TestFewCallsAreNotShift(t *testing.T) {
 	for n := 1; n <= 200; n += 7 {
 		m := new(outlier.Model)
 		for i := range n {
@@ -191,7 +191,7 @@ func TestFewCallsAreNotEnoughForAShift(t *testing.T) {
 }
 
 // The calls of the first second are often slow.
-func TestASlowStartDoesNotHideAShift(t *testing.T) {
+func TestShiftAfterSlowStart(t *testing.T) {
 	m := runOf(4, 15, 30, func(r *rand.Rand, at float64) float64 {
 		switch {
 		case at < 0.5:
@@ -204,7 +204,7 @@ func TestASlowStartDoesNotHideAShift(t *testing.T) {
 	expectShift(t, "after a slow start", m, 8, 1000, 2000, false)
 }
 
-func TestAShiftDoesNotDependOnHowTheCallsAreCut(t *testing.T) {
+func TestShiftIsIndependentOfGrouping(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 5))
 	all := new(outlier.Model)
 	ranks := make([]outlier.Model, 7)

@@ -11,11 +11,11 @@ type sstd struct {
 	plain
 	hist      *stats.Histogram
 	threshold float64
-	self      uint64         // what the judged time contributed itself: 1, or 0 to leave it in
+	self      uint64         // contribution of the judged time to exclude: 1 or 0
 	stats     stats.RunStats // of all times
-	clipped   stats.RunStats // without outliers; empty when there are none
-	most      float64        // bins that begin above it are left out of clipped
-	// The standard deviation of what the clock cannot tell apart.
+	clipped   stats.RunStats // without outliers; empty if there are none
+	most      float64        // bins that begin above it are not in clipped
+	// Standard deviation of times that the clock does not distinguish.
 	resolution float64
 }
 
@@ -54,12 +54,12 @@ func (d *sstd) judge(v int64) (float64, Verdict) {
 	return score, Normal
 }
 
-// clip leaves single values out that make up more than a share of all squared
-// deviations: no value alone may define what counts as normal.
+// clip excludes single values with more than a share of all squared deviations: no value
+// alone may define what is normal.
 func (d *sstd) clip() {
 	d.most = math.Inf(1)
 	s := d.stats
-	for d.leaveOut(&s, poisonShare) { // behind one poison another may hide
+	for d.leaveOut(&s, poisonShare) { // one extreme value may hide another
 	}
 	d.leaveOut(&s, maxShare)
 	if s.N < d.stats.N {
@@ -67,8 +67,8 @@ func (d *sstd) clip() {
 	}
 }
 
-// leaveOut takes values out of s that alone make up more than a share of its
-// squared deviations, and reports whether there were any.
+// leaveOut removes values from s that alone have more than a share of its squared
+// deviations, and reports whether there were any.
 func (d *sstd) leaveOut(s *stats.RunStats, share float64) bool {
 	most := s.Mean + math.Sqrt(float64(share*s.M2))
 	kept := d.hist.MomentsBelow(most)
@@ -87,13 +87,13 @@ func (d *sstd) leaveOut(s *stats.RunStats, share float64) bool {
 	return true
 }
 
-// Shares of all squared deviations that a single value may not exceed: one that
-// exceeds the first is poison, and there may be several, each hidden by the next.
+// Greatest shares of all squared deviations of a single value. Several values may exceed
+// poisonShare, each hidden by the next.
 const (
 	poisonShare = 0.5
 	maxShare    = 0.05
 )
 
-// nearSSTD is the share of the threshold from which on a time is a candidate:
-// the deviation shrinks when the outliers among the first values get company.
+// nearSSTD is the share of the threshold above which a time is a candidate: the standard
+// deviation shrinks as more values follow the first outliers.
 const nearSSTD = 0.5

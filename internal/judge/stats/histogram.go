@@ -9,13 +9,13 @@ import (
 	"math/bits"
 )
 
-// Histogram counts whole numbers from 0 in bins that are the same for all
-// histograms: one for each number below 128, and 64 of equal width between
-// each power of two and the next, so that a bin is never wider than 1/64 of
-// its numbers. Merging adds counts and nothing else; it is exact and the order
-// does not matter. The zero value is empty and the identity of Merge.
+// Histogram counts integers from 0 in bins that are the same for all histograms: one
+// for each number below 128, and 64 of equal width between each power of two and the
+// next, so that a bin is never wider than 1/64 of its numbers. Merging only adds
+// counts, so it is exact and independent of the order. The zero value is empty and the
+// identity of Merge.
 type Histogram struct {
-	counts []uint64 // of the bins from base on; the first and last are not empty
+	counts []uint64 // of the bins from base; the first and last are not empty
 	base   int
 	total  uint64
 }
@@ -28,7 +28,7 @@ const (
 	NumBins = unitBins + (63-unitBits)<<subBits
 )
 
-// BinOf returns the number of the bin that holds v; negative ones count as 0.
+// BinOf returns the bin of v; negative numbers count as 0.
 func BinOf(v int64) int {
 	if v < unitBins {
 		return int(max(v, 0))
@@ -37,8 +37,8 @@ func BinOf(v int64) int {
 	return unitBins + (e-unitBits)<<subBits + int(v>>(e-subBits))&(1<<subBits-1)
 }
 
-// BinLow returns the lowest number of a bin; that of the bin after the last
-// is 2^63, given as the largest int64.
+// BinLow returns the lowest number of a bin. That of the bin after the last is 2^63,
+// represented by the largest int64.
 func BinLow(bin int) int64 {
 	if bin < unitBins {
 		return int64(max(bin, 0))
@@ -74,7 +74,7 @@ func (h *Histogram) AddBin(bin int, n uint64) {
 	}
 }
 
-// widen makes room for the bins from lo to hi.
+// widen extends the histogram to the bins from lo to hi.
 func (h *Histogram) widen(lo, hi int) {
 	if len(h.counts) > 0 {
 		lo, hi = min(lo, h.base), max(hi, h.base+len(h.counts))
@@ -86,7 +86,7 @@ func (h *Histogram) widen(lo, hi int) {
 	if hi-lo > cap(have) {
 		h.counts = make([]uint64, hi-lo, hi-lo+(hi-lo)/2)
 	} else {
-		h.counts = have[:hi-lo] // all behind have is 0
+		h.counts = have[:hi-lo] // the rest of its capacity is 0
 	}
 	if hi-lo > cap(have) || shift > 0 {
 		copy(h.counts[shift:], have)
@@ -95,7 +95,7 @@ func (h *Histogram) widen(lo, hi int) {
 	h.base = lo
 }
 
-// Merge adds all counts of o, which stays unchanged.
+// Merge adds all counts of o.
 func (h *Histogram) Merge(o *Histogram) {
 	if o.total == 0 {
 		return
@@ -132,7 +132,7 @@ func (h *Histogram) Count(bin int) uint64 {
 	return 0
 }
 
-// Bins yields the bins that are not empty, and their counts, in order.
+// Bins yields the nonempty bins and their counts in order.
 func (h *Histogram) Bins() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
 		for i, n := range h.counts {
@@ -143,8 +143,8 @@ func (h *Histogram) Bins() iter.Seq2[int, uint64] {
 	}
 }
 
-// Quantile returns a number below or at which the share q of the values lies,
-// to the precision of a bin; 0 when empty.
+// Quantile returns a number at or below which the share q of the values lies, to the
+// precision of a bin, or 0 if the histogram is empty.
 func (h *Histogram) Quantile(q float64) float64 {
 	want := q * float64(h.total)
 	sum := 0.0
@@ -161,39 +161,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	return 0
 }
 
-// CDF returns the share of values at or below v; values of a bin count as
-// spread evenly over its numbers. It is 0 when empty.
-func (h *Histogram) CDF(v int64) float64 {
-	if h.total == 0 || v < 0 {
-		return 0
-	}
-	at := BinOf(v)
-	sum := 0.0
-	for bin, n := range h.Bins() {
-		if bin > at {
-			break
-		}
-		if bin == at {
-			low, width := BinLow(bin), BinLow(bin+1)-BinLow(bin)
-			sum += float64(n) * float64(v-low+1) / float64(width)
-			break
-		}
-		sum += float64(n)
-	}
-	return sum / float64(h.total)
-}
-
-// Density returns the share of values per unit at v.
-func (h *Histogram) Density(v int64) float64 {
-	if h.total == 0 || v < 0 {
-		return 0
-	}
-	bin := BinOf(v)
-	return float64(h.Count(bin)) / float64(h.total) / float64(BinLow(bin+1)-BinLow(bin))
-}
-
-// Moments returns the moments of the sample that has each value in the middle
-// of its bin.
+// Moments returns the moments, with each value in the middle of its bin.
 func (h *Histogram) Moments() RunStats { return h.MomentsBelow(math.Inf(1)) }
 
 // MomentsBelow returns the moments without the bins that begin above limit.
@@ -236,9 +204,9 @@ type histogramJSON struct {
 	Edges  []float64 `json:"Histogram Bin Edges"`
 }
 
-// MarshalJSON writes the form of the provenance schema: counts, and edges of
-// which there is one more. A bin holds its lower edge, not its upper one. A
-// stretch of empty bins is written as one.
+// MarshalJSON returns the form of the provenance schema: counts, and one more edge than
+// counts. A bin includes its lower edge but not its upper one. Adjacent empty bins are
+// joined.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	j := histogramJSON{Counts: []uint64{}, Edges: []float64{}}
 	next := -1
@@ -272,8 +240,8 @@ func (h *Histogram) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// Size is about the number of bytes that AppendBinary appends, or more. Merging never
-// makes it less.
+// Size estimates the number of bytes that AppendBinary appends, usually too high.
+// Merging never reduces it.
 func (h *Histogram) Size() int {
 	size := 2
 	for _, n := range h.Bins() {
@@ -282,17 +250,11 @@ func (h *Histogram) Size() int {
 	return size
 }
 
-// ErrEncoding marks bytes that are no encoded statistics.
+// ErrEncoding marks bytes that do not encode statistics.
 var ErrEncoding = errors.New("malformed statistics")
 
-// ReadHistogram decodes a histogram from the start of b and returns the rest.
-func ReadHistogram(b []byte) (h Histogram, rest []byte, err error) {
-	rest, err = h.Decode(b)
-	return h, rest, err
-}
-
-// Decode replaces the histogram by the one that AppendBinary wrote at the start of
-// b, in the memory that it has, and returns the rest. After an error it is empty.
+// Decode replaces the histogram by the one encoded at the start of b, reusing its
+// memory, and returns the rest of b. After an error the histogram is empty.
 func (h *Histogram) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	r := reader{b: b}

@@ -67,7 +67,7 @@ func times(r *rand.Rand, n int) []int64 {
 	return values
 }
 
-func TestBinsHoldAllNumbersFrom0WithoutGapOrOverlap(t *testing.T) {
+func TestBinsCoverAllNumbers(t *testing.T) {
 	if low := stats.BinLow(0); low != 0 {
 		t.Errorf("the first bin begins with %d", low)
 	}
@@ -102,7 +102,7 @@ func TestNegativeTimesCountAsZero(t *testing.T) {
 	}
 }
 
-func TestABinIsNeverWiderThanA64thOfItsNumbers(t *testing.T) {
+func TestBinWidth(t *testing.T) {
 	for b := range stats.NumBins {
 		low, width := stats.BinLow(b), stats.BinLow(b+1)-stats.BinLow(b)
 		if width > 1 && width > low/64 {
@@ -111,7 +111,7 @@ func TestABinIsNeverWiderThanA64thOfItsNumbers(t *testing.T) {
 	}
 }
 
-func TestSmallNumbersHaveABinEach(t *testing.T) {
+func TestSmallNumbersHaveOneBinEach(t *testing.T) {
 	for v := range int64(128) {
 		b := stats.BinOf(v)
 		if stats.BinLow(b) != v || stats.BinLow(b+1) != v+1 || stats.BinMiddle(b) != float64(v) {
@@ -120,7 +120,7 @@ func TestSmallNumbersHaveABinEach(t *testing.T) {
 	}
 }
 
-func TestMergingIsExactInAnyOrderAndGrouping(t *testing.T) {
+func TestMergeIsExactInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	values := times(r, 3000)
 	want := counted(values)
@@ -151,7 +151,7 @@ func mergedInParts(r *rand.Rand, values []int64) *stats.Histogram {
 }
 
 // The original had 8 % of the counts in wrong bins after as many merges.
-func TestNoCountIsInAWrongBinAfter100Merges(t *testing.T) {
+func TestHundredMergesAreExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	var all []int64
 	var h stats.Histogram
@@ -168,7 +168,7 @@ func TestNoCountIsInAWrongBinAfter100Merges(t *testing.T) {
 	}
 }
 
-func TestMergingLeavesTheSourceUnchangedAndShared(t *testing.T) {
+func TestMergeKeepsSource(t *testing.T) {
 	source := histogramOf(5, 5000, 7)
 	before := contents(source)
 	var empty stats.Histogram
@@ -188,7 +188,7 @@ func TestMergingLeavesTheSourceUnchangedAndShared(t *testing.T) {
 	}
 }
 
-func TestMergingNothingChangesNothing(t *testing.T) {
+func TestMergeEmpty(t *testing.T) {
 	full := histogramOf(0, 5, 5, 1<<50)
 	want := contents(full)
 	full.Merge(&stats.Histogram{})
@@ -202,7 +202,7 @@ func TestMergingNothingChangesNothing(t *testing.T) {
 	}
 }
 
-func TestCountsAndTotalsHave64Bits(t *testing.T) {
+func TestCountsHave64Bits(t *testing.T) {
 	h := histogramOf(3, 3, 1000)
 	for range 40 {
 		double := h.Clone()
@@ -214,7 +214,7 @@ func TestCountsAndTotalsHave64Bits(t *testing.T) {
 	}
 }
 
-func TestResetForgetsAllCounts(t *testing.T) {
+func TestReset(t *testing.T) {
 	h := histogramOf(5, 9000, 1<<40)
 	h.Reset()
 	if got := contents(h); len(got) > 0 || h.Total() != 0 || h.Quantile(0.5) != 0 {
@@ -226,7 +226,7 @@ func TestResetForgetsAllCounts(t *testing.T) {
 	}
 }
 
-func TestQuantilesLieInTheBinOfTheTrueOnes(t *testing.T) {
+func TestQuantilesLieInTrueBin(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 4))
 	values := times(r, 999)
 	h := histogramOf(values...)
@@ -247,7 +247,7 @@ func TestQuantilesLieInTheBinOfTheTrueOnes(t *testing.T) {
 	}
 }
 
-func TestQuantilesSpreadTheValuesOfABinEvenly(t *testing.T) {
+func TestQuantilesWithinBin(t *testing.T) {
 	h := histogramOf(1000, 1000, 1000, 1000)
 	for q, want := range map[float64]float64{0: 1000, 0.25: 1002, 0.5: 1004, 1: 1008} {
 		if got := h.Quantile(q); got != want {
@@ -256,54 +256,7 @@ func TestQuantilesSpreadTheValuesOfABinEvenly(t *testing.T) {
 	}
 }
 
-func TestTheCDFIsTheShareOfValuesAtOrBelow(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 5))
-	values := times(r, 500)
-	h := histogramOf(values...)
-	slices.Sort(values)
-	share := func(v int64) float64 {
-		i, _ := slices.BinarySearchFunc(values, v, func(x, v int64) int {
-			if x <= v {
-				return -1
-			}
-			return 1
-		})
-		return float64(i) / float64(len(values))
-	}
-	for _, v := range append(times(r, 500), values...) {
-		low, width := binAround(v)
-		inBin := share(low+(width-1)) - share(low-1)
-		if got, want := h.CDF(v), share(v); math.Abs(got-want) > inBin+1e-12 {
-			t.Fatalf("CDF(%d): got %v, want %v to within %v", v, got, want, inBin)
-		}
-		if got, want := h.CDF(low+(width-1)), share(low+(width-1)); math.Abs(got-want) > 1e-12 {
-			t.Fatalf("CDF(%d) at the end of a bin: got %v, want %v", low+width-1, got, want)
-		}
-	}
-	if h.CDF(-1) != 0 || h.CDF(math.MaxInt64) != 1 || new(stats.Histogram).CDF(5) != 0 {
-		t.Errorf("CDF(-1) = %v, CDF(∞) = %v, of nothing %v: want 0, 1, 0",
-			h.CDF(-1), h.CDF(math.MaxInt64), new(stats.Histogram).CDF(5))
-	}
-}
-
-func TestTheDensityIsTheShareOfABinByItsWidth(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 6))
-	values := times(r, 500)
-	h := histogramOf(values...)
-	counts := counted(values)
-	for _, v := range append(times(r, 500), values...) {
-		low, width := binAround(v)
-		want := float64(counts[low]) / 500 / float64(width)
-		if got := h.Density(v); math.Abs(got-want) > 1e-12*want {
-			t.Fatalf("Density(%d): got %v, want %v", v, got, want)
-		}
-	}
-	if h.Density(-1) != 0 || new(stats.Histogram).Density(5) != 0 {
-		t.Error("there is a density where there can be no values")
-	}
-}
-
-func TestMomentsOfAHistogramAreThoseOfItsValuesToThePrecisionOfABin(t *testing.T) {
+func TestHistogramMoments(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 7))
 	var small, large []int64
 	for range 300 {
@@ -336,7 +289,7 @@ func TestMomentsOfAHistogramAreThoseOfItsValuesToThePrecisionOfABin(t *testing.T
 	}
 }
 
-func TestMomentsBelowALimitLeaveOutTheBinsThatBeginAboveIt(t *testing.T) {
+func TestMomentsBelow(t *testing.T) {
 	values := times(rand.New(rand.NewPCG(2, 12)), 300)
 	h := histogramOf(values...)
 	for _, limit := range []float64{-1, 0, 100, 1000, 1007.5, 1e6, math.Inf(1)} {
@@ -352,11 +305,11 @@ func TestMomentsBelowALimitLeaveOutTheBinsThatBeginAboveIt(t *testing.T) {
 	}
 }
 
-// The original dies of such times: their difference is too small for its bins.
-func TestLongTimesThatHardlyDifferAreFine(t *testing.T) {
+// The original fails for such times, because their difference is too small for its bins.
+func TestNearlyEqualLongTimes(t *testing.T) {
 	h := histogramOf(100_000_000, 100_000_001)
-	if h.Total() != 2 || h.CDF(99_000_000) != 0 || h.CDF(102_000_000) != 1 {
-		t.Errorf("total %d, CDF %v and %v: want 2, 0 and 1", h.Total(), h.CDF(99_000_000), h.CDF(102_000_000))
+	if low, high := h.Quantile(0), h.Quantile(1); h.Total() != 2 || low < 99_000_000 || high > 102_000_000 {
+		t.Errorf("total %d, from %v to %v: want 2, about 1e8", h.Total(), low, high)
 	}
 	if m := h.Moments(); math.Abs(m.Mean-1e8) > 1e8/64 {
 		t.Errorf("mean %v, want about 1e8", m.Mean)
@@ -384,7 +337,7 @@ func readJSON(t *testing.T, h *stats.Histogram) schemaHistogram {
 	return j
 }
 
-func TestAHistogramIsWrittenAsTheSchemaSays(t *testing.T) {
+func TestHistogramJSONFollowsSchema(t *testing.T) {
 	f := func(want string, values ...int64) {
 		t.Helper()
 		if got, err := json.Marshal(histogramOf(values...)); err != nil || string(got) != want {
@@ -397,7 +350,7 @@ func TestAHistogramIsWrittenAsTheSchemaSays(t *testing.T) {
 	f(`{"Histogram Bin Counts":[3,0,1],"Histogram Bin Edges":[1000,1008,100352,101376]}`, 1000, 1007, 1003, 100_500)
 }
 
-func TestTheWrittenEdgesAscendAndFoldEmptyStretches(t *testing.T) {
+func TestHistogramJSONEdges(t *testing.T) {
 	values := append(times(rand.New(rand.NewPCG(2, 8)), 400), math.MaxInt64)
 	j := readJSON(t, histogramOf(values...))
 	if len(j.Edges) != len(j.Counts)+1 {
@@ -425,12 +378,12 @@ func TestTheWrittenEdgesAscendAndFoldEmptyStretches(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestHistogramEncodingRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
 	for _, n := range []int{0, 1, 2, 10, 1000} {
 		want := histogramOf(times(r, n)...)
 		b := want.AppendBinary([]byte("before"))
-		got, rest, err := stats.ReadHistogram(append(b, "after"...)[len("before"):])
+		got, rest, err := readHistogram(append(b, "after"...)[len("before"):])
 		if err != nil || string(rest) != "after" {
 			t.Fatalf("%d values: rest %q, %v", n, rest, err)
 		}
@@ -440,16 +393,16 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestEveryCutOffEncodingIsRefused(t *testing.T) {
+func TestTruncatedEncodingIsRefused(t *testing.T) {
 	b := histogramOf(times(rand.New(rand.NewPCG(2, 10)), 50)...).AppendBinary(nil)
 	for n := range b {
-		if h, rest, err := stats.ReadHistogram(b[:n]); !errors.Is(err, stats.ErrEncoding) || rest != nil || h.Total() != 0 {
+		if h, rest, err := readHistogram(b[:n]); !errors.Is(err, stats.ErrEncoding) || rest != nil || h.Total() != 0 {
 			t.Errorf("%d of %d bytes: got %d values, rest %x, %v", n, len(b), h.Total(), rest, err)
 		}
 	}
 }
 
-func TestEncodingsThatCannotBeTrueAreRefused(t *testing.T) {
+func TestInvalidEncodingIsRefused(t *testing.T) {
 	f := func(why string, numbers ...uint64) {
 		t.Helper()
 		var b []byte
@@ -457,7 +410,7 @@ func TestEncodingsThatCannotBeTrueAreRefused(t *testing.T) {
 			b = binary.AppendUvarint(b, n)
 		}
 		b = append(b, make([]byte, 2*stats.NumBins+2)...) // so that the bytes suffice
-		if h, _, err := stats.ReadHistogram(b); !errors.Is(err, stats.ErrEncoding) || h.Total() != 0 {
+		if h, _, err := readHistogram(b); !errors.Is(err, stats.ErrEncoding) || h.Total() != 0 {
 			t.Errorf("%s: got %d values and %v", why, h.Total(), err)
 		}
 	}
@@ -468,18 +421,18 @@ func TestEncodingsThatCannotBeTrueAreRefused(t *testing.T) {
 	f("a step to the next bin that is written as a long one", 2, 13, 1, 3, 1)
 	f("more values than can be counted", 2, 13, 1<<62, 1<<63)
 	long := append(bytes.Repeat([]byte{0xff}, 10), 1)
-	if _, _, err := stats.ReadHistogram(long); !errors.Is(err, stats.ErrEncoding) {
+	if _, _, err := readHistogram(long); !errors.Is(err, stats.ErrEncoding) {
 		t.Errorf("a number of more than 64 bits: got %v", err)
 	}
 }
 
-func TestReadingTakesNoMoreMemoryThanAHistogramCan(t *testing.T) {
+func TestDecodeMemoryIsBounded(t *testing.T) {
 	claims := binary.AppendUvarint(nil, 1<<62)
 	wide := histogramOf(0, math.MaxInt64).AppendBinary(nil)
 	for _, b := range [][]byte{claims, wide} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		h, _, _ := stats.ReadHistogram(b)
+		h, _, _ := readHistogram(b)
 		runtime.ReadMemStats(&after)
 		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(8*4*stats.NumBins); got > most {
 			t.Errorf("reading %x (%d values) took %d bytes, want at most %d", b, h.Total(), got, most)
@@ -487,7 +440,7 @@ func TestReadingTakesNoMoreMemoryThanAHistogramCan(t *testing.T) {
 	}
 }
 
-func TestAddingDoesNotAllocate(t *testing.T) {
+func TestAddDoesNotAllocate(t *testing.T) {
 	values := times(rand.New(rand.NewPCG(2, 11)), 1000)
 	h := histogramOf(values...)
 	all := func() {
@@ -506,7 +459,7 @@ func TestAddingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestDecodeReplacesWhatWasThereAndUsesItsMemory(t *testing.T) {
+func TestDecodeReusesMemory(t *testing.T) {
 	var h stats.Histogram
 	var s stats.Sums
 	for i, values := range [][]int64{{5, 5, 900}, {}, {1 << 40}, {0, math.MaxInt64}, {700, 800, 701}, {3}} {
@@ -535,7 +488,7 @@ func TestDecodeReplacesWhatWasThereAndUsesItsMemory(t *testing.T) {
 	}
 }
 
-func TestAHistogramThatIsUsedAgainCountsAsANewOne(t *testing.T) {
+func TestReusedHistogramEqualsNew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var used stats.Histogram
 	for range 2000 {
@@ -551,4 +504,10 @@ func TestAHistogramThatIsUsedAgainCountsAsANewOne(t *testing.T) {
 			t.Fatalf("of %v there are %v, want %v", values, got, want)
 		}
 	}
+}
+
+// readHistogram decodes a histogram from the start of b and returns the rest.
+func readHistogram(b []byte) (h stats.Histogram, rest []byte, err error) {
+	rest, err = h.Decode(b)
+	return h, rest, err
 }

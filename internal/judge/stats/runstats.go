@@ -1,8 +1,7 @@
-// Package stats holds numbers that merge: Sums of whole numbers, histograms with
-// fixed bins, and moments of fractions. Adding values one by one, in groups, or
-// merging what others added gives the same result: to the bit in Sums and
-// histograms, up to rounding in RunStats. It is pure and keeps no references to
-// its inputs.
+// Package stats has mergeable statistics: sums of integers, histograms with fixed bins,
+// and moments of fractions. Adding values one by one, in groups, or merging several
+// statistics gives the same result: to the bit for Sums and histograms, up to rounding
+// for RunStats. The package is pure and keeps no references to its inputs.
 package stats
 
 import (
@@ -10,19 +9,19 @@ import (
 	"math"
 )
 
-// RunStats is the count, the extremes and the first four moments of a sample.
-// The zero value is the empty sample and the identity of Merge.
+// RunStats are the count, the extremes and the first four moments of a sample. The zero
+// value is the empty sample and the identity of Merge.
 type RunStats struct {
 	N        float64 // number of values
 	Mean     float64
 	M2       float64 // sum of squared distances from the mean
-	M3       float64 // of cubed ones
-	M4       float64 // and of fourth powers
-	Min, Max float64 // 0 when empty
+	M3       float64 // sum of third powers
+	M4       float64 // sum of fourth powers
+	Min, Max float64 // 0 if empty
 }
 
-// Products are wrapped in float64(…) so that no compiler fuses them with the
-// addition that follows: all machines must agree to the last bit.
+// Products are converted by float64(…) so that no compiler fuses them with the following
+// addition: all machines must agree to the last bit.
 
 // Add adds one value.
 func (s *RunStats) Add(x float64) {
@@ -72,8 +71,8 @@ func (s *RunStats) Merge(o RunStats) {
 	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
 }
 
-// Remove takes away one value that was added before. The extremes stay, the
-// third and fourth moments are lost.
+// Remove removes one value that was added before. It keeps the extremes and drops the
+// third and fourth moments.
 func (s *RunStats) Remove(x float64) {
 	if s.N <= 1 {
 		*s = RunStats{}
@@ -85,11 +84,11 @@ func (s *RunStats) Remove(x float64) {
 	*s = without
 }
 
-// Sum is the sum of all values.
+// Sum returns the sum of all values.
 func (s *RunStats) Sum() float64 { return s.Mean * s.N }
 
-// Variance is that of the population the sample was taken from, or 0 where
-// there are fewer than two values.
+// Variance returns the estimated variance of the population, or 0 for fewer than two
+// values.
 func (s *RunStats) Variance() float64 {
 	if s.N < 2 {
 		return 0
@@ -97,15 +96,15 @@ func (s *RunStats) Variance() float64 {
 	return s.M2 / (s.N - 1)
 }
 
-// Stddev is the square root of the Variance.
+// Stddev returns the square root of the Variance.
 func (s *RunStats) Stddev() float64 { return math.Sqrt(s.Variance()) }
 
-// spread reports whether the values differ by more than rounding does.
+// spread reports whether the values differ by more than rounding errors.
 func (s *RunStats) spread() bool {
 	return s.N > 1 && s.M2 > 1e-24*float64(s.Mean*s.Mean)*s.N && s.M2 > 0
 }
 
-// Skewness is that of the sample; 0 where all values are equal.
+// Skewness returns the skewness of the sample, or 0 if all values are equal.
 func (s *RunStats) Skewness() float64 {
 	if !s.spread() {
 		return 0
@@ -113,7 +112,7 @@ func (s *RunStats) Skewness() float64 {
 	return math.Sqrt(s.N) * s.M3 / math.Pow(s.M2, 1.5)
 }
 
-// Kurtosis is the excess kurtosis of the sample; 0 where all values are equal.
+// Kurtosis returns the excess kurtosis of the sample, or 0 if all values are equal.
 func (s *RunStats) Kurtosis() float64 {
 	if !s.spread() {
 		return 0
@@ -141,10 +140,10 @@ func (s *RunStats) Summary() Summary {
 	}
 }
 
-// MarshalJSON writes the Summary.
+// MarshalJSON returns the Summary as JSON.
 func (s RunStats) MarshalJSON() ([]byte, error) { return json.Marshal(s.Summary()) }
 
-// Valid reports whether the moments can be those of a sample.
+// Valid reports whether a sample with these moments can exist.
 func (s *RunStats) Valid() bool {
 	for _, v := range [...]float64{s.N, s.Mean, s.M2, s.M3, s.M4, s.Min, s.Max} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

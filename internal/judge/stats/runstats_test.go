@@ -120,7 +120,7 @@ func samples(r *rand.Rand) map[string][]float64 {
 	}
 }
 
-func TestMomentsOfTheOriginalsExample(t *testing.T) {
+func TestMomentsOfOriginalExample(t *testing.T) {
 	s := of(160, 150, 140, 122, 103, 77, 33, 22, 19, 7, 1)
 	near(t, "mean", s.Mean, 75.81818181818181, 76)
 	near(t, "stddev", s.Stddev(), 61.541560236669625, 62)
@@ -132,7 +132,7 @@ func TestMomentsOfTheOriginalsExample(t *testing.T) {
 	}
 }
 
-func TestASingleValueHasNoSpreadAndNoShape(t *testing.T) {
+func TestSingleValue(t *testing.T) {
 	s := of(5)
 	if s.Mean != 5 || s.Min != 5 || s.Max != 5 || s.Sum() != 5 {
 		t.Errorf("mean %v, min %v, max %v, sum %v: want 5 each", s.Mean, s.Min, s.Max, s.Sum())
@@ -143,7 +143,7 @@ func TestASingleValueHasNoSpreadAndNoShape(t *testing.T) {
 	}
 }
 
-func TestEqualValuesHaveNoShapeWhateverTheirRounding(t *testing.T) {
+func TestEqualValuesHaveNoShape(t *testing.T) {
 	var s, parts stats.RunStats
 	for range 1000 {
 		s.Add(0.1)
@@ -159,7 +159,7 @@ func TestEqualValuesHaveNoShapeWhateverTheirRounding(t *testing.T) {
 
 // The original's empty sample has a maximum of 2.2e-308, which then is that of
 // negative values, too.
-func TestMergingWithNothingKeepsTheExtremes(t *testing.T) {
+func TestMergeEmptyKeepsExtremes(t *testing.T) {
 	f := func(s stats.RunStats) {
 		t.Helper()
 		if s.Max != -3 || s.Min != -5 {
@@ -195,7 +195,7 @@ func TestMomentsAgreeWithExactArithmetic(t *testing.T) {
 	}
 }
 
-func TestAFarOffsetDoesNotCostTheVariance(t *testing.T) {
+func TestVarianceWithLargeOffset(t *testing.T) {
 	var s stats.RunStats
 	for i := range 1000 {
 		s.Merge(of(1e9+float64(i%10), 1e9+float64(i%10)))
@@ -206,7 +206,7 @@ func TestAFarOffsetDoesNotCostTheVariance(t *testing.T) {
 	}
 }
 
-func TestMergingNothingChangesNoBit(t *testing.T) {
+func TestMergeEmptyChangesNoBit(t *testing.T) {
 	for name, values := range samples(rand.New(rand.NewPCG(1, 2))) {
 		want := of(values...)
 		got := want
@@ -222,7 +222,7 @@ func TestMergingNothingChangesNoBit(t *testing.T) {
 	}
 }
 
-func TestAnyGroupingAndOrderGivesTheSameMoments(t *testing.T) {
+func TestMomentsInAnyGrouping(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for name, values := range samples(r) {
 		for range 5 {
@@ -271,7 +271,7 @@ func TestRemoveUndoesAdd(t *testing.T) {
 	}
 }
 
-func TestMomentsHaveTheKeysOfTheSchema(t *testing.T) {
+func TestSummaryKeysFollowSchema(t *testing.T) {
 	f := func(s stats.RunStats, want map[string]float64) {
 		t.Helper()
 		b, err := json.Marshal(s)

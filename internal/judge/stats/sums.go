@@ -7,16 +7,13 @@ import (
 	"math/bits"
 )
 
-// Sums are the count, the extremes and the sums of the first four powers of a
-// sample of whole numbers, all exact. So merging is exact, too, and gives the
-// same bits in any order and grouping: what a thousand ranks learned is what one
-// would have learned from all their calls. The zero value is the empty sample
-// and the identity of Merge.
+// Sums are the count, the extremes and the sums of the first four powers of a sample of
+// integers, all exact. So merging is exact, too, and gives the same bits in any order
+// and grouping. The zero value is the empty sample and the identity of Merge.
 type Sums struct {
 	n        uint64
 	min, max uint64
-	// Numbers of several words, the lowest first: large enough for 2^64 values
-	// of 64 bits.
+	// Numbers of several words, lowest first, large enough for 2^64 values of 64 bits.
 	p1 [2]uint64
 	p2 [3]uint64
 	p3 [4]uint64
@@ -68,7 +65,7 @@ func (s *Sums) addPowers(v uint64) {
 	add(s.p4[:], fourth[:])
 }
 
-// times sets to to x*v, which must fit.
+// times sets to to x*v, which must not overflow.
 func times(to, x *[4]uint64, v uint64) {
 	var over uint64
 	for i, w := range x {
@@ -79,7 +76,7 @@ func times(to, x *[4]uint64, v uint64) {
 	}
 }
 
-// add adds x to a number of at least as many words.
+// add adds x to a number that has at least the same number of words.
 func add(to, x []uint64) {
 	var c uint64
 	for i, w := range x {
@@ -108,19 +105,18 @@ func (s *Sums) Merge(o *Sums) {
 // Count returns the number of values.
 func (s *Sums) Count() uint64 { return s.n }
 
-// RunStats returns the moments, each rounded once. Two Sums that are equal give
-// the same bits.
+// RunStats returns the moments, each rounded once. Equal Sums give the same bits.
 func (s *Sums) RunStats() RunStats {
 	if s.n == 0 {
 		return RunStats{}
 	}
 	r := RunStats{N: float64(s.n), Min: float64(s.min), Max: float64(s.max)}
-	if s.min == s.max { // as many are: no anomalies in any step, or one
+	if s.min == s.max { // a frequent case: no anomalies in any step, or one
 		r.Mean = r.Min
 		return r
 	}
 	n := new(big.Int).SetUint64(s.n)
-	p1, p2, p3, p4 := whole(s.p1[:]), whole(s.p2[:]), whole(s.p3[:]), whole(s.p4[:])
+	p1, p2, p3, p4 := bigInt(s.p1[:]), bigInt(s.p2[:]), bigInt(s.p3[:]), bigInt(s.p4[:])
 	product := func(factor int64, all ...*big.Int) *big.Int {
 		x := big.NewInt(factor)
 		for _, y := range all {
@@ -143,8 +139,8 @@ func (s *Sums) RunStats() RunStats {
 	return r
 }
 
-// whole turns words into a number.
-func whole(words []uint64) *big.Int {
+// bigInt converts words to a number.
+func bigInt(words []uint64) *big.Int {
 	b := make([]byte, 8*len(words))
 	for i, w := range words {
 		binary.BigEndian.PutUint64(b[8*(len(words)-1-i):], w)
@@ -152,8 +148,8 @@ func whole(words []uint64) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// quotientBits is far more than a float64 holds, so that rounding twice does not
-// show.
+// quotientBits is far more than the precision of a float64, so that rounding twice has
+// no effect.
 const quotientBits = 192
 
 func quotient(x, y *big.Int) float64 {
@@ -168,12 +164,12 @@ func (s *Sums) Summary() Summary {
 	sum := r.Summary()
 	sum.Accumulate = float64(s.p1[0])
 	if s.p1[1] != 0 {
-		sum.Accumulate, _ = new(big.Float).SetInt(whole(s.p1[:])).Float64()
+		sum.Accumulate, _ = new(big.Float).SetInt(bigInt(s.p1[:])).Float64()
 	}
 	return sum
 }
 
-// MarshalJSON writes the Summary.
+// MarshalJSON returns the Summary as JSON.
 func (s Sums) MarshalJSON() ([]byte, error) { return json.Marshal(s.Summary()) }
 
 // AppendBinary appends a compact encoding of the sums to b.
@@ -190,8 +186,7 @@ func (s *Sums) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// appendWords appends the length in bytes of a number, and its bytes from the
-// lowest on.
+// appendWords appends the length of a number in bytes, and its bytes, lowest first.
 func appendWords(b []byte, words []uint64) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -205,13 +200,13 @@ func appendWords(b []byte, words []uint64) []byte {
 	return b
 }
 
-// readWords reads what appendWords wrote.
+// readWords reads a number that appendWords wrote.
 func readWords(words []uint64, b []byte) (rest []byte, err error) {
 	if len(b) == 0 || int(b[0]) > 8*len(words) || len(b) <= int(b[0]) {
 		return nil, ErrEncoding
 	}
 	n := int(b[0])
-	if n > 0 && b[n] == 0 { // there is only one encoding of a number
+	if n > 0 && b[n] == 0 { // not the shortest encoding
 		return nil, ErrEncoding
 	}
 	rest = b[n+1:]
@@ -225,14 +220,8 @@ func readWords(words []uint64, b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// ReadSums decodes sums from the start of b and returns the rest.
-func ReadSums(b []byte) (s Sums, rest []byte, err error) {
-	rest, err = s.Decode(b)
-	return s, rest, err
-}
-
-// Decode replaces the sums by those that AppendBinary wrote at the start of b, and
-// returns the rest. After an error they are empty.
+// Decode replaces the sums by those encoded at the start of b, and returns the rest of
+// b. After an error the sums are empty.
 func (s *Sums) Decode(b []byte) (rest []byte, err error) {
 	*s = Sums{}
 	n, used := binary.Uvarint(b)

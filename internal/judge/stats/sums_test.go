@@ -75,7 +75,7 @@ func TestSumsAgreeWithMomentsOfFloats(t *testing.T) {
 	}
 }
 
-func TestSumsOfValuesThatAreFarFromZeroKeepTheirSpread(t *testing.T) {
+func TestSumsWithLargeOffset(t *testing.T) {
 	t.Parallel()
 	const far = 1 << 60
 	s := sumsOf([]uint64{far, far + 1, far + 2})
@@ -84,22 +84,28 @@ func TestSumsOfValuesThatAreFarFromZeroKeepTheirSpread(t *testing.T) {
 	}
 }
 
-func TestEncodedSumsComeBack(t *testing.T) {
+func TestSumsEncodingRoundTrip(t *testing.T) {
 	t.Parallel()
 	for n := range 50 {
 		s := sumsOf(sample(uint64(n), n))
-		got, rest, err := ReadSums(append(s.AppendBinary(nil), "rest"...))
+		got, rest, err := readSums(append(s.AppendBinary(nil), "rest"...))
 		if err != nil || got != s || string(rest) != "rest" {
 			t.Fatalf("got %+v, %q, %v; want %+v", got, rest, err, s)
 		}
 	}
 }
 
-func TestAddingToSumsAllocatesNothing(t *testing.T) {
+func TestSumsAddDoesNotAllocate(t *testing.T) {
 	var s Sums
 	if n := testing.AllocsPerRun(100, func() { s.Add(1 << 20); s.Add(1 << 40) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// readSums decodes sums from the start of b and returns the rest.
+func readSums(b []byte) (s Sums, rest []byte, err error) {
+	rest, err = s.Decode(b)
+	return s, rest, err
 }
 
 func FuzzReadSums(f *testing.F) {
@@ -108,7 +114,7 @@ func FuzzReadSums(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, rest, err := ReadSums(b)
+		s, rest, err := readSums(b)
 		if err != nil {
 			return
 		}

@@ -6,11 +6,10 @@ import (
 	"math/bits"
 )
 
-// Timeline records how whole numbers changed over time: it counts them in coarse
-// bins for each of up to 16 equal spans of time. Spans begin at multiples of
-// their length, which is a power of two and doubles as more time is covered, so
-// that merging is exact and the order does not matter. The zero value is empty
-// and the identity of Merge.
+// Timeline records how integers changed over time: it counts them in coarse bins for
+// each of up to 16 equal spans of time. Spans begin at multiples of their length, which
+// is a power of two and doubles as more time is covered, so that merging is exact and
+// independent of the order. The zero value is empty and the identity of Merge.
 type Timeline struct {
 	length uint8 // binary logarithm of the length of a span, in microseconds
 	first  int64 // number of the first span; spans[0] and the last are not empty
@@ -27,13 +26,13 @@ type coarse struct {
 const (
 	maxSpans      = 16
 	shortestSpan  = 20 // about a second
-	longestSpan   = 59 // so that there is no time beyond the last
+	longestSpan   = 59 // covers all times
 	coarseBits    = 3
 	coarseUnits   = 1 << (coarseBits + 1)
 	numCoarseBins = coarseUnits + (63-coarseBits-1)<<coarseBits
 )
 
-// CoarseBinOf returns the number of the coarse bin that holds v.
+// CoarseBinOf returns the coarse bin of v.
 func CoarseBinOf(v int64) int {
 	if v < coarseUnits {
 		return int(max(v, 0))
@@ -63,7 +62,7 @@ func (c *coarse) add(bin int, n uint64) {
 	c.total += n
 }
 
-// widen makes room for a bin, and for some more on its side.
+// widen extends the counts to a bin and some more on its side.
 func (c *coarse) widen(bin int) {
 	from, to := max(bin-coarseMargin, 0), bin+1+coarseMargin
 	if len(c.counts) > 0 {
@@ -97,13 +96,13 @@ func (c *coarse) count(bin int) uint64 {
 	return 0
 }
 
-// reset empties it and keeps its memory.
+// reset removes all counts and keeps the memory.
 func (c *coarse) reset() {
 	clear(c.counts)
 	c.total = 0
 }
 
-// Add counts v once at a time, in microseconds from 0 on.
+// Add counts v once at a time in microseconds; negative times count as 0.
 func (t *Timeline) Add(v, at int64) {
 	at = max(at, 0)
 	if len(t.spans) > 0 {
@@ -118,7 +117,7 @@ func (t *Timeline) Add(v, at int64) {
 
 func (t *Timeline) spanBits() uint8 { return max(t.length, shortestSpan) }
 
-// cover makes room for a span of the given length.
+// cover extends the timeline to a span of the given length.
 func (t *Timeline) cover(span int64, length uint8) {
 	if len(t.spans) == 0 {
 		t.length, t.first = length, span
@@ -137,7 +136,7 @@ func (t *Timeline) cover(span int64, length uint8) {
 		more := int(t.first - span)
 		n := len(t.spans)
 		t.grow(n + more)
-		moved := make([]coarse, more) // whose memory is used again
+		moved := make([]coarse, more) // to reuse their memory
 		copy(moved, t.spans[n:])
 		copy(t.spans[more:], t.spans[:n])
 		copy(t.spans, moved)
@@ -150,7 +149,7 @@ func (t *Timeline) cover(span int64, length uint8) {
 
 func (t *Timeline) last() int64 { return t.first + int64(len(t.spans)) - 1 }
 
-// grow lengthens the list of spans by empty ones.
+// grow appends empty spans.
 func (t *Timeline) grow(n int) {
 	for len(t.spans) < n {
 		if len(t.spans) < cap(t.spans) {
@@ -162,11 +161,11 @@ func (t *Timeline) grow(n int) {
 	}
 }
 
-// double makes spans twice as long.
+// double doubles the length of spans.
 func (t *Timeline) double() {
 	first, n := t.first>>1, int(t.last()>>1-t.first>>1)+1
 	for i := range n {
-		a := (first+int64(i))<<1 - t.first // the place of its first half
+		a := (first+int64(i))<<1 - t.first // index of its first half
 		switch {
 		case a < 0:
 			t.spans[0], t.spans[i] = t.spans[i], t.spans[0] // i is 0
@@ -181,7 +180,7 @@ func (t *Timeline) double() {
 	t.first, t.length = first, t.length+1
 }
 
-// Merge adds all that o counted, which stays unchanged.
+// Merge adds all counts of o.
 func (t *Timeline) Merge(o *Timeline) {
 	if len(o.spans) == 0 {
 		return
@@ -208,9 +207,9 @@ func (t *Timeline) Clone() Timeline {
 	return c
 }
 
-// Span is what was counted in a span of time.
+// Span has the counts in a span of time.
 type Span struct {
-	From, To int64 // in microseconds; To is where the next begins
+	From, To int64 // in microseconds; To is the beginning of the next
 	Total    uint64
 	c        *coarse
 }
@@ -220,13 +219,13 @@ func (t *Timeline) Spans() []Span {
 	spans := make([]Span, len(t.spans))
 	for i := range t.spans {
 		from := (t.first + int64(i)) << t.length
-		to := from + min(1<<t.length, math.MaxInt64-from) // which is the end of time
+		to := from + min(1<<t.length, math.MaxInt64-from)
 		spans[i] = Span{From: from, To: to, Total: t.spans[i].total, c: &t.spans[i]}
 	}
 	return spans
 }
 
-// Together returns what several spans, one after the other, count together.
+// Together returns the sum of consecutive spans.
 func Together(spans []Span) Span {
 	all := Span{c: new(coarse)}
 	for i := range spans {
@@ -239,8 +238,8 @@ func Together(spans []Span) Span {
 	return all
 }
 
-// Quantile returns the number below which a share q of those in the span lies,
-// between bins as if they were spread evenly.
+// Quantile returns the number below which a share q of the numbers in the span lies,
+// assuming that they are spread evenly within a bin.
 func (s *Span) Quantile(q float64) float64 {
 	left := q * float64(s.Total)
 	for i, n := range s.c.counts {
@@ -259,8 +258,7 @@ func (s *Span) Quantile(q float64) float64 {
 // Count returns the count of a coarse bin.
 func (s *Span) Count(bin int) uint64 { return s.c.count(bin) }
 
-// Range returns coarse bins beyond which nothing was counted, from the first to
-// the one behind the last.
+// Range returns the half-open range of coarse bins that includes all counts.
 func (s *Span) Range() (from, to int) { return s.c.base, s.c.base + len(s.c.counts) }
 
 // AppendBinary appends the encoding of the timeline to b.
@@ -291,8 +289,8 @@ func (t *Timeline) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// size is about the number of bytes that AppendBinary appends, or more. Merging never
-// makes it less, and longer spans never make it more.
+// size estimates the number of bytes that AppendBinary appends, usually too high.
+// Merging never reduces it, and longer spans never increase it.
 func (t *Timeline) size() int {
 	size := 8
 	for i := range t.spans {
@@ -306,9 +304,9 @@ func (t *Timeline) size() int {
 	return size
 }
 
-// Fitting returns the timeline if its encoding has about most bytes, else a copy with
-// spans so long that it has, or a single one. What is merged of several that fit is
-// made to fit as what is merged of the whole is, so the order still does not matter.
+// Fitting returns the timeline if its encoding has at most about most bytes, otherwise a
+// copy with spans long enough to fit, or with a single span. Fitting before or after
+// merging gives the same result.
 func (t *Timeline) Fitting(most int) *Timeline {
 	if t.size() <= most {
 		return t
@@ -320,7 +318,7 @@ func (t *Timeline) Fitting(most int) *Timeline {
 	return &c
 }
 
-// Total returns how many numbers were counted.
+// Total returns the number of values.
 func (t *Timeline) Total() (n uint64) {
 	for i := range t.spans {
 		n += t.spans[i].total
@@ -328,8 +326,8 @@ func (t *Timeline) Total() (n uint64) {
 	return n
 }
 
-// Decode replaces the timeline by the one that AppendBinary wrote at the start of
-// b, in the memory that it has, and returns the rest. After an error it is empty.
+// Decode replaces the timeline by the one encoded at the start of b, reusing its memory,
+// and returns the rest of b. After an error the timeline is empty.
 func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 	t.Reset()
 	r := reader{b: b}
@@ -338,7 +336,7 @@ func (t *Timeline) Decode(b []byte) (rest []byte, err error) {
 		t.length = uint8(r.uint(longestSpan))
 		t.first = int64(r.uint(math.MaxInt64 >> shortestSpan))
 		if t.length < shortestSpan || t.first+int64(n)-1 > math.MaxInt64>>t.length {
-			r.bad = true // there is no such time
+			r.bad = true // after the end of time
 		}
 		t.grow(int(n))
 	}

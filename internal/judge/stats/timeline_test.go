@@ -31,7 +31,7 @@ func timelineOf(all []seen) *Timeline {
 	return t
 }
 
-func TestTimelinesMergeToTheSameInAnyOrder(t *testing.T) {
+func TestTimelineMergeIsIndependentOfOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		all := randomSeen(r, 1+r.IntN(200))
@@ -61,7 +61,7 @@ func TestTimelinesMergeToTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestATimelineComesBackFromItsEncoding(t *testing.T) {
+func TestTimelineEncodingRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var used Timeline // whose memory is used again
 	for range 300 {
@@ -81,7 +81,7 @@ func TestATimelineComesBackFromItsEncoding(t *testing.T) {
 	}
 }
 
-func TestSpansTellWhenNumbersChanged(t *testing.T) {
+func TestSpansShowChange(t *testing.T) {
 	var line Timeline
 	const second = 1_000_000
 	for i := range int64(60) {
@@ -105,7 +105,7 @@ func TestSpansTellWhenNumbersChanged(t *testing.T) {
 	}
 }
 
-func TestCoarseBinsHoldAllNumbersFrom0WithoutGapOrOverlap(t *testing.T) {
+func TestCoarseBinsCoverAllNumbers(t *testing.T) {
 	if low := coarseLow(0); low != 0 || CoarseBinOf(-7) != 0 {
 		t.Errorf("the first bin begins with %d; -7 is in bin %d", low, CoarseBinOf(-7))
 	}
@@ -134,7 +134,7 @@ func TestCoarseBinsAreUnionsOfBins(t *testing.T) {
 	}
 }
 
-func TestMergingTimelinesLeavesTheSourceUnchanged(t *testing.T) {
+func TestTimelineMergeKeepsSource(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 100 {
 		a, b := timelineOf(randomSeen(r, r.IntN(50))), timelineOf(randomSeen(r, r.IntN(50)))
@@ -187,7 +187,7 @@ func inOrder(t *testing.T, line *Timeline) {
 	}
 }
 
-func TestAnyTimeCanBeCounted(t *testing.T) {
+func TestExtremeTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
 		var line Timeline
@@ -206,7 +206,7 @@ func TestAnyTimeCanBeCounted(t *testing.T) {
 	}
 }
 
-func TestATimelineThatCannotBeTrueIsRefused(t *testing.T) {
+func TestInvalidTimelineIsRefused(t *testing.T) {
 	f := func(why string, numbers ...uint64) {
 		t.Helper()
 		var b []byte
@@ -246,7 +246,7 @@ func TestATimelineThatCannotBeTrueIsRefused(t *testing.T) {
 }
 
 // A wide timeline is made to fit by longer spans, however it came to be.
-func TestWhatIsMadeToFitDoesNotDependOnTheWay(t *testing.T) {
+func TestFittingCommutesWithMerge(t *testing.T) {
 	const most = 600
 	r := rand.New(rand.NewPCG(4, 4))
 	var whole Timeline
@@ -282,7 +282,7 @@ func TestWhatIsMadeToFitDoesNotDependOnTheWay(t *testing.T) {
 	}
 }
 
-func TestQuantilesOfASpanLieInTheBinOfTheTrueOnes(t *testing.T) {
+func TestSpanQuantilesLieInTrueBin(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	var line Timeline
 	values := make([]int64, 999)
@@ -301,7 +301,7 @@ func TestQuantilesOfASpanLieInTheBinOfTheTrueOnes(t *testing.T) {
 	}
 }
 
-func TestCountingInKnownSpansDoesNotAllocate(t *testing.T) {
+func TestTimelineAddDoesNotAllocate(t *testing.T) {
 	line := timelineOf([]seen{{100, 0}, {2000, 15 << shortestSpan}, {100, 15 << shortestSpan}, {2000, 0}})
 	if n := testing.AllocsPerRun(100, func() {
 		line.Add(100, 5)
