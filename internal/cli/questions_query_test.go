@@ -77,7 +77,7 @@ func TestQueryOnlyReads(t *testing.T) {
 	}
 	same(t, "runs", ask(t, "query", dir, "SELECT run, name, state FROM runs"), before)
 	fails(t, 1, []string{"query", dir, "DELETE FROM runs"}, "only questions are allowed")
-	fails(t, 1, []string{"query", dir, "SELECT * FROM read_csv('/etc/passwd')"}, "reach no files")
+	fails(t, 1, []string{"query", dir, "SELECT * FROM read_csv('/etc/passwd')"}, "without access to files")
 }
 
 func TestQueryShowsWhatTheDatabaseSaysOfAMistake(t *testing.T) {

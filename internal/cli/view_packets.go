@@ -12,6 +12,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
@@ -51,7 +52,7 @@ func runPackets(ctx context.Context, env *Env, flags *viewFlags) error {
 		}
 	}
 	packets := legacy.NewPackets(name, env.Version, flags.receive)
-	cfg := dashboard.Config{Source: packets, Packets: packets, Run: name, Version: env.Version, Token: rand.Text()}
+	cfg := dashboard.Config{Config: insight.Config{Source: packets, Run: name}, Packets: packets, Version: env.Version, Token: rand.Text()}
 	page, err := flags.page.ServeConfig(ctx, cfg, "", "")
 	if err != nil {
 		return err

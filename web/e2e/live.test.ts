@@ -100,7 +100,7 @@ describe('a live run', () => {
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();
 
     await page.getByRole('banner').getByText('ENDED').waitFor();
-    await page.getByText(/at the end/).waitFor();
+    await page.getByText(/flags? (?:was|were) (?:withdrawn|confirmed) at the end/).waitFor();
     await verdict.filter({ hasText: /compute on right since/ }).waitFor();
     await v.leave();
 

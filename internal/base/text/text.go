@@ -219,3 +219,23 @@ func Shorten(s string, n int) string {
 	}
 	return string(r[:n/2]) + "…" + string(r[len(r)-(n-1-n/2):])
 }
+
+// Value formats whole numbers with commas between thousands, and others with three
+// significant digits.
+func Value(v float64) string {
+	if v == math.Trunc(v) {
+		return Number(v)
+	}
+	return ThreeDigits(v)
+}
+
+// Offset formats microseconds as Duration does, with a sign. Zero has neither sign nor unit.
+func Offset(us float64) string {
+	switch {
+	case us == 0:
+		return "0"
+	case us > 0:
+		return "+" + Duration(us)
+	}
+	return Duration(us)
+}

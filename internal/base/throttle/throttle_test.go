@@ -8,12 +8,12 @@ import (
 
 var begin = time.Unix(1000, 0)
 
-func TestTheFirstLineIsSaidAtOnceAndThenHowManyThereWere(t *testing.T) {
+func TestFirstLineIsDueAtOnceThenOncePerInterval(t *testing.T) {
 	l := New(10 * time.Second)
-	f := func(after time.Duration, key string, wantDue bool, wantLeft int) {
+	f := func(after time.Duration, key string, wantDue bool, wantSuppressed int) {
 		t.Helper()
-		if due, left := l.Say(key, begin.Add(after)); due != wantDue || left != wantLeft {
-			t.Errorf("%s after %v: got %t, %d left out, want %t, %d", key, after, due, left, wantDue, wantLeft)
+		if due, suppressed := l.Allow(key, begin.Add(after)); due != wantDue || suppressed != wantSuppressed {
+			t.Errorf("%s after %v: got %t, %d suppressed, want %t, %d", key, after, due, suppressed, wantDue, wantSuppressed)
 		}
 	}
 	f(0, "a", true, 0)
@@ -25,10 +25,10 @@ func TestTheFirstLineIsSaidAtOnceAndThenHowManyThereWere(t *testing.T) {
 	f(30*time.Second, "a", true, 1)
 }
 
-func TestWhatWasLeftOutIsToldWhenItsTimeHasCome(t *testing.T) {
+func TestSuppressedLinesAreReportedWhenDue(t *testing.T) {
 	l := New(10 * time.Second)
 	for range 5 {
-		l.Say("a", begin)
+		l.Allow("a", begin)
 	}
 	f := func(got map[string]int, want string) {
 		t.Helper()
@@ -36,28 +36,28 @@ func TestWhatWasLeftOutIsToldWhenItsTimeHasCome(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	f(l.Left(begin.Add(9*time.Second)), "map[]")
-	f(l.Left(begin.Add(10*time.Second)), "map[a:4]")
-	f(l.Left(begin.Add(20*time.Second)), "map[]")
-	l.Say("a", begin.Add(11*time.Second))
+	f(l.Due(begin.Add(9*time.Second)), "map[]")
+	f(l.Due(begin.Add(10*time.Second)), "map[a:4]")
+	f(l.Due(begin.Add(20*time.Second)), "map[]")
+	l.Allow("a", begin.Add(11*time.Second))
 	f(l.Rest(begin.Add(12*time.Second)), "map[a:1]")
 }
 
-func TestManyKeysNeedNoMoreMemory(t *testing.T) {
+func TestManyKeysTakeBoundedMemory(t *testing.T) {
 	l := New(10 * time.Second)
-	said := 0
-	for i := range 100 * most {
-		if due, _ := l.Say(fmt.Sprint(i), begin); due {
-			said++
+	dueLines := 0
+	for i := range 100 * maxKeys {
+		if due, _ := l.Allow(fmt.Sprint(i), begin); due {
+			dueLines++
 		}
 	}
-	if said != most+1 || len(l.said) != most+1 {
-		t.Errorf("%d were said and %d are known, want %d", said, len(l.said), most+1)
+	if dueLines != maxKeys+1 || len(l.lines) != maxKeys+1 {
+		t.Errorf("%d lines due and %d keys, want %d", dueLines, len(l.lines), maxKeys+1)
 	}
-	if left := l.Rest(begin); left[Others] != 99*most-1 {
-		t.Errorf("%d were left out", left[Others])
+	if suppressed := l.Rest(begin); suppressed[Others] != 99*maxKeys-1 {
+		t.Errorf("%d suppressed", suppressed[Others])
 	}
-	if due, _ := l.Say("new", begin.Add(time.Minute)); !due || len(l.said) > 2 {
-		t.Errorf("after a minute a new one is said: %t; %d are known", due, len(l.said))
+	if due, _ := l.Allow("new", begin.Add(time.Minute)); !due || len(l.lines) > 2 {
+		t.Errorf("after a minute: due %t, %d keys", due, len(l.lines))
 	}
 }

@@ -136,7 +136,7 @@ func (c *Conn) report(sub *nats.Subscription, err error) {
 	if c.note(err); sub == nil {
 		return
 	}
-	if due, left := c.lines.Say(sub.Subject+" "+err.Error(), time.Now()); due {
+	if due, left := c.lines.Allow(sub.Subject+" "+err.Error(), time.Now()); due {
 		c.log.Warn("message bus", "subject", sub.Subject, "reason", err, "left_out", left)
 	}
 }
@@ -157,7 +157,7 @@ func (c *Conn) deny(err error) {
 	}
 	subject := match[2]
 	reason := strings.TrimPrefix(strings.TrimPrefix(err.Error(), nats.ErrPermissionViolation.Error()), ": ")
-	if due, left := c.lines.Say(subject, time.Now()); due {
+	if due, left := c.lines.Allow(subject, time.Now()); due {
 		c.log.Error("the message server rejects a subject", "subject", subject, "reason", err, "left_out", left)
 	}
 	c.mu.Lock()

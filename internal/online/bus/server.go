@@ -140,7 +140,7 @@ func (s *Server) watch(ctx context.Context, floods *floodWatch) {
 			s.heal(ctx)
 			floods.nats = s.nats
 		case now := <-tick.C:
-			s.log.writeRepeats(s.log.lines.Left(now))
+			s.log.writeRepeats(s.log.lines.Due(now))
 			if len(floods.door.access) == 0 {
 				continue
 			}

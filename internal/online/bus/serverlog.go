@@ -83,7 +83,7 @@ func (l *serverLog) refuse(from net.Addr, reason string, more ...any) {
 func (l *serverLog) warn(key, text string, more ...any) { l.write(slog.LevelWarn, key, text, more...) }
 
 func (l *serverLog) write(level slog.Level, key, text string, more ...any) {
-	due, left := l.lines.Say(key, time.Now())
+	due, left := l.lines.Allow(key, time.Now())
 	if !due {
 		return
 	}

@@ -194,7 +194,7 @@ func (s *Storer) write(ctx context.Context, all *provdb.Batch, messages []bus.Me
 
 // refuse logs and counts a message that can never be stored.
 func (s *Storer) refuse(m bus.Message, err error) {
-	if due, left := s.lines.Say("refused", time.Now()); due {
+	if due, left := s.lines.Allow("refused", time.Now()); due {
 		s.log.Error("dropping an invalid message of the record stream", "message", m.ID, "error", err, "others", left)
 	}
 	s.mu.Lock()

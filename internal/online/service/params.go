@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -66,13 +65,8 @@ func (s *server) openSender() (err error) {
 	if s.cfg.StatsURL == "" && s.cfg.StatsDir == "" {
 		return nil
 	}
-	if s.cfg.StatsDir != "" {
-		if err := os.MkdirAll(s.cfg.StatsDir, 0o755); err != nil {
-			return err
-		}
-	}
 	s.sender, err = legacy.NewSender(legacy.SenderOptions{
-		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.Waiting(s.cfg.Store.Dir), Log: s.log, First: firstPacket(s.cfg.StatsDir),
+		URL: s.cfg.StatsURL, Dir: s.cfg.StatsDir, Spill: rundir.Waiting(s.cfg.Store.Dir), Log: s.log,
 	})
 	if err == nil {
 		s.later(func() error {
@@ -83,21 +77,6 @@ func (s *server) openSender() (err error) {
 		})
 	}
 	return err
-}
-
-// firstPacket returns the number after that of the last packet in a directory.
-func firstPacket(dir string) (n int) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0
-	}
-	for _, e := range entries {
-		var i int
-		if _, err := fmt.Sscanf(e.Name(), "pserver_output_stats_%d.json", &i); err == nil {
-			n = max(n, i+1)
-		}
-	}
-	return n
 }
 
 // work runs all parts until the run has ended or a part fails.

@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
@@ -64,7 +65,7 @@ func (s *server) serveWeb(ctx context.Context, g *errgroup.Group) (address strin
 		return "", err
 	}
 	s.later(with.Close)
-	cfg := dashboard.Config{Source: s, Run: s.run, Version: s.cfg.Version, Token: s.services.Secret, References: with.List, Log: s.log}
+	cfg := dashboard.Config{Config: insight.Config{Source: s, Run: s.run}, Version: s.cfg.Version, Token: s.services.Secret, References: with.List, Log: s.log}
 	page, err := s.cfg.Page.ServeConfig(ctx, cfg, s.cfg.Store.Dir, s.webBefore)
 	if err != nil {
 		return "", err

@@ -44,9 +44,9 @@ type Runs struct {
 // New returns the runs of the store of an Insight and of the references.
 func New(in *insight.Insight, references []Reference) *Runs {
 	return &Runs{
-		in: in, References: references, runs: memo.Memo[*comparison.Run]{Most: maxCached, Old: true},
-		differences: memo.Memo[*api.Difference]{Most: maxCached, Old: true},
-		sums:        memo.Memo[[]*comparison.Sums]{Most: maxCached, Old: true},
+		in: in, References: references, runs: memo.Memo[*comparison.Run]{Size: maxCached, ServeStale: true},
+		differences: memo.Memo[*api.Difference]{Size: maxCached, ServeStale: true},
+		sums:        memo.Memo[[]*comparison.Sums]{Size: maxCached, ServeStale: true},
 	}
 }
 

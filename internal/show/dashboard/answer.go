@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,22 +8,21 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/insight"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// problem is an answer that says what went wrong, and what to do.
+// problem is an error answer with a hint.
 type problem struct {
 	status  int
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Error is the message with its hint.
 func (p *problem) Error() string {
 	if p.Hint == "" {
 		return p.Message
@@ -33,14 +30,13 @@ func (p *problem) Error() string {
 	return p.Message + "; " + p.Hint
 }
 
-// statuses are those of kinds of problems.
 var statuses = map[api.ProblemKind]int{
 	api.Internal: http.StatusInternalServerError, api.Invalid: http.StatusBadRequest, api.NotFound: http.StatusNotFound,
 	api.Forbidden: http.StatusForbidden, api.Unavailable: http.StatusServiceUnavailable, api.TooLarge: http.StatusRequestEntityTooLarge,
 	api.TimedOut: http.StatusGatewayTimeout,
 }
 
-// asProblem gives an error its status.
+// asProblem returns err with its HTTP status.
 func asProblem(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -49,127 +45,137 @@ func asProblem(err error) *problem {
 	return &problem{statuses[p.Kind], p.Message, p.Hint}
 }
 
-// handler answers a request, whose parameters it takes from p.
-type handler func(r *http.Request, p *params) (any, error)
+// handler answers a request with a value to encode as JSON, or with a file.
+type handler func(p *params) (any, error)
 
-// call asks with parameters, unless they are wrong.
-func call[P, T any](r *http.Request, p *params, f func(ctx context.Context, run string, of P) (T, error), of P) (none T, err error) {
-	if err := p.done(); err != nil {
-		return none, err
+// ofRun returns a handler that calls f with the run in the path and the parameters that read
+// returns.
+func ofRun[P, T any](s *server, f func(ctx context.Context, run string, of P) (T, error), read func(p *params) P) handler {
+	return func(p *params) (any, error) {
+		of := read(p)
+		if err := s.checkRun(p, p.done()); err != nil {
+			return nil, err
+		}
+		return f(p.r.Context(), p.path("run"), of)
 	}
-	return f(r.Context(), r.PathValue("run"), of)
 }
 
-// plain is call for what needs no parameters.
-func plain[T any](f func(ctx context.Context, run string) (T, error)) handler {
-	return func(r *http.Request, p *params) (any, error) {
+// checkRun returns the error of an unknown run instead of err.
+func (s *server) checkRun(p *params, err error) error {
+	if err != nil && s.Packets == nil {
+		if _, unknown := s.insight.Version(p.r.Context(), p.path("run")); unknown != nil && asProblem(unknown).status == http.StatusNotFound {
+			return unknown
+		}
+	}
+	return err
+}
+
+// general returns a handler that calls f with the parameters that read returns.
+func general[P, T any](f func(ctx context.Context, of P) (T, error), read func(p *params) P) handler {
+	return func(p *params) (any, error) {
+		of := read(p)
 		if err := p.done(); err != nil {
 			return nil, err
 		}
-		return f(r.Context(), r.PathValue("run"))
+		return f(p.r.Context(), of)
 	}
 }
 
-// answer turns a function that answers a request into a handler.
-func (s *server) answer(f handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := f(r, newParams(r))
-		if err != nil {
-			writeProblem(w, r, err)
-			return
-		}
-		switch f := v.(type) {
-		case *file:
-			f.write(w)
-			return
-		case *spooled:
-			f.write(w)
-			return
-		}
-		writeJSON(w, r, http.StatusOK, v)
-	})
+// none reads no parameters.
+func none(*params) struct{} { return struct{}{} }
+
+// noParams adapts a function without parameters.
+func noParams[T any](f func(ctx context.Context) (T, error)) func(context.Context, struct{}) (T, error) {
+	return func(ctx context.Context, _ struct{}) (T, error) { return f(ctx) }
 }
 
-// file is an answer that is not JSON for the page.
+// runOnly adapts a function whose only parameter is the run.
+func runOnly[T any](f func(ctx context.Context, run string) (T, error)) func(context.Context, string, struct{}) (T, error) {
+	return func(ctx context.Context, run string, _ struct{}) (T, error) { return f(ctx, run) }
+}
+
+// compress compresses JSON from 1 KiB on.
+var compress = func() func(http.Handler) http.HandlerFunc {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1<<10), gzhttp.CompressionLevel(1), gzhttp.EnableZstd(false),
+		gzhttp.ContentTypes([]string{"application/json"}))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return wrap
+}()
+
+// answer returns the HTTP handler of f.
+func answer(f handler) http.Handler {
+	return compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(newParams(r))
+		if err != nil {
+			writeProblem(w, err)
+			return
+		}
+		if f, ok := v.(interface{ write(w http.ResponseWriter) }); ok {
+			f.write(w)
+			return
+		}
+		writeJSON(w, http.StatusOK, v)
+	}))
+}
+
+// file is an answer in another format than JSON.
 type file struct {
-	kind string // of content
-	name string // under which a browser shall keep it; empty: it shall show it
+	kind string // content type
+	name string // of the download; empty: the browser shows it
 	body []byte
 }
 
-// write sends it. Errors of writing are dropped, as those of writeJSON.
 func (f *file) write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", f.kind)
 	if f.name != "" {
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.name}))
+		setAttachment(w.Header(), f.name)
 	}
-	h.Set("Content-Length", strconv.Itoa(len(f.body)))
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(f.body)
+	writeBody(w, http.StatusOK, f.kind, f.body)
 }
 
-// retry is a problem that is over after some time.
-type retry struct {
-	*problem
-	after time.Duration
+func setAttachment(h http.Header, name string) {
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 }
 
-// Unwrap is the problem itself.
-func (d *retry) Unwrap() error { return d.problem }
-
-func writeProblem(w http.ResponseWriter, r *http.Request, err error) {
-	p := asProblem(err)
-	if d, ok := errors.AsType[*retry](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
-	}
-	if e, ok := errors.AsType[*insight.SQLError](err); ok {
-		writeJSON(w, r, p.status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})
-		return
-	}
-	writeJSON(w, r, p.status, p)
-}
-
-// compressFrom is the size from which an answer is compressed.
-const compressFrom = 1 << 10
-
-// writeJSON writes a value, or a json.RawMessage as it is. Nobody is left to
-// tell if the client is gone, so errors of writing are dropped.
-func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) {
-	var err error
-	body, ok := v.(json.RawMessage)
-	if !ok {
-		if body, err = api.Marshal(v); err != nil {
-			status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
-		}
-	}
+// writeBody writes an answer. Errors of writing are ignored: the client is gone.
+func writeBody(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Add("Vary", "Accept-Encoding")
-	if len(body) >= compressFrom && acceptsGzip(r) {
-		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is one that there is
-		_, err := z.Write(body)
-		if err = errors.Join(err, z.Close()); err == nil {
-			h.Set("Content-Encoding", "gzip")
-			body = b.Bytes()
-		}
-	}
+	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
 
-// acceptsGzip tells whether the client takes compressed answers.
-func acceptsGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if name = strings.TrimSpace(name); name != "gzip" && name != "*" {
-			continue
-		}
-		_, value, given := strings.Cut(strings.ReplaceAll(q, " ", ""), "q=")
-		weight, err := strconv.ParseFloat(value, 64)
-		return !given || err == nil && weight > 0
+// retry is a temporary problem.
+type retry struct {
+	*problem
+	after time.Duration
+}
+
+// Unwrap returns the problem.
+func (d *retry) Unwrap() error { return d.problem }
+
+func writeProblem(w http.ResponseWriter, err error) {
+	p := asProblem(err)
+	if d, ok := errors.AsType[*retry](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.after.Seconds()))))
 	}
-	return false
+	if e, ok := errors.AsType[*insight.SQLError](err); ok {
+		writeJSON(w, p.status, api.SQLProblem{Message: p.Message, Hint: p.Hint, Line: e.Line, Column: e.Column})
+		return
+	}
+	writeJSON(w, p.status, p)
+}
+
+// writeJSON writes a value, or a json.RawMessage unchanged.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, ok := v.(json.RawMessage)
+	if !ok {
+		var err error
+		if body, err = api.Marshal(v); err != nil {
+			status, body = http.StatusInternalServerError, []byte(`{"error":"cannot encode the answer as JSON"}`)
+		}
+	}
+	writeBody(w, status, "application/json", body)
 }

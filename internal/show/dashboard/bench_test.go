@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -74,7 +75,7 @@ func measure(b *testing.B, run, path string, fresh bool) {
 	store := openLarge(b)
 	p := &pipeline{status: someStatus(), reader: store}
 	handler := func() http.Handler {
-		return dashboard.New(dashboard.Config{Source: p, Run: "running", Cache: duckstore.NewCache})
+		return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "running", Cache: duckstore.NewCache}})
 	}
 	h := handler()
 	ask := func() {

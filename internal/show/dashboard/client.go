@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// maxFetched is how large an answer may be: the Status of 100 000 ranks is smaller.
+// maxFetched bounds an answer in bytes; the status of 100,000 ranks is smaller.
 const maxFetched = 64 << 20
 
 // Client queries the dashboard of another process.
@@ -24,15 +24,15 @@ type Client struct {
 	token  string
 }
 
-// NewClient returns a client of the dashboard at an address, which is the one that
-// the server printed, with or without the token in it, which an empty token stands for.
+// NewClient returns a client of the dashboard at the address that the server printed. If token is
+// empty, the address contains it.
 func NewClient(client *http.Client, address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no address of a dashboard such as http://localhost:8080/", address)
+		return nil, fmt.Errorf("invalid address of a dashboard %q (want for example http://localhost:8080/)", address)
 	}
 	if token == "" {
 		token = u.Query().Get("token")
@@ -41,38 +41,38 @@ func NewClient(client *http.Client, address, token string) (*Client, error) {
 	return &Client{client: client, base: u, token: token}, nil
 }
 
-// Status is the state of the pipeline of the run that the dashboard watches.
+// Status returns the state of the pipeline of the watched run.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return fetch[api.Status](ctx, c, nil, "status")
 }
 
-// Overview is how a run is, with so many of its worst issues.
+// Overview returns the overview of a run with the given number of its worst issues.
 func (c *Client) Overview(ctx context.Context, run string, issues int) (*api.Overview, error) {
 	return fetch[api.Overview](ctx, c, url.Values{"issues": {strconv.Itoa(issues)}}, "runs", run, "overview")
 }
 
-// Issues are all issues of a run.
+// Issues returns all issues of a run.
 func (c *Client) Issues(ctx context.Context, run string) (*api.IssueList, error) {
 	return fetch[api.IssueList](ctx, c, nil, "runs", run, "issues")
 }
 
-// Heatmap is ranks times time of a whole run. The metric is lost, own or anomalies.
+// Heatmap returns ranks over time of a complete run. The metric is lost, own or anomalies.
 func (c *Client) Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error) {
 	return fetch[api.Heatmap](ctx, c, url.Values{"metric": {metric}, "columns": {strconv.Itoa(columns)}, "rows": {strconv.Itoa(rows)}},
 		"runs", run, "heatmap")
 }
 
-// Functions are those of a run that lost most.
+// Functions returns the functions of a run with the most lost time.
 func (c *Client) Functions(ctx context.Context, run string, limit int) (*api.FunctionTable, error) {
 	return fetch[api.FunctionTable](ctx, c, url.Values{"limit": {strconv.Itoa(limit)}}, "runs", run, "functions")
 }
 
-// Evidence is all there is to say of one execution.
+// Evidence returns the evidence of one execution.
 func (c *Client) Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error) {
 	return fetch[api.Evidence](ctx, c, url.Values{"program": {strconv.FormatInt(program, 10)}}, "runs", run, "events", event, "evidence")
 }
 
-// fetch asks for the answer at a path below api/v1, whose parts are names of any kind.
+// fetch returns the answer at a path below api/v1, whose parts it escapes.
 func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
@@ -95,25 +95,25 @@ func fetch[T any](ctx context.Context, c *Client, query url.Values, path ...stri
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	if len(body) > maxFetched {
-		return nil, fmt.Errorf("%s: the answer has more than %d bytes", where, maxFetched)
+		return nil, fmt.Errorf("%s: answer has more than %d bytes", where, maxFetched)
 	}
 	if resp.StatusCode != http.StatusOK {
 		var p problem
 		if json.Unmarshal(body, &p) != nil || p.Message == "" {
-			p.Message = "it answers " + resp.Status + ", not as a dashboard of chimbuko does"
+			p.Message = "status " + resp.Status + " from a server that is not a dashboard of chimbuko"
 		}
 		p.status = resp.StatusCode
 		return nil, fmt.Errorf("%s: %w", where, &p)
 	}
 	answer := new(T)
 	if err := json.Unmarshal(body, answer); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		return nil, fmt.Errorf("%s: not the answer of a dashboard of chimbuko: %w", where,
+		return nil, fmt.Errorf("%s: not an answer of a dashboard of chimbuko: %w", where,
 			errors.Join(err, errors.New(resp.Header.Get("Content-Type"))))
 	}
 	return answer, nil
 }
 
-// Fetch asks the dashboard at an address for its Status, as NewClient does.
+// Fetch returns the status of the dashboard at an address. See NewClient for address and token.
 func Fetch(ctx context.Context, client *http.Client, address, token string) (*api.Status, error) {
 	c, err := NewClient(client, address, token)
 	if err != nil {

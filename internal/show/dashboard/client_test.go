@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-func TestFetchTakesTheAddressThatWasPrinted(t *testing.T) {
+func TestFetchAcceptsPrintedAddress(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	for _, where := range [][2]string{{at, "secret"}, {at + "/", "secret"}, {at + "/?token=secret", ""}, {at + "?token=old#x", "secret"}} {
 		s, err := dashboard.Fetch(t.Context(), new(http.Client), where[0], where[1])
@@ -27,7 +27,7 @@ func TestFetchTakesTheAddressThatWasPrinted(t *testing.T) {
 	}
 }
 
-func TestFetchSaysWhatWentWrong(t *testing.T) {
+func TestFetchReportsErrors(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/gone") {
@@ -39,18 +39,18 @@ func TestFetchSaysWhatWentWrong(t *testing.T) {
 	closed := other.URL
 	for _, c := range []struct{ address, part string }{
 		{at, "/api/v1/status: the token is missing"},
-		{other.URL, "not the answer of a dashboard"},
-		{other.URL + "/gone/", "it answers 404 Not Found, not as a dashboard"},
-		{"localhost:8080", "is no address of a dashboard such as http://"},
-		{"http://", "is no address"},
+		{other.URL, "not an answer of a dashboard"},
+		{other.URL + "/gone/", "status 404 Not Found from a server that is not a dashboard"},
+		{"localhost:8080", "invalid address of a dashboard"},
+		{"http://", "invalid address"},
 		{"http://a b", "invalid character"},
 	} {
 		if _, err := dashboard.Fetch(t.Context(), new(http.Client), c.address, ""); err == nil || !strings.Contains(err.Error(), c.part) {
-			t.Errorf("%s: %v does not say %q", c.address, err, c.part)
+			t.Errorf("%s: %v does not contain %q", c.address, err, c.part)
 		}
 	}
 	other.Close()
 	if _, err := dashboard.Fetch(t.Context(), new(http.Client), closed, ""); err == nil {
-		t.Error("nobody is there")
+		t.Error("a closed server answers")
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/pgstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
@@ -61,7 +62,7 @@ func compareScene(t *testing.T) (at string, baseline *comparison.Run) {
 	return at, baseline
 }
 
-func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
+func TestComparablesAreConfiguredRuns(t *testing.T) {
 	at, _ := compareScene(t)
 	list := want[api.Comparables](t, do(t, at+"/api/v1/comparable", ""), 200)
 	var ids []string
@@ -83,7 +84,7 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 		fails(t, a, 404, "")
 	}
 	fails(t, do(t, at+"/api/v1/compare?b=0:burst", ""), 400, "parameter a: is missing")
-	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", "&color=red"), ""), 400, `no parameter "color"`)
+	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", "&color=red"), ""), 400, `unknown parameter "color"`)
 	fails(t, do(t, at+pairPath("/flame", "0:burst", "0:burst", "&metric=color"), ""), 400, "want lost or time")
 	fails(t, do(t, at+pairPath("/histograms", "0:burst", "0:burst", ""), ""), 400, "parameter function: is missing")
 	fails(t, do(t, at+pairPath("", "0:burst", "0:burst", ""), "x"), 405, "use GET")
@@ -93,7 +94,7 @@ func TestWhatCanBeComparedIsWhatTheServerWasGiven(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeAskedDoesNotHideTheOthers(t *testing.T) {
+func TestFailingStoreDoesNotHideOthers(t *testing.T) {
 	at := strings.TrimSuffix(scene(t, func(c *dashboard.Config, _ *pipeline) {
 		c.References = []compare.Reference{{Where: "empty", Reader: emptyStore(t)}, {Where: "elsewhere", Run: "monday", Reader: filled(t)}}
 	}), "/runs/")
@@ -104,7 +105,7 @@ func TestAStoreThatCannotBeAskedDoesNotHideTheOthers(t *testing.T) {
 }
 
 // The page and chimbuko diff show the same figures, and a baseline is as good as its run.
-func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
+func TestComparisonEqualsDiff(t *testing.T) {
 	at, baseline := compareScene(t)
 	monday := comparableOf(t, filled(t), "monday")
 	d := comparison.Diff(baseline, monday, nil)
@@ -149,7 +150,7 @@ func TestAComparisonHasTheFiguresOfDiff(t *testing.T) {
 	}
 }
 
-func TestAFlameGraphOfTwoRunsHoldsAllTimeOfBoth(t *testing.T) {
+func TestFlameGraphOfTwoRunsHasAllTimeOfBoth(t *testing.T) {
 	at, _ := compareScene(t)
 	for _, metric := range []string{"lost", "time"} {
 		for _, b := range []string{"0:burst", "1:monday"} {
@@ -182,12 +183,12 @@ func TestAFlameGraphOfTwoRunsHoldsAllTimeOfBoth(t *testing.T) {
 		}
 	}
 	flame := want[api.FlamePair](t, do(t, at+pairPath("/flame", "0:burst", "1:monday", "&metric=time"), ""), 200)
-	if !strings.Contains(flame.Partial, "not known of B") {
+	if !strings.Contains(flame.Partial, "unknown for B") {
 		t.Errorf("%q", flame.Partial)
 	}
 }
 
-func TestHistogramsOfTwoRunsAreOnCommonBins(t *testing.T) {
+func TestHistogramsOfTwoRunsShareBins(t *testing.T) {
 	at, baseline := compareScene(t)
 	i := slices.IndexFunc(baseline.Functions, func(f comparison.Function) bool {
 		return comparison.Overlay([2]json.RawMessage{f.Model, f.Model}, 1) != nil
@@ -238,7 +239,9 @@ func TestComparisonsDoNotDependOnTheStore(t *testing.T) {
 
 func BenchmarkCompare(b *testing.B) {
 	p := &pipeline{status: someStatus(), reader: openLarge(b)}
-	server := func() http.Handler { return dashboard.New(dashboard.Config{Source: p, Run: "running"}) }
+	server := func() http.Handler {
+		return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "running"}})
+	}
 	for name, path := range map[string]string{
 		"changes": pairPath("", "0:ended", "0:running", ""),
 		"flame":   pairPath("/flame", "0:ended", "0:running", "&metric=lost"),

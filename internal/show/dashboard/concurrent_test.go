@@ -11,7 +11,7 @@ import (
 )
 
 // Many ask everything at once while the state changes.
-func TestManyAskAtOnce(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) {
 		c.Token, c.Asks = "secret", dashboard.Rate{PerMinute: 60_000, AtOnce: 1000}
 	})

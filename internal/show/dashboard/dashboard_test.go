@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 const monday = "/api/v1/runs/monday"
 
-func TestHealthTellsWhatIsWrongAndNeedsNoToken(t *testing.T) {
+func TestHealthNamesFailingPartsWithoutToken(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	if a := do(t, at+"/healthz", ""); a.code != 200 || a.body != `{"status":"ok"}` {
 		t.Errorf("got %d %s", a.code, a.body)
@@ -59,7 +59,7 @@ func TestHealthTellsWhatIsWrongAndNeedsNoToken(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsTheSameEverywhere(t *testing.T) {
+func TestStatusIsTheSameEverywhere(t *testing.T) {
 	at, p := serve(t, nil)
 	type snapshot struct {
 		Status      api.Status
@@ -98,7 +98,7 @@ func TestTheStatusIsTheSameEverywhere(t *testing.T) {
 		t.Errorf("got %d, %d", len(got.Top), len(got.Newest))
 	}
 	fails(t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/pipeline", ""), 404,
-		`is not the one that this process watches; the state of the pipeline is known of runs/monday`)
+		`is not the one that this process watches; only runs/monday`)
 	if got := want[object](t, do(t, at+"/api/v1/runs/tuesday%2Ftwo/snapshot", ""), 200); got["status"] != nil ||
 		len(got["top"].([]any)) != 10 {
 		t.Errorf("the snapshot of a run that is not watched: %v", got)
@@ -123,7 +123,7 @@ func TestRunsAreListed(t *testing.T) {
 }
 
 // The API is a thin layer: what it answers is what the questions answer.
-func TestListsAreThoseOfTheQuestions(t *testing.T) {
+func TestListsEqualQueries(t *testing.T) {
 	at, _ := serve(t, nil)
 	a, err := query.New(t.Context(), filled(t), "monday")
 	if err != nil {
@@ -190,7 +190,7 @@ func TestListsContinue(t *testing.T) {
 	}
 }
 
-func TestAFunctionIsFoundByIDAndByName(t *testing.T) {
+func TestFunctionByIDAndName(t *testing.T) {
 	at, _ := serve(t, nil)
 	one := want[api.FunctionTable](t, do(t, at+monday+"/functions?name=*compute_8(*", ""), 200).Rows[0]
 	got := want[api.FunctionDetail](t, do(t, at+monday+"/functions/"+one.ID+"?limit=7&columns=3", ""), 200)
@@ -224,7 +224,7 @@ func TestAFunctionIsFoundByIDAndByName(t *testing.T) {
 	fails(t, do(t, at+monday+"/functions/MPI", ""), 400, "several functions")
 }
 
-func TestAnEventIsItsDocument(t *testing.T) {
+func TestEventIsItsDocument(t *testing.T) {
 	at, _ := serve(t, nil)
 	for _, r := range storetest.Records(3, 1) {
 		got := want[object](t, do(t, at+monday+"/events/"+r.EventID, ""), 200)

@@ -36,7 +36,7 @@ func walk(t *testing.T, at, query string, between func()) (ids []string) {
 	}
 }
 
-func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
+func TestPagesListAllEventsOnce(t *testing.T) {
 	at, _ := serve(t, nil)
 	a, err := query.New(t.Context(), filled(t), "monday")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPagesWalkThroughAllEventsExactlyOnce(t *testing.T) {
 	}
 }
 
-func TestACursorIsOfOneList(t *testing.T) {
+func TestCursorBelongsToOneList(t *testing.T) {
 	at, _ := serve(t, nil)
 	next := want[page](t, do(t, at+monday+"/events?limit=5&rank=0-99", ""), 200).Next
 	want[page](t, do(t, at+monday+"/events?limit=50&rank=0-99&cursor="+next, ""), 200)
@@ -88,7 +88,7 @@ func TestACursorIsOfOneList(t *testing.T) {
 
 // While pages are read, records come anywhere in the order, and others are
 // withdrawn. What stays is listed once.
-func TestPagesAreStableWhileRecordsComeAndGo(t *testing.T) {
+func TestPagesAreStableWhileRecordsChange(t *testing.T) {
 	for _, order := range []string{"severity", "lost", "score", "time"} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()

@@ -72,7 +72,7 @@ func checkEvidence(t *testing.T, at string, event object, issues []api.Issue) ap
 	return e
 }
 
-func TestEvidenceTellsWhoWaitedForWhom(t *testing.T) {
+func TestEvidenceNamesCulpritsAndVictims(t *testing.T) {
 	for _, run := range []string{"burst", "burst-live"} {
 		at := scene(t, nil) + run
 		issues := want[api.IssueList](t, do(t, at+"/issues", ""), 200).Rows
@@ -119,7 +119,7 @@ func TestEvidenceTellsWhoWaitedForWhom(t *testing.T) {
 	}
 }
 
-func TestASentenceTellsHowRareAnExecutionIs(t *testing.T) {
+func TestEvidenceSentenceStatesRarity(t *testing.T) {
 	store := emptyStore(t)
 	var all []*provenance.Record
 	models := []string{
@@ -152,7 +152,7 @@ func TestASentenceTellsHowRareAnExecutionIs(t *testing.T) {
 }
 
 // A kernel has the thread that launched it as a second lane, and an arrow from there.
-func TestAKernelIsShownWithItsLaunch(t *testing.T) {
+func TestKernelIsShownWithItsLaunch(t *testing.T) {
 	store := emptyStore(t)
 	r := anomaly(7, 0, 50_000, 900, 800)
 	r.IsGPUEvent, r.GPULocation = true, &provenance.GPULocation{Context: 1, Device: 0, Stream: 20, Thread: r.TID}
@@ -203,7 +203,7 @@ func TestAKernelIsShownWithItsLaunch(t *testing.T) {
 	}
 }
 
-func TestAWindowIsAFile(t *testing.T) {
+func TestWindowIsAFile(t *testing.T) {
 	at := scene(t, nil) + "burst/events/"
 	id := want[page](t, do(t, strings.TrimSuffix(at, "/")+"?limit=1", ""), 200).Rows[0]["event_id"].(string)
 	name := `attachment; filename=chimbuko-0-` + strings.ReplaceAll(id, ":", "-")
@@ -227,11 +227,11 @@ func TestAWindowIsAFile(t *testing.T) {
 	}
 	fails(t, do(t, at+id+"/window?format=pdf", ""), 400, `unknown format "pdf" (want chrome, json or perfetto)`)
 	fails(t, do(t, at+"0:0:0/window", ""), 404, "not found")
-	fails(t, do(t, at+"0:0:0/evidence?x=1", ""), 400, "no parameter")
+	fails(t, do(t, at+"0:0:0/evidence?x=1", ""), 400, "unknown parameter")
 }
 
 // Where a run has several programs, an event must say of which it is.
-func TestAnEventOfSeveralProgramsNeedsTheProgram(t *testing.T) {
+func TestEventOfSeveralProgramsNeedsProgram(t *testing.T) {
 	store := emptyStore(t)
 	first, second := anomaly(1, 0, 10, 10, 5), anomaly(1, 0, 20, 10, 5)
 	second.PID = 1

@@ -26,7 +26,7 @@ func issueOf(t *testing.T, at, function string) api.Issue {
 
 // What was planted in burst: 15 calls of collide on rank 1, and 40 of stream on each rank of
 // node01.
-func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
+func TestIssueIsExplainedDuringAndAfterRun(t *testing.T) {
 	at := scene(t, nil)
 	for _, run := range []string{"burst", "burst-live"} {
 		for function, planted := range map[string][2]string{"collide": {"rank", "1"}, "stream": {"host", "node01"}} {
@@ -56,7 +56,7 @@ func TestAnIssueIsExplainedWhileARunGoesOnAndAfterwards(t *testing.T) {
 	}
 }
 
-func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
+func TestBoxIsExplainedByOtherFields(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	e := want[api.Explained](t, do(t, at+"?rank=4-7&from=5.5&to=6.5&min_us=100", ""), 200)
 	if e.Selected == 0 || e.Command != "chimbuko explain RUN --run burst --rank 4-7 --from 5.5 --to 6.5 --min-us 100" {
@@ -79,7 +79,7 @@ func TestABoxIsExplainedByWhatItWasNotChosenBy(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeExplainedIsRefusedWithAReason(t *testing.T) {
+func TestInvalidExplanationsAreRejected(t *testing.T) {
 	at := scene(t, nil) + "burst/explain"
 	for query, status := range map[string]int{
 		"?issue=nothing": 404, "?rank=x": 400, "?from=2&to=1": 400, "?min_us=-1": 400, "?kind=odd": 400, "?color=red": 400,
@@ -94,7 +94,7 @@ func TestWhatCannotBeExplainedIsRefusedWithAReason(t *testing.T) {
 }
 
 // In burst 40 calls of stream are slow on each rank of node01, which are 4 to 7.
-func TestASelectionIsNarrowedAndGroupedByWhatAnExplanationNames(t *testing.T) {
+func TestSelectionIsNarrowedAndGrouped(t *testing.T) {
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Place = "/data/it's a run" })
 	i := issueOf(t, at+"burst", "stream")
 	of := "burst/explain?issue=" + i.Key

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/show/insight"
-
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
@@ -23,14 +21,14 @@ import (
 const (
 	maxExport      = 1_000_000 // rows
 	maxExportBytes = 512 << 20 // of a file
-	exportPatience = 5         // times the time that a question may take
-	maxWriting     = 2         // at once: others may ask meanwhile
+	exportPatience = 5         // multiple of the timeout of a query
+	maxWriting     = 2         // exports at once
 )
 
-// spooled is an answer that is in a file, which is removed when it has been sent.
+// spooled is an answer in a temporary file.
 type spooled struct {
-	kind, name string // of content; of the file that a browser keeps
-	dir        string // of the file
+	kind, name string // content type, and name of the download
+	dir        string
 	file       *os.File
 	size       int64
 	rows       int64
@@ -41,21 +39,18 @@ func (s *spooled) write(w http.ResponseWriter) {
 	defer func() { _ = errors.Join(s.file.Close(), os.RemoveAll(s.dir)) }() // a temporary file that was read
 	h := w.Header()
 	h.Set("Content-Type", s.kind)
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": s.name}))
+	setAttachment(h, s.name)
 	h.Set("Content-Length", strconv.FormatInt(s.size, 10))
 	h.Set("Chimbuko-Rows", strconv.FormatInt(s.rows, 10))
 	h.Set("Chimbuko-Cut", strconv.FormatBool(s.cut))
 	w.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(w, s.file) // nobody is left to tell
+	_, _ = io.Copy(w, s.file) // fails if the client is gone
 }
 
-// export answers a question in SQL with a file. It is written to disk before it is
-// sent, so that errors can be told and no answer is held in memory.
-func (s *server) export(r *http.Request, p *params) (any, error) {
-	if err := p.done(); err != nil {
-		return nil, err
-	}
-	q, limit, err := readQuestion(r, maxExport, maxExport)
+// export answers an SQL query with a file. It writes the file to disk before it sends it, to
+// report errors and to save memory.
+func (s *server) export(p *params) (any, error) {
+	q, limit, err := readQuery(p, maxExport, maxExport)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +60,11 @@ func (s *server) export(r *http.Request, p *params) (any, error) {
 	switch {
 	case !ok:
 		return nil, &problem{
-			http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv, parquet)", q.Format),
+			http.StatusBadRequest, fmt.Sprintf("unknown format %.40q (want csv or parquet)", q.Format),
 			`send {"sql": "SELECT …", "format": "csv"}`,
 		}
 	case q.Format == "parquet" && s.Parquet == nil:
-		return nil, &problem{http.StatusNotImplemented, "this server writes no parquet", "take csv, or chimbuko query --format parquet"}
+		return nil, &problem{http.StatusNotImplemented, "this server cannot write parquet", "use csv, or chimbuko query --format parquet"}
 	}
 	select {
 	case s.writing <- struct{}{}:
@@ -77,11 +72,11 @@ func (s *server) export(r *http.Request, p *params) (any, error) {
 	default:
 		return nil, &retry{after: 2 * time.Second, problem: &problem{
 			http.StatusTooManyRequests,
-			fmt.Sprintf("%d exports are being written", maxWriting), "try again in a moment",
+			fmt.Sprintf("%d other exports are being written", maxWriting), "try again in a moment",
 		}}
 	}
 	f := &spooled{kind: form.kind, name: form.name}
-	err = s.insight.Read(r.Context(), r.PathValue("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience,
+	err = s.insight.Read(p.r.Context(), p.path("run"), insight.SQLParams{SQL: q.SQL, Args: q.Args}, exportPatience,
 		func(ctx context.Context, rows *provdb.Rows) error {
 			return s.spool(ctx, f, q.Format, rows, int64(limit))
 		})
@@ -91,14 +86,14 @@ func (s *server) export(r *http.Request, p *params) (any, error) {
 	return f, nil
 }
 
-// spool writes an answer to a file of its own, which is left open.
+// spool writes an answer to a temporary file and leaves it open.
 func (s *server) spool(ctx context.Context, f *spooled, format string, rows *provdb.Rows, limit int64) (err error) {
 	if f.dir, err = os.MkdirTemp("", "chimbuko-export-"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(f.dir) // the first error is the one to tell
+			_ = os.RemoveAll(f.dir) // the first error matters
 		}
 	}()
 	path := filepath.Join(f.dir, f.name)
@@ -119,11 +114,11 @@ func (s *server) spool(ctx context.Context, f *spooled, format string, rows *pro
 		return errors.Join(err, f.file.Close())
 	}
 	f.size = info.Size()
-	_ = os.RemoveAll(f.dir) // it stays while it is open; where it cannot be removed yet, that is done when it has been sent
+	_ = os.RemoveAll(f.dir) // open files remain readable; write tries again on systems that refuse this
 	return nil
 }
 
-// limit has an answer end after so many rows or bytes.
+// limit truncates an answer to a number of rows, and to maxExportBytes.
 func (f *spooled) limit(rows *provdb.Rows, limit int64) {
 	all, size := rows.All, int64(0)
 	rows.All = func(yield func([]any, error) bool) {
@@ -150,7 +145,7 @@ func (f *spooled) limit(rows *provdb.Rows, limit int64) {
 }
 
 func writeFile(path string, rows *provdb.Rows) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a directory of our own
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in a new directory
 	if err != nil {
 		return err
 	}

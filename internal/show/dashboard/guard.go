@@ -14,16 +14,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-// guard decides who is answered.
+// guard rejects requests that are not authorized.
 type guard struct {
-	token        [sha256.Size]byte // hash, so that comparing tells nothing of its length
-	open         bool              // no token is asked for
+	token        [sha256.Size]byte // hash, so that comparisons do not reveal its length
+	open         bool              // no token is required
 	metricsOpen  bool
 	packets      *legacy.Packets
 	allowedHosts []string
 	cookieName   string
 	cookieValue  string
-	page         Page // nil: there is none
+	page         Page // or nil
 	watch        *watch
 }
 
@@ -35,49 +35,44 @@ func newGuard(cfg Config) *guard {
 	for _, h := range cfg.AllowedHosts {
 		g.allowedHosts = append(g.allowedHosts, strings.ToLower(h))
 	}
-	// Cookies are shared by all ports of a host: the name tells several dashboards
-	// apart. The value stands for the token in any alphabet.
+	// Cookies are shared by all ports of a host, so each dashboard has another name. The value
+	// represents the token in the alphabet of cookies.
 	name := sha256.Sum256([]byte("name of the cookie for " + cfg.Token))
 	value := sha256.Sum256([]byte("value of the cookie for " + cfg.Token))
 	g.cookieName, g.cookieValue = "chimbuko-"+hex.EncodeToString(name[:6]), hex.EncodeToString(value[:])
 	return g
 }
 
-// protect lets only those through who may ask. What comes after it sees no token in
-// addresses, so it cannot tell it to anybody.
+// protect passes authorized requests to next, without the token in their addresses.
 func (g *guard) protect(next http.Handler) http.Handler {
-	// What is not a safe method must come from a page of this server, if from a page.
-	sameOrigin := http.NewCrossOriginProtection()
-	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.refuse(w, r, otherSite) }))
+	sameOrigin := http.NewCrossOriginProtection() // for unsafe methods
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.refuse(w, r, crossSite) }))
 	next = sameOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.setPolicy(w.Header(), r)
 		rest := g.bound(w, r)
-		g.watch.tellLeft()
+		g.watch.logSuppressed()
 		switch {
 		case !g.hostAllowed(r):
 			g.refuse(w, r, &problem{
-				http.StatusMisdirectedRequest, "the Host header names " + r.Host + ", which this server does not know",
-				"use localhost, or allow the name where the server is started",
+				http.StatusMisdirectedRequest, "unknown host " + r.Host + " in the Host header",
+				"use localhost, or allow the name when starting the server",
 			})
 		case !siteAllowed(r):
-			g.refuse(w, r, otherSite)
+			g.refuse(w, r, crossSite)
 		case !g.tokenAllowed(w, r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="chimbuko"`)
-			if p := g.watch.refused(r, g.shows(r)); p != nil {
+			if p := g.watch.refused(r, g.presentsToken(r)); p != nil {
 				w.Header().Set("Connection", "close")
-				writeProblem(w, r, p)
-				return // and read no more of it
+				writeProblem(w, p)
+				return // without reading the rest
 			}
 			g.refuse(w, r, g.noToken(r))
 		case r.ContentLength > maxBody && !g.packets.Receives(r):
 			w.Header().Set("Connection", "close")
-			writeProblem(w, r, g.watch.tooLarge(r))
+			writeProblem(w, g.watch.tooLarge(r))
 		case r.Method == http.MethodPut && !isJSON(r):
-			g.refuse(w, r, &problem{
-				http.StatusUnsupportedMediaType, "what is to be kept is not sent as JSON",
-				"send Content-Type: application/json",
-			})
+			g.refuse(w, r, &problem{http.StatusUnsupportedMediaType, "the body is not JSON", "send Content-Type: application/json"})
 		case g.isVisit(r) && r.URL.Query().Has("token"):
 			redirect(w, r)
 		default:
@@ -87,11 +82,10 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// otherSite refuses what a page of somebody else wants.
-var otherSite = &problem{http.StatusForbidden, "a page of another site may not ask", ""}
+var crossSite = &problem{http.StatusForbidden, "requests from pages of another site are not allowed", ""}
 
-// siteAllowed refuses what a page of another site, or of another port of this host,
-// has a browser ask in the background. Who follows a link from there may come.
+// siteAllowed rejects background requests from pages of another site or another port of this
+// host. Links from there may be followed.
 func siteAllowed(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -100,14 +94,13 @@ func siteAllowed(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// isJSON reports whether the body of a request is JSON.
 func isJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"
 }
 
-// hostAllowed refuses names that somebody else's DNS made point here: a page of
-// theirs could otherwise read what a browser on this machine may.
+// hostAllowed rejects foreign names that resolve to this machine (DNS rebinding), with which pages
+// of other sites could read answers.
 func (g *guard) hostAllowed(r *http.Request) bool {
 	switch local := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case *net.TCPAddr:
@@ -131,8 +124,8 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 	return slices.Contains(g.allowedHosts, host) || slices.Contains(g.allowedHosts, "*")
 }
 
-// tokenAllowed looks for the token in the header, the address and the cookie. One
-// in the address is answered with a cookie, so that a page need not repeat it.
+// tokenAllowed checks the token in the header, the address or the cookie. It sets the cookie if the
+// address has the token.
 func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
 	if g.open || r.URL.Path == "/healthz" || g.metricsOpen && r.URL.Path == "/metrics" || g.packets.Receives(r) {
 		return true
@@ -144,8 +137,8 @@ func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
 		if !g.isToken(r.URL.Query().Get("token")) {
 			return false
 		}
-		// Without a path the cookie is for the directory of the request as the
-		// browser sees it, below the prefix of a proxy.
+		// Without a path, the cookie applies to the directory of the request as the browser sees it,
+		// below the prefix of a proxy.
 		http.SetCookie(w, &http.Cookie{
 			Name: g.cookieName, Value: g.cookieValue, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 			Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
@@ -163,4 +156,28 @@ func (g *guard) tokenAllowed(w http.ResponseWriter, r *http.Request) bool {
 func (g *guard) isToken(text string) bool {
 	hash := sha256.Sum256([]byte(text))
 	return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
+}
+
+// Content security policies: the page may load its own files, query this server and show images
+// that it generated. No site may frame an answer.
+const (
+	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
+		"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	dataPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+
+// setPolicy sets the headers of all answers.
+func (g *guard) setPolicy(h http.Header, r *http.Request) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer") // addresses may contain the token
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Security-Policy", dataPolicy)
+	if g.page == nil || !g.page.Has(r.URL.Path) {
+		return
+	}
+	h.Set("Content-Security-Policy", pagePolicy)
+	// The page opens trace viewers in new windows and sends them data.
+	h.Set("Cross-Origin-Opener-Policy", "same-origin-allow-popups")
+	h.Set("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), serial=(), usb=()")
 }

@@ -8,18 +8,16 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
-// isVisit reports whether a person opens the page, rather than a program asks.
+// isVisit reports whether a request opens the page in a browser.
 func (g *guard) isVisit(r *http.Request) bool {
 	return g.page != nil && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// redirect answers a visit with the token in its address: the token is in the cookie
-// now, and must not stay where others see it. The address is relative, for it may be
-// below the prefix of a proxy.
+// redirect removes the token from the address of a visit; the cookie has it. The new address is
+// relative, since it may be below the prefix of a proxy.
 func redirect(w http.ResponseWriter, r *http.Request) {
 	to := "./"
 	if rest := withoutToken(r).URL.RawQuery; rest != "" {
@@ -29,7 +27,7 @@ func redirect(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// withoutToken is the request without the token in its address.
+// withoutToken returns the request without the token in its address.
 func withoutToken(r *http.Request) *http.Request {
 	if !strings.Contains(r.URL.RawQuery, "token") && !strings.Contains(r.URL.RawQuery, "%") {
 		return r
@@ -49,18 +47,18 @@ func withoutToken(r *http.Request) *http.Request {
 	return &clean
 }
 
-// noToken says how to get one.
+// noToken returns the problem of a missing or wrong token.
 func (g *guard) noToken(r *http.Request) *problem {
 	if g.isVisit(r) {
 		return &problem{
-			http.StatusUnauthorized, "This page wants the token of its run",
-			"chimbuko view RUN prints the address with the token in it, and so does chimbuko status RUN while the run goes on; " +
-				"RUN is the directory of the run. The program that serves this page printed it, too, when it was started.",
+			http.StatusUnauthorized, "This page requires the token of its run",
+			"chimbuko view RUN prints the address with the token, and so does chimbuko status RUN during the run; " +
+				"RUN is the run directory. The program that serves this page also printed it at its start.",
 		}
 	}
 	return &problem{
-		http.StatusUnauthorized, "the token is missing or not that of this run",
-		"send the header Authorization: Bearer TOKEN, or use the address that was printed at the start",
+		http.StatusUnauthorized, "the token is missing or wrong",
+		"send the header Authorization: Bearer TOKEN, or use the address printed at the start",
 	}
 }
 
@@ -72,10 +70,10 @@ var refusalText string
 
 var refusal = template.Must(template.New("refusal").Parse(refusalText))
 
-// askAgain opens the page once more, at the same place.
+// askAgain reloads the page at the same place.
 const askAgain = `location.replace(location.pathname + "?" + location.hash)`
 
-// refusalPolicy lets that page have its own style and script, and nothing else.
+// refusalPolicy allows only the style and script of that page.
 var refusalPolicy = dataPolicy + "; style-src " + hashOf(refusalStyle) + "; script-src " + hashOf(askAgain)
 
 func hashOf(text string) string {
@@ -83,37 +81,32 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 }
 
-// refuse says why somebody is not answered: to people as a page, to programs as
-// JSON.
+// refuse writes a problem, as a page for visits and as JSON for programs.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 	if !g.isVisit(r) {
-		writeProblem(w, r, p)
+		writeProblem(w, p)
 		return
 	}
 	parts := struct {
 		Message, Hint string
 		Style         template.CSS
 		Again         template.JS
-	}{p.Message, p.Hint, template.CSS(refusalStyle), ""} //nolint:gosec // it is part of this program
+	}{p.Message, p.Hint, template.CSS(refusalStyle), ""} //nolint:gosec // constant
 	if p.status == http.StatusUnauthorized && followsLink(r) {
 		parts.Again = askAgain
 	}
 	var b bytes.Buffer
 	if err := refusal.Execute(&b, parts); err != nil {
-		writeProblem(w, r, err)
+		writeProblem(w, err)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Security-Policy", refusalPolicy)
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(b.Len()))
-	w.WriteHeader(p.status)
-	_, _ = w.Write(b.Bytes()) // nobody is left to tell if the client is gone
+	w.Header().Set("Content-Security-Policy", refusalPolicy)
+	writeBody(w, p.status, "text/html; charset=utf-8", b.Bytes())
 }
 
-// followsLink reports whether somebody came from a page of another site. Browsers
-// then keep the cookie back, even one that they just got with a redirection; they send
-// it when this server's own page asks, which is done once.
+// followsLink reports whether a visit follows a link from another site. Browsers then withhold the
+// cookie, even one set by a redirect; they send it when this server's own page reloads, which it
+// does once.
 func followsLink(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && !r.URL.ForceQuery && !r.URL.Query().Has("token")
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
 const secret = "SECRET7TOKEN"
@@ -60,7 +61,7 @@ func cookieOf(t testing.TB, a answer) string {
 	return "Cookie: " + cookie.Name + "=" + cookie.Value
 }
 
-func TestAVisitTradesTheTokenForACookie(t *testing.T) {
+func TestVisitReplacesTokenWithCookie(t *testing.T) {
 	at := servePage(t)
 	f := func(query, location string) {
 		t.Helper()
@@ -94,14 +95,14 @@ func TestAVisitTradesTheTokenForACookie(t *testing.T) {
 	want[object](t, do(t, at+"/api/v1/runs?token="+secret, ""), 200)
 }
 
-func TestTheCookieIsForTLSOnlyWhereThatIsSpoken(t *testing.T) {
+func TestCookieIsSecureWithTLS(t *testing.T) {
 	a := do(t, servePage(t)+"/?token="+secret, "", "X-Forwarded-Proto: https")
 	if cookie, err := http.ParseSetCookie(a.header.Get("Set-Cookie")); err != nil || !cookie.Secure {
 		t.Errorf("%+v, %v", cookie, err)
 	}
 }
 
-func TestAVisitorWithoutTheTokenIsToldHowToGetIt(t *testing.T) {
+func TestVisitWithoutTokenGetsInstructions(t *testing.T) {
 	at := servePage(t)
 	for _, path := range []string{"/", "/?token=other", "/?token="} {
 		a := do(t, at+path, "")
@@ -137,7 +138,7 @@ func allows(t *testing.T, a answer, element string) {
 }
 
 // Browsers keep the cookie back when a link of another site is followed.
-func TestAVisitorWhoFollowedALinkIsAskedForTheCookieAgain(t *testing.T) {
+func TestVisitFromLinkReloadsForCookie(t *testing.T) {
 	at := servePage(t)
 	a := do(t, at+"/", "", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
 	if a.code != 401 || !strings.Contains(a.body, "location.replace") {
@@ -156,8 +157,8 @@ func TestAVisitorWhoFollowedALinkIsAskedForTheCookieAgain(t *testing.T) {
 	}
 }
 
-func TestWhatARequestSaysIsEscapedInPages(t *testing.T) {
-	h := dashboard.New(dashboard.Config{Source: &pipeline{status: someStatus()}, Run: "monday", Page: smallPage(t)})
+func TestRequestDataIsEscapedInPages(t *testing.T) {
+	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: &pipeline{status: someStatus()}, Run: "monday"}, Page: smallPage(t)})
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Host = "<script>alert(1)</script>"
 	w := httptest.NewRecorder()
@@ -179,7 +180,7 @@ func TestWhatARequestSaysIsEscapedInPages(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerSaysWhatABrowserMayDoWithIt(t *testing.T) {
+func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	at := servePage(t)
 	for _, path := range []string{"/", "/assets/app.js", "/nothing", "/healthz", "/metrics", "/api/v1/runs", monday + "/top"} {
 		for _, header := range []string{"X: x", "Authorization: Bearer " + secret} {
@@ -213,7 +214,7 @@ func TestEveryAnswerSaysWhatABrowserMayDoWithIt(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherSitesAreNotAnswered(t *testing.T) {
+func TestCrossSiteRequestsAreRejected(t *testing.T) {
 	at := servePage(t)
 	f := func(code int, body string, headers ...string) {
 		t.Helper()
@@ -242,7 +243,7 @@ func TestPagesOfOtherSitesAreNotAnswered(t *testing.T) {
 	f(200, question) // no browser
 }
 
-func TestOnlyWhoReadsGetsThePage(t *testing.T) {
+func TestPageAcceptsOnlyReads(t *testing.T) {
 	at := servePage(t)
 	for _, path := range []string{"/", "/assets/app.js"} {
 		a := do(t, at+path, "{}", "Authorization: Bearer "+secret)
@@ -256,7 +257,7 @@ func TestOnlyWhoReadsGetsThePage(t *testing.T) {
 	}
 }
 
-func TestThePageWorksBelowThePrefixOfAProxy(t *testing.T) {
+func TestPageWorksBelowProxyPrefix(t *testing.T) {
 	to, err := url.Parse(servePage(t))
 	if err != nil {
 		t.Fatal(err)
@@ -323,10 +324,10 @@ func (p *tellingPage) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestTheTokenIsToldToNobody(t *testing.T) {
+func TestTokenIsNotDisclosed(t *testing.T) {
 	page, logged := new(tellingPage), new(journal)
 	p := &pipeline{status: someStatus(), reader: filled(t)}
-	s := httptest.NewUnstartedServer(dashboard.New(dashboard.Config{Source: p, Run: "monday", Token: secret, Page: page}))
+	s := httptest.NewUnstartedServer(dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "monday"}, Token: secret, Page: page}))
 	s.Config.ErrorLog = log.New(logged, "", 0)
 	s.Start()
 	defer s.Close()

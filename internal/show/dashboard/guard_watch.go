@@ -3,7 +3,6 @@ package dashboard
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,25 +13,24 @@ import (
 
 const (
 	watchEvery = 10 * time.Second
-	mostWrong  = 100  // requests with a wrong token of an address in that time that are told why
-	mostHosts  = 1024 // that are watched
+	maxWrong   = 100  // requests of an address with a wrong token in that time that get the full answer
+	maxHosts   = 1024 // that are watched
 )
 
-// shows tells whether somebody showed anything for a token.
-func (g *guard) shows(r *http.Request) bool {
+// presentsToken reports whether a request has any token.
+func (g *guard) presentsToken(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.URL.Query().Has("token") || len(r.CookiesNamed(g.cookieName)) > 0
 }
 
-// watch logs who is refused, and is short with those who go on. To guess a token takes
-// far longer than the world will last; this is so that trying costs next to nothing.
+// watch logs rejected requests and counts wrong tokens, so that guessing costs the server little.
 type watch struct {
 	log   *slog.Logger
 	lines *throttle.Lines
 
-	mu    sync.Mutex
-	told  time.Time // when it was looked for what was left out
-	began time.Time
-	wrong map[string]int // requests of an address since then
+	mu     sync.Mutex
+	logged time.Time // when suppressed lines were last looked for
+	began  time.Time
+	wrong  map[string]int // requests of an address since then
 }
 
 func newWatch(log *slog.Logger) *watch {
@@ -42,53 +40,49 @@ func newWatch(log *slog.Logger) *watch {
 	return &watch{log: log, lines: throttle.New(watchEvery), wrong: make(map[string]int)}
 }
 
-// refused is called for a request without the right token. It returns what to answer
-// to those who do it too often; nil for others.
-func (w *watch) refused(r *http.Request, shown bool) *problem {
-	host := r.RemoteAddr
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
+// refused logs a request without the right token. It returns a problem if the client has sent too
+// many wrong ones, else nil.
+func (w *watch) refused(r *http.Request, presented bool) *problem {
+	host, why := addressOf(r), "token is missing"
+	if presented {
+		why = "token is wrong"
 	}
-	why := "it has no token"
-	if shown {
-		why = "its token is wrong"
-	}
-	w.say(r, host, why)
-	if !shown || !w.tooOften(host, time.Now()) {
+	w.warn(r, host, why)
+	if !presented || !w.tooOften(host, time.Now()) {
 		return nil
 	}
 	return &problem{
-		http.StatusTooManyRequests, fmt.Sprintf("more than %d requests with a wrong token in %v", mostWrong, watchEvery),
-		"look for the right one: chimbuko view RUN prints the address with it",
+		http.StatusTooManyRequests, fmt.Sprintf("more than %d requests with a wrong token in %v", maxWrong, watchEvery),
+		"chimbuko view RUN prints the address with the right token",
 	}
 }
 
-// tooLarge is called for a request that is.
+// tooLarge logs a request that is too large.
 func (w *watch) tooLarge(r *http.Request) *problem {
-	w.say(r, r.RemoteAddr, "its request is too large")
+	w.warn(r, r.RemoteAddr, "request is too large")
 	return &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has at most %d bytes", maxBody), ""}
 }
 
-func (w *watch) say(r *http.Request, host, why string) {
-	if due, left := w.lines.Say(host+" "+why, time.Now()); due {
-		w.log.Warn("HTTP refuses a client: "+why, "address", r.RemoteAddr, "path", clipped(r.URL.Path), "left_out", left)
+func (w *watch) warn(r *http.Request, host, why string) {
+	if due, suppressed := w.lines.Allow(host+" "+why, time.Now()); due {
+		w.log.Warn("rejecting an HTTP request: "+why, "address", r.RemoteAddr, "path", clip(r.URL.Path), "suppressed", suppressed)
 	}
 }
 
-// tellLeft logs now and then what was left out.
-func (w *watch) tellLeft() {
+// logSuppressed logs the number of suppressed lines from time to time.
+func (w *watch) logSuppressed() {
 	now := time.Now()
 	w.mu.Lock()
-	due := now.Sub(w.told) > watchEvery
+	due := now.Sub(w.logged) > watchEvery
 	if due {
-		w.told = now
+		w.logged = now
 	}
 	w.mu.Unlock()
 	if !due {
 		return
 	}
-	for what, times := range w.lines.Left(now) {
-		w.log.Warn("HTTP refused the same client again", "what", what, "times", times)
+	for what, times := range w.lines.Due(now) {
+		w.log.Warn("rejected more HTTP requests of a client", "what", what, "times", times)
 	}
 }
 
@@ -99,15 +93,15 @@ func (w *watch) tooOften(host string, now time.Time) bool {
 		w.began = now
 		clear(w.wrong)
 	}
-	if _, known := w.wrong[host]; !known && len(w.wrong) >= mostHosts {
+	if _, ok := w.wrong[host]; !ok && len(w.wrong) >= maxHosts {
 		return true
 	}
 	w.wrong[host]++
-	return w.wrong[host] > mostWrong
+	return w.wrong[host] > maxWrong
 }
 
-// clipped is a text of somebody else for a log.
-func clipped(text string) string {
+// clip shortens text of a client for the log.
+func clip(text string) string {
 	const most = 100
 	if len(text) > most {
 		text = text[:most] + "…"

@@ -33,7 +33,7 @@ func (j *journal) String() string {
 	return j.b.String()
 }
 
-func TestWhoIsRefusedIsLoggedOnceInAWhileWithoutTheToken(t *testing.T) {
+func TestRejectedRequestsAreLoggedWithoutToken(t *testing.T) {
 	var log journal
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
 		c.Token, c.Log = "secret", slog.New(slog.NewTextHandler(&log, nil))
@@ -43,8 +43,8 @@ func TestWhoIsRefusedIsLoggedOnceInAWhileWithoutTheToken(t *testing.T) {
 		fails(t, do(t, at+"/api/v1/status", ""), 401, "token")
 	}
 	for _, want := range []string{
-		`msg="HTTP refuses a client: its token is wrong" address=127.0.0.1:`,
-		`msg="HTTP refuses a client: it has no token" address=127.0.0.1:`, "path=/api/v1/status",
+		`msg="rejecting an HTTP request: token is wrong" address=127.0.0.1:`,
+		`msg="rejecting an HTTP request: token is missing" address=127.0.0.1:`, "path=/api/v1/status",
 	} {
 		if strings.Count(log.String(), want) == 0 {
 			t.Errorf("%s is not in the log:\n%s", want, log.String())
@@ -55,7 +55,7 @@ func TestWhoIsRefusedIsLoggedOnceInAWhileWithoutTheToken(t *testing.T) {
 	}
 }
 
-func TestWhoGoesOnWithWrongTokensIsCutShortAndTheRightOneIsNot(t *testing.T) {
+func TestManyWrongTokensAreLimited(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	codes := map[int]int{}
 	for range 150 {
@@ -68,7 +68,7 @@ func TestWhoGoesOnWithWrongTokensIsCutShortAndTheRightOneIsNot(t *testing.T) {
 	fails(t, do(t, at+"/api/v1/status", ""), 401, "token") // nothing was tried
 }
 
-func TestARequestThatIsTooLargeIsRefusedUnreadAndLogged(t *testing.T) {
+func TestOversizedRequestIsRejectedUnreadAndLogged(t *testing.T) {
 	var log journal
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
 		c.Token, c.Log = "secret", slog.New(slog.NewTextHandler(&log, nil))
@@ -85,12 +85,12 @@ func TestARequestThatIsTooLargeIsRefusedUnreadAndLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read from
-	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(log.String(), "its request is too large") {
+	if answer.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(log.String(), "request is too large") {
 		t.Errorf("it answers %s, and the log is\n%s", answer.Status, log.String())
 	}
 }
 
-func TestWhoSendsFarTooMuchBeforeListeningIsAnsweredNevertheless(t *testing.T) {
+func TestOversizedRequestGetsItsAnswer(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Token = "secret" })
 	some := strings.Repeat("x", 1<<20)
 	const chunked, known = "Transfer-Encoding: chunked", "Content-Length: 12582912"
@@ -137,7 +137,7 @@ func TestWhoSendsFarTooMuchBeforeListeningIsAnsweredNevertheless(t *testing.T) {
 	f("PUT "+monday+"/labels/x", chunked, "secret", http.StatusForbidden)
 }
 
-func TestWhoAsksBeforeSendingTooMuchNeedNotSendIt(t *testing.T) {
+func TestOversizedRequestIsRejectedOnExpect(t *testing.T) {
 	at, _ := serve(t, nil)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {

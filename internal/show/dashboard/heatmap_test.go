@@ -67,7 +67,7 @@ func spread(all []*provenance.Record, rank trace.Rank, from, width trace.Micros,
 	return lost, n
 }
 
-func TestAHeatmapWithoutWaitsShowsOnlyWhereTimeWasLostOtherwise(t *testing.T) {
+func TestHeatmapOfOwnTimeExcludesWaits(t *testing.T) {
 	at, store := scene(t, nil)+"burst/", openScenes(t)
 	total := func(metric string) (lost int64) {
 		for _, r := range want[api.Heatmap](t, do(t, at+"heatmap?metric="+metric, ""), 200).Rows {
@@ -83,7 +83,7 @@ func TestAHeatmapWithoutWaitsShowsOnlyWhereTimeWasLostOtherwise(t *testing.T) {
 	}
 }
 
-func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
+func TestLostTimeIsSpreadOverItsColumns(t *testing.T) {
 	store := emptyStore(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var all []*provenance.Record
@@ -145,7 +145,7 @@ func TestLostTimeIsSpreadOverTheColumnsThatItCovers(t *testing.T) {
 	}
 }
 
-func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
+func TestHeatmapGroupsNeighboringRanks(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "another" }) // so that only the store tells of ranks
 	f := func(query string, rows int, first api.HeatRow) {
 		t.Helper()
@@ -186,7 +186,7 @@ func TestRanksAreGroupedWithTheirNeighbors(t *testing.T) {
 
 // Ranks that the pipeline has seen are there before anything of them is stored, and those
 // whose analyzer is silent are marked.
-func TestAHeatmapShowsRanksThatHaveNoAnomalies(t *testing.T) {
+func TestHeatmapShowsRanksWithoutAnomalies(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "monday", []*provenance.Record{anomaly(1, 5, 10, 10, 5)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {

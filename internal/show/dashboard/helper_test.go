@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
@@ -157,7 +158,7 @@ func fill(ctx context.Context, s provdb.Store, name string, n int) (provdb.RunID
 func serve(t testing.TB, change func(c *dashboard.Config, p *pipeline)) (address string, p *pipeline) {
 	t.Helper()
 	p = &pipeline{status: someStatus(), reader: filled(t)}
-	c := dashboard.Config{Source: p, Run: "monday", Version: "v1", Tick: 10 * time.Millisecond, Cache: duckstore.NewCache}
+	c := dashboard.Config{Config: insight.Config{Source: p, Run: "monday", Cache: duckstore.NewCache}, Version: "v1", Tick: 10 * time.Millisecond}
 	if change != nil {
 		change(&c, p)
 	}

@@ -77,7 +77,7 @@ func texts(at string, v any, f func(at, text string)) {
 	}
 }
 
-func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
+func TestHostileNamesAreUnchanged(t *testing.T) {
 	store := emptyStore(t)
 	names := hostileRun(t, store)
 	labels := new(memory)
@@ -107,7 +107,7 @@ func TestHostileNamesComeOutAsTheyAre(t *testing.T) {
 	for _, path := range paths {
 		a := do(t, at+path, "")
 		if path == "labels/ignore" {
-			continue // TestPeopleLabelIssues reads one
+			continue // TestLabelsOfIssues reads one
 		}
 		texts("", want[any](t, a, 200), func(where, text string) {
 			seen[text] = true

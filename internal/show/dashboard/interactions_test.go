@@ -23,6 +23,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 )
 
@@ -259,7 +260,7 @@ func load() string {
 // than a benchmark of each, since the run takes long to make.
 func BenchmarkInteractions(b *testing.B) {
 	s := openScale(b)
-	h := dashboard.New(dashboard.Config{Source: s.watching(), Run: s.name, Labels: new(memory), Cache: duckstore.NewCache})
+	h := dashboard.New(dashboard.Config{Config: insight.Config{Source: s.watching(), Run: s.name, Labels: new(memory), Cache: duckstore.NewCache}})
 	send := func(method, path, encoding string, body io.Reader) []byte {
 		address, ofServer := strings.CutPrefix(path, "//")
 		if !ofServer {

@@ -34,7 +34,7 @@ func TestIssuesKeepTheirKeys(t *testing.T) {
 	}
 }
 
-func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
+func TestPlotOfIssueShowsNormalTimes(t *testing.T) {
 	at := scene(t, nil)
 	for _, run := range []string{"burst", "burst-live"} {
 		for _, i := range want[api.IssueList](t, do(t, at+run+"/issues", ""), 200).Rows {
@@ -69,7 +69,7 @@ func TestAnIssueIsPlottedWithWhatIsNormal(t *testing.T) {
 	fails(t, do(t, at+"burst/issues/nosuch/plot?limit=x", ""), 400, "limit")
 }
 
-func TestPeopleLabelIssues(t *testing.T) {
+func TestLabelsOfIssues(t *testing.T) {
 	labels := new(memory)
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
 	issue := want[api.IssueList](t, do(t, at+"burst/issues", ""), 200).Rows[1]
@@ -94,12 +94,12 @@ func TestPeopleLabelIssues(t *testing.T) {
 		t.Errorf("left are %v", labels.all)
 	}
 	fails(t, put("gone", `{"state":"muted"}`), 404, "no issue has the key")
-	fails(t, put(issue.Key, `{"state":"red"}`), 400, `unknown state "red" (want open, muted, expected`)
+	fails(t, put(issue.Key, `{"state":"red"}`), 400, `unknown state "red" (want open, muted or expected`)
 	fails(t, put(issue.Key, `{"note":"x"}`), 400, "no state")
-	fails(t, put(issue.Key, `{"state":"open","color":1}`), 400, "not understood")
-	fails(t, put(issue.Key, `{"state":"open"} {}`), 400, "not understood")
-	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("x", 70_000)+`"}`), 400, "not understood")
-	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("ä", 4001)+`"}`), 400, "are allowed")
+	fails(t, put(issue.Key, `{"state":"open","color":1}`), 400, "unknown field")
+	fails(t, put(issue.Key, `{"state":"open"} {}`), 400, "more than one value")
+	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("x", 70_000)+`"}`), 413, "65536 bytes")
+	fails(t, put(issue.Key, `{"state":"open","note":"`+strings.Repeat("ä", 4001)+`"}`), 400, "at most 2000")
 	fails(t, put(issue.Key, `{"state":"open"}`, "Content-Type: text/plain"), 415, "JSON")
 	fails(t, put(issue.Key, `{"state":"open"}`, "Sec-Fetch-Site: cross-site"), 403, "another site")
 	fails(t, do(t, at+"burst/labels/"+issue.Key, ""), 405, "use PUT")
@@ -110,7 +110,7 @@ func TestPeopleLabelIssues(t *testing.T) {
 	fails(t, do(t, at+"burst/issues", ""), 500, "the disk is full")
 }
 
-func TestWhoOnlyReadsLabelsNothing(t *testing.T) {
+func TestReadOnlyRejectsLabels(t *testing.T) {
 	for _, change := range []func(c *dashboard.Config){
 		func(*dashboard.Config) {},
 		func(c *dashboard.Config) {

@@ -5,52 +5,43 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
 )
 
-// Rate is how often something may be done.
+// Rate limits requests of a client.
 type Rate struct {
 	PerMinute int // in the long run
 	AtOnce    int // after a rest
 }
 
-// limiter lets each client do something only so often. Clients are told apart by the
-// address that they connect from, for all of them have the same token; behind a proxy
-// they are one.
-type limiter struct {
-	what string
-	rate Rate
-	now  func() time.Time
-
-	mu      sync.Mutex
-	clients map[string]allowance
-}
-
-// allowance is how often a client may still do it, as of some time.
-type allowance struct {
-	left float64
-	at   time.Time
-}
-
-// maxClients is how many clients are remembered. Those that are not had a long rest, or
-// there are more of them than anybody has.
+// maxClients is the number of clients that a limiter remembers.
 const maxClients = 10_000
 
-func newLimiter(what string, rate Rate) *limiter {
-	return &limiter{what: what, rate: rate, now: time.Now, clients: make(map[string]allowance)}
+// limiter limits the requests of each client. A client is an IP address, since all clients have
+// the same token; behind a proxy they are one.
+type limiter struct {
+	what    string
+	rate    Rate
+	clients *lru.Cache[string, *rate.Limiter]
 }
 
-// limit refuses requests that come too often.
+func newLimiter(what string, r Rate) *limiter {
+	clients, err := lru.New[string, *rate.Limiter](maxClients)
+	if err != nil {
+		panic(err) // the size is constant
+	}
+	return &limiter{what, r, clients}
+}
+
+// limit rejects requests that come too often.
 func (l *limiter) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			client = r.RemoteAddr
-		}
-		if wait := l.take(client); wait > 0 {
-			writeProblem(w, r, &retry{after: wait, problem: &problem{
-				http.StatusTooManyRequests, fmt.Sprintf("too many %s: %d a minute are answered", l.what, l.rate.PerMinute),
+		if wait := l.take(addressOf(r), time.Now()); wait > 0 {
+			writeProblem(w, &retry{after: wait, problem: &problem{
+				http.StatusTooManyRequests, fmt.Sprintf("too many %s (at most %d per minute)", l.what, l.rate.PerMinute),
 				fmt.Sprintf("try again in %d s", int(math.Ceil(wait.Seconds()))),
 			}})
 			return
@@ -59,38 +50,25 @@ func (l *limiter) limit(next http.Handler) http.Handler {
 	})
 }
 
-// take takes one of what a client may do; else it returns for how long it must wait.
-func (l *limiter) take(client string) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, perSecond := l.now(), float64(l.rate.PerMinute)/60
-	a, ok := l.clients[client]
-	if !ok {
-		if len(l.clients) >= maxClients {
-			l.forget(now)
-		}
-		a = allowance{float64(l.rate.AtOnce), now}
+// take counts a request, or returns how long its client must wait.
+func (l *limiter) take(client string, now time.Time) time.Duration {
+	c := rate.NewLimiter(rate.Limit(l.rate.PerMinute)/60, l.rate.AtOnce)
+	if previous, ok, _ := l.clients.PeekOrAdd(client, c); ok {
+		l.clients.Get(client) // marks it as used
+		c = previous
 	}
-	a.left, a.at = min(float64(l.rate.AtOnce), a.left+now.Sub(a.at).Seconds()*perSecond), now
-	var wait time.Duration
-	if a.left >= 1 {
-		a.left--
-	} else {
-		wait = time.Duration((1 - a.left) / perSecond * float64(time.Second))
+	r := c.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait > 0 {
+		r.CancelAt(now)
 	}
-	l.clients[client] = a
 	return wait
 }
 
-// forget forgets clients that have rested long enough, or all if none has.
-func (l *limiter) forget(now time.Time) {
-	rest := time.Duration(float64(l.rate.AtOnce) / float64(l.rate.PerMinute) * float64(time.Minute))
-	for client, a := range l.clients {
-		if now.Sub(a.at) >= rest {
-			delete(l.clients, client)
-		}
+// addressOf returns the address of a client without its port.
+func addressOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
 	}
-	if len(l.clients) >= maxClients {
-		clear(l.clients)
-	}
+	return r.RemoteAddr
 }

@@ -7,45 +7,44 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// maxRankSeries is of how many ranks there are series of their own.
+// maxRankSeries is the number of ranks with their own series.
 const maxRankSeries = 2000
 
-// metrics answers a scrape with the numbers of one Status and of this process.
+// metrics answers a scrape with the metrics of one status and of this process.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	pipeline := prometheus.NewRegistry()
 	pipeline.MustRegister(&collector{s: s, ctx: r.Context()})
 	promhttp.HandlerFor(prometheus.Gatherers{pipeline, s.process}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// collector makes metrics of a Status. It serves one scrape.
+// collector collects the metrics of a status for one scrape.
 type collector struct {
 	s    *server
-	ctx  context.Context //nolint:containedctx // that of the scrape, which Collect is not given
+	ctx  context.Context //nolint:containedctx // of the scrape; Collect has no parameter for it
 	ch   chan<- prometheus.Metric
 	seen map[string]bool
 }
 
-// Describe tells nothing: which metrics there are depends on the Status.
+// Describe sends nothing: the metrics depend on the status.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect takes the Status. If there is none, chimbuko_up says so.
+// Collect sends the metrics of the status; chimbuko_up is 0 without one.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.ch, c.seen = ch, make(map[string]bool)
-	c.add(buildInfo, 1, c.s.Version)
+	add(c, buildInfo, 1, c.s.Version)
 	status, err := c.s.Source.Status(c.ctx)
 	if err != nil {
-		c.add(up, 0)
+		add(c, up, 0)
 		return
 	}
-	c.add(up, 1)
+	add(c, up, 1)
 	c.run(status)
 	for i := range status.Nodes {
 		c.node(&status.Nodes[i])
@@ -63,13 +62,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (c *collector) run(s *api.Status) {
-	c.add(runInfo, 1, s.Run.Name)
+	add(c, runInfo, 1, s.Run.Name)
 	for _, state := range api.States {
-		c.add(runState, flag(s.Run.State == state), string(state))
+		add(c, runState, s.Run.State == state, string(state))
 	}
 	all(c, statusMetrics, s)
 	for _, h := range s.Health {
-		c.add(healthy, flag(h.OK), h.Part, h.Severity)
+		add(c, healthy, h.OK, h.Part, h.Severity)
 	}
 }
 
@@ -77,18 +76,18 @@ func (c *collector) node(n *api.Node) {
 	if !c.first("node", n.Name) {
 		return
 	}
-	c.add(nodeInfo, 1, n.Name, n.Host, strconv.FormatInt(n.PID, 10))
-	c.add(nodeState, 1, n.Name, string(n.State))
+	add(c, nodeInfo, 1, n.Name, n.Host, strconv.FormatInt(n.PID, 10))
+	add(c, nodeState, 1, n.Name, string(n.State))
 	all(c, nodeMetrics, n, n.Name)
 	for _, kind := range slices.Sorted(maps.Keys(n.EventKinds)) {
-		c.add(nodeKindEvents, float64(n.EventKinds[kind]), n.Name, kind)
+		add(c, nodeKindEvents, n.EventKinds[kind], n.Name, kind)
 	}
 	for _, g := range n.Stages {
-		c.add(nodeStageSeconds, g.Seconds, n.Name, g.Name)
-		c.add(nodeStageRuns, float64(g.Runs), n.Name, g.Name)
+		add(c, nodeStageSeconds, g.Seconds, n.Name, g.Name)
+		add(c, nodeStageRuns, g.Runs, n.Name, g.Name)
 	}
 	for _, t := range n.Tallies {
-		c.add(nodeTallies, float64(t.Count), n.Name, t.Name, t.Severity)
+		add(c, nodeTallies, t.Count, n.Name, t.Name, t.Severity)
 	}
 	c.latency(nodeExchange, n.Exchange, n.Name)
 }
@@ -104,15 +103,15 @@ func (c *collector) shard(s *api.Shard) {
 	c.latency(shardExchange, s.Latency, s.Name)
 }
 
-// ranks gives the first ranks series of their own. These do not depend on how the
-// ranks are doing, so that series do not come and go.
+// ranks adds series of the first ranks. They do not depend on the state of the ranks, so that
+// series do not come and go.
 func (c *collector) ranks(ranks []api.Rank) {
 	slowest := 0.0
 	for i := range ranks {
 		slowest = max(slowest, ranks[i].Behind)
 	}
-	c.add(rankLagMax, slowest)
-	c.add(ranksWithout, float64(max(0, len(ranks)-maxRankSeries)))
+	add(c, rankLagMax, slowest)
+	add(c, ranksWithout, max(0, len(ranks)-maxRankSeries))
 	if len(ranks) > maxRankSeries {
 		ranks = slices.SortedFunc(slices.Values(ranks), compareRanks)[:maxRankSeries]
 	}
@@ -125,8 +124,7 @@ func (c *collector) ranks(ranks []api.Rank) {
 	}
 }
 
-// first tells whether names come for the first time: a series that is there twice
-// would spoil the whole scrape.
+// first reports whether names are new: a repeated series would invalidate the scrape.
 func (c *collector) first(names ...string) bool {
 	key := strings.Join(names, "\x00")
 	old := c.seen[key]
@@ -134,18 +132,18 @@ func (c *collector) first(names ...string) bool {
 	return !old
 }
 
-// add adds a value, unless it is there already.
-func (c *collector) add(m named, value float64, labels ...string) {
+// add adds a value, unless its series exists.
+func add[T any](c *collector, m metric[T], value any, labels ...string) {
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
 	}
 	if c.first(append([]string{m.name}, labels...)...) {
-		c.ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+		c.ch <- prometheus.MustNewConstMetric(m.desc, m.kind, number(value), labels...)
 	}
 }
 
-// latency adds a summary; what was never done has none.
-func (c *collector) latency(m named, l api.Latency, name string) {
+// latency adds a summary, if there are values.
+func (c *collector) latency(m metric[any], l api.Latency, name string) {
 	if l.Count <= 0 {
 		return
 	}
@@ -160,21 +158,6 @@ func (c *collector) latency(m named, l api.Latency, name string) {
 // all adds the metrics of a table.
 func all[T any](c *collector, table []metric[T], from *T, labels ...string) {
 	for _, m := range table {
-		c.add(m.named, m.value(from), slices.Clone(labels)...)
+		add(c, m, m.value(from), slices.Clone(labels)...)
 	}
-}
-
-func flag(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// unix is a time in seconds, 0 for none.
-func unix(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return float64(t.UnixMicro()) / 1e6
 }

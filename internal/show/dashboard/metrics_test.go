@@ -46,7 +46,7 @@ func read(t *testing.T, at string) (text string, series map[string]string) {
 	return a.body, series
 }
 
-func TestMetricsAreThoseOfTheStatus(t *testing.T) {
+func TestMetricsEqualStatus(t *testing.T) {
 	at, p := serve(t, nil)
 	got := scrape(t, at)
 	for series, value := range map[string]string{
@@ -112,7 +112,7 @@ func TestSeriesOfRanksAreBounded(t *testing.T) {
 }
 
 // What is there twice, or is no text, does not spoil a scrape.
-func TestOddNamesDoNotSpoilAScrape(t *testing.T) {
+func TestOddNamesDoNotBreakScrape(t *testing.T) {
 	at, p := serve(t, nil)
 	p.set(func(p *pipeline) {
 		n := p.status.Nodes[0]
@@ -130,7 +130,7 @@ func TestOddNamesDoNotSpoilAScrape(t *testing.T) {
 	}
 }
 
-func TestThePageListsAllMetrics(t *testing.T) {
+func TestDocsListAllMetrics(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

@@ -3,132 +3,122 @@ package dashboard
 import (
 	"cmp"
 	"strconv"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// named is a metric with its name, help, type and labels. A table of them is all
-// that there is of each part; docs/api.md lists the names.
-type named struct {
-	name string
-	desc *prometheus.Desc
-	kind prometheus.ValueType
+// metric is a number of a part of the status. docs/api.md lists the names.
+type metric[T any] struct {
+	name  string
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*T) any
 }
 
-func gauge(name, help string, labels ...string) named {
+func gauge[T any](name, help string, value func(*T) any, labels ...string) metric[T] {
 	name = "chimbuko_" + name
-	return named{name, prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+	return metric[T]{name, prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, value}
 }
 
-func counter(name, help string, labels ...string) named {
-	m := gauge(name, help, labels...)
+func counter[T any](name, help string, value func(*T) any, labels ...string) metric[T] {
+	m := gauge(name, help, value, labels...)
 	m.kind = prometheus.CounterValue
 	return m
 }
 
-// metric is a number of a part of the Status.
-type metric[T any] struct {
-	named
-	value func(*T) float64
+// number returns a value as a metric: booleans as 0 or 1, times in seconds since 1970 or 0.
+func number(v any) float64 {
+	switch v := v.(type) {
+	case int:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case uint64:
+		return float64(v)
+	case float64:
+		return v
+	case bool:
+		if v {
+			return 1
+		}
+	case time.Time:
+		if !v.IsZero() {
+			return float64(v.UnixMicro()) / 1e6
+		}
+	}
+	return 0
 }
 
 var (
-	up        = gauge("up", "1 if the state of the pipeline could be had.")
-	buildInfo = gauge("build_info", "1, with the version of the program.", "version")
-	runInfo   = gauge("run_info", "1, with the name of the run.", "run")
-	runState  = gauge("run_state", "1 for the state that the run is in.", "state")
-	healthy   = gauge("healthy", "1 if the part is well; severity says how bad it is if not.", "part", "severity")
+	up        = gauge[any]("up", "1 if the state of the pipeline is available.", nil)
+	buildInfo = gauge[any]("build_info", "1, with the version of the program.", nil, "version")
+	runInfo   = gauge[any]("run_info", "1, with the name of the run.", nil, "run")
+	runState  = gauge[any]("run_state", "1 for the state of the run.", nil, "state")
+	healthy   = gauge[any]("healthy", "1 if the part is healthy; severity is that of its failure.", nil, "part", "severity")
 
-	nodeInfo         = gauge("node_info", "1, with host and process of an analyzer.", "node", "host", "pid")
-	nodeState        = gauge("node_state", "1 for the state that the analyzer is in.", "node", "state")
-	nodeKindEvents   = counter("node_kind_events_total", "Events read, by kind.", "node", "kind")
-	nodeStageSeconds = counter("node_stage_seconds_total", "Time spent in each stage of the work on steps.", "node", "stage")
-	nodeStageRuns    = counter("node_stage_runs_total", "How often each stage was run.", "node", "stage")
-	nodeTallies      = counter("node_tally_total", "What was repaired, skipped or lost, by name.", "node", "tally", "severity")
-	nodeExchange     = gauge("node_exchange_seconds", "How long exchanges with the parameter server took, as the analyzer saw it.", "node")
+	nodeInfo         = gauge[any]("node_info", "1, with host and process of an analyzer.", nil, "node", "host", "pid")
+	nodeState        = gauge[any]("node_state", "1 for the state of the analyzer.", nil, "node", "state")
+	nodeKindEvents   = counter[any]("node_kind_events_total", "Events read, by kind.", nil, "node", "kind")
+	nodeStageSeconds = counter[any]("node_stage_seconds_total", "Time spent in each stage of processing steps.", nil, "node", "stage")
+	nodeStageRuns    = counter[any]("node_stage_runs_total", "Runs of each stage.", nil, "node", "stage")
+	nodeTallies      = counter[any]("node_tally_total", "Repairs, skips and losses by name.", nil, "node", "tally", "severity")
+	nodeExchange     = gauge[any]("node_exchange_seconds", "Duration of exchanges as seen by the analyzer.", nil, "node")
 
-	shardExchange = gauge("shard_exchange_seconds", "How long the parameter server took for exchanges; quantiles are of a recent time.",
-		"shard")
+	shardExchange = gauge[any]("shard_exchange_seconds", "Duration of exchanges in the parameter server; quantiles are recent.", nil, "shard")
 
-	rankLagMax   = gauge("rank_lag_max_seconds", "How far the slowest of all ranks is behind.")
-	ranksWithout = gauge("ranks_without_series", "Ranks that have no series of their own because there are too many.")
+	rankLagMax   = gauge[any]("rank_lag_max_seconds", "Lag of the slowest rank.", nil)
+	ranksWithout = gauge[any]("ranks_without_series", "Ranks without their own series because there are too many.", nil)
 )
 
 var statusMetrics = []metric[api.Status]{
-	{gauge("run_started_timestamp_seconds", "When the run began."), func(s *api.Status) float64 { return unix(s.Run.Started) }},
-	{gauge("ranks", "Ranks seen."), func(s *api.Status) float64 { return float64(s.Totals.Ranks) }},
-	{gauge("ranks_ended", "Ranks whose trace has ended."), func(s *api.Status) float64 { return float64(s.Totals.RanksEnded) }},
-	{
-		gauge("ranks_expected", "Ranks that should come; 0 if that is not known."),
-		func(s *api.Status) float64 { return float64(s.Totals.RanksExpected) },
-	},
-	{counter("steps_total", "Steps analyzed, over all ranks."), func(s *api.Status) float64 { return float64(s.Totals.Steps) }},
-	{counter("events_total", "Events read."), func(s *api.Status) float64 { return float64(s.Totals.Events) }},
-	{counter("calls_total", "Completed calls judged."), func(s *api.Status) float64 { return float64(s.Totals.Calls) }},
-	{
-		counter("anomalies_total", "Calls flagged during the run, before the review at its end."),
-		func(s *api.Status) float64 { return float64(s.Totals.Anomalies) },
-	},
-	{gauge("functions", "Functions known."), func(s *api.Status) float64 { return float64(s.Totals.Functions) }},
-	{counter("read_bytes_total", "Bytes of traces read."), func(s *api.Status) float64 { return float64(s.Totals.BytesRead) }},
-	{
-		counter("records_sent_total", "Records that analyzers sent to the store."),
-		func(s *api.Status) float64 { return float64(s.Totals.RecordsSent) },
-	},
-	{counter("records_stored_total", "Records that are stored."), func(s *api.Status) float64 { return float64(s.Totals.RecordsStored) }},
+	gauge("run_started_timestamp_seconds", "Start of the run.", func(s *api.Status) any { return s.Run.Started }),
+	gauge("ranks", "Ranks seen.", func(s *api.Status) any { return s.Totals.Ranks }),
+	gauge("ranks_ended", "Ranks whose trace has ended.", func(s *api.Status) any { return s.Totals.RanksEnded }),
+	gauge("ranks_expected", "Ranks expected; 0 if unknown.", func(s *api.Status) any { return s.Totals.RanksExpected }),
+	counter("steps_total", "Steps analyzed, over all ranks.", func(s *api.Status) any { return s.Totals.Steps }),
+	counter("events_total", "Events read.", func(s *api.Status) any { return s.Totals.Events }),
+	counter("calls_total", "Completed calls judged.", func(s *api.Status) any { return s.Totals.Calls }),
+	counter("anomalies_total", "Calls flagged before the final review.", func(s *api.Status) any { return s.Totals.Anomalies }),
+	gauge("functions", "Functions seen.", func(s *api.Status) any { return s.Totals.Functions }),
+	counter("read_bytes_total", "Bytes of traces read.", func(s *api.Status) any { return s.Totals.BytesRead }),
+	counter("records_sent_total", "Records that analyzers sent to the store.", func(s *api.Status) any { return s.Totals.RecordsSent }),
+	counter("records_stored_total", "Records stored.", func(s *api.Status) any { return s.Totals.RecordsStored }),
 }
 
 var nodeMetrics = []metric[api.Node]{
-	{
-		gauge("node_last_heard_timestamp_seconds", "When the analyzer was last heard of.", "node"),
-		func(n *api.Node) float64 { return unix(n.LastHeard) },
-	},
-	{gauge("node_ranks", "Ranks that the analyzer reads.", "node"), func(n *api.Node) float64 { return float64(n.Ranks) }},
-	{counter("node_steps_read_total", "Steps read.", "node"), func(n *api.Node) float64 { return float64(n.StepsRead) }},
-	{
-		counter("node_steps_exchanged_total", "Steps whose statistics the parameter server has.", "node"),
-		func(n *api.Node) float64 { return float64(n.StepsExchanged) },
-	},
-	{gauge("node_lag_seconds", "How far the analyzer is behind the newest data.", "node"), func(n *api.Node) float64 { return n.Behind }},
-	{counter("node_events_total", "Events read.", "node"), func(n *api.Node) float64 { return float64(n.Events) }},
-	{counter("node_calls_total", "Completed calls judged.", "node"), func(n *api.Node) float64 { return float64(n.Calls) }},
-	{gauge("node_open_calls", "Calls that have not ended.", "node"), func(n *api.Node) float64 { return float64(n.OpenCalls) }},
-	{counter("node_anomalies_total", "Calls flagged.", "node"), func(n *api.Node) float64 { return float64(n.Anomalies) }},
-	{counter("node_read_bytes_total", "Bytes of traces read.", "node"), func(n *api.Node) float64 { return float64(n.BytesRead) }},
-	{counter("node_records_sent_total", "Records sent to the store.", "node"), func(n *api.Node) float64 { return float64(n.RecordsSent) }},
-	{gauge("node_outbox_messages", "Messages that wait to be sent.", "node"), func(n *api.Node) float64 { return float64(n.OutboxMessages) }},
-	{gauge("node_outbox_bytes", "Bytes that wait to be sent.", "node"), func(n *api.Node) float64 { return float64(n.OutboxBytes) }},
-	{counter("node_drops_total", "Messages given up.", "node"), func(n *api.Node) float64 { return float64(n.Drops) }},
-	{gauge("node_exchange_last_seconds", "How long the last exchange took.", "node"), func(n *api.Node) float64 { return n.Exchange.Last }},
-	{gauge("node_exchange_max_seconds", "How long the longest exchange took.", "node"), func(n *api.Node) float64 { return n.Exchange.Max }},
-	{
-		counter("node_exchange_sent_bytes_total", "Bytes sent to the parameter server.", "node"),
-		func(n *api.Node) float64 { return float64(n.ExchangeSent) },
-	},
-	{
-		counter("node_exchange_received_bytes_total", "Bytes received from the parameter server.", "node"),
-		func(n *api.Node) float64 { return float64(n.ExchangeGot) },
-	},
-	{gauge("node_resident_memory_bytes", "Memory of the analyzer.", "node"), func(n *api.Node) float64 { return float64(n.RSS) }},
-	{counter("node_cpu_seconds_total", "Processor time of the analyzer.", "node"), func(n *api.Node) float64 { return n.CPU }},
+	gauge("node_last_heard_timestamp_seconds", "Last message of the analyzer.", func(n *api.Node) any { return n.LastHeard }, "node"),
+	gauge("node_ranks", "Ranks that the analyzer reads.", func(n *api.Node) any { return n.Ranks }, "node"),
+	counter("node_steps_read_total", "Steps read.", func(n *api.Node) any { return n.StepsRead }, "node"),
+	counter("node_steps_exchanged_total", "Steps sent to the parameter server.", func(n *api.Node) any { return n.StepsExchanged }, "node"),
+	gauge("node_lag_seconds", "Lag of the analyzer behind the newest data.", func(n *api.Node) any { return n.Behind }, "node"),
+	counter("node_events_total", "Events read.", func(n *api.Node) any { return n.Events }, "node"),
+	counter("node_calls_total", "Completed calls judged.", func(n *api.Node) any { return n.Calls }, "node"),
+	gauge("node_open_calls", "Open calls.", func(n *api.Node) any { return n.OpenCalls }, "node"),
+	counter("node_anomalies_total", "Calls flagged.", func(n *api.Node) any { return n.Anomalies }, "node"),
+	counter("node_read_bytes_total", "Bytes of traces read.", func(n *api.Node) any { return n.BytesRead }, "node"),
+	counter("node_records_sent_total", "Records sent to the store.", func(n *api.Node) any { return n.RecordsSent }, "node"),
+	gauge("node_outbox_messages", "Messages waiting to be sent.", func(n *api.Node) any { return n.OutboxMessages }, "node"),
+	gauge("node_outbox_bytes", "Bytes waiting to be sent.", func(n *api.Node) any { return n.OutboxBytes }, "node"),
+	counter("node_drops_total", "Messages dropped.", func(n *api.Node) any { return n.Drops }, "node"),
+	gauge("node_exchange_last_seconds", "Duration of the last exchange.", func(n *api.Node) any { return n.Exchange.Last }, "node"),
+	gauge("node_exchange_max_seconds", "Duration of the longest exchange.", func(n *api.Node) any { return n.Exchange.Max }, "node"),
+	counter("node_exchange_sent_bytes_total", "Bytes to the parameter server.", func(n *api.Node) any { return n.ExchangeSent }, "node"),
+	counter("node_exchange_received_bytes_total", "Bytes from the parameter server.", func(n *api.Node) any { return n.ExchangeGot }, "node"),
+	gauge("node_resident_memory_bytes", "Memory of the analyzer.", func(n *api.Node) any { return n.RSS }, "node"),
+	counter("node_cpu_seconds_total", "Processor time of the analyzer.", func(n *api.Node) any { return n.CPU }, "node"),
 }
 
-// firstRanks ends the help of what is known of single ranks.
-var firstRanks = " Of the first " + strconv.Itoa(maxRankSeries) +
-	" ranks only, by program and number; chimbuko_ranks_without_series counts the others."
+// firstRanks ends the help of metrics of single ranks.
+var firstRanks = " Only the first " + strconv.Itoa(maxRankSeries) +
+	" ranks by program and number; chimbuko_ranks_without_series counts the others."
 
 var rankMetrics = []metric[api.Rank]{
-	{gauge("rank_step", "The last step read."+firstRanks, "program", "rank"), func(r *api.Rank) float64 { return float64(r.Step) }},
-	{
-		gauge("rank_lag_seconds", "How far the rank is behind its newest data."+firstRanks, "program", "rank"),
-		func(r *api.Rank) float64 { return r.Behind },
-	},
-	{
-		counter("rank_anomalies_total", "Calls flagged."+firstRanks, "program", "rank"),
-		func(r *api.Rank) float64 { return float64(r.Anomalies) },
-	},
+	gauge("rank_step", "The last step read."+firstRanks, func(r *api.Rank) any { return r.Step }, "program", "rank"),
+	gauge("rank_lag_seconds", "Lag behind the newest data."+firstRanks, func(r *api.Rank) any { return r.Behind }, "program", "rank"),
+	counter("rank_anomalies_total", "Calls flagged."+firstRanks, func(r *api.Rank) any { return r.Anomalies }, "program", "rank"),
 }
 
 // compareRanks orders ranks by program and number.
@@ -137,45 +127,33 @@ func compareRanks(a, b api.Rank) int {
 }
 
 var shardMetrics = []metric[api.Shard]{
-	{
-		counter("shard_exchanges_total", "Exchanges of the parameter server.", "shard"),
-		func(s *api.Shard) float64 { return float64(s.Exchanges) },
-	},
-	{
-		counter("shard_exchanges_repeated_total", "Exchanges that had been done before.", "shard"),
-		func(s *api.Shard) float64 { return float64(s.Repeated) },
-	},
-	{
-		counter("shard_exchanges_refused_total", "Exchanges that made no sense.", "shard"),
-		func(s *api.Shard) float64 { return float64(s.Refused) },
-	},
-	{counter("shard_received_bytes_total", "Bytes received.", "shard"), func(s *api.Shard) float64 { return float64(s.BytesIn) }},
-	{counter("shard_sent_bytes_total", "Bytes sent.", "shard"), func(s *api.Shard) float64 { return float64(s.BytesOut) }},
-	{gauge("shard_models", "Models held.", "shard"), func(s *api.Shard) float64 { return float64(s.Models) }},
-	{gauge("shard_functions", "Functions known.", "shard"), func(s *api.Shard) float64 { return float64(s.Functions) }},
-	{gauge("shard_model_version", "Version of the models.", "shard"), func(s *api.Shard) float64 { return float64(s.Version) }},
+	counter("shard_exchanges_total", "Exchanges of the parameter server.", func(s *api.Shard) any { return s.Exchanges }, "shard"),
+	counter("shard_exchanges_repeated_total", "Repeated exchanges.", func(s *api.Shard) any { return s.Repeated }, "shard"),
+	counter("shard_exchanges_refused_total", "Invalid exchanges.", func(s *api.Shard) any { return s.Refused }, "shard"),
+	counter("shard_received_bytes_total", "Bytes received.", func(s *api.Shard) any { return s.BytesIn }, "shard"),
+	counter("shard_sent_bytes_total", "Bytes sent.", func(s *api.Shard) any { return s.BytesOut }, "shard"),
+	gauge("shard_models", "Models held.", func(s *api.Shard) any { return s.Models }, "shard"),
+	gauge("shard_functions", "Functions seen.", func(s *api.Shard) any { return s.Functions }, "shard"),
+	gauge("shard_model_version", "Version of the models.", func(s *api.Shard) any { return s.Version }, "shard"),
 }
 
 var snapshotMetrics = []metric[api.Snapshot]{
-	{gauge("shard_snapshot_age_seconds", "Age of the last copy on disk.", "shard"), func(s *api.Snapshot) float64 { return s.Age }},
-	{gauge("shard_snapshot_duration_seconds", "How long writing it took.", "shard"), func(s *api.Snapshot) float64 { return s.Duration }},
-	{gauge("shard_snapshot_bytes", "Its size.", "shard"), func(s *api.Snapshot) float64 { return float64(s.Bytes) }},
+	gauge("shard_snapshot_age_seconds", "Age of the last snapshot on disk.", func(s *api.Snapshot) any { return s.Age }, "shard"),
+	gauge("shard_snapshot_duration_seconds", "Time to write it.", func(s *api.Snapshot) any { return s.Duration }, "shard"),
+	gauge("shard_snapshot_bytes", "Its size.", func(s *api.Snapshot) any { return s.Bytes }, "shard"),
 }
 
 var storeMetrics = []metric[api.StoreStatus]{
-	{counter("store_records_total", "Records that this process stored."), func(s *api.StoreStatus) float64 { return float64(s.Records) }},
-	{
-		gauge("store_pending_messages", "Messages that wait to be stored."),
-		func(s *api.StoreStatus) float64 { return float64(s.PendingMessages) },
-	},
-	{gauge("store_pending_bytes", "Bytes that wait to be stored."), func(s *api.StoreStatus) float64 { return float64(s.PendingBytes) }},
-	{gauge("store_lag_seconds", "Age of the oldest record that is not stored."), func(s *api.StoreStatus) float64 { return s.Lag }},
-	{gauge("store_failing", "1 if the last write failed."), func(s *api.StoreStatus) float64 { return flag(s.LastError != "") }},
+	counter("store_records_total", "Records stored by this process.", func(s *api.StoreStatus) any { return s.Records }),
+	gauge("store_pending_messages", "Messages waiting to be stored.", func(s *api.StoreStatus) any { return s.PendingMessages }),
+	gauge("store_pending_bytes", "Bytes waiting to be stored.", func(s *api.StoreStatus) any { return s.PendingBytes }),
+	gauge("store_lag_seconds", "Age of the oldest record not stored.", func(s *api.StoreStatus) any { return s.Lag }),
+	gauge("store_failing", "1 if the last write failed.", func(s *api.StoreStatus) any { return s.LastError != "" }),
 }
 
 var senderMetrics = []metric[api.Sender]{
-	{counter("sender_packets_total", "Packets of live statistics sent."), func(s *api.Sender) float64 { return float64(s.Sent) }},
-	{gauge("sender_pending_packets", "Packets that wait to be sent."), func(s *api.Sender) float64 { return float64(s.Pending) }},
-	{counter("sender_retries_total", "Packets sent again."), func(s *api.Sender) float64 { return float64(s.Retries) }},
-	{gauge("sender_last_sent_timestamp_seconds", "When a packet was last taken."), func(s *api.Sender) float64 { return unix(s.LastSent) }},
+	counter("sender_packets_total", "Statistics packets sent.", func(s *api.Sender) any { return s.Sent }),
+	gauge("sender_pending_packets", "Packets waiting to be sent.", func(s *api.Sender) any { return s.Pending }),
+	counter("sender_retries_total", "Packets sent again.", func(s *api.Sender) any { return s.Retries }),
+	gauge("sender_last_sent_timestamp_seconds", "Last accepted packet.", func(s *api.Sender) any { return s.LastSent }),
 }

@@ -19,7 +19,7 @@ import (
 
 const countLost = `SELECT sum(lost_time)::BIGINT FROM anomalies a JOIN runs r ON r.run = a.run WHERE r.name = $1 AND status IS DISTINCT FROM 'withdrawn'`
 
-func TestTheOverviewSaysWhatARunLostAndWhere(t *testing.T) {
+func TestOverviewShowsLossesAndTheirPlaces(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	for run, want1 := range map[string]struct{ live, stored bool }{"burst": {false, true}, "burst-live": {true, false}} {
 		o := want[api.Overview](t, do(t, at+run+"/overview?issues=1", ""), 200)
@@ -101,7 +101,7 @@ func TestEachAnomalyIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
+func TestMutedIssuesAreCountedSeparately(t *testing.T) {
 	labels := new(memory)
 	at := scene(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels }) + "burst"
 	before := want[api.Overview](t, do(t, at+"/overview?issues=100", ""), 200)
@@ -132,7 +132,7 @@ func TestIssuesThatArePutAsideAreCountedApart(t *testing.T) {
 	}
 }
 
-func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
+func TestOverviewOfRunWithoutAnomalies(t *testing.T) {
 	store := emptyStore(t)
 	ctx := t.Context()
 	id, err := store.CreateRun(ctx, provdb.Run{Name: "calm", State: provdb.Running, Started: time.Unix(1, 0)})
@@ -154,7 +154,7 @@ func TestARunWithoutAnomaliesSaysSoWithConfidence(t *testing.T) {
 	}
 }
 
-func TestBeforeThereAreDataTheOverviewSaysWhatToDo(t *testing.T) {
+func TestOverviewWithoutDataGivesInstructions(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, p *pipeline) {
 		c.Run = "new"
 		p.status = api.Status{Run: api.RunStatus{Name: "new", State: api.Waiting}, Totals: api.Totals{RanksExpected: 4000}}
@@ -187,7 +187,7 @@ func (o *obstructed) Query(ctx context.Context, sql string, args ...any) (*provd
 	return o.Reader.Query(ctx, sql, args...)
 }
 
-func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
+func TestOverviewWithoutStoreIsNotGood(t *testing.T) {
 	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = &obstructed{p.reader, func(context.Context, string) error { return errors.New("the disk is gone") }}
 	})
@@ -201,7 +201,7 @@ func TestWithoutTheStoreTheOverviewDoesNotSayThatAllIsWell(t *testing.T) {
 	}
 }
 
-func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
+func TestStoreAnswersWhileCacheLoads(t *testing.T) {
 	read := make(chan struct{})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) {
 		p.reader = &obstructed{p.reader, func(ctx context.Context, sql string) error {
@@ -247,7 +247,7 @@ func TestWhileTheIndexIsReadTheStoreAnswers(t *testing.T) {
 	}
 }
 
-func TestNoticesSayWhatLimitsTrust(t *testing.T) {
+func TestNoticesNameLimitsOfData(t *testing.T) {
 	at, p := serve(t, nil)
 	f := func(change func(s *api.Status), level api.Level, topic, want1 string) {
 		t.Helper()
@@ -298,7 +298,7 @@ func TestNoticesSayWhatLimitsTrust(t *testing.T) {
 	}, api.LevelUnknown, "warming", "Models have < 30 samples for 212 functions; anomalies are provisional")
 }
 
-func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
+func TestOverviewOfFailedOrDamagedRun(t *testing.T) {
 	store := emptyStore(t)
 	id, err := fill(t.Context(), store, "odd", 30)
 	if err != nil {
@@ -325,7 +325,7 @@ func TestARunThatFailedOrIsDamagedSaysSo(t *testing.T) {
 }
 
 // Nobody should start analyzers for a run that has ended.
-func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
+func TestOverviewOfRunThatFailedEarlyHasReason(t *testing.T) {
 	store := emptyStore(t)
 	run := provdb.Run{Name: "odd", State: provdb.Running, Started: time.Unix(1, 0)}
 	var err error
@@ -348,7 +348,7 @@ func TestARunThatFailedBeforeAnythingWasKeptSaysWhy(t *testing.T) {
 }
 
 // A store that does not answer is told in a notice, and what the pipeline knows is shown.
-func TestAStoreThatFailsIsANotice(t *testing.T) {
+func TestFailingStoreIsANotice(t *testing.T) {
 	store := emptyStore(t)
 	if _, err := fill(t.Context(), store, "monday", 20); err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestListsOfAnswersAreNeverNull(t *testing.T) {
 	}
 }
 
-func TestALossThatIsNothingToSpeakOfIsNoAlarm(t *testing.T) {
+func TestSmallLossIsNoAlarm(t *testing.T) {
 	store := emptyStore(t)
 	someRun(t, store, "small", []*provenance.Record{anomaly(1, 0, 0, 200, 100), anomaly(2, 0, 10_000_000, 200, 100)})
 	at, _ := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = store })

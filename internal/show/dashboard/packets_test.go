@@ -14,6 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
@@ -23,7 +24,7 @@ const packetsRun = "/api/v1/runs/packets"
 func servePackets(t *testing.T, receive bool, token string) (address string, p *legacy.Packets) {
 	t.Helper()
 	p = legacy.NewPackets("packets", "v1", receive)
-	c := dashboard.Config{Source: p, Packets: p, Run: "packets", Token: token, Tick: 10 * time.Millisecond}
+	c := dashboard.Config{Config: insight.Config{Source: p, Run: "packets"}, Packets: p, Token: token, Tick: 10 * time.Millisecond}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func samplePacket(t testing.TB, name string) string {
 	return string(b)
 }
 
-func TestPacketsOfBothSchemasGiveTheSamePicture(t *testing.T) {
+func TestBothPacketSchemasGiveSameViews(t *testing.T) {
 	var pictures [2]map[string]any
 	for i, name := range []string{"packet-v1.json", "packet-v2.json"} {
 		at, _ := servePackets(t, true, "")
@@ -59,7 +60,7 @@ func TestPacketsOfBothSchemasGiveTheSamePicture(t *testing.T) {
 	}
 }
 
-func TestAPacketOfTheOriginalIsShown(t *testing.T) {
+func TestOriginalPacketIsShown(t *testing.T) {
 	at, _ := servePackets(t, true, "")
 	if a := do(t, at+"/api/anomalydata", samplePacket(t, "sample-packet-v2.json")); a.code != 201 {
 		t.Fatalf("%d %s", a.code, a.body)
@@ -82,7 +83,7 @@ func TestAPacketOfTheOriginalIsShown(t *testing.T) {
 	}
 }
 
-func TestAPacketThatComesAgainChangesNothing(t *testing.T) {
+func TestRepeatedPacketChangesNothing(t *testing.T) {
 	at, _ := servePackets(t, true, "")
 	var before api.Overview
 	for i := range 3 {
@@ -99,7 +100,7 @@ func TestAPacketThatComesAgainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPacketsAreTakenWithoutATokenOnlyWhereThatIsWanted(t *testing.T) {
+func TestPacketsNeedNoTokenOnlyIfReceiving(t *testing.T) {
 	body := samplePacket(t, "packet-v2.json")
 	at, _ := servePackets(t, true, "secret")
 	if a := do(t, at+"/api/anomalydata", body); a.code != 201 {
@@ -117,7 +118,7 @@ func TestPacketsAreTakenWithoutATokenOnlyWhereThatIsWanted(t *testing.T) {
 	fails(t, do(t, stored+"/api/anomalydata", body), 404, "nothing is at")
 }
 
-func TestAPacketThatMakesNoSenseIsRefusedAndCounted(t *testing.T) {
+func TestInvalidPacketIsRejectedAndCounted(t *testing.T) {
 	at, _ := servePackets(t, true, "")
 	fails(t, do(t, at+"/api/anomalydata", `{"version":7}`), 400, "version 7")
 	fails(t, do(t, at+"/api/anomalydata", `no json`), 400, "invalid character")
@@ -132,7 +133,7 @@ func TestAPacketThatMakesNoSenseIsRefusedAndCounted(t *testing.T) {
 	}
 }
 
-func TestWhatPacketsDoNotHoldIsSaid(t *testing.T) {
+func TestDataMissingInPacketsIsNotFound(t *testing.T) {
 	at, _ := servePackets(t, true, "")
 	for _, path := range []string{"/issues", "/events", "/events/0:1:2/evidence", "/flame", "/functions/0:1", "/metadata"} {
 		fails(t, do(t, at+packetsRun+path, ""), 404, "counts of anomalies only")
@@ -145,7 +146,7 @@ func TestWhatPacketsDoNotHoldIsSaid(t *testing.T) {
 	}
 }
 
-func TestFunctionsOfPacketsAreListedInPagesAndOrders(t *testing.T) {
+func TestFunctionsOfPacketsHavePagesAndOrders(t *testing.T) {
 	at, _ := servePackets(t, true, "")
 	var functions []string
 	for i := range 25 {
@@ -191,7 +192,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte(`{"anomaly_stats":{"created_at":1,"anomaly":[{"key":"0:1","data":[{"n_anomalies":9223372036854775807,"min_timestamp":0,"max_timestamp":9223372036854775807}]}],"func":[{"exclusive":{"count":1e308,"mean":1e308}}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p := legacy.NewPackets("packets", "v1", true)
-		h := dashboard.New(dashboard.Config{Source: p, Packets: p, Run: "packets"})
+		h := dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "packets"}, Packets: p})
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/anomalydata", bytes.NewReader(body))
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != 201 && w.Code != 400 {

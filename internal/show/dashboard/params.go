@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,22 +13,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/insight"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
 
-// params reads the parameters of an address. Each is asked for by name; done
-// then says what was wrong, and which parameters nobody asked for.
+// params reads the parameters of a request. done returns the errors, and rejects parameters
+// that were not read.
 type params struct {
+	r      *http.Request
 	values url.Values
-	known  map[string]bool
+	names  map[string]bool // read so far
 	errs   []error
 }
 
 func newParams(r *http.Request) *params {
-	p := &params{known: map[string]bool{"token": true}}
+	p := &params{r: r, names: map[string]bool{"token": true}}
 	var err error
 	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		p.errs = append(p.errs, err)
@@ -35,13 +36,12 @@ func newParams(r *http.Request) *params {
 	return p
 }
 
-// done returns the first problems, all as one.
 func (p *params) done() error {
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
-		if !p.known[name] {
-			delete(p.known, "token")
-			p.errs = append(p.errs, fmt.Errorf("no parameter %q is known here, only: %s", name,
-				strings.Join(slices.Sorted(maps.Keys(p.known)), ", ")))
+		if !p.names[name] {
+			delete(p.names, "token")
+			allowed := cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.names)), ", "), "none")
+			p.errs = append(p.errs, fmt.Errorf("unknown parameter %q (want %s)", name, allowed))
 			break
 		}
 	}
@@ -51,13 +51,16 @@ func (p *params) done() error {
 	return &problem{http.StatusBadRequest, strings.ReplaceAll(errors.Join(p.errs...).Error(), "\n", "; "), insight.ParamsHint}
 }
 
+// path returns a part of the path.
+func (p *params) path(name string) string { return p.r.PathValue(name) }
+
 func (p *params) fail(name, format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("parameter %s: "+format, append([]any{name}, args...)...))
 }
 
-// text is a parameter, or empty.
+// text returns a parameter, or "".
 func (p *params) text(name string) string {
-	p.known[name] = true
+	p.names[name] = true
 	switch all := p.values[name]; len(all) {
 	case 0:
 		return ""
@@ -68,15 +71,10 @@ func (p *params) text(name string) string {
 	return ""
 }
 
-// word is a parameter, or what stands for one that is not given.
-func (p *params) word(name, usual string) string {
-	if text := p.text(name); text != "" {
-		return text
-	}
-	return usual
-}
+// word returns a parameter, or its default.
+func (p *params) word(name, usual string) string { return cmp.Or(p.text(name), usual) }
 
-// integer is a number from least to most.
+// integer returns a number from least to most.
 func (p *params) integer(name string, usual, least, most int64) int64 {
 	text := p.text(name)
 	if text == "" {
@@ -90,24 +88,21 @@ func (p *params) integer(name string, usual, least, most int64) int64 {
 	return n
 }
 
-// limit is how many rows are wanted.
 func (p *params) limit(usual, most int) int {
 	return int(p.integer("limit", int64(usual), 0, int64(most)))
 }
 
-// columns is into how many columns a time is divided.
 func (p *params) columns(usual int64) int {
 	return int(p.integer("columns", usual, 1, insight.MaxColumns))
 }
 
-// program is the program of a workflow, nil for all.
+// program returns the program of a workflow, nil for all.
 func (p *params) program() *trace.Program {
 	n := p.integer("program", -1, -1, math.MaxInt32)
 	if n < 0 {
 		return nil
 	}
-	program := trace.Program(n)
-	return &program
+	return new(trace.Program(n))
 }
 
 func (p *params) boolean(name string) bool {
@@ -135,7 +130,7 @@ func (p *params) number(name string) float64 {
 	return x
 }
 
-// duration is a time with its unit, or a number of units; nil if not given.
+// duration returns a time with its unit or a number of units, or nil.
 func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 	text := p.text(name)
 	if text == "" {
@@ -149,10 +144,10 @@ func (p *params) duration(name string, unit time.Duration) *trace.Micros {
 	return &t
 }
 
-// maxRanges bounds the statement that is made of a list of ranks.
+// maxRanges bounds the statement made of a list of ranks.
 const maxRanges = 1000
 
-// ranks reads 0,4-7.
+// ranks returns ranges such as 0,4-7.
 func (p *params) ranks(name string) []query.Range {
 	ranges, err := query.ParseRanks(p.text(name))
 	if err != nil {
@@ -160,13 +155,13 @@ func (p *params) ranks(name string) []query.Range {
 		return nil
 	}
 	if len(ranges) > maxRanges {
-		p.fail(name, "%d ranges are more than %d", len(ranges), maxRanges)
+		p.fail(name, "has %d ranges (at most %d)", len(ranges), maxRanges)
 		return nil
 	}
 	return ranges
 }
 
-// steps reads from:to, of which one side may be left out; nil if not given.
+// steps returns a range from:to, of which one side may be empty, or nil.
 func (p *params) steps(name string) *query.Range {
 	r, err := query.ParseSteps(p.text(name))
 	if err != nil {
@@ -175,7 +170,7 @@ func (p *params) steps(name string) *query.Range {
 	return r
 }
 
-// words reads words with commas between them; nil if not given.
+// words returns words separated by commas, or nil.
 func (p *params) words(name string) []string {
 	text := p.text(name)
 	if text == "" {
@@ -184,7 +179,7 @@ func (p *params) words(name string) []string {
 	return strings.Split(text, ",")
 }
 
-// filter reads what chooses events; its names are those of chimbuko anomalies.
+// filter returns the selection of events. Its parameters are named as those of chimbuko anomalies.
 func (p *params) filter() query.Filter {
 	f := query.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),

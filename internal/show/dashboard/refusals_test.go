@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 )
 
-func TestWhatCannotBeAnsweredIsExplained(t *testing.T) {
+func TestInvalidRequestsAreExplained(t *testing.T) {
 	at, _ := serve(t, nil)
 	f := func(path string, code int, part string) {
 		t.Helper()
@@ -21,32 +21,33 @@ func TestWhatCannotBeAnsweredIsExplained(t *testing.T) {
 	f("/api/v1/runs/sunday/top", 404, "sunday")
 	f("/api/v1/runs/sunday/snapshot", 404, "sunday")
 	f("/api/v1/runs/sunday/stream", 404, "sunday")
+	f("/api/v1/runs/sunday/top?limit=-1", 404, "sunday") // before the parameters
 	f(monday+"/top?by=color", 400, `unknown by "color" (want function, host, kind, path, rank`)
 	f(monday+"/top?limit=-1", 400, `limit: "-1" is not a number from 0 to 5000`)
 	f(monday+"/top?limit=5001", 400, "from 0 to 5000")
-	f(monday+"/top?limti=5", 400, `no parameter "limti" is known here, only: by, limit, order, program`)
+	f(monday+"/top?limti=5", 400, `unknown parameter "limti" (want by, limit, order, program)`)
 	f(monday+"/top?limit=1&limit=2", 400, "more than once")
 	f(monday+"/top?%zz", 400, "invalid URL escape")
 	f(monday+"/events?order=color", 400, `unknown order "color" (want lost, score, severity, time`)
 	f(monday+"/events?kind=slow,red", 400, `unknown kind "red" (want comm-wait, fast, gpu, slow`)
 	f(monday+"/events?rank=7-4&step=x&since=soon&min_lost=1e300&min_score=NaN&normal=maybe", 400,
 		`parameter normal: "maybe" is neither true nor false; parameter rank: "7-4" is not a rank`)
-	f(monday+"/events?limit=0", 400, "at least one event")
+	f(monday+"/events?limit=0", 400, "must be ≥ 1")
 	f(monday+"/events?cursor=x", 400, "cursor: not a value of next")
 	f(monday+"/events?cursor="+strings.Repeat("x", 9000), 400, "too long")
-	f(monday+"/counters?offset=3", 400, "no parameter")
-	f(monday+"/pipeline?verbose=1", 400, "no parameter")
-	f("/api/v1/runs?x=1", 400, "no parameter")
+	f(monday+"/counters?offset=3", 400, "unknown parameter")
+	f(monday+"/pipeline?verbose=1", 400, "unknown parameter")
+	f("/api/v1/runs?x=1", 400, "unknown parameter")
 	f(monday+"/sql", 405, "use POST")
 	for _, path := range []string{"/healthz", "/metrics", "/api/v1/runs", monday + "/events", monday + "/stream"} {
 		a := do(t, at+path, "{}")
-		if fails(t, a, 405, "POST is not answered here; use GET"); a.header.Get("Allow") != "GET" {
+		if fails(t, a, 405, "method POST is not allowed; use GET"); a.header.Get("Allow") != "GET" {
 			t.Errorf("%s allows %s", path, a.header.Get("Allow"))
 		}
 	}
 }
 
-func TestWithoutAStoreOnlyThePipelineIsKnown(t *testing.T) {
+func TestPipelineWithoutStore(t *testing.T) {
 	at, p := serve(t, func(_ *dashboard.Config, p *pipeline) { p.reader = nil })
 	for _, path := range []string{
 		"", "/top", "/events", "/events/0:0:1", "/functions", "/functions/0:1", "/counters", "/metadata",
@@ -68,7 +69,7 @@ func TestWithoutAStoreOnlyThePipelineIsKnown(t *testing.T) {
 	}
 }
 
-func TestARunOfWhichNothingIsStoredYet(t *testing.T) {
+func TestRunBeforeFirstRecord(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Run = "new" })
 	fails(t, do(t, at+"/api/v1/runs/new/top", ""), 404, `nothing of run "new" is stored yet`)
 	if got := want[object](t, do(t, at+"/api/v1/runs/new/snapshot", ""), 200); got["status"] == nil || got["problem"] == nil {
@@ -102,7 +103,7 @@ func TestSQLAnswersWithColumnsAndRows(t *testing.T) {
 	}
 }
 
-func TestSQLThatIsNoQuestionIsRefused(t *testing.T) {
+func TestInvalidSQLRequestsAreRejected(t *testing.T) {
 	at, _ := serve(t, nil)
 	f := func(body string, code int, part string, headers ...string) {
 		t.Helper()
@@ -110,19 +111,19 @@ func TestSQLThatIsNoQuestionIsRefused(t *testing.T) {
 	}
 	f(`{"sql": "DELETE FROM executions"}`, 403, "only questions are allowed")
 	f(`{"sql": "CREATE TABLE t (x INTEGER)"}`, 403, "only questions are allowed")
-	f(`{"sql": "SELECT * FROM read_csv('/etc/passwd')"}`, 403, "reach no files")
+	f(`{"sql": "SELECT * FROM read_csv('/etc/passwd')"}`, 403, "without access to files")
 	f(`{"sql": "SELEKT 1"}`, 400, "docs/sql.md lists tables")
 	f(`{"sql": "SELECT * FROM nosuch"}`, 400, "nosuch")
 	f(`{"sql": "SELECT 1; SELECT 2"}`, 403, "one at a time")
 	f(`{"sql": "SELECT $1"}`, 400, "")
 	f(`{"sql": ""}`, 400, "sql is missing")
 	f(`{"query": "SELECT 1"}`, 400, "unknown field")
-	f(`{"sql": "SELECT 1"} {}`, 400, "something follows")
+	f(`{"sql": "SELECT 1"} {}`, 400, "more than one value")
 	f(`{"sql": "SELECT 1", "limit": 100001}`, 400, "limit 100001 is not a number from 0 to 100000")
-	f(`{"sql": "SELECT $1", "args": [[1]]}`, 400, "args are null")
-	f(`{"sql": "SELECT $1", "args": [1e999]}`, 400, "makes no sense")
-	f(`nonsense`, 400, "makes no sense")
-	f(`{"sql": "SELECT '`+strings.Repeat("x", 1<<20)+`'"}`, 413, "at most 1048576 bytes")
+	f(`{"sql": "SELECT $1", "args": [[1]]}`, 400, "args must be null")
+	f(`{"sql": "SELECT $1", "args": [1e999]}`, 400, "invalid query")
+	f(`nonsense`, 400, "invalid body")
+	f(`{"sql": "SELECT '`+strings.Repeat("x", 1<<20)+`'"}`, 413, "1048576 bytes")
 	f(`{"sql": "SELECT 1"}`, 415, "application/json", "Content-Type: text/plain")
 	f(`{"sql": "SELECT 1"}`, 403, "another site", "Sec-Fetch-Site: cross-site")
 	f(`{"sql": "SELECT 1"}`, 403, "another site", "Origin: http://elsewhere.example")
@@ -130,7 +131,7 @@ func TestSQLThatIsNoQuestionIsRefused(t *testing.T) {
 	f(`{"sql": "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"}`, 504, "no answer within 500ms")
 }
 
-func TestQuestionsWaitForEachOther(t *testing.T) {
+func TestQueriesWaitForSlots(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Questions, c.Timeout = 1, 2*time.Second })
 	slow := make(chan answer)
 	go func() {
@@ -155,11 +156,11 @@ func TestQuestionsWaitForEachOther(t *testing.T) {
 	t.Logf("%d were refused", refused)
 }
 
-func TestConfigurationsThatMakeNoSense(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	err := dashboard.Config{Tick: -1}.Validate()
-	for _, part := range []string{"no source", "name of the run", "negative"} {
+	for _, part := range []string{"no source", "name of the run", "must be ≥ 0"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %q", err, part)
+			t.Errorf("%v does not contain %q", err, part)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func asked(t testing.TB, q api.SQLQuestion) string {
 	return string(text)
 }
 
-func TestErrorsOfSQLSayWhereTheyAre(t *testing.T) {
+func TestSQLErrorsHavePositions(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	s, err := pgstore.Open(ctx, pgtest.Shared(t).Database(t), pgstore.Options{})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestErrorsOfSQLSayWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnExportIsAFileWithAllRows(t *testing.T) {
+func TestExportIsAFileWithAllRows(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Parquet = duckstore.WriteParquet })
@@ -88,14 +88,14 @@ func TestAnExportIsAFileWithAllRows(t *testing.T) {
 	}
 }
 
-func TestExportsRefuseWhatTheyCannotDo(t *testing.T) {
+func TestInvalidExportsAreRejected(t *testing.T) {
 	at, _ := serve(t, nil)
 	f := func(q api.SQLQuestion, code int, part string) {
 		t.Helper()
 		fails(t, do(t, at+monday+"/sql/export", asked(t, q)), code, part)
 	}
-	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "want csv, parquet")
-	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "writes no parquet")
+	f(api.SQLQuestion{SQL: "SELECT 1"}, 400, "want csv or parquet")
+	f(api.SQLQuestion{SQL: "SELECT 1", Format: "parquet"}, 501, "cannot write parquet")
 	f(api.SQLQuestion{SQL: "SELECT nosuch", Format: "csv"}, 400, "nosuch")
 	f(api.SQLQuestion{SQL: "DROP TABLE runs", Format: "csv"}, 403, "only questions")
 	tooMany := int64(1_000_001)
@@ -104,7 +104,7 @@ func TestExportsRefuseWhatTheyCannotDo(t *testing.T) {
 	fails(t, do(t, at+monday+"/sql/export", ""), 405, "use POST")
 }
 
-func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
+func TestRateLimitHasRetryAfter(t *testing.T) {
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) {
 		c.Asks, c.Exports = dashboard.Rate{PerMinute: 1, AtOnce: 3}, dashboard.Rate{PerMinute: 1, AtOnce: 2}
 	})
@@ -119,7 +119,7 @@ func TestWhoAsksTooOftenIsToldWhenToTryAgain(t *testing.T) {
 			}
 		}
 		a := do(t, at+monday+path, asked(t, q))
-		fails(t, a, 429, "1 a minute are answered; try again in ")
+		fails(t, a, 429, "at most 1 per minute); try again in ")
 		if wait, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 {
 			t.Errorf("%s: Retry-After is %q", path, a.header.Get("Retry-After"))
 		}

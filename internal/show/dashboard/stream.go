@@ -1,87 +1,32 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/insight"
-
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// tick is one look at the pipeline, shared by all streams.
+// minOverview is the shortest time between two overviews of a stream.
+const minOverview = 2 * time.Second
+
+// tick is a status of the pipeline for all streams.
 type tick struct {
 	seq   int64
 	state api.State
-	full  []byte // the Status as JSON
+	full  []byte // the status as JSON
 	slim  []byte // without ranks
-	err   error  // of the source; nothing else is set then
+	err   error  // of the source; all other fields but seq are unset then
 }
 
-// hub looks at the pipeline at equal times while there are streams, once for all
-// of them.
-type hub struct {
-	source insight.Source
-	every  time.Duration
-	most   int // streams
-
-	mu      sync.Mutex
-	seq     int64
-	streams map[chan tick]bool
-	stop    context.CancelFunc // of the looking
-}
-
-// join returns a channel of ticks. A reader that is slow misses some, but never
-// the newest. leave must be called.
-func (h *hub) join(ctx context.Context) (ticks <-chan tick, leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.streams) >= h.most {
-		return nil, nil, &problem{
-			http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already", h.most),
-			"close pages that are not looked at",
-		}
-	}
-	if h.streams == nil {
-		h.streams = make(map[chan tick]bool)
-	}
-	ch := make(chan tick, 1)
-	h.streams[ch] = true
-	if len(h.streams) == 1 {
-		ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx)) // other streams may outlive this one
-		go h.run(ctx)
-	}
-	return ch, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if delete(h.streams, ch); len(h.streams) == 0 {
-			h.stop()
-		}
-	}, nil
-}
-
-func (h *hub) run(ctx context.Context) {
-	t := time.NewTicker(h.every)
-	defer t.Stop()
-	for {
-		h.look(ctx)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// look takes the Status and hands it to all streams.
-func (h *hub) look(ctx context.Context) {
-	var t tick
-	status, err := h.source.Status(ctx)
+func (s *server) tick(ctx context.Context, _ *tick) (t tick, ok bool) {
+	status, err := s.Source.Status(ctx)
 	if err == nil {
 		slim := *status
 		slim.Ranks = nil
@@ -90,57 +35,54 @@ func (h *hub) look(ctx context.Context) {
 		t.slim, t.err = api.Marshal(&slim)
 	}
 	t.err = errors.Join(err, t.err)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if ctx.Err() != nil {
-		return // the streams that are there now have another to look for them
-	}
-	h.seq++
-	t.seq = h.seq
-	for ch := range h.streams {
-		select {
-		case <-ch: // missed
-		default:
-		}
-		ch <- t // there is room, and nobody else sends
-	}
+	t.seq = s.seq.Add(1)
+	return t, true
 }
 
-// sequence is the number of the last tick.
-func (h *hub) sequence() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.seq
+// changedOverview returns the overview of the watched run if it differs from the last one. Errors
+// are not published: ticks contain those of the pipeline, and the next overview may succeed.
+func (s *server) changedOverview(ctx context.Context, last *[]byte) (text []byte, changed bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	o, err := s.views.Overview(ctx, s.Run, insight.OverviewParams{Columns: insight.UsualColumns, Issues: usualWorst})
+	if err == nil {
+		text, err = api.Marshal(o)
+	}
+	return text, err == nil && (last == nil || !bytes.Equal(text, *last))
 }
 
-// stall is how long a client may take nothing before its stream is given up.
+// stall is the time after which the stream of a client that reads nothing ends.
 const stall = 30 * time.Second
 
-// stream sends server-sent events: a tick with the Status at equal times, state when
-// that of the run has changed, and overview at once and when it has changed. A client
-// that comes back gets a snapshot first, instead of what it missed.
+// stream sends server-sent events: a tick with the status at regular times, state when the state
+// of the run has changed, and overview at once and after changes. A client that reconnects gets a
+// snapshot first, instead of the missed events.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	p := newParams(r)
 	slim := p.word("ranks", "true") == "false"
-	err := p.done()
+	err := s.watched(p.path("run"))
 	if err == nil {
-		err = s.watched(r.PathValue("run"))
+		err = p.done()
 	}
 	if err != nil {
-		writeProblem(w, r, err)
+		writeProblem(w, err)
 		return
 	}
-	ticks, leave, err := s.hub.join(r.Context())
-	if err != nil {
-		writeProblem(w, r, err)
+	ticks, leave, ok1 := s.ticks.join(r.Context())
+	if ok1 {
+		defer leave()
+	}
+	overviews, leave, ok2 := s.overviews.join(r.Context())
+	if ok2 {
+		defer leave()
+	}
+	if !ok1 || !ok2 {
+		writeProblem(w, &problem{http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open", s.Streams), "close unused pages"})
 		return
 	}
-	defer leave()
-	overviews, leaveBoard := s.board.join(r.Context())
-	defer leaveBoard()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies shall pass events on at once
+	h.Set("X-Accel-Buffering", "no") // proxies must not delay events
 	out := &eventWriter{w: w, http: http.NewResponseController(w)}
 	defer out.release()
 	w.WriteHeader(http.StatusOK)
@@ -159,17 +101,16 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 			}
 			err = errors.Join(err, out.tick(t, slim))
 		case text := <-overviews:
-			err = out.event("overview", s.hub.sequence(), json.RawMessage(text))
+			err = out.event("overview", s.seq.Load(), json.RawMessage(text))
 		case <-r.Context().Done():
 			return
 		}
 	}
 }
 
-// resume sends what a client needs that does not know what it missed. The
-// number of the event is that of the last tick.
+// resume sends a snapshot to a client that missed events.
 func (s *server) resume(ctx context.Context, out *eventWriter) error {
-	seq := s.hub.sequence()
+	seq := s.seq.Load()
 	answer, err := s.insight.Snapshot(ctx, s.Run, insight.SnapshotParams{Top: snapshotTop, Newest: snapshotNewest})
 	if err != nil {
 		return out.event("problem", seq, asProblem(err))
@@ -177,13 +118,13 @@ func (s *server) resume(ctx context.Context, out *eventWriter) error {
 	return out.event("snapshot", seq, answer)
 }
 
-// eventWriter writes server-sent events, each at once.
+// eventWriter writes server-sent events without delay.
 type eventWriter struct {
 	w    http.ResponseWriter
 	http *http.ResponseController
 }
 
-// begin tells how soon to come back after a stream was cut.
+// begin sends the time after which to reconnect.
 func (e *eventWriter) begin(retry time.Duration) error {
 	return e.send(fmt.Appendf(nil, "retry: %d\n\n", retry.Milliseconds()))
 }
@@ -220,5 +161,5 @@ func (e *eventWriter) send(text []byte) error {
 	return e.http.Flush()
 }
 
-// release leaves no deadline to what follows on the connection.
+// release removes the deadline from the connection.
 func (e *eventWriter) release() { _ = e.http.SetWriteDeadline(time.Time{}) }

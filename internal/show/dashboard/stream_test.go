@@ -82,7 +82,7 @@ func (s *sse) any(t *testing.T) (e sseEvent) {
 	return e
 }
 
-func TestAStreamTicksAndTellsStates(t *testing.T) {
+func TestStreamSendsTicksAndStates(t *testing.T) {
 	at, p := serve(t, nil)
 	s := openStream(t, at+monday+"/stream")
 	last := int64(0)
@@ -119,7 +119,7 @@ func TestAStreamTicksAndTellsStates(t *testing.T) {
 	}
 }
 
-func TestAStreamResumesWithASnapshot(t *testing.T) {
+func TestStreamResumesWithSnapshot(t *testing.T) {
 	at, _ := serve(t, nil)
 	s := openStream(t, at+monday+"/stream?ranks=false")
 	first := s.next(t)
@@ -139,13 +139,13 @@ func TestAStreamResumesWithASnapshot(t *testing.T) {
 	}
 }
 
-func TestStreamsAreLimitedAndShareOneLook(t *testing.T) {
+func TestStreamsAreLimitedAndShareOneStatus(t *testing.T) {
 	at, p := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Streams = 5 })
 	var streams []*sse
 	for range 5 {
 		streams = append(streams, openStream(t, at+monday+"/stream"))
 	}
-	fails(t, do(t, at+monday+"/stream", ""), 503, "5 streams are open already")
+	fails(t, do(t, at+monday+"/stream", ""), 503, "5 streams are open")
 	var wg sync.WaitGroup
 	for _, s := range streams {
 		wg.Go(func() {
@@ -183,7 +183,7 @@ func TestStreamsAreLimitedAndShareOneLook(t *testing.T) {
 }
 
 // Every stream has an overview at once, also one that comes back; then when it changed.
-func TestAStreamTellsTheOverview(t *testing.T) {
+func TestStreamSendsOverview(t *testing.T) {
 	labels := new(memory)
 	at, _ := serve(t, func(c *dashboard.Config, _ *pipeline) { c.Labels = labels })
 	overview := func(s *sse) (o api.Overview) {

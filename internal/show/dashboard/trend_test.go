@@ -19,6 +19,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/stats"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
@@ -76,7 +77,7 @@ func addNight(t testing.TB, s provdb.Store, night int, live bool) error {
 	return s.UpdateRun(t.Context(), run)
 }
 
-func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
+func TestTrendNamesFirstSlowRun(t *testing.T) {
 	store := nightlyStore(t, 6)
 	kept := comparableOf(t, store, "nightly-01")
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) {
@@ -128,12 +129,12 @@ func TestATrendTellsSinceWhichRunAFunctionIsSlower(t *testing.T) {
 		few.Verdict != trend.Verdict {
 		t.Errorf("%+v", few)
 	}
-	fails(t, do(t, at+"/api/v1/compare/trend?a=0:nightly-01", ""), 400, `no parameter "a"`)
+	fails(t, do(t, at+"/api/v1/compare/trend?a=0:nightly-01", ""), 400, `unknown parameter "a"`)
 	fails(t, do(t, at+"/api/v1/compare/trend", "x"), 405, "use GET")
 }
 
 // What is remembered of runs that have ended is not asked for again, and the newest only are.
-func TestATrendHasTheNewestRuns(t *testing.T) {
+func TestTrendHasNewestRuns(t *testing.T) {
 	store := nightlyStore(t, comparison.MaxTrend+4)
 	at, _ := serve(t, func(c *dashboard.Config, p *pipeline) { c.Run, p.reader = "nightly-05", store })
 	for range 2 {
@@ -149,7 +150,9 @@ func BenchmarkTrend(b *testing.B) {
 	p := &pipeline{status: someStatus(), reader: nightlyStore(b, comparison.MaxTrend+1)}
 	for _, fresh := range []bool{false, true} {
 		b.Run(map[bool]string{false: "again", true: "first"}[fresh], func(b *testing.B) {
-			server := func() http.Handler { return dashboard.New(dashboard.Config{Source: p, Run: "nightly-05"}) }
+			server := func() http.Handler {
+				return dashboard.New(dashboard.Config{Config: insight.Config{Source: p, Run: "nightly-05"}})
+			}
 			h := server()
 			for b.Loop() {
 				if fresh {

@@ -19,7 +19,7 @@ func walkFlame(n api.FlameNode, path []string, f func(n api.FlameNode, path []st
 	}
 }
 
-func TestAFlameGraphHoldsAllTime(t *testing.T) {
+func TestFlameGraphHasAllTime(t *testing.T) {
 	at, store := scene(t, nil)+"burst/", openScenes(t)
 	for metric, sql := range map[string]string{
 		"lost": countLost, "time": `SELECT sum(exclusive_accumulate)::BIGINT FROM func_stats f JOIN runs r ON r.run = f.run WHERE r.name = $1`,
@@ -52,7 +52,7 @@ func TestAFlameGraphHoldsAllTime(t *testing.T) {
 	fails(t, do(t, at+"flame?metric=color", ""), 400, `(want lost or time)`)
 }
 
-func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
+func TestFunctionsAreListedWithTheirFigures(t *testing.T) {
 	at, store := scene(t, nil), openScenes(t)
 	table := want[api.FunctionTable](t, do(t, at+"burst/functions?limit=5000", ""), 200)
 	lost, calls, modes := int64(0), int64(0), 0
@@ -81,7 +81,7 @@ func TestFunctionsAreListedWithWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestTheSearchBoxFindsWhatIsMeant(t *testing.T) {
+func TestSearchFindsAllKinds(t *testing.T) {
 	at := scene(t, nil) + "burst/"
 	issues := want[api.IssueList](t, do(t, at+"issues", ""), 200).Rows
 	f := func(query string, want1 ...api.Found) {

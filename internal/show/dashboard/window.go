@@ -2,52 +2,62 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
-	"github.com/chimbuko/chimbuko/internal/store/query"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// windowForms are the forms in which a window can be had.
-var windowForms = map[string]struct {
+// windowFormats are the trace formats of a window.
+var windowFormats = map[string]struct {
 	suffix, kind string
-	write        func(b *bytes.Buffer, e *query.Event) error
+	write        func(w io.Writer, r *provenance.Record) error
 }{
-	"perfetto": {".perfetto-trace", "application/octet-stream", func(b *bytes.Buffer,
-		e *query.Event,
-	) error {
-		return tracefile.WritePerfetto(b, e.Record)
-	}},
-	"chrome": {".trace.json", "application/json", func(b *bytes.Buffer, e *query.Event) error { return tracefile.WriteChrome(b, e.Record) }},
-	"json": {".json", "application/json", func(b *bytes.Buffer, e *query.Event) error {
-		return json.Indent(b, e.Document, "", "  ")
-	}},
+	"perfetto": {".perfetto-trace", "application/octet-stream", tracefile.WritePerfetto},
+	"chrome":   {".trace.json", "application/json", tracefile.WriteChrome},
+	"json":     {".json", "application/json", nil}, // the stored document
 }
 
-// window is what happened around an execution, as a file.
-func (s *server) window(r *http.Request, p *params) (any, error) {
-	of, format := p.event(r), p.word("format", "perfetto")
-	form, ok := windowForms[format]
-	if !ok {
-		p.fail("format", "unknown format %.40q (want chrome, json or perfetto)", format)
+type windowParams struct {
+	insight.EventParams
+	format string
+}
+
+func (p *params) window() windowParams {
+	of := windowParams{p.event(), p.word("format", "perfetto")}
+	if _, ok := windowFormats[of.format]; !ok {
+		p.fail("format", "unknown format %.40q (want chrome, json or perfetto)", of.format)
 	}
-	e, err := call(r, p, s.insight.Event, of)
+	return of
+}
+
+// window returns the calls around an execution as a file.
+func (s *server) window(ctx context.Context, run string, of windowParams) (*file, error) {
+	e, err := s.insight.Event(ctx, run, of.EventParams)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := form.write(&b, e); err != nil {
-		return nil, &problem{http.StatusUnprocessableEntity, err.Error(), "the record is odd; format=json gives it as it is"}
+	format := windowFormats[of.format]
+	if format.write == nil {
+		err = json.Indent(&b, e.Document, "", "  ")
+	} else {
+		err = format.write(&b, e.Record)
 	}
-	return &file{form.kind, fileName(e.Record) + form.suffix, b.Bytes()}, nil
+	if err != nil {
+		return nil, &problem{http.StatusUnprocessableEntity, err.Error(), "format=json returns the record unchanged"}
+	}
+	return &file{format.kind, downloadName(e.Record) + format.suffix, b.Bytes()}, nil
 }
 
-// fileName names files after an execution, whatever its id is made of.
-func fileName(r *provenance.Record) string {
+// downloadName returns a file name for an execution with safe characters only.
+func downloadName(r *provenance.Record) string {
 	id := strings.Map(func(c rune) rune {
 		switch {
 		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':

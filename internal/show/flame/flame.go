@@ -1,5 +1,5 @@
-// Package flame makes trees of call paths, of one run or of two, and groups functions by
-// their names. Pure.
+// Package flame builds trees of call paths, of one run or of two, and groups functions by
+// their names. It is pure.
 package flame
 
 import (
@@ -8,78 +8,191 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
+	"github.com/chimbuko/chimbuko/internal/judge/comparison"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// maxNodes is how many nodes a tree has at most.
+// maxNodes bounds the nodes of a tree.
 const maxNodes = 5000
 
-// Path is what belongs to a call path: the time in its last function itself.
+// Path is a call path with the time of its last function, without children.
 type Path struct {
 	Program trace.Program
-	Funcs   []string // from the outermost function on
+	Funcs   []string // the outermost first
 	Self    float64  // microseconds
 	Calls   int64
 }
 
-// flameNode is a node of a tree in the making.
-type flameNode struct {
-	api.FlameNode
-	children map[string]*flameNode
-}
-
-// Tree makes a tree of call paths; device tells which functions run on a GPU. Where there are
-// several programs, they are its first level. partial says what was left out, if anything.
+// Tree builds a tree of call paths. device has the functions that run on a GPU. If there are
+// several programs, they are the first level. partial says what the tree leaves out.
 func Tree(paths []Path, device map[trace.FuncKey]bool) (_ api.FlameNode, partial string) {
-	root := &flameNode{FlameNode: api.FlameNode{Function: "all", Group: groupUser}}
+	root := newNode("all", groupUser)
 	several := slices.ContainsFunc(paths, func(p Path) bool { return p.Program != paths[0].Program })
 	for _, p := range paths {
 		at := root
 		if several {
-			at = at.child(fmt.Sprintf("program %d", p.Program), false)
+			at = at.program(p.Program)
 		}
 		for _, name := range p.Funcs {
-			at = at.child(name, device[trace.FuncKey{Program: p.Program, Name: name}])
+			at = at.child(name, Group(name, device[trace.FuncKey{Program: p.Program, Name: name}]))
 		}
-		at.Self += p.Self
-		at.Calls += p.Calls
+		at.Self[0] += p.Self
+		at.Calls[0] += p.Calls
 	}
 	root.sum()
-	partial = prune(root)
-	return root.page(), partial
+	partial = root.prune()
+	return root.single(), partial
 }
 
-func (n *flameNode) child(name string, onGPU bool) *flameNode {
-	if n.children == nil {
-		n.children = make(map[string]*flameNode)
+// Pair builds one tree of the call paths of two runs, by time or by lost time. only selects a
+// program; nil selects all. several makes programs the first level.
+func Pair(runs [2]*comparison.Run, lost bool, only *trace.Program, several bool) (_ api.FlamePairNode, partial string) {
+	root := newNode("all", groupUser)
+	var unknown []string
+	for i, r := range runs {
+		if !root.add(r, i, lost, only, several) && !lost {
+			unknown = append(unknown, "AB"[i:i+1])
+		}
 	}
-	if n.children[name] == nil {
-		n.children[name] = &flameNode{FlameNode: api.FlameNode{Function: name, Group: Group(name, onGPU)}}
+	root.sum()
+	root.remove(0)
+	if len(unknown) > 0 {
+		partial = "Times of call paths are unknown for " + strings.Join(unknown, " and ") + "."
 	}
-	return n.children[name]
+	partial = strings.TrimSpace(partial + " " + root.prune())
+	return root.pair(), partial
 }
 
-func (n *flameNode) sum() float64 {
+// node is a node of a tree that is being built. A tree of one run uses the first values.
+type node struct {
+	api.FlamePairNode
+	children map[string]*node
+}
+
+func newNode(function, group string) *node {
+	return &node{FlamePairNode: api.FlamePairNode{Function: function, Group: group}, children: make(map[string]*node)}
+}
+
+func (n *node) child(function, group string) *node {
+	if n.children[function] == nil {
+		n.children[function] = newNode(function, group)
+	}
+	return n.children[function]
+}
+
+func (n *node) program(p trace.Program) *node {
+	return n.child(fmt.Sprintf("program %d", p), groupUser)
+}
+
+// add adds the paths of a run and reports whether any has a time.
+func (n *node) add(r *comparison.Run, at int, lost bool, only *trace.Program, several bool) (timed bool) {
+	device := make(map[trace.FuncKey]bool)
+	for i := range r.Functions {
+		if f := &r.Functions[i]; f.OnGPU {
+			device[f.Key()] = true
+		}
+	}
+	nodes := make([]*node, len(r.Paths))
+	for i := range r.Paths {
+		p := &r.Paths[i]
+		if only != nil && p.Program != *only {
+			continue
+		}
+		parent := n
+		if p.Parent >= 0 {
+			parent = nodes[p.Parent]
+		} else if several {
+			parent = n.program(p.Program)
+		}
+		nodes[i] = parent.child(p.Function, Group(p.Function, device[trace.FuncKey{Program: p.Program, Name: p.Function}]))
+		self, calls := p.Exclusive, p.Calls
+		if lost {
+			self, calls = p.Lost, p.Anomalies
+		}
+		nodes[i].Self[at] += float64(self)
+		nodes[i].Calls[at] += calls
+		timed = timed || self > 0
+	}
+	return timed
+}
+
+// sum sets the total times.
+func (n *node) sum() {
 	n.Total = n.Self
 	for _, c := range n.children {
-		n.Total += c.sum()
+		c.sum()
+		n.Total[0] += c.Total[0]
+		n.Total[1] += c.Total[1]
 	}
-	return n.Total
 }
 
-func (n *flameNode) below() map[string]*flameNode { return n.children }
-func (n *flameNode) weight() float64              { return n.Total }
+// weight is not less than that of any child.
+func (n *node) weight() float64 { return max(n.Total[0], n.Total[1]) }
 
-// page is the tree in the order in which it is drawn: the largest first.
-func (n *flameNode) page() api.FlameNode {
-	out := n.FlameNode
-	out.Children = []api.FlameNode{}
+// walk calls f with the node and all nodes below it.
+func (n *node) walk(f func(*node)) {
+	f(n)
 	for _, c := range n.children {
-		out.Children = append(out.Children, c.page())
+		c.walk(f)
 	}
-	slices.SortFunc(out.Children, func(a, b api.FlameNode) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Function, b.Function))
+}
+
+// remove removes the nodes below n up to that weight.
+func (n *node) remove(weight float64) {
+	n.walk(func(n *node) {
+		for name, c := range n.children {
+			if c.weight() <= weight {
+				delete(n.children, name)
+			}
+		}
 	})
+}
+
+// prune removes the nodes with the least weight if there are more than maxNodes, and says so.
+func (n *node) prune() string {
+	var weights []float64
+	n.walk(func(n *node) { weights = append(weights, n.weight()) })
+	if len(weights) <= maxNodes {
+		return ""
+	}
+	slices.SortFunc(weights, func(a, b float64) int { return cmp.Compare(b, a) })
+	n.remove(weights[maxNodes]) // all of equal weight, so that the result does not depend on their order
+	left := 0
+	n.walk(func(*node) { left++ })
+	return text.Count(len(weights)-left, "call path") + " with the least time are left out."
+}
+
+// sorted returns the children, the largest first.
+func (n *node) sorted() []*node {
+	list := make([]*node, 0, len(n.children))
+	for _, c := range n.children {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), strings.Compare(a.Function, b.Function))
+	})
+	return list
+}
+
+// single returns the tree of one run.
+func (n *node) single() api.FlameNode {
+	out := api.FlameNode{
+		Function: n.Function, Group: n.Group, Self: n.Self[0], Total: n.Total[0], Calls: n.Calls[0], Children: []api.FlameNode{},
+	}
+	for _, c := range n.sorted() {
+		out.Children = append(out.Children, c.single())
+	}
+	return out
+}
+
+// pair returns the tree of two runs.
+func (n *node) pair() api.FlamePairNode {
+	out := n.FlamePairNode
+	out.Children = []api.FlamePairNode{}
+	for _, c := range n.sorted() {
+		out.Children = append(out.Children, c.pair())
+	}
 	return out
 }

@@ -2,7 +2,7 @@ package flame
 
 import "strings"
 
-// The groups of functions, which have colors of their own.
+// The groups of functions, for their colors.
 const (
 	groupMPI  = "mpi"
 	groupGPU  = "gpu"
@@ -10,9 +10,8 @@ const (
 	groupUser = "user"
 )
 
-// groupPrefixes are how the names of libraries' functions begin, in lower case. The
-// first that fits counts; upper says that the letter after it must be upper case, as
-// in cuLaunchKernel but not in cumulate.
+// groupPrefixes are prefixes of functions of libraries, in lower case. The first match
+// counts. upper requires an upper-case letter after it: cuLaunchKernel, not cumulate.
 var groupPrefixes = []struct {
 	prefix string
 	upper  bool
@@ -54,7 +53,7 @@ func Group(name string, onGPU bool) string {
 	if onGPU {
 		return groupGPU
 	}
-	name = strings.TrimPrefix(name, "[") // TAU marks some names with brackets
+	name = strings.TrimPrefix(name, "[") // TAU puts some names into brackets
 	if at := strings.IndexAny(name, "([{<"); at > 0 {
 		name = name[:at]
 	}

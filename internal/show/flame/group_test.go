@@ -2,7 +2,7 @@ package flame
 
 import "testing"
 
-func TestFunctionsHaveGroups(t *testing.T) {
+func TestGroup(t *testing.T) {
 	for name, want := range map[string]string{
 		"MPI_Allreduce()": "mpi", "PMPI_Wait": "mpi", "mpi_send_": "mpi", "MPI Collective Sync": "mpi", "MPI_File_write_all()": "io",
 		"ncclAllReduce":    "mpi",

@@ -66,10 +66,10 @@ func New(cfg Config) *Insight {
 	cfg.Questions = cmp.Or(cfg.Questions, 4)
 	return &Insight{
 		Config: cfg, slots: make(chan struct{}, cfg.Questions),
-		askers: memo.Memo[*query.Asker]{Most: maxRuns}, runs: memo.Memo[*runData]{Most: maxRuns},
-		findings: memo.Memo[*findings]{Most: maxRuns, Old: true},
-		caches:   memo.Memo[provdb.Reader]{Most: maxCaches, Old: true}, details: memo.Memo[*query.Details]{Most: maxCaches, Old: true},
-		tops: memo.Memo[[]json.RawMessage]{Most: maxTops, Old: true},
+		askers: memo.Memo[*query.Asker]{Size: maxRuns}, runs: memo.Memo[*runData]{Size: maxRuns},
+		findings: memo.Memo[*findings]{Size: maxRuns, ServeStale: true},
+		caches:   memo.Memo[provdb.Reader]{Size: maxCaches, ServeStale: true}, details: memo.Memo[*query.Details]{Size: maxCaches, ServeStale: true},
+		tops: memo.Memo[[]json.RawMessage]{Size: maxTops, ServeStale: true},
 	}
 }
 
@@ -126,7 +126,7 @@ func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context
 	if err != nil {
 		return none, err
 	}
-	a.Memory = in.caches.AtHand(runKey(&a.Run))
+	a.Memory = in.caches.Peek(runKey(&a.Run))
 	v, err := f(limited, &runQuery{Asker: a})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return none, fmt.Errorf("no answer within %v: %w", in.Timeout, context.DeadlineExceeded)
@@ -137,7 +137,7 @@ func ask[T any](ctx context.Context, in *Insight, run string, f func(ctx context
 // withData is ask for queries that need the data of the run. While a large run is being
 // copied into memory the store answers.
 func withData[T any](ctx context.Context, in *Insight, run string, f func(ctx context.Context, q *runQuery) (T, error)) (T, error) {
-	return askWith(ctx, in, run, in.caches.Soon, f)
+	return askWith(ctx, in, run, in.caches.TryGet, f)
 }
 
 // inMemory is withData for queries that wait until the run is in memory.
@@ -184,7 +184,7 @@ func (in *Insight) askerBy(ctx context.Context, r provdb.Reader, name string) (*
 		return nil, err
 	}
 	key := runKey(run)
-	if a := in.askers.AtHand(key); a != nil {
+	if a := in.askers.Peek(key); a != nil {
 		return a.By(r), nil
 	}
 	if run.State.Open() {

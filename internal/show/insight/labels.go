@@ -29,7 +29,7 @@ func (in *Insight) SetLabel(ctx context.Context, run string, l api.Label) error 
 		return Problemf(api.Forbidden, "start the server without --read-only, with a run directory that can be written",
 			"this server cannot set labels")
 	}
-	d, err := in.data(ctx, run, in.caches.Soon)
+	d, err := in.data(ctx, run, in.caches.TryGet)
 	if err != nil {
 		return err
 	}

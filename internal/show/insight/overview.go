@@ -41,7 +41,7 @@ func (in *Insight) Overview(ctx context.Context, run string, p OverviewParams) (
 			note("health", err)
 		}
 	}
-	v.data, err = in.data(ctx, run, in.caches.Soon)
+	v.data, err = in.data(ctx, run, in.caches.TryGet)
 	switch {
 	case err != nil && v.status == nil:
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/memo"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -74,7 +75,7 @@ const (
 )
 
 // getReader is a method of memo.Memo[provdb.Reader].
-type getReader func(ctx context.Context, key string, find func(ctx context.Context) (provdb.Reader, bool, error)) (provdb.Reader, error)
+type getReader func(ctx context.Context, key string, compute memo.Compute[provdb.Reader]) (provdb.Reader, error)
 
 // data returns the data of a run. get returns its copy in memory.
 func (in *Insight) data(ctx context.Context, run string, get getReader) (*runData, error) {

@@ -1,5 +1,5 @@
-// Package lanes draws what happened around an execution as lanes of calls and arrows between
-// them. Pure.
+// Package lanes draws the surroundings of an execution as lanes of calls with arrows between
+// them. It is pure.
 package lanes
 
 import (
@@ -8,18 +8,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chimbuko/chimbuko/internal/show/flame"
-
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
+	"github.com/chimbuko/chimbuko/internal/show/api"
+	"github.com/chimbuko/chimbuko/internal/show/flame"
 )
 
-// Of draws what happened around an execution: its thread first, with the calls of
-// the window and the callers that were open; of a kernel then the thread that launched
-// it. Arrows are messages of the window and the launch. Of what the other ranks did the
-// record tells nothing.
+// Of draws the window of an execution. The first lane is its thread, with open callers; the
+// second, for a kernel, is the thread that launched it. Arrows are the launch and messages.
+// Records have no calls of other ranks.
 func Of(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
 	b := &laneBuilder{r: r, byID: make(map[string]*laneCall)}
 	for i := range r.EventWindow.Execs {
@@ -45,7 +42,6 @@ func Of(r *provenance.Record) (lanes []api.Lane, arrows []api.Arrow) {
 	return lanes, arrows
 }
 
-// threadName names the thread of an execution.
 func threadName(r *provenance.Record) string {
 	l := r.GPULocation
 	if l == nil {
@@ -60,16 +56,16 @@ func threadName(r *provenance.Record) string {
 	return fmt.Sprintf("rank %d, GPU", r.RID) + part("device", l.Device) + part("context", l.Context) + part("stream", l.Stream)
 }
 
-// laneCall is a call that is to be drawn.
+// laneCall is a call of a lane.
 type laneCall struct {
 	id, parent, name string
-	entry, exit      trace.Micros // exit is 0 while it was open
+	entry, exit      trace.Micros // exit is 0 if the call was open
 	anomaly, self    bool
 	lane             int
 
 	depth int
-	end   trace.Micros // as far as is known
-	open  bool         // it has no end yet while calls are put into it
+	end   trace.Micros
+	open  bool // end is not known yet
 }
 
 type laneBuilder struct {
@@ -79,7 +75,7 @@ type laneBuilder struct {
 	byID  map[string]*laneCall
 }
 
-// add adds a call; one that is there already only learns what was not known of it.
+// add adds a call, or completes a call that was added before.
 func (b *laneBuilder) add(lane int, c laneCall) {
 	if old := b.byID[c.id]; old != nil && old.lane == lane && c.id != "" {
 		old.exit = cmp.Or(old.exit, c.exit)
@@ -94,7 +90,7 @@ func (b *laneBuilder) add(lane int, c laneCall) {
 	}
 }
 
-// stack adds the calls of a stack, of which the innermost is the first.
+// stack adds the calls of a stack, which begins with the innermost.
 func (b *laneBuilder) stack(lane int, stack []provenance.StackEntry) {
 	parent := ""
 	for _, e := range slices.Backward(stack) {
@@ -103,8 +99,8 @@ func (b *laneBuilder) stack(lane int, stack []provenance.StackEntry) {
 	}
 }
 
-// launch adds the thread that launched a kernel, unless it is the same, and returns the
-// arrow to the kernel.
+// launch adds the thread that launched a kernel, if it is another one, and returns the arrow
+// to the kernel.
 func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 	lane := 0
 	if p.TID != b.r.TID {
@@ -115,10 +111,10 @@ func (b *laneBuilder) launch(p *provenance.GPUParent) api.Arrow {
 	return api.Arrow{Kind: "launch", FromLane: lane, From: b.after(p.CallStack[0].Entry), Partner: int64(b.r.RID)}
 }
 
-// after is how long after the entry of the execution something was.
+// after returns a time relative to the entry of the execution.
 func (b *laneBuilder) after(t trace.Micros) float64 { return float64(t) - float64(b.r.Entry) }
 
-// lane draws the calls of a lane: they nest, and each ends at the latest with its caller.
+// lane returns the nested calls of a lane. No call ends after its caller.
 func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	var list []*laneCall
 	last := trace.Micros(math.MinInt64)
@@ -135,7 +131,7 @@ func (b *laneBuilder) lane(lane int) []api.LaneCall {
 			Event: c.id, Function: c.name, Depth: c.depth, Enter: b.after(c.entry), Exit: b.after(c.end), Open: c.exit == 0,
 			Anomaly: c.anomaly, Self: c.self, Group: flame.Group(c.name, b.r.IsGPUEvent && lane == 0),
 		}
-		if c.open { // nothing shows that it ended
+		if c.open { // still open
 			d.Exit = b.after(max(last, c.entry))
 		}
 		drawn = append(drawn, d)
@@ -143,12 +139,11 @@ func (b *laneBuilder) lane(lane int) []api.LaneCall {
 	return drawn
 }
 
-// nest sorts calls by entry and finds their depths and ends. A call lies in its parent
-// if that is there, else in the last call before that has not ended, with one depth left
-// empty for the parent that the record does not tell of. A call that was open ends where
-// another of its caller begins.
+// nest sorts calls by entry and sets their depths and ends. A call is nested in its parent or,
+// if the record lacks the parent, in the last open call, with one depth left empty. An open
+// call ends where the next call of its caller begins.
 func (b *laneBuilder) nest(list []*laneCall) {
-	place := make(map[string]int, len(b.r.CallStack)) // of callers: they come before what was entered with them
+	place := make(map[string]int, len(b.r.CallStack)) // callers precede calls with the same entry
 	for i := range b.r.CallStack {
 		place[b.r.CallStack[i].EventID] = -i - 1
 	}
@@ -157,7 +152,7 @@ func (b *laneBuilder) nest(list []*laneCall) {
 	})
 	var stack []*laneCall
 	for _, c := range list {
-		n, known := enclosing(stack, c)
+		n, direct := enclosing(stack, c)
 		for _, ended := range stack[n:] {
 			if ended.open || ended.end > c.entry {
 				ended.end, ended.open = c.entry, false
@@ -172,16 +167,16 @@ func (b *laneBuilder) nest(list []*laneCall) {
 				c.end, c.open = outer.end, false
 			}
 		}
-		if !known {
+		if !direct {
 			c.depth++
 		}
 		stack = append(stack, c)
 	}
 }
 
-// enclosing is how many of a stack a call lies in, and whether the last of them is its
-// parent, as far as is known.
-func enclosing(stack []*laneCall, c *laneCall) (n int, known bool) {
+// enclosing returns the number of calls of a stack that enclose a call, and whether its parent
+// is the last of them.
+func enclosing(stack []*laneCall, c *laneCall) (n int, direct bool) {
 	if c.parent == "root" {
 		return 0, true
 	}
@@ -197,7 +192,7 @@ func enclosing(stack []*laneCall, c *laneCall) (n int, known bool) {
 	return n, c.parent == ""
 }
 
-// messageArrow draws a message that the thread sent or received.
+// messageArrow returns the arrow of a message.
 func messageArrow(r *provenance.Record, m *provenance.CommEntry) api.Arrow {
 	at := float64(m.Timestamp) - float64(r.Entry)
 	a := api.Arrow{Kind: "send", ToLane: -1, From: at, To: at, Partner: int64(m.Target), Bytes: m.Bytes, Tag: int64(m.Tag)}

@@ -1,3 +1,6 @@
+// Package legacy supports the statistics packets of the original Chimbuko: it builds them from the
+// run-level statistics, delivers them in order to a web server and to files, reads them, and shows a
+// run of which only packets exist. It also parses the queries of the original's dashboard.
 package legacy
 
 import (

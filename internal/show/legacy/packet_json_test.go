@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-func TestNamesAndNumbersThatJSONCannotHoldAreReplaced(t *testing.T) {
+func TestPacketReplacesInvalidNamesAndNumbers(t *testing.T) {
 	l := summary.NewLive()
 	addFunction(l, function(0, 0, "a\xffb\x00\"\\\u2028", 1), sums(0))
 	odd := scores(1)
@@ -25,7 +25,7 @@ func TestNamesAndNumbersThatJSONCannotHoldAreReplaced(t *testing.T) {
 	}
 }
 
-func TestThePacketHasTheStatisticsOfSumsAsTheyAre(t *testing.T) {
+func TestPacketHasExactStatistics(t *testing.T) {
 	for _, values := range [][]uint64{
 		nil,
 		{0},
@@ -47,7 +47,7 @@ func TestThePacketHasTheStatisticsOfSumsAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSchemaPanics(t *testing.T) {
+func TestUnknownSchemaPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a packet of schema 3 was made")

@@ -10,7 +10,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-func TestAPacketThatIsWrittenInEitherSchemaIsReadTheSame(t *testing.T) {
+func TestBothSchemasAreReadTheSame(t *testing.T) {
 	var read [2]*legacy.Packet
 	for i := range read {
 		b, _ := encode(smallRun(), i+1, 1_700_000_000_123)
@@ -33,7 +33,7 @@ func TestAPacketThatIsWrittenInEitherSchemaIsReadTheSame(t *testing.T) {
 	}
 }
 
-func TestAPacketOfTheOriginalIsRead(t *testing.T) {
+func TestOriginalPacketIsRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/sample-packet-v2.json")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAPacketOfTheOriginalIsRead(t *testing.T) {
 	}
 }
 
-func TestAPacketWithoutNewsIsEmpty(t *testing.T) {
+func TestPacketWithoutNewsIsEmpty(t *testing.T) {
 	for text, created := range map[string]int64{
 		`{}`: 0, `{"created_at":5,"version":2}`: 5,
 		`{"anomaly_stats":{"created_at":7,"anomaly":[],"func":[]}}`: 7,
@@ -63,7 +63,7 @@ func TestAPacketWithoutNewsIsEmpty(t *testing.T) {
 	}
 }
 
-func TestAPacketThatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
+func TestInvalidPacketIsRejectedWithReason(t *testing.T) {
 	for text, reason := range map[string]string{
 		``:                              "unexpected end",
 		`[]`:                            "cannot unmarshal array",

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")
 
-func TestPacketsOfASmallRunAreTheGoldenOnes(t *testing.T) {
+func TestGoldenPackets(t *testing.T) {
 	f := func(schema int, name string) {
 		t.Helper()
 		packet, news := encode(smallRun(), schema, 1_794_705_610_476)
@@ -101,7 +101,7 @@ func next(t *testing.T, l *summary.Live) packet {
 	return p
 }
 
-func TestWithoutNewsThereAreOnlyCountersIfAny(t *testing.T) {
+func TestPacketWithoutNewsHasOnlyCounters(t *testing.T) {
 	l := summary.NewLive()
 	f := func(schema int, want string) {
 		t.Helper()
@@ -118,7 +118,7 @@ func TestWithoutNewsThereAreOnlyCountersIfAny(t *testing.T) {
 	f(2, `{"counter_stats":[{"app":0,"counter":"c","stats":`+zero+`}],"created_at":77,"version":2}`)
 }
 
-func TestNewsWithoutAnomaliesHaveEmptyListsAndAllFunctions(t *testing.T) {
+func TestPacketWithoutAnomaliesHasAllFunctions(t *testing.T) {
 	l := smallRun()
 	l.Discard()
 	l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(0))
@@ -132,7 +132,7 @@ func TestNewsWithoutAnomaliesHaveEmptyListsAndAllFunctions(t *testing.T) {
 	}
 }
 
-func TestNewDataStartAfreshWithEachPacketAndAllDataGoOn(t *testing.T) {
+func TestNewDataRestartWithEachPacket(t *testing.T) {
 	m := next(t, smallRun()).Stats.Metrics
 	if len(m) != 2 || m[0].Rank != 3 || m[1].Rank != 12 || m[0].FID != 4 || m[0].FName != "solve<double>" {
 		t.Fatalf("got %+v, want those of function 4 on ranks 3 and 12", m)
@@ -153,7 +153,7 @@ func TestNewDataStartAfreshWithEachPacketAndAllDataGoOn(t *testing.T) {
 
 func sum(s stats.RunStats) stats.Summary { return s.Summary() }
 
-func TestStepsMayComeInAnyOrder(t *testing.T) {
+func TestStepsInAnyOrder(t *testing.T) {
 	l := summary.NewLive()
 	for _, step := range []int32{5, 3, 9, 4, 9, 3} {
 		at := trace.Micros(step) * 1000
@@ -175,7 +175,7 @@ func TestStepsMayComeInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestTheIDOfAFunctionOnARankNeverChanges(t *testing.T) {
+func TestIDOfMetricsNeverChanges(t *testing.T) {
 	l := summary.NewLive()
 	ids := map[[3]int]int{}
 	taken := map[int]bool{}
@@ -201,7 +201,7 @@ func TestTheIDOfAFunctionOnARankNeverChanges(t *testing.T) {
 	}
 }
 
-func TestMetricsOfAFunctionThatIsNotKnownYetHaveNoName(t *testing.T) {
+func TestMetricsOfUnknownFunctionHaveNoName(t *testing.T) {
 	l := summary.NewLive()
 	l.AddStep(&summary.StepReport{Scores: scores(1), Functions: []summary.FunctionStats{{ID: 8, Anomalies: anomaly(0, 1, 2, 1)}}})
 	if m := next(t, l).Stats.Metrics; len(m) != 1 || m[0].FID != 8 || m[0].FName != "" {
@@ -209,7 +209,7 @@ func TestMetricsOfAFunctionThatIsNotKnownYetHaveNoName(t *testing.T) {
 	}
 }
 
-func TestPacketsAreTheSameForTheSameAdditions(t *testing.T) {
+func TestEqualAdditionsGiveEqualPackets(t *testing.T) {
 	want, _ := encode(smallRun(), 2, 5)
 	for range 20 {
 		if got, _ := encode(smallRun(), 2, 5); !bytes.Equal(got, want) {

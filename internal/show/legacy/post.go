@@ -23,7 +23,7 @@ type poster struct {
 	url     string
 	client  http.Client
 	timeout time.Duration
-	idle    func() // closes connections of the poster's own
+	idle    func() // closes the poster's own connections
 }
 
 func newPoster(opt SenderOptions) *poster {
@@ -34,12 +34,26 @@ func newPoster(opt SenderOptions) *poster {
 		own := t.Clone()
 		p.client.Transport, p.idle = own, own.CloseIdleConnections
 	}
-	// The client would follow most redirects without the body.
-	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	p.client.CheckRedirect = keepBody
 	return p
 }
 
-// name is the URL as people may see it.
+// keepBody sends the packet again with each redirect, except after 303, where a GET returns the
+// answer. A Client would drop the body after 301 and 302, too.
+func keepBody(r *http.Request, via []*http.Request) (err error) {
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("the receiver redirects more than %d times, last to %s", maxRedirects, r.URL)
+	}
+	previous := via[len(via)-1]
+	if r.Response.StatusCode != http.StatusSeeOther && previous.Method == http.MethodPost {
+		r.Method, r.GetBody, r.ContentLength = http.MethodPost, previous.GetBody, previous.ContentLength
+		r.Header.Set("Content-Type", previous.Header.Get("Content-Type"))
+		r.Body, err = r.GetBody()
+	}
+	return err
+}
+
+// name returns the URL without its password.
 func (p *poster) name() string {
 	if u, err := url.Parse(p.url); err == nil {
 		return u.Redacted()
@@ -50,8 +64,8 @@ func (p *poster) name() string {
 // answerError is an answer that does not accept a packet.
 type answerError struct {
 	status int
-	text   string        // begin of the body
-	after  time.Duration // how long to wait, if the receiver says so
+	text   string        // start of the body
+	after  time.Duration // of Retry-After
 }
 
 func (e *answerError) Error() string {
@@ -62,7 +76,7 @@ func (e *answerError) Error() string {
 	return s
 }
 
-// refusal reports whether a status says that the request itself is at fault.
+// refusal reports whether a status blames the request.
 func refusal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -71,62 +85,28 @@ func refusal(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// deliver posts a packet and follows redirects with it. Any 2xx accepts it.
+// deliver posts a packet. Any status 2xx accepts it.
 func (p *poster) deliver(ctx context.Context, _ int, packet []byte) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	method, target := http.MethodPost, p.url
-	for range maxRedirects {
-		var body io.Reader
-		if method == http.MethodPost {
-			body = bytes.NewReader(packet)
-		}
-		req, err := http.NewRequestWithContext(ctx, method, target, body)
-		if err != nil {
-			return status, err
-		}
-		if body != nil {
-			req.Header.Set("Content-Type", "application/json")
-		}
-		answer, err := p.client.Do(req)
-		if err != nil {
-			return 0, err
-		}
-		status = answer.StatusCode
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // only to say more in an error
-		_ = answer.Body.Close()
-		if status/100 == 2 {
-			return status, nil
-		}
-		next := redirect(req.URL, answer)
-		if next == "" {
-			return status, &answerError{status, begin(text), retryAfter(answer.Header.Get("Retry-After"))}
-		}
-		target = next
-		if status == http.StatusSeeOther {
-			method = http.MethodGet // the packet was taken; the answer is elsewhere
-		}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(packet))
+	if err != nil {
+		return 0, err
 	}
-	return status, fmt.Errorf("the receiver redirects more than %d times, last to %s", maxRedirects, target)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := p.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // only for the error
+	_ = answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		err = &answerError{answer.StatusCode, firstLine(text), retryAfter(answer.Header.Get("Retry-After"))}
+	}
+	return answer.StatusCode, err
 }
 
-// redirect returns where an answer sends us, or "".
-func redirect(from *url.URL, answer *http.Response) string {
-	switch answer.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
-		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-	default:
-		return ""
-	}
-	location := answer.Header.Get("Location")
-	to, err := from.Parse(location)
-	if err != nil || location == "" {
-		return ""
-	}
-	return to.String()
-}
-
-// retryAfter is how long the header asks to wait, in seconds or until a time.
+// retryAfter parses a header with seconds or a time.
 func retryAfter(header string) time.Duration {
 	d := time.Duration(0)
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
@@ -137,11 +117,8 @@ func retryAfter(header string) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
-// begin returns the first line of an answer's text, not too much of it.
-func begin(text []byte) string {
+// firstLine returns up to 200 bytes of the first line of an answer.
+func firstLine(text []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
-	if len(line) > 200 {
-		line = line[:200]
-	}
-	return strings.ToValidUTF8(string(line), "\ufffd")
+	return strings.ToValidUTF8(string(line[:min(len(line), 200)]), "\ufffd")
 }

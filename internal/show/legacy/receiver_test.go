@@ -19,8 +19,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-// receiver is a web server that remembers the packets it accepted. Its
-// connections are pipes, so that in a synctest bubble time passes when all wait.
+// receiver is a web server that records accepted packets. Its connections are pipes, so that time
+// passes in a synctest bubble when all goroutines wait.
 type receiver struct {
 	t      *testing.T
 	conns  chan net.Conn
@@ -113,7 +113,7 @@ func (r *receiver) packets() []string {
 	return slices.Clone(r.got)
 }
 
-// requests returns when requests came, since the first.
+// requests returns the times of requests since the first.
 func (r *receiver) requests() (since []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *receiver) requests() (since []time.Duration) {
 	return since
 }
 
-// sender returns a Sender to the receiver. opt may leave out what all share.
+// sender returns a Sender to the receiver.
 func (r *receiver) sender(opt legacy.SenderOptions) *legacy.Sender {
 	r.t.Helper()
 	transport := &http.Transport{DialContext: r.dial}
@@ -139,7 +139,7 @@ func (r *receiver) sender(opt legacy.SenderOptions) *legacy.Sender {
 	return s
 }
 
-// expect holds that exactly the packets from first to before end were accepted,
+// expect checks that exactly the packets from first to before end were accepted,
 // in order.
 func (r *receiver) expect(first, end int) {
 	r.t.Helper()
@@ -160,7 +160,7 @@ func send(s *legacy.Sender, first, end int) {
 	}
 }
 
-// pass lets time of the bubble pass.
+// pass advances the time of the bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 // closeSoon closes a Sender that is expected to deliver everything.
@@ -173,7 +173,7 @@ func closeSoon(t *testing.T, s *legacy.Sender) {
 	}
 }
 
-// expectFiles holds that a directory has exactly the packets from first to
+// expectFiles checks that a directory has exactly the packets from first to
 // before end as files.
 func expectFiles(t *testing.T, dir string, first, end int) {
 	t.Helper()

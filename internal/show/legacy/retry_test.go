@@ -25,7 +25,7 @@ func answers(statuses ...int) replier {
 	}
 }
 
-func TestAnErrorOfTheReceiverIsTriedAgainAfterGrowingPauses(t *testing.T) {
+func TestRetriesWithGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver(t, answers(500, 500, 500, 503, 502, 500, 500, 500, 500))
 		s := r.sender(legacy.SenderOptions{})
@@ -47,7 +47,7 @@ func TestAnErrorOfTheReceiverIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	})
 }
 
-func TestAnySuccessIsTakenAsSuch(t *testing.T) {
+func TestAny2xxIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver(t, answers(201, 202, 204))
 		s := r.sender(legacy.SenderOptions{})
@@ -60,7 +60,7 @@ func TestAnySuccessIsTakenAsSuch(t *testing.T) {
 	})
 }
 
-func TestARefusedPacketIsTriedAgainAndReported(t *testing.T) {
+func TestRejectedPacketIsRetriedAndReported(t *testing.T) {
 	f := func(status int, refused bool) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestARefusedPacketIsTriedAgainAndReported(t *testing.T) {
 	}
 }
 
-func TestTheReceiverMaySayHowLongToWait(t *testing.T) {
+func TestRetryAfterIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		headers := []string{"7", start.Add(60 * time.Second).UTC().Format(http.TimeFormat), "soon", "-3", "99999999"}
@@ -116,7 +116,7 @@ func TestTheReceiverMaySayHowLongToWait(t *testing.T) {
 // maxUsual is how long a pause is at most after few failures.
 const maxUsual = 2 * time.Second
 
-func TestASlowReceiverIsGivenUpAndTriedAgain(t *testing.T) {
+func TestSlowReceiverTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 2
 		r := newReceiver(t, func(_ http.ResponseWriter, req *http.Request, n int) bool {
@@ -137,7 +137,7 @@ func TestASlowReceiverIsGivenUpAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestRedirectsAreFollowedWithTheBody(t *testing.T) {
+func TestRedirectsKeepBody(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, _ int) bool {
@@ -159,7 +159,7 @@ func TestRedirectsAreFollowedWithTheBody(t *testing.T) {
 	}
 }
 
-func TestEndlessRedirectsAreAnError(t *testing.T) {
+func TestEndlessRedirectsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) bool {
 			if n >= 10 {
@@ -180,7 +180,7 @@ func TestEndlessRedirectsAreAnError(t *testing.T) {
 	})
 }
 
-func TestTheLogSaysOnceThatPacketsWaitAndOnceThatTheyGoOn(t *testing.T) {
+func TestFailureAndRecoveryAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := newReceiver(t, answers(500, 500, 404, 404, 200, 200, 500))
@@ -195,8 +195,8 @@ func TestTheLogSaysOnceThatPacketsWaitAndOnceThatTheyGoOn(t *testing.T) {
 			got = append(got, line)
 		}
 		want := []string{
-			`WARN msg="packets wait" from=0`, `ERROR msg="packets wait" from=0`, `INFO msg="packets go on" from=0`,
-			`WARN msg="packets wait" from=2`, `INFO msg="packets go on" from=2`,
+			`WARN msg="delivery of packets fails" from=0`, `ERROR msg="delivery of packets fails" from=0`, `INFO msg="delivery of packets continues" from=0`,
+			`WARN msg="delivery of packets fails" from=2`, `INFO msg="delivery of packets continues" from=2`,
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q,\nwant %q", got, want)

@@ -1,6 +1,3 @@
-// Package sender delivers packets in order: to a web server that may be down,
-// slow or refuse them, and to files. Nothing is lost: what cannot be delivered
-// yet waits, in memory as far as allowed, else in files.
 package legacy
 
 import (
@@ -17,46 +14,44 @@ import (
 	"time"
 )
 
-// SenderOptions say where packets go. URL or Dir, or both, are needed.
+// SenderOptions are the destinations of packets. URL or Dir is required.
 type SenderOptions struct {
-	// URL gets each packet as the body of a POST.
+	// URL receives each packet as the body of a POST.
 	URL string
-	// Dir gets each packet as a file pserver_output_stats_<n>.json.
+	// Dir receives each packet as a file pserver_output_stats_<n>.json. Numbers continue after those
+	// of its files.
 	Dir string
-	// Client makes the requests; nil means one of the Sender's own.
+	// Client makes the requests; nil: a new one.
 	Client *http.Client
-	// Timeout is that of one attempt to deliver to URL; 0 means DefaultTimeout.
+	// Timeout is that of a request; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Queue is how many bytes may wait in memory, for URL and for Dir each; 0
-	// means DefaultQueue.
+	// Queue is the number of bytes that may wait in memory, for each destination; 0 means
+	// DefaultQueue.
 	Queue int64
-	// Spill is a directory for packets that wait when Queue is full and after
-	// Close; "" means waiting in Dir. Two Senders must not use it at a time.
-	// Packets in it for a URL wait until a Sender has one, and so for a Dir.
+	// Spill is a directory for packets that wait when Queue is full and after Close; "" is a
+	// directory in Dir. Only one Sender at a time may use it. Packets for a destination that a later
+	// Sender does not have remain there.
 	Spill string
-	// Log gets a line when packets begin to wait and when they go on; nil means
-	// none.
+	// Log receives a line when a destination fails and when it recovers; nil discards them.
 	Log *slog.Logger
-	// First is the number of the first packet. It is raised above that of
-	// packets which an earlier Sender left in Spill.
-	First int
 }
 
-// Usual limits of a Sender.
+// Defaults of a Sender.
 const (
 	DefaultTimeout = 10 * time.Second
 	DefaultQueue   = 64 << 20
 )
 
-// Sender delivers packets, each at least once and one after the other: a packet
-// is sent when the one before was accepted. One whose answer was lost is sent
-// again. URL and Dir do not wait for each other. Several goroutines may call it.
+// Sender delivers packets in order, each at least once: a packet is sent after the previous one was
+// accepted, and sent again if its answer was lost. A destination that fails is retried; its packets
+// wait in memory, then in files. URL and Dir do not wait for each other. A Sender is safe for
+// concurrent use.
 type Sender struct {
 	opt  SenderOptions
 	stop context.CancelFunc
-	idle func() // closes connections that are the Sender's own
+	idle func() // closes the Sender's own connections
 
-	receiver, files *lane // nil where there is no URL or Dir
+	receiver, files *lane // nil without URL or Dir
 
 	mu   sync.Mutex
 	next int // number of the next packet
@@ -65,27 +60,27 @@ type Sender struct {
 	result error // of Close
 }
 
-// SenderStats say how a Sender gets on.
+// SenderStats are the deliveries of a Sender.
 type SenderStats struct {
 	Receiver Progress `json:"receiver"` // at URL
 	Files    Progress `json:"files"`    // in Dir
 }
 
-// Progress is how delivery to one place gets on.
+// Progress counts the deliveries to one destination.
 type Progress struct {
 	Sent         uint64    `json:"sent"`
 	Pending      int       `json:"pending"`
 	PendingBytes int64     `json:"pending_bytes"`
-	Retries      uint64    `json:"retries"`           // attempts that failed
-	Lost         uint64    `json:"lost"`              // packets that waited in a file which vanished
+	Retries      uint64    `json:"retries"`           // failed attempts
+	Lost         uint64    `json:"lost"`              // packets whose files vanished
 	Status       int       `json:"status,omitempty"`  // HTTP status of the last attempt; 0 without an answer
 	Error        string    `json:"error,omitempty"`   // of the last attempt; "" if it succeeded
-	Refused      bool      `json:"refused,omitempty"` // that error is one that waiting hardly cures, such as 404
+	Refused      bool      `json:"refused,omitempty"` // the error is one that retries hardly cure, such as 404
 	LastSent     time.Time `json:"last_sent,omitzero"`
 }
 
-// New returns a Sender that first delivers what an earlier one left in Spill. It
-// fails if the options cannot work; a receiver that does not answer is no error.
+// NewSender returns a Sender that first delivers the packets that an earlier one left in Spill. It
+// fails if the options are invalid, not if the receiver does not answer.
 func NewSender(opt SenderOptions) (*Sender, error) {
 	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
 	opt.Queue = cmp.Or(opt.Queue, DefaultQueue)
@@ -95,60 +90,66 @@ func NewSender(opt SenderOptions) (*Sender, error) {
 	if err := opt.prepare(); err != nil {
 		return nil, err
 	}
-	s := &Sender{opt: opt, next: opt.First, idle: func() {}}
-	waiting, err := leftovers(opt.Spill)
-	if err != nil {
-		return nil, err
-	}
-	for _, items := range waiting {
-		for _, p := range items {
-			s.next = max(s.next, p.n+1)
-		}
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
+	s := &Sender{opt: opt, idle: func() {}}
+	var err error
 	if opt.URL != "" {
 		p := newPoster(opt)
 		s.idle = p.idle
-		s.receiver = startLane(ctx, toReceiver, p.name(), opt, waiting[toReceiver], p.deliver)
+		s.receiver = newLane("receiver", p.name(), opt, p.deliver)
 	}
 	if opt.Dir != "" {
-		s.files = startLane(ctx, toFiles, opt.Dir, opt, waiting[toFiles], deliverFile(opt.Dir))
+		s.files = newLane("files", opt.Dir, opt, func(_ context.Context, n int, packet []byte) (int, error) {
+			return 0, writeFile(filepath.Join(opt.Dir, fileName(n)), packet)
+		})
+		var numbers map[string]int
+		numbers, err = packetNumbers(opt.Dir)
+		for _, n := range numbers {
+			s.next = max(s.next, n+1)
+		}
+	}
+	for _, l := range s.lanes() {
+		last, loadErr := l.load()
+		s.next, err = max(s.next, last+1), errors.Join(err, loadErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	for _, l := range s.lanes() {
+		go l.run(ctx)
 	}
 	return s, nil
 }
 
-// prepare checks the options and makes the directories.
+// prepare checks the options and creates the directories.
 func (opt *SenderOptions) prepare() error {
 	if opt.URL == "" && opt.Dir == "" {
-		return errors.New("packets have nowhere to go: give a URL or a directory")
+		return errors.New("packets have no destination (give a URL or a directory)")
 	}
 	if opt.URL != "" {
 		u, err := url.Parse(opt.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("packets cannot be sent to %q: give a URL such as http://host:port/path", opt.URL)
+			return fmt.Errorf("invalid URL of packets %q (want for example http://host:port/path)", opt.URL)
 		}
 	}
 	if opt.Dir != "" {
-		if err := writable(opt.Dir); err != nil {
-			return fmt.Errorf("packets cannot be written to %s: %w; give a directory that can be written to", opt.Dir, err)
+		if err := makeWritable(opt.Dir); err != nil {
+			return fmt.Errorf("packets cannot be written to %s: %w (give a writable directory)", opt.Dir, err)
 		}
-	}
-	if opt.Spill == "" && opt.Dir == "" {
-		return errors.New("packets need a directory to wait in while the receiver is down: give one")
+		opt.Spill = cmp.Or(opt.Spill, filepath.Join(opt.Dir, "waiting"))
 	}
 	if opt.Spill == "" {
-		opt.Spill = filepath.Join(opt.Dir, "waiting")
+		return errors.New("packets need a directory to wait in while the receiver is down")
 	}
-	if err := writable(opt.Spill); err != nil {
-		return fmt.Errorf("packets cannot wait in %s: %w; give a directory that can be written to", opt.Spill, err)
+	if err := makeWritable(opt.Spill); err != nil {
+		return fmt.Errorf("packets cannot wait in %s: %w (give a writable directory)", opt.Spill, err)
 	}
 	return nil
 }
 
-// Send hands over a packet, which the Sender owns then. It does not wait for the
-// receiver nor for Dir, at most for a file in Spill. After Close, packets are left
-// in Spill.
+// Send takes ownership of a packet and queues it. It waits for no destination, at most for a file
+// in Spill. After Close, packets remain in Spill.
 func (s *Sender) Send(packet []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,9 +168,8 @@ func (s *Sender) lanes() (all []*lane) {
 	return all
 }
 
-// Close delivers all that waits and returns nil, or stops when ctx ends. Then it
-// leaves the rest in Spill for a later Sender and says how many packets that
-// are. A second call returns the same.
+// Close delivers all packets and returns nil. If ctx ends first, it leaves the rest in Spill for a
+// later Sender and returns an error with their number. A second call returns the same.
 func (s *Sender) Close(ctx context.Context) error {
 	s.end.Do(func() { s.result = s.finish(ctx) })
 	return s.result
@@ -192,12 +192,12 @@ func (s *Sender) finish(ctx context.Context) error {
 	s.stop()
 	s.idle()
 	if s.opt.Spill == filepath.Join(s.opt.Dir, "waiting") {
-		_ = os.Remove(s.opt.Spill) // stays if packets wait there
+		_ = os.Remove(s.opt.Spill) // fails if packets wait there
 	}
 	return errors.Join(errs...)
 }
 
-// SenderStats returns how the Sender gets on.
+// Stats returns the progress of all destinations.
 func (s *Sender) Stats() (st SenderStats) {
 	if s.receiver != nil {
 		st.Receiver = s.receiver.progress()
@@ -206,4 +206,33 @@ func (s *Sender) Stats() (st SenderStats) {
 		st.Files = s.files.progress()
 	}
 	return st
+}
+
+// unfinished is the suffix of files being written.
+const unfinished = ".tmp"
+
+// writeFile writes a file completely or not at all.
+func writeFile(path string, data []byte) error {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+unfinished)
+	err := os.WriteFile(temp, data, 0o644)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	return err
+}
+
+// makeWritable creates a directory if necessary, and tries to write to it.
+func makeWritable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".probe-*"+unfinished)
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(f.Name())
+	return f.Close()
 }

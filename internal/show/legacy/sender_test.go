@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
+func TestPacketsArriveInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newReceiver(t, nil), t.TempDir()
 		s := r.sender(legacy.SenderOptions{Dir: dir})
@@ -36,15 +36,18 @@ func TestPacketsArriveInOrderAtTheReceiverAndInFiles(t *testing.T) {
 	})
 }
 
-func TestTheNumberOfTheFirstFileCanBeChosen(t *testing.T) {
+func TestFilesContinueNumbering(t *testing.T) {
 	dir := t.TempDir()
-	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, First: 30})
+	if err := os.WriteFile(filepath.Join(dir, "pserver_output_stats_29.json"), []byte(text(29)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	send(s, 30, 33)
 	closeSoon(t, s)
-	expectFiles(t, dir, 30, 33)
+	expectFiles(t, dir, 29, 33)
 }
 
 // failures reports each request that got no answer.
@@ -61,7 +64,7 @@ func (f failures) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
+func TestLateReceiverGetsAllPackets(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,7 @@ func TestAReceiverThatStartsLateGetsAllPackets(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
+func TestRandomFailuresKeepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pauses := rand.New(rand.NewPCG(7, 2))
 		r := newReceiver(t, func(w http.ResponseWriter, req *http.Request, n int) bool {
@@ -120,7 +123,7 @@ func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 			pass(time.Duration(pauses.IntN(400)) * time.Millisecond)
 		}
 		if len(names(t, spill)) == 0 {
-			t.Error("no packet waits in a file; the test tests too little")
+			t.Error("no packet waits in a file: the test covers too little")
 		}
 		closeSoon(t, s)
 		r.expect(0, 1000)
@@ -131,7 +134,7 @@ func TestAThousandPacketsArriveInOrderInSpiteOfRandomFailures(t *testing.T) {
 	})
 }
 
-func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -145,18 +148,18 @@ func TestOptionsThatCannotWorkAreRefusedWithAdvice(t *testing.T) {
 	}
 	f(legacy.SenderOptions{}, "give a URL or a directory")
 	for _, url := range []string{"localhost:8080", "ftp://host/x", "http:///path", "http://a b/", "/path"} {
-		f(legacy.SenderOptions{URL: url, Spill: dir}, "give a URL such as http://host:port/path")
+		f(legacy.SenderOptions{URL: url, Spill: dir}, "want for example http://host:port/path")
 	}
 	f(legacy.SenderOptions{URL: "http://host/"}, "need a directory to wait in")
 	f(legacy.SenderOptions{Dir: file}, "cannot be written to "+file)
-	f(legacy.SenderOptions{Dir: filepath.Join(file, "below")}, "give a directory that can be written to")
+	f(legacy.SenderOptions{Dir: filepath.Join(file, "below")}, "give a writable directory")
 	f(legacy.SenderOptions{URL: "http://host/", Spill: file}, "cannot wait in "+file)
 	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("the directory has %q", got)
 	}
 }
 
-func TestClosingTwiceIsHarmless(t *testing.T) {
+func TestClosingTwice(t *testing.T) {
 	s, err := legacy.NewSender(legacy.SenderOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -13,19 +13,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/legacy"
 )
 
-// giveUp closes a Sender that cannot deliver, and returns what it says.
+// giveUp closes a Sender that cannot deliver, and returns its error.
 func giveUp(t *testing.T, s *legacy.Sender) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	err := s.Close(ctx)
 	if err == nil {
-		t.Fatal("close says that all was delivered")
+		t.Fatal("Close returns nil")
 	}
 	return err.Error()
 }
 
-func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
+func TestLaterSenderDeliversLeftPacketsFirst(t *testing.T) {
 	for _, queue := range []int64{1 << 20, 100, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			r, dir := newReceiver(t, nil), t.TempDir()
@@ -36,16 +36,16 @@ func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
 			waiting := filepath.Join(dir, "waiting")
 			for _, want := range []string{"25 packets were not delivered to http://receiver/packets", waiting, "connection refused"} {
 				if !strings.Contains(got, want) {
-					t.Errorf("close says %q, want %q in it", got, want)
+					t.Errorf("Close returns %q, want %q in it", got, want)
 				}
 			}
 			if n := len(names(t, waiting)); n != 25 {
-				t.Errorf("%d packets wait in files, want 25", n)
+				t.Errorf("%d packets in files, want 25", n)
 			}
 			r.expect(0, 0)
 
 			r.setDown(false)
-			s = r.sender(legacy.SenderOptions{Dir: dir, Queue: queue, First: 3}) // too low, so it goes on with 25
+			s = r.sender(legacy.SenderOptions{Dir: dir, Queue: queue}) // continues with 25
 			send(s, 25, 30)
 			closeSoon(t, s)
 			r.expect(0, 30)
@@ -54,7 +54,7 @@ func TestADeadReceiverLeavesPacketsThatALaterSenderDeliversFirst(t *testing.T) {
 	}
 }
 
-func TestADeadReceiverDoesNotDelayFiles(t *testing.T) {
+func TestDeadReceiverDoesNotDelayFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, spill := newReceiver(t, nil), t.TempDir(), t.TempDir()
 		r.setDown(true)
@@ -72,7 +72,7 @@ func TestADeadReceiverDoesNotDelayFiles(t *testing.T) {
 	})
 }
 
-func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
+func TestQueueSpillsToFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
@@ -83,7 +83,7 @@ func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
 			total += int64(len(text(n)))
 			if b, err := os.ReadFile(filepath.Join(spill, fmt.Sprintf("receiver-%012d.json", n))); err == nil {
 				if string(b) != text(n) {
-					t.Errorf("packet %d waits as %q", n, b)
+					t.Errorf("packet %d is stored as %q", n, b)
 				}
 				inFiles += int64(len(b))
 			}
@@ -97,7 +97,7 @@ func TestMemoryIsBoundedBecausePacketsWaitInFiles(t *testing.T) {
 	})
 }
 
-func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
+func TestMissingDirectoryIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		s, err := legacy.NewSender(legacy.SenderOptions{Dir: dir, Spill: t.TempDir(), Queue: 100})
@@ -122,7 +122,7 @@ func TestADirectoryThatVanishesIsTriedAgainUntilItIsBack(t *testing.T) {
 	})
 }
 
-func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
+func TestLaterSenderWritesMissingFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, spill := filepath.Join(t.TempDir(), "out"), t.TempDir()
 		opt := legacy.SenderOptions{Dir: dir, Spill: spill}
@@ -135,7 +135,7 @@ func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 		}
 		send(s, 0, 4)
 		if got := giveUp(t, s); !strings.Contains(got, "4 packets were not delivered to "+dir) {
-			t.Errorf("close says %q", got)
+			t.Errorf("Close returns %q", got)
 		}
 		if s, err = legacy.NewSender(opt); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestFilesThatCouldNotBeWrittenAreWrittenByALaterSender(t *testing.T) {
 	})
 }
 
-func TestPacketsSentAfterCloseWaitForALaterSender(t *testing.T) {
+func TestPacketsSentAfterCloseWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		s := r.sender(legacy.SenderOptions{Spill: spill})
@@ -158,7 +158,7 @@ func TestPacketsSentAfterCloseWaitForALaterSender(t *testing.T) {
 	})
 }
 
-func TestAPacketWhoseFileVanishesIsCountedAsLostAndTheOthersArrive(t *testing.T) {
+func TestVanishedPacketIsCountedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		r.setDown(true)
@@ -177,7 +177,7 @@ func TestAPacketWhoseFileVanishesIsCountedAsLostAndTheOthersArrive(t *testing.T)
 	})
 }
 
-func TestPacketsStayInMemoryIfTheyCannotWaitInFiles(t *testing.T) {
+func TestPacketsStayInMemoryWithoutSpill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), filepath.Join(t.TempDir(), "above", "spill")
 		r.setDown(true)
@@ -195,7 +195,7 @@ func TestPacketsStayInMemoryIfTheyCannotWaitInFiles(t *testing.T) {
 	})
 }
 
-func TestForeignAndUnfinishedFilesAreNotSent(t *testing.T) {
+func TestForeignFilesAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, spill := newReceiver(t, nil), t.TempDir()
 		for _, name := range []string{".receiver-000000000004.json.tmp", "receiver-7.json", "notes.txt", "receiver-x.json"} {
@@ -208,7 +208,7 @@ func TestForeignAndUnfinishedFilesAreNotSent(t *testing.T) {
 		closeSoon(t, s)
 		r.expect(0, 1)
 		if got := strings.Join(names(t, spill), " "); got != "notes.txt receiver-7.json receiver-x.json" {
-			t.Errorf("there are %s", got)
+			t.Errorf("the directory has %s", got)
 		}
 	})
 }

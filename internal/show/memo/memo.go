@@ -1,60 +1,61 @@
-// Package memo caches answers that take long, so that each is found once for all who ask, and
-// serves stale ones while new ones are being found.
+// Package memo caches values that take long to compute. Concurrent callers share one computation,
+// and can get a stale value while a new one is computed.
 package memo
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Memo keeps answers that many clients ask for, so that each is found out once for all
-// of them, and at most one part in ten of the time is spent on it.
+// Memo caches values by key. It spends at most a tenth of the time on computing each. It is safe
+// for concurrent use.
 type Memo[T any] struct {
-	Most int  // answers that are kept
-	Old  bool // serve stale answers while refreshing
+	Size       int  // number of values
+	ServeStale bool // return stale values instead of waiting for slow computations
 
 	mu      sync.Mutex
-	Entries map[string]*entry[T]
+	entries *simplelru.LRU[string, *entry[T]]
 }
 
-// entry is an answer, or one that is being found out.
 type entry[T any] struct {
-	value   T
-	err     error
-	at      time.Time     // when it was found out
-	took    time.Duration // to find it out
-	lasting bool          // it does not change any more
-	valid   bool          // there is an answer
-	flight  chan struct{} // closed when the one that is being found out is there; nil: none is
-	used    time.Time
+	value  T
+	err    error
+	at     time.Time     // when it was computed
+	took   time.Duration // to compute it
+	final  bool          // it never changes
+	valid  bool          // there is a value
+	flight chan struct{} // closed at the end of the running computation; nil: none is running
 }
 
-// An answer that may change is kept for so many times as long as it takes to find it
-// out, but at least for a short time. It is much too old when it is so many times as old.
-// What takes long is not waited for where old answers will do.
+// Compute computes a value. final reports that it never changes.
+type Compute[T any] func(ctx context.Context) (value T, final bool, err error)
+
+// A value is fresh for lifeFactor times as long as it took to compute it, at least for minLife. It
+// is too old to serve after maxAge lives. A computation that takes longer than slow is not waited
+// for if stale values may be served.
 const (
-	memoShare = 10
-	memoLeast = 2 * time.Second
-	memoOld   = 3
-	memoLong  = 250 * time.Millisecond
+	lifeFactor = 10
+	minLife    = 2 * time.Second
+	maxAge     = 3
+	slow       = 250 * time.Millisecond
 )
 
-// Get returns the answer of a key. It is found out by find, unless it was a short time
-// ago; lasting says that it holds for ever. While a new answer is being found out, others
-// get the old one, if it is not much too old. find goes on when the context of who
-// asked first ends, since others may wait for it; it must end by itself. Errors are
-// not kept.
-func (m *Memo[T]) Get(ctx context.Context, key string, find func(ctx context.Context) (value T, lasting bool, err error)) (T, error) {
+// Get returns the value of a key. It computes the value unless a fresh one is cached. During a
+// computation other callers get the previous value if it is not too old. The computation continues
+// when ctx of the first caller ends, since others may wait for it; it must end by itself. Errors
+// are not cached.
+func (m *Memo[T]) Get(ctx context.Context, key string, compute Compute[T]) (T, error) {
 	m.mu.Lock()
-	now := time.Now()
-	e := m.entry(key, now)
-	life, age := max(memoLeast, memoShare*e.took), now.Sub(e.at)
-	due := !e.valid || !e.lasting && age >= life
-	first := e.flight == nil && (!m.Old || e.took < memoLong)
-	wait := due && (!e.valid || age >= memoOld*life || first)
+	e := m.entry(key)
+	life, age := max(minLife, lifeFactor*e.took), time.Since(e.at)
+	due := !e.valid || !e.final && age >= life
+	first := e.flight == nil && (!m.ServeStale || e.took < slow)
+	wait := due && (!e.valid || age >= maxAge*life || first)
 	if due && e.flight == nil {
-		e.flight = m.launch(context.WithoutCancel(ctx), e, find)
+		e.flight = m.launch(context.WithoutCancel(ctx), e, compute)
 	}
 	if !wait {
 		defer m.mu.Unlock()
@@ -76,80 +77,61 @@ func (m *Memo[T]) Get(ctx context.Context, key string, find func(ctx context.Con
 	return e.value, nil
 }
 
-// Soon is get for an answer that one can do without: it is not waited for longer than
-// memoLong. Then the one of before is returned, or none.
-func (m *Memo[T]) Soon(ctx context.Context, key string, find func(ctx context.Context) (value T, lasting bool, err error)) (value T,
-	err error,
-) {
-	short, cancel := context.WithTimeout(ctx, memoLong)
+// TryGet is Get for an optional value: after a short wait it returns the previous value, or the
+// zero value.
+func (m *Memo[T]) TryGet(ctx context.Context, key string, compute Compute[T]) (value T, err error) {
+	short, cancel := context.WithTimeout(ctx, slow)
 	defer cancel()
-	value, err = m.Get(short, key, find)
+	value, err = m.Get(short, key, compute)
 	if short.Err() == nil || ctx.Err() != nil {
 		return value, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.Entries[key]; e != nil && e.valid {
+	if e := m.entry(key); e.valid {
 		return e.value, nil
 	}
 	return value, nil
 }
 
-// AtHand returns the answer of a key if there is one that does not change any more.
-func (m *Memo[T]) AtHand(key string) (value T) {
+// Peek returns the value of a key if it is final, else the zero value.
+func (m *Memo[T]) Peek(key string) (value T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.Entries[key]; e != nil && e.valid && e.lasting {
-		e.used = time.Now()
-		return e.value
+	if m.entries != nil {
+		if e, ok := m.entries.Get(key); ok && e.valid && e.final {
+			return e.value
+		}
 	}
 	return value
 }
 
-// launch has an answer found out.
-func (m *Memo[T]) launch(ctx context.Context, e *entry[T], find func(ctx context.Context) (T, bool, error)) chan struct{} {
+func (m *Memo[T]) launch(ctx context.Context, e *entry[T], compute Compute[T]) chan struct{} {
 	flight := make(chan struct{})
 	go func() {
 		begin := time.Now()
-		value, lasting, err := find(ctx)
+		value, final, err := compute(ctx)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		e.err, e.flight = err, nil
 		if err == nil {
-			e.value, e.lasting, e.valid, e.at, e.took = value, lasting, true, time.Now(), time.Since(begin)
+			e.value, e.final, e.valid, e.at, e.took = value, final, true, time.Now(), time.Since(begin)
 		}
 		close(flight)
 	}()
 	return flight
 }
 
-// entry returns that of a key; if it is new, it may take the place of the one that was
-// not used for longest.
-func (m *Memo[T]) entry(key string, now time.Time) *entry[T] {
-	e := m.Entries[key]
-	if e == nil {
-		if m.Entries == nil {
-			m.Entries = make(map[string]*entry[T])
-		}
-		m.makeRoom()
+// entry returns the entry of a key. A new one replaces the least recently used one, whose running
+// computation still serves those who wait for it.
+func (m *Memo[T]) entry(key string) *entry[T] {
+	if m.entries == nil {
+		m.entries, _ = simplelru.NewLRU[string, *entry[T]](max(1, m.Size), nil) // fails only without room
+	}
+	e, ok := m.entries.Get(key)
+	if !ok {
 		e = new(entry[T])
-		m.Entries[key] = e
+		m.entries.Add(key, e)
 	}
-	e.used = now
 	return e
-}
-
-func (m *Memo[T]) makeRoom() {
-	for len(m.Entries) >= max(1, m.Most) {
-		oldest := ""
-		for key, e := range m.Entries {
-			if e.flight == nil && (oldest == "" || e.used.Before(m.Entries[oldest].used)) {
-				oldest = key
-			}
-		}
-		if oldest == "" {
-			return // all are being found out: there are no more of them than questions at once
-		}
-		delete(m.Entries, oldest)
-	}
 }

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-func TestAMemoFindsOutOnceForAll(t *testing.T) {
+func TestConcurrentCallersShareOneComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var found atomic.Int64
-		lasting, takes := false, time.Second
-		m := &Memo[int64]{Most: 2}
+		var computed atomic.Int64
+		final, takes := false, time.Second
+		m := &Memo[int64]{Size: 2}
 		get := func(key string, want int64) {
 			t.Helper()
-			if got, err := m.Get(t.Context(), key, slowly(&found, takes, lasting)); got != want || err != nil {
+			if got, err := m.Get(t.Context(), key, slowCount(&computed, takes, final)); got != want || err != nil {
 				t.Errorf("%s: got %d, %v, want %d", key, got, err, want)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = m.Get(ctx, "a", slowly(&found, takes, false)) }()
+		go func() { _, _ = m.Get(ctx, "a", slowCount(&computed, takes, false)) }()
 		synctest.Wait()
-		cancel() // others may wait for it
+		cancel() // others may wait for the value
 		for range 5 {
 			go get("a", 1)
 		}
@@ -34,30 +34,30 @@ func TestAMemoFindsOutOnceForAll(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock is that of synctest
 		go get("a", 2)
 		synctest.Wait()
-		get("a", 1)                 // while it is found out
+		get("a", 1)                 // during the computation
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock is that of synctest
 		get("a", 2)
-		lasting, takes = true, 0
+		final, takes = true, 0
 		get("b", 3)
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock is that of synctest
 		get("b", 3)
 		for i := range 10 {
 			get(fmt.Sprint(i), int64(4+i))
 		}
-		if len(m.Entries) > 2 {
-			t.Errorf("%d are kept", len(m.Entries))
+		if n := m.entries.Len(); n > 2 {
+			t.Errorf("%d values are cached", n)
 		}
 	})
 }
 
-func TestAMemoThatMayBeOldLetsNobodyWait(t *testing.T) {
+func TestStaleValuesAreServedWhileRefreshing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var found atomic.Int64
-		m := &Memo[int64]{Most: 2, Old: true}
+		var computed atomic.Int64
+		m := &Memo[int64]{Size: 2, ServeStale: true}
 		get := func(want int64, takes time.Duration) {
 			t.Helper()
 			begin := time.Now()
-			if got, err := m.Get(t.Context(), "a", slowly(&found, time.Second, false)); got != want || err != nil || time.Since(begin) != takes {
+			if got, err := m.Get(t.Context(), "a", slowCount(&computed, time.Second, false)); got != want || err != nil || time.Since(begin) != takes {
 				t.Errorf("got %d, %v after %v, want %d after %v", got, err, time.Since(begin), want, takes)
 			}
 		}
@@ -67,7 +67,7 @@ func TestAMemoThatMayBeOldLetsNobodyWait(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock is that of synctest
 		get(2, 0)
 		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of synctest
-		get(3, time.Second)     // the one that is there is much too old
+		get(3, time.Second)     // the previous one is too old
 		time.Sleep(time.Minute) //nolint:forbidigo // the clock is that of synctest
 		wrong := errors.New("no")
 		if _, err := m.Get(t.Context(), "a", func(context.Context) (int64, bool, error) { return 0, false, wrong }); !errors.Is(err, wrong) {
@@ -76,9 +76,9 @@ func TestAMemoThatMayBeOldLetsNobodyWait(t *testing.T) {
 	})
 }
 
-func slowly(n *atomic.Int64, takes time.Duration, lasting bool) func(context.Context) (int64, bool, error) {
+func slowCount(n *atomic.Int64, takes time.Duration, final bool) func(context.Context) (int64, bool, error) {
 	return func(context.Context) (int64, bool, error) {
 		time.Sleep(takes) //nolint:forbidigo // the clock is that of synctest
-		return n.Add(1), lasting, nil
+		return n.Add(1), final, nil
 	}
 }

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// width of all charts in units of their picture, which is scaled to the page.
+// width is that of all charts, in units of the SVG viewBox.
 const width = 1000
 
 // tick is a label of an axis.
@@ -19,7 +21,7 @@ type tick struct {
 	Text string
 }
 
-// Anchor is where the text of a tick is relative to its place: not beyond the picture.
+// Anchor returns the text anchor that keeps the label inside the picture.
 func (t tick) Anchor() string {
 	switch {
 	case t.X > width-30:
@@ -30,34 +32,23 @@ func (t tick) Anchor() string {
 	return "middle"
 }
 
-// round is a coordinate without digits that nobody sees.
+// round drops invisible digits of a coordinate.
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
-// path draws boxes as one path, which is shorter than an element for each.
+// path draws boxes as one SVG path, which is shorter than one element per box.
 type path struct{ b strings.Builder }
 
 func (p *path) box(x, y, w, h float64) {
-	for _, v := range []struct {
-		op string
-		n  []float64
-	}{{"M", []float64{x, y}}, {"h", []float64{w}}, {"v", []float64{h}}, {"h", []float64{-w}}} {
-		p.b.WriteString(v.op)
-		for i, n := range v.n {
-			if i > 0 {
-				p.b.WriteByte(' ')
-			}
-			p.b.WriteString(strconv.FormatFloat(round(n), 'f', -1, 64))
-		}
-	}
-	p.b.WriteByte('z')
+	number := func(v float64) string { return strconv.FormatFloat(round(v), 'f', -1, 64) }
+	p.b.WriteString("M" + number(x) + " " + number(y) + "h" + number(w) + "v" + number(h) + "h" + number(-w) + "z")
 }
 
-// strip is lost time over time, stacked by kind.
+// strip is the chart of lost time by kind.
 type strip struct {
 	Layers []stripLayer
 	Ticks  []tick
 	Left   float64
-	Top    string // what the top of the scale is
+	Top    string // largest value of the scale
 	Label  string
 }
 
@@ -70,7 +61,7 @@ const (
 	stripHeight = 120
 )
 
-// newStrip lays lost time over time out; nil if nothing was lost.
+// newStrip lays out lost time by kind. It returns nil if no time was lost.
 func newStrip(s *api.Strip, length float64) *strip {
 	columns := 0
 	for _, l := range s.Series {
@@ -92,7 +83,7 @@ func newStrip(s *api.Strip, length float64) *strip {
 	if most == 0 {
 		return nil
 	}
-	v := &strip{Left: stripLeft, Top: duration(float64(most)), Ticks: timeTicks(s.From, s.To, length, stripLeft, stripHeight+16)}
+	v := &strip{Left: stripLeft, Top: text.Duration(float64(most)), Ticks: timeTicks(s.From, s.To, length, stripLeft, stripHeight+16)}
 	wide := float64(width-stripLeft) / float64(columns)
 	under := make([]float64, columns)
 	var names []string
@@ -109,8 +100,8 @@ func newStrip(s *api.Strip, length float64) *strip {
 			under[c] += h
 		}
 		if total > 0 {
-			v.Layers = append(v.Layers, stripLayer{kindWords(l.Kind), kindClass(l.Kind), p.b.String(), duration(float64(total))})
-			names = append(names, kindWords(l.Kind)+" "+duration(float64(total)))
+			v.Layers = append(v.Layers, stripLayer{kindWords(l.Kind), kindClass(l.Kind), p.b.String(), text.Duration(float64(total))})
+			names = append(names, kindWords(l.Kind)+" "+text.Duration(float64(total)))
 		}
 	}
 	at := s.From + (s.To-s.From)*(float64(worst)+0.5)/float64(columns)
@@ -119,7 +110,7 @@ func newStrip(s *api.Strip, length float64) *strip {
 	return v
 }
 
-// timeTicks are round times below a chart.
+// timeTicks returns round times below a chart.
 func timeTicks(from, to, length, left, y float64) (list []tick) {
 	size := to - from
 	if !(size > 0) {
@@ -132,8 +123,8 @@ func timeTicks(from, to, length, left, y float64) (list []tick) {
 	return list
 }
 
-// niceStep is the least round number that is not smaller; of seconds of a clock where
-// these are wanted.
+// niceStep returns the smallest round number that is not smaller, in seconds of a clock if
+// clock is set.
 func niceStep(least float64, clock bool) float64 {
 	if clock && least > 1 {
 		for _, s := range []float64{2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600} {
@@ -151,15 +142,12 @@ func niceStep(least float64, clock bool) float64 {
 	return 10 * power
 }
 
-// sparkline is the points of a line of the values, 100 wide and 20 tall; "" for too few.
+// sparkline returns the points of a line, 100 wide and 20 tall, or "" for too few values.
 func sparkline(values []int64) string {
-	var most int64
-	for _, v := range values {
-		most = max(most, v)
-	}
-	if most == 0 || len(values) < 2 {
+	if len(values) < 2 || slices.Max(values) <= 0 {
 		return ""
 	}
+	most := slices.Max(values)
 	parts := make([]string, len(values))
 	for i, v := range values {
 		parts[i] = fmt.Sprintf("%g,%g", round(100*float64(i)/float64(len(values)-1)), round(19-18*float64(v)/float64(most)))
@@ -173,7 +161,7 @@ type heat struct {
 	Height              float64
 	Left, Wide          float64
 	Cells               []heatLevel
-	Silent              string // path of rows of which nothing is known
+	Silent              string // path of rows without data
 	Hosts               []tick
 	Lines               []float64 // between hosts
 	Ticks               []tick
@@ -187,7 +175,7 @@ type heatLevel struct {
 	Path  string
 }
 
-// heatWorst is a row of the table beside the heatmap, for those who cannot see it.
+// heatWorst is a row of the text below a heatmap.
 type heatWorst struct {
 	Ranks, Host, Lost, Anomalies string
 }
@@ -198,12 +186,12 @@ const (
 	maxWorst   = 8
 )
 
-// newHeat lays a heatmap out. Colors are logarithmic, as on the page.
+// newHeat lays out a heatmap with logarithmic colors, like the page.
 func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 	rowHeight := min(18, max(4, 360/float64(len(h.Rows))))
 	v := heat{
 		Title: title, About: about, Left: heatLeft, Wide: width - heatLeft, Height: round(rowHeight * float64(len(h.Rows))),
-		Max: duration(h.Max),
+		Max: text.Duration(h.Max),
 	}
 	wide := float64(width-heatLeft) / float64(max(1, h.Columns))
 	paths := make([]path, heatLevels)
@@ -216,8 +204,8 @@ func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 		paths[level].box(heatLeft+float64(c.Column)*wide, float64(c.Row)*rowHeight, wide+0.3, rowHeight)
 	}
 	for i := range paths {
-		if text := paths[i].b.String(); text != "" {
-			v.Cells = append(v.Cells, heatLevel{i, text})
+		if d := paths[i].b.String(); d != "" {
+			v.Cells = append(v.Cells, heatLevel{i, d})
 		}
 	}
 	v.labels(h, rowHeight)
@@ -227,13 +215,13 @@ func newHeat(h *api.Heatmap, title, about string, length float64) heat {
 	return v
 }
 
-// shareOf is how much of the scale a value takes, from 0 to 1, as on the page: four
-// powers of ten below the largest are told apart.
+// shareOf returns the place of a value on a scale of four powers of ten, from 0 to 1, like the
+// page.
 func shareOf(value, most float64) float64 {
 	return max(0, 1+math.Log10(value/most)/4)
 }
 
-// labels names hosts at the first of their rows where there is room.
+// labels puts the names of hosts at their first rows, where there is room.
 func (v *heat) labels(h *api.Heatmap, rowHeight float64) {
 	var silent path
 	last := math.Inf(-1)
@@ -248,20 +236,11 @@ func (v *heat) labels(h *api.Heatmap, rowHeight float64) {
 			v.Lines = append(v.Lines, round(y))
 		}
 		if first && y-last >= 13 {
-			v.Hosts = append(v.Hosts, tick{heatLeft - 8, round(y + min(rowHeight, 18)/2 + 4), clip(text.OneLine(row.Host), 18)})
+			v.Hosts = append(v.Hosts, tick{heatLeft - 8, round(y + min(rowHeight, 18)/2 + 4), text.Shorten(text.OneLine(row.Host), 18)})
 			last = y
 		}
 	}
 	v.Silent = silent.b.String()
-}
-
-// clip is a text of at most so many characters.
-func clip(text string, most int) string {
-	r := []rune(text)
-	if len(r) <= most {
-		return text
-	}
-	return string(r[:most-1]) + "…"
 }
 
 // worst lists the rows that lost most.
@@ -272,23 +251,27 @@ func (v *heat) worst(h *api.Heatmap) {
 			rows = append(rows, &h.Rows[i])
 		}
 	}
-	sortRows(rows)
+	slices.SortStableFunc(rows, func(a, b *api.HeatRow) int { return cmp.Compare(b.Lost, a.Lost) })
 	for _, r := range rows[:min(len(rows), maxWorst)] {
 		name := strconv.FormatInt(r.FirstRank, 10)
 		if r.Ranks > 1 {
 			name = fmt.Sprintf("%d–%d (%d)", r.FirstRank, r.LastRank, r.Ranks)
 		}
-		v.Worst = append(v.Worst, heatWorst{name, text.OneLine(r.Host), duration(float64(r.Lost)), countedText(r.Anomalies)})
+		anomalies := "1 anomaly"
+		if r.Anomalies != 1 {
+			anomalies = text.Int(r.Anomalies) + " anomalies"
+		}
+		v.Worst = append(v.Worst, heatWorst{name, text.OneLine(r.Host), text.Duration(float64(r.Lost)), anomalies})
 	}
 }
 
 func (v *heat) worstWords() string {
 	if len(v.Worst) == 0 {
-		return "Nothing was lost."
+		return "No time was lost."
 	}
 	w := v.Worst[0]
-	return fmt.Sprintf("Most was lost by rank %s on %s: %s.", w.Ranks, w.Host, w.Lost)
+	return fmt.Sprintf("Rank %s on %s lost most: %s.", w.Ranks, w.Host, w.Lost)
 }
 
-// Tall is the height with the axis.
+// Tall returns the height with the axis.
 func (v heat) Tall() float64 { return v.Height + 22 }

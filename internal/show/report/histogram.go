@@ -3,14 +3,15 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// histogram is the model of a function with the time of one execution marked. Both
-// axes are logarithmic, as on the page: one call must be seen beside a million.
+// histogram is the chart of a model with the time of one execution. Both axes are logarithmic,
+// so that one call is visible beside a million.
 type histogram struct {
 	Bars   string // path
 	Usual  []box
@@ -30,10 +31,10 @@ const (
 	histHeight = 130
 	histLeft   = 50
 	histTop    = 18
-	smallest   = 0.5 // microseconds; less is drawn there
+	smallest   = 0.5 // lower end of the axis, in microseconds
 )
 
-// newHistogram lays a model out; nil if there is none.
+// newHistogram lays out a model. It returns nil without a histogram.
 func newHistogram(m *api.Model, value float64) *histogram {
 	if m == nil || len(m.Edges) < 2 || len(m.Counts) == 0 {
 		return nil
@@ -42,15 +43,12 @@ func newHistogram(m *api.Model, value float64) *histogram {
 	x := func(t float64) float64 {
 		return histLeft + min(1, max(0, (logOf(t)-from)/(to-from)))*(width-histLeft-10)
 	}
-	var most int64 = 1
-	for _, n := range m.Counts {
-		most = max(most, n)
-	}
-	const floor = 0.35 // where one call is on the axis, so that it can be seen
+	most := max(1, slices.Max(m.Counts))
+	const floor = 0.35 // height of one call on the axis
 	tall := func(n int64) float64 {
 		return (math.Log10(float64(n)) + floor) / (math.Log10(float64(most)) + floor) * histHeight
 	}
-	v := &histogram{Value: round(x(value)), This: duration(value), Most: text.About(most), Anchor: "start", LabelX: round(x(value) + 6)}
+	v := &histogram{Value: round(x(value)), This: text.Duration(value), Most: text.About(most), Anchor: "start", LabelX: round(x(value) + 6)}
 	if v.Value > width/2 {
 		v.Anchor, v.LabelX = "end", round(x(value)-6)
 	}
@@ -81,13 +79,13 @@ func newHistogram(m *api.Model, value float64) *histogram {
 	}
 	v.Ticks = apart(v.Ticks, 62)
 	v.Words = modelWords(m)
-	v.Label = fmt.Sprintf("Histogram of %s; this one took %s. Both axes are logarithmic.", v.Words, duration(value))
+	v.Label = fmt.Sprintf("Histogram of %s; this one took %s. Both axes are logarithmic.", v.Words, text.Duration(value))
 	return v
 }
 
 func logOf(t float64) float64 { return math.Log10(max(t, smallest)) }
 
-// domain are the logarithms of all times that must be seen.
+// domain returns the range of the axis, in logarithms.
 func domain(m *api.Model, value float64) (from, to float64) {
 	from, to = logOf(value), logOf(value)
 	see := func(t float64) {
@@ -110,7 +108,7 @@ func domain(m *api.Model, value float64) (from, to float64) {
 	return from - room, to + room
 }
 
-// bars draws the counts. Bins that share a pixel are drawn as the tallest of them.
+// bars draws the counts. Of bins that share a pixel it draws the tallest.
 func bars(m *api.Model, x func(float64) float64, tall func(int64) float64) string {
 	var p path
 	column := -1
@@ -136,7 +134,7 @@ func bars(m *api.Model, x func(float64) float64, tall func(int64) float64) strin
 	return p.b.String()
 }
 
-// usual are the ranges that are usual, one for each mode.
+// usual returns the usual ranges, one per mode.
 func usual(m *api.Model) []api.Range {
 	if len(m.Normal) > 0 {
 		return m.Normal
@@ -147,7 +145,7 @@ func usual(m *api.Model) []api.Range {
 	return nil
 }
 
-// steps are the multiples of powers of ten that an axis over so many powers has.
+// steps returns the multiples of powers of ten on an axis of that many decades.
 func steps(decades float64) []float64 {
 	switch {
 	case decades > 2.2:
@@ -158,16 +156,16 @@ func steps(decades float64) []float64 {
 	return []float64{1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9}
 }
 
-// tickText is a time without digits that are nought.
+// tickText formats a time without trailing zeros.
 func tickText(t float64) string {
-	number, unit, _ := strings.Cut(duration(t), " ")
+	number, unit, _ := strings.Cut(text.Duration(t), " ")
 	if strings.Contains(number, ".") {
 		number = strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
 	}
 	return number + " " + unit
 }
 
-// apart leaves ticks out that are too near to the one before.
+// apart removes ticks that are too close to the previous one.
 func apart(list []tick, least float64) (kept []tick) {
 	for _, t := range list {
 		if len(kept) == 0 || t.X-kept[len(kept)-1].X >= least {
@@ -177,41 +175,41 @@ func apart(list []tick, least float64) (kept []tick) {
 	return kept
 }
 
-// modelWords tells a model in words.
+// modelWords describes a model.
 func modelWords(m *api.Model) string {
-	text := fmt.Sprintf("%s calls (%s)", grouped(m.Samples), m.Algorithm)
+	words := fmt.Sprintf("%s calls (%s)", text.Int(m.Samples), m.Algorithm)
 	if m.Typical != nil {
-		text += "; usual are " + rangeWords(m.Typical)
+		words += "; usually " + rangeWords(m.Typical)
 	}
 	if n := len(m.Normal); n > 1 {
-		text += fmt.Sprintf(", and %d other usual times", n-1)
+		words += fmt.Sprintf(", or %d other times", n-1)
 	}
 	if t := m.Threshold; t != nil {
 		var sides []string
 		if t.Low != nil {
-			sides = append(sides, "below "+duration(*t.Low))
+			sides = append(sides, "below "+text.Duration(*t.Low))
 		}
 		if t.High != nil {
-			sides = append(sides, "above "+duration(*t.High))
+			sides = append(sides, "above "+text.Duration(*t.High))
 		}
 		if len(sides) > 0 {
-			text += "; flagged is what is " + strings.Join(sides, " or ")
+			words += "; flagged " + strings.Join(sides, " or ")
 		}
 	}
 	if m.Warming {
-		text += "; few calls were known"
+		words += "; few samples"
 	}
-	return text
+	return words
 }
 
 func rangeWords(r *api.Range) string {
 	switch {
 	case r.Low == nil && r.High == nil:
-		return "all times"
+		return "any time"
 	case r.Low == nil:
-		return "up to " + duration(*r.High)
+		return "up to " + text.Duration(*r.High)
 	case r.High == nil:
-		return "at least " + duration(*r.Low)
+		return "at least " + text.Duration(*r.Low)
 	}
-	return duration(*r.Low) + " to " + duration(*r.High)
+	return text.Duration(*r.Low) + " to " + text.Duration(*r.High)
 }

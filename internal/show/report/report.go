@@ -1,8 +1,6 @@
-// Package report writes what the page shows of a run into one file of HTML for a
-// ticket or a paper: verdict, issues, the evidence of the worst, charts. The file holds
-// everything that it needs, no script is in it, and all that comes from traces is text.
-// What it shows are the answers of the dashboard; it computes nothing but where things
-// are drawn.
+// Package report writes the page of a run as one HTML file for a ticket or a paper: verdict,
+// issues, evidence of the worst issues, charts. The file is self-contained, has no scripts, and
+// escapes all text from traces. The package only lays out answers of the dashboard.
 package report
 
 import (
@@ -17,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Bounds of a report, so that its size is bounded whatever the run is.
+// Bounds of a report.
 const (
 	worst       = 10 // issues with evidence
 	maxIssues   = 50
@@ -26,8 +24,8 @@ const (
 	heatRows    = 64
 )
 
-// Asker returns the answers that a report shows.
-type Asker interface {
+// Source returns the answers that a report shows.
+type Source interface {
 	Overview(ctx context.Context, run string, issues int) (*api.Overview, error)
 	Issues(ctx context.Context, run string) (*api.IssueList, error)
 	Heatmap(ctx context.Context, run, metric string, columns, rows int) (*api.Heatmap, error)
@@ -35,22 +33,22 @@ type Asker interface {
 	Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error)
 }
 
-// Report is what is written of a run.
+// Report is the data of a report.
 type Report struct {
 	Made     time.Time
 	Version  string // of this program
 	Overview *api.Overview
 	Issues   *api.IssueList
 	Own      *api.Heatmap // without waits
-	Lost     *api.Heatmap // with them; nil if nobody waited
+	Lost     *api.Heatmap // with waits; nil if there are none
 	Funcs    *api.FunctionTable
 	Evidence []*api.Evidence // of the worst issues, in their order
-	Missing  []string        // what could not be had, and why
+	Missing  []string        // parts that are not available, and why
 }
 
-// Gather asks for all that a report shows. It fails if nothing is known of the run;
-// what else cannot be had is said in the report.
-func Gather(ctx context.Context, from Asker, run string) (*Report, error) {
+// Gather collects the data of a report. It fails if there is no overview; the report lists
+// other parts that are missing.
+func Gather(ctx context.Context, from Source, run string) (*Report, error) {
 	var err error
 	r := &Report{Issues: new(api.IssueList), Funcs: new(api.FunctionTable)}
 	if r.Overview, err = from.Overview(ctx, run, worst); err != nil {
@@ -58,7 +56,7 @@ func Gather(ctx context.Context, from Asker, run string) (*Report, error) {
 	}
 	ask := func(what string, f func() error) {
 		if err := f(); err != nil {
-			r.Missing = append(r.Missing, fmt.Sprintf("%s could not be had: %v", what, err))
+			r.Missing = append(r.Missing, fmt.Sprintf("%s: %v", what, err))
 		}
 	}
 	ask("The issues", func() error { return keep(&r.Issues)(from.Issues(ctx, run)) })
@@ -84,7 +82,7 @@ func Gather(ctx context.Context, from Asker, run string) (*Report, error) {
 	return r, ctx.Err()
 }
 
-// keep takes an answer if there is one.
+// keep stores an answer without error.
 func keep[T any](to **T) func(*T, error) error {
 	return func(v *T, err error) error {
 		if err == nil {
@@ -101,13 +99,14 @@ var pageText string
 var style string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own file
+	"style": func() template.CSS { return template.CSS(style) }, //nolint:gosec // a constant
 	"short": text.ShortName, "line": text.OneLine, "percent": text.Percent, "about": text.About,
-	"grouped": grouped, "ranks": ranksText, "hosts": hostsText, "kind": kindWords, "level": levelWords,
-	"state": stateWords, "optional": optional, "plain": plain, "value": value,
-	"micros": func(us int64) string { return duration(float64(us)) },
+	"grouped": text.Int[int64], "ranks": ranksText, "hosts": hostsText, "kind": kindWords,
+	"level": func(l api.Level) string { return levels[l] },
+	"state": stateWords, "optional": optional, "optionalValue": optionalValue, "value": text.Value,
+	"micros": func(us int64) string { return text.Duration(float64(us)) },
 	"len64":  func(rows []api.FunctionRow) int64 { return int64(len(rows)) },
 }).Parse(pageText))
 
-// Write writes the report as a file of HTML.
+// Write writes the report as HTML.
 func (r *Report) Write(w io.Writer) error { return page.Execute(w, newSheet(r)) }

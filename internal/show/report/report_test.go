@@ -18,15 +18,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/report"
 )
 
-// hostile are names that somebody may give to break a page.
+// hostile are names that try to break a page.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style></svg><script>`, `{{.Run}}`, `' onload='alert(1)`,
 	"javascript:alert(1)",
 	"]]>&amp;<!--", "\u202e\u2028", "a\nb\tc", strings.Repeat("λ", 3000),
 }
 
-// asker answers with what a test gives it.
-type asker struct {
+// fakeSource answers with fixed values.
+type fakeSource struct {
 	overview api.Overview
 	issues   api.IssueList
 	heat     api.Heatmap
@@ -35,29 +35,29 @@ type asker struct {
 	fail     error // of all but the overview
 }
 
-func (a *asker) Overview(context.Context, string, int) (*api.Overview, error) {
+func (a *fakeSource) Overview(context.Context, string, int) (*api.Overview, error) {
 	return &a.overview, nil
 }
 
-func (a *asker) Issues(context.Context, string) (*api.IssueList, error) {
+func (a *fakeSource) Issues(context.Context, string) (*api.IssueList, error) {
 	return &a.issues, a.fail
 }
 
-func (a *asker) Heatmap(context.Context, string, string, int, int) (*api.Heatmap, error) {
+func (a *fakeSource) Heatmap(context.Context, string, string, int, int) (*api.Heatmap, error) {
 	return &a.heat, a.fail
 }
 
-func (a *asker) Functions(context.Context, string, int) (*api.FunctionTable, error) {
+func (a *fakeSource) Functions(context.Context, string, int) (*api.FunctionTable, error) {
 	return &a.funcs, a.fail
 }
 
-func (a *asker) Evidence(context.Context, string, int64, string) (*api.Evidence, error) {
+func (a *fakeSource) Evidence(context.Context, string, int64, string) (*api.Evidence, error) {
 	e := a.evidence
 	return &e, a.fail
 }
 
-// written is the report of what an asker answers.
-func written(t *testing.T, a *asker) string {
+// written returns the report of a source.
+func written(t *testing.T, a *fakeSource) string {
 	t.Helper()
 	r, err := report.Gather(t.Context(), a, "monday")
 	if err != nil {
@@ -71,8 +71,8 @@ func written(t *testing.T, a *asker) string {
 	return b.String()
 }
 
-// full has a name everywhere.
-func full(name string) *asker {
+// full returns a source with that name everywhere.
+func full(name string) *fakeSource {
 	rank, mean, calls := int64(1), 7.5, int64(100)
 	low, high := 10.0, 20.0
 	issue := api.Issue{
@@ -94,7 +94,7 @@ func full(name string) *asker {
 		{Kind: "receive", FromLane: -1, To: 40, Partner: 4},
 		{Kind: "launch", ToLane: 1, From: 20, To: 100},
 	}
-	return &asker{
+	return &fakeSource{
 		overview: api.Overview{
 			Run: name, State: api.Finished, Length: 10, Verdict: api.Verdict{Level: api.LevelBad, Sentence: name + " cost much"},
 			Notices: []api.Notice{{Level: api.LevelWatch, Sentence: name}}, Figures: api.Figures{Lost: 5000, Calls: &calls, Victims: 1, Ranks: 3},
@@ -125,61 +125,61 @@ func full(name string) *asker {
 	}
 }
 
-func TestAReportHasAllThatATicketNeeds(t *testing.T) {
+func TestReportIsComplete(t *testing.T) {
 	text := written(t, full("solve"))
 	for _, part := range []string{
-		"solve cost much", `class="level bad">Bad<`, "What ranks lost, without waits", "What ranks lost, with waits", "Lost time over the run",
+		"solve cost much", `class="level bad">Bad<`, "Own slowness (causes)", "All lost time (causes and waits)", "Lost time over the run",
 		"1. solve is slow<",
 		"Why it was flagged:", "Timeline around it", "A typical execution", "How long the function usually takes", "Call stack", "Messages",
 		"State of the node", "Counters",
-		"The worst 2 of 70 issues", "because of 1", "0–2, 5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
-		"this one 500 µs",
+		"The worst 2 of 70 issues", "because of 1", "0-2,5", "and 8 more", "functions that lost most", `aria-label="Histogram of 95 calls`,
+		"this one 500 us",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)
 		}
 	}
 	if strings.Contains(text, "so far") {
-		t.Error("the run has ended")
+		t.Error("a finished run is reported as running")
 	}
 }
 
-func TestAReportOfARunThatGoesOnSaysSoFar(t *testing.T) {
+func TestReportOfRunningRun(t *testing.T) {
 	a := full("solve")
 	a.overview.Live, a.overview.State = true, api.Running
-	if text := written(t, a); !strings.Contains(text, "what is known so far") || !strings.Contains(text, "goes on") {
-		t.Errorf("it does not say that the run goes on:\n%.2000s", text)
+	if text := written(t, a); !strings.Contains(text, "results so far") || !strings.Contains(text, "is running") {
+		t.Errorf("it does not say that the run continues:\n%.2000s", text)
 	}
 }
 
-func TestAReportOfARunWithoutTroubleSaysSo(t *testing.T) {
-	a := &asker{overview: api.Overview{
+func TestReportWithoutAnomalies(t *testing.T) {
+	a := &fakeSource{overview: api.Overview{
 		Run: "monday", State: api.Finished,
 		Verdict: api.Verdict{Level: api.LevelGood, Sentence: "0 anomalies in 5 calls"},
 	}}
 	text := written(t, a)
-	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "There are none.", "Nothing is known of functions yet."} {
+	for _, part := range []string{"0 anomalies in 5 calls", "Nothing was lost.", "No issues.", "No functions are stored yet."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report has no %q", part)
 		}
 	}
 	if strings.Contains(text, `id="evidence"`) {
-		t.Error("there is no evidence")
+		t.Error("a section for no evidence")
 	}
 }
 
-func TestWhatCannotBeHadIsSaidInTheReport(t *testing.T) {
+func TestReportListsMissingParts(t *testing.T) {
 	a := full("solve")
 	a.fail = errors.New("the disk is full")
 	text := written(t, a)
 	for _, part := range []string{"The issues", "The heatmap", "The functions", "The evidence of issue 1"} {
-		if !strings.Contains(text, part+" could not be had: the disk is full") {
+		if !strings.Contains(text, part+": the disk is full") {
 			t.Errorf("the report does not say that %q is missing", part)
 		}
 	}
 }
 
-func TestNamesInAReportAreText(t *testing.T) {
+func TestReportEscapesNames(t *testing.T) {
 	for _, name := range hostile {
 		text := written(t, full(name))
 		wellFormed(t, text)
@@ -191,13 +191,13 @@ func TestNamesInAReportAreText(t *testing.T) {
 	}
 }
 
-// unquoted is a document without texts and values of attributes.
+// unquoted returns the tags of a document without values of attributes.
 func unquoted(text string) string {
 	tags := regexp.MustCompile(`<[^>]*>`).FindAllString(text, -1)
 	return regexp.MustCompile(`"[^"]*"`).ReplaceAllString(strings.Join(tags, "\n"), `""`)
 }
 
-func TestAReportNeedsNothingFromElsewhere(t *testing.T) {
+func TestReportIsSelfContained(t *testing.T) {
 	text := written(t, full("solve"))
 	for _, m := range regexp.MustCompile(`(?:href|src|url)\s*[=(]\s*"?([^")\s>]*)`).FindAllStringSubmatch(text, -1) {
 		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
@@ -207,7 +207,7 @@ func TestAReportNeedsNothingFromElsewhere(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 		if ids[m[1]] {
-			t.Errorf("id %s is there twice", m[1])
+			t.Errorf("duplicate id %s", m[1])
 		}
 		ids[m[1]] = true
 	}
@@ -218,7 +218,7 @@ func TestAReportNeedsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheSizeOfAReportIsBounded(t *testing.T) {
+func TestReportSizeIsBounded(t *testing.T) {
 	a := full("solve")
 	lane := &a.evidence.Lanes[0]
 	for i := range 200_000 {
@@ -265,14 +265,14 @@ func wellFormed(t *testing.T, text string) {
 	}
 }
 
-func TestAReportIsWellFormed(t *testing.T) { wellFormed(t, written(t, full("solve<int>(a && b)"))) }
+func TestReportIsWellFormed(t *testing.T) { wellFormed(t, written(t, full("solve<int>(a && b)"))) }
 
 func FuzzNamesInReports(f *testing.F) {
 	for _, name := range hostile {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		// HTML takes control characters, the decoder of XML does not.
+		// HTML allows control characters, XML does not.
 		name = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) || r == 0xfffe || r == 0xffff {
 				return ' '

@@ -9,11 +9,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// sheet is a report as the template wants it.
+// sheet is the data of the template.
 type sheet struct {
 	*Report
 
-	SoFar   bool // the run goes on
+	SoFar   bool // the run continues
 	Figures []figure
 	Strip   *strip
 	Heats   []heat
@@ -22,7 +22,7 @@ type sheet struct {
 	Events  []event
 }
 
-// figure is a key figure with what it means.
+// figure is a key figure with an explanation.
 type figure struct{ Name, Value, Explain string }
 
 // issueRow is a row of the table of issues.
@@ -34,7 +34,7 @@ type issueRow struct {
 	HasEvidence  bool
 }
 
-// event is an execution with its pictures.
+// event is an execution with its charts.
 type event struct {
 	*api.Evidence
 
@@ -50,7 +50,7 @@ type event struct {
 	State    []api.Field
 }
 
-// message is one that the execution or its surroundings sent or received.
+// message is a message around the execution.
 type message struct {
 	Kind    string
 	Partner int64
@@ -73,8 +73,8 @@ func newSheet(r *Report) *sheet {
 		heat         *api.Heatmap
 		title, about string
 	}{
-		{r.Own, "What ranks lost, without waits", "Where the causes are: time lost otherwise than by waiting for others."},
-		{r.Lost, "What ranks lost, with waits", "What ranks lost by waiting for others is added."},
+		{r.Own, "Own slowness (causes)", "Time that ranks lost, except by waiting for others."},
+		{r.Lost, "All lost time (causes and waits)", "Time that ranks lost, including waits for others."},
 	} {
 		if h.heat != nil && len(h.heat.Rows) > 0 {
 			s.Heats = append(s.Heats, newHeat(h.heat, h.title, h.about, o.Length))
@@ -104,30 +104,30 @@ func figuresOf(o *api.Overview) []figure {
 	f := &o.Figures
 	var list []figure
 	add := func(name, value, explain string) { list = append(list, figure{name, value, explain}) }
-	lost := duration(float64(f.Lost))
+	lost := text.Duration(float64(f.Lost))
 	if f.LostPercent != nil {
 		lost = text.Percent(*f.LostPercent)
 	}
-	add("lost", lost, fmt.Sprintf("of core time: %s, or %.3g core-hours", duration(float64(f.Lost)), f.CoreHoursLost))
+	add("lost", lost, fmt.Sprintf("of core time: %s, or %.3g core-hours", text.Duration(float64(f.Lost)), f.CoreHoursLost))
 	provisional := ""
 	if f.Provisional {
 		provisional = "; provisional until the review at the end of the run"
 	}
-	add("anomalies", grouped(f.Anomalies), "executions that are not as usual"+provisional)
-	add("issues", grouped(f.Issues), fmt.Sprintf("with causes of their own; %s muted or expected", grouped(f.IssuesMuted)))
-	add("ranks", grouped(f.Ranks), fmt.Sprintf("on %s hosts", grouped(f.Hosts)))
-	add("length", text.Clock(o.Length, o.Length), "what is known of the run")
+	add("anomalies", text.Int(f.Anomalies), "executions that took an unusual time"+provisional)
+	add("issues", text.Int(f.Issues), fmt.Sprintf("without waits for others; %s muted or expected", text.Int(f.IssuesMuted)))
+	add("ranks", text.Int(f.Ranks), fmt.Sprintf("on %s", text.Count(f.Hosts, "host")))
+	add("length", text.Clock(o.Length, o.Length), "of the analyzed part of the run")
 	if f.Calls != nil {
-		add("calls judged", text.About(*f.Calls), grouped(*f.Calls)+" calls of "+grouped(f.Functions)+" functions")
+		add("calls judged", text.About(*f.Calls), text.Int(*f.Calls)+" calls of "+text.Int(f.Functions)+" functions")
 	}
 	if f.Events != nil {
-		add("events read", text.About(*f.Events), grouped(*f.Events)+" events of the traces")
+		add("events read", text.About(*f.Events), text.Int(*f.Events)+" events of the traces")
 	}
 	if f.Reduction != nil {
-		add("reduction", grouped(int64(*f.Reduction))+" ×", fmt.Sprintf("calls for each of %s executions that are kept", grouped(f.Kept)))
+		add("reduction", text.Int(int64(*f.Reduction))+" ×", fmt.Sprintf("calls per stored execution, of which there are %s", text.Int(f.Kept)))
 	}
 	if f.Dropped != nil {
-		add("dropped", grouped(*f.Dropped), "messages that were given up")
+		add("dropped", text.Int(*f.Dropped), "messages that were discarded")
 	}
 	return list
 }
@@ -140,7 +140,7 @@ func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 		v.Twin = newTimeline(e.Twin.Lanes, e.Twin.Arrows, span, "A typical execution of the same function")
 		v.TwinAt = text.Clock(e.Twin.At, length)
 	}
-	v.Timeline = newTimeline(e.Lanes, e.Arrows, span, "The execution and what was around it")
+	v.Timeline = newTimeline(e.Lanes, e.Arrows, span, "The execution and its surroundings")
 	for _, a := range e.Arrows {
 		if a.Kind == "launch" {
 			continue
@@ -153,20 +153,20 @@ func newEvent(e *api.Evidence, issue *api.Issue, length float64) event {
 		if a.Kind == "receive" {
 			at = a.To
 		}
-		v.Messages = append(v.Messages, message{a.Kind, a.Partner, a.Bytes, a.Tag, signed(at)})
+		v.Messages = append(v.Messages, message{a.Kind, a.Partner, a.Bytes, a.Tag, text.Offset(at)})
 	}
 	v.Counters = e.Counters[:min(len(e.Counters), maxCounters)]
 	v.State = e.State[:min(len(e.State), maxState)]
 	return v
 }
 
-// Title is the title of the file.
+// Title returns the title of the file.
 func (s *sheet) Title() string { return "Chimbuko: " + text.OneLine(s.Overview.Run) }
 
-// When is when the report was made.
+// When returns the time of the report.
 func (s *sheet) When() string { return s.Made.UTC().Format("2 January 2006, 15:04 UTC") }
 
-// Began is when the run began; "" if that is not known.
+// Began returns the start of the run, or "".
 func (s *sheet) Began() string {
 	if s.Overview.Began.IsZero() {
 		return ""
@@ -174,7 +174,7 @@ func (s *sheet) Began() string {
 	return s.Overview.Began.UTC().Format(time.DateTime + " UTC")
 }
 
-// Ordered are the functions of the call path with how deep they are.
+// Ordered returns the functions of the call path.
 func (v *event) Ordered() []string {
 	names := make([]string, 0, len(v.Path))
 	for _, f := range v.Path {
@@ -183,5 +183,5 @@ func (v *event) Ordered() []string {
 	return names
 }
 
-// AllMessages is how many messages there are.
+// AllMessages counts all messages.
 func (v *event) AllMessages() int { return len(v.Messages) + v.MoreMsgs }

@@ -11,13 +11,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// span is a part of the time, in microseconds since the entry of the execution.
+// span is a time range, in microseconds since the entry of the execution.
 type span struct{ from, to float64 }
 
 func (s span) and(o span) span { return span{min(s.from, o.from), max(s.to, o.to)} }
 
-// spanOf is what is to be seen of an execution: itself, and what is around it within
-// its own length. Callers that were open all the time would make it too small to see.
+// spanOf returns the visible range: the execution and its surroundings up to 0.6 of its length.
+// With all of its callers the execution would be too small to see.
 func spanOf(lanes []api.Lane) span {
 	s := span{0, 1}
 	for _, l := range lanes {
@@ -38,8 +38,8 @@ type timeline struct {
 	Ticks  []tick
 	Height float64
 	Label  string
-	Left   float64 // where the picture begins, after the names of lanes
-	Begin  float64 // where the execution enters
+	Left   float64 // of the picture, after the names of lanes
+	Begin  float64 // entry of the execution
 }
 
 // lane is a thread with its calls.
@@ -47,10 +47,10 @@ type lane struct {
 	Name   string
 	Y      float64
 	Boxes  []box
-	Folded string // what is not drawn
+	Folded string // what is left out
 }
 
-// box is a call in its place.
+// box is a call.
 type box struct {
 	X, Y, W, H  float64
 	Class, Text string
@@ -73,7 +73,7 @@ const (
 	maxArrows    = 60
 )
 
-// newTimeline lays lanes out; nil if there is nothing to see.
+// newTimeline lays out lanes. It returns nil if there are none.
 func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *timeline {
 	if len(lanes) == 0 || !(s.to > s.from) {
 		return nil
@@ -99,13 +99,13 @@ func newTimeline(lanes []api.Lane, arrows []api.Arrow, s span, what string) *tim
 		v.addArrow(a, s, x, tops, deepest)
 	}
 	v.Ticks = v.timeTicks(s, x)
-	v.Label = fmt.Sprintf("%s: %d calls on %d threads from %s to %s after its entry.", what, drawn, len(v.Lanes), signed(s.from), signed(s.to))
+	v.Label = fmt.Sprintf("%s: %d calls on %d threads from %s to %s after its entry.", what, drawn, len(v.Lanes), text.Offset(s.from), text.Offset(s.to))
 	return v
 }
 
-// newLane lays the calls of a lane out that are in the span.
+// newLane lays out the calls of a lane in the span.
 func newLane(from *api.Lane, s span, x func(float64) float64, top float64) (l lane, rows float64, drawn int) {
-	l = lane{Name: clip(text.OneLine(from.Name), 24), Y: top}
+	l = lane{Name: text.Shorten(text.OneLine(from.Name), 24), Y: top}
 	var seen []*api.LaneCall
 	deepest := 0
 	for i := range from.Calls {
@@ -115,9 +115,9 @@ func newLane(from *api.Lane, s span, x func(float64) float64, top float64) (l la
 		}
 	}
 	hidden := max(0, selfDepth(seen, deepest)-(maxDepths-4))
-	// What is long is drawn where not all can be.
+	// If there are too many, the longest are drawn.
 	slices.SortStableFunc(seen, func(a, b *api.LaneCall) int {
-		return cmp.Or(-compareBools(a.Self, b.Self), -compareBools(a.Anomaly, b.Anomaly), cmp.Compare(b.Exit-b.Enter, a.Exit-a.Enter))
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), cmp.Compare(b.Exit-b.Enter, a.Exit-a.Enter))
 	})
 	for _, c := range seen {
 		row := c.Depth - hidden
@@ -147,14 +147,15 @@ func selfDepth(calls []*api.LaneCall, otherwise int) int {
 	return otherwise
 }
 
-func compareBools(a, b bool) int {
+// priority orders the execution before other anomalies before other calls.
+func priority(c *api.LaneCall) int {
 	switch {
-	case a == b:
-		return 0
-	case a:
+	case c.Self:
+		return 2
+	case c.Anomaly:
 		return 1
 	}
-	return -1
+	return 0
 }
 
 func newBox(c *api.LaneCall, left, right, y float64) box {
@@ -168,21 +169,21 @@ func newBox(c *api.LaneCall, left, right, y float64) box {
 	if c.Self {
 		class += " self"
 	}
-	took := duration(c.Exit - c.Enter)
+	took := text.Duration(c.Exit - c.Enter)
 	if c.Open {
 		class += " torn"
-		took = "had not ended"
+		took = "still open"
 	}
 	b := box{X: round(left), Y: y, W: round(max(right-left, 0.8)), H: rowTall - 2, Class: class}
 	name := text.ShortName(c.Function)
-	b.Title = fmt.Sprintf("%s, %s, entered %s", name, took, signed(c.Enter))
+	b.Title = fmt.Sprintf("%s, %s, entered %s", name, took, text.Offset(c.Enter))
 	if letters := int((right - left - 6) / 6.6); letters >= 4 {
-		b.Text = clip(name, letters)
+		b.Text = text.Shorten(name, letters)
 	}
 	return b
 }
 
-// addArrow draws a message or launch.
+// addArrow adds a message or launch.
 func (v *timeline) addArrow(a api.Arrow, s span, x func(float64) float64, tops, deepest []float64) {
 	at := func(i int) bool { return i >= 0 && i < len(v.Lanes) }
 	in := func(t float64) bool { return t >= s.from && t <= s.to }
@@ -196,10 +197,10 @@ func (v *timeline) addArrow(a api.Arrow, s span, x func(float64) float64, tops, 
 		l.Title = "launch"
 	case at(a.FromLane) && in(a.From): // to another rank
 		l.X1, l.X2, l.Y1, l.Y2 = x(a.From), x(a.From), deepest[a.FromLane]-2, deepest[a.FromLane]+7
-		l.Title = fmt.Sprintf("sent %s bytes to rank %d", grouped(int64(min(a.Bytes, math.MaxInt64))), a.Partner)
+		l.Title = fmt.Sprintf("sent %s bytes to rank %d", text.Int(a.Bytes), a.Partner)
 	case at(a.ToLane) && in(a.To):
 		l.X1, l.X2, l.Y1, l.Y2 = x(a.To), x(a.To), deepest[a.ToLane]+7, deepest[a.ToLane]-2
-		l.Title = fmt.Sprintf("received %s bytes from rank %d", grouped(int64(min(a.Bytes, math.MaxInt64))), a.Partner)
+		l.Title = fmt.Sprintf("received %s bytes from rank %d", text.Int(a.Bytes), a.Partner)
 	default:
 		return
 	}
@@ -207,37 +208,28 @@ func (v *timeline) addArrow(a api.Arrow, s span, x func(float64) float64, tops, 
 	v.Arrows = append(v.Arrows, l)
 }
 
-// timeTicks are round times since the entry.
+// timeTicks returns round times since the entry.
 func (v *timeline) timeTicks(s span, x func(float64) float64) (list []tick) {
 	step := max(1, niceStep((s.to-s.from)/6, false))
 	for t := math.Ceil(s.from/step-1e-9) * step; t <= s.to; t += step {
-		text := signed(t)
-		if t == 0 {
-			text = "0"
-		}
-		list = append(list, tick{round(x(t)), v.Height + 8, strings.Replace(text, ".00 ", " ", 1)})
+		list = append(list, tick{round(x(t)), v.Height + 8, strings.Replace(text.Offset(t), ".00 ", " ", 1)})
 	}
 	return list
 }
 
-// sortRows puts the rows that lost most first.
-func sortRows(rows []*api.HeatRow) {
-	slices.SortStableFunc(rows, func(a, b *api.HeatRow) int { return cmp.Compare(b.Lost, a.Lost) })
-}
-
-// Tall is the height with the axis.
+// Tall returns the height with the axis.
 func (v *timeline) Tall() float64 { return v.Height + 14 }
 
-// TextY is where the name of a lane stands.
+// TextY returns the baseline of the name.
 func (l lane) TextY() float64 { return l.Y + 12 }
 
-// FoldedY is where it is said what is not drawn.
+// FoldedY returns the baseline of Folded.
 func (l lane) FoldedY() float64 { return l.Y + 26 }
 
-// TextX is where the name of a call begins.
+// TextX returns the start of the name.
 func (b box) TextX() float64 { return b.X + 4 }
 
-// TextY is its line.
+// TextY returns the baseline of the name.
 func (b box) TextY() float64 { return b.Y + 12 }
 
 // Self reports whether it is the execution itself.

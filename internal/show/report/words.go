@@ -2,105 +2,56 @@ package report
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-func duration(us float64) string { return strings.Replace(text.Duration(us), " us", " µs", 1) }
-
-// signed is a time relative to another.
-func signed(us float64) string {
-	if us > 0 {
-		return "+" + duration(us)
-	}
-	return strings.Replace(duration(us), "-", "−", 1)
-}
-
-func grouped(n int64) string { return text.Number(float64(n)) }
-
-// optional is a value that may not be known.
+// optional formats a count, a time in microseconds, or a missing value.
 func optional(v any) string {
 	switch v := v.(type) {
 	case *int64:
 		if v != nil {
-			return grouped(*v)
+			return text.Int(*v)
 		}
 	case *float64:
 		if v != nil {
-			return duration(*v)
+			return text.Duration(*v)
 		}
 	}
 	return "–"
 }
 
-// value is a number that may be large or a fraction.
-func value(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return text.Number(v)
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
-}
-
-// plain is a number that may not be known.
-func plain(v *float64) string {
+// optionalValue formats a number that may be missing.
+func optionalValue(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return value(*v)
+	return text.Value(*v)
 }
 
-// ranksText lists ranks: 0–3, 7.
+// ranksText lists ranks, the first of count.
 func ranksText(ranks []int64, count int64) string {
-	const most = 6
-	sorted := slices.Sorted(slices.Values(ranks))
-	var parts []string
-	for i := 0; i < len(sorted); {
-		j := i
-		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
-			j++
-		}
-		text := strconv.FormatInt(sorted[i], 10)
-		if j > i {
-			text += "–" + strconv.FormatInt(sorted[j], 10)
-		}
-		if len(parts) == most {
-			parts = append(parts, "…")
-			break
-		}
-		parts = append(parts, text)
-		i = j + 1
-	}
-	text := strings.Join(parts, ", ")
-	if count > int64(len(ranks)) || len(parts) > most {
-		text += fmt.Sprintf(" (%s)", grouped(count))
-	}
-	return text
+	return andMore(text.Ranges(ranks), count-int64(len(ranks)))
 }
 
-// hostsText names the first hosts.
+// hostsText lists hosts, the first of count.
 func hostsText(hosts []string, count int64) string {
-	const most = 3
-	var named []string
-	for _, h := range hosts[:min(len(hosts), most)] {
-		named = append(named, text.OneLine(h))
+	return andMore(text.Hosts(hosts), count-int64(len(hosts)))
+}
+
+func andMore(words string, more int64) string {
+	if more <= 0 {
+		return words
 	}
-	text := strings.Join(named, ", ")
-	if count > int64(len(named)) {
-		text += fmt.Sprintf(" and %s more", grouped(count-int64(len(named))))
-	}
-	return text
+	return fmt.Sprintf("%s and %s more", words, text.Int(more))
 }
 
 var kinds = map[string]string{
 	"slow": "slow", "fast": "too fast", "comm-wait": "wait", "gpu": "on a GPU", "burst": "burst", "shift": "lasting change", "drift": "drift",
 }
 
-// kindWords is a kind of anomalies for people.
+// kindWords returns the label of a kind of anomalies.
 func kindWords(kind string) string {
 	if w, ok := kinds[kind]; ok {
 		return w
@@ -108,7 +59,7 @@ func kindWords(kind string) string {
 	return kind
 }
 
-// kindClass is the class of the color of a kind.
+// kindClass returns the CSS class of a kind.
 func kindClass(kind string) string {
 	if _, ok := kinds[kind]; ok {
 		return "k-" + kind
@@ -116,16 +67,14 @@ func kindClass(kind string) string {
 	return "k-other"
 }
 
+// levels name levels for readers who do not see colors.
 var levels = map[api.Level]string{
 	api.LevelGood: "Good", api.LevelWatch: "Watch", api.LevelBad: "Bad", api.LevelUnknown: "Unknown",
 }
 
-// levelWords names a level, so that its color is not needed.
-func levelWords(l api.Level) string { return levels[l] }
-
 var states = map[api.State]string{
-	api.Waiting: "waits for traces", api.Running: "goes on", api.Reviewing: "is being reviewed", api.Finished: "finished",
-	api.Failed: "failed", api.Incomplete: "incomplete",
+	api.Waiting: "waits for traces", api.Running: "is running", api.Reviewing: "is being reviewed", api.Finished: "finished",
+	api.Failed: "failed", api.Incomplete: "is incomplete",
 }
 
 func stateWords(s api.State) string {
@@ -133,12 +82,4 @@ func stateWords(s api.State) string {
 		return w
 	}
 	return string(s)
-}
-
-// countedText is a number of anomalies.
-func countedText(n int64) string {
-	if n == 1 {
-		return "1 anomaly"
-	}
-	return grouped(n) + " anomalies"
 }

@@ -7,28 +7,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // Keys of the last line.
 const (
-	keysOverview = "j/k move  Enter evidence  p pause  r look now  ? help  q quit"
+	keysOverview = "j/k move  Enter evidence  p pause  r refresh  ? help  q quit"
 	keysIssue    = "j/k other issues  Space/PgUp scroll  Esc back  p pause  q quit"
 )
 
-// draw draws the whole screen: exactly as many lines as it has.
+// draw draws the whole screen, with exactly its number of lines.
 func (m *model) draw() string {
 	s := &screen{width: max(20, m.width), styled: true}
 	if m.picture == nil {
 		s.line(s.style(bold, "chimbuko"))
 		if m.failed != nil {
 			s.wrapped(m.failed.Error(), 6, levels[api.LevelBad])
-			s.line("it is asked again; q quits")
+			s.line("retrying; q quits")
 		} else {
-			s.line("asking …")
+			s.line("loading …")
 		}
 		return m.fill(s, "q quit")
 	}
@@ -42,7 +42,7 @@ func (m *model) draw() string {
 		return m.fill(s, keysOverview)
 	case showIssue:
 		if i := m.issue(); i != nil {
-			m.told(s, i)
+			m.details(s, i)
 			return m.fill(s, keysIssue)
 		}
 	case showOverview:
@@ -51,7 +51,7 @@ func (m *model) draw() string {
 	return m.fill(s, keysOverview)
 }
 
-// note is what the right end of the first line says.
+// note returns the right end of the first line.
 func (m *model) note() string {
 	switch {
 	case m.paused:
@@ -64,7 +64,7 @@ func (m *model) note() string {
 	return "every " + m.every.String()
 }
 
-// fill ends a screen with the keys in its last line.
+// fill pads a screen and puts the keys into its last line.
 func (m *model) fill(s *screen, keys string) string {
 	height := max(2, m.height)
 	s.lines = s.lines[:min(len(s.lines), height-1)]
@@ -75,7 +75,7 @@ func (m *model) fill(s *screen, keys string) string {
 	return strings.Join(s.lines, "\n")
 }
 
-// overview divides what is left of the screen between issues, ranks and pipeline.
+// overview divides the rest of the screen between issues, ranks and pipeline.
 func (m *model) overview(s *screen) {
 	pipeline := &screen{width: s.width, styled: s.styled}
 	pipeline.pipeline(m.picture, 3)
@@ -95,8 +95,8 @@ func (m *model) overview(s *screen) {
 	s.lines = append(s.lines, pipeline.lines...)
 }
 
-// told tells of the issue under the cursor.
-func (m *model) told(s *screen, i *api.Issue) {
+// details shows an issue and its evidence.
+func (m *model) details(s *screen, i *api.Issue) {
 	d := &screen{width: s.width, styled: s.styled}
 	section := func(title, text string) {
 		if text != "" {
@@ -112,10 +112,10 @@ func (m *model) told(s *screen, i *api.Issue) {
 	case e != nil:
 		section("Evidence "+clean(text.OneLine(e.Event)), e.Sentence)
 		section("Why it was flagged", e.Why)
-		section("Who waited for whom", e.Roles.Sentence)
+		section("Wait", e.Roles.Sentence)
 		if e.Twin != nil {
 			section("A typical execution", fmt.Sprintf("%s took %s on rank %d", text.OneLine(e.Twin.Event),
-				duration(float64(e.Twin.Exclusive)), e.Twin.Rank))
+				text.Duration(float64(e.Twin.Exclusive)), e.Twin.Rank))
 		}
 		d.line("")
 		d.line(d.style(bold, "Call stack, the outermost first"))
@@ -130,11 +130,11 @@ func (m *model) told(s *screen, i *api.Issue) {
 			d.line("  " + clean(text.OneLine(f.Name)) + ": " + clean(text.OneLine(f.Value)))
 		}
 	case m.missing[evidenceKey(i)] != nil:
-		section("There is no evidence", m.missing[evidenceKey(i)].Error())
+		section("No evidence", m.missing[evidenceKey(i)].Error())
 	case i.Example == "":
-		section("Evidence", "it has no anomalies of its own: the function takes longer, or less time, than before")
+		section("Evidence", "none: a lasting change of a function has no anomalies")
 	default:
-		section("Evidence", "asking …")
+		section("Evidence", "loading …")
 	}
 	room := max(1, m.height-2-len(s.lines))
 	m.scroll = max(0, min(m.scroll, len(d.lines)-room))
@@ -143,29 +143,29 @@ func (m *model) told(s *screen, i *api.Issue) {
 	s.lines = append(s.lines, d.lines[m.scroll:end]...)
 }
 
-// help lists keys and what is meant.
+// help explains keys and terms.
 func (m *model) help(s *screen) {
 	s.line("")
 	s.line(s.style(bold, "Keys"))
 	for _, k := range [][2]string{
 		{"j k ↓ ↑ g G", "move in the list of issues"},
-		{"Enter", "evidence of the issue: what happened, and why it was flagged"},
+		{"Enter", "show the evidence of the issue"},
 		{"Esc", "back to the overview"},
-		{"p", "pause: the picture stays as it is"},
-		{"r", "look now"},
+		{"p", "pause updates"},
+		{"r", "refresh"},
 		{"?", "this help"},
 		{"q Ctrl-C", "quit"},
 	} {
 		s.line("  " + pad(k[0], 13) + k[1])
 	}
 	s.line("")
-	s.line(s.style(bold, "Words"))
+	s.line(s.style(bold, "Terms"))
 	s.wrapped("Lost time is how much longer than usual anomalous executions took. An issue is all anomalies with the same function, call "+
 		"path, kind and cause. "+
 		"Anomalies are provisional until the review at the end of the run. Shades of ranks, from little to much: "+shades[1:], 6, ansi.Style{})
 }
 
-// shade is the index of the character for a value: four powers of ten are told apart.
+// shade returns the index of the character for a value, on a scale of four powers of ten.
 func shade(value, most float64) int {
 	if !(value > 0) || !(most > 0) {
 		return 0
@@ -174,7 +174,7 @@ func shade(value, most float64) int {
 	return 1 + min(len(shades)-2, int(share*float64(len(shades)-1)))
 }
 
-// worstRows are the rows that lost most, in their order.
+// worstRows returns the rows that lost most, in their order.
 func worstRows(h *api.Heatmap, most int) []int {
 	rows := make([]int, len(h.Rows))
 	for i := range rows {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// What is shown below the head.
+// mode is the content below the head.
 type mode int
 
 const (
@@ -26,52 +26,52 @@ type model struct {
 
 	width, height int
 	picture       *Picture
-	failed        error     // of the last look
+	failed        error     // of the last update
 	seen          time.Time // when the picture was taken
 	now           time.Time
 	paused        bool
-	asking        bool
+	updating      bool
 	mode          mode
 	chosen        string // key of the issue under the cursor
 	cursor, top   int    // of the list of issues
-	scroll        int    // of what is told of an issue
+	scroll        int    // of the text of an issue
 	evidence      map[string]*api.Evidence
-	missing       map[string]error // why there is none
+	missing       map[string]error // why there is no evidence
 }
 
-// looked is the answer of a look.
-type looked struct {
+// update is a new picture.
+type update struct {
 	picture *Picture
 	err     error
 	at      time.Time
 }
 
-// told is the evidence of an execution.
-type told struct {
+// answer is the evidence of an execution.
+type answer struct {
 	key string
 	e   *api.Evidence
 	err error
 }
 
-// tick is that time has passed.
+// tick is sent every second.
 type tick time.Time
 
 func newModel(ctx context.Context, from Source, every time.Duration) *model {
 	return &model{
-		ctx: ctx, from: from, every: every, width: 80, height: 24, asking: true,
+		ctx: ctx, from: from, every: every, width: 80, height: 24, updating: true,
 		evidence: make(map[string]*api.Evidence), missing: make(map[string]error),
 	}
 }
 
-// Init looks for the first time.
+// Init requests the first picture.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look(), m.wait()) }
 
-// look asks how the run is.
+// look requests a picture.
 func (m *model) look() tea.Cmd {
 	columns, rows := heatColumns(m.width), maxHeatRows
 	return func() tea.Msg {
 		p, err := m.from.Look(m.ctx, columns, rows)
-		return looked{p, err, time.Now()}
+		return update{p, err, time.Now()}
 	}
 }
 
@@ -80,21 +80,21 @@ func (m *model) wait() tea.Cmd {
 	return tea.Tick(m.every, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Update takes what has happened.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tick:
 		m.now = time.Time(msg)
-		if m.paused || m.asking || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
+		if m.paused || m.updating || m.picture != nil && m.failed == nil && !m.picture.Overview.Live {
 			return m, m.wait()
 		}
-		m.asking = true
+		m.updating = true
 		return m, tea.Batch(m.look(), m.wait())
-	case looked:
+	case update:
 		m.take(msg)
-	case told:
+	case answer:
 		m.evidence[msg.key], m.missing[msg.key] = msg.e, msg.err
 	case tea.KeyPressMsg:
 		return m.key(msg.String())
@@ -102,9 +102,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes a new picture. What was chosen stays chosen, wherever it is now.
-func (m *model) take(l looked) {
-	m.asking, m.failed, m.now = false, l.err, l.at
+// take shows a new picture. The chosen issue stays chosen.
+func (m *model) take(l update) {
+	m.updating, m.failed, m.now = false, l.err, l.at
 	if l.err != nil || m.paused && m.picture != nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *model) take(l looked) {
 	m.move(0)
 }
 
-// rows are the issues.
+// rows returns the issues.
 func (m *model) rows() []api.Issue {
 	if m.picture == nil {
 		return nil
@@ -125,7 +125,7 @@ func (m *model) rows() []api.Issue {
 	return m.picture.Overview.Issues
 }
 
-// issue is the one under the cursor; nil if there is none.
+// issue returns the issue under the cursor, or nil.
 func (m *model) issue() *api.Issue {
 	if m.cursor < 0 || m.cursor >= len(m.rows()) {
 		return nil
@@ -141,7 +141,7 @@ func (m *model) move(by int) {
 	}
 }
 
-// key does what a key says.
+// key handles a key.
 func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	switch name {
 	case "q", "ctrl+c":
@@ -165,16 +165,16 @@ func (m *model) key(name string) (tea.Model, tea.Cmd) {
 	case "enter", "right", "l":
 		if m.issue() != nil {
 			m.mode, m.scroll = showIssue, 0
-			return m, m.tell()
+			return m, m.fetchEvidence()
 		}
 	case "p":
-		if m.paused = !m.paused; !m.paused && !m.asking {
-			m.asking = true
+		if m.paused = !m.paused; !m.paused && !m.updating {
+			m.updating = true
 			return m, m.look()
 		}
 	case "r":
-		if !m.asking {
-			m.asking = true
+		if !m.updating {
+			m.updating = true
 			return m, m.look()
 		}
 	}
@@ -189,13 +189,13 @@ func (m *model) step(by int) tea.Cmd {
 	m.move(by)
 	if m.mode == showIssue {
 		m.scroll = 0
-		return m.tell()
+		return m.fetchEvidence()
 	}
 	return nil
 }
 
-// tell asks for the evidence of the issue under the cursor.
-func (m *model) tell() tea.Cmd {
+// fetchEvidence requests the evidence of the issue under the cursor.
+func (m *model) fetchEvidence() tea.Cmd {
 	i := m.issue()
 	if i == nil || i.Example == "" {
 		return nil
@@ -206,7 +206,7 @@ func (m *model) tell() tea.Cmd {
 	}
 	return func() tea.Msg {
 		e, err := m.from.Evidence(m.ctx, program, event)
-		return told{key, e, err}
+		return answer{key, e, err}
 	}
 }
 

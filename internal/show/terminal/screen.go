@@ -6,20 +6,20 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/show/api"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
-// screen is lines that are not wider than it.
+// screen is lines of at most a width.
 type screen struct {
 	width  int
 	styled bool
 	lines  []string
 }
 
-// Styles that every terminal has, in its own colors.
+// Styles of all terminals.
 var (
 	bold    = ansi.NewStyle().Bold()
 	faint   = ansi.NewStyle().Faint()
@@ -37,10 +37,10 @@ func (s *screen) style(st ansi.Style, text string) string {
 	return st.Styled(text)
 }
 
-// line adds a line, cut where it is too long.
+// line adds a line and truncates it to the width.
 func (s *screen) line(text string) { s.lines = append(s.lines, ansi.Truncate(text, s.width, "…")) }
 
-// wrapped adds a text in at most so many lines.
+// wrapped adds a text in at most that many lines.
 func (s *screen) wrapped(text string, most int, st ansi.Style) {
 	lines := strings.Split(ansi.Wrap(clean(text), s.width, ""), "\n")
 	for i, l := range lines {
@@ -54,7 +54,7 @@ func (s *screen) wrapped(text string, most int, st ansi.Style) {
 	}
 }
 
-// text is all lines.
+// text returns all lines.
 func (s *screen) text() string {
 	var b strings.Builder
 	for _, l := range s.lines {
@@ -63,7 +63,7 @@ func (s *screen) text() string {
 	return b.String()
 }
 
-// clean is a text that does nothing to a terminal: names come from traces.
+// clean removes control characters: names come from traces.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -76,11 +76,7 @@ func clean(text string) string {
 	}, text)
 }
 
-func duration(us float64) string { return text.Duration(us) }
-
-func grouped(n int64) string { return text.Number(float64(n)) }
-
-// head is what the run is, how it is, and its figures.
+// head adds the name, verdict and figures of the run.
 func (s *screen) head(p *Picture, note string) {
 	o := p.Overview
 	state := strings.ToUpper(string(o.State))
@@ -103,17 +99,17 @@ func (s *screen) head(p *Picture, note string) {
 	}
 }
 
-// figures are the key figures, those that matter most first.
+// figures returns the key figures, the most important first.
 func figures(o *api.Overview) []string {
 	f := &o.Figures
-	lost := "lost " + duration(float64(f.Lost))
+	lost := "lost " + text.Duration(float64(f.Lost))
 	if f.LostPercent != nil {
 		lost = "lost " + text.Percent(*f.LostPercent)
 	}
-	list := []string{lost, grouped(f.Anomalies) + " anomalies"}
-	ranks := grouped(f.Ranks)
+	list := []string{lost, text.Int(f.Anomalies) + " anomalies"}
+	ranks := text.Int(f.Ranks)
 	if f.RanksExpected != nil {
-		ranks += "/" + grouped(*f.RanksExpected)
+		ranks += "/" + text.Int(*f.RanksExpected)
 	}
 	list = append(list, ranks+" ranks")
 	if f.EventsPerSecond != nil {
@@ -122,19 +118,19 @@ func figures(o *api.Overview) []string {
 		list = append(list, text.About(*f.Events)+" events")
 	}
 	if f.Dropped != nil {
-		list = append(list, grouped(*f.Dropped)+" dropped")
+		list = append(list, text.Int(*f.Dropped)+" dropped")
 	}
 	if f.Reduction != nil {
-		list = append(list, "1 of "+grouped(int64(*f.Reduction))+" kept")
+		list = append(list, "1 of "+text.Int(int64(*f.Reduction))+" stored")
 	}
 	return list
 }
 
-// issues lists issues from one on.
+// issues lists issues, starting at from.
 func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 	title := "Issues"
 	if n := len(o.Issues); n > most {
-		title = fmt.Sprintf("Issues %d–%d of %s", from+1, min(n, from+most), grouped(o.Figures.Issues-o.Figures.IssuesMuted))
+		title = fmt.Sprintf("Issues %d–%d of %s", from+1, min(n, from+most), text.Int(o.Figures.Issues-o.Figures.IssuesMuted))
 	}
 	s.line(s.style(bold, title))
 	if len(o.Issues) == 0 {
@@ -156,7 +152,7 @@ func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 			}
 		}
 		host = pad(host, 14)
-		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, duration(float64(x.Lost)), grouped(x.Anomalies), x.Kind)
+		head := fmt.Sprintf("%s%3d %9s %7s× %-9s ", mark, x.Number, text.Duration(float64(x.Lost)), text.Int(x.Anomalies), x.Kind)
 		since := text.Clock(x.First, o.Length)
 		name := pad(clean(text.ShortName(x.Function)), max(8, s.width-ansi.StringWidth(head)-14-len(since)-2))
 		text := ansi.Truncate(head+name+" "+host+" "+since, s.width, "…")
@@ -167,7 +163,7 @@ func (s *screen) issues(o *api.Overview, cursor, from, most int) {
 	}
 }
 
-// pad is a text of exactly so many columns.
+// pad returns text in exactly that many columns.
 func pad(text string, columns int) string {
 	text = ansi.Truncate(text, columns, "…")
 	return text + strings.Repeat(" ", max(0, columns-ansi.StringWidth(text)))
@@ -179,25 +175,24 @@ const (
 	maxHeatRows = 40
 )
 
-// heatColumns is how many columns a heatmap has on a screen of some width.
+// heatColumns returns the columns of a heatmap on a screen of that width.
 func heatColumns(width int) int { return max(10, width-heatLabel-11) }
 
-// shades are what was lost in a cell, from nothing to the most. They are ASCII: fonts of
-// terminals and programs that read the screen aloud have them all.
+// shades draw the lost time of a cell, from none to most. They are ASCII for all fonts and
+// screen readers.
 const shades = " .:-=+*#%@"
 
-// heat draws what ranks lost over time, in at most so many rows: those that lost most
-// where there are more.
+// heat draws the lost time of ranks, in at most that many rows: those that lost most.
 func (s *screen) heat(h *api.Heatmap, most int) {
 	if h == nil || len(h.Rows) == 0 {
 		s.line(s.style(bold, "Ranks"))
-		s.line("  nothing is known of what they lost yet")
+		s.line("  no data yet")
 		return
 	}
 	rows := worstRows(h, most)
-	title := "Ranks, time lost without waits"
+	title := "Ranks: own slowness (causes)"
 	if len(rows) < len(h.Rows) {
-		title = fmt.Sprintf("The %d of %d rows of ranks that lost most, without waits", len(rows), len(h.Rows))
+		title = fmt.Sprintf("Ranks: own slowness (causes), the worst %d of %d rows", len(rows), len(h.Rows))
 	}
 	title += fmt.Sprintf(" (%s to %s)", text.Clock(h.From, h.To), text.Clock(h.To, h.To))
 	s.line(s.style(bold, title))
@@ -214,7 +209,7 @@ func (s *screen) heat(h *api.Heatmap, most int) {
 		row := &h.Rows[r]
 		lost := ""
 		if row.Lost > 0 {
-			lost = duration(float64(row.Lost))
+			lost = text.Duration(float64(row.Lost))
 		}
 		if row.Silent {
 			lost = "silent"
@@ -223,7 +218,7 @@ func (s *screen) heat(h *api.Heatmap, most int) {
 	}
 }
 
-// colored is a row of a heatmap with its strong cells marked.
+// colored marks the strong cells of a row.
 func (s *screen) colored(cells string) string {
 	if !s.styled {
 		return cells
@@ -245,7 +240,7 @@ func (s *screen) colored(cells string) string {
 	return b.String()
 }
 
-// rowName names the ranks of a row.
+// rowName returns the host and ranks of a row.
 func rowName(row *api.HeatRow) string {
 	ranks := fmt.Sprint(row.FirstRank)
 	if row.Ranks > 1 {
@@ -257,11 +252,11 @@ func rowName(row *api.HeatRow) string {
 	return pad(clean(text.OneLine(row.Host)), heatLabel-len(ranks)-2) + " " + ranks
 }
 
-// pipeline is how analyzers, parameter server and store fare.
+// pipeline adds the state of analyzers and store, and up to that many problems.
 func (s *screen) pipeline(p *Picture, most int) {
 	st := p.Status
 	if st == nil {
-		s.line(s.style(bold, "Pipeline") + "  not known")
+		s.line(s.style(bold, "Pipeline") + "  unknown")
 		return
 	}
 	var behind float64
@@ -304,9 +299,9 @@ func (s *screen) pipeline(p *Picture, most int) {
 		}
 	}
 	if wrong == 0 && len(st.Health) > 0 {
-		s.line("  all parts are well")
+		s.line("  no problems")
 	}
 }
 
-// ago is how old something is.
+// ago formats an age.
 func ago(d time.Duration) string { return fmt.Sprintf("%d s ago", int(d.Round(time.Second).Seconds())) }

@@ -1,7 +1,6 @@
-// Package terminal is the overview of a run in a terminal: verdict, key figures, issues,
-// what ranks lost over time, and how the pipeline fares, as the page shows them. It is
-// the only package that knows Bubble Tea. It computes none of what it shows, and nothing
-// of it needs colors: it is used over ssh, at 80 × 24.
+// Package terminal shows the overview of a run in a terminal: verdict, key figures, issues,
+// lost time of ranks, and the state of the pipeline, like the page. It is the only package that
+// uses Bubble Tea. It works without colors, over ssh, at 80 × 24.
 package terminal
 
 import (
@@ -11,38 +10,38 @@ import (
 	"io"
 	"time"
 
-	"github.com/chimbuko/chimbuko/internal/show/api"
-
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Source is whom the terminal asks. One goroutine at a time calls it.
+// Source provides the data. One goroutine at a time calls it.
 type Source interface {
-	// Look is how the run is now, with heatmaps of so many columns and rows.
+	// Look returns the present state of the run, with a heatmap of that many columns and rows.
 	Look(ctx context.Context, columns, rows int) (*Picture, error)
-	// Evidence is all there is to say of one execution.
+	// Evidence returns the evidence of an execution.
 	Evidence(ctx context.Context, program int64, event string) (*api.Evidence, error)
 }
 
-// Picture is a run at one time.
+// Picture is the state of a run at one time.
 type Picture struct {
 	Overview *api.Overview
-	Heatmap  *api.Heatmap // of what ranks lost without waits; nil: not known
-	Status   *api.Status  // of the pipeline; nil: not known
+	Heatmap  *api.Heatmap // of lost time without waits; may be nil
+	Status   *api.Status  // may be nil
 }
 
-// Issues is how many issues a picture should have.
+// Issues is the number of issues that a Picture should have.
 const Issues = 100
 
-// Options say where the overview is shown.
+// Options are the terminal and the interval of updates.
 type Options struct {
-	Input   io.Reader // nil: that of the process
+	Input   io.Reader // nil: standard input
 	Output  io.Writer
-	Environ []string      // tells what the terminal can do
-	Every   time.Duration // between two looks at a run that goes on
+	Environ []string      // describes the terminal
+	Every   time.Duration // between updates of a running run
 }
 
-// Show shows a run until the person quits or ctx ends.
+// Show shows a run until the user quits or ctx ends.
 func Show(ctx context.Context, from Source, opt Options) error {
 	m := newModel(ctx, from, opt.Every)
 	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithOutput(opt.Output), tea.WithEnvironment(opt.Environ)}
@@ -56,7 +55,7 @@ func Show(ctx context.Context, from Source, opt Options) error {
 	return err
 }
 
-// Print prints a run as it is now, without anything that a terminal must understand.
+// Print prints the present state of a run as plain text.
 func Print(ctx context.Context, w io.Writer, from Source, width int) (live bool, err error) {
 	const rows = 16
 	p, err := from.Look(ctx, heatColumns(width), rows)
@@ -75,5 +74,5 @@ func Print(ctx context.Context, w io.Writer, from Source, width int) (live bool,
 	return p.Overview.Live, err
 }
 
-// maxPrinted is how many issues are printed.
+// maxPrinted bounds the issues that Print lists.
 const maxPrinted = 20

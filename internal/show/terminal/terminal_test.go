@@ -15,12 +15,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// source answers with what a test gives it.
+// source answers with fixed values.
 type source struct {
 	picture *Picture
 	err     error
 	looks   int
-	asked   []string // evidence
+	events  []string // requested evidence
 }
 
 func (s *source) Look(context.Context, int, int) (*Picture, error) {
@@ -29,14 +29,14 @@ func (s *source) Look(context.Context, int, int) (*Picture, error) {
 }
 
 func (s *source) Evidence(_ context.Context, program int64, event string) (*api.Evidence, error) {
-	s.asked = append(s.asked, fmt.Sprintf("%d:%s", program, event))
+	s.events = append(s.events, fmt.Sprintf("%d:%s", program, event))
 	if event == "gone" {
 		return nil, errors.New("no such event")
 	}
 	return &api.Evidence{Event: event, Sentence: "sentence of " + event, Why: "why of " + event, Path: []string{"main", "solve"}}, nil
 }
 
-// running is a picture of a run that goes on, with a name everywhere.
+// running returns a picture of a running run, with that name everywhere.
 func running(name string, issues int) *Picture {
 	percent, rate, expected := 2.5, 98_000.0, int64(16)
 	p := &Picture{
@@ -70,7 +70,7 @@ func running(name string, issues int) *Picture {
 	return p
 }
 
-// started is a model that has looked once.
+// started returns a model with its first picture.
 func started(t *testing.T, s *source) *model {
 	t.Helper()
 	m := newModel(t.Context(), s, time.Second)
@@ -78,7 +78,7 @@ func started(t *testing.T, s *source) *model {
 	return m
 }
 
-// press presses keys, and does what they bring about.
+// press presses keys and handles their commands.
 func press(m *model, keys ...string) {
 	for _, k := range keys {
 		msg := tea.KeyPressMsg{Text: k, Code: []rune(k)[0]}
@@ -98,7 +98,7 @@ func press(m *model, keys ...string) {
 	}
 }
 
-// shown is the screen as text.
+// shown returns the screen as text.
 func shown(m *model) string { return ansi.Strip(m.draw()) }
 
 // shows fails unless the screen has all parts.
@@ -111,15 +111,15 @@ func shows(t *testing.T, m *model, parts ...string) {
 	}
 }
 
-func TestTheOverviewFitsInto80Times24(t *testing.T) {
+func TestOverviewFits80x24(t *testing.T) {
 	m := started(t, &source{picture: running("node", 9)})
 	shows(t, m, "chimbuko node  LIVE, running  00:01:15", "BAD: 3 issues cost", "lost 2.5 %", "1,234 anomalies", "12/16 ranks",
 		"98,000 ev/s", "> ", "f0node", "node+2",
-		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "rows of ranks that lost most", "@", "j/k move",
+		"analyzers: 1 silent, 1 reading", "behind 0.4 s", "store 14 waiting", "store: node", "own slowness (causes), the worst", "@", "j/k move",
 		"q quit")
 }
 
-func TestNoLineIsWiderThanTheScreenAndNoneIsTooMany(t *testing.T) {
+func TestDrawStaysWithinScreen(t *testing.T) {
 	for _, name := range []string{"n", strings.Repeat("long name ", 40), strings.Repeat("漢字", 40), "a\x1b[31mb\x07\nc\u202e\u200b", "🙂👩‍👩‍👧"} {
 		for _, size := range [][2]int{{80, 24}, {40, 12}, {132, 50}, {20, 5}, {81, 7}} {
 			for _, issues := range []int{0, 1, 9, 100} {
@@ -142,7 +142,7 @@ func TestNoLineIsWiderThanTheScreenAndNoneIsTooMany(t *testing.T) {
 	}
 }
 
-func TestNamesDoNothingToTheTerminal(t *testing.T) {
+func TestNamesAreEscaped(t *testing.T) {
 	m := started(t, &source{picture: running("a\x1b[31mb\x07\x9bc\u202ed", 3)})
 	for _, keys := range [][]string{nil, {"enter"}} {
 		press(m, keys...)
@@ -152,31 +152,31 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	}
 }
 
-func TestTheEvidenceOfAnIssueIsShownAndAskedForOnce(t *testing.T) {
+func TestEvidenceIsRequestedOnce(t *testing.T) {
 	s := &source{picture: running("node", 9)}
 	m := started(t, s)
 	press(m, "j", "j", "enter")
 	shows(t, m, "Issue 3", "sentence of issue 3", "sentence of 0:1:2", "why of 0:1:2", "solve", "Esc back")
 	press(m, "k", "j", "esc", "enter")
-	if want := "0:0:1:2 0:0:1:1"; strings.Join(s.asked, " ") != want {
-		t.Errorf("asked for %v, want %v", s.asked, want)
+	if want := "0:0:1:2 0:0:1:1"; strings.Join(s.events, " ") != want {
+		t.Errorf("requested %v, want %v", s.events, want)
 	}
 	press(m, "esc")
 	shows(t, m, ">   3 ")
 }
 
-func TestEvidenceThatCannotBeHadIsSaid(t *testing.T) {
+func TestMissingEvidence(t *testing.T) {
 	p := running("node", 2)
 	p.Overview.Issues[0].Example = "gone"
 	p.Overview.Issues[1].Example = ""
 	m := started(t, &source{picture: p})
 	press(m, "enter")
-	shows(t, m, "There is no evidence", "no such event")
+	shows(t, m, "No evidence", "no such event")
 	press(m, "j")
-	shows(t, m, "it has no anomalies of its own")
+	shows(t, m, "a lasting change of a function has no anomalies")
 }
 
-func TestTheCursorStaysOnItsIssueWhenOthersComeBefore(t *testing.T) {
+func TestCursorFollowsIssue(t *testing.T) {
 	s := &source{picture: running("node", 3)}
 	m := started(t, s)
 	press(m, "j")
@@ -205,16 +205,16 @@ func TestPauseKeepsThePicture(t *testing.T) {
 	m.Update(m.look()())
 	shows(t, m, "PAUSED", "before")
 	if _, cmd := m.Update(tick(time.Now())); cmd == nil {
-		t.Error("nothing waits for the end of the pause")
+		t.Error("no tick during a pause")
 	}
-	if m.asking {
-		t.Error("it asks while it is paused")
+	if m.updating {
+		t.Error("updates while paused")
 	}
 	press(m, "p")
 	shows(t, m, "chimbuko after")
 }
 
-func TestAFailedLookKeepsThePictureAndSaysWhy(t *testing.T) {
+func TestFailedUpdateKeepsPicture(t *testing.T) {
 	s := &source{err: errors.New("connection refused")}
 	m := started(t, s)
 	shows(t, m, "connection refused", "q quit")
@@ -225,18 +225,18 @@ func TestAFailedLookKeepsThePictureAndSaysWhy(t *testing.T) {
 	shows(t, m, "f0node", "data as of 0 s ago: connection refused")
 }
 
-func TestARunThatHasEndedIsNotAskedAgain(t *testing.T) {
+func TestFinishedRunIsNotUpdated(t *testing.T) {
 	p := running("node", 3)
 	p.Overview.Live, p.Overview.State = false, api.Finished
 	m := started(t, &source{picture: p})
 	m.Update(tick(time.Now()))
-	if m.asking {
-		t.Error("it asks")
+	if m.updating {
+		t.Error("updates a finished run")
 	}
 	shows(t, m, "FINISHED")
 }
 
-func TestQuitQuits(t *testing.T) {
+func TestQuit(t *testing.T) {
 	for _, key := range []tea.KeyPressMsg{{Code: 'q', Text: "q"}, {Code: 'c', Mod: tea.ModCtrl}} {
 		_, cmd := started(t, &source{picture: running("node", 3)}).Update(key)
 		if cmd == nil {
@@ -248,7 +248,7 @@ func TestQuitQuits(t *testing.T) {
 	}
 }
 
-func TestWhatIsPrintedIsPlain(t *testing.T) {
+func TestPrintIsPlainText(t *testing.T) {
 	var b bytes.Buffer
 	live, err := Print(t.Context(), &b, &source{picture: running("node\x1b[31m", 30)}, 100)
 	if err != nil || !live {

@@ -1,5 +1,4 @@
-// Package typical tells which times of a function are usual by a model, in numbers and
-// in words. Pure.
+// Package typical derives the usual times of a function from its model. It is pure.
 package typical
 
 import (
@@ -16,20 +15,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
-// Times is a model and the times that are usual by it.
+// Times is a model and its usual times.
 type Times struct {
 	provenance.Model
-	Usual []Span // in order and apart; of modal one for each mode
+	Usual []Span // ordered and disjoint; one per mode of a modal model
 	Modal bool
 }
 
-// Span is from low to high, both included, in microseconds.
+// Span is a range with both ends, in microseconds.
 type Span struct{ Low, High float64 }
 
-// The quantiles between which times are usual for detectors that do not tell.
+// The quantiles of usual times for detectors that do not define them.
 const usualLow, usualHigh = 0.01, 0.99
 
-// Read returns the times of algo_params, or nil if they hold no model.
+// Read returns the times of algo_params, or nil without a model.
 func Read(params json.RawMessage) *Times {
 	t := &Times{Model: provenance.ReadModel(params)}
 	if len(t.Counts) == 0 && t.Moments == nil {
@@ -49,7 +48,7 @@ func Read(params json.RawMessage) *Times {
 	return t
 }
 
-// modes puts together what is normal, as far as there were such times.
+// modes merges the normal ranges of a modal model.
 func (t *Times) modes(normal [][2]float64) {
 	slices.SortFunc(normal, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
 	for _, n := range normal {
@@ -61,15 +60,14 @@ func (t *Times) modes(normal [][2]float64) {
 	}
 }
 
-// seen is the part of a span from its shortest to its longest time, and how many there
-// were.
+// seen returns the part of a span with calls, and their number.
 func (t *Times) seen(s Span) (part Span, count float64) {
 	for i, n := range t.Counts {
 		first, last := t.Edges[i], t.Edges[i+1]
 		if n == 0 || last <= s.Low || first > s.High {
 			continue
 		}
-		if last-first == 1 { // it holds one whole number
+		if last-first == 1 { // of one whole number
 			last = first
 		}
 		if count == 0 {
@@ -84,7 +82,7 @@ func (t *Times) seen(s Span) (part Span, count float64) {
 	return part, count
 }
 
-// Main is the usual time that most calls take.
+// Main returns the usual time of most calls.
 func (t *Times) Main() Span {
 	best, most := t.Usual[0], -1.0
 	if t.Moments != nil {
@@ -98,7 +96,7 @@ func (t *Times) Main() Span {
 	return best
 }
 
-// quantile is a time below which a share of all is.
+// quantile returns the time below which that share of calls is.
 func (t *Times) quantile(share float64) float64 {
 	sum := 0.0
 	for i, n := range t.Counts {
@@ -113,8 +111,7 @@ func (t *Times) quantile(share float64) float64 {
 	return t.Edges[len(t.Edges)-1]
 }
 
-// sides counts the calls that are shorter and longer than a time, and those about as
-// long.
+// sides counts the calls below, at and above a time.
 func (t *Times) sides(v float64) (below, at, above float64) {
 	for i, n := range t.Counts {
 		switch last := i == len(t.Counts)-1; {
@@ -132,7 +129,7 @@ func (t *Times) sides(v float64) (below, at, above float64) {
 // Range returns the span for an answer.
 func (s Span) Range() *api.Range { return &api.Range{Low: &s.Low, High: &s.High} }
 
-// Common is from the first to the last bin that is not too rare.
+// Common returns the range of the bins that are not too rare, or nil.
 func (t *Times) Common() *api.Range {
 	if t.Limit == nil {
 		return nil
@@ -152,10 +149,10 @@ func (t *Times) Common() *api.Range {
 	return &r
 }
 
-// maxModes is how many usual times a sentence names.
+// maxModes bounds the usual times in a sentence.
 const maxModes = 3
 
-// UsualText returns the usual times in words.
+// UsualText describes the usual times.
 func (t *Times) UsualText() string {
 	var parts []string
 	for _, s := range t.Usual {
@@ -171,7 +168,7 @@ func (t *Times) UsualText() string {
 	return strings.Join(parts, " or ")
 }
 
-// rangeText writes a span with the unit once: 0.30–0.50 ms.
+// rangeText formats a span with the unit once: 0.30–0.50 ms.
 func rangeText(s Span) string {
 	low, high := text.Duration(s.Low), text.Duration(s.High)
 	if low == high {
@@ -184,7 +181,7 @@ func rangeText(s Span) string {
 	return low + "–" + high
 }
 
-// RareText returns in words how many calls were shorter or longer.
+// RareText compares a time with those of all calls.
 func (t *Times) RareText(v float64) string {
 	if t.Moments != nil {
 		if sd := t.Moments.Stddev; sd > 0 {
@@ -207,8 +204,8 @@ func (t *Times) RareText(v float64) string {
 	return fmt.Sprintf("; shorter than %s of %s calls", shareText(above/total, true), text.Number(total))
 }
 
-// shareText is a share in percent. One that is nearly all is never rounded to all, and
-// has as many digits as say something.
+// shareText formats a share in percent with its significant digits. If down is set, it never
+// rounds up to 100 %.
 func shareText(share float64, down bool) string {
 	percent := 100 * share
 	digits := 0

@@ -14,8 +14,7 @@ import (
 	"strings"
 )
 
-// Variable returns the value of a variable in an environment, as os.Environ returns it; ""
-// if it is not set.
+// Variable returns the value of a variable of an environment like os.Environ, or "".
 func Variable(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
 		if key, value, _ := strings.Cut(entry, "="); key == name {
@@ -25,14 +24,14 @@ func Variable(environ []string, name string) string {
 	return ""
 }
 
-// Variables that batch systems set in a job, and those with the host it was submitted on.
+// Variables that batch systems set in jobs, and those with the submission host.
 var (
 	jobVariables    = []string{"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID"}
 	submitVariables = []string{"SLURM_SUBMIT_HOST", "PBS_O_HOST", "LSB_SUB_HOST"}
 )
 
-// Tunnel returns the ssh command that makes a page on this host reachable for a person who
-// is logged in from another machine; "" if nobody seems to be.
+// Tunnel returns the ssh command that makes a page on this host reachable from the machine of
+// a person who is logged in remotely, or "".
 func Tunnel(environ []string, host, address string) string {
 	_, port, err := net.SplitHostPort(HostPort(address))
 	if err != nil {
@@ -97,6 +96,6 @@ func startBrowser(ctx context.Context, environ []string, file, address string) e
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // it may last as long as the browser
+	go func() { _ = cmd.Wait() }() // may last as long as the browser
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/insight"
 )
 
-// Answers returns what the page of a run shows. A dashboard.Client gets the answers from
-// another process, Local makes them in this one.
+// Answers returns the data of the page of a run. A dashboard.Client requests it from another
+// process, Local computes it in this one.
 type Answers interface {
 	Status(ctx context.Context) (*api.Status, error)
 	Overview(ctx context.Context, run string, issues int) (*api.Overview, error)
@@ -19,7 +19,7 @@ type Answers interface {
 	Evidence(ctx context.Context, run string, program int64, event string) (*api.Evidence, error)
 }
 
-// Local makes the answers of a stored run.
+// Local computes the answers of a stored run.
 type Local struct{ insight *insight.Insight }
 
 var _ Answers = Local{}

@@ -19,7 +19,7 @@ import (
 // StatusTimeout is how long a service may take to report its status.
 const StatusTimeout = 900 * time.Millisecond
 
-// FetchStatus asks the services of a run for their status.
+// FetchStatus requests the status of a run from its services.
 func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
 	client, err := Client(s.CA)
 	if err != nil {
@@ -31,8 +31,7 @@ func FetchStatus(ctx context.Context, s *rundir.Services) (*api.Status, error) {
 	return dashboard.Fetch(ctx, client, s.Web, s.Secret)
 }
 
-// Client returns an HTTP client that also trusts the certificates in a file, unless that is
-// "".
+// Client returns an HTTP client that also trusts the certificates in a file, if it is not "".
 func Client(file string) (*http.Client, error) {
 	if file == "" {
 		return new(http.Client), nil
@@ -46,17 +45,17 @@ func Client(file string) (*http.Client, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: no certificate is in it", file)
+		return nil, fmt.Errorf("%s: no certificates", file)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return &http.Client{Transport: transport}, nil
 }
 
-// Reachable reports whether this machine can reach the HTTP of services: not if they listen
-// on the loopback interface of another.
+// Reachable reports whether this machine can reach the HTTP server of services: not if that
+// listens on the loopback interface of another machine.
 func Reachable(s *rundir.Services) bool {
-	host, _ := os.Hostname() // without a name it is another machine
+	host, _ := os.Hostname() // "" matches no machine
 	return s.Host == host || !isLoopback(HostPort(s.Web))
 }
 
@@ -67,7 +66,7 @@ func isLoopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// HostPort returns host:port of a URL; "" if it has none.
+// HostPort returns host:port of a URL, or "".
 func HostPort(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

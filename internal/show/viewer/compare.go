@@ -14,10 +14,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// ErrSameStore says that a run cannot be compared with its own store.
+// ErrSameStore reports a run that is compared with its own store.
 var ErrSameStore = errors.New("is the store of the run itself: give the name of another of its runs")
 
-// References are what a page can compare its run with, besides the runs of its store.
+// References are the stores and baselines that a page can compare its run with.
 type References struct {
 	List   []compare.Reference
 	opened []*Run
@@ -30,7 +30,7 @@ type Subject struct {
 	Reader        provdb.Reader
 }
 
-// References opens all that Compare names. The caller must close them.
+// References opens everything in Compare. The caller must close it.
 func (o *Options) References(ctx context.Context, s Subject) (*References, error) {
 	r := new(References)
 	for _, where := range o.Compare {
@@ -80,15 +80,15 @@ func (r *References) addOwn(s Subject, where, run string) error {
 	return nil
 }
 
-// addRun adds a run of the same store by its name. notThere is why it is not a path.
+// addRun adds a run of the same store by its name. notThere is why the name is not a path.
 func (r *References) addRun(ctx context.Context, s Subject, name string, notThere error) error {
 	runs, err := query.Runs(ctx, s.Reader)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(runs, func(run provdb.Run) bool { return run.Name == name }) {
-		return fmt.Errorf("--compare: %w, and no run of the store has that name; "+
-			"give a run directory, a database file, postgres://… or a file of chimbuko baseline",
+		return fmt.Errorf("--compare: %w, and no run of the store has that name "+
+			"(want a run directory, a database file, postgres://… or a file of chimbuko baseline)",
 			notThere)
 	}
 	r.List = append(r.List, compare.Reference{Where: name, Run: name})

@@ -27,8 +27,8 @@ const (
 	webLogEvery    = 10 * time.Second
 )
 
-// newWebServer returns a server with these limits. It logs errors of clients, repeated
-// ones once per webLogEvery.
+// newWebServer returns a server with these limits. It logs repeated errors of clients once
+// per webLogEvery.
 func newWebServer(ctx context.Context, h http.Handler, lines *webLog) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: webHeaderTime, IdleTimeout: webIdle, MaxHeaderBytes: webHeader,
@@ -56,7 +56,7 @@ func (l *webLog) Write(line []byte) (int, error) {
 }
 
 func (l *webLog) warn(key, text string, more ...any) {
-	if due, left := l.lines.Say(key, time.Now()); due {
+	if due, left := l.lines.Allow(key, time.Now()); due {
 		l.log.Warn(text, append(more, "left_out", left)...)
 	}
 }
@@ -84,7 +84,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return &boundedConn{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
 		default:
 			l.log.warn("connections", "HTTP refuses a client: too many connections", "address", c.RemoteAddr(), "most", cap(l.slots))
-			_ = c.Close() // whoever it is
+			_ = c.Close() // refused anyway
 		}
 	}
 }
@@ -101,8 +101,8 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// listen listens at host:port. With port 0 it tries the port of the URL before first, so
-// that pages which are still open find it again.
+// listen listens at host:port. With port 0 it first tries the port of the URL before, so that
+// open pages reconnect.
 func listen(ctx context.Context, address, before string) (net.Listener, error) {
 	var config net.ListenConfig
 	host, port, err := net.SplitHostPort(address)
@@ -116,12 +116,12 @@ func listen(ctx context.Context, address, before string) (net.Listener, error) {
 	}
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w; choose another address with --http", err)
+		return nil, fmt.Errorf("%w (choose another address with --http)", err)
 	}
 	return l, nil
 }
 
-// serveHTTP answers until ctx ends; with TLS if there is a certificate.
+// serveHTTP serves until ctx ends, with TLS if there is a certificate.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string, log *slog.Logger) error {
 	lines := newWebLog(log)
 	server := newWebServer(ctx, h, lines)

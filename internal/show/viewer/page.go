@@ -1,6 +1,5 @@
-// Package viewer serves the page of a run over HTTP: of one that is stored, or of the
-// run that the services of this process write. It finds the store of a run, answers
-// dashboard's questions about its state, and listens.
+// Package viewer serves the page of a run over HTTP: of a stored run, or of the run that the
+// services of this process write. It opens the store of a run and reports its state.
 package viewer
 
 import (
@@ -17,11 +16,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/compare"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard"
 	"github.com/chimbuko/chimbuko/internal/show/dashboard/ui"
+	"github.com/chimbuko/chimbuko/internal/show/insight"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Options are what a person chooses about a page.
+// Options are the settings of a page.
 type Options struct {
 	ReadOnly     bool     // refuse labels
 	UIDir        string   // directory of the built page; "" is the one in this program
@@ -32,7 +32,7 @@ type Options struct {
 	Cert, Key    string   // files for TLS; "" serves plain HTTP
 }
 
-// Page is a page that is served.
+// Page is a running server of a page.
 type Page struct {
 	Address string // URL
 	Token   string
@@ -44,10 +44,11 @@ type Page struct {
 // Serve serves the page of a stored run until ctx ends.
 func (o *Options) Serve(ctx context.Context, r *Run, references []compare.Reference, log *slog.Logger) (*Page, error) {
 	cfg := dashboard.Config{
-		Source: r, Run: r.Name, Version: r.version, Place: r.Place.String(), Token: rand.Text(), References: references, Log: log,
+		Config:  insight.Config{Source: r, Run: r.Name, Place: r.Place.String()},
+		Version: r.version, Token: rand.Text(), References: references, Log: log,
 	}
 	if r.dir != "" {
-		cfg.Token, _ = rundir.Secret(r.dir) // a directory that is read-only gets another token each time
+		cfg.Token, _ = rundir.Secret(r.dir) // a new token each time if the directory is read-only
 	}
 	before := ""
 	if s, err := rundir.ReadServices(r.dir); err == nil && Reachable(s) {
@@ -103,8 +104,8 @@ func (o *Options) site() (*ui.Site, error) {
 	return site, nil
 }
 
-// Wait waits until the page has ended.
+// Wait waits until the server has ended.
 func (p *Page) Wait() error { return p.serving.Wait() }
 
-// URL returns the address that a browser opens first, with the token.
+// URL returns the address of the page with its token.
 func (p *Page) URL() string { return WithToken(p.Address, p.Token) }

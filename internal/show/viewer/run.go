@@ -16,16 +16,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/rundir"
 )
 
-// Run is a run that is shown from its store. It is a insight.Source.
+// Run is a stored run. It is an insight.Source.
 type Run struct {
 	Name  string // in the store
 	Place rundir.Place
-	// Stopped says that the run had not ended when it was opened, but no process was
-	// working on it.
+	// Stopped reports that the run had not ended when it was opened, but no process worked
+	// on it.
 	Stopped bool
 
 	dir     string // of the run; "" if there is none
-	given   string // the name that was asked for; "" is that of the directory, or the latest
+	given   string // requested name; "": that of the directory, or the latest
 	version string
 	reader  rundir.LazyReader
 
@@ -33,7 +33,7 @@ type Run struct {
 	last *provdb.Info // of a run that has ended
 }
 
-// Open opens a run in a run directory, a database file or a server. name is "" for the run of
+// Open opens a run of a run directory, a database file or a server. name "" selects the run of
 // the directory, or the latest.
 func Open(ctx context.Context, where, name, version string) (*Run, error) {
 	place, err := rundir.FindStore(where)
@@ -80,8 +80,8 @@ func (r *Run) Reader() provdb.Reader { return &r.reader }
 // Close closes the store.
 func (r *Run) Close() error { return r.reader.Close() }
 
-// open opens the store. While a process works on a file, it asks that process: otherwise the
-// process could not open the file again after a restart.
+// open opens the store. While a process works on the file, open connects to that process;
+// otherwise it could not open the file again after a restart.
 func (r *Run) open(ctx context.Context) (provdb.Reader, func() error, error) {
 	if r.Place.Server == "" && r.dir != "" && !r.Stopped {
 		if info, err := rundir.ReadInfo(r.dir); err == nil && info.State.Open() {
@@ -95,8 +95,8 @@ func (r *Run) open(ctx context.Context) (provdb.Reader, func() error, error) {
 	return r.Place.Open(ctx)
 }
 
-// IsStopped reports whether the run in a directory has not ended, but no process works on it.
-// An offline run that is written to a server counts as running: its writer is unknown.
+// IsStopped reports whether a run has not ended although no process works on it. An offline
+// run on a server counts as running, because its writer is unknown.
 func IsStopped(ctx context.Context, dir string, place rundir.Place) (bool, error) {
 	if dir == "" {
 		return false, nil
@@ -179,26 +179,26 @@ func (r *Run) outcome(info *provdb.Info) *api.Status {
 		n := analyzers(info)
 		st.Totals.RanksEnded, st.Totals.RecordsSent, st.Totals.RecordsStored = int64(t.Ranks), n.RecordsSent, n.RecordsSent
 		st.Nodes = []api.Node{n}
-	case r.Stopped && info.State.Open(): // other problems are in the store
+	case r.Stopped && info.State.Open(): // the store has other problems
 		st.Run.State = api.Incomplete
-		st.Health = []api.Health{{Part: "run", Severity: api.SeverityError, Sentence: "it is incomplete: " + WhyStopped(r.dir, info)}}
+		st.Health = []api.Health{{Part: "run", Severity: api.SeverityError, Sentence: "incomplete: " + WhyStopped(r.dir, info)}}
 	}
 	return st
 }
 
-// WhyStopped says why a run in a directory is incomplete, and what to do about it.
+// WhyStopped says why a run is incomplete and how to complete it.
 func WhyStopped(dir string, info *provdb.Info) string {
 	why := "it stopped early"
 	if len(info.Incomplete) > 0 {
 		why = text.OneLine(info.Incomplete[0])
 	}
 	if info.Online {
-		return why + "; chimbuko finish " + dir + " completes it"
+		return why + "; complete it with chimbuko finish " + dir
 	}
 	return why + "; analyze its traces again, with chimbuko analyze --out " + dir + " --force"
 }
 
-// analyzers returns all analyzers of a run that has ended, as one.
+// analyzers returns all analyzers of a finished run as one.
 func analyzers(info *provdb.Info) api.Node {
 	t := &info.Totals
 	n := api.Node{

@@ -36,9 +36,8 @@ func openBench(b *testing.B) (*Store, provdb.RunID) {
 	return s, id
 }
 
-// BenchmarkWrite writes records in batches. Its ratio is the rate of that by the
-// rate at which the driver's appender alone appends and commits the same rows,
-// made beforehand, to the same table; 0.6 is the least that is wanted.
+// BenchmarkWrite writes records in batches. It reports the rate relative to that of the
+// driver's appender with prepared rows of the same table, which should be at least 0.6.
 func BenchmarkWrite(b *testing.B) {
 	records := storetest.Records(benchRecords, 1)
 	rows := encoded(b, records)
@@ -69,7 +68,7 @@ func writeAll(b *testing.B, records []*provenance.Record) time.Duration {
 	return took
 }
 
-// encoded are the rows of the records, each with its own memory.
+// encoded returns the rows of records, which share no memory.
 func encoded(b *testing.B, records []*provenance.Record) [][]driver.Value {
 	b.Helper()
 	e := encoder{cat: catalog.New(catalog.Entries{}), run: 1}

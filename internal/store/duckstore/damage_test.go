@@ -42,7 +42,7 @@ func content(t *testing.T, path string) []byte {
 	return text
 }
 
-// spoiled puts a file and its log there.
+// spoiled writes a file and its log to a new directory.
 func spoiled(t *testing.T, database, log []byte) string {
 	t.Helper()
 	path := file(t)
@@ -57,14 +57,14 @@ func spoiled(t *testing.T, database, log []byte) string {
 	return path
 }
 
-// readable opens the file and reads all documents.
+// readable opens a file and returns all documents.
 func readable(t *testing.T, path string, readOnly bool) (docs []string, err error) {
 	t.Helper()
 	s, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: readOnly})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.Close() }() // of a damaged file
+	defer func() { _ = s.Close() }() // fails for a damaged file
 	rows, err := ask(s, t, "SELECT doc::VARCHAR FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
 	for _, row := range rows {
 		docs = append(docs, row[0].(string))
@@ -72,11 +72,11 @@ func readable(t *testing.T, path string, readOnly bool) (docs []string, err erro
 	return docs, err
 }
 
-// wantDamage reports whether the error names the file and what is wrong.
+// wantDamage reports whether an error names the file and the damage.
 func wantDamage(t *testing.T, what, path string, err error) {
 	t.Helper()
-	said := errors.Is(err, provdb.ErrForeign) || strings.Contains(err.Error(), "the file is damaged; restore it from a copy")
-	if !said || !strings.Contains(err.Error(), path) {
+	reported := errors.Is(err, provdb.ErrForeign) || strings.Contains(err.Error(), "the file is damaged (restore it from a copy")
+	if !reported || !strings.Contains(err.Error(), path) {
 		t.Errorf("%s: got error %v", what, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestTruncatedFileIsReadOrReportedAsDamaged(t *testing.T) {
 				wantDamage(t, what, path, err)
 				failed++
 			} else if !slices.Equal(got, docs) {
-				t.Errorf("%s: got %d documents, not the %d that were stored, and no error", what, len(got), len(docs))
+				t.Errorf("%s: got %d documents instead of %d, and no error", what, len(got), len(docs))
 			}
 			if length == n && err != nil || length < n/2 && err == nil {
 				t.Errorf("%s: error %v", what, err)
@@ -121,7 +121,7 @@ func TestCorruptFileIsReadOrReportedAsDamaged(t *testing.T) {
 			wantDamage(t, fmt.Sprintf("bytes %d to %d", at, at+64), path, err)
 			failed++
 		} else if !slices.Equal(got, docs) {
-			t.Errorf("bytes %d to %d: got %d documents that are not those that were stored, and no error", at, at+64, len(got))
+			t.Errorf("bytes %d to %d: got %d other documents and no error", at, at+64, len(got))
 		}
 	}
 	t.Logf("%d of 24 could not be read", failed)
@@ -170,7 +170,7 @@ func TestForeignFilesAreRejectedUnchanged(t *testing.T) {
 		"CREATE TABLE executions (i INTEGER)"))
 }
 
-// raw makes a database, or changes one, with DuckDB alone.
+// raw creates or changes a database with DuckDB alone.
 func raw(t *testing.T, statements ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.duckdb")
@@ -210,7 +210,7 @@ func TestOtherSchemaVersionsAreNotChanged(t *testing.T) {
 			}
 		}
 	}
-	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // nothing holds the file
+	rawAt(t, path, fmt.Sprintf("UPDATE schema_version SET version = %d", provdb.Schema)) // the file is not open
 	open(t, path, false)
 }
 

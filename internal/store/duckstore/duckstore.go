@@ -1,6 +1,6 @@
-// Package duckstore keeps provenance in one DuckDB file, which can be copied
-// and opened by DuckDB's own tools. One process owns the file while it is
-// written. It is the only package that knows DuckDB.
+// Package duckstore stores provenance in one DuckDB file, which can be copied and opened
+// with DuckDB's own tools. One process owns the file while it is written. It is the only
+// package that uses DuckDB.
 package duckstore
 
 import (
@@ -21,20 +21,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// FileName is that of the database in a run directory.
+// FileName is the name of the database in a run directory.
 const FileName = "provenance.duckdb"
 
-// A new file has blocks as small as DuckDB still compresses wide integers in, for
-// most runs keep little, and a format that DuckDB 1.2 and newer read. Its groups of
-// rows are a quarter as large as usual: DuckDB holds one in memory that it writes to
-// the file, and our rows are large.
+// Settings of new files. Most runs store little, so blocks are as small as the compression
+// of wide integers permits. DuckDB 1.2 and newer read the format. DuckDB holds the row group
+// that it writes in memory; our rows are large, so a group has a quarter of the usual rows.
 const (
 	blockSize     = 64 << 10
 	groupSize     = 30 << 10 // rows
 	storageFormat = "v1.2.0"
 )
 
-// checkpointSize is how long the log may grow before it is merged into the file.
+// checkpointSize is the size of the log at which DuckDB merges it into the file.
 const checkpointSize = "64MB"
 
 //go:embed sql/schema.sql
@@ -43,40 +42,40 @@ var schema string
 //go:embed sql/views.sql
 var views string
 
-// Options say how to open a store.
+// Options are the options of Open.
 type Options struct {
-	// ReadOnly opens a file that exists. Any number of processes can, while no
-	// other writes it.
+	// ReadOnly opens an existing file. Any number of processes can do so while no process
+	// writes it.
 	ReadOnly bool
 }
 
 // Store is a provdb.Store in a file.
 type Store struct {
-	path      string
-	readOnly  bool
-	claim     string // in inUse
-	db        *sql.DB
-	questions questions
-	seen      seenStatements
+	path     string
+	readOnly bool
+	claim    string // in inUse
+	db       *sql.DB
+	queries  openQueries
+	cache    statementCache
 
 	mu       sync.Mutex // one writer at a time
-	conn     *sql.Conn  // of the writer; nil when closed
+	conn     *sql.Conn  // of the writer; nil after Close
 	enc      encoder
 	catalogs map[provdb.RunID]*catalog.Catalog
 }
 
 var _ provdb.Store = (*Store)(nil)
 
-// Open opens the database at path, which is made if it is not there.
+// Open opens the database at path, and creates it if it does not exist.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	_, err := os.Stat(path)
 	if o.ReadOnly && err != nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	made := err != nil
+	create := err != nil
 	s := &Store{path: path, readOnly: o.ReadOnly, claim: resolved(path), catalogs: make(map[provdb.RunID]*catalog.Catalog)}
 	if _, claimed := inUse.LoadOrStore(s.claim, true); claimed {
-		return nil, s.explain("open", fmt.Errorf("%w: this process has it open already", provdb.ErrInUse))
+		return nil, s.explain("open", fmt.Errorf("%w: this process has already opened it", provdb.ErrInUse))
 	}
 	connector, err := duckdb.NewConnector("", nil)
 	if err != nil {
@@ -84,35 +83,34 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("duckdb: %w", err)
 	}
 	s.db = sql.OpenDB(connector)
-	s.db.SetMaxIdleConns(-1) // each question has its own, which ends with it
-	if err := s.prepare(ctx, made); err != nil {
+	s.db.SetMaxIdleConns(-1) // each query has its own connection
+	if err := s.prepare(ctx, create); err != nil {
 		_ = s.release() // err says more
 		return nil, s.explain("open", err)
 	}
 	return s, nil
 }
 
-// inUse has the files that this process has open. Locks of files are those of
-// processes: they keep others out, but not a second DuckDB in this one, which
-// would spoil the file.
+// inUse has the files that this process has open. File locks belong to a process: they do
+// not prevent a second DuckDB in this process, which would corrupt the file.
 var inUse sync.Map
 
-// resolved is the path without symbolic links, as far as it is there.
+// resolved returns the path without symbolic links, as far as it exists.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
 	}
 	return path
 }
 
-// prepare attaches the file, creates its tables if it is new, and closes all ways
-// to other files.
-func (s *Store) prepare(ctx context.Context, made bool) (err error) {
+// prepare attaches the file, creates its tables if it is new, and disables access to other
+// files.
+func (s *Store) prepare(ctx context.Context, create bool) (err error) {
 	s.conn, err = s.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -121,7 +119,7 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 	switch {
 	case s.readOnly:
 		attach += ", READ_ONLY"
-	case made:
+	case create:
 		attach += fmt.Sprintf(", BLOCK_SIZE %d, ROW_GROUP_SIZE %d, STORAGE_VERSION '%s'", blockSize, groupSize, storageFormat)
 	}
 	for _, statement := range []string{
@@ -136,7 +134,7 @@ func (s *Store) prepare(ctx context.Context, made bool) (err error) {
 	return s.createTables(ctx)
 }
 
-// version returns the schema of the tables, 0 where there are none.
+// version returns the schema version of the tables, 0 if there are none.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	var tables, ours int
 	count := `SELECT count(*), count(*) FILTER (table_name IN ('schema_version', 'runs', 'executions'))
@@ -156,7 +154,8 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// createTables creates the tables in a new file, and checks the version of others.
+// createTables creates the tables in a new file, and checks their version in an existing
+// one.
 func (s *Store) createTables(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
@@ -176,8 +175,8 @@ func (s *Store) createTables(ctx context.Context) error {
 	})
 }
 
-// transaction does all of f, or nothing. The caller holds mu, or no one else
-// knows the store yet.
+// transaction runs f in a transaction. The caller holds mu, unless the store is still being
+// opened.
 func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) error {
 	if s.conn == nil {
 		return provdb.ErrClosed
@@ -190,24 +189,24 @@ func (s *Store) transaction(ctx context.Context, f func(conn *sql.Conn) error) e
 		_, err = s.conn.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
-		// An error of COMMIT has rolled back already.
+		// A failed COMMIT has already rolled back.
 		_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 	}
 	return err
 }
 
-// Close waits for a write that is under way, ends all questions, merges the log
-// into the file and gives the file up.
+// Close waits for the current write, ends all queries, merges the log into the file and
+// releases it.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return nil
 	}
-	return errors.Join(s.questions.end(), s.release())
+	return errors.Join(s.queries.end(), s.release())
 }
 
-// release gives the file up: DuckDB does so when no connection is left.
+// release releases the file. DuckDB does so when the last connection is closed.
 func (s *Store) release() error {
 	defer inUse.Delete(s.claim)
 	var err error
@@ -218,7 +217,7 @@ func (s *Store) release() error {
 	return errors.Join(err, s.db.Close())
 }
 
-// Size returns the bytes of the database in a directory or file, with its log.
+// Size returns the size in bytes of the database in a directory or file, with its log.
 func Size(path string) (bytes int64) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)

@@ -13,16 +13,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// encoder turns records into rows of the table executions. It uses its memory
-// again for each row.
+// encoder converts records to rows of the table executions. Rows share its memory.
 type encoder struct {
 	cat *catalog.Catalog
 	run provdb.RunID
 
 	r         *provenance.Record
 	step, row int64  // of the record's id
-	prefix    string // of the record's id: all but the row
-	exact     bool   // the columns can give the record back
+	prefix    string // of the record's id, without the row
+	exact     bool   // the columns represent the record completely
 
 	args                                   []driver.Value
 	stack, window, comms, counters, parent list
@@ -30,7 +29,7 @@ type encoder struct {
 	text                                   bytes.Buffer
 }
 
-// list is the value of a nested column; its maps are used again.
+// list is the value of a nested column. It reuses its maps.
 type list struct {
 	all  []any
 	used int
@@ -84,8 +83,8 @@ func (e *encoder) record(r *provenance.Record, anomalous bool) ([]driver.Value, 
 	return e.args, nil
 }
 
-// parseID reads an id of the record's rank. Most differ from the record's own in
-// the row alone.
+// parseID parses an id of the record's rank. Most differ from the record's own id only in
+// the row.
 func (e *encoder) parseID(id string) (step, row int64, ok bool) {
 	digits, same := strings.CutPrefix(id, e.prefix)
 	if !same || e.prefix == "" || digits == "" || len(digits) > 9 || digits[0] == '0' && digits != "0" {
@@ -100,13 +99,13 @@ func (e *encoder) parseID(id string) (step, row int64, ok bool) {
 	return e.step, row, true
 }
 
-// parseID reads an id of a rank as trace.EventID writes it: rank:step:row.
+// parseID parses an id of a rank in the form of trace.EventID: rank:step:row.
 func parseID(id string, rank trace.Rank) (step, row int64, ok bool) {
 	s, r, ok := catalog.ParseID(id, rank)
 	return int64(s), int64(r), ok
 }
 
-// place sets step and row of an id, relative to the record's.
+// place sets step and row of an id, relative to those of the record.
 func (e *encoder) place(m map[string]any, step, row, id string) {
 	s, r, ok := e.parseID(id)
 	e.exact = e.exact && ok
@@ -117,7 +116,7 @@ func (e *encoder) place(m map[string]any, step, row, id string) {
 	m[step], m[row] = boxed(s-e.step), boxed(r-e.row)
 }
 
-// span sets the time of a call, relative to the record's.
+// span sets the times of a call, relative to the entry of the record.
 func (e *encoder) span(m map[string]any, entry, exit trace.Micros) {
 	m["at"] = boxed(int64(entry - e.r.Entry))
 	if exit == 0 {
@@ -207,8 +206,7 @@ func (e *encoder) gpuParent() (tid, stack, problem driver.Value) {
 	return nil, nil, nil
 }
 
-// boxes hold small numbers, so that they need no memory of their own as values of
-// a map.
+// boxes are small numbers as values of any, which need no allocation.
 var boxes = sync.OnceValue(func() *[1 << 14]any {
 	all := new([1 << 14]any)
 	for i := range all {
@@ -219,7 +217,7 @@ var boxes = sync.OnceValue(func() *[1 << 14]any {
 
 const lowestBox = 1 << 11
 
-// boxed is n as a value of any.
+// boxed returns n as a value of any.
 func boxed(n int64) any {
 	if all := boxes(); n >= -lowestBox && n < int64(len(all))-lowestBox {
 		return all[n+lowestBox]

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// explain returns what an error of DuckDB means and what to do.
+// explain adds the path, the operation and a hint to an error.
 func (s *Store) explain(doing string, err error) error {
 	if err == nil || errors.Is(err, provdb.ErrNewer) {
 		return err
@@ -22,7 +22,7 @@ func (s *Store) explain(doing string, err error) error {
 		}
 	}
 	if errors.Is(err, provdb.ErrForeign) {
-		err = fmt.Errorf("%w; choose another file or directory", err)
+		err = fmt.Errorf("%w (choose another file or directory)", err)
 	}
 	if problem, ok := errors.AsType[*duckdb.Error](err); ok {
 		err = meaning(problem, err)
@@ -30,7 +30,7 @@ func (s *Store) explain(doing string, err error) error {
 	return fmt.Errorf("%s: %s: %w", s.path, doing, err)
 }
 
-// meaning returns what a problem of DuckDB's means, which err tells of.
+// meaning wraps err, which has a DuckDB error, in an error of provdb or with a hint.
 func meaning(problem *duckdb.Error, err error) error {
 	has := func(parts ...string) bool {
 		for _, p := range parts {
@@ -42,7 +42,7 @@ func meaning(problem *duckdb.Error, err error) error {
 	}
 	switch problem.Type {
 	case duckdb.ErrorTypePermission:
-		return fmt.Errorf("%w, which reach no files: %w", provdb.ErrReadOnly, err)
+		return fmt.Errorf("%w, without access to files: %w", provdb.ErrReadOnly, err)
 	case duckdb.ErrorTypeTransaction:
 		if has("read-only mode") {
 			return fmt.Errorf("%w: %w", provdb.ErrReadOnly, err)
@@ -51,19 +51,19 @@ func meaning(problem *duckdb.Error, err error) error {
 	case duckdb.ErrorTypeIO, duckdb.ErrorTypeFatal, duckdb.ErrorTypeInternal, duckdb.ErrorTypeSerialization:
 		switch {
 		case has("Could not set lock", "Conflicting lock"):
-			return fmt.Errorf("%w; wait for it to end, or ask through it: %w", provdb.ErrInUse, err)
+			return fmt.Errorf("%w (wait for it to end, or query through it): %w", provdb.ErrInUse, err)
 		case has("not a valid DuckDB database"):
 			return fmt.Errorf("%w: %w", provdb.ErrForeign, err)
 		case has("newer version of DuckDB", "database file with version number"):
 			return fmt.Errorf("%w: %w", provdb.ErrNewer, err)
 		case has("previous fatal error"): // as some window functions of DuckDB 1.5 cause
-			return fmt.Errorf("%w: start this command again, what was stored before is safe: %w", provdb.ErrBroken, err)
+			return fmt.Errorf("%w (restart this command; stored data is safe): %w", provdb.ErrBroken, err)
 		case has("been invalidated"):
-			return fmt.Errorf("the disk is full or cannot be written: make room and open the store again; what was stored before is safe: %w", err)
+			return fmt.Errorf("the disk is full or cannot be written (free space and reopen the store; stored data is safe): %w", err)
 		case has("No space left", "File too large", "Disk quota", "Could not write", "Could not truncate"):
-			return fmt.Errorf("the disk is full or cannot be written: make room and do it again; what was stored before is safe: %w", err)
+			return fmt.Errorf("the disk is full or cannot be written (free space and try again; stored data is safe): %w", err)
 		case has("orrupt", "hecksum", "Could not read", "deserialize"):
-			return fmt.Errorf("the file is damaged; restore it from a copy, or create it again with analyze or import: %w", err)
+			return fmt.Errorf("the file is damaged (restore it from a copy, or create it again with analyze or import): %w", err)
 		}
 	}
 	return err

@@ -32,18 +32,18 @@ func TestDuckDBErrorsAreExplained(t *testing.T) {
 		"67.", provdb.ErrNewer, "")
 	f(duckdb.ErrorTypeIO, "IO Error: Try opening the file with a newer version of DuckDB.", provdb.ErrNewer, "")
 	f(duckdb.ErrorTypeIO, `IO Error: The file "x" exists, but it is not a valid DuckDB database file!`, provdb.ErrForeign, "")
-	f(duckdb.ErrorTypeIO, `IO Error: Could not write file "x": No space left on device`, nil, "make room and do it again")
+	f(duckdb.ErrorTypeIO, `IO Error: Could not write file "x": No space left on device`, nil, "free space and try again")
 	f(duckdb.ErrorTypeTransaction, `TransactionContext Error: Failed to commit: Could not write file "x": No space left on device`, nil,
-		"make room and do it again")
-	f(duckdb.ErrorTypeIO, `IO Error: Database "prov" has been invalidated because checkpointing failed. Original error: Could not write file`, nil, "make room and open the store again")
+		"free space and try again")
+	f(duckdb.ErrorTypeIO, `IO Error: Database "prov" has been invalidated because checkpointing failed. Original error: Could not write file`, nil, "free space and reopen the store")
 	f(duckdb.ErrorTypeFatal, "FATAL Error: Failed: database has been invalidated because of a previous fatal error. The database must be "+
-		"restarted", provdb.ErrBroken, "start this command again")
+		"restarted", provdb.ErrBroken, "restart this command")
 	f(duckdb.ErrorTypeIO, "IO Error: Corrupt database file: computed checksum 1 does not match stored checksum 2", nil, "the file is damaged")
 	f(duckdb.ErrorTypeTransaction, `TransactionContext Error: Cannot write to database "prov" - transaction is launched in read-only mode`,
 		provdb.ErrReadOnly, "")
 	f(duckdb.ErrorTypePermission, `Permission Error: Cannot access file "x" - file system operations are disabled by configuration`,
 		provdb.ErrReadOnly, "")
-	// What people ask for is no sign of anything.
+	// Text of the statement is not a sign of damage.
 	f(duckdb.ErrorTypeBinder, `Binder Error: Referenced column "corrupt checksum: No space left" not found`, nil, "")
 	f(duckdb.ErrorTypeConversion, `Conversion Error: Could not convert string 'Could not set lock' to INT32`, nil, "")
 	f(duckdb.ErrorTypeTransaction, "TransactionContext Error: Conflict on tuple deletion!", nil, "")
@@ -58,6 +58,6 @@ func TestContextErrorsAreNotExplained(t *testing.T) {
 		}
 	}
 	if err := s.explain("ask", nil); err != nil {
-		t.Errorf("no error became %v", err)
+		t.Errorf("nil became %v", err)
 	}
 }

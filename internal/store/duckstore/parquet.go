@@ -16,16 +16,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// columnTypes are the types of DuckDB for those of the contract. Whole numbers
-// may be larger than a BIGINT.
+// columnTypes are the DuckDB types of the types of the contract. Integers may exceed a
+// BIGINT.
 var columnTypes = map[provdb.Type]string{
 	provdb.Bool: "BOOLEAN", provdb.Int: "HUGEINT", provdb.Float: "DOUBLE", provdb.Text: "VARCHAR", provdb.JSON: "VARCHAR",
 	provdb.Time: "TIMESTAMP",
 }
 
-// WriteParquet writes an answer of any store to a Parquet file, which is
-// replaced. Whole numbers are 64 bits wide, unsigned if one needs that; JSON is
-// text.
+// WriteParquet writes rows of any store to a Parquet file, which it replaces. Integers have
+// 64 bits, unsigned if a value requires it; JSON is text.
 func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	dir, err := os.MkdirTemp("", "chimbuko-parquet-*")
@@ -33,7 +32,7 @@ func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	connector, err := duckdb.NewConnector(dir+"/rows.duckdb", nil) // a file, for the answer may be larger than memory
+	connector, err := duckdb.NewConnector(dir+"/rows.duckdb", nil) // a file: the rows may exceed memory
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func WriteParquet(ctx context.Context, path string, rows *provdb.Rows) (err erro
 	return nil
 }
 
-// fill stores the answer in the table answer, whose columns are c0, c1 ….
+// fill stores the rows in the table answer with columns c0, c1 ….
 func fill(ctx context.Context, conn *sql.Conn, rows *provdb.Rows) error {
 	var columns []string
 	for i, c := range rows.Columns {
@@ -94,7 +93,7 @@ func parquetValue(v any) driver.Value {
 	case int64:
 		return big.NewInt(v)
 	case json.Number:
-		n, _ := new(big.Int).SetString(string(v), 10) // nil for what is not an integer
+		n, _ := new(big.Int).SetString(string(v), 10) // nil if not an integer
 		return n
 	case json.RawMessage:
 		return string(v)
@@ -102,8 +101,8 @@ func parquetValue(v any) driver.Value {
 	return v
 }
 
-// narrow returns the columns of answer under their names, whole numbers as
-// narrow as their values allow.
+// narrow returns the select list of answer with the names of columns, and integers as
+// narrow as their values permit.
 func narrow(ctx context.Context, conn *sql.Conn, columns []provdb.Column) (string, error) {
 	var all []string
 	for i, c := range columns {

@@ -21,7 +21,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// Environment of a process that a test starts: the binary of the tests again.
+// Environment of the processes that tests start, which run the test binary.
 const (
 	roleVar  = "DUCKSTORE_TEST_ROLE" // one of roles
 	fileVar  = "DUCKSTORE_TEST_FILE"
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process starts one with that role.
+// process starts a process with a role.
 func process(t *testing.T, role, path string, first int) (cmd *exec.Cmd, stdin io.WriteCloser, lines *bufio.Scanner) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -64,7 +64,7 @@ func process(t *testing.T, role, path string, first int) (cmd *exec.Cmd, stdin i
 	return cmd, stdin, bufio.NewScanner(stdout)
 }
 
-// batches yields batches of records from the first on, without end.
+// batches yields an endless sequence of batches, beginning with first.
 func batches(first int) func(yield func(int, *provdb.Batch) bool) {
 	return func(yield func(int, *provdb.Batch) bool) {
 		i, batch := 0, []*provenance.Record{}
@@ -82,7 +82,7 @@ func batches(first int) func(yield func(int, *provdb.Batch) bool) {
 	}
 }
 
-// opened opens the store, and its run if there is one.
+// opened opens the store, and creates its run if there is none.
 func opened(ctx context.Context, path string) (*duckstore.Store, provdb.RunID, error) {
 	s, err := duckstore.Open(ctx, path, duckstore.Options{})
 	if err != nil {
@@ -95,8 +95,7 @@ func opened(ctx context.Context, path string) (*duckstore.Store, provdb.RunID, e
 	return s, id, err
 }
 
-// writeBatches writes batches for ever, says so after each, and closes and opens
-// the file now and then.
+// writeBatches writes batches forever, reports each, and reopens the file now and then.
 func writeBatches(ctx context.Context, path string) error {
 	first, err := strconv.Atoi(os.Getenv(firstVar))
 	if err != nil {
@@ -123,7 +122,7 @@ func writeBatches(ctx context.Context, path string) error {
 	return nil
 }
 
-// holdOpen holds the file open until the end of its input.
+// holdOpen keeps the file open until the end of its input.
 func holdOpen(ctx context.Context, path string) error {
 	s, err := duckstore.Open(ctx, path, duckstore.Options{ReadOnly: os.Getenv(firstVar) == "1"})
 	if err != nil {
@@ -134,8 +133,8 @@ func holdOpen(ctx context.Context, path string) error {
 	return errors.Join(err, s.Close())
 }
 
-// fillDisk writes until files of this process may grow no more, makes room, and
-// writes the same again.
+// fillDisk writes until it reaches the file size limit of the process, raises the limit and
+// writes the same batch again.
 func fillDisk(ctx context.Context, path string) error {
 	s, id, err := opened(ctx, path)
 	if err != nil {
@@ -167,8 +166,8 @@ func fillDisk(ctx context.Context, path string) error {
 	return s.Close()
 }
 
-// intact counts the batches in the store; each must be whole, and those below
-// stored must be there.
+// intact counts the batches in the store. Each must be complete, and those below stored
+// must exist.
 func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 	t.Helper()
 	rows, err := ask(s, t, "SELECT event_id FROM anomalies")
@@ -191,7 +190,7 @@ func intact(t *testing.T, s *duckstore.Store, stored int) (batchesThere int) {
 		}
 		switch {
 		case found != 0 && found != batchSize, found == 0 && i < stored:
-			t.Fatalf("%d records of batch %d are there; %d batches were stored", found, i, stored)
+			t.Fatalf("got %d records of batch %d; %d batches were stored", found, i, stored)
 		case found == batchSize:
 			batchesThere++
 			continue
@@ -230,7 +229,7 @@ func TestStoredBatchesSurviveKill(t *testing.T) {
 			t.Fatalf("round %d: the process was not killed: %v", round, err)
 		}
 		var s *duckstore.Store
-		for _, readOnly := range []bool{true, false} { // first with the log that is left
+		for _, readOnly := range []bool{true, false} { // first with the remaining log
 			if readOnly && round%2 == 1 {
 				continue
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// reads prints what DuckDB's own package finds in a file: the rows of all tables
-// and views, and the documents.
+// reads prints the number of rows of all tables and views and the documents, as DuckDB's
+// Python package reads them.
 const reads = `
 import duckdb, json, sys
 db = duckdb.connect(sys.argv[1], read_only=True)

@@ -17,9 +17,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// question is a statement that is being answered, on its own connection in a
-// transaction that cannot write.
-type question struct {
+// openQuery is a running statement, on its own connection in a read-only transaction.
+type openQuery struct {
 	s      *Store
 	ctx    context.Context //nolint:containedctx // of the call of Query
 	cancel context.CancelCauseFunc
@@ -32,31 +31,31 @@ type question struct {
 
 // Query answers one statement that only reads.
 func (s *Store) Query(ctx context.Context, query string, args ...any) (*provdb.Rows, error) {
-	q, err := s.ask(ctx)
+	q, err := s.connect(ctx)
 	if err != nil {
-		return nil, s.explain("ask", err)
+		return nil, s.explain("query", err)
 	}
 	rows, err := q.start(query, args)
 	if err != nil {
 		_ = q.end() // err says more
-		return nil, s.explain("ask", err)
+		return nil, s.explain("query", err)
 	}
 	return rows, nil
 }
 
-// ask begins a question, which Close ends if no one does before.
-func (s *Store) ask(ctx context.Context) (*question, error) {
+// connect opens the connection of a query. Store.Close ends the query if end was not called.
+func (s *Store) connect(ctx context.Context) (*openQuery, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	q := &question{s: s, ctx: ctx, cancel: cancel}
+	q := &openQuery{s: s, ctx: ctx, cancel: cancel}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !s.questions.add(q) {
+	if !s.queries.add(q) {
 		cancel(nil)
 		return nil, provdb.ErrClosed
 	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		s.questions.remove(q)
+		s.queries.remove(q)
 		err = q.cause(err)
 		cancel(nil)
 		return nil, err
@@ -65,41 +64,41 @@ func (s *Store) ask(ctx context.Context) (*question, error) {
 	return q, nil
 }
 
-// questions are those that are not ended.
-type questions struct {
+// openQueries are the queries that have not ended.
+type openQueries struct {
 	mu   sync.Mutex
-	open map[*question]bool
+	open map[*openQuery]bool
 	shut bool
 }
 
-// add is false when no more may be asked.
-func (o *questions) add(q *question) bool {
+// add returns false after end.
+func (o *openQueries) add(q *openQuery) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.shut {
 		return false
 	}
 	if o.open == nil {
-		o.open = make(map[*question]bool)
+		o.open = make(map[*openQuery]bool)
 	}
 	o.open[q] = true
 	return true
 }
 
-func (o *questions) remove(q *question) {
+func (o *openQueries) remove(q *openQuery) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.open, q)
 }
 
-func (o *questions) closed() bool {
+func (o *openQueries) closed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.shut
 }
 
-// end ends all questions, and lets no other be asked.
-func (o *questions) end() error {
+// end ends all queries, and prevents others.
+func (o *openQueries) end() error {
 	o.mu.Lock()
 	o.shut = true
 	open := slices.Collect(maps.Keys(o.open))
@@ -113,7 +112,7 @@ func (o *questions) end() error {
 }
 
 // start runs the statement.
-func (q *question) start(query string, args []any) (*provdb.Rows, error) {
+func (q *openQuery) start(query string, args []any) (*provdb.Rows, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended {
@@ -122,15 +121,15 @@ func (q *question) start(query string, args []any) (*provdb.Rows, error) {
 	if _, err := q.conn.ExecContext(q.ctx, "USE prov; BEGIN TRANSACTION READ ONLY"); err != nil {
 		return nil, q.cause(err)
 	}
-	key := seenKey(query, args)
-	if rows, err := q.again(key, args); rows != nil || err != nil {
+	key := cacheKey(query, args)
+	if rows, err := q.runCached(key, args); rows != nil || err != nil {
 		return rows, err
 	}
 	statement, err := q.inspect(query)
 	if err != nil {
 		return nil, q.cause(err)
 	}
-	if err := q.refuse(statement.kind, query, args); err != nil {
+	if err := q.reject(statement.kind, query, args); err != nil {
 		return nil, q.cause(err)
 	}
 	wrapped, columns := query, []provdb.Column(nil)
@@ -139,7 +138,7 @@ func (q *question) start(query string, args []any) (*provdb.Rows, error) {
 			return nil, q.cause(err)
 		}
 	}
-	if len(statement.columns) == len(columns) { // where two have the same name, DuckDB renames the second when wrapped
+	if len(statement.columns) == len(columns) { // DuckDB renames the second of two equal names when wrapped
 		for i := range columns {
 			columns[i].Name = statement.columns[i]
 		}
@@ -152,39 +151,39 @@ func (q *question) start(query string, args []any) (*provdb.Rows, error) {
 			return nil, err
 		}
 	} else if _, types, err := columnsOf(q.rows); err == nil && key != "" {
-		q.s.seen.put(key, &seenStatement{wrapped, columns, types})
+		q.s.cache.put(key, &cachedStatement{wrapped, columns, types})
 	}
 	return &provdb.Rows{Columns: slices.Clone(columns), All: q.all(columns), Close: q.end}, nil
 }
 
-// again runs a statement that was asked before as it was run then; nil if it was not.
-func (q *question) again(key string, args []any) (_ *provdb.Rows, err error) {
-	seen := q.s.seen.get(key)
-	if seen == nil {
-		return nil, nil //nolint:nilnil // it was not
+// runCached runs a statement from the cache. It returns nil if the cache has none that fits.
+func (q *openQuery) runCached(key string, args []any) (_ *provdb.Rows, err error) {
+	cached := q.s.cache.get(key)
+	if cached == nil {
+		return nil, nil //nolint:nilnil // not in the cache
 	}
-	if q.rows, err = q.conn.QueryContext(q.ctx, seen.wrapped, args...); err != nil { //nolint:rowserrcheck // all checks
+	if q.rows, err = q.conn.QueryContext(q.ctx, cached.wrapped, args...); err != nil { //nolint:rowserrcheck // all checks
 		return nil, q.cause(err)
 	}
-	if !seen.fits(q.rows) {
+	if !cached.fits(q.rows) {
 		err := q.rows.Close()
 		q.rows = nil
 		return nil, err
 	}
-	return &provdb.Rows{Columns: slices.Clone(seen.columns), All: q.all(seen.columns), Close: q.end}, nil
+	return &provdb.Rows{Columns: slices.Clone(cached.columns), All: q.all(cached.columns), Close: q.end}, nil
 }
 
 // all yields the rows.
-func (q *question) all(columns []provdb.Column) func(yield func([]any, error) bool) {
+func (q *openQuery) all(columns []provdb.Column) func(yield func([]any, error) bool) {
 	return func(yield func([]any, error) bool) {
-		defer func() { _ = q.end() }() // rows.Err tells
+		defer func() { _ = q.end() }() // rows.Err has the error
 		values, targets := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
 			targets[i] = &values[i]
 		}
 		for q.rows.Next() {
 			if err := q.rows.Scan(targets...); err != nil {
-				yield(nil, q.s.explain("ask", err))
+				yield(nil, q.s.explain("query", err))
 				return
 			}
 			for i := range values {
@@ -195,32 +194,32 @@ func (q *question) all(columns []provdb.Column) func(yield func([]any, error) bo
 			}
 		}
 		err := q.rows.Err()
-		if q.s.questions.closed() {
+		if q.s.queries.closed() {
 			err = provdb.ErrClosed
 		}
 		if err != nil {
-			yield(nil, q.s.explain("ask", q.cause(err)))
+			yield(nil, q.s.explain("query", q.cause(err)))
 		}
 	}
 }
 
-// cause is err, or why the question was given up.
-func (q *question) cause(err error) error {
+// cause returns err, or why the query was canceled.
+func (q *openQuery) cause(err error) error {
 	if q.ctx.Err() != nil {
 		return context.Cause(q.ctx)
 	}
 	return err
 }
 
-// end gives the connection up.
-func (q *question) end() error {
+// end closes the connection.
+func (q *openQuery) end() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended {
 		return nil
 	}
 	q.ended = true
-	defer q.s.questions.remove(q)
+	defer q.s.queries.remove(q)
 	defer q.cancel(nil)
 	if q.conn == nil {
 		return nil
@@ -229,18 +228,18 @@ func (q *question) end() error {
 	if q.rows != nil {
 		err = q.rows.Close()
 	}
-	return errors.Join(err, q.conn.Close()) // and with it its transaction
+	return errors.Join(err, q.conn.Close()) // and the transaction
 }
 
-// statement is what is known of one before it runs.
+// statement describes a statement before it runs.
 type statement struct {
 	kind    duckdb.StmtType
-	columns []string // their names; fewer than there are if they depend on parameters
+	columns []string // names; incomplete if they depend on parameters
 }
 
-// inspect looks at the statement. It must be one: the driver would run all but
-// the last of several while it prepares them.
-func (q *question) inspect(query string) (st statement, err error) {
+// inspect describes a single statement. It rejects several: the driver would run all but
+// the last while it prepares them.
+func (q *openQuery) inspect(query string) (st statement, err error) {
 	err = q.conn.Raw(func(raw any) error {
 		st, err = prepared(raw, query)
 		return err
@@ -269,26 +268,26 @@ func prepared(raw any, query string) (st statement, err error) {
 	return st, err
 }
 
-// deeds are the functions of DuckDB that change something when they are asked;
-// the last two run text that could call one of them.
-var deeds = []string{
+// sideEffects are the functions of DuckDB that change something. The last two run text
+// that could call others.
+var sideEffects = []string{
 	"checkpoint", "force_checkpoint", "enable_logging", "disable_logging", "truncate_duckdb_logs",
 	"enable_profiling", "disable_profiling", "enable_peg_parser", "disable_peg_parser",
 	"query", "json_execute_serialized_sql",
 }
 
-// refuse is an error for all that is not a question. The transaction refuses to
-// write, but there are functions that write without it.
-func (q *question) refuse(kind duckdb.StmtType, query string, args []any) error {
+// reject returns an error for statements that are not queries. The read-only transaction
+// prevents writes, except those of some functions.
+func (q *openQuery) reject(kind duckdb.StmtType, query string, args []any) error {
 	if kind != duckdb.STATEMENT_TYPE_SELECT && kind != duckdb.STATEMENT_TYPE_EXPLAIN {
 		return fmt.Errorf("%w: write one statement that begins with SELECT, WITH, FROM or EXPLAIN", provdb.ErrReadOnly)
 	}
 	text := strings.ToLower(query)
-	if !slices.ContainsFunc(deeds, func(name string) bool { return strings.Contains(text, name) }) {
+	if !slices.ContainsFunc(sideEffects, func(name string) bool { return strings.Contains(text, name) }) {
 		return nil
 	}
-	if kind == duckdb.STATEMENT_TYPE_EXPLAIN { // cannot be explained itself
-		return fmt.Errorf("%w: ask without EXPLAIN, for this could do more than that", provdb.ErrReadOnly)
+	if kind == duckdb.STATEMENT_TYPE_EXPLAIN { // has no plan
+		return fmt.Errorf("%w: EXPLAIN is not allowed for functions with side effects", provdb.ErrReadOnly)
 	}
 	var key, plan string
 	if err := q.conn.QueryRowContext(q.ctx, "EXPLAIN (FORMAT JSON) "+query, args...).Scan(&key, &plan); err != nil {
@@ -296,34 +295,33 @@ func (q *question) refuse(kind duckdb.StmtType, query string, args []any) error 
 	}
 	var steps []step
 	if err := json.Unmarshal([]byte(plan), &steps); err != nil {
-		return fmt.Errorf("%w: the plan cannot be read: %w", provdb.ErrReadOnly, err)
+		return fmt.Errorf("%w: cannot read the plan: %w", provdb.ErrReadOnly, err)
 	}
-	return refuseSteps(steps)
+	return rejectSteps(steps)
 }
 
-// step of a plan, as DuckDB explains it.
+// step is an operator of a plan in the JSON of EXPLAIN.
 type step struct {
 	Name     string `json:"name"`
 	Children []step `json:"children"`
 }
 
-func refuseSteps(steps []step) error {
+func rejectSteps(steps []step) error {
 	for i := range steps {
-		if name := strings.ToLower(strings.TrimSpace(steps[i].Name)); slices.Contains(deeds, name) {
-			return fmt.Errorf("%w: the function %s does more than answer", provdb.ErrReadOnly, name)
+		if name := strings.ToLower(strings.TrimSpace(steps[i].Name)); slices.Contains(sideEffects, name) {
+			return fmt.Errorf("%w: the function %s has side effects", provdb.ErrReadOnly, name)
 		}
-		if err := refuseSteps(steps[i].Children); err != nil {
+		if err := rejectSteps(steps[i].Children); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wrap returns the query so that all columns arrive as the contract wants them,
-// and what they are. JSON arrives as text, for the driver decodes it and loses
-// large numbers. What is no table, such as a PRAGMA that answers, cannot be
-// wrapped.
-func (q *question) wrap(query string, args []any) (string, []provdb.Column, error) {
+// wrap returns a query whose columns have the types of the contract, and the columns. JSON
+// arrives as text, because the driver would decode it and lose large numbers. It fails for
+// statements that are not a table, such as PRAGMA.
+func (q *openQuery) wrap(query string, args []any) (string, []provdb.Column, error) {
 	body := q.body(query)
 	rows, err := q.conn.QueryContext(q.ctx, "SELECT * FROM ("+body+"\n) LIMIT 0", args...)
 	if err != nil {
@@ -347,12 +345,12 @@ func (q *question) wrap(query string, args []any) (string, []provdb.Column, erro
 	return "SELECT " + strings.Join(exprs, ", ") + " FROM (" + body + "\n) AS answer(" + strings.Join(aliases, ", ") + ")", columns, nil
 }
 
-// body is the query without the semicolon that may end it.
-func (q *question) body(query string) string {
+// body returns the query without a final semicolon.
+func (q *openQuery) body(query string) string {
 	for end := strings.LastIndexByte(query, ';'); end >= 0; end = strings.LastIndexByte(query[:end], ';') {
 		err := q.conn.Raw(func(raw any) error {
 			if _, err := prepared(raw, query[end+1:]); err == nil || err.Error() != "empty query" {
-				return errors.New("no end")
+				return errors.New("not the end")
 			}
 			_, err := prepared(raw, query[:end])
 			return err

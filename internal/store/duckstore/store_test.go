@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/storetest"
 )
 
-// file is the path of a database that does not exist yet.
+// file returns the path of a new database.
 func file(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "it's 名前.duckdb")
@@ -64,7 +64,7 @@ func ask(s *duckstore.Store, t testing.TB, sql string, args ...any) ([][]any, er
 	return rows.Collect()
 }
 
-// documents are the texts of all anomalies, in order.
+// documents returns the documents of all anomalies, in order.
 func documents(t testing.TB, s *duckstore.Store) (docs []string) {
 	t.Helper()
 	rows, err := ask(s, t, "SELECT doc FROM anomalies_json ORDER BY run, ev_step, rid, ev_row")
@@ -87,7 +87,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 	shut(t, s)
 
 	s = open(t, path, false)
-	write(t, s, id, all[20:]...) // refers to functions and models of before
+	write(t, s, id, all[20:]...) // refers to earlier functions and models
 	want := documents(t, s)
 	if len(want) != len(all) {
 		t.Errorf("got %d documents, want %d", len(want), len(all))
@@ -95,7 +95,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 	rows, err := ask(s, t, "SELECT (SELECT count(*) FROM functions) = (SELECT count(DISTINCT name) FROM functions), (SELECT max(model) "+
 		"FROM models), (SELECT count(*) FROM samples)")
 	if err != nil || fmt.Sprint(rows) != "[[true 1 8]]" {
-		t.Errorf("functions, models or states were numbered anew: %v %v", rows, err)
+		t.Errorf("functions, models or states were numbered again: %v %v", rows, err)
 	}
 	shut(t, s)
 	if info, err := os.Stat(path + ".wal"); err == nil {
@@ -104,7 +104,7 @@ func TestReopenedFileIsComplete(t *testing.T) {
 
 	s = open(t, path, true)
 	if got := documents(t, s); !slices.Equal(got, want) {
-		t.Errorf("opened to be read, %d documents of %d are the same", len(got), len(want))
+		t.Errorf("read-only: got %d documents, want the same %d", len(got), len(want))
 	}
 }
 
@@ -112,7 +112,7 @@ func TestReadOnlyStoreRejectsWrites(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	if _, err := duckstore.Open(t.Context(), path, duckstore.Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: got %v", err)
+		t.Errorf("missing file: got %v", err)
 	}
 	s := open(t, path, false)
 	id := createRun(t, s, "run")
@@ -186,15 +186,15 @@ func TestQueriesReachOnlyTheStore(t *testing.T) {
 		}
 		sql = strings.ReplaceAll(sql, "%s", name)
 		if rows, err := ask(s, t, sql); err == nil {
-			t.Errorf("%s was answered: %v", sql, rows)
+			t.Errorf("%s succeeded: %v", sql, rows)
 		} else if !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v does not name the store", sql, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("a question wrote files: %v %v", left, err)
+		t.Errorf("a query wrote files: %v %v", left, err)
 	}
-	write(t, s, id, storetest.Records(5, 1)...) // the store is as before
+	write(t, s, id, storetest.Records(5, 1)...) // the store still works
 	if n := len(documents(t, s)); n != 5 {
 		t.Errorf("got %d documents, want 5", n)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// columnsOf returns the columns of an answer and DuckDB's names of their types.
+// columnsOf returns the columns of rows and DuckDB's names of their types.
 func columnsOf(rows *sql.Rows) (columns []provdb.Column, names []string, err error) {
 	types, err := rows.ColumnTypes()
 	if err != nil {
@@ -28,7 +28,7 @@ func columnsOf(rows *sql.Rows) (columns []provdb.Column, names []string, err err
 	return columns, names, nil
 }
 
-// typeOf is the type of a column in the contract's terms.
+// typeOf returns the contract's type of a DuckDB type.
 func typeOf(name string) provdb.Type {
 	switch name {
 	case "BOOLEAN":
@@ -51,8 +51,8 @@ func typeOf(name string) provdb.Type {
 	return provdb.Text
 }
 
-// asText is the expression that gives a column of a type by that name as the
-// driver can read it.
+// asText returns an expression for a column that the driver can read. name is the DuckDB
+// type of the column.
 func asText(column, name string, t provdb.Type) string {
 	switch {
 	case t == provdb.JSON && name != "JSON":
@@ -63,7 +63,7 @@ func asText(column, name string, t provdb.Type) string {
 	return column
 }
 
-// plain is a value in the contract's terms.
+// plain returns a value in its Go type of the contract.
 func plain(v any, t provdb.Type) any {
 	switch v := v.(type) {
 	case nil, bool, float64:

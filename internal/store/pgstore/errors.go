@@ -17,7 +17,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// States of SQL that mean something to us.
+// SQLSTATE codes.
 const (
 	uniqueViolation      = "23505"
 	readOnlyTransaction  = "25006"
@@ -50,21 +50,21 @@ func state(err error) string {
 	return ""
 }
 
-// isLost reports whether the server cannot be reached for now.
+// isLost reports whether the server is temporarily unreachable.
 func isLost(err error) bool {
 	switch code := state(err); code {
 	case adminShutdown, crashShutdown, cannotConnectNow, tooManyConnections:
 		return true
 	case "":
 		_, lost := errors.AsType[*lostError](err)
-		_, unreached := errors.AsType[*pgconn.ConnectError](err)
-		return lost || unreached
+		_, unreachable := errors.AsType[*pgconn.ConnectError](err)
+		return lost || unreachable
 	default:
 		return strings.HasPrefix(code, "08") // connection exceptions
 	}
 }
 
-// isConflict reports whether another transaction was in the way.
+// isConflict reports whether another transaction interfered.
 func isConflict(err error) bool {
 	switch state(err) {
 	case serializationFailure, deadlockDetected, uniqueViolation:
@@ -73,19 +73,17 @@ func isConflict(err error) bool {
 	return false
 }
 
-// How often a write is done again because of other writers, and how long it
-// waits between two attempts.
+// Limits of retries because of other writers, and of the wait between attempts.
 const (
 	maxConflicts = 8
 	firstWait    = 20 * time.Millisecond
 	longestWait  = 500 * time.Millisecond
 )
 
-// patiently does f until it ends well, or with an error that another attempt
-// would not change, or until the store's patience ends. f may have been done
-// although its error says that the connection was lost.
-func (s *Store) patiently(ctx context.Context, f func() error) error {
-	var since time.Time
+// retry calls f until it succeeds, fails permanently or the store's patience ends. After a
+// lost connection f may have taken effect.
+func (s *Store) retry(ctx context.Context, f func() error) error {
+	var lostSince time.Time
 	wait, conflicts := firstWait, 0
 	for {
 		err := f()
@@ -97,13 +95,13 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 				return err
 			}
 		case isLost(err):
-			if since.IsZero() {
-				since = time.Now()
+			if lostSince.IsZero() {
+				lostSince = time.Now()
 			}
-			if time.Since(since) >= s.patience {
+			if time.Since(lostSince) >= s.patience {
 				return err
 			}
-			s.pool.Reset() // the other connections are lost, too
+			s.pool.Reset() // other connections are lost, too
 		default:
 			return err
 		}
@@ -116,22 +114,22 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 	}
 }
 
-// advice is what to do about an error that the server reports.
-var advice = map[string]string{
-	readOnlyTransaction:  "the server can only be read from, as a standby: give the address of the primary server",
-	invalidAuthorization: "the server refuses the user: check user, password and the server's pg_hba.conf",
-	invalidPassword:      "the server refuses user or password: give the password in PGPASSWORD or in ~/.pgpass",
+// hints explain errors of the server.
+var hints = map[string]string{
+	readOnlyTransaction:  "the server is read-only, such as a standby (use the address of the primary server)",
+	invalidAuthorization: "the server rejects the user (check user, password and the server's pg_hba.conf)",
+	invalidPassword:      "the server rejects user or password (set the password in PGPASSWORD or ~/.pgpass)",
 	noDatabase:           "no such database (create it with createdb)",
-	insufficientRights:   "the user lacks a right: docs/postgresql.md says which are needed",
-	diskFull:             "the server's disk is full: make room and do it again; what was stored before is safe",
-	tooManyConnections:   "the server has too many clients: raise its max_connections, or have fewer processes write",
-	cannotConnectNow:     "the server is starting or stopping: wait and do it again",
-	uniqueViolation:      "other writers stored the same again and again: do it again",
-	serializationFailure: "other writers were in the way: do it again",
-	deadlockDetected:     "other writers were in the way: do it again",
+	insufficientRights:   "the user lacks a privilege (see docs/postgresql.md)",
+	diskFull:             "the server's disk is full (free space and try again; stored data is safe)",
+	tooManyConnections:   "the server has too many clients (raise its max_connections, or use fewer writers)",
+	cannotConnectNow:     "the server is starting or stopping (wait and try again)",
+	uniqueViolation:      "other writers repeatedly stored the same records (try again)",
+	serializationFailure: "conflict with other writers (try again)",
+	deadlockDetected:     "conflict with other writers (try again)",
 }
 
-// explain names the server and says what an error means and what to do.
+// explain adds the server, the operation and a hint to an error.
 func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	code := state(err)
 	switch {
@@ -140,17 +138,17 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case code == readOnlyTransaction:
-		err = fmt.Errorf("%w: %s: %w", provdb.ErrReadOnly, advice[code], err)
-	case advice[code] != "":
-		err = fmt.Errorf("%s: %w", advice[code], err)
+		err = fmt.Errorf("%w: %s: %w", provdb.ErrReadOnly, hints[code], err)
+	case hints[code] != "":
+		err = fmt.Errorf("%s: %w", hints[code], err)
 	case isLost(err):
-		err = fmt.Errorf("the server cannot be reached: see that it runs and that the address is right, then do it again; what was stored "+
-			"before is safe: %w", err)
+		err = fmt.Errorf("the server cannot be reached (check that it runs and the address is correct, then try again; stored data is safe): %w",
+			err)
 	}
 	return fmt.Errorf("%s: %s: %w", s.name, doing, err)
 }
 
-// serverName is the URL of a database without what is secret.
+// serverName returns the URL of a database without its password.
 func serverName(c *pgx.ConnConfig) string {
 	u := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
 	if strings.HasPrefix(c.Host, "/") { // a directory with sockets
@@ -162,19 +160,18 @@ func serverName(c *pgx.ConnConfig) string {
 }
 
 var (
-	passwordOfUser  = regexp.MustCompile(`(://[^:@/\s]*):.*@`) // up to the last @: passwords may hold any sign
+	passwordOfUser  = regexp.MustCompile(`(://[^:@/\s]*):.*@`) // up to the last @: passwords may have any character
 	passwordSetting = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.|'')*'|[^\s&]+)`)
 )
 
-// redact takes passwords out of an address in any form, also of one that cannot
-// be read.
+// redact removes passwords from an address in any form, valid or not.
 func redact(address string) string {
 	address = passwordOfUser.ReplaceAllString(address, "$1:xxxxx@")
 	return passwordSetting.ReplaceAllString(address, "${1}xxxxx")
 }
 
-// located shows the line of a statement that an error of the server points to, with a
-// caret below the place, as psql does.
+// located adds the line of a statement to an error of the server, with a caret below its
+// position, as psql does.
 func located(sql string, err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || e.Position < 1 {

@@ -62,13 +62,13 @@ func TestErrorsHaveHints(t *testing.T) {
 			t.Errorf("%v:\n got %v\nwant %q", err, got, want)
 		}
 	}
-	f(&pgconn.PgError{Code: diskFull}, "the server's disk is full: make room")
+	f(&pgconn.PgError{Code: diskFull}, "the server's disk is full (free space")
 	f(&pgconn.PgError{Code: invalidPassword}, "~/.pgpass")
 	f(&pgconn.PgError{Code: tooManyConnections}, "max_connections")
 	f(&pgconn.PgError{Code: readOnlyTransaction}, "primary server")
 	f(&pgconn.PgError{Code: insufficientRights}, "docs/postgresql.md")
-	f(&pgconn.PgError{Code: adminShutdown}, "see that it runs")
-	f(&lostError{errors.New("broken pipe")}, "see that it runs")
+	f(&pgconn.PgError{Code: adminShutdown}, "check that it runs")
+	f(&lostError{errors.New("broken pipe")}, "check that it runs")
 	f(errors.New("something else"), "something else")
 	if err := s.explain(t.Context(), "x", nil); err != nil {
 		t.Errorf("no error: got %v", err)
@@ -86,7 +86,7 @@ func TestConflictsAreRetried(t *testing.T) {
 	f := func(err error, fails, want int) {
 		t.Helper()
 		calls := 0
-		got := s.patiently(t.Context(), func() error {
+		got := s.retry(t.Context(), func() error {
 			if calls++; calls <= fails {
 				return fmt.Errorf("attempt %d: %w", calls, err)
 			}
@@ -104,13 +104,13 @@ func TestConflictsAreRetried(t *testing.T) {
 	f(&pgconn.PgError{Code: diskFull}, 1, 1)
 	f(errors.New("something else"), 1, 1)
 	start := time.Now()
-	err := s.patiently(t.Context(), func() error { return &lostError{errors.New("EOF")} })
+	err := s.retry(t.Context(), func() error { return &lostError{errors.New("EOF")} })
 	if took := time.Since(start); !isLost(err) || took < s.patience || took > s.patience+10*time.Second {
-		t.Errorf("a server that stays away: got %v after %v, want an error after %v", err, took, s.patience)
+		t.Errorf("unreachable server: got %v after %v, want an error after %v", err, took, s.patience)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	err = s.patiently(ctx, func() error { calls++; cancel(); return &lostError{errors.New("EOF")} })
+	err = s.retry(ctx, func() error { calls++; cancel(); return &lostError{errors.New("EOF")} })
 	if err == nil || calls != 1 {
 		t.Errorf("canceled: got %v after %d attempts", err, calls)
 	}

@@ -8,18 +8,17 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Questions are asked in a transaction that only reads and, where that can be had,
-// as a role that sees nothing but our views. What follows refuses what would get
-// around either, for those who cannot have the role. It is no parser: it only
-// tells text and comments from names, as PostgreSQL's lexer does with
-// standard_conforming_strings.
+// Queries run in a read-only transaction and, if possible, as a role that has access to our
+// tables only. The guard rejects statements that would circumvent either, for users who
+// cannot have the role. It is not a parser: it only distinguishes text, comments and names,
+// as PostgreSQL's lexer does with standard_conforming_strings.
 
-// questions are what one begins with.
-var questions = map[string]bool{"select": true, "with": true, "values": true, "table": true, "explain": true}
+// queryWords are the first words of queries.
+var queryWords = map[string]bool{"select": true, "with": true, "values": true, "table": true, "explain": true}
 
-// refused are functions that run SQL from text, change settings, or reach files,
-// the network or other sessions; with * all that begin so.
-var refused = []string{
+// forbidden are functions that run SQL from text, change settings, or reach files, the
+// network or other sessions. A final * matches any suffix.
+var forbidden = []string{
 	"set_config", "query_to_xml*", "table_to_xml*", "schema_to_xml*", "database_to_xml*", "cursor_to_xml*", "ts_stat", "ts_rewrite",
 	"crosstab*", "connectby*", "xpath_table", "dblink*", "lo_*", "loread", "lowrite", "pg_read_*", "pg_ls_*", "pg_stat_file", "pg_file_*",
 	"pg_logdir_ls", "pg_current_logfile", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_show_all_file_settings", "pg_config",
@@ -29,9 +28,9 @@ var refused = []string{
 	"pg_wal_*", "pg_backup_*", "pg_start_backup", "pg_stop_backup", "pg_export_snapshot", "pg_import_*", "pg_prewarm", "nextval", "setval",
 }
 
-func isRefused(name string) bool {
+func isForbidden(name string) bool {
 	name = strings.ToLower(name)
-	for _, r := range refused {
+	for _, r := range forbidden {
 		if prefix, more := strings.CutSuffix(r, "*"); name == r || more && strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -39,12 +38,11 @@ func isRefused(name string) bool {
 	return false
 }
 
-// question returns a statement without what ends it, and whether it begins as a
-// question does. What is no single statement, or calls a function that is refused,
-// is an error.
-func question(sql string) (text string, asks bool, err error) {
-	if strings.IndexByte(sql, 0) >= 0 { // would end it for the server
-		return "", false, errors.New("there is a zero byte in the statement")
+// inspect returns a statement without its final semicolon, and whether it begins as a query
+// does. Several statements and calls of forbidden functions are errors.
+func inspect(sql string) (text string, isQuery bool, err error) {
+	if strings.IndexByte(sql, 0) >= 0 { // ends the statement for the server
+		return "", false, errors.New("the statement has a zero byte")
 	}
 	l := lexer{sql: sql}
 	var first, last token
@@ -55,9 +53,9 @@ func question(sql string) (text string, asks bool, err error) {
 		case t.kind == endToken && first.kind == endToken:
 			return "", false, errors.New("no statement")
 		case t.kind == endToken && end < 0:
-			return sql, questions[strings.ToLower(first.text)], nil
+			return sql, queryWords[strings.ToLower(first.text)], nil
 		case t.kind == endToken:
-			return sql[:end], questions[strings.ToLower(first.text)], nil
+			return sql[:end], queryWords[strings.ToLower(first.text)], nil
 		case t.kind == badToken:
 			return "", false, refuse("names and text in U&\"…\" are not allowed")
 		case t.kind == signToken && t.text == ";":
@@ -67,7 +65,7 @@ func question(sql string) (text string, asks bool, err error) {
 			continue
 		case end >= 0 && first.kind != endToken:
 			return "", false, refuse("write one statement")
-		case t.kind == signToken && t.text == "(" && last.kind == nameToken && isRefused(last.text):
+		case t.kind == signToken && t.text == "(" && last.kind == nameToken && isForbidden(last.text):
 			return "", false, refuse("the function " + last.text + " is not allowed")
 		case first.kind == endToken && t.text != "(":
 			first, end = t, -1
@@ -82,19 +80,19 @@ type tokenKind uint8
 
 const (
 	endToken  tokenKind = iota
-	nameToken           // also a quoted one and a key word
+	nameToken           // also quoted names and keywords
 	signToken           // one byte that is neither name nor space
-	textToken           // a literal, whatever it holds
+	textToken           // a literal
 	badToken
 )
 
 type token struct {
 	kind tokenKind
-	text string // of names, without quotes; of signs
+	text string // of names, without quotes, and of signs
 	at   int
 }
 
-// lexer splits SQL as far as question needs it.
+// lexer splits SQL as far as inspect needs it.
 type lexer struct {
 	sql string
 	at  int
@@ -158,8 +156,8 @@ func (l *lexer) comment() {
 	}
 }
 
-// quoted skips what is between two quotes and returns it, doubled quotes as they
-// are. With escapes a backslash takes the next byte along.
+// quoted skips quoted text and returns it with doubled quotes unchanged. With escapes, a
+// backslash quotes the next byte.
 func (l *lexer) quoted(quote byte, escapes bool) string {
 	start := l.at + 1
 	for l.at = start; l.at < len(l.sql); l.at++ {
@@ -198,7 +196,7 @@ func (l *lexer) dollar() token {
 	return token{textToken, "", start}
 }
 
-// name reads a name, or the text that a name of one letter is put before.
+// name reads a name, or a literal with a prefix letter.
 func (l *lexer) name() token {
 	start := l.at
 	for l.at < len(l.sql) && (isLetter(l.sql[l.at]) || isDigit(l.sql[l.at]) || l.sql[l.at] == '$') {
@@ -217,7 +215,7 @@ func (l *lexer) name() token {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isLetter reports whether a name can begin with a byte.
+// isLetter reports whether a name can begin with c.
 func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }

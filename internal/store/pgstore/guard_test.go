@@ -15,8 +15,8 @@ import (
 func TestGuardRecognizesQueries(t *testing.T) {
 	f := func(sql, want string) {
 		t.Helper()
-		if got, asks, err := question(sql); err != nil || !asks || got != want {
-			t.Errorf("%s: got %q %t %v, want %q", sql, got, asks, err, want)
+		if got, isQuery, err := inspect(sql); err != nil || !isQuery || got != want {
+			t.Errorf("%s: got %q %t %v, want %q", sql, got, isQuery, err, want)
 		}
 	}
 	same := func(sql string) { t.Helper(); f(sql, sql) }
@@ -36,20 +36,20 @@ func TestGuardRecognizesQueries(t *testing.T) {
 		"DELETE FROM runs", "'SELECT'", "COPY runs TO PROGRAM 'cat'", "(DELETE FROM runs)", "/* SELECT */ DO $$ $$", "SELEC 1",
 		"; DELETE FROM runs",
 	} {
-		if _, asks, err := question(sql); asks || err != nil {
-			t.Errorf("%s: got %t %v, want that it is no question", sql, asks, err)
+		if _, isQuery, err := inspect(sql); isQuery || err != nil {
+			t.Errorf("%s: got %t %v, want that it is not a query", sql, isQuery, err)
 		}
 	}
 	for _, sql := range []string{"", "-- nothing", ";", "; ;", "/*", "SELECT 1\x00"} {
-		if _, _, err := question(sql); err == nil {
+		if _, _, err := inspect(sql); err == nil {
 			t.Errorf("%q is a statement", sql)
 		}
 	}
 
 	g := func(sql, words string) {
 		t.Helper()
-		if _, _, err := question(sql); !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: got %v, want that it is refused with %q", sql, err, words)
+		if _, _, err := inspect(sql); !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: got %v, want a rejection with %q", sql, err, words)
 		}
 	}
 	g("SELECT 1; DELETE FROM runs", "one statement")
@@ -72,15 +72,14 @@ func TestGuardRecognizesQueries(t *testing.T) {
 func FuzzGuard(f *testing.F) {
 	f.Add("SELECT $a$ E'\\'' /* -- \" U&\"")
 	f.Fuzz(func(t *testing.T, sql string) {
-		got, _, err := question(sql)
+		got, _, err := inspect(sql)
 		if err == nil && !strings.HasPrefix(sql, got) {
 			t.Errorf("%q became %q", sql, got)
 		}
 	})
 }
 
-// refusals are statements that no store answers, each with a text that its error
-// has, whoever refuses it.
+// refusals are statements that a store rejects, each with a part of the error.
 var refusals = []string{
 	"SELECT pg_read_file('/etc/passwd')",
 	"SELECT pg_ls_dir('/')",
@@ -119,7 +118,7 @@ func TestOnlyQueriesAreAllowed(t *testing.T) {
 				_, err = rows.Collect()
 			}
 			if !errors.Is(err, provdb.ErrReadOnly) && !strings.Contains(err.Error(), "permission denied") {
-				t.Errorf("as reader %t: %s: got %v, want that it is refused", reader, sql, err)
+				t.Errorf("as reader %t: %s: got %v, want a rejection", reader, sql, err)
 			}
 		}
 		expect(t, s, [][]any{{int64(1), int64(5)}}, "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM executions)")
@@ -128,11 +127,11 @@ func TestOnlyQueriesAreAllowed(t *testing.T) {
 	expect(t, s, [][]any{{"chimbuko_reader", "on"}}, "SELECT current_user, current_setting('transaction_read_only')")
 }
 
-// The role alone keeps questions from files, too.
+// The role alone keeps queries from files, too.
 func TestReaderRoleReachesOnlyTheStore(t *testing.T) {
 	s := fresh(t)
 	if !s.reader {
-		t.Fatal("there is no reader")
+		t.Fatal("no reader role")
 	}
 	for _, sql := range []string{
 		"SELECT pg_read_file('/etc/passwd')", "SELECT pg_ls_dir('/')", "SELECT * FROM pg_catalog.pg_authid", "SELECT lo_import('/etc/passwd')",
@@ -146,7 +145,7 @@ func TestReaderRoleReachesOnlyTheStore(t *testing.T) {
 			return err
 		})
 		if state(err) != insufficientRights {
-			t.Errorf("%s: got %v, want that permission is denied", sql, err)
+			t.Errorf("%s: got %v, want permission denied", sql, err)
 		}
 	}
 }

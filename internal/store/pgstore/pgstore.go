@@ -1,7 +1,6 @@
-// Package pgstore keeps provenance in a PostgreSQL server, version 14 or later,
-// where several processes can write one run at once. All is in the schema
-// chimbuko, which it creates. It is the only package that knows
-// PostgreSQL.
+// Package pgstore stores provenance in a PostgreSQL server, version 14 or later, where
+// several processes can write one run at once. All tables are in the schema chimbuko, which
+// it creates. It is the only package that uses PostgreSQL.
 package pgstore
 
 import (
@@ -18,22 +17,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// Options say how to open a store.
+// Options are the options of Open.
 type Options struct {
-	// ReadOnly opens a store that exists, and only for questions.
+	// ReadOnly opens an existing store for queries only.
 	ReadOnly bool
-	// Patience is how long a write waits for a server that has gone away; 0 is
-	// DefaultPatience, less is not at all.
+	// Patience is how long a write waits for an unreachable server; 0 is DefaultPatience,
+	// a negative value disables waiting.
 	Patience time.Duration
 }
 
-// DefaultPatience outlasts the restart of a server.
+// DefaultPatience is longer than the restart of a server.
 const DefaultPatience = 30 * time.Second
 
 const (
-	connectTimeout = 10 * time.Second // unless the URL says another
-	leastConns     = 8                // may be open at once, unless the URL says another
-	endTimeout     = 5 * time.Second  // to end a transaction that is given up
+	connectTimeout = 10 * time.Second // unless the URL sets it
+	leastConns     = 8                // connections of the pool, unless the URL sets it
+	endTimeout     = 5 * time.Second  // for the rollback of a failed transaction
 )
 
 // Store is a provdb.Store on a server.
@@ -42,25 +41,25 @@ type Store struct {
 	pool     *pgxpool.Pool
 	readOnly bool
 	patience time.Duration
-	reader   bool // questions are asked as readerRole
+	reader   bool // queries run as readerRole
 
-	life   sync.RWMutex // held for reading by writes that are under way
+	life   sync.RWMutex // held for reading by running writes
 	closed bool
 
 	mu      sync.Mutex
 	runs    map[provdb.RunID]*numbers
-	answers map[*answer]bool // that have not ended; nil when closed
+	answers map[*answer]bool // that have not ended; nil after Close
 }
 
 var _ provdb.Store = (*Store)(nil)
 
-// Open connects to the database of a URL (postgres://user@host:port/database) and
-// brings its tables up to date. Everything libpq knows may be left out and comes
-// from its environment variables and files then.
+// Open connects to the database of a URL (postgres://user@host:port/database) and creates
+// its tables if there are none. As in libpq, missing parts of the URL come from environment
+// variables and files.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot read this address: %s; write postgres://USER@HOST:PORT/DATABASE", redact(url), redact(err.Error()))
+		return nil, fmt.Errorf("%s: invalid address: %s (want postgres://USER@HOST:PORT/DATABASE)", redact(url), redact(err.Error()))
 	}
 	s := &Store{
 		name: serverName(config.ConnConfig), readOnly: o.ReadOnly, patience: o.Patience,
@@ -81,9 +80,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// settings are those of every connection. Answers are read as text, so its form
-// is fixed. Compiling questions costs more than it gains. Groups of a large run
-// should not need files.
+// settings are the settings of every connection. Rows are read as text, so its form is
+// fixed. Compiling queries costs more than it gains. Groups of a large run should fit into
+// memory.
 const settings = `SELECT set_config('search_path', 'chimbuko', false), set_config('timezone', 'UTC', false),
 	set_config('datestyle', 'ISO', false), set_config('bytea_output', 'hex', false), set_config('extra_float_digits', '1', false),
 	set_config('standard_conforming_strings', 'on', false), set_config('jit', 'off', false),
@@ -97,7 +96,7 @@ func configure(config *pgxpool.Config, url string) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "chimbuko"
 	}
-	// A server that vanished without a word is noticed within half a minute.
+	// Detect a server that vanished within half a minute.
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	c.DialFunc = dialer.DialContext
 	if !strings.Contains(url, "pool_max_conns") {
@@ -109,7 +108,7 @@ func configure(config *pgxpool.Config, url string) {
 	}
 }
 
-// transaction does all of f, or nothing.
+// transaction runs f in a transaction.
 func (s *Store) transaction(ctx context.Context, f func(tx pgx.Tx) error) error {
 	conn, tx, err := s.beginTx(ctx)
 	if err != nil {
@@ -126,8 +125,7 @@ func (s *Store) transaction(ctx context.Context, f func(tx pgx.Tx) error) error 
 	return lostIf(ctx, conn, err)
 }
 
-// beginTx begins a transaction. A connection that was lost since it was used last
-// is replaced.
+// beginTx begins a transaction. It replaces a connection that was lost since its last use.
 func (s *Store) beginTx(ctx context.Context) (*pgxpool.Conn, pgx.Tx, error) {
 	for again := true; ; again = false {
 		conn, err := s.pool.Acquire(ctx)
@@ -147,7 +145,7 @@ func (s *Store) beginTx(ctx context.Context) (*pgxpool.Conn, pgx.Tx, error) {
 	}
 }
 
-// lostIf marks an error with which the connection ended.
+// lostIf marks an error that ended the connection.
 func lostIf(ctx context.Context, conn *pgxpool.Conn, err error) error {
 	if err != nil && ctx.Err() == nil && conn.Conn().IsClosed() {
 		return &lostError{err}
@@ -155,8 +153,7 @@ func lostIf(ctx context.Context, conn *pgxpool.Conn, err error) error {
 	return err
 }
 
-// Close waits for writes that are under way. Answers that are not read to their
-// end are given up.
+// Close waits for running writes and ends all queries.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	answers := s.answers

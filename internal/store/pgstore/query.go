@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,18 +21,18 @@ import (
 
 // Query answers one statement that only reads.
 func (s *Store) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows, error) {
-	rows, err := s.ask(ctx, sql, args)
-	if isLost(err) { // the server was restarted since the last question
+	rows, err := s.start(ctx, sql, args)
+	if isLost(err) { // the server was restarted since the last query
 		s.pool.Reset()
-		rows, err = s.ask(ctx, sql, args)
+		rows, err = s.start(ctx, sql, args)
 	}
 	if err != nil {
-		return nil, s.explain(ctx, "ask", tooLate(refusal(err)))
+		return nil, s.explain(ctx, "query", tooLate(refusal(err)))
 	}
 	return rows, nil
 }
 
-// refusal tells an error of a statement that would write from others.
+// refusal returns provdb.ErrReadOnly for an error of a statement that would write.
 func refusal(err error) error {
 	if state(err) == readOnlyTransaction {
 		e, _ := errors.AsType[*pgconn.PgError](err)
@@ -40,17 +41,17 @@ func refusal(err error) error {
 	return err
 }
 
-// tooLate reports that the server stopped a question whose time had passed.
+// tooLate returns context.DeadlineExceeded for a query that the server stopped.
 func tooLate(err error) error {
 	if state(err) == queryCanceled {
-		return fmt.Errorf("the question took too long: %w: %w", context.DeadlineExceeded, err)
+		return fmt.Errorf("the query took too long: %w: %w", context.DeadlineExceeded, err)
 	}
 	return err
 }
 
-// ask sends a question and returns the answer, whose connection is free again when
-// it has been read.
-func (s *Store) ask(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
+// start sends a query and returns its rows. The connection is free again when they have
+// been read.
+func (s *Store) start(ctx context.Context, sql string, args []any) (*provdb.Rows, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a := &answer{s: s, ctx: ctx, cancel: cancel}
 	a.mu.Lock()
@@ -70,31 +71,31 @@ func (s *Store) ask(ctx context.Context, sql string, args []any) (*provdb.Rows, 
 		} else if a.conn != nil {
 			err = lostIf(ctx, a.conn, err)
 		}
-		a.end() //nolint:contextcheck // it has the context of the answer
+		a.end() //nolint:contextcheck // it has its own context
 		return nil, err
 	}
 	return &provdb.Rows{Columns: a.columns, All: a.all, Close: a.close}, nil
 }
 
-// answer is one that is being read.
+// answer is a query whose rows are being read.
 type answer struct {
 	s      *Store
-	ctx    context.Context //nolint:containedctx // of the question
+	ctx    context.Context //nolint:containedctx // of the query
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex // of all below
+	mu      sync.Mutex // protects the fields below
 	conn    *pgxpool.Conn
 	columns []provdb.Column
 	decode  []func(text []byte) (any, error)
 	result  *pgconn.ResultReader
-	ahead   [][][]byte // rows that were read to find out what columns hold
+	ahead   [][][]byte // rows that were read to determine the types of columns
 	done    bool
-	stopped error // why it ended before its time
+	stopped error // reason of an early end
 }
 
-// begin begins a transaction that only reads and sends the question.
+// begin begins a read-only transaction and sends the query.
 func (a *answer) begin(sql string, args []any) (err error) {
-	sql, asks, err := question(sql)
+	sql, isQuery, err := inspect(sql)
 	if err != nil {
 		return err
 	}
@@ -107,9 +108,9 @@ func (a *answer) begin(sql string, args []any) (err error) {
 	}
 	statement, err := pg.Prepare(a.ctx, "", sql, nil)
 	if err != nil {
-		return located(sql, err) // in PostgreSQL's words, also of what is no SQL at all
+		return located(sql, err) // first, so that syntax errors have PostgreSQL's words
 	}
-	if !asks {
+	if !isQuery {
 		return refuse("write one statement that begins with SELECT, WITH, VALUES, TABLE or EXPLAIN")
 	}
 	types, err := columnTypes(a.ctx, a.conn.Conn(), statement.Fields)
@@ -120,7 +121,7 @@ func (a *answer) begin(sql string, args []any) (err error) {
 		a.columns = append(a.columns, provdb.Column{Name: f.Name, Type: types[i]})
 		a.decode = append(a.decode, decoder(f.DataTypeOID, types[i]))
 	}
-	// Looking types up, and lists as JSON, need another statement.
+	// Prepare again: columnTypes may have used the unnamed statement, and lists become JSON.
 	if statement, err = pg.Prepare(a.ctx, "", asJSON(sql, statement.Fields, types), nil); err != nil {
 		return err
 	}
@@ -132,10 +133,10 @@ func (a *answer) begin(sql string, args []any) (err error) {
 	return a.settle()
 }
 
-// bind encodes the values of a question's parameters.
+// bind encodes the arguments of a query.
 func bind(conn *pgx.Conn, statement *pgconn.StatementDescription, args []any) (b pgx.ExtendedQueryBuilder, err error) {
 	if len(args) != len(statement.ParamOIDs) {
-		return b, fmt.Errorf("the question has %d parameters, but %d values are given", len(statement.ParamOIDs), len(args))
+		return b, fmt.Errorf("the query has %d parameters, but got %d arguments", len(statement.ParamOIDs), len(args))
 	}
 	bound := make([]any, len(args))
 	for i, v := range args {
@@ -144,22 +145,21 @@ func bind(conn *pgx.Conn, statement *pgconn.StatementDescription, args []any) (b
 	return b, b.Build(conn.TypeMap(), statement, bound)
 }
 
-// preamble begins the transaction of a question.
+// preamble returns the statements that begin the transaction of a query.
 func (s *Store) preamble(ctx context.Context) string {
 	sql := "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED READ ONLY"
 	if s.reader {
 		sql += "; SET LOCAL ROLE " + readerRole
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		// A little less than the rest, so that the connection survives.
+		// A little less than the remaining time, so that the connection survives.
 		left := time.Until(deadline)
 		sql += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (left-left/20).Milliseconds()))
 	}
 	return sql
 }
 
-// argument is a value that can be bound to a parameter of any type, where its text
-// has the form of one.
+// argument returns a value that can be bound to a parameter of any type that its text fits.
 func argument(v any) any {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
@@ -177,8 +177,7 @@ func argument(v any) any {
 	return v
 }
 
-// columnTypes returns what columns hold; "" for numbers of which only the values
-// tell.
+// columnTypes returns the types of columns; "" for numbers whose type depends on the values.
 func columnTypes(ctx context.Context, conn *pgx.Conn, fields []pgconn.FieldDescription) ([]provdb.Type, error) {
 	types := make([]provdb.Type, len(fields))
 	var unknown []uint32
@@ -204,10 +203,8 @@ func columnTypes(ctx context.Context, conn *pgx.Conn, fields []pgconn.FieldDescr
 	for i, f := range fields {
 		if types[i] == "" && f.DataTypeOID != pgtype.NumericOID {
 			types[i] = provdb.Text
-			for _, oid := range nested {
-				if oid == f.DataTypeOID {
-					types[i] = provdb.JSON
-				}
+			if slices.Contains(nested, f.DataTypeOID) {
+				types[i] = provdb.JSON
 			}
 		}
 	}
@@ -222,26 +219,26 @@ func isList(t *pgtype.Type) bool {
 	return t.OID == pgtype.RecordArrayOID || t.OID == pgtype.RecordOID
 }
 
-// asJSON wraps a question so that lists and structures arrive as JSON.
+// asJSON wraps a query so that lists and structures arrive as JSON.
 func asJSON(sql string, fields []pgconn.FieldDescription, types []provdb.Type) string {
 	var names, columns []string
-	found := false
+	hasLists := false
 	for i, f := range fields {
 		name := "c" + strconv.Itoa(i)
 		names = append(names, name)
 		if types[i] == provdb.JSON && f.DataTypeOID != pgtype.JSONOID && f.DataTypeOID != pgtype.JSONBOID {
-			found = true
+			hasLists = true
 			name = "to_json(" + name + ")"
 		}
 		columns = append(columns, name)
 	}
-	if !found {
+	if !hasLists {
 		return sql
 	}
 	return "SELECT " + strings.Join(columns, ", ") + " FROM (" + sql + "\n) AS answer(" + strings.Join(names, ", ") + ")"
 }
 
-// next sets values to those of the next row, and tells whether there is one.
+// next sets values to those of the next row. It returns false at the end.
 func (a *answer) next(values []any) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +264,7 @@ func (a *answer) next(values []any) (bool, error) {
 	return true, nil
 }
 
-// row returns the next row as text, nil at the end. It is valid until the next.
+// row returns the next row as text, nil at the end. It is valid until the next call.
 func (a *answer) row() [][]byte {
 	if len(a.ahead) > 0 {
 		row := a.ahead[0]
@@ -287,7 +284,7 @@ func (a *answer) all(yield func([]any, error) bool) {
 	for {
 		ok, err := a.next(values)
 		if err != nil {
-			yield(nil, a.s.explain(a.ctx, "ask", err))
+			yield(nil, a.s.explain(a.ctx, "query", err))
 		}
 		if !ok || !yield(values, nil) {
 			return
@@ -300,10 +297,10 @@ func (a *answer) close() error {
 	return nil
 }
 
-// stop ends an answer, wherever it is. Who still reads it gets the error.
+// stop ends an answer. Readers get the error.
 func (a *answer) stop(why error) {
 	if why != nil {
-		a.cancel(why) // makes who reads let go
+		a.cancel(why) // readers release the mutex
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -313,8 +310,7 @@ func (a *answer) stop(why error) {
 	}
 }
 
-// end frees the connection; the caller holds mu. One that still sends rows is
-// given up: they could be many.
+// end frees the connection, or closes it if it still sends rows. The caller holds mu.
 func (a *answer) end() {
 	a.done = true
 	a.s.mu.Lock()
@@ -328,12 +324,12 @@ func (a *answer) end() {
 		if a.conn.Conn().PgConn().IsBusy() {
 			a.cancel(nil)
 		}
-		_, _ = a.result.Close() // next tells
+		_, _ = a.result.Close() // next returns the error
 	}
 	if !a.conn.Conn().IsClosed() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), endTimeout)
 		defer cancel()
-		_, _ = a.conn.Exec(end, "ROLLBACK") // a connection in a transaction is not used again
+		_, _ = a.conn.Exec(end, "ROLLBACK") // a connection in a transaction is not reused
 	}
 	a.conn.Release()
 }

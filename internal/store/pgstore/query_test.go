@@ -111,7 +111,7 @@ func TestArgumentsBindToAnyType(t *testing.T) {
 	for _, args := range [][]any{{}, {1, 2}, {"one"}} {
 		if rows, err := s.Query(t.Context(), "SELECT $1::int", args...); err == nil {
 			_ = rows.Close()
-			t.Errorf("$1 with %v is answered", args)
+			t.Errorf("query with arguments %v succeeded", args)
 		}
 	}
 }
@@ -135,9 +135,9 @@ func TestQueriesEndWithContext(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	f(ctx, context.Canceled)
-	f(ctx, context.Canceled) // before it begins
+	f(ctx, context.Canceled) // before the query starts
 
-	// While rows come.
+	// While rows are read.
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	rows, err := s.Query(ctx, "SELECT n, repeat('x', 1000) FROM generate_series(1, 1000000) n")
@@ -158,7 +158,7 @@ func TestQueriesEndWithContext(t *testing.T) {
 
 func TestUnreadRowsFreeTheirConnection(t *testing.T) {
 	s := fresh(t)
-	for i := range 3 * int(s.pool.Config().MaxConns) { // it would wait for ever otherwise
+	for i := range 3 * int(s.pool.Config().MaxConns) { // otherwise it would wait forever
 		rows, err := s.Query(t.Context(), "SELECT a, b FROM generate_series(1, 10000) a CROSS JOIN generate_series(1, 10000) b")
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestQueryErrorsComeFromQueryOrRows(t *testing.T) {
 		t.Helper()
 		if rows, err := s.Query(t.Context(), sql); err == nil {
 			_ = rows.Close()
-			t.Errorf("%s is answered", sql)
+			t.Errorf("%s succeeded", sql)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", sql, err, want)
 		}

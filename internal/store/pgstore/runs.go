@@ -59,7 +59,7 @@ func (s *Store) UpdateRun(ctx context.Context, run provdb.Run) error {
 		return err
 	}
 	defer end()
-	err = s.patiently(ctx, func() error {
+	err = s.retry(ctx, func() error {
 		return s.transaction(ctx, func(tx pgx.Tx) error {
 			done, err := tx.Exec(ctx, "UPDATE runs SET state = $1, started = $2, finished = $3, info = $4 WHERE run = $5",
 				append(run.Values(), int32(run.ID))...)

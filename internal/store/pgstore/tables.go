@@ -21,8 +21,8 @@ const (
 	readerRole   = "chimbuko_reader"
 )
 
-// prepare checks the server, creates the tables if there are none and finds out
-// whether queries can run as readerRole.
+// prepare checks the server, creates the tables if there are none and determines whether
+// queries can run as readerRole.
 func (s *Store) prepare(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -38,9 +38,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	case err != nil:
 		return err
 	case server < oldestServer:
-		return fmt.Errorf("the server is PostgreSQL %s: 14 or a later one is needed", version)
+		return fmt.Errorf("the server is PostgreSQL %s (want 14 or later)", version)
 	case encoding != "UTF8":
-		return fmt.Errorf("the database holds text as %s: make one with encoding UTF8", encoding)
+		return fmt.Errorf("the database has the encoding %s (create one with UTF8)", encoding)
 	}
 	exist, err := s.hasTables(ctx, conn)
 	if err == nil && !exist {
@@ -58,7 +58,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// version returns that of the schema, 0 where there is none.
+// version returns the schema version of the tables, 0 if there are none.
 func (s *Store) version(ctx context.Context, q querier) (version int, err error) {
 	var relations, versions int
 	err = q.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE relname = 'schema_version' AND relkind = 'r')
@@ -68,11 +68,11 @@ func (s *Store) version(ctx context.Context, q querier) (version int, err error)
 	case err != nil || relations == 0:
 		return 0, err
 	case versions == 0:
-		return 0, fmt.Errorf("its schema chimbuko holds other tables: %w; choose another database, or rename that schema", provdb.ErrForeign)
+		return 0, fmt.Errorf("its schema chimbuko has other tables: %w (choose another database, or rename that schema)", provdb.ErrForeign)
 	}
 	err = q.QueryRow(ctx, "SELECT version FROM schema_version").Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) || state(err) == undefinedColumn {
-		err = fmt.Errorf("its schema chimbuko holds another schema_version: %w; choose another database, or rename that schema",
+		err = fmt.Errorf("its schema chimbuko has another schema_version: %w (choose another database, or rename that schema)",
 			provdb.ErrForeign)
 	}
 	return version, err
@@ -85,7 +85,7 @@ func (s *Store) hasTables(ctx context.Context, q querier) (bool, error) {
 	case err != nil:
 		return false, err
 	case version == 0 && s.readOnly:
-		return false, fmt.Errorf("it has no tables of chimbuko: %w; check the name of the database", provdb.ErrForeign)
+		return false, fmt.Errorf("it has no tables of chimbuko: %w (check the name of the database)", provdb.ErrForeign)
 	case version == 0:
 		return false, nil
 	}
@@ -122,7 +122,7 @@ func (s *Store) createTables(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	makeReader(ctx, tx)
+	createReader(ctx, tx)
 	return nil
 }
 
@@ -138,10 +138,9 @@ func run(ctx context.Context, tx pgx.Tx, name string) error {
 	return nil
 }
 
-// makeReader makes the role of questions, as far as the user may: roles are not
-// of the database but of the server, and often not ours to make. canRead sees
-// what came of it.
-func makeReader(ctx context.Context, tx pgx.Tx) {
+// createReader creates the role of queries, as far as the user is allowed to: roles belong
+// to the server, not to the database. canRead checks the result.
+func createReader(ctx context.Context, tx pgx.Tx) {
 	steps := []struct {
 		needed string
 		do     func(tx pgx.Tx) error
@@ -167,14 +166,14 @@ func makeReader(ctx context.Context, tx pgx.Tx) {
 	}
 }
 
-// canRead reports whether this user can take the role of questions, and can see all
-// with it but not more than others.
+// canRead reports whether the user can take the role of queries, and whether the role can
+// read all tables but has no more rights.
 func canRead(ctx context.Context, conn *pgxpool.Conn) (reads bool) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // it changed nothing
+	defer func() { _ = tx.Rollback(ctx) }() // changed nothing
 	if _, err := tx.Exec(ctx, "SET LOCAL ROLE "+readerRole); err != nil {
 		return false
 	}

@@ -31,7 +31,7 @@ func TestSeveralProcessesCreateTablesAtOnce(t *testing.T) {
 	}
 	starts.Wait()
 	if got := server.Query(t, url, "SELECT version FROM chimbuko.schema_version"); got != strconv.Itoa(provdb.Schema) {
-		t.Errorf("schema_version holds %q, want one %d", got, provdb.Schema)
+		t.Errorf("schema_version has %q, want one row with %d", got, provdb.Schema)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestOpenRejectsOtherSchemas(t *testing.T) {
 func TestOpenUsesExistingSchema(t *testing.T) {
 	server := pgtest.Shared(t)
 	url := server.Database(t)
-	server.Query(t, url, "CREATE SCHEMA chimbuko; CREATE TABLE public.executions (x int)") // of others
+	server.Query(t, url, "CREATE SCHEMA chimbuko; CREATE TABLE public.executions (x int)") // of another program
 	s := open(t, url, Options{})
 	write(t, s, newRun(t, s, "run"), &provdb.Batch{Anomalies: storetest.Records(3, 1)})
 	again := open(t, url, Options{})
@@ -83,28 +83,28 @@ func TestOpenExplainsErrors(t *testing.T) {
 		}
 	}
 	f(strings.Replace(server.URL("nowhere"), "@", ":secret@", 1), "create it with createdb")
-	f("postgres://me:secret@127.0.0.1:1/db", "see that it runs")
-	f("postgres://me:secret@127.0.0.1:port/db", "write postgres://USER@HOST:PORT/DATABASE")
-	f(strings.Replace(url, "postgres@", "nobody:secret@", 1), "the server refuses the user")
+	f("postgres://me:secret@127.0.0.1:1/db", "check that it runs")
+	f("postgres://me:secret@127.0.0.1:port/db", "want postgres://USER@HOST:PORT/DATABASE")
+	f(strings.Replace(url, "postgres@", "nobody:secret@", 1), "the server rejects the user")
 	server.Query(t, url, "CREATE ROLE poor LOGIN")
 	t.Cleanup(func() { server.Query(t, server.URL("postgres"), "DROP ROLE poor") })
 	f(strings.Replace(url, "postgres@", "poor:secret@", 1), "docs/postgresql.md")
 	server.Query(t, server.URL("postgres"), "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
 	t.Cleanup(func() { server.Query(t, server.URL("postgres"), "DROP DATABASE latin WITH (FORCE)") })
-	f(server.URL("latin"), "make one with encoding UTF8")
+	f(server.URL("latin"), "create one with UTF8")
 }
 
 func TestStoreWorksWithoutRightToCreateRoles(t *testing.T) {
 	server := pgtest.Shared(t)
-	open(t, server.Database(t), Options{}) // as one who may: the role is there
+	open(t, server.Database(t), Options{}) // as superuser: creates the role
 	url := server.Database(t)
 	server.Query(t, url, "CREATE ROLE owner LOGIN; CREATE SCHEMA chimbuko AUTHORIZATION owner")
-	t.Cleanup(func() { // before the database goes
+	t.Cleanup(func() { // before the database is dropped
 		server.Query(t, url, "DROP OWNED BY owner CASCADE; DROP ROLE owner")
 	})
 	s := open(t, strings.Replace(url, "postgres@", "owner@", 1), Options{})
 	if s.reader {
-		t.Error("questions are asked as a role that owner may not take")
+		t.Error("queries run as a role that the owner cannot take")
 	}
 	write(t, s, newRun(t, s, "run"), &provdb.Batch{Anomalies: storetest.Records(3, 1)})
 	expect(t, s, [][]any{{"owner", int64(3)}}, "SELECT current_user, count(*) FROM anomalies")
@@ -124,13 +124,13 @@ func TestReaderRoleCanOpenReadOnly(t *testing.T) {
 	expect(t, r, [][]any{{int64(3)}}, "SELECT count(*) FROM anomalies_json")
 	if rows, err := r.Query(t.Context(), "SELECT * FROM public.others"); err == nil {
 		_ = rows.Close()
-		t.Error("a table of others can be read")
+		t.Error("a table of another program can be read")
 	}
 	if err := r.Write(t.Context(), 1, &provdb.Batch{}); !errors.Is(err, provdb.ErrReadOnly) {
 		t.Errorf("writing: got %v, want %v", err, provdb.ErrReadOnly)
 	}
 	if _, err := r.CreateRun(t.Context(), provdb.Run{Name: "x"}); !errors.Is(err, provdb.ErrReadOnly) {
-		t.Errorf("making a run: got %v, want %v", err, provdb.ErrReadOnly)
+		t.Errorf("creating a run: got %v, want %v", err, provdb.ErrReadOnly)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestStandbyServerIsReported(t *testing.T) {
 		"update": s.UpdateRun(t.Context(), provdb.Run{ID: id, Started: time.Unix(1, 0)}),
 		"delete": s.DeleteRun(t.Context(), id),
 	} {
-		if !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), "give the address of the primary server") {
+		if !errors.Is(err, provdb.ErrReadOnly) || !strings.Contains(err.Error(), "use the address of the primary server") {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}

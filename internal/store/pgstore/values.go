@@ -11,8 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
 )
 
-// typeOf is the type of a column in the contract's terms, for types that are no
-// lists; "" for numbers of which only the values tell whether they are whole.
+// typeOf returns the contract's type of a column that is not a list; "" for numbers of which
+// only the values show whether they are integers.
 func typeOf(f pgconn.FieldDescription) provdb.Type {
 	switch f.DataTypeOID {
 	case pgtype.BoolOID:
@@ -38,19 +38,19 @@ func typeOf(f pgconn.FieldDescription) provdb.Type {
 	return provdb.Text
 }
 
-// mostAhead is how many rows are read ahead to find out what a column holds.
+// mostAhead limits the rows that are read ahead to determine the types of columns.
 const mostAhead = 100
 
-// settle waits for the first row, so that a question that fails does so at once,
-// and finds out whether numbers of any size are whole: sums are, means are not.
+// settle waits for the first row, so that Query returns the error of a failing query, and
+// determines whether numerics are integers: sums are, means are not.
 func (a *answer) settle() error {
-	open := 0
+	undecided := 0
 	for i := range a.columns {
 		if a.columns[i].Type == "" {
-			open++
+			undecided++
 		}
 	}
-	for len(a.ahead) == 0 || open > 0 && len(a.ahead) < mostAhead {
+	for len(a.ahead) == 0 || undecided > 0 && len(a.ahead) < mostAhead {
 		if !a.result.NextRow() {
 			if _, err := a.result.Close(); err != nil {
 				return err
@@ -66,16 +66,16 @@ func (a *answer) settle() error {
 			kept[i] = append([]byte{}, text...)
 			if a.columns[i].Type == "" {
 				a.columns[i].Type = provdb.Float
-				if isWhole(text) {
+				if isInteger(text) {
 					a.columns[i].Type = provdb.Int
 				}
-				open--
+				undecided--
 			}
 		}
 		a.ahead = append(a.ahead, kept)
 	}
 	for i := range a.columns {
-		if a.columns[i].Type == "" { // nothing but null
+		if a.columns[i].Type == "" { // all null
 			a.columns[i].Type = provdb.Int
 		}
 		if a.decode[i] == nil {
@@ -85,7 +85,7 @@ func (a *answer) settle() error {
 	return nil
 }
 
-func isWhole(text []byte) bool {
+func isInteger(text []byte) bool {
 	for i, c := range text {
 		if !isDigit(c) && (i > 0 || c != '-') {
 			return false
@@ -94,8 +94,8 @@ func isWhole(text []byte) bool {
 	return true
 }
 
-// decoder returns how a value of a type is read from its text; nil where the type
-// of the column is not known yet.
+// decoder returns the function that decodes the text of a value; nil if the type of the
+// column is not known yet.
 func decoder(oid uint32, t provdb.Type) func(text []byte) (any, error) {
 	switch t {
 	case provdb.Bool:
@@ -121,20 +121,19 @@ func decoder(oid uint32, t provdb.Type) func(text []byte) (any, error) {
 	return nil
 }
 
-// decodeInt reads a whole number. A sum that is none after all is a float64.
+// decodeInt decodes an integer, or a float64 if a numeric is not an integer.
 func decodeInt(text []byte) (any, error) {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	switch {
 	case err == nil:
 		return n, nil
-	case isWhole(text):
+	case isInteger(text):
 		return json.Number(text), nil
 	}
 	return strconv.ParseFloat(string(text), 64)
 }
 
-// decodeTime reads a time. What time.Parse does not know, as infinity and years
-// before 1, is null.
+// decodeTime decodes a time; nil for infinity and years before 1.
 func decodeTime(layout, text string) any {
 	t, err := time.Parse(layout, text)
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *Store) Write(ctx context.Context, id provdb.RunID, batch *provdb.Batch)
 	}
 	b := batch.Clean()
 	n := s.numbersOf(id)
-	err = s.patiently(ctx, func() error {
+	err = s.retry(ctx, func() error {
 		d, err := s.number(ctx, id, n, b)
 		if err != nil {
 			return err

@@ -19,9 +19,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/pgtest"
 )
 
-// Two stores know nothing of each other, as two processes do. Each record brings
-// a function, a path, a model and a state that only it has, and others that all
-// have.
+// Two stores share nothing, like two processes. Each record has a function, a path, a model
+// and a state of its own, and others that all records share.
 func TestSeveralProcessesNumberOneRun(t *testing.T) {
 	const batches, size = 6, 15
 	url := pgtest.Shared(t).Database(t)
@@ -65,7 +64,7 @@ func TestSeveralProcessesNumberOneRun(t *testing.T) {
 	sameRecords(t, s, id, all)
 }
 
-// sameRecords compares the anomalies of a run with what was written.
+// sameRecords compares the anomalies of a run with the written records.
 func sameRecords(t *testing.T, s *Store, id provdb.RunID, records []*provenance.Record) {
 	t.Helper()
 	stored := make(map[string]json.RawMessage)
@@ -87,8 +86,8 @@ func sameRecords(t *testing.T, s *Store, id provdb.RunID, records []*provenance.
 	}
 }
 
-// Batches are written while the server crashes and comes back, again and again the
-// same ones. All that Write acknowledged is there, and no write fails.
+// Writers store the same batches repeatedly while the server crashes and restarts. All
+// acknowledged records exist, and no write fails.
 func TestWritesSurviveServerCrash(t *testing.T) {
 	const size, enough = 50, 20
 	server := pgtest.Start(t, pgtest.Options{})
@@ -143,10 +142,10 @@ func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 	for what, err := range map[string]error{
 		"write":  s.Write(t.Context(), id, &provdb.Batch{Anomalies: records[10:20]}),
 		"update": s.UpdateRun(t.Context(), provdb.Run{ID: id, State: provdb.Finished, Started: time.Unix(1, 0)}),
-		"ask":    second(s.Query(t.Context(), "SELECT 1")),
-		"make":   second(s.CreateRun(t.Context(), provdb.Run{Name: "another"})),
+		"query":  second(s.Query(t.Context(), "SELECT 1")),
+		"create": second(s.CreateRun(t.Context(), provdb.Run{Name: "another"})),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "see that it runs") || !strings.HasPrefix(err.Error(), s.name) {
+		if err == nil || !strings.Contains(err.Error(), "check that it runs") || !strings.HasPrefix(err.Error(), s.name) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
@@ -159,13 +158,13 @@ func TestUnreachableServerIsAnErrorUntilItReturns(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Two writers store the same executions in opposite order, and wait for each
-// other: PostgreSQL ends one of them, which starts again.
+// Two writers store the same executions in opposite order and wait for each other:
+// PostgreSQL aborts one of them, which is retried.
 func TestDeadlocksAreRetried(t *testing.T) {
 	s := fresh(t)
 	id := newRun(t, s, "run")
 	records := storetest.Records(2, 1)
-	write(t, s, id, &provdb.Batch{Anomalies: records}) // numbers everything
+	write(t, s, id, &provdb.Batch{Anomalies: records}) // stores all entries
 	s.numbersOf(id).replaces.Store(true)
 
 	locked, done := make(chan struct{}), make(chan error)
@@ -177,7 +176,7 @@ func TestDeadlocksAreRetried(t *testing.T) {
 			}
 			close(locked)
 			const waiting = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"
-			for is := false; !is; { // until the write waits for us
+			for is := false; !is; { // until the write waits for this transaction
 				if err := tx.QueryRow(t.Context(), waiting).Scan(&is); err != nil {
 					return err
 				}
@@ -205,9 +204,9 @@ func TestWriteFailsForDeletedRun(t *testing.T) {
 	}
 	other := newRun(t, b, "another")
 	if other == id {
-		t.Errorf("the number %d of a deleted run is used again", id)
+		t.Errorf("the number %d of a deleted run is reused", id)
 	}
-	for _, batch := range []*provdb.Batch{batch, {Anomalies: storetest.Records(50, 2)}} { // known, and new
+	for _, batch := range []*provdb.Batch{batch, {Anomalies: storetest.Records(50, 2)}} { // with and without new entries
 		if err := a.Write(t.Context(), id, batch); !errors.Is(err, provdb.ErrNotFound) {
 			t.Errorf("got %v, want %v", err, provdb.ErrNotFound)
 		}
@@ -225,14 +224,14 @@ func TestRecordsAreReplacedEitherWay(t *testing.T) {
 	for _, r := range records {
 		r.Status = provenance.Confirmed
 	}
-	write(t, s, id, &provdb.Batch{Anomalies: records[30:50]}) // finds out
+	write(t, s, id, &provdb.Batch{Anomalies: records[30:50]}) // detects the replacement
 	if n := s.numbersOf(id); !n.replaces.Load() {
-		t.Error("it does not look for what is replaced")
+		t.Error("replaces is false after a replacement")
 	}
-	write(t, s, id, &provdb.Batch{Anomalies: records[:40]}) // expects it
-	write(t, s, id, &provdb.Batch{Anomalies: records[50:]}) // is wrong
+	write(t, s, id, &provdb.Batch{Anomalies: records[:40]}) // expects replacements
+	write(t, s, id, &provdb.Batch{Anomalies: records[50:]}) // replaces nothing
 	if n := s.numbersOf(id); n.replaces.Load() {
-		t.Error("it still looks for what is replaced")
+		t.Error("replaces is true after new records")
 	}
 	sameRecords(t, s, id, records)
 }
@@ -258,7 +257,7 @@ func TestUnusualIDsAndNumbersRoundTrip(t *testing.T) {
 	}
 	records[5].GPUParent = []any{`a\x00`, 1.5}
 	sameRecords(t, s, id, records)
-	again := open(t, s.pool.Config().ConnString(), Options{}) // reads what is numbered
+	again := open(t, s.pool.Config().ConnString(), Options{}) // reads the entries
 	write(t, again, id, &provdb.Batch{Anomalies: records})
 	sameRecords(t, again, id, records)
 }

@@ -356,8 +356,8 @@ func TestRejectedHTTPRequestsAreLogged(t *testing.T) {
 			_, err := s.status()
 			return err
 		})
-	}, "HTTP refuses a client: its token is wrong", "HTTP refuses a client: it has no token",
-		"HTTP refuses a client: its request is too large", "HTTP refuses a client: too many connections", "address=127.0.0.1:")
+	}, "rejecting an HTTP request: token is wrong", "rejecting an HTTP request: token is missing",
+		"rejecting an HTTP request: request is too large", "HTTP refuses a client: too many connections", "address=127.0.0.1:")
 }
 
 // issuer signs certificates, in files of a scene.

@@ -1,11 +1,10 @@
-// Package ui holds the page in the browser, which is built from web/ into dist/,
-// and serves its files. It knows nothing of runs, and leaves it to others who may
-// see the page and under which policy.
+// Package ui serves the files of the page, which is built from web/ into dist/. Access and policies
+// are the caller's.
 package ui
 
 import (
 	"bytes"
-	"compress/gzip"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -15,29 +14,28 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"strconv"
 	"strings"
-	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
 )
 
 //go:embed all:dist
 var dist embed.FS
 
-// indexFile is what is served at /.
+// indexFile is served at /.
 const indexFile = "index.html"
 
-// assetsDir holds files whose names change with their content.
+// assetsDir has files whose names change with their content.
 const assetsDir = "assets/"
 
-// Site serves the files of a page: index.html at / and all others where they are.
-// Several goroutines may use it.
+// Site serves the files of a page, with index.html at /. It is safe for concurrent use.
 type Site struct {
-	files map[string]*file // by path without the first slash; nil: they are in dir
+	files map[string]*file // by path without the first slash; nil: read from dir
 	dir   fs.FS
 }
 
-// New returns the page that is part of this program. Its files never change, so a
-// browser may keep those whose names tell their content.
+// New returns the page embedded in this program.
 func New() (*Site, error) {
 	built, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -46,7 +44,6 @@ func New() (*Site, error) {
 	return newSite(built)
 }
 
-// newSite reads all files of a page.
 func newSite(built fs.FS) (*Site, error) {
 	s := &Site{files: make(map[string]*file)}
 	err := fs.WalkDir(built, ".", func(name string, d fs.DirEntry, err error) error {
@@ -65,24 +62,23 @@ func newSite(built fs.FS) (*Site, error) {
 	return s, err
 }
 
-// FromDir returns the page in a directory, for those who develop it: its files are
-// read whenever they are asked for, and nothing is kept by a browser. Links that
-// lead out of the directory are not followed.
+// FromDir returns the page in a directory, for its development: files are read for each request,
+// and browsers do not cache them. Links that leave the directory are not followed.
 func FromDir(dir string) (*Site, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := root.Stat(indexFile); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s holds no page: %w", dir, err), root.Close())
+		return nil, errors.Join(fmt.Errorf("%s contains no page: %w", dir, err), root.Close())
 	}
 	return &Site{dir: root.FS()}, nil
 }
 
-// Has reports whether something is at the path of a request.
+// Has reports whether a file is at the path of a request.
 func (s *Site) Has(path string) bool { return s.find(path) != nil }
 
-// find returns the file at the path of a request; nil if there is none.
+// find returns the file at the path of a request, or nil.
 func (s *Site) find(at string) *file {
 	name, ok := strings.CutPrefix(at, "/")
 	if !ok || name == indexFile || hidden(name) {
@@ -102,11 +98,11 @@ func (s *Site) find(at string) *file {
 		return nil
 	}
 	f := newFile(name, content)
-	f.keep = "no-store"
+	f.caching = "no-store"
 	return f
 }
 
-// hidden reports whether a file is not meant to be seen.
+// hidden reports whether a part of a name starts with a dot.
 func hidden(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(part, ".") {
@@ -123,86 +119,54 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	f.serve(w, r)
+	compress(f).ServeHTTP(w, r)
 }
 
-// file is one of the page.
 type file struct {
-	kind    string // its type
-	keep    string // how long a browser may keep it
-	tag     string // names its content
+	kind    string // content type
+	caching string // Cache-Control
+	tag     string // ETag
 	content []byte
-	packed  func() []byte // compressed, when that is asked for first; nil: not worth it
 }
 
-// types are those of the files that pages are made of, whatever the system says.
+// types are the content types of files, independent of the system.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".json": "application/json", ".map": "application/json", ".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon",
 	".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
 }
 
-// packFrom is the size from which text is compressed.
-const packFrom = 1 << 10
-
 func newFile(name string, content []byte) *file {
 	hash := sha256.Sum256(content)
-	f := &file{kind: types[path.Ext(name)], keep: "no-cache", tag: hex.EncodeToString(hash[:12]), content: content}
+	f := &file{
+		kind: cmp.Or(types[path.Ext(name)], "application/octet-stream"), caching: "no-cache", content: content,
+		tag: `W/"` + hex.EncodeToString(hash[:12]) + `"`, // weak, since it is that of the compressed file, too
+	}
 	switch {
 	case name == indexFile:
-		f.keep = "no-store"
+		f.caching = "no-store"
 	case strings.HasPrefix(name, assetsDir):
-		f.keep = "max-age=31536000, immutable"
-	}
-	if f.kind == "" {
-		f.kind = "application/octet-stream"
-	}
-	if len(content) >= packFrom && (strings.HasPrefix(f.kind, "text/") || f.kind == "application/json" || f.kind == "image/svg+xml") {
-		f.packed = sync.OnceValue(func() []byte { return pack(content) })
+		f.caching = "max-age=31536000, immutable"
 	}
 	return f
 }
 
-func pack(content []byte) []byte {
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.DefaultCompression) // the level is one that there is
-	_, _ = z.Write(content)                                  // to memory
-	_ = z.Close()
-	return b.Bytes()
-}
+// compress compresses text from 1 KiB on.
+var compress = func() func(http.Handler) http.HandlerFunc {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1<<10), gzhttp.CompressionLevel(6), gzhttp.EnableZstd(false),
+		gzhttp.ContentTypeFilter(func(kind string) bool {
+			return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "image/svg+xml"
+		}))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return wrap
+}()
 
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+func (f *file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	body, tag := f.content, f.tag
-	if f.packed != nil {
-		h.Add("Vary", "Accept-Encoding")
-		if takesGzip(r) {
-			body, tag = f.packed(), tag+"-gzip"
-			h.Set("Content-Encoding", "gzip")
-		}
-	}
 	h.Set("Content-Type", f.kind)
-	h.Set("Cache-Control", f.keep)
-	h.Set("ETag", `"`+tag+`"`)
-	if strings.Contains(r.Header.Get("If-None-Match"), `"`+tag+`"`) {
-		h.Del("Content-Encoding")
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // nobody is left to tell if the client is gone
-	}
-}
-
-// takesGzip reports whether the client takes compressed answers. Browsers name it
-// without a weight, so one that has a weight gets the plain file.
-func takesGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		if strings.TrimSpace(part) == "gzip" {
-			return true
-		}
-	}
-	return false
+	h.Set("Cache-Control", f.caching)
+	h.Set("ETag", f.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }

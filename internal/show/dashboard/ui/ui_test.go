@@ -57,7 +57,7 @@ func body(t *testing.T, r io.Reader) string {
 	return string(b)
 }
 
-func TestTheIndexIsNeverKeptAndAssetsAlwaysAre(t *testing.T) {
+func TestCachingOfIndexAndAssets(t *testing.T) {
 	s := somePage(t)
 	f := func(path, kind, keep string) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestTheIndexIsNeverKeptAndAssetsAlwaysAre(t *testing.T) {
 	f("/assets/odd-1234.xyz", "application/octet-stream", always)
 }
 
-func TestNothingElseIsServed(t *testing.T) {
+func TestOtherFilesAreNotServed(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"index.html", ".env", "page/index.html", "page/a.js"} {
 		path := filepath.Join(dir, name)
@@ -110,7 +110,7 @@ func TestNothingElseIsServed(t *testing.T) {
 	}
 }
 
-func TestADirectoryWithoutAPageIsRefused(t *testing.T) {
+func TestDirectoryWithoutPageIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "nothing")} {
 		if _, err := FromDir(path); err == nil || !strings.Contains(err.Error(), path) {
@@ -122,7 +122,7 @@ func TestADirectoryWithoutAPageIsRefused(t *testing.T) {
 	}
 }
 
-func TestFilesOfADirectoryAreReadAnew(t *testing.T) {
+func TestFilesOfDirectoryAreReadForEachRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestFilesOfADirectoryAreReadAnew(t *testing.T) {
 	}
 }
 
-func TestTextIsCompressedForWhoTakesIt(t *testing.T) {
+func TestTextIsCompressedOnRequest(t *testing.T) {
 	s := somePage(t)
 	r := get(t, s, "/assets/app-1234.js", "Accept-Encoding: br, gzip")
 	z, err := gzip.NewReader(r.Body)
@@ -160,7 +160,7 @@ func TestTextIsCompressedForWhoTakesIt(t *testing.T) {
 	}
 }
 
-func TestWhatABrowserHasIsNotSentAgain(t *testing.T) {
+func TestUnchangedFileIsNotSentAgain(t *testing.T) {
 	s := somePage(t)
 	for _, encoding := range []string{"gzip", "identity"} {
 		tag := get(t, s, "/assets/app-1234.js", "Accept-Encoding: "+encoding).Header().Get("ETag")
@@ -180,7 +180,7 @@ func TestWhatABrowserHasIsNotSentAgain(t *testing.T) {
 
 // The page works below any prefix, under a policy that knows no inline code, and on a
 // machine without a network.
-func TestTheBuiltPageNeedsNothingButItsOwnFiles(t *testing.T) {
+func TestBuiltPageUsesOnlyItsOwnFiles(t *testing.T) {
 	s, err := New()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
--- Times are microseconds since the trace's epoch. What many records
--- share is kept once and referred to by number: functions (fn), call paths
--- (path), models (model), states of nodes (sample).
+-- Times are microseconds since the trace's epoch. Values that many records share are
+-- stored once and referenced by number: functions (fn), call paths (path), models (model),
+-- states of nodes (sample).
 
 CREATE TABLE runs (
     run      INTEGER NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE functions (
     run  INTEGER NOT NULL,
     pid  INTEGER NOT NULL,
     fn   INTEGER NOT NULL, -- 1, 2, 3 … within the program
-    fid  BIGINT NOT NULL, -- number of the schema
+    fid  BIGINT NOT NULL, -- number in the provenance schema
     name VARCHAR NOT NULL
 );
 
@@ -49,17 +49,17 @@ CREATE TABLE samples ( -- states of nodes
     state       STRUCT(field VARCHAR, "value" UBIGINT)[] NOT NULL
 );
 
--- In nested columns "at" counts from the entry of the execution, "duration" is
--- null while a call is still open, and "step" and "row" are relative to those of
--- the execution's own id. Views give absolute values.
+-- In nested columns, "at" is relative to the entry of the execution, "duration" is null for
+-- open calls, and "step" and "row" are relative to those of the execution's id. Views have
+-- absolute values.
 CREATE TABLE executions (
     run               INTEGER NOT NULL,
     pid               INTEGER NOT NULL,
     rid               INTEGER NOT NULL,
     ev_step           INTEGER NOT NULL,
     ev_row            BIGINT NOT NULL,
-    ev_text           VARCHAR, -- an event id that is not rank:step:row
-    anomalous         BOOLEAN NOT NULL, -- of anomalies, else of normalexecs
+    ev_text           VARCHAR, -- event id, if not rank:step:row
+    anomalous         BOOLEAN NOT NULL, -- collection: anomalies or normalexecs
     fn                INTEGER NOT NULL,
     path              INTEGER NOT NULL,
     model             INTEGER, -- null for none
@@ -87,9 +87,9 @@ CREATE TABLE executions (
     gpu_parent_tid    BIGINT,
     gpu_parent_stack  STRUCT(fn INTEGER, step INTEGER, "row" BIGINT, "at" BIGINT, duration BIGINT, anomalous BOOLEAN)[],
     gpu_parent_error  VARCHAR,
-    doc               JSON, -- the whole document, where the columns cannot give it back
+    doc               JSON, -- the document, if the columns cannot represent it
     kind              VARCHAR, -- null for typical executions
-    why               VARCHAR -- the same
+    why               VARCHAR -- null for typical executions
 );
 
 CREATE TABLE metadata (
@@ -104,7 +104,7 @@ CREATE TABLE metadata (
 
 CREATE TABLE profiles (
     run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, fid BIGINT NOT NULL, fname VARCHAR NOT NULL,
-    anomalies BOOLEAN NOT NULL, -- false: the columns up to severity_stddev mean nothing
+    anomalies BOOLEAN NOT NULL, -- false: the columns up to severity_stddev are null
     first_io_step BIGINT, last_io_step BIGINT, min_timestamp BIGINT, max_timestamp BIGINT,
     anomaly_accumulate DOUBLE, anomaly_count DOUBLE, anomaly_kurtosis DOUBLE, anomaly_maximum DOUBLE, anomaly_mean DOUBLE, anomaly_minimum DOUBLE, anomaly_skewness DOUBLE, anomaly_stddev DOUBLE,
     score_accumulate DOUBLE, score_count DOUBLE, score_kurtosis DOUBLE, score_maximum DOUBLE, score_mean DOUBLE, score_minimum DOUBLE, score_skewness DOUBLE, score_stddev DOUBLE,
@@ -119,15 +119,15 @@ CREATE TABLE counter_stats (
     mean DOUBLE NOT NULL, minimum DOUBLE NOT NULL, skewness DOUBLE NOT NULL, stddev DOUBLE NOT NULL
 );
 
-CREATE TABLE rollups ( -- live_rollups of runs that have ended
+CREATE TABLE rollups ( -- live_rollups of ended runs
     run INTEGER NOT NULL, pid INTEGER NOT NULL, fn INTEGER NOT NULL, path INTEGER NOT NULL, rid INTEGER NOT NULL, hostname VARCHAR NOT NULL,
     anomalies BIGINT NOT NULL, lost_us BIGINT NOT NULL, anomalous_us BIGINT NOT NULL, severity DOUBLE NOT NULL, score DOUBLE NOT NULL,
     first_us BIGINT NOT NULL, last_us BIGINT NOT NULL,
-    kind VARCHAR DEFAULT '' -- empty where executions have none
+    kind VARCHAR DEFAULT '' -- empty for executions without a kind
 );
 
--- what is wrong with a run, and which anomaly has to do with which other.
--- Both are made when a run has ended; records that are written later remove them.
+-- Issues of a run and links between anomalies. Both are written when a run has ended, and
+-- removed by records that are written later.
 
 CREATE TABLE issues (
     run INTEGER NOT NULL, issue INTEGER NOT NULL, pid INTEGER NOT NULL, func VARCHAR NOT NULL, call_path VARCHAR NOT NULL, kind VARCHAR NOT NULL,
@@ -139,19 +139,19 @@ CREATE TABLE issues (
     trend VARCHAR, -- null for none
     example VARCHAR, -- null for lasting changes
     waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL,
-    before_us DOUBLE, after_us DOUBLE, -- of lasting changes; null for others
+    before_us DOUBLE, after_us DOUBLE, -- only of lasting changes
     rank_list JSON NOT NULL, host_list JSON NOT NULL, over_time JSON NOT NULL
 );
 
 CREATE TABLE links (
     run INTEGER NOT NULL, pid INTEGER NOT NULL, rid INTEGER NOT NULL, event_id VARCHAR NOT NULL, issue INTEGER NOT NULL,
     "role" VARCHAR, -- null for none
-    culprit_pid INTEGER, culprit_event_id VARCHAR, -- null where none is known
-    late_rid INTEGER, -- null where it is not known
+    culprit_pid INTEGER, culprit_event_id VARCHAR, -- null if unknown
+    late_rid INTEGER, -- null if unknown
     hops INTEGER NOT NULL, waits BIGINT NOT NULL, wait_ranks BIGINT NOT NULL, waits_lost_us BIGINT NOT NULL
 );
 
--- all calls of a run by call path, over all ranks of a program.
+-- Calls of a run by call path, over all ranks of a program.
 
 CREATE TABLE path_profiles (
     run          INTEGER NOT NULL,

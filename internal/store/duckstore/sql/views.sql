@@ -1,6 +1,6 @@
--- What people ask. Every store has these views with these columns.
+-- Views for queries. Every store has these views with these columns.
 
-CREATE VIEW function_names AS -- to look a name up by its number within a program
+CREATE VIEW function_names AS -- names by number within a program
 SELECT run, pid, list(fid ORDER BY fn) AS fids, list(name ORDER BY fn) AS names FROM functions GROUP BY run, pid;
 
 CREATE VIEW call_paths AS
@@ -20,7 +20,7 @@ CREATE VIEW anomalies AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE 
 
 CREATE VIEW normalexecs AS SELECT * EXCLUDE (anomalous) FROM all_executions WHERE NOT anomalous;
 
-CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path, rank and kind
+CREATE VIEW live_rollups AS -- anomalies except withdrawn ones, by function, call path, rank and kind
 SELECT run, pid, fn, path, rid, min(hostname) AS hostname, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
        sum(runtime_exclusive)::BIGINT AS anomalous_us, sum(outlier_severity) AS severity, max(outlier_score) AS score,
        min(entry) AS first_us, max("exit") AS last_us, coalesce(kind, '') AS kind

@@ -1,7 +1,6 @@
--- What people ask. Every store has these views with these columns. Functions are
--- joined by LEFT JOIN although there is always one: PostgreSQL then knows that no
--- row gets lost, plans lists with LIMIT by index, and leaves joins out that are not
--- asked for.
+-- Views for queries. Every store has these views with these columns. Functions are joined
+-- by LEFT JOIN although they always exist: PostgreSQL then knows that no row is lost, uses
+-- indexes for lists with LIMIT, and omits joins that a query does not need.
 
 CREATE VIEW call_paths AS
 SELECT p.run, p.pid, p.path, cardinality(p.fns) AS depth,
@@ -30,7 +29,7 @@ SELECT run, pid, rid, tid, ev_step, ev_row, event_id, fn, fid, func, path, model
        io_step, io_step_tstart, io_step_tend, is_gpu_event, version, kind, why
 FROM all_executions WHERE NOT anomalous;
 
-CREATE VIEW live_rollups AS -- anomalies that were not withdrawn, by function, call path, rank and kind
+CREATE VIEW live_rollups AS -- anomalies except withdrawn ones, by function, call path, rank and kind
 SELECT run, pid, fn, path, rid, min(hostname) AS hostname, count(*) AS anomalies, sum(lost_time)::BIGINT AS lost_us,
        sum(runtime_exclusive)::BIGINT AS anomalous_us, sum(outlier_severity) AS severity, max(outlier_score) AS score,
        min(entry) AS first_us, max("exit") AS last_us, coalesce(kind, '') AS kind

@@ -67,12 +67,12 @@ func TestFailingStatementFailsEachTime(t *testing.T) {
 	}
 	for range 3 {
 		if _, err := s.Query(t.Context(), "DELETE FROM runs"); err == nil {
-			t.Error("a statement that writes was run")
+			t.Error("a statement that writes was executed")
 		}
 	}
 }
 
-// text writes the types of columns and the rows.
+// text returns the types of columns and the rows as text.
 func text(columns []provdb.Column, rows [][]any) string {
 	for _, row := range rows {
 		for i := range row {

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-func TestALimiterGivesBackWhatARestEarns(t *testing.T) {
+func TestLimiterRefillsOverTime(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := newLimiter("questions", Rate{PerMinute: 60, AtOnce: 2})
-	l.now = func() time.Time { return now }
+	l := newLimiter("queries", Rate{PerMinute: 60, AtOnce: 2})
 	for i, c := range []struct {
 		after time.Duration
 		who   string
@@ -26,20 +25,20 @@ func TestALimiterGivesBackWhatARestEarns(t *testing.T) {
 		{0, "a", time.Second},
 	} {
 		now = now.Add(c.after)
-		if got := l.take(c.who); got != c.wait {
+		if got := l.take(c.who, now).Round(time.Microsecond); got != c.wait {
 			t.Errorf("%d: %s waits %v, want %v", i, c.who, got, c.wait)
 		}
 	}
 }
 
-func TestALimiterRemembersOnlySoManyClients(t *testing.T) {
-	l := newLimiter("questions", Rate{PerMinute: 60, AtOnce: 2})
+func TestLimiterRemembersBoundedNumberOfClients(t *testing.T) {
+	l := newLimiter("queries", Rate{PerMinute: 60, AtOnce: 2})
 	for i := range 3 * maxClients {
-		if wait := l.take(fmt.Sprint(i)); wait != 0 {
+		if wait := l.take(fmt.Sprint(i), time.Now()); wait != 0 {
 			t.Fatalf("client %d waits %v", i, wait)
 		}
 	}
-	if len(l.clients) > maxClients {
-		t.Errorf("%d clients are remembered", len(l.clients))
+	if n := l.clients.Len(); n > maxClients {
+		t.Errorf("%d clients are remembered", n)
 	}
 }

@@ -1,0 +1,68 @@
+package duckstore
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/chimbuko/chimbuko/internal/store/provdb"
+)
+
+// cachedStatement describes a statement that ran before: DuckDB takes longer to describe
+// most statements than to run them.
+type cachedStatement struct {
+	wrapped string // the statement to run
+	columns []provdb.Column
+	types   []string // DuckDB types of the columns of wrapped
+}
+
+// statementCache has the statements that ran. The zero value is ready.
+type statementCache struct {
+	mu  sync.Mutex
+	all map[string]*cachedStatement
+}
+
+// Limits of the cache.
+const (
+	maxCached      = 500
+	maxCachedBytes = 64 << 10 // of one statement
+)
+
+// cacheKey returns the text of a statement and the types of its arguments, which determine
+// its columns. It is empty for statements that must not be cached: those whose columns
+// depend on values, or that may have side effects.
+func cacheKey(query string, args []any) string {
+	text := strings.ToLower(query)
+	if len(query) > maxCachedBytes || strings.Contains(text, "columns") ||
+		slices.ContainsFunc(sideEffects, func(name string) bool { return strings.Contains(text, name) }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, a := range args {
+		fmt.Fprintf(&b, "%T,", a)
+	}
+	return b.String() + query
+}
+
+func (c *statementCache) get(key string) *cachedStatement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[key]
+}
+
+func (c *statementCache) put(key string, s *cachedStatement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= maxCached {
+		c.all = make(map[string]*cachedStatement)
+	}
+	c.all[key] = s
+}
+
+// fits reports whether rows have the expected columns.
+func (s *cachedStatement) fits(rows *sql.Rows) bool {
+	_, types, err := columnsOf(rows)
+	return err == nil && slices.Equal(types, s.types)
+}
