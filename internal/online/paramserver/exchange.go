@@ -183,7 +183,6 @@ func (s *State) merge(n *node, req *request) {
 	s.counts.Exchanges++
 	for _, st := range req.GetSteps() {
 		r := s.ranks[rankKey(st)]
-		s.counts.Steps += int64(st.GetTo() - r.next)
 		r.next = st.GetTo()
 		r.ended = r.ended || st.GetEnded()
 		r.host = cmp.Or(st.GetHost(), r.host)

@@ -28,7 +28,7 @@ func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
 		}
 	}
 	wantCount(t, s, id, 3)
-	if s.counts.Exchanges != 2 || s.counts.Repeated != 3 || s.counts.Steps != 2 {
+	if s.counts.Exchanges != 2 || s.counts.Repeated != 3 || s.ranks[trace.RankKey{}].next != 2 {
 		t.Errorf("counts are %+v, want 2 exchanges of 2 steps and 3 repeated", s.counts)
 	}
 }

@@ -91,20 +91,20 @@ func (s *State) Paths() []summary.Path {
 
 // Lost returns the analyzers that sent no results, their ranks, and what they had
 // counted.
-func (s *State) Lost() (names []string, ranks []RankReport, totals summary.Totals) {
+func (s *State) Lost() (names []string, ranks []trace.RankKey, totals summary.Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range slices.SortedFunc(maps.Keys(s.ranks), trace.RankKey.Compare) {
-		if r := s.ranks[key]; s.outcomes[r.node] == nil {
-			ranks = append(ranks, RankReport{RankKey: r.RankKey, Host: r.host, Node: r.node, Next: int(r.next)})
-		}
-	}
-	for _, r := range ranks {
-		if slices.Contains(names, r.Node) {
+		name := s.ranks[key].node
+		if s.outcomes[name] != nil {
 			continue
 		}
-		names = append(names, r.Node)
-		if n := s.nodes[r.Node]; n != nil {
+		ranks = append(ranks, key)
+		if slices.Contains(names, name) {
+			continue
+		}
+		names = append(names, name)
+		if n := s.nodes[name]; n != nil {
 			st := n.GetStatus()
 			totals.Steps += int(st.GetSteps())
 			totals.Events += st.GetEvents()

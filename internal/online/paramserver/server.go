@@ -16,6 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // ServerConfig configures a Server.
@@ -38,15 +39,9 @@ type Server struct {
 	mu      sync.Mutex
 	handled stats.Histogram // microseconds for an exchange
 	in, out int64           // bytes
-	snap    SnapshotReport
-	failed  error // of the last snapshot
-}
-
-// SnapshotReport describes the last snapshot.
-type SnapshotReport struct {
-	At    time.Time
-	Took  time.Duration
-	Bytes int
+	snapAt  time.Time       // of the last snapshot
+	snap    api.Snapshot
+	failed  error // of the last attempt
 }
 
 // StatePath returns the file with the snapshot of a shard.
@@ -108,7 +103,7 @@ func (s *Server) saveUpTo(changes uint64) error {
 	defer s.mu.Unlock()
 	s.failed = err
 	if err == nil {
-		s.snap = SnapshotReport{At: start, Took: time.Since(start), Bytes: size}
+		s.snapAt, s.snap = start, api.Snapshot{Duration: time.Since(start).Seconds(), Bytes: int64(size)}
 	}
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 	"github.com/chimbuko/chimbuko/internal/online/summary"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Config configures a State.
@@ -73,10 +74,10 @@ type State struct {
 	announced protocol.Phase // the newest durable one
 	stopping  time.Time      // of the request to stop; zero without
 	ended     time.Time      // when the last analyzer reported that its ranks have ended
-	counts    Counts
-	checked   uint64 // exchanges, to detect ranks that appear twice in one
-	changes   uint64 // of the content of snapshots
-	saved     uint64 // changes in the last snapshot
+	counts    api.Shard      // of exchanges
+	checked   uint64         // exchanges, to detect ranks that appear twice in one
+	changes   uint64         // of the content of snapshots
+	saved     uint64         // changes in the last snapshot
 }
 
 // rankState is the progress of a rank.
@@ -96,14 +97,6 @@ type node struct {
 	durable  uint64 // the newest exchange in a snapshot
 	since    time.Time
 	heard    time.Time
-}
-
-// Counts counts exchanges and steps.
-type Counts struct {
-	Exchanges int64 // merged
-	Repeated  int64
-	Refused   int64
-	Steps     int64 // of all ranks
 }
 
 // NewState returns the state of a run that has not begun. The epoch is not 0 and

@@ -171,9 +171,9 @@ type judging struct {
 
 // judging returns the settings of the analyzers of the run.
 func (s *server) judging() judging {
-	for _, n := range s.params.Report().Nodes {
+	for _, settings := range s.state.Settings() {
 		how := judging{Config: analyzer.Default().Outlier}
-		if json.Unmarshal([]byte(n.Settings), &how) == nil {
+		if json.Unmarshal([]byte(settings), &how) == nil {
 			return how
 		}
 	}

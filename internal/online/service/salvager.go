@@ -7,7 +7,6 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/query"
 )
@@ -29,10 +28,10 @@ type salvager struct {
 
 // newSalvager returns a salvager for provisional anomalies and for all of lost ranks. send
 // gets the number of each batch, from 1.
-func newSalvager(review *analyzer.Salvage, lost []paramserver.RankReport, send func(n int, batch []*provenance.Record) error) *salvager {
+func newSalvager(review *analyzer.Salvage, lost []trace.RankKey, send func(n int, batch []*provenance.Record) error) *salvager {
 	v := &salvager{review: review, lost: make(map[trace.RankKey]bool), send: send, seen: make(map[trace.EventKey]bool)}
 	for _, r := range lost {
-		v.lost[r.RankKey] = true
+		v.lost[r] = true
 	}
 	return v
 }

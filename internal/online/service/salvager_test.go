@@ -10,7 +10,6 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
-	"github.com/chimbuko/chimbuko/internal/online/paramserver"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 	"github.com/chimbuko/chimbuko/internal/store/duckstore"
 	"github.com/chimbuko/chimbuko/internal/store/provdb"
@@ -77,7 +76,7 @@ func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *tes
 	sent := make(map[string]int)
 	batches := 0
 	review := analyzer.NewModels(outlier.NewRules(outlier.Default())).Salvage(false)
-	v := newSalvager(review, []paramserver.RankReport{{RankKey: trace.RankKey{Rank: lost}}}, func(n int, batch []*provenance.Record) error {
+	v := newSalvager(review, []trace.RankKey{{Rank: lost}}, func(n int, batch []*provenance.Record) error {
 		if batches++; n != batches {
 			t.Errorf("batch %d has the number %d", batches, n)
 		}
