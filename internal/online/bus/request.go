@@ -57,7 +57,7 @@ func (c *Conn) request(ctx context.Context, subject string, data []byte) ([]byte
 	if _, failed := reply.Header[errorHeader]; failed {
 		return nil, &RemoteError{Text: string(reply.Data)}
 	}
-	return c.collect(ctx, reply)
+	return collect(ctx, reply, c.askRest)
 }
 
 // ask sends a request and receives a reply of one message each.
@@ -164,8 +164,11 @@ func (r *rest) wait(ctx context.Context, crowded func() bool) {
 	}
 }
 
+// fetcher requests the part of a message from an offset on.
+type fetcher func(ctx context.Context, subject string, offset int) (*nats.Msg, error)
+
 // collect returns the message of which m is the beginning.
-func (c *Conn) collect(ctx context.Context, m *nats.Msg) ([]byte, error) {
+func collect(ctx context.Context, m *nats.Msg, fetch fetcher) ([]byte, error) {
 	text := m.Header.Get(sizeHeader)
 	if text == "" {
 		return m.Data, nil
@@ -180,7 +183,7 @@ func (c *Conn) collect(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	}
 	all := append(make([]byte, 0, min(int(total), 8*len(m.Data))), m.Data...)
 	for len(all) < int(total) {
-		more, err := c.askRest(ctx, from, len(all))
+		more, err := fetch(ctx, from, len(all))
 		if err != nil {
 			return nil, fmt.Errorf("fetch byte %d of %d: %w", len(all), total, err)
 		}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 func echo(_ context.Context, data []byte) ([]byte, error) { return data, nil }
@@ -132,4 +135,34 @@ func TestRequestFailsWhenConnectionIsLost(t *testing.T) {
 	if err := <-result; !errors.Is(err, ErrAway) {
 		t.Errorf("got %v, want ErrAway", err)
 	}
+}
+
+// FuzzCollect collects a message from parts of any size. It must return exactly the
+// announced number of bytes, in order, or an error.
+func FuzzCollect(f *testing.F) {
+	f.Add("11", "_INBOX.x.rest.y", []byte("hello"), []byte(" world"), uint8(2))
+	f.Add("", "", []byte("complete"), []byte(nil), uint8(1))
+	f.Add("268435457", "_INBOX.x", []byte(nil), []byte(nil), uint8(1))
+	f.Add("5", "chimbuko.run.ps.0.stop", []byte("abc"), []byte("de"), uint8(1))
+	f.Add("-1", "_R_.x", []byte("abc"), []byte("de"), uint8(0))
+	f.Fuzz(func(t *testing.T, size, from string, head, rest []byte, part uint8) {
+		m := &nats.Msg{Data: head, Header: nats.Header{sizeHeader: {size}, restHeader: {from}}}
+		whole := append(bytes.Clone(head), rest...)
+		got, err := collect(t.Context(), m, func(_ context.Context, subject string, offset int) (*nats.Msg, error) {
+			if subject != from || !isInbox(subject) {
+				t.Fatalf("requested %q", subject)
+			}
+			if offset > len(whole) {
+				t.Fatalf("requested byte %d of %d", offset, len(whole))
+			}
+			return &nats.Msg{Data: whole[offset:min(offset+int(part), len(whole))]}, nil
+		})
+		switch {
+		case err != nil:
+		case size == "" && !bytes.Equal(got, head):
+			t.Errorf("got %q of a complete message %q", got, head)
+		case size != "" && (strconv.Itoa(len(got)) != strings.TrimLeft(size, "0") && len(got) > 0 || !bytes.HasPrefix(whole, got)):
+			t.Errorf("got %q, want %s bytes of %q", got, size, whole)
+		}
+	})
 }

@@ -121,7 +121,7 @@ func (s *Service) handle(m *nats.Msg) {
 
 func (s *Service) answer(m *nats.Msg) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, collectTimeout)
-	data, err := s.conn.collect(ctx, m)
+	data, err := collect(ctx, m, s.conn.askRest)
 	cancel()
 	if err != nil {
 		return nil, fmt.Errorf("incomplete request: %w", err)
