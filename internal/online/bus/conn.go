@@ -144,8 +144,8 @@ func (c *Conn) report(sub *nats.Subscription, err error) {
 // violation matches how a server reports what a client may not do.
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]*)"`)
 
-// deny is called when the server rejects a subject. The server does not answer such a
-// message nor say which it was, so deny ends all calls to that subject.
+// deny is called when the server rejects a subject. The server does not identify
+// the rejected message, so deny ends all calls to that subject.
 func (c *Conn) deny(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return

@@ -207,8 +207,9 @@ func (c *Consumer) take(most int) (all []Message) {
 	return all
 }
 
-// pull requests up to want messages from the server once and adds them to c.pending. It reports whether the caller should pull again. An error says that
-// there is no connection or that another consumer has taken over.
+// pull requests up to want messages from the server once and adds them to c.pending. It
+// reports whether the caller should pull again. It fails without a connection and when
+// another consumer has taken over.
 func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err error) {
 	if c.session.Err() != nil {
 		if err := c.attach(ctx, waiting); err != nil {
@@ -232,7 +233,7 @@ func (c *Consumer) pull(ctx, waiting context.Context, want int) (more bool, err 
 				return len(c.pending) == before, nil
 			}
 			c.session = endedSession
-			if skipped := c.skipForged(ctx); !ok && !skipped { // the server deleted the consumer, say, or elects a leader
+			if skipped := c.skipForged(ctx); !ok && !skipped { // for example, the server elects a leader
 				_ = wait.Sleep(waiting, settleTick) // the caller checks waiting
 			}
 			return true, nil

@@ -13,7 +13,7 @@ import (
 // A server whose disk was full accepts no more messages for its streams, even when
 // there is room again. It only logs this.
 
-// isStuck reports whether a log line of the server says that a stream is disabled.
+// isStuck reports whether a log line of the server reports a disabled stream.
 func isStuck(line string) bool {
 	line = strings.ToLower(line)
 	return strings.Contains(line, "critical write error") || strings.Contains(line, "will be disabled")

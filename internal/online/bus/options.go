@@ -48,7 +48,7 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 		}
 		secure = secure || u.Scheme == "tls"
 	}
-	id := rand.Text() // so that nobody else receives the answers
+	id := rand.Text() // so that no other client receives the replies
 	all := []nats.Option{
 		nats.Name(strings.TrimSpace(o.Name + " " + id)), nats.CustomInboxPrefix(inboxes + id),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),

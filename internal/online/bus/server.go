@@ -31,7 +31,7 @@ const (
 	maxSubscriptions = 1024             // of a client
 	maxPending       = 64 << 20         // bytes that wait for a slow client
 	maxCommand       = 4 << 10          // bytes of a protocol line, before the message
-	authSeconds      = 5                // for a client to authenticate, and as many for TLS
+	authSeconds      = 5                // for a client to authenticate, and again for TLS
 	writeDeadline    = 10 * time.Second // for a client to receive
 )
 

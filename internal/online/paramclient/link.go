@@ -78,8 +78,8 @@ func (l *link) shareJoined(key trace.RankKey, w *backlog) error {
 		l.fresh.merge(w.joined, l.shard, l.shards)
 		l.fresh.covers[key].From = next
 	case next < steps.GetTo():
-		return fatalError{fmt.Errorf("the parameter server was unavailable for so long that steps of rank %d were joined, and it has some of them; %s",
-			key.Rank, startAgain)}
+		return fatalError{fmt.Errorf("the parameter server was unavailable for so long that steps of rank %d were joined, "+
+			"and it has some of them; %s", key.Rank, startAgain)}
 	case steps.GetEnded():
 		l.fresh.end(key, next, steps.GetHost())
 	}

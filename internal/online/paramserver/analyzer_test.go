@@ -12,8 +12,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/paramclient"
 )
 
-// testAnalyzer reads traces, learns, and shares what it learns as the real one does.
-// It can be killed, and starts again from the beginning then.
+// testAnalyzer reads traces, learns and synchronizes like the real analyzer. After it
+// was killed it starts from the beginning.
 type testAnalyzer struct {
 	tb     testing.TB
 	cfg    paramclient.Config
@@ -21,8 +21,8 @@ type testAnalyzer struct {
 	traces map[trace.RankKey][]*analyzer.Contribution
 	client *paramclient.Client
 	read   map[trace.RankKey]int            // contributions of each rank
-	local  map[trace.FuncKey]*outlier.Model // what it judges by
-	own    map[trace.FuncKey]uint64         // times that it learned itself
+	local  map[trace.FuncKey]*outlier.Model // by which it judges
+	own    map[trace.FuncKey]uint64         // values that it learned itself
 }
 
 func newAnalyzer(tb testing.TB, bus paramclient.Requester, name string, shards int,
@@ -62,7 +62,7 @@ func (a *testAnalyzer) readOne(key trace.RankKey) bool {
 	return true
 }
 
-// readAll reads what is left of all traces, and ends.
+// readAll reads the rest of all traces, and ends.
 func (a *testAnalyzer) readAll() {
 	for key := range a.traces {
 		for a.readOne(key) {
@@ -80,7 +80,7 @@ func (a *testAnalyzer) hasReadAll() bool {
 	return true
 }
 
-// learnFromOthers takes over the merged models, which must hold all that the
+// learnFromOthers adopts the merged models, which must include everything that the
 // analyzer learned itself.
 func (a *testAnalyzer) learnFromOthers() {
 	a.tb.Helper()
@@ -113,7 +113,7 @@ func (a *testAnalyzer) finished() bool {
 	return a.client.Progress().Final
 }
 
-// wantModels fails when what an analyzer judges by is not what all have learned.
+// wantModels fails when the models of an analyzer are not those of all.
 func (a *testAnalyzer) wantModels(want map[trace.FuncKey]*outlier.Model) {
 	a.tb.Helper()
 	for name := range a.own {

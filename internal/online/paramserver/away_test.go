@@ -24,7 +24,7 @@ func longTraces(steps int) map[trace.RankKey][]*analyzer.Contribution {
 	return traces
 }
 
-func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
+func TestContributionsSurviveUnavailableServer(t *testing.T) {
 	for _, limit := range []int{1 << 16, 20, 1} {
 		for _, shards := range []int{1, 2, 5} {
 			known := max(1, (shards*3)%7) // which the analyzer is wrong about at first
@@ -41,7 +41,7 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 					a.readOne(key)
 				}
 				if err := a.talk(); err == nil {
-					t.Fatal("nobody answers, and the talk succeeds")
+					t.Fatal("Sync succeeds without a server")
 				}
 			}
 			if n := a.client.Progress().Apart; n > limit {
@@ -56,7 +56,7 @@ func TestWhatWasLearnedWhileTheServerWasAwayIsAllThereInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T) {
+func TestAnalyzerWithPartlyKnownJoinedStepsMustRestart(t *testing.T) {
 	f := func(known int, limit int, want string) {
 		t.Helper()
 		s := &schedule{world: newWorld(t, Config{}), traces: oneTrace(trace.RankKey{Program: 0, Rank: 3}, 10)}
@@ -74,7 +74,7 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 		for range 6 {
 			a.readOne(key)
 			if err := a.talk(); err == nil {
-				t.Fatal("nobody answers, and the talk succeeds")
+				t.Fatal("Sync succeeds without a server")
 			}
 		}
 		s.start(0)
@@ -98,7 +98,7 @@ func TestAnAnalyzerWhoseJoinedStepsAreKnownInPartMustBeStartedAgain(t *testing.T
 	f(3, 100, "") // they are still apart
 }
 
-func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
+func TestLossOfServerStateIsDetected(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		w := newWorld(t, Config{})
 		key := trace.RankKey{Program: 0, Rank: 0}
@@ -125,7 +125,7 @@ func TestAServerThatLostItsStateIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestAnAnalyzerHasEndedWhenAllItLearnedIsDurable(t *testing.T) {
+func TestAnalyzerHasEndedWhenEverythingIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	a := newAnalyzer(t, w, "a", 1, oneTrace(key, 2))
@@ -168,7 +168,7 @@ func (l *looksBefore) Request(ctx context.Context, subject string, data []byte) 
 	return l.Requester.Request(ctx, subject, data)
 }
 
-func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
+func TestExchangeLostInCrashCountsOnce(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	bus := &looksBefore{Requester: w, look: func() {}}
@@ -191,7 +191,7 @@ func TestWhatACrashedServerLostIsNotCountedTwiceByItsAnalyzer(t *testing.T) {
 	}
 }
 
-func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
+func TestExchangesGatherWhileServerCannotStore(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	const maxSent = 16
@@ -213,7 +213,7 @@ func TestExchangesWaitForAServerThatCannotStore(t *testing.T) {
 	wantSameLive(t, w.state(0), o)
 }
 
-func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
+func TestFinishEndsWithItsContextAndTheServerError(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.kill(0)
 	a := newAnalyzer(t, w, "a", 1, nil)
@@ -227,7 +227,7 @@ func TestFinishEndsWithItsContextAndSaysWhatTheServerSaid(t *testing.T) {
 	}
 }
 
-func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T) {
+func TestRestartedAnalyzerContinuesAfterClockWasSetBack(t *testing.T) {
 	s := &schedule{world: newWorld(t, Config{Shards: 2}), traces: longTraces(6)}
 	a := newAnalyzer(t, s.world, "a", 2, s.traces)
 	s.analyzers = append(s.analyzers, a)
@@ -245,13 +245,13 @@ func TestAnAnalyzerThatIsStartedAgainWithAClockThatWasPutBackGoesOn(t *testing.T
 		t.Fatalf("the later analyzer: %v", err)
 	}
 	if err := before.Sync(t.Context()); err == nil || !before.Progress().Broken {
-		t.Errorf("the earlier analyzer goes on: %v", err)
+		t.Errorf("the earlier analyzer continues: %v", err)
 	}
 	s.finish()
 	s.wantOracle()
 }
 
-func TestAnAnalyzerThatIsStartedAgainInARunThatWasStoppedReadsWhatIsKnownFirst(t *testing.T) {
+func TestRestartedAnalyzerOfStoppedRunReadsKnownStepsFirst(t *testing.T) {
 	s := &schedule{world: newWorld(t, Config{Shards: 1}), traces: longTraces(6)}
 	a := newAnalyzer(t, s.world, "a", 1, s.traces)
 	s.analyzers = append(s.analyzers, a)

@@ -91,7 +91,7 @@ func benchState(b *testing.B) {
 	reportRate(b, g.out, g.in)
 }
 
-// reportRate tells the figures of b.N exchanges with so many bytes to and from the
+// reportRate reports the figures of b.N exchanges with so many bytes to and from the
 // server.
 func reportRate(b *testing.B, in, out int64) {
 	b.Helper()

@@ -60,7 +60,7 @@ func learned(key trace.RankKey, step int, name string, times ...int64) *analyzer
 	return c
 }
 
-// ended says that a step was the last of a rank.
+// ended reports the last step of a rank.
 func ended(key trace.RankKey, step int) *analyzer.Contribution {
 	c := contribution(key, step)
 	c.Ended = true
@@ -70,7 +70,7 @@ func ended(key trace.RankKey, step int) *analyzer.Contribution {
 var functionNames = []string{"main()", "MPI_Send()", "solve<double>", "\xff not UTF-8", "write \"all\"\n", "daxpy"}
 
 // randomTrace is all that a rank ever learns, always the same for a seed. Steps in
-// which it does nothing are left out. Its end is told after its last step, or with
+// which it does nothing are left out. Its end is reported after its last step, or with
 // readings of counters that came later.
 func randomTrace(seed uint64, key trace.RankKey, steps int) []*analyzer.Contribution {
 	rng := rand.New(rand.NewPCG(seed, uint64(key.Program)<<32|uint64(key.Rank)))
@@ -186,7 +186,7 @@ func (o *oracle) add(key trace.RankKey, c *analyzer.Contribution, again bool, nu
 			from = texts[p.Parent]
 		}
 		if texts[i] = from + "/" + p.Name; strings.HasSuffix(from, callpath.OtherName) {
-			texts[i] = from // what is below it is in it
+			texts[i] = from // which includes everything below it
 		}
 		s := o.paths[texts[i]]
 		if s = (callpath.Sums{Calls: s.Calls + p.Calls, Exclusive: s.Exclusive + p.Exclusive}); s.Calls > 0 {

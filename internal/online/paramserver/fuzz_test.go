@@ -13,9 +13,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// FuzzExchange holds that no request harms a server: it is answered or not, and
-// changes nothing unless it is taken. What was taken can be stored and restored,
-// and does not count again. The reader by hand sees what the generated one does.
+// FuzzExchange checks that a refused request changes nothing, and that a merged one can
+// be stored and restored and counts once.
 func FuzzExchange(f *testing.F) {
 	add := func(req *protocol.ExchangeRequest) {
 		b, err := proto.Marshal(req)
@@ -88,8 +87,8 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot holds that a snapshot is refused or restored, and is the same when
-// it is stored again.
+// FuzzSnapshot checks that a snapshot is refused, or restored and stored again
+// unchanged.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte(contentOf(f, busyState(f))))
 	empty := newState(f, Config{})

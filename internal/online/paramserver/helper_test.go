@@ -139,7 +139,7 @@ func wantError(tb testing.TB, err error, parts ...string) {
 	wantText(tb, err.Error(), parts...)
 }
 
-// contentOf is all that the state would not lose.
+// contentOf returns the encoded snapshot of a state.
 func contentOf(tb testing.TB, s *State) string {
 	tb.Helper()
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.snapshot().message)

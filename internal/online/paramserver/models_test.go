@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// asker exchanges as one analyzer that keeps what it was told.
+// asker exchanges as an analyzer that keeps the replies.
 type asker struct {
 	tb            testing.TB
 	s             *State
@@ -60,7 +60,7 @@ func TestOnlyModelsThatChangedAreReturned(t *testing.T) {
 	a.exchange(nil, false, 0, 1, 2)
 }
 
-func TestModelsAreRenewedNoMoreOftenThanRefreshSaysOrWhenAskedFor(t *testing.T) {
+func TestModelsRefreshPeriodicallyOrOnFlush(t *testing.T) {
 	s := newState(t, Config{Refresh: time.Second})
 	ids := numbersOf(s, "f", "g", "h")
 	mustRegister(t, s, "a", 1, 0)
@@ -82,7 +82,7 @@ func TestModelsAreRenewedNoMoreOftenThanRefreshSaysOrWhenAskedFor(t *testing.T) 
 	a.exchange(nil, true, 2)
 }
 
-func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
+func TestRestartedServerSendsAllModels(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 0}
 	traces := oneTrace(key, 3)
@@ -103,7 +103,7 @@ func TestAfterARestartOfTheServerAllModelsComeAgain(t *testing.T) {
 	a.wantModels(newOracle(traces, func(trace.FuncKey) int { return 0 }).models)
 }
 
-func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.T) {
+func TestModelReceivedBeforeFunctionAppearsIsKept(t *testing.T) {
 	w := newWorld(t, Config{})
 	one, two := trace.RankKey{Program: 0, Rank: 1}, trace.RankKey{Program: 0, Rank: 2}
 	a, b := newAnalyzer(t, w, "a", 1, oneTrace(one, 4)), newAnalyzer(t, w, "b", 1, oneTrace(two, 4))
@@ -121,7 +121,7 @@ func TestAModelOfAFunctionThatAnAnalyzerMeetsLaterIsNotAskedForAgain(t *testing.
 	}
 }
 
-func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
+func TestFrozenModelsKeepContentAndIDs(t *testing.T) {
 	for shards := range 3 {
 		cfg := Config{Shards: shards + 1, Frozen: true}
 		for _, name := range []string{"g", "solve", "f"} {
@@ -161,7 +161,7 @@ func TestFrozenModelsDoNotChangeAndKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestLearnedModelsAreLearnedFurtherAndTheirNumbersAreKept(t *testing.T) {
+func TestLoadedModelsLearnAndKeepTheirIDs(t *testing.T) {
 	l := Learned{FuncKey: fn(0, "solve")}
 	l.Model.Learn(5, 0)
 	s, err := NewState(Config{Run: "run", Shards: 1, Learned: []Learned{{FuncKey: fn(0, "f")}, l}}, 1)
@@ -200,7 +200,7 @@ func (o *oneAfterOther) Request(ctx context.Context, subject string, data []byte
 	return o.Requester.Request(ctx, subject, data)
 }
 
-func TestFinalModelsAreThoseOfAllShardsAfterTheEnd(t *testing.T) {
+func TestFinalModelsComeFromAllShardsAfterTheEnd(t *testing.T) {
 	w := newWorld(t, Config{Shards: 2})
 	name := "g"
 	for paramwire.ShardOf(trace.FuncKey{Name: name}, 2) != 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
+func TestRepeatedExchangeCountsOnce(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
@@ -33,7 +33,7 @@ func TestAnExchangeThatComesAgainCountsOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
+func TestLateExchangeOfEarlierSessionIsRefused(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
@@ -57,7 +57,7 @@ func TestWhatAnEarlierSessionSentTooLateIsRefused(t *testing.T) {
 	wantCount(t, s, id, 2)
 }
 
-func TestAServerThatDoesNotKnowASessionAsksForItsRegistration(t *testing.T) {
+func TestUnknownSessionMustRegister(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	for _, number := range []uint64{0, 1} {
@@ -68,7 +68,7 @@ func TestAServerThatDoesNotKnowASessionAsksForItsRegistration(t *testing.T) {
 	}
 }
 
-func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
+func TestFirstOfTwoAnalyzersOfARankGivesUp(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 4}
 	traces := oneTrace(key, 6)
@@ -90,7 +90,7 @@ func TestOfTwoAnalyzersThatReadTheSameRankTheFirstGivesUp(t *testing.T) {
 	wantSameLive(t, w.state(0), o)
 }
 
-func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
+func TestCountersOfEndedRankCountOnce(t *testing.T) {
 	w := newWorld(t, Config{})
 	key := trace.RankKey{Program: 0, Rank: 1}
 	end := ended(key, 1)
@@ -107,7 +107,7 @@ func TestCountersThatComeWithTheEndOfARankCountOnce(t *testing.T) {
 	}
 }
 
-// addsMeanwhile adds a step while a shard is being asked.
+// addsMeanwhile adds a step during a request to a shard.
 type addsMeanwhile struct {
 	paramclient.Requester
 	subject string
@@ -124,7 +124,7 @@ func (m *addsMeanwhile) Request(ctx context.Context, subject string, data []byte
 	return reply, err
 }
 
-func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
+func TestStepsAddedDuringRegistrationKeepOrder(t *testing.T) {
 	for shard := range 2 {
 		for _, what := range []string{"register", "exchange"} {
 			w := newWorld(t, Config{Shards: 2})
@@ -141,7 +141,7 @@ func TestStepsThatComeWhileARankIsClaimedKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
+func TestUnavailableShardKeepsStepsInOrder(t *testing.T) {
 	w := newWorld(t, Config{Shards: 2})
 	w.kill(1)
 	key := trace.RankKey{Program: 0, Rank: 1}
@@ -150,7 +150,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 	for range 3 {
 		a.readOne(key)
 		if err := a.talk(); err == nil {
-			t.Fatal("a talk with a shard that is away succeeds")
+			t.Fatal("Sync with an unavailable shard succeeds")
 		}
 	}
 	w.start(1)
@@ -160,7 +160,7 @@ func TestAShardThatIsAwayKeepsOthersFromTakingStepsOutOfOrder(t *testing.T) {
 	wantSameLive(t, w.state(0), o)
 }
 
-func TestExchangesThatAreNotWhatTheyShouldBeChangeNothing(t *testing.T) {
+func TestInvalidExchangesChangeNothing(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0, 1)

@@ -34,9 +34,9 @@ func written(list []summary.Path) string {
 	return strings.Join(all, " ")
 }
 
-// TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem has three analyzers, of which the
-// second has so many paths that it tells but the outermost apart.
-func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
+// TestCallPathsFoldWhereAnyAnalyzerFoldsThem has three analyzers, of which the
+// second has so many paths that only the outermost remain.
+func TestCallPathsFoldWhereAnyAnalyzerFoldsThem(t *testing.T) {
 	w := newWorld(t, Config{Ranks: 3})
 	traces := map[trace.RankKey][]*analyzer.Contribution{
 		{Program: 0, Rank: 0}: {
@@ -72,7 +72,7 @@ func TestCallPathsAreFoldedWhereOneAnalyzerFoldsThem(t *testing.T) {
 	}
 }
 
-func TestCallPathsThatWaitForTheServerAreBounded(t *testing.T) {
+func TestWaitingCallPathsAreBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.kill(0)
 	key := trace.RankKey{Program: 0, Rank: 3}

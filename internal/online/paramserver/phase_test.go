@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// say sends the end of the steps of an analyzer's rank, or only how it fares.
+// say sends the end of an analyzer's rank, or only its status.
 func say(tb testing.TB, s *State, node string, session, number uint64, rank uint32, state protocol.Status_State,
 	now time.Time,
 ) *protocol.ExchangeReply {
@@ -42,7 +42,7 @@ func wantPhase(tb testing.TB, s *State, now time.Time, want protocol.Phase) {
 	}
 }
 
-func TestARunIsReviewedWhenAllAnalyzersAndAllExpectedRanksHaveEnded(t *testing.T) {
+func TestReviewBeginsWhenAllAnalyzersAndExpectedRanksHaveEnded(t *testing.T) {
 	s := newState(t, Config{Ranks: 2})
 	wantPhase(t, s, start, notBegun)
 	mustRegister(t, s, "a", 1, 0)
@@ -52,12 +52,12 @@ func TestARunIsReviewedWhenAllAnalyzersAndAllExpectedRanksHaveEnded(t *testing.T
 	mustRegister(t, s, "b", 1, 1)
 	wantPhase(t, s, start, running)
 	say(t, s, "b", 1, 1, 1, reading, start)
-	wantPhase(t, s, start, running) // its rank has ended, but it has more to tell
+	wantPhase(t, s, start, running) // its rank has ended, but its analyzer has not
 	say(t, s, "b", 1, 0, 1, hasEnded, start)
 	wantPhase(t, s, start, reviewing)
 }
 
-func TestWithoutANumberOfRanksTheRunLingersForOthers(t *testing.T) {
+func TestRunLingersWithoutExpectedRanks(t *testing.T) {
 	s := newState(t, Config{Linger: 10 * time.Second})
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, hasEnded, start)
@@ -71,7 +71,7 @@ func TestWithoutANumberOfRanksTheRunLingersForOthers(t *testing.T) {
 	wantPhase(t, s, start.Add(10*time.Second), reviewing)
 }
 
-func TestAKilledAnalyzerKeepsTheRunOpenUntilItIsStartedAgainAndEnds(t *testing.T) {
+func TestKilledAnalyzerKeepsRunOpenUntilRestartedAndEnded(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "b", 1, 1)
@@ -85,7 +85,7 @@ func TestAKilledAnalyzerKeepsTheRunOpenUntilItIsStartedAgainAndEnds(t *testing.T
 	wantPhase(t, s, start.Add(24*time.Hour), reviewing)
 }
 
-func TestAnalyzersAreToldOfTheEndWhenACrashCannotUndoIt(t *testing.T) {
+func TestReviewIsAnnouncedWhenDurable(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, hasEnded, start)
@@ -101,7 +101,7 @@ func TestAnalyzersAreToldOfTheEndWhenACrashCannotUndoIt(t *testing.T) {
 	}
 }
 
-func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
+func TestRequestsAfterTheEndAreRefused(t *testing.T) {
 	s := newState(t, Config{})
 	id := numbersOf(s, "solve")[0]
 	mustRegister(t, s, "a", 1, 0)
@@ -126,7 +126,7 @@ func TestWhatComesAfterTheEndIsToldSo(t *testing.T) {
 	}
 }
 
-func TestARankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
+func TestRankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
 	w := newWorld(t, Config{})
 	a := newAnalyzer(t, w, "a", 1, oneTrace(trace.RankKey{Program: 0, Rank: 0}, 2))
 	settle(w, a)
@@ -139,7 +139,7 @@ func TestARankThatComesTooLateEndsItsAnalyzer(t *testing.T) {
 	}
 }
 
-func TestStopEndsARunThatNobodyJoined(t *testing.T) {
+func TestStopEndsRunWithoutAnalyzers(t *testing.T) {
 	s := newState(t, Config{})
 	s.Stop(start)
 	wantPhase(t, s, start, reviewing)
@@ -148,7 +148,7 @@ func TestStopEndsARunThatNobodyJoined(t *testing.T) {
 	}
 }
 
-func TestStopIsToldToAnalyzersAndDoesNotWaitForSilentOnes(t *testing.T) {
+func TestStopReachesAnalyzersAndIgnoresSilentOnes(t *testing.T) {
 	s := newState(t, Config{Ranks: 100})
 	mustRegister(t, s, "a", 1, 0)
 	mustRegister(t, s, "silent", 1, 1)
@@ -171,7 +171,7 @@ func TestStopIsToldToAnalyzersAndDoesNotWaitForSilentOnes(t *testing.T) {
 	}
 }
 
-func TestTheEndDoesNotWaitForAnAnalyzerWhoseRanksOthersRead(t *testing.T) {
+func TestEndDoesNotWaitForReplacedAnalyzer(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "first", 1, 0)
 	mustRegister(t, s, "second", 1, 0)
@@ -185,7 +185,7 @@ func TestTheEndDoesNotWaitForAnAnalyzerWhoseRanksOthersRead(t *testing.T) {
 	}
 }
 
-func TestARunThatWasToBeStoppedStillIsWhenTheServerComesBack(t *testing.T) {
+func TestStopSurvivesServerRestart(t *testing.T) {
 	s := newState(t, Config{})
 	s.Stop(start)
 	path := filepath.Join(t.TempDir(), "state")
@@ -223,7 +223,7 @@ func outcome(tb testing.TB, s *State, node string, session uint64, rank uint32) 
 	return reply.GetRefused()
 }
 
-func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
+func TestOutcomeDoesNotDependOnOrderOfAnalyzers(t *testing.T) {
 	all := func(order []uint32) *summary.Outcome {
 		s := newState(t, Config{})
 		id := numbersOf(s, "solve")[0]
@@ -259,7 +259,7 @@ func TestTheOutcomeDoesNotDependOnTheOrderInWhichAnalyzersTellIt(t *testing.T) {
 	}
 }
 
-func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T) {
+func TestRestartedAnalyzerWithStoredResultsIsDone(t *testing.T) {
 	s := newState(t, Config{Ranks: 1})
 	mustRegister(t, s, "a", 1, 0)
 	say(t, s, "a", 1, 1, 0, protocol.Status_STATE_ENDED, start)
@@ -293,7 +293,7 @@ func TestAnAnalyzerThatHadToldWhatCameOfItsRanksHasNothingLeftToDo(t *testing.T)
 	c.Number(0, "solve") // which it must not get: nothing is to be sent
 	wantError(t, c.Sync(t.Context()), paramclient.ErrReviewed.Error())
 	if !c.Stopped() || !errors.Is(c.Finish(t.Context()), paramclient.ErrReviewed) {
-		t.Error("the analyzer goes on")
+		t.Error("the analyzer continues")
 	}
 	if _, ok := c.Number(0, "solve"); ok {
 		t.Error("it got numbers for records that nobody would store")
@@ -305,7 +305,7 @@ type answers func(data []byte) ([]byte, error)
 
 func (a answers) Request(_ context.Context, _ string, data []byte) ([]byte, error) { return a(data) }
 
-func TestTheOutcomeOfAnEarlierSessionOrOfAnothersRankIsRefused(t *testing.T) {
+func TestOutcomeOfEarlierSessionOrForeignRankIsRefused(t *testing.T) {
 	s := newState(t, Config{})
 	mustRegister(t, s, "a", 1, 0)
 	if refused := outcome(t, s, "a", 1, 0); refused != "" {

@@ -13,7 +13,8 @@ import (
 func (s *State) checkSender(from *protocol.Sender) error {
 	switch {
 	case from.GetVersion() != protocol.Version:
-		return paramwire.Refuse("the request has version %d, this server %d (use the same chimbuko for both)", from.GetVersion(), protocol.Version)
+		return paramwire.Refuse("the request has version %d, this server %d (use the same chimbuko for both)",
+			from.GetVersion(), protocol.Version)
 	case from.GetRun() != s.cfg.Run:
 		return paramwire.Refuse("the request is for run %q, this server has %q", from.GetRun(), s.cfg.Run)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
 )
 
-func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *testing.T) {
+func TestReopenedRunWaitsForAnalyzersWithoutResultsExceptLostOnes(t *testing.T) {
 	dir := t.TempDir()
 	s := newState(t, Config{})
 	for i, node := range []string{"a", "b", "c"} {
@@ -71,7 +71,7 @@ func TestARunThatIsReopenedWaitsForWhoHasNotHandedOverAllButNotForTheLost(t *tes
 	}
 }
 
-func TestWithoutAStateThereAreNoAnalyzers(t *testing.T) {
+func TestAnalyzersWithoutSnapshot(t *testing.T) {
 	if known, err := Analyzers(t.TempDir()); err != nil || len(known) > 0 {
 		t.Errorf("the analyzers are %v, %v", known, err)
 	}

@@ -235,7 +235,7 @@ func scaleWhole(b *testing.B, s *scale) {
 	b.ReportMetric(float64(sink.flagged.Load()), "flagged")
 }
 
-// lockstep lets a simulation go on when all of its ranks have been read, as the
+// lockstep lets a simulation continue when all of its ranks have been read, as the
 // program itself would.
 type lockstep struct {
 	of    *scale
@@ -306,7 +306,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// peakRSS is the most memory that the process had, where the system tells; or 0.
+// peakRSS returns the peak memory of the process, or 0 if unknown.
 func peakRSS() (bytes int64) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// busyState is a state in which all is there that a snapshot can hold.
+// busyState returns a state with everything that a snapshot can hold.
 func busyState(tb testing.TB) *State {
 	tb.Helper()
 	s := newState(tb, Config{})
@@ -59,7 +59,7 @@ func successor(s *State, snapshot []byte) (*State, error) {
 	return next, err
 }
 
-func TestASnapshotHoldsEverything(t *testing.T) {
+func TestSnapshotHoldsEverything(t *testing.T) {
 	s := busyState(t)
 	path := filepath.Join(t.TempDir(), "state")
 	if !s.Changed() {
@@ -89,7 +89,7 @@ func TestASnapshotHoldsEverything(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
+func TestFailedSnapshotIsNotDurable(t *testing.T) {
 	s := busyState(t)
 	if _, err := s.Save(filepath.Join(t.TempDir(), "missing", "state")); err == nil || !s.Changed() || s.nodes["a"].durable != 0 {
 		t.Errorf("error %v, changed %v, durable %d", err, s.Changed(), s.nodes["a"].durable)
@@ -112,7 +112,7 @@ func TestASnapshotThatCannotBeWrittenIsNotDurable(t *testing.T) {
 	a.wantModels(newOracle(a.traces, func(trace.FuncKey) int { return 0 }).models)
 }
 
-func TestADamagedSnapshotIsRefused(t *testing.T) {
+func TestDamagedSnapshotIsRefused(t *testing.T) {
 	s := busyState(t)
 	var good []byte
 	if _, err := s.saveWith(func(b []byte) error { good = b; return nil }); err != nil {
@@ -135,7 +135,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 	wantError(t, s.Load(path), path, "damaged", "remove the run directory to start over")
 }
 
-func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
+func TestSnapshotOfAnotherRunIsRefused(t *testing.T) {
 	f := func(why string, change func(*protocol.Snapshot)) {
 		t.Helper()
 		s := busyState(t)
@@ -161,7 +161,7 @@ func TestASnapshotOfAnotherRunIsRefused(t *testing.T) {
 	})
 }
 
-func TestManyWhoWaitForASnapshotShareIt(t *testing.T) {
+func TestConcurrentSavesShareSnapshot(t *testing.T) {
 	s := busyState(t)
 	server := newServer(s, ServerConfig{})
 	saves := 0

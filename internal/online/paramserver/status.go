@@ -143,7 +143,8 @@ func addReports(st *api.Status, reports []*protocol.Status, rate func(name strin
 	if silent > 0 {
 		st.Health = append(st.Health, api.Health{
 			Part: "analyzers", Severity: api.SeverityWarning,
-			Sentence: fmt.Sprintf("%d of %d are silent; restart them with the same command, or end the run with chimbuko stop", silent, len(reports)),
+			Sentence: fmt.Sprintf("%d of %d are silent; restart them with the same command, or end the run with chimbuko stop",
+				silent, len(reports)),
 		})
 	}
 	steps := make(map[string]int64)

@@ -14,8 +14,8 @@ import (
 )
 
 // world is a parameter server in this process whose shards can be killed at any
-// moment. What a shard has made durable is all that its next process knows. It is
-// the paramclient.Requester of its clients.
+// moment and restart from their snapshots. It is the paramclient.Requester of its
+// clients.
 type world struct {
 	tb     testing.TB
 	cfg    Config
@@ -52,7 +52,7 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	return w
 }
 
-// start starts a shard with what is durable.
+// start starts a shard from its last snapshot.
 func (w *world) start(shard int) {
 	w.tb.Helper()
 	cfg, p := w.cfg, w.shards[shard]
@@ -86,8 +86,7 @@ func (w *world) state(shard int) *State { return w.shards[shard].server.state }
 
 var errLost = errors.New("lost on the way")
 
-// Request hands a request to a shard, if it is up, and it arrives, and the answer
-// does.
+// Request passes a request to a shard, unless a fault loses it or the reply.
 func (w *world) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	parts := strings.Split(subject, ".")
 	shard, err := strconv.Atoi(parts[len(parts)-2])
@@ -111,7 +110,7 @@ func (w *world) Request(ctx context.Context, subject string, data []byte) ([]byt
 		_, _ = p.handle(ctx, what, data)
 	case 3: // it comes twice, the second time later
 		p.delayed = append(p.delayed, delayedRequest{what, append([]byte(nil), data...)})
-	case 4: // it comes later, when nobody waits for the answer any more
+	case 4: // it arrives after the requester has given up
 		p.delayed = append(p.delayed, delayedRequest{what, append([]byte(nil), data...)})
 		return nil, errLost
 	}

@@ -263,7 +263,7 @@ func TestStepLargerThanStreamIsSplit(t *testing.T) {
 	}
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	for p.Stats().Held == 0 { // nobody takes anything before the stream is full
+	for p.Stats().Held == 0 { // without a consumer until the stream is full
 		<-again.C
 	}
 	for p.Stats().Messages > 0 {
@@ -287,7 +287,7 @@ func TestRecordsWithoutRoomWaitForReview(t *testing.T) {
 	t.Parallel()
 	cfg := config(newNumbers(true), false)
 	cfg.MaxBytes = 10_000
-	p := recordstream.NewPublisher(cfg, new(memory)) // nobody sends
+	p := recordstream.NewPublisher(cfg, new(memory)) // without Run
 	for range 100 {
 		if err := p.Records(t.Context(), analyzer.StepKey{}, storetest.Records(1, 1), nil); err != nil {
 			t.Fatal(err)

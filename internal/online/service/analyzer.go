@@ -50,7 +50,7 @@ type AnalyzerConfig struct {
 	Analysis analyzer.Config
 	Exchange time.Duration // between exchanges with the parameter server
 	Outbox   int64         // megabytes of records that may wait to be sent
-	Spool    string        // directory for what is kept until the end; "" is a temporary one
+	Spool    string        // directory for records until the review; "" is a temporary one
 	GiveUp   time.Duration // how long to wait for the services at the end; 0 is unlimited
 
 	Command *protocol.Command // that starts the analyzer again

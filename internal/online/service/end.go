@@ -280,7 +280,7 @@ func (s *server) closeEnded(ctx context.Context) (bool, error) {
 	}
 	final, err := rundir.ReadInfo(s.cfg.Store.Dir)
 	if err != nil || !final.Online || final.State != provdb.Finished || final.RecordBytes > 0 {
-		return false, nil //nolint:nilerr // there is no run yet
+		return false, nil //nolint:nilerr // no run yet
 	}
 	if c, err := remotestore.Open(ctx, rundir.Owner(s.cfg.Store.Dir)); err == nil {
 		return false, c.Close() // another process has it

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/chimbuko/chimbuko/internal/base/wait"
-	"github.com/chimbuko/chimbuko/internal/online/bus"
 	"github.com/chimbuko/chimbuko/internal/online/recordstream"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
@@ -19,7 +18,6 @@ const (
 // storePaths stores the calls by call path periodically until ctx ends. It skips those
 // that cannot be stored: the end of the run stores them, too.
 func (s *server) storePaths(ctx context.Context) {
-	var stream *bus.Stream
 	stored := uint64(0)
 	for wait.Sleep(ctx, pathsEvery*s.cfg.StatsPeriod) == nil {
 		paths, calls := s.state.Paths(), uint64(0)
@@ -29,18 +27,14 @@ func (s *server) storePaths(ctx context.Context) {
 		if calls == stored {
 			continue
 		}
-		if stream == nil {
-			var err error
-			if stream, err = s.recordStream(ctx); err != nil {
-				stream = nil
-				continue
-			}
+		if s.openStream(ctx) != nil {
+			continue
 		}
-		if waiting, _, err := stream.Pending(ctx); err != nil || waiting > pathsBehind {
+		if waiting, _, err := s.stream.Pending(ctx); err != nil || waiting > pathsBehind {
 			continue
 		}
 		id := "paths-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-		if recordstream.SendPaths(ctx, stream, s.run, knownSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
+		if recordstream.SendPaths(ctx, s.stream, s.run, knownSubject(s.run), id, provenance.NewPathStats(paths)) == nil {
 			stored = calls
 		}
 	}

@@ -214,22 +214,18 @@ func (s *server) startBus(ctx context.Context, before *rundir.Services) error {
 	return nil
 }
 
-// openStream makes the stream of records, or finds it.
+// openStream creates the stream of records or attaches to it. The process with the store
+// sets its size and its number of replicas.
 func (s *server) openStream(ctx context.Context) (err error) {
-	if s.stream == nil {
-		s.stream, err = s.recordStream(ctx)
+	if s.stream != nil {
+		return nil
 	}
-	return err
-}
-
-// recordStream makes the stream of records, or finds it. The process with the store
-// says how large it may be and how many servers keep it.
-func (s *server) recordStream(ctx context.Context) (*bus.Stream, error) {
 	opt := bus.StreamOptions{Name: streamName(s.run), Subjects: []string{recordSubject(s.run), knownSubject(s.run)}}
 	if s.cfg.has(RoleStore) {
 		opt.MaxBytes, opt.Replicas = s.cfg.MaxStream<<20, s.cfg.Replicas
 	}
-	return s.conn.Stream(ctx, opt)
+	s.stream, err = s.conn.Stream(ctx, opt)
+	return err
 }
 
 // removeStream deletes the stream of a finished run from an external server.

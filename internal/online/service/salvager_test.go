@@ -45,7 +45,7 @@ func (d dying) Query(ctx context.Context, sql string, args ...any) (*provdb.Rows
 	return &cut, nil
 }
 
-func TestWhatNobodyReviewedIsReviewedOnceThoughTheStoreDiesWhileItAnswers(t *testing.T) {
+func TestSalvagerReviewsOnceThoughStoreFails(t *testing.T) {
 	t.Parallel()
 	store, err := duckstore.Open(t.Context(), filepath.Join(t.TempDir(), "store.duckdb"), duckstore.Options{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/analyzer"
 )
 
-func TestTheEngineAndTheNamesSayWhichTracesAreRead(t *testing.T) {
+func TestTracesByEngineAndName(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a-0.bp", "a-1.bp.sst", "a-2.bp.sst", "a-3.bp.tmp", "notes"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -43,9 +43,9 @@ func TestTheEngineAndTheNamesSayWhichTracesAreRead(t *testing.T) {
 	f("b.bp.sst", EngineSST, "b.bp.sst", false)
 }
 
-// TestAStreamStaysATraceWhenItsContactFileGoes: programs remove theirs when they
+// TestStreamRemainsAfterItsContactFileIsRemoved: programs remove theirs when they
 // close their streams.
-func TestAStreamStaysATraceWhenItsContactFileGoes(t *testing.T) {
+func TestStreamRemainsAfterItsContactFileIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	contact := filepath.Join(dir, "a-0.bp.sst")
 	if err := os.WriteFile(contact, nil, 0o600); err != nil {

@@ -75,7 +75,7 @@ func smallRun() *summary.Live {
 	return l
 }
 
-func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
+func TestFunctionsAreSortedByID(t *testing.T) {
 	l := smallRun()
 	addFunction(l, function(4, 7, "another name", 1), sums())
 	var ids []int
@@ -92,7 +92,7 @@ func TestFunctionsAreListedInOrderOfTheirIDsWithAllTheirCalls(t *testing.T) {
 	}
 }
 
-func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
+func TestCountersAreSortedByProgramAndName(t *testing.T) {
 	l := smallRun()
 	addCounter(l, 0, "A", sums(1))
 	addCounter(l, 0, "Bytes Sent", sums(2))
@@ -107,7 +107,7 @@ func TestCountersAreListedByProgramAndNameWithAllTheirValues(t *testing.T) {
 	}
 }
 
-func TestRanksAreListedWithTheirAnomaliesAndLastStep(t *testing.T) {
+func TestRankStatusHasAnomaliesAndLastStep(t *testing.T) {
 	want := []summary.RankStatus{
 		{RankKey: trace.RankKey{Program: 0, Rank: 3}, Steps: 3, Anomalies: 3, LastStep: 4, LastTime: 9400},
 		{RankKey: trace.RankKey{Program: 0, Rank: 12}, Steps: 4, Anomalies: 1, LastStep: 2, LastTime: 2900},
@@ -118,7 +118,7 @@ func TestRanksAreListedWithTheirAnomaliesAndLastStep(t *testing.T) {
 	}
 }
 
-func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
+func TestOnlyAdditionsWithContentAreNews(t *testing.T) {
 	l := smallRun()
 	f := func(what string, want bool, add func()) {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestAdditionsAreNewsOnlyIfTheySaySomething(t *testing.T) {
 	f("values of a counter", true, func() { addCounter(l, 0, "Bytes Sent", sums(0)) })
 }
 
-func TestAddingToWhatIsKnownDoesNotAllocate(t *testing.T) {
+func TestAddingToKnownKeysDoesNotAllocate(t *testing.T) {
 	l := smallRun()
 	f, anomalies, values := function(4, 0, "solve<double>", 7, 8), sums(0, 1), sums(3)
 	r := &summary.StepReport{

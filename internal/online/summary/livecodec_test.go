@@ -24,7 +24,7 @@ func reread(t *testing.T, l *summary.Live) *summary.Live {
 	return r
 }
 
-func TestAPictureThatWasReadGoesOnAsTheOneThatWasWritten(t *testing.T) {
+func TestDecodedLiveContinuesAsTheOriginal(t *testing.T) {
 	later := func(l *summary.Live) {
 		addFunction(l, function(4, 0, "solve<double>", 77), sums(2))
 		l.AddRank(trace.RankKey{Program: 0, Rank: 3}, sums(2))
@@ -50,13 +50,13 @@ func contents(l *summary.Live) []any {
 	return []any{l.Functions(), l.Counters(), l.Ranks(), l.TakeNews()}
 }
 
-func TestAnEmptyPictureIsReadAgain(t *testing.T) {
+func TestEmptyLiveIsDecoded(t *testing.T) {
 	if got, want := contents(reread(t, summary.NewLive())), contents(summary.NewLive()); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-func TestEveryCutOffPictureIsRefused(t *testing.T) {
+func TestTruncatedLiveIsRefused(t *testing.T) {
 	b := smallRun().AppendBinary(nil)
 	for n := range b {
 		if l, err := summary.ReadLive(b[:n]); l != nil || !errors.Is(err, stats.ErrEncoding) {
@@ -68,14 +68,14 @@ func TestEveryCutOffPictureIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnotherVersionIsRefusedWithTheOneThatIsRead(t *testing.T) {
+func TestOtherVersionIsRefused(t *testing.T) {
 	_, err := summary.ReadLive([]byte("chimbuko live 2\n\x00"))
 	if !errors.Is(err, stats.ErrEncoding) || !strings.Contains(err.Error(), "live 1") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestReadingTakesMemoryInProportionToTheBytes(t *testing.T) {
+func TestDecodingTakesMemoryInProportionToInput(t *testing.T) {
 	b := []byte("chimbuko live 1\n\x00")
 	b = binary.AppendUvarint(b, 1<<62) // functions
 	b = append(b, 0, 0)

@@ -300,8 +300,8 @@ func (c *Crew) Conclude() {
 	c.conclude(signals, nil)
 }
 
-// conclude tells all processes that the program has ended, and how unless end is nil, and
-// waits until they have ended, too.
+// conclude informs all processes of the end of the program, and waits until they have
+// ended, too. end may be nil.
 func (c *Crew) conclude(signals *signalCatcher, end *provdb.Program) {
 	if end != nil {
 		if text, err := json.Marshal(end); err == nil {

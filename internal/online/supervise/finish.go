@@ -26,7 +26,7 @@ type Unfinished struct {
 	End func(context.Context, *rundir.Services) error
 }
 
-// ErrIncomplete says that a run is still incomplete, for reasons that were reported.
+// ErrIncomplete means that a run is still incomplete, for reasons that were printed.
 var ErrIncomplete = errors.New("the run is still incomplete")
 
 // Finish completes the run in cfg.Dir, which was stopped before its end: it reads the traces

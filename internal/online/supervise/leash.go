@@ -29,17 +29,17 @@ func Held(ctx context.Context, in io.Reader) (context.Context, *Leash) {
 		for s := bufio.NewScanner(in); s.Scan(); {
 			select {
 			case l.lines <- s.Text():
-			default: // nobody reads them
+			default: // unread
 			}
 		}
 		cancel(ErrLetGo)
-		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // nobody waits for it
+		time.AfterFunc(2*grace, func() { os.Exit(1) }) //nolint:forbidigo // the parent has ended
 	}()
 	return ctx, l
 }
 
-// ProgramEnded is the line that tells an analyzer that its program has ended: no more traces
-// will come, and those that exist will not grow.
+// ProgramEnded is the line for analyzers whose program has ended: no trace appears or grows
+// after it.
 const ProgramEnded = "over"
 
 // Lines returns the lines sent to this process. It is closed with the leash.

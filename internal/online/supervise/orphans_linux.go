@@ -31,7 +31,7 @@ func orphans(known func(pid int) bool) (left []int) {
 			continue
 		}
 		if string(fields[0]) == "Z" {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else waits for it
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // it has no other parent
 			continue
 		}
 		left = append(left, pid)

@@ -111,7 +111,7 @@ func (c *Crew) runProgram(path string, p *Program, variables [][2]string, signal
 	return &ExitError{Code: running.end.Code}
 }
 
-// tauVariables returns the environment variables that tell TAU where and how to write traces.
+// tauVariables returns the environment variables that make TAU write traces.
 func (c *Crew) tauVariables(p *Program) [][2]string {
 	config := cmp.Or(viewer.Variable(c.Environ, "TAU_ADIOS2_CONFIG_FILE"), "adios2.xml")
 	if _, err := os.Stat(config); err == nil {

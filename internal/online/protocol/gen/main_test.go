@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheCodeIsThatOfTheMessages(t *testing.T) {
+func TestGeneratedCodeIsCurrent(t *testing.T) {
 	t.Chdir("..")
 	want, err := generate(t.Context())
 	if err != nil {
