@@ -401,10 +401,10 @@ func TestEvalReportsUnreadableInput(t *testing.T) {
 	r := record(1, "f", 1, 2, "")
 	records("", "the file is empty")
 	records(r, "it does not begin with [")
-	records("["+r, "the file ends before the array of records does")
+	records("["+r, "the file ends within the array of records")
 	records("["+r+`,{"rid":1`, "record 1, byte ")
-	records("["+r+"] []", "something follows the array")
-	records("["+r+","+r+"]", `event "1:0:1" of this rank has a record already`)
+	records("["+r+"] []", "data after the array")
+	records("["+r+","+r+"]", `duplicate record of event "1:0:1"`)
 	records(`[{"rid":1,"func":"f","entry":5}]`, "record 0, byte 1: without event_id, exit")
 	records("["+record(1, "f", 1, 2, `,"status":"perhaps"`)+"]", "is not confirmed, withdrawn or promoted")
 

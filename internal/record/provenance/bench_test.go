@@ -7,7 +7,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// usual is a capture as most are: a stack of four calls and a window of 21.
+// usual returns a typical capture: a stack of four calls and a window of 21.
 func usual() *provenance.Capture {
 	c := &provenance.Capture{IOStep: 7, StepStart: 1_700_000_000_000_000, StepEnd: 1_700_000_000_900_000, Exclusive: 1234, Score: 5.25}
 	frame := func(i int) provenance.Frame {

@@ -1,8 +1,8 @@
-// Package provenance keeps an execution with everything around it: its call
-// stack, its counters, what ran before and after on the same thread, messages,
-// the GPU and the call that launched it, the state of the node. A Capture is
-// taken while the step is in memory and holds numbers only; a Record is made from
-// it when it is written, in the schema of the provenance database.
+// Package provenance describes an execution with its context: call stack, counters, the
+// calls before and after it on the same thread, messages, the GPU and the launch of a
+// kernel, the state of the node. A Capture is taken while the step is in memory and has
+// numbers only. A Record is made of it when it is written, in the schema of the provenance
+// database.
 package provenance
 
 import (
@@ -12,18 +12,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/calls/callstack"
 )
 
-// Kind says why an execution is kept.
+// Kind is the reason why an execution is captured.
 type Kind uint8
 
 // The kinds.
 const (
-	Anomaly   Kind = iota // it was flagged
-	Candidate             // it was close to being flagged
-	Held                  // too little was known of its function to judge it
+	Anomaly   Kind = iota // flagged
+	Candidate             // close to being flagged
+	Held                  // not judged: too few samples of its function
 	Typical               // the most typical execution of a function with an anomaly
 )
 
-// Frame is a call as stacks and windows show it.
+// Frame is a call of a stack or a window.
 type Frame struct {
 	Func       trace.FuncID
 	Step       int32
@@ -42,8 +42,8 @@ type Comm struct {
 	Row  uint32
 }
 
-// Partner is a call that is joined by a correlation id: the launch of a kernel,
-// or a kernel of a launch.
+// Partner is a call with the same correlation id: the launch of a kernel, or a kernel of a
+// launch.
 type Partner struct {
 	Thread trace.Thread
 	Stack  []Frame // the call first
@@ -55,12 +55,12 @@ type Field struct {
 	Value   uint64
 }
 
-// Capture is an execution and all around it. Functions and counters are those
-// of the trace that it comes from.
+// Capture is an execution and its context. Functions and counters have the numbers of their
+// trace.
 type Capture struct {
 	Kind      Kind
 	Thread    trace.Thread
-	IOStep    int32 // in which it ended
+	IOStep    int32 // in which the execution ended
 	StepStart trace.Micros
 	StepEnd   trace.Micros
 	Exclusive trace.Micros
@@ -75,16 +75,15 @@ type Capture struct {
 	NodeState []Field
 }
 
-// Call is the execution itself.
+// Call returns the execution itself.
 func (c *Capture) Call() *Frame { return &c.Stack[0] }
 
-// ID names the execution.
+// ID returns the id of the execution.
 func (c *Capture) ID(rank trace.Rank) trace.EventID {
 	return trace.EventID{Rank: rank, Step: int(c.Stack[0].Step), Row: c.Stack[0].Row}
 }
 
-// Mark says of the execution, wherever the capture shows it, whether it is
-// anomalous.
+// Mark sets whether the execution is anomalous, in the stack and in the window.
 func (c *Capture) Mark(anomalous bool) {
 	call := c.Call()
 	call.Anomalous = anomalous
@@ -95,10 +94,9 @@ func (c *Capture) Mark(anomalous bool) {
 	}
 }
 
-// Take fills c with the call number call of a thread and up to window calls
-// before and after it. What is not of the thread, such as Kind, Score, the
-// step and the state of the node, is left to the caller. It reuses most of c's
-// memory.
+// Take fills c with a call of a thread, given by its index, and up to window calls before
+// and after it. The caller sets the rest: Kind, Score, the step and the state of the node.
+// Take reuses most of c's memory.
 func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
 	c.Thread = t.ID
 	c.Exclusive = t.Calls[call].Exclusive()
@@ -117,8 +115,7 @@ func (c *Capture) Take(t *callstack.Thread, call int32, window int) {
 	}
 }
 
-// addWindow adds the calls of a thread from one place to before another, and
-// their messages, to the window.
+// addWindow adds the calls [from, to) of a thread and their messages to the window.
 func (c *Capture) addWindow(t *callstack.Thread, from, to int) {
 	var sides []trace.Event
 	for i := from; i < to; i++ {
@@ -132,7 +129,7 @@ func (c *Capture) addWindow(t *callstack.Thread, from, to int) {
 	}
 }
 
-// Extend adds up to n calls to the end of the window that came in a later step.
+// Extend appends up to n calls of a later step to the window.
 func (c *Capture) Extend(t *callstack.Thread, n int) {
 	last := &c.Window[len(c.Window)-1]
 	at := slices.IndexFunc(t.Calls, func(call callstack.Call) bool { return call.Step == last.Step && call.Row == last.Row })

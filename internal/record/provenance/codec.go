@@ -8,22 +8,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// ErrEncoding marks bytes that are no encoded Capture.
+// ErrEncoding means that bytes are not an encoded Capture.
 var ErrEncoding = errors.New("malformed capture")
 
-// codec appends numbers to, or reads them from, its bytes. Both ways walk over
-// the same fields, so that they cannot differ.
+// codec appends numbers to its bytes or reads them. Encoding and decoding use the same
+// functions, so that they cannot differ.
 type codec struct {
 	b    []byte
 	read bool
 	err  error
-	last uint64 // the time before: times are stored as differences
+	last uint64 // the previous time: times are stored as differences
 }
 
 func (c *codec) uint(v *uint64) { *v = c.both(*v) }
 
-// both appends v and returns it, or returns the number that it reads. Most have one
-// byte or two.
+// both appends v and returns it, or returns the number it reads. Most numbers need one or
+// two bytes.
 func (c *codec) both(v uint64) uint64 {
 	if !c.read {
 		switch {
@@ -74,7 +74,7 @@ func (c *codec) float(v *float64) {
 	*v = math.Float64frombits(c.both(math.Float64bits(*v)))
 }
 
-// list walks over a slice. A length that the bytes cannot hold is an error.
+// list encodes or decodes a slice. A length beyond the remaining bytes is an error.
 func list[T any](c *codec, s *[]T, each func(*T)) {
 	n := uint64(len(*s))
 	c.uint(&n)
@@ -144,7 +144,7 @@ func (c *codec) capture(v *Capture) {
 	})
 }
 
-// AppendBinary appends the encoding of the capture, after its length, to b.
+// AppendBinary appends the length and the encoding of the capture to b.
 func (c *Capture) AppendBinary(b []byte) []byte {
 	at := len(b)
 	w := codec{b: append(b, 0, 0, 0, 0)}
@@ -153,7 +153,7 @@ func (c *Capture) AppendBinary(b []byte) []byte {
 	return w.b
 }
 
-// ReadCapture decodes a capture, without its length, into c.
+// ReadCapture decodes a capture without its length into c.
 func (c *Capture) ReadCapture(b []byte) error {
 	r := codec{b: b, read: true}
 	r.capture(c)

@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/online/summary"
 )
 
-// FuncStats is what is known of a function over all ranks, in the schema of the
-// provenance database.
+// FuncStats has the statistics of a function over all ranks, in the schema of the provenance
+// database.
 type FuncStats struct {
 	AnomalyMetrics *AnomalyMetrics `json:"anomaly_metrics"` // nil without anomalies
 	App            trace.Program   `json:"app"`
@@ -19,7 +19,7 @@ type FuncStats struct {
 	RuntimeProfile RuntimeProfile  `json:"runtime_profile"`
 }
 
-// AnomalyMetrics sums up the anomalies of a function.
+// AnomalyMetrics has the statistics of the anomalies of a function.
 type AnomalyMetrics struct {
 	Count     stats.Summary `json:"anomaly_count"` // for each rank and step with anomalies
 	FirstStep int64         `json:"first_io_step"`
@@ -30,14 +30,14 @@ type AnomalyMetrics struct {
 	Severity  stats.Summary `json:"severity"`
 }
 
-// RuntimeProfile sums up the times of all calls of a function.
+// RuntimeProfile has the statistics of the times of all calls of a function.
 type RuntimeProfile struct {
 	Exclusive stats.Summary `json:"exclusive_runtime"`
 	Inclusive stats.Summary `json:"inclusive_runtime"`
 }
 
-// CounterStats sums up the values of a counter over all ranks, in the schema of
-// the provenance database.
+// CounterStats has the statistics of a counter over all ranks, in the schema of the
+// provenance database.
 type CounterStats struct {
 	App   trace.Program `json:"app"`
 	Name  string        `json:"counter"`
@@ -53,7 +53,7 @@ type ADModel struct {
 	PID   trace.Program   `json:"pid"`
 }
 
-// Collections are what is known over all ranks.
+// Collections are the run-level data over all ranks.
 type Collections struct {
 	FuncStats    []FuncStats
 	CounterStats []CounterStats
@@ -63,21 +63,21 @@ type Collections struct {
 	Links        []Link
 }
 
-// PathStats sums up all calls with one call path over all ranks. The paths of a run
-// are a tree, and each stands after the one that it continues. The schema of the
-// provenance database has no such collection.
+// PathStats has the sums of all calls with one call path over all ranks. The paths of a run
+// are a tree, and each follows its parent. The schema of the provenance database does not
+// have this collection.
 type PathStats struct {
-	Calls     int64         `json:"calls"`        // that ended; those of a path that only leads to others are 0
-	Exclusive trace.Micros  `json:"exclusive_us"` // in the calls themselves
+	Calls     int64         `json:"calls"`        // that ended; 0 for a path that only leads to others
+	Exclusive trace.Micros  `json:"exclusive_us"` // without nested calls
 	FID       int           `json:"fid"`          // of the last function; -1: none
-	Func      string        `json:"func"`         // the last function, or callpath.OtherName for what is too deep
-	Node      int           `json:"node"`         // place in the list, from 1
+	Func      string        `json:"func"`         // the last function, or callpath.OtherName for paths that are too deep
+	Node      int           `json:"node"`         // position in the list, from 1
 	Parent    int           `json:"parent"`       // node of the path without its last function; 0: none
 	PID       trace.Program `json:"pid"`
 }
 
-// NewCollections returns the collections of a run, in order of the numbers of
-// functions, the names of counters and the names on call paths.
+// NewCollections returns the collections of a run, sorted by the numbers of functions, the
+// names of counters and the names on call paths.
 func NewCollections(o *summary.Outcome, models []ADModel) *Collections {
 	return &Collections{FuncStats: funcStats(o), CounterStats: counterStats(o), ADModels: models, PathStats: NewPathStats(o.Paths)}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// FuzzCapture reads captures from any bytes. They take no more memory than a
-// small multiple of the bytes, and what can be read can be used and reads back
-// as it is written.
+// FuzzCapture decodes captures from any bytes. They take no more memory than a small multiple
+// of the bytes, and decoded captures can be used and round-trip.
 func FuzzCapture(f *testing.F) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 5 {
@@ -47,12 +46,12 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-// mostMemory is how many bytes a capture read from data may take. A partner
-// without a stack is the worst: two bytes become 32, and a list may have grown
-// to twice its length.
+// mostMemory returns the limit of the memory of a capture decoded from data. A partner
+// without a stack is the worst case: two bytes become 32, and a list may have grown to twice
+// its length.
 func mostMemory(data []byte) int { return 32*len(data) + 1024 }
 
-// memory is how many bytes the lists of a capture have room for.
+// memory returns the allocated bytes of the lists of a capture.
 func memory(c *provenance.Capture) int {
 	n := room(c.Stack) + room(c.Counters) + room(c.Window) + room(c.Comms) + room(c.Partners) + room(c.NodeState)
 	for i := range c.Partners {

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Model is what algo_params tells of a function's times: a histogram, moments, or
-// nothing that is known.
+// Model is the distribution of a function's times in algo_params: a histogram, moments, or
+// nothing.
 type Model struct {
-	// Edges are in microseconds, in ascending order, one more than Counts; both are
-	// empty without a histogram.
+	// Edges are ascending times in microseconds, one more than Counts. Both are empty without
+	// a histogram.
 	Edges, Counts []float64
 	Total         float64 // of Counts
 	Moments       *Moments
-	Limit         *float64 // score from which on a call is flagged
-	Given         bool     // there is something, if only of an unknown kind
+	Limit         *float64 // score above which a call is flagged
+	Given         bool     // algo_params is not empty, even if unknown
 
-	least, most *float64 // times, where the histogram tells
+	least, most *float64 // times, if the histogram has them
 }
 
-// Moments are RunStats in the form of the schema.
+// Moments are statistics in the form of the schema.
 type Moments struct {
 	Count    *float64 `json:"count"`
 	Kurtosis float64  `json:"kurtosis"`
@@ -31,7 +31,7 @@ type Moments struct {
 	Stddev   float64  `json:"stddev"`
 }
 
-// bins are a histogram in either layout of the schema.
+// bins is a histogram in either layout of the schema.
 type bins struct {
 	Counts []float64 `json:"Histogram Bin Counts"`
 	Edges  []float64 `json:"Histogram Bin Edges"`
@@ -44,8 +44,7 @@ type bins struct {
 	Most  *float64 `json:"Max"`
 }
 
-// ReadModel reads algo_params, in any layout of the schema. What makes no sense is
-// not known.
+// ReadModel reads algo_params in any layout of the schema. It ignores invalid values.
 func ReadModel(params json.RawMessage) Model {
 	var in struct {
 		Moments
@@ -66,7 +65,7 @@ func ReadModel(params json.RawMessage) Model {
 	return m
 }
 
-// take makes b the histogram of m, unless it makes no sense.
+// take makes b the histogram of m. It returns false if b is invalid.
 func (m *Model) take(b *bins) bool {
 	edges, counts := b.Edges, b.Counts
 	if len(counts) == 0 {
@@ -95,9 +94,9 @@ func (m *Model) take(b *bins) bool {
 	return true
 }
 
-// Typical returns the time in microseconds that is typical of the function, and
-// the number of calls that it was learned from: the median of a histogram, the mean
-// of moments. It is not ok where nothing is known.
+// Typical returns the typical time of the function in microseconds, which is the median of a
+// histogram or the mean of moments, and the number of calls it was learned from. ok is false
+// if the model has neither.
 func (m *Model) Typical() (value, count float64, ok bool) {
 	if m.Moments != nil {
 		return *m.Moments.Mean, *m.Moments.Count, true
@@ -106,7 +105,7 @@ func (m *Model) Typical() (value, count float64, ok bool) {
 	for i, n := range m.Counts {
 		if n > 0 && sum+n >= m.Total/2 {
 			low, width := m.Edges[i], m.Edges[i+1]-m.Edges[i]
-			if width == 1 { // it holds one whole number
+			if width == 1 { // of one integer
 				return low, m.Total, true
 			}
 			return m.within(low + float64(width*max(0, (m.Total/2-sum)/n))), m.Total, true
@@ -116,7 +115,7 @@ func (m *Model) Typical() (value, count float64, ok bool) {
 	return 0, 0, false
 }
 
-// within keeps a time in the range of those that were seen.
+// within limits a time to the range of the histogram.
 func (m *Model) within(v float64) float64 {
 	if m.least != nil {
 		v = max(v, *m.least)

@@ -41,9 +41,8 @@ func message(kind trace.Kind, partner int32, tag int32, size uint64, time trace.
 // correlation is the number of the counter that joins launches and kernels.
 const correlation = 99
 
-// build returns the threads, 0 and above, that have these events in step 3. A
-// row is the place of an event in its thread's list, plus 100 for each thread
-// before.
+// build returns the threads, from 0, with these events in step 3. The row of an event is its
+// index in the thread's list plus 100 times the thread.
 func build(events ...[]trace.Event) []*callstack.Thread {
 	cfg := callstack.Default()
 	cfg.Role = func(id trace.CounterID) callstack.CounterRole {
@@ -63,7 +62,7 @@ func build(events ...[]trace.Event) []*callstack.Thread {
 	return b.Threads()
 }
 
-// rows returns which calls frames are of.
+// rows returns the rows of frames.
 func rows(frames []provenance.Frame) (r []uint32) {
 	for i := range frames {
 		r = append(r, frames[i].Row)
@@ -110,17 +109,17 @@ func TestWindowIsSymmetric(t *testing.T) {
 	f(seven, 3, 2, 2, 4, 6, 8, 10)
 	f(seven, 3, 1, 4, 6, 8)
 	f(seven, 3, 0, 6)
-	// It ends with the list.
+	// It ends with the list of calls.
 	f(seven, 0, 2, 0, 2, 4)
 	f(seven, 1, 2, 0, 2, 4, 6)
 	f(seven, 6, 2, 8, 10, 12)
 	f(seven, 3, 1000, 0, 2, 4, 6, 8, 10, 12)
-	// It is in order of entry: parents come before their children.
+	// It is sorted by entry: parents precede their children.
 	nested := build([]trace.Event{enter(1, 1), enter(2, 2), exit(2, 3), enter(3, 4), enter(4, 5), exit(4, 6), exit(3, 7), exit(1, 8)})[0]
 	f(nested, 2, 1, 1, 3, 4) // 2, 3 and 4
 	f(nested, 0, 2, 0, 1, 3)
 	f(nested, 3, 9, 0, 1, 3, 4)
-	// Other threads are not in it.
+	// It has no calls of other threads.
 	two := build([]trace.Event{enter(1, 1), exit(1, 2)}, []trace.Event{enter(1, 1), exit(1, 2), enter(1, 3), exit(1, 4)})
 	f(two[1], 0, 5, 100, 102)
 }
@@ -169,7 +168,7 @@ func TestCaptureHasMessagesOfWindowAndCountersOfCall(t *testing.T) {
 	}
 	f(2, 0, "7=72@31, 8=73@32", "recv 3@31 of 3:7, send 4@33 of 3:7")
 	f(2, 1, "7=72@31, 8=73@32", "send 2@20 of 3:3, recv 3@31 of 3:7, send 4@33 of 3:7, recv 5@40 of 3:13")
-	// Call by call, and of each in order of time.
+	// By call, then by time.
 	f(1, 1, "7=71@21", "send 1@11 of 3:0, send 6@45 of 3:0, send 2@20 of 3:3, recv 3@31 of 3:7, send 4@33 of 3:7")
 	f(0, 0, "7=70@12", "send 1@11 of 3:0, send 6@45 of 3:0")
 	f(4, 0, "", "send 7@60 of 3:19")
@@ -206,7 +205,7 @@ func TestCaptureHasStacksOfPartners(t *testing.T) {
 	// The call on thread 2 was the second with id 5, after that of thread 1.
 	f(1, 2, "thread 0 rows [4 0]", "thread 2 rows [200]")
 	f(2, 0, "thread 1 rows [105]")
-	// A launch has its kernels, what is above it has none.
+	// A launch has its kernels, its callers have none.
 	f(0, 1, "thread 1 rows [100]")
 	f(0, 2, "thread 1 rows [105]")
 	f(0, 0)
@@ -228,11 +227,11 @@ func TestTakeReplacesFormerCapture(t *testing.T) {
 	}
 	c.Take(threads[1], 0, 5)
 	if got := c.AppendBinary(nil); !bytes.Equal(got, first) {
-		t.Errorf("taken again it is %+v", c)
+		t.Errorf("taken again: %+v", c)
 	}
 }
 
-// randomCapture returns a capture with anything in it.
+// randomCapture returns a random capture.
 func randomCapture(rng *rand.Rand) *provenance.Capture {
 	micros := func() trace.Micros {
 		switch rng.IntN(4) {
@@ -336,7 +335,7 @@ func TestDamagedCapturesAreRejected(t *testing.T) {
 	c = randomCapture(rng)
 	c.Partners = []provenance.Partner{{Stack: c.Stack}, {Thread: 1}}
 	f("a partner of no call", encode(t, c))
-	// Lengths that cannot be: 7 fields come before the first list.
+	// Impossible lengths: 7 fields precede the first list.
 	for _, n := range []uint64{1 << 20, 1 << 40, 1 << 62, 1 << 63, math.MaxUint64} {
 		f(fmt.Sprintf("a list of %d", n), binary.AppendUvarint(make([]byte, 7), n))
 		f(fmt.Sprintf("a list of %d", n), append(binary.AppendUvarint(make([]byte, 7), n), whole...))
@@ -359,7 +358,7 @@ func (s source) Counter(id trace.CounterID) string     { return fmt.Sprint("coun
 func (s source) StateField(id trace.CounterID) string  { return fmt.Sprint("state ", id) }
 func (s source) GPU(id trace.Thread) (trace.GPU, bool) { g, ok := s.gpus[id]; return g, ok }
 
-// text is the record's JSON, which must be the same in both ways of writing.
+// text returns the JSON of a record, which WriteJSON and json.Marshal must write equally.
 func text(tb testing.TB, r *provenance.Record) string {
 	tb.Helper()
 	var w bytes.Buffer
@@ -376,7 +375,7 @@ func text(tb testing.TB, r *provenance.Record) string {
 	return w.String()
 }
 
-// value returns what JSON says, with numbers as they are written.
+// value decodes JSON and keeps the text of numbers.
 func value(tb testing.TB, b []byte) (v any) {
 	tb.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -387,7 +386,7 @@ func value(tb testing.TB, b []byte) (v any) {
 	return v
 }
 
-// full is a capture in which nothing is missing, on thread 4.
+// full returns a capture with all parts, on thread 4.
 func full() *provenance.Capture {
 	call := provenance.Frame{Func: 1, Step: 3, Row: 12, Entry: 100, Exit: 150, ParentStep: 0, ParentRow: 5, Anomalous: true}
 	outer := provenance.Frame{Func: 2, Step: 0, Row: 5, Entry: 90, ParentStep: -1}
@@ -490,18 +489,18 @@ func TestKernelRecordHasLocationAndLaunch(t *testing.T) {
 		}
 	}
 	const location = `{"context":1,"device":2,"stream":3,"thread":4}`
-	// The launch, and where a kernel has several the first that was seen.
+	// The launch, or the first if a kernel has several.
 	launch := regexp.QuoteMeta(`{"call_stack":[{"entry":10,"event_id":"7:1:3","exit":20,"fid":108,"func":"f<8>()","is_anomaly":false}],"event_id":"7:1:3","tid":1}`)
 	f(trace.GPU{Device: "2", Context: "1", Stream: "3"}, 1, location, launch)
 	f(trace.GPU{Device: "2", Context: "1", Stream: "3"}, 2, location, launch)
 	f(trace.GPU{Device: "2", Context: "1", Stream: "3"}, 0, location, `"Chimbuko error: .+"`)
-	// What is not known.
+	// Unknown locations.
 	f(trace.GPU{}, 1, `{"context":18446744073709551615,"device":18446744073709551615,"stream":0,"thread":4}`, launch)
 	f(trace.GPU{Device: "0", Stream: "-1"}, 1, `{"context":18446744073709551615,"device":0,"stream":0,"thread":4}`, launch)
 }
 
-// TestRecordRecognizesKernels has a capture that was taken
-// before it was known which thread is a GPU's.
+// TestRecordRecognizesKernels uses a capture that was taken before the thread was known to
+// be a GPU's.
 func TestRecordRecognizesKernels(t *testing.T) {
 	threads := build(
 		[]trace.Event{enter(1, 10), enter(2, 20), count(correlation, 5, 21), exit(2, 25), exit(1, 30)},
@@ -534,10 +533,10 @@ func TestRecordRecognizesKernels(t *testing.T) {
 	gpu := map[trace.Thread]trace.GPU{1: {Device: "0"}}
 	f(1, 0, gpu, true, "7:3:1 of thread 0: f<2>() f<1>()")
 	f(1, 1, gpu, true, "Chimbuko error")
-	// A launch has partners too, but they are no parents of it.
+	// The partners of a launch are not its parents.
 	f(0, 1, gpu, false, nil)
 	f(0, 0, gpu, false, nil)
-	// If no one ever says that the thread is a GPU's it has none either.
+	// A thread that is never declared as a GPU's has no parents either.
 	f(1, 0, nil, false, nil)
 	f(1, 0, map[trace.Thread]trace.GPU{2: {}}, false, nil)
 }
@@ -550,8 +549,7 @@ func TestInfiniteScoreIsAnError(t *testing.T) {
 	}
 }
 
-// keys returns the types of all values of JSON by their keys: call_stack[].fid
-// is a number.
+// keys returns the types of all values of JSON by key, such as call_stack[].fid.
 func keys(tb testing.TB, text string) map[string]string {
 	tb.Helper()
 	all := make(map[string]string)
@@ -582,9 +580,8 @@ func keys(tb testing.TB, text string) map[string]string {
 	return all
 }
 
-// TestRecordHasKeysOfOriginal compares with records that the
-// original wrote. What is in the model depends on the algorithm, and the
-// status is ours.
+// TestRecordHasKeysOfOriginal compares with records of the original, except the content of
+// the model, which depends on the algorithm, and the status.
 func TestRecordHasKeysOfOriginal(t *testing.T) {
 	want := make(map[string]string)
 	for _, sample := range []string{"sample-anomaly-hbos.json", "sample-anomaly-sstd.json", "sample-normalexec-hbos.json"} {
@@ -609,8 +606,8 @@ func TestRecordHasKeysOfOriginal(t *testing.T) {
 	}
 }
 
-// TestRecordHasKeysOfSchema compares the names of keys, wherever they
-// are, with those that the description of the schema has in bold print.
+// TestRecordHasKeysOfSchema compares all keys with those in bold print in the description of
+// the schema.
 func TestRecordHasKeysOfSchema(t *testing.T) {
 	b, err := os.ReadFile(tracetest.Shared(t, "seeds", "004_684ad3e3747d39d6.txt"))
 	if err != nil {
@@ -642,7 +639,7 @@ func between(tb testing.TB, text, from, to string) string {
 	_, after, ok := strings.Cut(text, from)
 	inside, _, ok2 := strings.Cut(after, to)
 	if !ok || !ok2 {
-		tb.Fatalf("nothing lies between %q and %q", from, to)
+		tb.Fatalf("no text between %q and %q", from, to)
 	}
 	return from + inside
 }

@@ -12,26 +12,24 @@ import (
 // SchemaVersion is the version of the schema of records.
 const SchemaVersion = 2
 
-// Status is what the review at the end of a run says of an anomaly.
+// Status is the result of the review of an anomaly at the end of a run.
 type Status string
 
 // The states of an anomaly.
 const (
-	Confirmed Status = "confirmed" // flagged during the run, and still
-	Withdrawn Status = "withdrawn" // flagged during the run, but not with all that is known
-	Promoted  Status = "promoted"  // not flagged during the run, but with all that is known
+	Confirmed Status = "confirmed" // flagged during the run and at the end
+	Withdrawn Status = "withdrawn" // flagged during the run, but not at the end
+	Promoted  Status = "promoted"  // flagged only at the end
 
-	// Provisional: flagged, and the run continues.
-	Provisional Status = "provisional"
+	Provisional Status = "provisional" // flagged, and the run continues
 )
 
-// Source resolves what the numbers of one rank's captures stand for.
+// Source resolves the numbers in the captures of one rank.
 type Source interface {
 	Program() trace.Program
 	Rank() trace.Rank
-	Host() string // "Unknown" where it is not known
-	// Func returns the global number of a function, which is the same for
-	// all ranks, and its name.
+	Host() string // "Unknown" if unknown
+	// Func returns the global number of a function, the same for all ranks, and its name.
 	Func(id trace.FuncID) (fid int, name string)
 	Counter(id trace.CounterID) string
 	// StateField returns the name of a field of the state of the node.
@@ -39,8 +37,7 @@ type Source interface {
 	GPU(thread trace.Thread) (trace.GPU, bool)
 }
 
-// Record is an execution in the schema of the provenance database. Its keys
-// are in alphabetical order.
+// Record is an execution in the schema of the provenance database. Its keys are sorted.
 type Record struct {
 	AlgoParams       json.RawMessage `json:"algo_params"`
 	CallStack        []StackEntry    `json:"call_stack"`
@@ -52,14 +49,14 @@ type Record struct {
 	FID              int             `json:"fid"`
 	Func             string          `json:"func"`
 	GPULocation      *GPULocation    `json:"gpu_location"`
-	GPUParent        any             `json:"gpu_parent"` // null, GPUParent, or a text that says why there is none
+	GPUParent        any             `json:"gpu_parent"` // nil, a GPUParent, or a text that explains why there is none
 	Hostname         string          `json:"hostname"`
 	IOStep           int32           `json:"io_step"`
 	IOStepEnd        trace.Micros    `json:"io_step_tend"`
 	IOStepStart      trace.Micros    `json:"io_step_tstart"`
 	IsGPUEvent       bool            `json:"is_gpu_event"`
-	Kind             AnomalyKind     `json:"kind,omitempty"`     // of an anomaly; empty in records of before
-	LostTime         trace.Micros    `json:"lost_time,omitzero"` // how much longer than is typical an anomaly took
+	Kind             AnomalyKind     `json:"kind,omitempty"`     // of an anomaly; empty in older records
+	LostTime         trace.Micros    `json:"lost_time,omitzero"` // time of an anomaly above the typical time
 	NodeState        *NodeState      `json:"node_state"`
 	OutlierScore     float64         `json:"outlier_score"`
 	OutlierSeverity  float64         `json:"outlier_severity"`
@@ -70,7 +67,7 @@ type Record struct {
 	Status           Status          `json:"status,omitempty"`
 	TID              trace.Thread    `json:"tid"`
 	Version          int             `json:"version"`
-	Why              string          `json:"why,omitempty"` // an anomaly is one: a sentence without subject and full stop
+	Why              string          `json:"why,omitempty"` // explains an anomaly: a sentence without subject and period
 }
 
 // StackEntry is a call of a stack.
@@ -83,7 +80,7 @@ type StackEntry struct {
 	IsAnomaly bool         `json:"is_anomaly"`
 }
 
-// CounterEntry is a counter that was read during the execution.
+// CounterEntry is a value of a counter during the execution.
 type CounterEntry struct {
 	Index     trace.CounterID `json:"counter_idx"`
 	Name      string          `json:"counter_name"`
@@ -94,13 +91,13 @@ type CounterEntry struct {
 	Timestamp trace.Micros    `json:"ts"`
 }
 
-// EventWindow is what happened around the execution on its thread.
+// EventWindow has the calls and messages around the execution on its thread.
 type EventWindow struct {
 	Comms []CommEntry   `json:"comm_window"`
 	Execs []WindowEntry `json:"exec_window"`
 }
 
-// WindowEntry is a call of the window, in order of entry.
+// WindowEntry is a call of the window. Windows are sorted by entry.
 type WindowEntry struct {
 	Entry     trace.Micros `json:"entry"`
 	EventID   string       `json:"event_id"`
@@ -125,7 +122,7 @@ type CommEntry struct {
 	Type      string        `json:"type"`
 }
 
-// GPULocation describes where on a GPU the execution ran.
+// GPULocation is the place of the execution on a GPU.
 type GPULocation struct {
 	Context uint64       `json:"context"`
 	Device  uint64       `json:"device"`
@@ -146,13 +143,13 @@ type NodeState struct {
 	Timestamp trace.Micros `json:"timestamp"`
 }
 
-// StateEntry is one value of it.
+// StateEntry is one value of a NodeState.
 type StateEntry struct {
 	Field string `json:"field"`
 	Value uint64 `json:"value"`
 }
 
-// Metadata is one fact about a rank in the schema of the provenance database.
+// Metadata is an entry of a rank's metadata in the schema of the provenance database.
 type Metadata struct {
 	Descr string        `json:"descr"`
 	PID   trace.Program `json:"pid"`
@@ -161,8 +158,8 @@ type Metadata struct {
 	Value string        `json:"value"`
 }
 
-// WriteJSON writes the record to w. It does what json.Encoder would, but for
-// the model, which is the same in many records and is written as it is.
+// WriteJSON writes the record to w as json.Encoder would, but copies the model, which many
+// records share, unchanged.
 func (r *Record) WriteJSON(w *bytes.Buffer) error {
 	params := r.AlgoParams
 	if params == nil {
@@ -184,11 +181,11 @@ func (r *Record) WriteJSON(w *bytes.Buffer) error {
 	return nil
 }
 
-// noParent is what records of kernels say whose launch is not known.
+// noParent is the parent in records of kernels without a known launch.
 const noParent = "Chimbuko error: no launch with the kernel's correlation id was recorded"
 
-// NewRecord makes the record of a capture. params is the model that it was
-// judged by, as the schema wants it.
+// NewRecord returns the record of a capture. params is the model that judged it, in the form
+// of the schema.
 func NewRecord(c *Capture, src Source, params json.RawMessage) *Record {
 	call := c.Call()
 	r := &Record{
@@ -242,7 +239,7 @@ func (r *Record) addGPU(c *Capture, src Source) {
 	}
 }
 
-// part is a number of a location; unknown where it is none.
+// part parses a number of a location. It returns unknown for other text.
 func part(text string, unknown uint64) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -251,7 +248,7 @@ func part(text string, unknown uint64) uint64 {
 	return n
 }
 
-// function is a function as documents name it.
+// function returns the number and name of a function in documents.
 func function(src Source, id trace.FuncID) (fid int, name string) {
 	fid, name = src.Func(id)
 	return fid, Text(name)
@@ -291,7 +288,7 @@ func commEntry(m *Comm, r *Record) CommEntry {
 	return e
 }
 
-// UnmarshalJSON reads a record; gpu_parent becomes nil, a GPUParent or a text.
+// UnmarshalJSON decodes a record; gpu_parent becomes nil, a GPUParent or a text.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	type plain Record // without this method
 	v := struct {

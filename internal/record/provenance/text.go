@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s as documents and databases can hold it: bytes that are no
-// UTF-8, and zero bytes, are written \xNN. Other text is returned as it is, so
-// doing it twice changes nothing.
+// Text returns s in a form that documents and databases can store: invalid UTF-8 and zero
+// bytes become \xNN. It returns other text unchanged, so it is idempotent.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

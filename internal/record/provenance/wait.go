@@ -2,11 +2,10 @@ package provenance
 
 import "strings"
 
-// Wait is what a function waits for, where waiting is what it is for: its time is
-// that of others, and says little about itself.
+// Wait classifies functions whose purpose is to wait. Their time depends on others.
 type Wait uint8
 
-// What functions wait for.
+// Classes of waiting functions.
 const (
 	NoWait       Wait = iota
 	PointToPoint      // for single other ranks: messages and requests
@@ -14,11 +13,10 @@ const (
 	Device            // for a GPU
 )
 
-// WaitOf returns what a function waits for, by its name as traces have it: MPI_Wait(),
-// PMPI_Wait, mpi_wait_, and those of CUDA, HIP, Level Zero, NCCL and RCCL, with
-// whatever follows the first blank or bracket. What only starts something (MPI_Isend,
-// MPI_Ibcast, MPI_Bcast_init, ncclAllReduce), what only looks (MPI_Test) and what
-// starts and ends MPI does not wait.
+// WaitOf classifies a function by its name in traces, up to the first blank or parenthesis:
+// MPI_Wait(), PMPI_Wait, mpi_wait_, and functions of CUDA, HIP, Level Zero, NCCL and RCCL.
+// Functions that only start an operation (MPI_Isend, MPI_Ibcast, MPI_Bcast_init,
+// ncclAllReduce), that only test (MPI_Test), and that start and end MPI do not wait.
 func WaitOf(name string) Wait {
 	if strings.HasPrefix(name, "MPI Collective Sync") { // TAU's own, before a collective call
 		return Collective
@@ -30,7 +28,7 @@ func WaitOf(name string) Wait {
 	if operation, ok := mpiOperation(name); ok {
 		return mpiWaits[operation]
 	}
-	if kernel, ok := strings.CutPrefix(strings.Replace(name, "devkernel", "kernel", 1), "ncclkernel"); ok { // it runs until all have come
+	if kernel, ok := strings.CutPrefix(strings.Replace(name, "devkernel", "kernel", 1), "ncclkernel"); ok { // it runs until all ranks have arrived
 		if strings.HasPrefix(kernel, "_sendrecv") {
 			return PointToPoint
 		}
@@ -50,8 +48,8 @@ func WaitOf(name string) Wait {
 	return NoWait
 }
 
-// mpiOperation takes what languages and profiling add from the name of a function
-// of MPI, which is in lower case.
+// mpiOperation returns the operation of an MPI function, whose name is in lower case, without
+// the prefixes and suffixes of languages and profiling.
 func mpiOperation(name string) (string, bool) {
 	name, ok := strings.CutPrefix(strings.TrimPrefix(name, "p"), "mpi_")
 	name = strings.TrimRight(name, "_") // Fortran
@@ -61,8 +59,7 @@ func mpiOperation(name string) (string, bool) {
 	return name, ok
 }
 
-// version takes the suffixes from a name that CUDA adds to distinguish versions:
-// _v3020, _ptsz.
+// version removes the version suffixes of CUDA from a name: _v3020, _ptsz.
 func version(name string) string {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, "_ptsz"), "_ptds")
 	if at := strings.LastIndex(name, "_v"); at > 0 && strings.Trim(name[at+2:], "0123456789") == "" {
@@ -71,7 +68,7 @@ func version(name string) string {
 	return name
 }
 
-// mpiWaits are the operations of MPI that wait for others.
+// mpiWaits are the operations of MPI that wait for other ranks.
 var mpiWaits = map[string]Wait{
 	"wait": PointToPoint, "waitall": PointToPoint, "waitany": PointToPoint, "waitsome": PointToPoint,
 	"recv": PointToPoint, "mrecv": PointToPoint, "probe": PointToPoint, "mprobe": PointToPoint,
@@ -86,8 +83,7 @@ var mpiWaits = map[string]Wait{
 	"neighbor_alltoall": Collective, "neighbor_alltoallv": Collective, "neighbor_alltoallw": Collective,
 }
 
-// deviceWaits are the functions that wait for a GPU, without the prefix of their
-// library.
+// deviceWaits are the functions that wait for a GPU, without the prefix of the library.
 var deviceWaits = map[string]Wait{
 	"devicesynchronize": Device, "streamsynchronize": Device, "eventsynchronize": Device,
 	"threadsynchronize": Device, "ctxsynchronize": Device,

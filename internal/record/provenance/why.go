@@ -10,15 +10,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// AnomalyKind says in a word what an anomaly is like.
+// AnomalyKind classifies anomalies.
 type AnomalyKind string
 
 // The kinds of anomalies.
 const (
-	Slow     AnomalyKind = "slow"      // it took longer than is typical
-	Fast     AnomalyKind = "fast"      // it took less time than is typical
-	CommWait AnomalyKind = "comm-wait" // of a function that waits for other ranks or for a GPU
-	OnGPU    AnomalyKind = "gpu"       // it ran on a GPU
+	Slow     AnomalyKind = "slow"      // slower than typical
+	Fast     AnomalyKind = "fast"      // faster than typical
+	CommWait AnomalyKind = "comm-wait" // a function that waits for other ranks or a GPU
+	OnGPU    AnomalyKind = "gpu"       // on a GPU
 )
 
 // AnomalyKinds returns all kinds of anomalies.
@@ -32,11 +32,10 @@ var statusWords = map[Status]string{
 	Withdrawn:   "flagged at the time, but withdrawn at the end with all that was learned",
 }
 
-// Words are those with which Why tells the status; none for an unknown one.
+// Words returns the words for the status in Why, "" for an unknown status.
 func (s Status) Words() string { return statusWords[s] }
 
-// Explain makes the record one of an anomaly: it sets status, kind and why. d
-// describes the time that it was judged by.
+// Explain sets status, kind and why of an anomaly. d describes the judged time.
 func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Status = s
 	switch {
@@ -56,7 +55,7 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Why = strings.Join(parts, "; ")
 }
 
-// tookWords returns the time, and which it is where there are two.
+// tookWords returns the time in words, and which one it is if there are two.
 func (r *Record) tookWords(d *outlier.Description) string {
 	text := "took " + text.Duration(float64(d.Time))
 	switch {
@@ -87,13 +86,12 @@ func usualWords(d *outlier.Description) string {
 	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), calls)
 }
 
-// likeWords say what those have in common that are counted as alike.
+// likeWords describe the calls that are counted as alike.
 var likeWords = map[outlier.Side]string{
 	outlier.Amid: " took about as long", outlier.Above: " took as long or longer", outlier.Below: " took as short or shorter",
 }
 
-// rareWords returns how many calls there were like it, and how many were to be
-// expected where those are fewer.
+// rareWords returns the share of similar calls, and the expected share if it is smaller.
 func rareWords(d *outlier.Description) string {
 	words := "none" + likeWords[d.Side]
 	if d.Alike > 0 {
@@ -106,7 +104,7 @@ func rareWords(d *outlier.Description) string {
 	return words
 }
 
-// oneIn writes a share, with two digits where it does not come out even.
+// oneIn returns a share in words, rounded to two digits if it is not exact.
 func oneIn(all, some uint64) string {
 	n := all / some
 	if n < 2 {

@@ -29,7 +29,7 @@ func TestRecordExplainsAnomaly(t *testing.T) {
 	f(slow, "", 4063, begin)
 	f(slow, "", 5000, "took 4.06 ms of its own"+begin[len("took 4.06 ms"):])
 
-	// What is expected is told where it is rarer than what was seen.
+	// The expected share is given if it is smaller than the observed one.
 	again := slow
 	again.Alike = 20_000
 	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 150 took as long or longer "+
@@ -83,7 +83,7 @@ func TestKindPrecedence(t *testing.T) {
 	f("MPI_Send()", false, 5000, provenance.Slow)
 }
 
-// spread is n times from low to high, evenly.
+// spread returns n evenly spaced times from low to high.
 func spread(n int, low, high int64) []int64 {
 	all := make([]int64, n)
 	for i := range all {

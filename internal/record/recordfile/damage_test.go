@@ -42,28 +42,28 @@ func TestDamagedFileYieldsRecordsBeforeDamage(t *testing.T) {
 	}
 	f("", 0, -1, 0, "empty")
 	f(" \n", 0, -1, 2, "empty")
-	f("{}", 0, -1, 0, "no array")
-	f(good, 0, -1, 0, "no array")
-	f("anomalies", 0, -1, 0, "no array")
-	f("\x00\x00\x00\x00", 0, -1, 0, "no array")
-	f("[", 0, -1, 1, "ends before")
-	f("["+good, 1, -1, 1+n, "ends before")
-	f("["+good+",", 1, 1, 2+n, "ends before")
-	f("["+good+","+second[:20], 1, 1, 2+n+20, "ends before")
+	f("{}", 0, -1, 0, "not an array")
+	f(good, 0, -1, 0, "not an array")
+	f("anomalies", 0, -1, 0, "not an array")
+	f("\x00\x00\x00\x00", 0, -1, 0, "not an array")
+	f("[", 0, -1, 1, "ends within")
+	f("["+good, 1, -1, 1+n, "ends within")
+	f("["+good+",", 1, 1, 2+n, "ends within")
+	f("["+good+","+second[:20], 1, 1, 2+n+20, "ends within")
 	f("["+good+"}", 1, -1, 1+n, "invalid character")
 	f("["+good+","+"{\"func\":\x01}]", 1, 1, 2+n, "invalid character")
 	f("["+good+" "+second+"]", 1, 1, 2+n, "comma")
 	f("["+good+",]", 1, 1, 2+n, "invalid character")
-	f("["+good+"]["+second+"]", 1, -1, 2+n, "something follows")
-	f("["+good+"]\x00", 1, -1, 2+n, "something follows")
-	f("["+good+", "+good+"]", 1, 1, 3+n, `event "3:7:1" of this rank has a record already`)
+	f("["+good+"]["+second+"]", 1, -1, 2+n, "data after the array")
+	f("["+good+"]\x00", 1, -1, 2+n, "data after the array")
+	f("["+good+", "+good+"]", 1, 1, 3+n, `duplicate record of event "3:7:1"`)
 	f("["+good+", 5]", 1, 1, 3+n, "is not an object")
 	f("["+good+",[]]", 1, 1, 2+n, "is not an object")
 	f("["+good+",\n{}]", 1, 1, 3+n, "without entry, event_id, exit, fid, func, rid, runtime_exclusive, tid")
 	f("["+strings.Replace(good, `"rid":3,`, "", 1)+"]", 0, 0, 1, "without rid")
 	f("["+strings.Replace(good, `"exit":30`, `"exit":null`, 1)+"]", 0, 0, 1, "without exit")
 	f("["+strings.Replace(good, `"3:7:1"`, `""`, 1)+"]", 0, 0, 1, "event_id is empty")
-	f("["+strings.Replace(good, `"rid":3,`, `"rid":4,`, 1)+"]", 0, 0, 1, "rid is 4, but the file is of rank 3")
+	f("["+strings.Replace(good, `"rid":3,`, `"rid":4,`, 1)+"]", 0, 0, 1, "rid is 4, want 3 as in the path")
 	at := int64(strings.Index(good, `"f"`))
 	f("["+good+","+strings.Replace(good, `"f"`, `7.5`, 1)+"]", 1, 1, 2+n+at, `func: "7.5" is not a string`)
 	stack := `{"call_stack": [{"func":"f"}, {"func":"g","fid": "1"}]}`
@@ -108,7 +108,7 @@ func TestOtherFilesAreSkippedAndNoted(t *testing.T) {
 	if len(a.steps) != 1 || len(a.errs) > 0 {
 		t.Errorf("%d steps, want 1; errors %v", len(a.steps), a.errs)
 	}
-	want := map[string]int64{"files or directories whose names are not those of records; not read": 11}
+	want := map[string]int64{"files or directories with other names than record files; not read": 11}
 	if !maps.Equal(a.noted(), want) {
 		t.Errorf("got %v, want %v", a.noted(), want)
 	}
@@ -144,7 +144,7 @@ func TestDirectoryWithoutRecordsIsAnError(t *testing.T) {
 	f(filepath.Join(empty, "x"), "no such file")
 	f(store(t, "[]", t.TempDir(), "0", "a.json"), "no files named")
 	f(store(t, "[]", filepath.Join(t.TempDir(), "file")), "not a directory")
-	// A run that has kept nothing yet is none.
+	// A run without records is not an error.
 	run := t.TempDir()
 	if err := os.Mkdir(filepath.Join(run, "records"), 0o755); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestDirectoryWithoutRecordsIsAnError(t *testing.T) {
 	if steps := clean(t, run); len(steps) > 0 {
 		t.Errorf("%d steps, want none", len(steps))
 	}
-	// An empty list is a step all the same.
+	// An empty list is a step.
 	if steps := clean(t, store(t, "[]\n", run, "records", "0", "0", "1.anomalies.json")); len(steps) != 1 {
 		t.Errorf("%d steps, want 1", len(steps))
 	}
@@ -198,7 +198,7 @@ func TestReadingEndsWithContextOrCaller(t *testing.T) {
 		}
 	}
 	if _, err := recordfile.Global(ctx, dir, nil); err != nil {
-		t.Errorf("nothing to read: %v", err)
+		t.Errorf("without files: %v", err)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestMemoryIsBoundedByOneStep(t *testing.T) {
 			late = live()
 		}
 	}
-	// The names of events are kept.
+	// The reader holds event ids.
 	if most := early + 100*steps*records; late > most {
 		t.Errorf("%d bytes in the beginning, %d at the end, want no more than %d", early, late, most)
 	}

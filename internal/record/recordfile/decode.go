@@ -12,23 +12,23 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// decoder turns JSON into records.
+// decoder converts JSON to records.
 type decoder struct {
 	notes *Notes
 
-	raw     json.RawMessage // the record that is read
+	raw     json.RawMessage // the current record
 	scratch bytes.Buffer
 
-	// What records share, by how it is written.
+	// Values that records share, by their JSON.
 	names  map[string]string
 	models map[string]json.RawMessage
 	shared int // bytes
 }
 
-// maxShared is how many bytes of names and models are kept to be shared.
+// maxShared limits the bytes of shared names and models.
 const maxShared = 1 << 20
 
-// share makes room for n bytes that are kept to be shared.
+// share makes room for n bytes of shared values.
 func (d *decoder) share(n int) {
 	d.shared += n
 	if d.names == nil || d.shared > maxShared {
@@ -36,8 +36,8 @@ func (d *decoder) share(n int) {
 	}
 }
 
-// array reads an array and calls add with each of its elements. It returns an
-// *Error without a path, or that of ctx.
+// array reads an array and calls add with each element. It returns an *Error without a path,
+// or the error of ctx.
 func (d *decoder) array(ctx context.Context, r io.Reader, add func(value) error) error {
 	file := &counter{Reader: r}
 	dec := json.NewDecoder(file)
@@ -45,9 +45,9 @@ func (d *decoder) array(ctx context.Context, r io.Reader, add func(value) error)
 	case errors.Is(err, io.EOF):
 		return &Error{Record: -1, Offset: file.n, Err: errors.New("the file is empty")}
 	case err != nil:
-		return &Error{Record: -1, Err: fmt.Errorf("no array of records: %w", err)}
+		return &Error{Record: -1, Err: fmt.Errorf("not an array of records: %w", err)}
 	case begin != json.Delim('['):
-		return &Error{Record: -1, Err: errors.New("no array of records: it does not begin with [")}
+		return &Error{Record: -1, Err: errors.New("not an array of records: it does not begin with [")}
 	}
 	for i := 0; dec.More(); i++ {
 		if err := ctx.Err(); err != nil {
@@ -70,21 +70,21 @@ func (d *decoder) array(ctx context.Context, r io.Reader, add func(value) error)
 	}
 	end := dec.InputOffset()
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return &Error{Record: -1, Offset: end, Err: errors.New("something follows the array of records")}
+		return &Error{Record: -1, Offset: end, Err: errors.New("data after the array of records")}
 	}
 	return nil
 }
 
-// damage is the error for JSON that is not well formed.
+// damage returns the error of malformed JSON.
 func damage(record int, err error, dec *json.Decoder, file *counter) error {
 	e := &Error{Record: record, Offset: dec.InputOffset(), Err: err}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		e.Offset, e.Err = file.n, errors.New("the file ends before the array of records does")
+		e.Offset, e.Err = file.n, errors.New("the file ends within the array of records")
 	}
 	return e
 }
 
-// text reads a string as documents and databases can hold it.
+// text reads a string as provenance.Text returns it.
 func (d *decoder) text(v value) (string, error) {
 	if !v.isString() {
 		return "", v.wrong("%s is not a string", v.excerpt())
@@ -92,7 +92,7 @@ func (d *decoder) text(v value) (string, error) {
 	return provenance.Text(unquote(v.text[1 : len(v.text)-1])), nil
 }
 
-// name reads a string that many records have.
+// name reads a string that many records share.
 func (d *decoder) name(v value) (string, error) {
 	if s, ok := d.names[string(v.text)]; ok {
 		return s, nil
@@ -105,8 +105,7 @@ func (d *decoder) name(v value) (string, error) {
 	return s, err
 }
 
-// model returns the parameters of a model without the space between them, and
-// with the bytes that are no UTF-8 as text.
+// model returns the parameters of a model without spaces and with invalid UTF-8 escaped.
 func (d *decoder) model(v value) (json.RawMessage, error) {
 	d.scratch.Reset()
 	if err := json.Compact(&d.scratch, v.text); err != nil {
@@ -121,8 +120,8 @@ func (d *decoder) model(v value) (json.RawMessage, error) {
 	return m, nil
 }
 
-// escapeBytes returns a copy of JSON in which the bytes that are no UTF-8 are
-// text. They can be only in strings.
+// escapeBytes returns a copy of JSON with invalid UTF-8, which occurs only in strings,
+// escaped.
 func escapeBytes(text []byte) []byte {
 	if utf8.Valid(text) {
 		return bytes.Clone(text)

@@ -23,8 +23,8 @@ func decodeStep(ctx context.Context, content []byte) (*Step, *Notes, error) {
 	return s, notes, err
 }
 
-// FuzzDecode reads any bytes as a file. What can be read can be written, and
-// reads back the same, with nothing to note.
+// FuzzDecode reads any bytes as a file. Records can be written, and reading them again
+// returns the same records without notes.
 func FuzzDecode(f *testing.F) {
 	paths, err := filepath.Glob("testdata/original/*/*/*.json")
 	if err != nil || len(paths) == 0 {
@@ -73,7 +73,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// memory is how many bytes the records of a step have room for.
+// memory returns the allocated bytes of the records of a step.
 func memory(s *Step) int {
 	n := room(s.Anomalies)
 	for _, r := range s.Anomalies {
@@ -94,7 +94,7 @@ func room[T any](s []T) int {
 	return cap(s) * int(unsafe.Sizeof(v))
 }
 
-// use looks at what a record must have.
+// use checks a record.
 func use(t *testing.T, r *provenance.Record) {
 	switch r.GPUParent.(type) {
 	case nil, string, provenance.GPUParent:
@@ -109,7 +109,7 @@ func use(t *testing.T, r *provenance.Record) {
 	}
 }
 
-// FuzzGlobal reads any bytes as each of the files of what is known over all ranks.
+// FuzzGlobal reads any bytes as files of collections over all ranks.
 func FuzzGlobal(f *testing.F) {
 	f.Add([]byte(`[{"fid":1,"fname":"f","anomaly_metrics":{"anomaly_count":{"count":1}},"runtime_profile":null}]`))
 	f.Add([]byte(`[{"counter":"c","stats":{"count":1,"mean":2}}]`))

@@ -13,10 +13,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/recordfile"
 )
 
-// runStats is as the original writes statistics.
+// runStats are statistics in the form of the original.
 const runStats = `{"accumulate": 0.0, "count": 4.0, "kurtosis": -1.5, "maximum": 8.0, "mean": 2.5, "minimum": 1.0, "skewness": 0.5, "stddev": 2.0}`
 
-// noStats is as the original writes those of no value.
+// noStats are statistics of no value in the form of the original.
 const noStats = `{"accumulate": 0.0, "count": 0.0, "kurtosis": 0.0, "maximum": 2.2250738585072014e-308, "mean": 0.0,
 	"minimum": 1.7976931348623157e+308, "skewness": 0.0, "stddev": 0.0}`
 
@@ -57,9 +57,9 @@ func TestGlobalReadsCollectionsOfOriginal(t *testing.T) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
 	}
 	wantNotes := map[string]int64{
-		"functions with metrics of no anomaly; read as without metrics":       1,
-		"times of 2^64-1, which stands for one that is not known; read as -1": 1,
-		`fields "ad_model.extra" that are not of the schema; not read`:        1,
+		"functions with metrics of no anomaly; read without metrics": 1,
+		"unknown times (2^64-1); read as -1":                         1,
+		`unknown fields "ad_model.extra"; not read`:                  1,
 	}
 	if n := maps.Collect(notes.All()); !maps.Equal(n, wantNotes) {
 		t.Errorf("got notes %v\nwant %v", n, wantNotes)
@@ -73,7 +73,7 @@ func TestMissingCollectionsAreEmpty(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := recordfile.Global(t.Context(), filepath.Join(t.TempDir(), "x"), nil); !os.IsNotExist(err) {
-		t.Errorf("a directory that is not there: %v", err)
+		t.Errorf("missing directory: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestAllDamagedCollectionsAreReported(t *testing.T) {
 	for _, want := range []string{
 		"func_stats.json: record 1, byte 27: without fname",
 		"counter_stats.json: record 0, byte 27: stats: without count",
-		"ad_model.json: byte 42: the file ends",
+		"ad_model.json: byte 42: the file ends within",
 		"path_stats.json: record 1, byte 91: it does not follow the 1 before it",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// collection is a kind of records. Each has a file of its own in each step.
+// collection is a kind of records. Each has one file per step.
 type collection int
 
 const (
@@ -30,20 +30,21 @@ var collectionNames = [numCollections]string{"anomalies", "normalexecs", "metada
 // rankDir is a directory with the files of a rank.
 type rankDir struct {
 	path    string
-	program trace.Program // a guess until it is known
-	known   bool
-	told    bool // by the directory, not by records
 	rank    trace.Rank
+	program trace.Program
+
+	hasProgram bool // else program is a guess
+	fromPath   bool // the path names the program, not the records
 }
 
-// stepFiles are the files of a step; a path is empty where there is none.
+// stepFiles are the files of a step; missing ones have an empty path.
 type stepFiles struct {
 	step  int
 	paths [numCollections]string
 }
 
-// rankDirs yields the directories of ranks in dir, in order of program and rank,
-// and an error for each directory that cannot be read.
+// rankDirs yields the directories of ranks in dir, sorted by program and rank, and an error
+// for each directory that cannot be read.
 func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 	return func(yield func(rankDir, error) bool) {
 		if sub := filepath.Join(dir, "records"); isDir(sub) {
@@ -80,15 +81,14 @@ func rankDirs(dir string, notes *Notes) iter.Seq2[rankDir, error] {
 				continue
 			}
 			notes.Add(noteNames, int64(others))
-			if !yieldRanks(path, ranks, rankDir{program: trace.Program(n), known: true, told: true}, yield) {
+			if !yieldRanks(path, ranks, rankDir{program: trace.Program(n), hasProgram: true, fromPath: true}, yield) {
 				return
 			}
 		}
 	}
 }
 
-// yieldRanks yields the directories of ranks in dir, which are like the model but
-// for path and rank.
+// yieldRanks yields the directories of ranks in dir, as copies of model with path and rank.
 func yieldRanks(dir string, ranks []int64, model rankDir, yield func(rankDir, error) bool) bool {
 	for _, n := range ranks {
 		if n > math.MaxInt32 {
@@ -102,7 +102,7 @@ func yieldRanks(dir string, ranks []int64, model rankDir, yield func(rankDir, er
 	return true
 }
 
-// level returns what the numbers of directories are.
+// level is the meaning of numbered directories.
 type level int
 
 const (
@@ -111,8 +111,8 @@ const (
 	levelRank
 )
 
-// levelOf finds out what the numbered directories in dir are. Where none of them
-// tells and one could not be read it returns why.
+// levelOf determines the meaning of the numbered directories in dir. If it cannot, and one
+// of them cannot be read, it returns that error.
 func levelOf(dir string, numbers []int64) (level, error) {
 	var unreadable error
 	for _, n := range numbers {
@@ -134,7 +134,7 @@ func levelOf(dir string, numbers []int64) (level, error) {
 	return levelUnknown, unreadable
 }
 
-// base is the last part of a path, even if that is a dot.
+// base returns the last element of a path, also of ".".
 func base(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -142,8 +142,8 @@ func base(path string) string {
 	return filepath.Base(path)
 }
 
-// numbered returns the names of directories in dir that are numbers, in order,
-// and how many other names there are.
+// numbered returns the directories in dir whose names are numbers, sorted, and the number
+// of other names.
 func numbered(dir string, most int64) (numbers []int64, others int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -160,13 +160,13 @@ func numbered(dir string, most int64) (numbers []int64, others int, err error) {
 	return numbers, others, nil
 }
 
-// list finds the files of the rank, in order of steps.
+// list finds the files of the rank, sorted by step.
 func (d *rankReader) list() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
 	}
-	byStep := make(map[int]int) // place in steps
+	byStep := make(map[int]int) // index in steps
 	for _, e := range entries {
 		step, c, ok := parseName(e.Name())
 		path := filepath.Join(d.path, e.Name())
@@ -186,7 +186,7 @@ func (d *rankReader) list() error {
 	return nil
 }
 
-// parseName takes names such as 12.anomalies.json apart.
+// parseName parses names such as 12.anomalies.json.
 func parseName(name string) (step int, c collection, ok bool) {
 	first, rest, _ := strings.Cut(name, ".")
 	n, ok := number(first, math.MaxInt32)
@@ -198,7 +198,7 @@ func parseName(name string) (step int, c collection, ok bool) {
 	return int(n), collection(i), ok && i >= 0
 }
 
-// number reads a name that is a number, without sign or zeros before it.
+// number parses a name that is a number without sign and leading zeros.
 func number(name string, most int64) (int64, bool) {
 	n, err := strconv.ParseInt(name, 10, 64)
 	return n, err == nil && n >= 0 && n <= most && strconv.FormatInt(n, 10) == name
@@ -209,12 +209,12 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isFile reports whether an entry is a file, or a link to one: to open a pipe
-// might take for ever.
+// isFile reports whether an entry is a regular file or a link to one. Opening a pipe could
+// block.
 func isFile(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type().IsRegular()
 	}
 	info, err := os.Stat(path)
-	return err != nil || info.Mode().IsRegular() // an error is told when the file is opened
+	return err != nil || info.Mode().IsRegular() // opening the file returns the error
 }

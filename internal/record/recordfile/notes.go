@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// Notes counts what was read otherwise than it stands in the files, or not at
-// all. The zero value is empty and ready; a nil *Notes forgets what it is told.
+// Notes counts values of files that were changed or skipped. The zero value is ready for
+// use; a nil *Notes counts nothing.
 type Notes struct {
 	n map[string]int64
 }
 
-// What is counted. Each reads well after a number.
+// Sentences of notes, which follow a number.
 const (
-	noteUnknownTime = "times of 2^64-1, which stands for one that is not known; read as -1"
-	noteTwice       = "fields that an object has more than once; the last was read"
-	noteOtherFields = "other fields that are not of the schema; not read"
-	noteVersion     = "records of a later version of the schema; read as version 2"
-	noteProgram     = "records with another program than their directory; that of the directory was taken"
-	noteRank        = "facts of another rank than that of their directory; read as they stand"
-	noteTypical     = "anomalies whose model has no typical time; their lost time is unknown"
-	noteNoAnomaly   = "functions with metrics of no anomaly; read as without metrics"
-	noteNames       = "files or directories whose names are not those of records; not read"
+	noteUnknownTime = "unknown times (2^64-1); read as -1"
+	noteTwice       = "duplicate fields; the last was read"
+	noteOtherFields = "other unknown fields; not read"
+	noteVersion     = "records of a later schema; read as version 2"
+	noteProgram     = "records with another program than their directory; read with that of the directory"
+	noteRank        = "metadata of another rank than their directory; read unchanged"
+	noteTypical     = "anomalies without a typical time; their lost time is unknown"
+	noteNoAnomaly   = "functions with metrics of no anomaly; read without metrics"
+	noteNames       = "files or directories with other names than record files; not read"
 )
 
-// Names of fields that are not of the schema can be any; few are kept.
+// Limits of the names of unknown fields.
 const (
 	maxNotes     = 64
 	maxFieldName = 64
@@ -43,7 +43,7 @@ func (s *Notes) Add(sentence string, n int64) {
 	s.n[sentence] += n
 }
 
-// unknownField counts a field that is not of the schema.
+// unknownField counts a field that the schema does not have.
 func (s *Notes) unknownField(object, name string) {
 	if s == nil {
 		return
@@ -54,14 +54,14 @@ func (s *Notes) unknownField(object, name string) {
 	if object != "" {
 		name = object + "." + name
 	}
-	sentence := fmt.Sprintf("fields %q that are not of the schema; not read", name)
+	sentence := fmt.Sprintf("unknown fields %q; not read", name)
 	if _, ok := s.n[sentence]; !ok && len(s.n) >= maxNotes {
 		sentence = noteOtherFields
 	}
 	s.Add(sentence, 1)
 }
 
-// All yields the sentences and their counts, in order of the sentences.
+// All yields the sentences and their counts, sorted by sentence.
 func (s *Notes) All() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		if s == nil {

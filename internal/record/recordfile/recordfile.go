@@ -1,15 +1,13 @@
-// Package recordfile reads directories of JSON record files: those that
-// chimbuko writes and those of the original Chimbuko, of the first version of
-// the schema or the second. Records of all of them come out in the same form.
+// Package recordfile reads directories of JSON record files: those of chimbuko and those of
+// the original Chimbuko, in the first or second version of the schema. All become records
+// of the same form.
 //
-// Files are read one after the other and records one by one. What is held at a
-// time is the records of one step, the names of the files of one rank, and the
-// names of the events that the rank has had. A file that is damaged gives what
-// can be read before the damage and one error; the others are read all the same.
+// It reads files one by one and holds the records of one step, the names of one rank's
+// files and the ids of the rank's events. A damaged file yields the records before the
+// damage and one error, and reading continues with the next file.
 //
-// A time of 2^64-1, which the original writes where it knows none, and a time of
-// a step that is not told become -1. Bytes of names that are no UTF-8 are
-// written \xNN, as provenance.Text does.
+// A time of 2^64-1, which the original writes for an unknown time, and a missing time of a
+// step become -1. Invalid UTF-8 in names becomes \xNN, as in provenance.Text.
 package recordfile
 
 import (
@@ -24,22 +22,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Step is all that was kept of one step of one rank. It belongs to who gets it,
-// but records of the same function may share AlgoParams.
+// Step has the records of one step of one rank. It belongs to the caller, but records of the
+// same function may share AlgoParams.
 type Step struct {
 	Program   trace.Program
 	Rank      trace.Rank
-	Step      int // in the name of the files; a record's own may be an earlier one
+	Step      int // in the names of files; records may have an earlier one
 	Anomalies []*provenance.Record
 	Typical   []*provenance.Record
 	Metadata  []provenance.Metadata
 }
 
-// Error describes what is wrong with a file, and where.
+// Error describes damage of a file.
 type Error struct {
 	Path   string
 	Record int   // from 0; -1: not in a record
-	Offset int64 // of the byte where the bad value or the bad record begins, or where the file ends
+	Offset int64 // byte where the bad value or record begins, or where the file ends
 	Err    error
 }
 
@@ -51,16 +49,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: record %d, byte %d: %v", e.Path, e.Record, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Steps yields the steps in a directory, in order of program, rank and step.
-// dir is the directory of a run, or one with files named
-// PROGRAM/RANK/STEP.COLLECTION.json, or RANK/STEP.COLLECTION.json; the program
-// of the latter is that of the records. For each file that cannot be read to its
-// end, after the step itself, it yields nil and an *Error (or that of the file
-// system), and continues if the caller does. When ctx ends it yields its error and
-// ends. Notes take what was read otherwise than it stands; they may be nil.
+// Steps yields the steps in a directory, sorted by program, rank and step. dir is the
+// directory of a run, or one with files PROGRAM/RANK/STEP.COLLECTION.json or
+// RANK/STEP.COLLECTION.json; records have the program of the latter. For each file that it
+// cannot read completely, it yields nil and an *Error or an error of the file system after
+// the step, and continues if the caller does. When ctx ends, it yields the error of ctx and
+// returns. Notes count deviations from the schema; they may be nil.
 func Steps(ctx context.Context, dir string, notes *Notes) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
 		var d *rankReader
@@ -77,7 +74,7 @@ func Steps(ctx context.Context, dir string, notes *Notes) iter.Seq2[*Step, error
 			}
 			for _, files := range d.steps {
 				step, errs := d.read(ctx, files)
-				if err := ctx.Err(); err != nil { // the step may not be whole
+				if err := ctx.Err(); err != nil { // the step may be incomplete
 					yield(nil, err)
 					return
 				}
@@ -99,22 +96,21 @@ type rankReader struct {
 	rankDir
 	decoder
 	steps []stepFiles
-	seen  map[string]struct{} // names of events
+	seen  map[string]struct{} // event ids
 }
 
-// newRankReader returns a reader of the directory. What the one before learned of
-// a program that directories do not tell holds for all ranks.
+// newRankReader returns a reader of a directory. If directories do not name the program,
+// it uses the program that the previous reader found in records.
 func newRankReader(dir rankDir, before *rankReader, notes *Notes) *rankReader {
 	d := &rankReader{rankDir: dir, seen: make(map[string]struct{})}
 	d.notes = notes
-	if before != nil && !dir.told {
-		d.program, d.known = before.program, before.known
+	if before != nil && !dir.fromPath {
+		d.program, d.hasProgram = before.program, before.hasProgram
 	}
 	return d
 }
 
-// read reads the files of a step. The step is nil where there is nothing but
-// errors.
+// read reads the files of a step. The step is nil if there are only errors.
 func (d *rankReader) read(ctx context.Context, files stepFiles) (*Step, []error) {
 	s := &Step{Rank: d.rank, Step: files.step}
 	var errs []error
@@ -144,10 +140,10 @@ func (d *rankReader) addRecord(c collection, s *Step, v value) error {
 		return err
 	}
 	if _, twice := d.seen[r.EventID]; twice {
-		return v.wrong("event %q of this rank has a record already", r.EventID)
+		return v.wrong("duplicate record of event %q", r.EventID)
 	}
 	if r.RID != d.rank {
-		return v.wrong("rid is %d, but the file is of rank %d", r.RID, d.rank)
+		return v.wrong("rid is %d, want %d as in the path", r.RID, d.rank)
 	}
 	from := r.PID
 	if err := d.settle(v, &r.PID, recordSchema.has(seen, "pid")); err != nil {
@@ -166,9 +162,9 @@ func (d *rankReader) addRecord(c collection, s *Step, v value) error {
 	return nil
 }
 
-// addMetadata adds a fact to its step. It may be of another rank: the original
-// leaves the rank of facts alone where it changes that of events, and hands on
-// the facts of all ranks that share a trace.
+// addMetadata adds metadata to its step. It may be of another rank: the original changes the
+// ranks of events but not of metadata, and passes on the metadata of all ranks that share a
+// trace.
 func (d *rankReader) addMetadata(s *Step, v value) error {
 	var m provenance.Metadata
 	seen, err := metadataSchema.read(&d.decoder, v, &m)
@@ -185,23 +181,23 @@ func (d *rankReader) addMetadata(s *Step, v value) error {
 	return nil
 }
 
-// settle holds the program of a record against that of the files.
+// settle replaces the program of a record by that of the files.
 func (d *rankReader) settle(v value, pid *trace.Program, hasPID bool) error {
 	switch {
 	case !hasPID:
-	case !d.known:
-		d.program, d.known = *pid, true
+	case !d.hasProgram:
+		d.program, d.hasProgram = *pid, true
 	case *pid == d.program:
-	case d.told:
+	case d.fromPath:
 		d.notes.Add(noteProgram, 1)
 	default:
-		return v.wrong("pid is %d, but records before are of program %d", *pid, d.program)
+		return v.wrong("pid is %d, want %d as in earlier records", *pid, d.program)
 	}
 	*pid = d.program
 	return nil
 }
 
-// moveProgram gives the parts of a record the program that the record has now.
+// moveProgram replaces the program of the parts of a record by that of the record.
 func moveProgram(r *provenance.Record, from trace.Program) {
 	for i := range r.CounterEvents {
 		if e := &r.CounterEvents[i]; e.PID == from {
@@ -221,7 +217,7 @@ func (d *decoder) readFile(ctx context.Context, path string, add func(value) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // opened for reading
 	err = d.array(ctx, f, add)
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Path = path
@@ -233,7 +229,7 @@ func (d *decoder) readFile(ctx context.Context, path string, add func(value) err
 	return nil
 }
 
-// counter counts what is read.
+// counter counts the bytes read.
 type counter struct {
 	io.Reader
 	n int64

@@ -15,7 +15,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// one reads the only record in an array, of rank 3 and step 7.
+// one reads the only record of an array, of rank 3 and step 7.
 func one(t *testing.T, array string) (*provenance.Record, map[string]int64) {
 	t.Helper()
 	a := read(t, store(t, array, t.TempDir(), "0", "3", "7.anomalies.json"))
@@ -26,7 +26,7 @@ func one(t *testing.T, array string) (*provenance.Record, map[string]int64) {
 	return nil, nil
 }
 
-// with reads a record that has more than it needs.
+// with reads a record with more fields.
 func with(t *testing.T, more string) (*provenance.Record, map[string]int64) {
 	t.Helper()
 	return one(t, "["+minimal(3, "3:6:1", ","+more)+"]")
@@ -52,7 +52,7 @@ func TestRecordsOfFirstSchemaAreCompleted(t *testing.T) {
 	want := &provenance.Record{
 		AlgoParams: json.RawMessage(`{"accumulate":0.0,"count":10.0,"kurtosis":0.5,"maximum":90,"mean":20.75,"minimum":8,"skewness":1,"stddev":2}`),
 		CallStack: []provenance.StackEntry{
-			{Entry: 100, EventID: "3:6:81", Exit: 190, FID: 4, Func: "inner", IsAnomaly: true}, // the record tells
+			{Entry: 100, EventID: "3:6:81", Exit: 190, FID: 4, Func: "inner", IsAnomaly: true}, // from the record
 			{Entry: 50, FID: 2, Func: "outer"},
 		},
 		CounterEvents: []provenance.CounterEntry{{Index: 1, Name: "bytes", Value: math.MaxUint64, RID: 3, TID: 9, Timestamp: 101}},
@@ -138,7 +138,7 @@ func TestKindAndWhyAreReadUnchanged(t *testing.T) {
 	if r, _ := with(t, `"kind":"new","why":""`); r.Kind != "new" || r.Why != "" {
 		t.Errorf("a kind of a later program: got %q, %q", r.Kind, r.Why)
 	}
-	if r, _ := with(t, `"kind":null`); r.Kind != "" || r.Why != "" { // as in records of before
+	if r, _ := with(t, `"kind":null`); r.Kind != "" || r.Why != "" { // as in older records
 		t.Errorf("without: got %q, %q", r.Kind, r.Why)
 	}
 }
@@ -171,7 +171,7 @@ func TestIntegersMayHaveZeroFraction(t *testing.T) {
 	good("1.0", 1)
 	good("-12.000", -12)
 	good("1.5e3", 1500)
-	good("9007199254740993.0", 9007199254740993) // no float64
+	good("9007199254740993.0", 9007199254740993) // not a float64
 	good("9223372036854775807", math.MaxInt64)
 	good("-9223372036854775808", math.MinInt64)
 	bad := func(field, number string) {
@@ -183,7 +183,7 @@ func TestIntegersMayHaveZeroFraction(t *testing.T) {
 	}
 	bad("lost_time", "1.5")
 	bad("lost_time", "1e-1")
-	bad("lost_time", "1e17") // each float64 is then several numbers
+	bad("lost_time", "1e17") // float64 is not exact
 	bad("lost_time", "1e400")
 	bad("lost_time", "9223372036854775808")
 	bad("lost_time", "-9223372036854775809")
@@ -220,7 +220,7 @@ func TestLostTimeIsTimeAboveTypical(t *testing.T) {
 	f(`{"count":3,"mean":1e300}`, 0, true)
 	f(`{"count":0,"mean":4}`, 0, false)
 	f(`{"histogram":{"Histogram Bin Counts":[1,3,1],"Histogram Bin Edges":[2,4,10,12]}}`, 13, true)
-	f(`{"histogram":{"Histogram Bin Counts":[1,3,1],"Histogram Bin Edges":[2,4,5,12]}}`, 16, true) // 4 is all that is in the bin
+	f(`{"histogram":{"Histogram Bin Counts":[1,3,1],"Histogram Bin Edges":[2,4,5,12]}}`, 16, true) // the bin has only 4
 	f(`{"histogram":{"Histogram Bin Counts":[0,2],"Histogram Bin Edges":[2,4,8]}}`, 14, true)
 	f(`{"histogram":{"Bin Counts":[1,3,1],"First edge":0.5,"Bin width":4,"Min":1,"Max":12.5}}`, 14, true)
 	f(`{"histogram":{"Bin Counts":[4],"First edge":6.9,"Bin width":0.1,"Min":7,"Max":7}}`, 13, true)
@@ -232,7 +232,7 @@ func TestLostTimeIsTimeAboveTypical(t *testing.T) {
 	f(`{"other":1}`, 0, false)
 	f(`"model"`, 0, false)
 	f(`null`, 0, false)
-	// It is believed where it is told, and where there is a status it is told.
+	// lost_time of the record takes precedence; a record with a status always has it.
 	if r, _ := with(t, `"algo_params":{"count":3,"mean":4},"lost_time":2`); r.LostTime != 2 {
 		t.Errorf("got %d, want 2", r.LostTime)
 	}
@@ -298,7 +298,7 @@ func TestDifferentNamesStayDifferent(t *testing.T) {
 				t.Errorf("%.50q: got %.50q, %.50q and %.50q, want %.50q", names[i].json, r.Func, r.Hostname, r.CallStack[0].Func, want)
 			}
 		}
-		file = string(written(t, records)) // and again
+		file = string(written(t, records)) // read it again
 	}
 }
 
@@ -307,12 +307,12 @@ func TestUnknownFieldsAreNoted(t *testing.T) {
 		`"event_window":{"__id":1,"exec_window":[{"func":"g","q\"":0}]},"version":3,"Tid":1,"pid":0,"pid":0`
 	_, notes := with(t, more)
 	want := map[string]int64{
-		`fields "new" that are not of the schema; not read`:                          2,
-		`fields "Tid" that are not of the schema; not read`:                          1,
-		`fields "call_stack.line" that are not of the schema; not read`:              2,
-		`fields "event_window.exec_window.q\"" that are not of the schema; not read`: 1,
-		"fields that an object has more than once; the last was read":                1,
-		"records of a later version of the schema; read as version 2":                1,
+		`unknown fields "new"; not read`:                          2,
+		`unknown fields "Tid"; not read`:                          1,
+		`unknown fields "call_stack.line"; not read`:              2,
+		`unknown fields "event_window.exec_window.q\""; not read`: 1,
+		"duplicate fields; the last was read":                     1,
+		"records of a later schema; read as version 2":            1,
 	}
 	if !maps.Equal(notes, want) {
 		t.Errorf("got %v\nwant %v", notes, want)
@@ -326,7 +326,7 @@ func TestUnknownFieldsAreNoted(t *testing.T) {
 	for sentence, count := range notes {
 		size, n = size+len(sentence), n+count
 	}
-	if size > 20_000 || n != 1001 { // with that of the lost time
+	if size > 20_000 || n != 1001 { // with the note on the lost time
 		t.Errorf("%d notes take %d bytes", n, size)
 	}
 }

@@ -33,7 +33,7 @@ func analyze(t testing.TB, name string) string {
 	}
 	cfg := analyzer.Default()
 	cfg.SpoolDir = dir.Spool()
-	if strings.HasPrefix(name, "ring") { // which is short
+	if strings.HasPrefix(name, "ring") { // a short trace
 		cfg.Outlier.Algorithm, cfg.Outlier.Sigma, cfg.Outlier.MinSamples = outlier.SSTD, 1, 2
 	}
 	var inputs []analyzer.Input
@@ -54,7 +54,7 @@ func analyze(t testing.TB, name string) string {
 	return path
 }
 
-// all is what was read of a directory.
+// all is the result of reading a directory.
 type all struct {
 	steps []*recordfile.Step
 	errs  []error
@@ -76,7 +76,7 @@ func read(t *testing.T, dir string) (a all) {
 	return a
 }
 
-// clean reads a directory in which nothing is wrong.
+// clean reads a directory without damage.
 func clean(t *testing.T, dir string) []*recordfile.Step {
 	t.Helper()
 	a := read(t, dir)
@@ -99,7 +99,7 @@ func (a *all) records() (r []*provenance.Record) {
 	return r
 }
 
-// written is how files of records are written.
+// written returns records in the form of a file.
 func written(t *testing.T, records []*provenance.Record) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -113,18 +113,17 @@ func written(t *testing.T, records []*provenance.Record) []byte {
 	return b.Bytes()
 }
 
-// files returns the contents of the files of steps as they would be written, by
-// their paths in the directory of records.
+// files returns the files of steps, by path in the directory of records.
 func files(t *testing.T, steps []*recordfile.Step) map[string][]byte {
 	t.Helper()
-	found := make(map[string][]byte)
+	contents := make(map[string][]byte)
 	for _, s := range steps {
 		at := fmt.Sprintf("%d/%d/%d.", s.Program, s.Rank, s.Step)
 		if len(s.Anomalies) > 0 {
-			found[at+"anomalies.json"] = written(t, s.Anomalies)
+			contents[at+"anomalies.json"] = written(t, s.Anomalies)
 		}
 		if len(s.Typical) > 0 {
-			found[at+"normalexecs.json"] = written(t, s.Typical)
+			contents[at+"normalexecs.json"] = written(t, s.Typical)
 		}
 		if len(s.Metadata) > 0 {
 			var b bytes.Buffer
@@ -133,10 +132,10 @@ func files(t *testing.T, steps []*recordfile.Step) map[string][]byte {
 			if err := enc.Encode(s.Metadata); err != nil {
 				t.Fatal(err)
 			}
-			found[at+"metadata.json"] = b.Bytes()
+			contents[at+"metadata.json"] = b.Bytes()
 		}
 	}
-	return found
+	return contents
 }
 
 func TestRecordsOfRunRoundTrip(t *testing.T) {
@@ -227,8 +226,8 @@ func asAny(t *testing.T, text []byte) (v []map[string]any) {
 func TestRecordsOfOriginalRoundTrip(t *testing.T) {
 	const dir = "testdata/original"
 	got := files(t, clean(t, dir))
-	// The original does not write how much time was lost: it is the exclusive
-	// time, less the median of the histogram or the mean of the statistics.
+	// The original does not write lost_time. It is the exclusive time less the median of the
+	// histogram or the mean of the statistics.
 	lost := map[string]any{"1:0:37": 1721.0 - 654, "1:15:5006": 7363.0 - 54}
 	f := func(path string) {
 		t.Helper()
@@ -255,7 +254,7 @@ func TestRecordsOfOriginalRoundTrip(t *testing.T) {
 	}
 }
 
-// store writes a file and returns the directory that is given first.
+// store writes a file and returns the first element of its path.
 func store(t *testing.T, content string, path ...string) string {
 	t.Helper()
 	name := filepath.Join(path...)
@@ -265,7 +264,7 @@ func store(t *testing.T, content string, path ...string) string {
 	return path[0]
 }
 
-// minimal is a record with what it cannot do without, and more.
+// minimal returns a record with the required fields and more.
 func minimal(rank int, event, more string) string {
 	return fmt.Sprintf(`{"event_id":%s,"func":"f","fid":1,"entry":10,"exit":30,"rid":%d,"tid":0,"runtime_exclusive":20%s}`,
 		strconv.Quote(event), rank, more)
@@ -295,7 +294,7 @@ func TestStepsAreSortedByNumber(t *testing.T) {
 		if s.Program == 9 && s.Rank == 2 && s.Step == 20 {
 			want := []provenance.Metadata{{Descr: "a", PID: 9, RID: 2, Value: "b"}}
 			if len(s.Anomalies) != 1 || len(s.Typical) != 1 || !slices.Equal(s.Metadata, want) {
-				t.Errorf("the step with all collections is %+v", s)
+				t.Errorf("step with all collections: %+v", s)
 			}
 		}
 	}

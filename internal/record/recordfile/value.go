@@ -10,14 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// value is a JSON value, which is known to be well formed, without space around
-// it. It begins at a byte of the file.
+// value is a well-formed JSON value without surrounding space.
 type value struct {
 	text []byte
-	at   int64
+	at   int64 // offset in the file
 }
 
-// fault is something wrong with the value at a byte of the file.
+// fault is an error in the value at an offset of the file.
 type fault struct {
 	at   int64
 	text string
@@ -29,7 +28,7 @@ func (v value) wrong(format string, args ...any) error {
 	return &fault{v.at, fmt.Sprintf(format, args...)}
 }
 
-// excerpt is the beginning of the value, for errors.
+// excerpt returns the beginning of the value, for errors.
 func (v value) excerpt() string {
 	const most = 40
 	if len(v.text) > most {
@@ -45,7 +44,7 @@ func (v value) isString() bool { return v.text[0] == '"' }
 
 func (v value) sub(from, to int) value { return value{v.text[from:to], v.at + int64(from)} }
 
-// members yields the names, which are strings, and the values of an object.
+// members yields the names and values of an object. Names are strings.
 func (v value) members() iter.Seq2[value, value] {
 	return func(yield func(name, member value) bool) {
 		for i := skipSpace(v.text, 1); v.text[i] != '}'; {
@@ -89,7 +88,7 @@ func skipComma(text []byte, i int) int {
 	return i
 }
 
-// valueEnd returns where the value that begins at i ends.
+// valueEnd returns the end of the value that begins at i.
 func valueEnd(text []byte, i int) int {
 	switch text[i] {
 	case '"':
@@ -126,9 +125,8 @@ func stringEnd(text []byte, i int) int {
 	return i + 1
 }
 
-// unquote returns the bytes that a string stands for; text has no quotes around
-// it. Bytes that are no UTF-8 stay. Half of a surrogate pair, which stands for no
-// character, becomes text: \xNN where it is what Python makes of such a byte.
+// unquote decodes the text of a string without its quotes. It keeps invalid UTF-8. It
+// escapes half of a surrogate pair: as \xNN if it is Python's form of an invalid byte.
 func unquote(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text)
@@ -162,8 +160,8 @@ func unquote(text []byte) string {
 	return string(b)
 }
 
-// appendEscaped appends the character of the escape whose digits begin text, and
-// returns the length of what follows its u.
+// appendEscaped appends the character of an escape \u and returns the length of the digits,
+// which begin text, and of a second escape.
 func appendEscaped(b, text []byte) ([]byte, int) {
 	const digits = 4
 	r := hex4(text)
@@ -182,21 +180,21 @@ func appendEscaped(b, text []byte) ([]byte, int) {
 }
 
 func hex4(text []byte) rune {
-	n, _ := strconv.ParseUint(string(text[:4]), 16, 16) // known to be well formed
+	n, _ := strconv.ParseUint(string(text[:4]), 16, 16) // well formed
 	return rune(n)
 }
 
-// whole is a whole number of up to 64 bits and a sign.
+// whole is an integer of up to 64 bits and a sign.
 type whole struct {
 	abs uint64
-	neg bool // never of 0
+	neg bool // false for 0
 }
 
-// exactFloat is up to where each whole number is a float64 of its own.
+// exactFloat is the limit up to which float64 represents all integers.
 const exactFloat = 1 << 53
 
-// whole reads a whole number. It may be written with a fraction of zeros or, as
-// far as floating point is exact, with an exponent.
+// whole reads an integer. It may have a fraction of zeros or, as far as float64 is exact, an
+// exponent.
 func (v value) whole() (w whole, err error) {
 	text := string(v.text)
 	if text[0] != '-' && (text[0] < '0' || text[0] > '9') {

@@ -10,11 +10,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// maxTime is the last time that has nanoseconds in 63 bits. A microsecond is
-// left for the end of a message.
+// maxTime is the last time whose nanoseconds fit into 63 bits, less a microsecond for the end
+// of a message.
 const maxTime trace.Micros = math.MaxInt64/1000 - 1
 
-// builder makes the model of a record.
+// builder builds the model of a record.
 type builder struct {
 	model
 	calls    calls
@@ -24,7 +24,7 @@ type builder struct {
 	subject  *call                 // of the record
 	ranks    map[trace.Rank]*track
 	partners map[trace.Rank]*track // threads with the other ends of messages
-	flows    uint64                // so far
+	flows    uint64                // number of flows
 }
 
 func newModel(r *provenance.Record) (*model, error) {
@@ -55,8 +55,7 @@ func newModel(r *provenance.Record) (*model, error) {
 	return &b.model, nil
 }
 
-// launchOf returns the launch of a kernel, or else what the record says why
-// there is none.
+// launchOf returns the launch of a kernel, or the reason why there is none.
 func launchOf(parent any) (launch *provenance.GPUParent, why string, err error) {
 	switch p := parent.(type) {
 	case nil:
@@ -75,7 +74,7 @@ func checkTimes(r *provenance.Record, launch *provenance.GPUParent) error {
 	check := func(what string, times ...trace.Micros) {
 		for _, t := range times {
 			if err == nil && (t < 0 || t > maxTime) {
-				err = fmt.Errorf("%s: no trace has the time %d", what, t)
+				err = fmt.Errorf("%s: time %d is out of range", what, t)
 			}
 		}
 	}
@@ -102,8 +101,7 @@ func checkTimes(r *provenance.Record, launch *provenance.GPUParent) error {
 	return err
 }
 
-// process returns the process of a rank. Only of the record's own the host is
-// known.
+// process returns the process of a rank. Only the host of the record's own rank is known.
 func (b *builder) process(rank trace.Rank) *track {
 	if b.ranks[rank] == nil {
 		name := fmt.Sprintf("program %d rank %d", b.r.PID, rank)
@@ -115,7 +113,7 @@ func (b *builder) process(rank trace.Rank) *track {
 	return b.ranks[rank]
 }
 
-// threadName names the thread of the record.
+// threadName returns the name of the record's thread.
 func threadName(r *provenance.Record) string {
 	l := r.GPULocation
 	if l == nil {
@@ -130,8 +128,8 @@ func threadName(r *provenance.Record) string {
 	return fmt.Sprintf("GPU device %s context %s stream %s (thread %d)", part(l.Device), part(l.Context), part(l.Stream), r.TID)
 }
 
-// addCalls adds the calls of the window, before them those of the stack that
-// are not in it, and the record's own if it is in neither.
+// addCalls adds the calls of the stack that are not in the window, the calls of the window,
+// and the record's own call if it is in neither.
 func (b *builder) addCalls() {
 	r := b.r
 	for i := range r.EventWindow.Execs {
@@ -150,7 +148,7 @@ func (b *builder) addCalls() {
 	})
 }
 
-// addStack adds the calls of a stack, the outermost first.
+// addStack adds the calls of a stack, beginning with the outermost.
 func (b *builder) addStack(thread *track, stack []provenance.StackEntry) {
 	parent := ""
 	for _, e := range slices.Backward(stack) {
@@ -162,8 +160,8 @@ func (b *builder) addStack(thread *track, stack []provenance.StackEntry) {
 	}
 }
 
-// describeSubject says of the record's own call what the record says of it, and
-// marks where it begins. noLaunch is why a kernel has no launch.
+// describeSubject adds the data of the record to its own call, and a mark at its beginning.
+// noLaunch is the reason why a kernel has no launch.
 func (b *builder) describeSubject(noLaunch string) {
 	r, c := b.r, b.subject
 	c.details = []arg{
@@ -196,9 +194,8 @@ func (b *builder) describeSubject(noLaunch string) {
 	})
 }
 
-// addLaunch adds the stack of the launch, with an arrow from it to the kernel.
-// It returns the thread that launched, which is the record's own if there is no
-// launch.
+// addLaunch adds the stack of the launch, with an arrow from it to the kernel. It returns the
+// thread of the launch, or that of the record if there is no launch.
 func (b *builder) addLaunch() *track {
 	if b.launch == nil || len(b.launch.CallStack) == 0 {
 		return b.thread
@@ -216,14 +213,14 @@ func (b *builder) addLaunch() *track {
 	return thread
 }
 
-// arrow makes the two ends of an arrow.
+// arrow returns the two ends of a new arrow.
 func (b *builder) arrow(name string) (out, in flow) {
 	b.flows++
 	return flow{b.flows, name, true}, flow{b.flows, name, false}
 }
 
-// addMessages adds messages, each to its call or else to the thread, with
-// arrows from and to the other ranks.
+// addMessages adds messages to their calls, or to the thread if the call is unknown, with
+// arrows from and to other ranks.
 func (b *builder) addMessages() error {
 	comms := slices.Clone(b.r.EventWindow.Comms)
 	slices.SortStableFunc(comms, func(x, y provenance.CommEntry) int { return cmp.Compare(x.Timestamp, y.Timestamp) })
@@ -239,7 +236,7 @@ func (b *builder) addMessages() error {
 		here := event{kind: instant, track: b.thread, time: e.Timestamp, order: inRecord, categories: []string{"message"}, args: args}
 		there := event{
 			kind: begin, time: e.Timestamp, span: 1, categories: here.categories,
-			args: append(slices.Clip(args), arg{"time", "not known"}),
+			args: append(slices.Clip(args), arg{"time", "unknown"}),
 		}
 		out, in := b.arrow("message")
 		switch e.Type {
@@ -265,7 +262,7 @@ func (b *builder) addMessages() error {
 	return nil
 }
 
-// partner returns the thread that has the other ends of messages with a rank.
+// partner returns the thread of the other ends of messages with a rank.
 func (b *builder) partner(rank trace.Rank) *track {
 	if b.partners[rank] == nil {
 		b.partners[rank] = b.addTrack(threadTrack, b.process(rank), fmt.Sprintf("messages with rank %d", b.r.RID))
@@ -273,8 +270,8 @@ func (b *builder) partner(rank trace.Rank) *track {
 	return b.partners[rank]
 }
 
-// addCounters adds the counters of the execution to its thread, and the state
-// of the node to its process.
+// addCounters adds the counters of the execution to its thread, and the state of the node to
+// its process.
 func (b *builder) addCounters() {
 	byName := map[string]*track{}
 	for i := range b.r.CounterEvents {

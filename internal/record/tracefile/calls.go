@@ -11,7 +11,7 @@ import (
 type call struct {
 	thread  *track
 	id      string
-	parent  string // noParent; "" or one that the record does not have: not known
+	parent  string // noParent; unknown if "" or not in the record
 	name    string
 	fid     int
 	anomaly bool
@@ -19,25 +19,25 @@ type call struct {
 	exit    trace.Micros // 0: it was open when the record was taken
 	details []arg
 	flows   []flow
-	marks   []event // in the order of time; they lie inside
+	marks   []event // events within the call, sorted by time
 
-	// What nest finds.
+	// Set by nest.
 	depth int
 	end   trace.Micros
-	open  bool // it has no end
+	open  bool // without an end
 }
 
-// noParent is the parent of a call that no other called.
+// noParent is the parent of an outermost call.
 const noParent = "root"
 
-// calls are calls of many threads, each of them once.
+// calls are the distinct calls of several threads.
 type calls struct {
 	list []*call
 	byID map[string]*call
 }
 
-// add adds c. If its id already exists, it only adds an exit or an anomaly
-// that is not known of it. It returns the call that stands for c.
+// add adds c. If its id already exists, add only completes the exit and the anomaly flag of
+// that call. It returns the call with the id.
 func (cs *calls) add(c call) *call {
 	if old := cs.byID[c.id]; old != nil {
 		old.exit = cmp.Or(old.exit, c.exit)
@@ -51,7 +51,7 @@ func (cs *calls) add(c call) *call {
 	return &c
 }
 
-// of returns the calls of a thread, in the order in which they were added.
+// of returns the calls of a thread, in the order of add.
 func (cs *calls) of(thread *track) []*call {
 	var list []*call
 	for _, c := range cs.list {
@@ -62,10 +62,9 @@ func (cs *calls) of(thread *track) []*call {
 	return list
 }
 
-// nest sorts the calls of a thread by entry, and finds their depths and ends.
-// Among calls with the same entry the first in the list is the outer. A call
-// lies in its parent if the record has it, else in the last call before that
-// has not ended.
+// nest sorts the calls of a thread by entry, and sets their depths and ends. Of calls with
+// the same entry, the first in the list is the outer one. A call lies in its parent if the
+// record has it, else in the last earlier call that has not ended.
 func nest(list []*call) {
 	slices.SortStableFunc(list, func(a, b *call) int { return cmp.Compare(a.entry, b.entry) })
 	var stack []*call
@@ -80,11 +79,10 @@ func nest(list []*call) {
 	}
 }
 
-// enclosing returns the part of a stack that c lies in. Calls that c shows to
-// have ended, because it is in their parent but not in them, end before it.
+// enclosing returns the part of a stack that c lies in. The other calls end before c begins.
 func enclosing(stack []*call, c *call) []*call {
 	depth := parentDepth(stack, c)
-	if depth < 0 { // only times tell
+	if depth < 0 { // by time
 		depth = len(stack)
 		for depth > 0 && !stack[depth-1].open && stack[depth-1].end <= c.entry {
 			depth--
@@ -96,8 +94,8 @@ func enclosing(stack []*call, c *call) []*call {
 	return stack[:depth]
 }
 
-// parentDepth is how much of a stack ends with the parent of c, or -1 if the
-// parent is not in it or ends too early.
+// parentDepth returns the length of the stack up to the parent of c, or -1 if the parent is
+// not in it or ends too early.
 func parentDepth(stack []*call, c *call) int {
 	if c.parent == noParent {
 		return 0
@@ -110,14 +108,14 @@ func parentDepth(stack []*call, c *call) int {
 	return -1
 }
 
-// endBy ends c with another call, if that ends and c does not before.
+// endBy ends c with another call, unless that is open or c ends earlier.
 func (c *call) endBy(other *call) {
 	if !other.open && (c.open || c.end > other.end) {
 		c.end, c.open = other.end, false
 	}
 }
 
-// draw adds the calls of a thread to the model, and what lies in them.
+// draw adds the calls of a thread and the events within them to the model.
 func (m *model) draw(list []*call) {
 	nest(list)
 	var stack []*call
@@ -147,7 +145,7 @@ func (m *model) draw(list []*call) {
 	closeTo(0)
 }
 
-// event is the beginning of a call.
+// event returns the event that begins a call.
 func (c *call) event() event {
 	e := event{
 		kind: begin, track: c.thread, time: c.entry, span: c.end - c.entry, order: inRecord,
@@ -161,12 +159,12 @@ func (c *call) event() event {
 		e.args = append(e.args, arg{"parent_event_id", c.parent})
 	}
 	if c.exit == 0 {
-		e.args = append(e.args, arg{"exit", "not known"})
+		e.args = append(e.args, arg{"exit", "unknown"})
 	} else if c.exit != c.end {
 		e.args = append(e.args, arg{"exit", int64(c.exit)})
 	}
 	if c.open {
-		e.span = untilTheLast
+		e.span = toLastEvent
 	}
 	e.args = append(e.args, c.details...)
 	return e

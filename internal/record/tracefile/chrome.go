@@ -11,19 +11,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// chromeTrace is the JSON object format.
+// chromeTrace is a trace in the JSON object format.
 type chromeTrace struct {
 	DisplayTimeUnit string        `json:"displayTimeUnit"`
 	TraceEvents     []chromeEvent `json:"traceEvents"`
 }
 
-// chromeEvent is one event. Phase tells its kind: M names a track, X is a slice,
-// i a point in time, C a value of a counter, s and f are the ends of an arrow.
+// chromeEvent is one event. Its phase is M for the name of a track, X for a slice, i for a
+// point in time, C for a value of a counter, s and f for the ends of an arrow.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
 	Phase string         `json:"ph"`
-	Time  *trace.Micros  `json:"ts,omitempty"` // all but M have one
+	Time  *trace.Micros  `json:"ts,omitempty"` // except for M
 	Dur   *trace.Micros  `json:"dur,omitempty"`
 	PID   uint64         `json:"pid"`
 	TID   uint64         `json:"tid"`
@@ -55,7 +55,7 @@ func writeChrome(w io.Writer, m *model) error {
 	return enc.Encode(out)
 }
 
-// appendChrome appends an event, and the ends of arrows that it has.
+// appendChrome appends an event and its ends of arrows.
 func appendChrome(list []chromeEvent, e *event) []chromeEvent {
 	c := chromeEvent{
 		Name: provenance.Text(e.name), Cat: strings.Join(e.categories, ","),
@@ -64,7 +64,7 @@ func appendChrome(list []chromeEvent, e *event) []chromeEvent {
 	switch e.kind {
 	case begin:
 		c.Phase, c.Dur = "X", &e.span
-	case end: // of a slice that tells its own duration
+	case end: // the slice has its duration
 		return list
 	case instant:
 		c.Phase, c.Scope = "i", "t"
@@ -85,7 +85,7 @@ func appendChrome(list []chromeEvent, e *event) []chromeEvent {
 	return list
 }
 
-// counterName names a counter among all of the process.
+// counterName returns the name of a counter that is unique in the process.
 func counterName(t *track) string {
 	if t.parent.kind == groupTrack {
 		return provenance.Text(t.parent.name + ": " + t.name)
@@ -101,7 +101,7 @@ func chromeArgs(args []arg) map[string]any {
 			object[a.name] = provenance.Text(v)
 		case float64:
 			object[a.name] = v
-			if math.IsNaN(v) || math.IsInf(v, 0) { // JSON has no number for it
+			if math.IsNaN(v) || math.IsInf(v, 0) { // not a JSON number
 				object[a.name] = fmt.Sprint(v)
 			}
 		default:

@@ -12,14 +12,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 )
 
-// chromeTrace is a trace of Chrome's format, read and found sound.
+// chromeTrace is a decoded and valid trace in Chrome's format.
 type chromeTrace struct {
 	Unit   string           `json:"displayTimeUnit"`
 	Events []map[string]any `json:"traceEvents"`
 }
 
-// chromeKeys are the keys that an event of a phase must have; others it may not
-// have, but for args.
+// chromeKeys are the required keys of events by phase. Only args is optional.
 var chromeKeys = map[string][]string{
 	"M": {"name", "ph", "pid", "tid"},
 	"X": {"name", "cat", "ph", "ts", "dur", "pid", "tid"},
@@ -72,7 +71,7 @@ func checkChromeEvent(t testing.TB, e map[string]any) {
 	phase, _ := e["ph"].(string)
 	keys := chromeKeys[phase]
 	if keys == nil {
-		t.Fatalf("%v is of no phase", e)
+		t.Fatalf("%v has no known phase", e)
 	}
 	for _, key := range keys {
 		number, isNumber := e[key].(json.Number)
@@ -129,8 +128,8 @@ func (c *chromeTrace) named(phase string) (names []string) {
 	return names
 }
 
-// checkSame fails unless both formats show the same slices, points, arrows and
-// counters. In Chrome's, open slices last until the last event of Perfetto's.
+// checkSame fails unless both formats show the same slices, points, arrows and counters.
+// Open slices last until the last event in Chrome's format.
 func checkSame(t testing.TB, s *shown, c *chromeTrace) {
 	t.Helper()
 	var want, got []string
@@ -191,7 +190,7 @@ func TestChromeHasTracksCountersAndAnomaly(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("there is no %s %s", phase, name)
+		t.Errorf("no event %s %s", phase, name)
 	}
 	f("C", "Correlation ID", `{"args":{"value":917},"name":"Correlation ID","ph":"C","pid":1,"tid":2,"ts":1794706448296724}`)
 	f("C", "state of the node: Threads", `{"args":{"value":6},"name":"state of the node: Threads","ph":"C","pid":1,"tid":2,"ts":1794706448124731}`)

@@ -9,8 +9,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// FuzzWrite writes records of any JSON. Both formats fail, or both can be read,
-// are sound and show the same.
+// FuzzWrite writes records of any JSON. Both formats fail, or both are valid and show the
+// same.
 func FuzzWrite(f *testing.F) {
 	for _, name := range recorded {
 		text, err := os.ReadFile(filepath.Join("testdata", name+".json"))

@@ -7,10 +7,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// model is a record as both formats show it.
+// model is the content of both formats.
 type model struct {
 	tracks []*track // parents before children
-	events []event  // in the order of time
+	events []event  // sorted by time
 }
 
 type trackKind uint8
@@ -18,36 +18,35 @@ type trackKind uint8
 const (
 	processTrack trackKind = iota
 	threadTrack
-	groupTrack // holds counters
+	groupTrack // of counters
 	counterTrack
 )
 
-// track is a line of the timeline. Its number is unlike that of any other, so
-// that it serves as the number of a process or a thread, too.
+// track is a line of the timeline. Its unique number is also that of its process or thread.
 type track struct {
 	kind   trackKind
 	id     uint64
 	parent *track // nil for a process
 	name   string
 	pid    uint64 // of its process
-	tid    uint64 // of its thread; where it has none, of a thread of the process
+	tid    uint64 // of its thread, or of another thread of the process
 }
 
 type eventKind uint8
 
 const (
 	begin   eventKind = iota // of a slice
-	end                      // of the slice of the track that began last
+	end                      // of the last open slice of the track
 	instant                  // a point in time
 	count                    // a counter has a new value
 )
 
-// event is a thing that happened on a track.
+// event is an event on a track.
 type event struct {
 	kind       eventKind
 	track      *track
 	time       trace.Micros
-	span       trace.Micros // of a begin: how long the slice lasts, or untilTheLast
+	span       trace.Micros // of begin: duration of the slice, or toLastEvent
 	order      order
 	name       string
 	categories []string
@@ -56,18 +55,17 @@ type event struct {
 	value      uint64 // of a counter
 }
 
-// untilTheLast is the span of a slice that has no end. In a finished model it
-// is the span until the last event, and only the missing end tells.
-const untilTheLast trace.Micros = -1
+// toLastEvent is the span of an open slice. finish replaces it by the span until the last
+// event.
+const toLastEvent trace.Micros = -1
 
-// order returns which of two events at the same time comes first. Arrows go from
-// the first to the second.
+// order sorts events of the same time. Arrows go from earlier to later events.
 type order uint8
 
 const (
 	partnerEnds order = iota
 	partnerSends
-	inRecord // in the order in which they were added
+	inRecord // in the order of add
 	partnerReceives
 )
 
@@ -84,8 +82,7 @@ type flow struct {
 	out  bool // the arrow begins here
 }
 
-// addTrack makes a track. A counter of a group belongs to the same thread as
-// the group.
+// addTrack adds a track. A counter of a group belongs to the thread of the group.
 func (m *model) addTrack(kind trackKind, parent *track, name string) *track {
 	t := &track{kind: kind, id: uint64(len(m.tracks)) + 1, parent: parent, name: name}
 	if parent == nil {
@@ -105,13 +102,13 @@ func (m *model) addTrack(kind trackKind, parent *track, name string) *track {
 
 func (m *model) add(e event) { m.events = append(m.events, e) }
 
-// finish puts the events in order and lets open slices last until the last.
+// finish sorts the events and extends open slices to the last event.
 func (m *model) finish() {
 	slices.SortStableFunc(m.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.order, b.order))
 	})
 	for i := range m.events {
-		if e := &m.events[i]; e.span == untilTheLast {
+		if e := &m.events[i]; e.span == toLastEvent {
 			e.span = m.events[len(m.events)-1].time - e.time
 		}
 	}

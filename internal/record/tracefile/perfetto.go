@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// The fields of Perfetto's schema that are written, by message.
+// Numbers of fields in Perfetto's schema, by message.
 const (
 	tracePacket protowire.Number = 1
 
@@ -49,18 +49,18 @@ const (
 	annotationName   protowire.Number = 10
 )
 
-// sequence numbers the one sequence of packets; cleared says that nothing
-// before its first packet is needed to read it.
+// sequence is the number of the only sequence of packets; cleared means that its first packet
+// does not depend on earlier ones.
 const (
 	sequence = 1
 	cleared  = 1
 )
 
-// perfettoTypes are the types of events.
+// perfettoTypes are the numbers of event types.
 var perfettoTypes = [...]uint64{begin: 1, end: 2, instant: 3, count: 4}
 
-// appendPerfetto appends the trace to b. No packet refers to another by
-// anything but the number of a track or of a flow.
+// appendPerfetto appends the trace to b. Packets refer to others only by the numbers of
+// tracks and flows.
 func appendPerfetto(b []byte, m *model) []byte {
 	for i, t := range m.tracks {
 		packet := appendUint(nil, packetSequence, sequence)
@@ -152,7 +152,7 @@ func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// appendText appends a string, which must be UTF-8.
+// appendText appends a string as UTF-8.
 func appendText(b []byte, field protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), provenance.Text(s))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 )
 
-// window makes a record of calls such as "f g 2 5", which is f, called by g,
-// from 2 to 5; the last is the record's own. Names are ids, too.
+// window returns a record of calls such as "f g 2 5", which is f, called by g, from 2 to 5.
+// The last is the record's own call. Names are also ids.
 func window(calls string) *provenance.Record {
 	r := &provenance.Record{}
 	for text := range strings.SplitSeq(calls, "; ") {
@@ -42,10 +42,10 @@ func TestCallsNestByParentAndTime(t *testing.T) {
 	}
 	f("a root 1 9; b a 2 5; c b 3 4; d a 5 9", "a[1,9] .b[2,5] ..c[3,4] .d[5,9]")
 	f("a root 1 9; b root 9 12", "a[1,9] b[9,12]")
-	// Where times are equal, parents tell.
+	// Parents decide if times are equal.
 	f("a root 1 9; b a 1 9; c b 1 9", "a[1,9] .b[1,9] ..c[1,9]")
 	f("a root 1 9; b a 3 3; c a 3 6; d c 6 6; e a 6 7", "a[1,9] .b[3,3] .c[3,6] ..d[6,6] .e[6,7]")
-	// Where the parent is not in the record, times tell.
+	// Times decide if the record does not have the parent.
 	f("a root 1 9; b x 2 5; c y 5 6; d z 9 10", "a[1,9] .b[2,5] .c[5,6] d[9,10]")
 	f("a root 1 9; b a 2 5; c a 12 15", "a[1,9] .b[2,5] c[12,15]")
 	// The order of the record does not matter.
@@ -63,7 +63,7 @@ func TestOpenCallEndsOnlyBeforeLaterCall(t *testing.T) {
 	f("a root 1 0; b a 2 0; c b 3 4; d a 6 8", "a[1,] .b[2,6] ..c[3,4] .d[6,8]")
 	f("a root 1 0; b a 2 0; c b 3 0; d a 6 0", "a[1,] .b[2,6] ..c[3,6] .d[6,]")
 	f("a root 1 0; b a 2 0; c root 6 7", "a[1,6] .b[2,6] c[6,7]")
-	// It is not known whether b has ended.
+	// b may have ended.
 	f("a root 1 0; b a 2 0; c x 6 7", "a[1,] .b[2,] ..c[6,7]")
 }
 
@@ -76,7 +76,7 @@ func TestOverlappingCallsAreCutAndMarked(t *testing.T) {
 		}
 	}
 	f("a root 1 9; b a 2 12", "a[1,9] .b[2,9]", "b", "12")
-	f("a root 1 9; b a 2 0", "a[1,9] .b[2,9]", "b", "not known")
+	f("a root 1 9; b a 2 0", "a[1,9] .b[2,9]", "b", "unknown")
 	f("a root 1 9; b a 2 6; c a 4 8", "a[1,9] .b[2,4] .c[4,8]", "b", "6")
 	f("a root 5 2; b root 7 8", "a[5,5] b[7,8]", "a", "2")
 	f("a root 1 9; b a 2 5", "a[1,9] .b[2,5]", "b", nil)
@@ -134,9 +134,9 @@ func TestEachCallAppearsOnceInNanoseconds(t *testing.T) {
 
 func TestCallWithoutExitEndsWhereLaterCallBegins(t *testing.T) {
 	s := show(t, load(t, "open"))
-	next := s.call("3:4:2") // a call of main's, after one that was open
-	if c := s.call("3:3:31587"); c.open || c.end != next.start || c.args()["exit"] != "not known" {
-		t.Errorf("got %v, want it to end with the beginning of %v", c, next)
+	next := s.call("3:4:2") // a call of main, after an open one
+	if c := s.call("3:3:31587"); c.open || c.end != next.start || c.args()["exit"] != "unknown" {
+		t.Errorf("got %v, want its end at the beginning of %v", c, next)
 	}
 	if c := s.call("3:0:2"); !c.open {
 		t.Errorf("got %v, want it open", c)
@@ -152,7 +152,7 @@ func TestAnomalyIsMarked(t *testing.T) {
 		t.Errorf("got the marks %+v, want one where %v begins", marks, c)
 	}
 	if !slices.Equal(c.Categories, []string{"call", "anomaly"}) {
-		t.Errorf("the anomaly is of the categories %q", c.Categories)
+		t.Errorf("the anomaly has the categories %q", c.Categories)
 	}
 	want := map[string]any{
 		"event_id": "3:35:33826", "parent_event_id": "3:35:33823", "fid": "19", "is_anomaly": true, "exclusive_us": "12285",
@@ -212,7 +212,7 @@ func TestMessageHasBothEndsAndLiesInCall(t *testing.T) {
 	if got := s.find("TYPE_INSTANT", "receive from rank 7")[0].args(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	// At the time 4, one call ends with its message and the next begins with its own.
+	// At time 4, one call ends with its message and the next begins with another.
 	var order []string
 	for _, e := range s.events {
 		if e.time == 4000 && e.Track == s.track("thread 0") {
@@ -336,7 +336,7 @@ func TestOutputIsDeterministic(t *testing.T) {
 	for _, name := range recorded {
 		r := load(t, name)
 		perfetto, json, err := write(t, r)
-		for _, again := range []*provenance.Record{r, load(t, name)} { // writing leaves a record as it is
+		for _, again := range []*provenance.Record{r, load(t, name)} { // writing does not change a record
 			p, j, errAgain := write(t, again)
 			if err != nil || errAgain != nil || !bytes.Equal(p, perfetto) || !bytes.Equal(j, json) {
 				t.Errorf("%s: %v, %v; got %d and %d bytes, before %d and %d", name, err, errAgain, len(p), len(j), len(perfetto), len(json))
@@ -345,7 +345,7 @@ func TestOutputIsDeterministic(t *testing.T) {
 	}
 }
 
-// write writes a record in both formats, which fail for the same records.
+// write writes a record in both formats, which must fail for the same records.
 func write(t testing.TB, r *provenance.Record) (perfetto, chrome []byte, err error) {
 	t.Helper()
 	var p, c bytes.Buffer
@@ -368,22 +368,22 @@ func TestInvalidRecordsFail(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	f(func(r *provenance.Record) { r.Entry = -1 }, "record a: execution: no trace has the time -1")
+	f(func(r *provenance.Record) { r.Entry = -1 }, "record a: execution: time -1 is out of range")
 	f(func(r *provenance.Record) { r.EventWindow.Execs[0].Exit = math.MaxInt64 / 1000 },
-		"record a: call a: no trace has the time 9223372036854775")
+		"record a: call a: time 9223372036854775 is out of range")
 	f(func(r *provenance.Record) { r.CallStack = []provenance.StackEntry{{EventID: "b", Entry: -5}} },
-		"record a: call b: no trace has the time -5")
+		"record a: call b: time -5 is out of range")
 	f(func(r *provenance.Record) { r.EventWindow.Comms = []provenance.CommEntry{{Timestamp: -2}} },
-		"record a: message: no trace has the time -2")
+		"record a: message: time -2 is out of range")
 	f(func(r *provenance.Record) { r.EventWindow.Comms = []provenance.CommEntry{{Type: "BCAST"}} }, `record a: message of type "BCAST"`)
 	f(func(r *provenance.Record) { r.CounterEvents = []provenance.CounterEntry{{Name: "n", Timestamp: -3}} },
-		"record a: counter n: no trace has the time -3")
+		"record a: counter n: time -3 is out of range")
 	f(func(r *provenance.Record) { r.NodeState = &provenance.NodeState{Timestamp: -4} },
-		"record a: state of the node: no trace has the time -4")
+		"record a: state of the node: time -4 is out of range")
 	f(func(r *provenance.Record) { r.GPUParent = 5.5 }, "record a: gpu_parent is a float64")
 }
 
-// broken is a writer that fails.
+// broken is a writer that always fails.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }

@@ -23,10 +23,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/tracefile"
 )
 
-// load reads a record of testdata: cpu, with messages; gpu, a kernel and its
-// launch; open, in which calls without an exit have ended. They are records of
-// runs of analyze, gpu on testdata/traces/gpu-BP5, the others on a larger trace
-// of a heat equation, without algo_params and the folders of sources.
+// load reads a record of testdata: cpu has messages; gpu is a kernel with its launch; open
+// has calls that ended without an exit. chimbuko analyze wrote them, gpu from
+// testdata/traces/gpu-BP5, the others from a larger trace of a heat equation; algo_params
+// and source directories are removed.
 func load(t testing.TB, name string) *provenance.Record {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -42,7 +42,7 @@ func load(t testing.TB, name string) *provenance.Record {
 
 var recorded = []string{"cpu", "gpu", "open"}
 
-// perfettoTrace is what the tests want to know of Perfetto's messages.
+// perfettoTrace has the fields of Perfetto's messages that the tests use.
 type perfettoTrace struct {
 	Packet []struct {
 		Timestamp  uint64           `json:"timestamp,string"`
@@ -81,7 +81,7 @@ type perfettoEvent struct {
 	Flows       []string         `json:"flow_ids"`
 }
 
-// args are the annotations of an event, integers as text.
+// args returns the annotations of an event, with integers as text.
 func (e *perfettoEvent) args() map[string]any {
 	args := map[string]any{}
 	for _, a := range e.Annotations {
@@ -94,7 +94,7 @@ func (e *perfettoEvent) args() map[string]any {
 	return args
 }
 
-// schema is the type of a trace, from testdata/perfetto.proto.
+// schema returns the type of a trace, from testdata/perfetto.proto.
 var schema = sync.OnceValues(func() (protoreflect.MessageDescriptor, error) {
 	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"testdata"}}}
 	files, err := c.Compile(context.Background(), "perfetto.proto")
@@ -104,12 +104,12 @@ var schema = sync.OnceValues(func() (protoreflect.MessageDescriptor, error) {
 	return files[0].Messages().ByName("Trace"), nil
 })
 
-// shown is a trace of Perfetto, read and found sound.
+// shown is a decoded and valid trace of Perfetto.
 type shown struct {
 	t      testing.TB
 	tracks map[uint64]*trackDescriptor
 	events []*perfettoEvent
-	slices []*slice // in the order of their beginnings
+	slices []*slice // sorted by begin
 }
 
 // slice is a slice with times in microseconds.
@@ -138,7 +138,7 @@ func show(t testing.TB, r *provenance.Record) *shown {
 	return readPerfetto(t, w.Bytes())
 }
 
-// readPerfetto reads a trace by the schema and checks all that is true of any.
+// readPerfetto decodes a trace by the schema and checks its invariants.
 func readPerfetto(t testing.TB, data []byte) *shown {
 	t.Helper()
 	descriptor, err := schema()
@@ -180,8 +180,7 @@ func readPerfetto(t testing.TB, data []byte) *shown {
 	return s
 }
 
-// checkKnown fails if a message has a field that the schema does not have, or a
-// text that is none.
+// checkKnown fails if a message has a field that the schema does not have, or invalid text.
 func checkKnown(t testing.TB, m protoreflect.Message) {
 	t.Helper()
 	if n := len(m.GetUnknown()); n > 0 {
@@ -209,8 +208,8 @@ func checkKnown(t testing.TB, m protoreflect.Message) {
 	})
 }
 
-// nest joins the beginnings and ends of slices as Perfetto does: an end is that
-// of the last slice of the track that is still open.
+// nest pairs begins and ends of slices as Perfetto does: an end belongs to the last open
+// slice of its track.
 func (s *shown) nest() {
 	s.t.Helper()
 	open := map[uint64][]*slice{}
@@ -230,7 +229,7 @@ func (s *shown) nest() {
 			open[e.Track] = append(stack, c)
 		case "TYPE_SLICE_END":
 			if len(stack) == 0 {
-				s.t.Fatalf("end of no slice at %d", e.time)
+				s.t.Fatalf("end without a slice at %d", e.time)
 			}
 			c := stack[len(stack)-1]
 			c.open, c.end = false, e.time/1000
@@ -239,7 +238,7 @@ func (s *shown) nest() {
 	}
 }
 
-// checkFlows fails unless each arrow has two ends, on two events.
+// checkFlows fails unless each arrow has two ends on two events.
 func (s *shown) checkFlows() {
 	s.t.Helper()
 	ends := map[string][]*perfettoEvent{}
@@ -263,11 +262,11 @@ func (s *shown) track(name string) uint64 {
 			return id
 		}
 	}
-	s.t.Fatalf("there is no track %q", name)
+	s.t.Fatalf("no track %q", name)
 	return 0
 }
 
-// where names the process and the thread of an event.
+// where returns the names of the process and the thread of an event.
 func (s *shown) where(e *perfettoEvent) string {
 	thread := s.tracks[e.Track]
 	return s.tracks[thread.Parent].Process.Name + ", " + thread.Thread.Name
@@ -290,18 +289,18 @@ func (s *shown) call(id string) *slice {
 	for _, c := range s.slices {
 		if c.args()["event_id"] == id {
 			if found != nil {
-				s.t.Fatalf("the call %s is there twice", id)
+				s.t.Fatalf("duplicate call %s", id)
 			}
 			found = c
 		}
 	}
 	if found == nil {
-		s.t.Fatalf("there is no call %s", id)
+		s.t.Fatalf("no call %s", id)
 	}
 	return found
 }
 
-// arrow returns the two ends of the arrow that an event has, the first first.
+// arrow returns the two ends of an event's arrow, in order.
 func (s *shown) arrow(e *perfettoEvent) (from, to *perfettoEvent) {
 	s.t.Helper()
 	if len(e.Flows) != 1 {
