@@ -25,10 +25,9 @@ const (
 	maxWriting     = 2         // exports at once
 )
 
-// spooled is an answer in a temporary file.
+// spooled is an answer in an open file that has no name any more.
 type spooled struct {
 	kind, name string // content type, and name of the download
-	dir        string
 	file       *os.File
 	size       int64
 	rows       int64
@@ -36,7 +35,7 @@ type spooled struct {
 }
 
 func (s *spooled) write(w http.ResponseWriter) {
-	defer func() { _ = errors.Join(s.file.Close(), os.RemoveAll(s.dir)) }() // a temporary file that was read
+	defer s.file.Close() //nolint:errcheck // only read from
 	h := w.Header()
 	h.Set("Content-Type", s.kind)
 	setAttachment(h, s.name)
@@ -86,17 +85,14 @@ func (s *server) export(p *params) (any, error) {
 	return f, nil
 }
 
-// spool writes an answer to a temporary file and leaves it open.
-func (s *server) spool(ctx context.Context, f *spooled, format string, rows *provdb.Rows, limit int64) (err error) {
-	if f.dir, err = os.MkdirTemp("", "chimbuko-export-"); err != nil {
+// spool writes an answer to a temporary file, which it opens and removes.
+func (s *server) spool(ctx context.Context, f *spooled, format string, rows *provdb.Rows, limit int64) error {
+	dir, err := os.MkdirTemp("", "chimbuko-export-")
+	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(f.dir) // the first error matters
-		}
-	}()
-	path := filepath.Join(f.dir, f.name)
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary
+	path := filepath.Join(dir, f.name)
 	f.limit(rows, limit)
 	if format == "parquet" {
 		err = s.Parquet(ctx, path, rows)
@@ -114,7 +110,6 @@ func (s *server) spool(ctx context.Context, f *spooled, format string, rows *pro
 		return errors.Join(err, f.file.Close())
 	}
 	f.size = info.Size()
-	_ = os.RemoveAll(f.dir) // open files remain readable; write tries again on systems that refuse this
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,44 +19,47 @@ const maxRankSeries = 2000
 // metrics answers a scrape with the metrics of one status and of this process.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	pipeline := prometheus.NewRegistry()
-	pipeline.MustRegister(&collector{s: s, ctx: r.Context()})
+	status, err := s.Source.Status(r.Context())
+	pipeline.MustRegister(unchecked(func(ch chan<- prometheus.Metric) {
+		c := &collector{ch, make(map[string]bool)}
+		add(c, buildInfo, 1, s.Version)
+		add(c, up, err == nil)
+		if err == nil {
+			c.status(status)
+		}
+	}))
 	promhttp.HandlerFor(prometheus.Gatherers{pipeline, s.process}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// collector collects the metrics of a status for one scrape.
+// unchecked is a prometheus.Collector whose metrics depend on the status.
+type unchecked func(ch chan<- prometheus.Metric)
+
+// Collect sends the metrics.
+func (f unchecked) Collect(ch chan<- prometheus.Metric) { f(ch) }
+
+// Describe sends nothing.
+func (unchecked) Describe(chan<- *prometheus.Desc) {}
+
+// collector sends metrics, each series once: a repeated one would invalidate the scrape.
 type collector struct {
-	s    *server
-	ctx  context.Context //nolint:containedctx // of the scrape; Collect has no parameter for it
 	ch   chan<- prometheus.Metric
 	seen map[string]bool
 }
 
-// Describe sends nothing: the metrics depend on the status.
-func (c *collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends the metrics of the status; chimbuko_up is 0 without one.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	c.ch, c.seen = ch, make(map[string]bool)
-	add(c, buildInfo, 1, c.s.Version)
-	status, err := c.s.Source.Status(c.ctx)
-	if err != nil {
-		add(c, up, 0)
-		return
+func (c *collector) status(s *api.Status) {
+	c.run(s)
+	for i := range s.Nodes {
+		c.node(&s.Nodes[i])
 	}
-	add(c, up, 1)
-	c.run(status)
-	for i := range status.Nodes {
-		c.node(&status.Nodes[i])
+	c.ranks(s.Ranks)
+	for i := range s.Shards {
+		c.shard(&s.Shards[i])
 	}
-	c.ranks(status.Ranks)
-	for i := range status.Shards {
-		c.shard(&status.Shards[i])
+	if s.Store != nil {
+		all(c, storeMetrics, s.Store)
 	}
-	if status.Store != nil {
-		all(c, storeMetrics, status.Store)
-	}
-	if status.Sender != nil {
-		all(c, senderMetrics, status.Sender)
+	if s.Sender != nil {
+		all(c, senderMetrics, s.Sender)
 	}
 }
 
@@ -124,7 +126,7 @@ func (c *collector) ranks(ranks []api.Rank) {
 	}
 }
 
-// first reports whether names are new: a repeated series would invalidate the scrape.
+// first reports whether names are new.
 func (c *collector) first(names ...string) bool {
 	key := strings.Join(names, "\x00")
 	old := c.seen[key]

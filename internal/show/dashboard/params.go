@@ -105,43 +105,46 @@ func (p *params) program() *trace.Program {
 	return new(trace.Program(n))
 }
 
-func (p *params) boolean(name string) bool {
+// parse returns the value of a parameter, or the zero value.
+func parse[T any](p *params, name string, f func(text string) (T, error)) (value T) {
 	text := p.text(name)
 	if text == "" {
-		return false
+		return value
 	}
-	b, err := strconv.ParseBool(text)
+	v, err := f(text)
 	if err != nil {
-		p.fail(name, "%.40q is neither true nor false", text)
+		p.fail(name, "%w", err)
+		return value
 	}
-	return b
+	return v
+}
+
+func (p *params) boolean(name string) bool {
+	return parse(p, name, func(text string) (bool, error) {
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			err = fmt.Errorf("%.40q is neither true nor false", text)
+		}
+		return b, err
+	})
 }
 
 func (p *params) number(name string) float64 {
-	text := p.text(name)
-	if text == "" {
-		return 0
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		p.fail(name, "%.40q is not a number", text)
-		return 0
-	}
-	return x
+	return parse(p, name, func(text string) (float64, error) {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			err = fmt.Errorf("%.40q is not a number", text)
+		}
+		return x, err
+	})
 }
 
 // duration returns a time with its unit or a number of units, or nil.
 func (p *params) duration(name string, unit time.Duration) *trace.Micros {
-	text := p.text(name)
-	if text == "" {
-		return nil
-	}
-	t, err := query.ParseTime(text, unit)
-	if err != nil {
-		p.fail(name, "%v", err)
-		return nil
-	}
-	return &t
+	return parse(p, name, func(text string) (*trace.Micros, error) {
+		t, err := query.ParseTime(text, unit)
+		return &t, err
+	})
 }
 
 // maxRanges bounds the statement made of a list of ranks.
@@ -149,41 +152,23 @@ const maxRanges = 1000
 
 // ranks returns ranges such as 0,4-7.
 func (p *params) ranks(name string) []query.Range {
-	ranges, err := query.ParseRanks(p.text(name))
-	if err != nil {
-		p.fail(name, "%v", err)
-		return nil
-	}
+	ranges := parse(p, name, query.ParseRanks)
 	if len(ranges) > maxRanges {
 		p.fail(name, "has %d ranges (at most %d)", len(ranges), maxRanges)
-		return nil
 	}
 	return ranges
 }
 
-// steps returns a range from:to, of which one side may be empty, or nil.
-func (p *params) steps(name string) *query.Range {
-	r, err := query.ParseSteps(p.text(name))
-	if err != nil {
-		p.fail(name, "%v", err)
-	}
-	return r
-}
-
 // words returns words separated by commas, or nil.
 func (p *params) words(name string) []string {
-	text := p.text(name)
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, ",")
+	return parse(p, name, func(text string) ([]string, error) { return strings.Split(text, ","), nil })
 }
 
 // filter returns the selection of events. Its parameters are named as those of chimbuko anomalies.
 func (p *params) filter() query.Filter {
 	f := query.Filter{
 		Normal: p.boolean("normal"), Withdrawn: p.boolean("withdrawn"), Function: p.text("func"), Kinds: p.words("kind"), Host: p.text("host"),
-		Ranks: p.ranks("rank"), Steps: p.steps("step"), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
+		Ranks: p.ranks("rank"), Steps: parse(p, "step", query.ParseSteps), Since: p.duration("since", time.Second), Until: p.duration("until", time.Second),
 		Score: p.number("min_score"), Program: p.program(), Order: p.word("order", "severity"),
 	}
 	if t := p.duration("min_severity", time.Microsecond); t != nil {
