@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCall splits an entry of a list of calls into the key of the function and
-// how many times it is called.
+// ParseCall splits an entry of a list of calls into the key of the function and the
+// number of calls.
 func ParseCall(call string) (key string, times int, err error) {
 	number, rest, ok := strings.Cut(call, " ")
 	if n, err := strconv.Atoi(number); ok && err == nil {
@@ -20,7 +20,7 @@ func ParseCall(call string) (key string, times int, err error) {
 	return call, 1, nil
 }
 
-// Limits that keep a scenario from asking for more than a machine has.
+// Limits on the resources that a scenario needs.
 const (
 	maxOps       = 1_000_000 // calls in one iteration
 	maxDepth     = 64
@@ -29,19 +29,17 @@ const (
 	maxThreads   = 1024
 	maxStreams   = 64
 	maxNeighbors = 64
-	shortest     = 1e-3 // of what happens in intervals, in seconds
+	shortest     = 1e-3 // least interval, in seconds
 )
 
-// extent is how much a call makes of itself: calls, itself included, and how
-// deep they are nested.
+// extent is the number of calls in a call, including itself, and their depth.
 type extent struct{ calls, depth int }
 
-// size measures lists of calls, and checks that they name functions that exist
-// and not themselves.
+// size measures lists of calls, and rejects unknown functions and recursion.
 type size struct {
-	p     *Program
-	above []string          // that are being called
-	known map[string]extent // of functions that have been measured
+	p       *Program
+	callers []string          // of the current function
+	extents map[string]extent // of measured functions
 }
 
 func (s *size) list(where string, calls []string) (extent, error) {
@@ -68,19 +66,19 @@ func (s *size) function(where, key string) (extent, error) {
 	if !ok {
 		return extent{}, fmt.Errorf("%s calls %q, which is not among the functions", where, key)
 	}
-	if slices.Contains(s.above, key) {
-		return extent{}, fmt.Errorf("%s: %s calls itself", where, strings.Join(append(s.above, key), " > "))
+	if slices.Contains(s.callers, key) {
+		return extent{}, fmt.Errorf("%s: %s calls itself", where, strings.Join(append(s.callers, key), " > "))
 	}
-	e, ok := s.known[key]
-	if len(s.above)+max(e.depth, 1) > maxDepth {
+	e, ok := s.extents[key]
+	if len(s.callers)+max(e.depth, 1) > maxDepth {
 		return extent{}, fmt.Errorf("%s: calls are nested more than %d deep", where, maxDepth)
 	}
 	if ok {
 		return e, nil
 	}
-	s.above = append(s.above, key)
+	s.callers = append(s.callers, key)
 	e, err := s.list("function "+key, f.Calls)
-	s.above = s.above[:len(s.above)-1]
+	s.callers = s.callers[:len(s.callers)-1]
 	if err != nil {
 		return extent{}, err
 	}
@@ -96,6 +94,6 @@ func (s *size) function(where, key string) (extent, error) {
 	if e.calls > maxOps {
 		return extent{}, fmt.Errorf("function %s: an iteration has more than %d calls", key, maxOps)
 	}
-	s.known[key] = e
+	s.extents[key] = e
 	return e, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Parse reads a scenario and checks it. name stands in errors.
+// Parse parses and validates a scenario. Errors begin with name.
 func Parse(name string, text []byte) (*Scenario, error) {
 	if err := checkText(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -22,7 +22,7 @@ func Parse(name string, text []byte) (*Scenario, error) {
 		return nil, fmt.Errorf("%s: %w", name, explain(err, text))
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("%s: unknown: %s; docs/scenarios.md lists all keys", name, first(unknown, 5))
+		return nil, fmt.Errorf("%s: unknown keys: %s (docs/scenarios.md lists all)", name, listKeys(unknown, 5))
 	}
 	if meta.IsDefined("start") {
 		s.Start = withoutZone(s.Start, text)
@@ -34,12 +34,12 @@ func Parse(name string, text []byte) (*Scenario, error) {
 	}
 	if more := len(bad) - maxProblems; more > 0 {
 		bad = bad[:maxProblems]
-		bad.add("%s: and %d more", name, more)
+		bad.add("%s: %d more errors", name, more)
 	}
 	return nil, bad.err()
 }
 
-// complete sets what was left out and has a default that is not zero.
+// complete sets defaults that are not zero.
 func (s *Scenario) complete() {
 	if s.Start.IsZero() {
 		s.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -58,9 +58,8 @@ func (s *Scenario) complete() {
 	}
 }
 
-// withoutZone returns the start as UTC if the text gives no offset: the decoder
-// takes it for the machine's own zone then, and runs would not be the same
-// everywhere.
+// withoutZone returns the start in UTC if the text has no offset. The decoder would use
+// the local time zone, and runs would depend on the machine.
 func withoutZone(start time.Time, text []byte) time.Time {
 	var raw struct {
 		Start any `toml:"start"`
@@ -69,18 +68,18 @@ func withoutZone(start time.Time, text []byte) time.Time {
 		return start
 	}
 	t, ok := raw.Start.(time.Time)
-	if !ok || !strings.HasSuffix(t.Location().String(), "-local") { // as the decoder calls it
+	if !ok || !strings.HasSuffix(t.Location().String(), "-local") { // the decoder's name
 		return start
 	}
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// badType is how the decoder tells that a value is of the wrong type. For a key
-// of several tables it gives the line of the last, not of the one that is wrong.
+// badType matches the decoder's error for a value of the wrong type. For a key of several
+// tables it has the line of the last table, not of the wrong one.
 var badType = regexp.MustCompile(`(?s)^toml: line (\d+) \(last key "(.*)"\): ` +
 	`incompatible types: TOML value has type (.*); destination has type (.*)$`)
 
-// explain makes an error of the decoder shorter, and more true.
+// explain shortens and corrects an error of the decoder.
 func explain(err error, text []byte) error {
 	if at, ok := errors.AsType[toml.ParseError](err); ok {
 		return fmt.Errorf("line %d: %s", at.Position.Line, at.Message)
@@ -96,8 +95,8 @@ func explain(err error, text []byte) error {
 	return fmt.Errorf("line %s: %s", m[1], what)
 }
 
-// first names up to n keys, and not those inside of one that it named.
-func first(keys []toml.Key, n int) string {
+// listKeys lists up to n keys, without those inside a listed one.
+func listKeys(keys []toml.Key, n int) string {
 	var names []string
 	for _, k := range keys {
 		name := k.String()
@@ -112,19 +111,18 @@ func first(keys []toml.Key, n int) string {
 }
 
 const (
-	maxProblems = 20 // that an error tells
+	maxProblems = 20 // in an error
 	maxText     = 1 << 20
-	// maxNesting is how many brackets may be open at once, and how many parts a
-	// key may have. No scenario needs half of it, and time and memory of the
-	// TOML decoder grow with the cube of it.
+	// maxNesting bounds the depth of brackets and braces, and the parts of a key. No
+	// scenario needs half of it; time and memory of the decoder grow with its cube.
 	maxNesting = 16
 )
 
-// checkText refuses what the TOML decoder would take too long for. It knows
-// strings and comments, and leaves all other errors to the decoder.
+// checkText rejects text that the TOML decoder would take too long for. It skips strings
+// and comments, and leaves all other errors to the decoder.
 func checkText(text []byte) error {
 	if len(text) > maxText {
-		return fmt.Errorf("has %d bytes, and a scenario has at most %d", len(text), maxText)
+		return fmt.Errorf("a scenario of %d bytes (at most %d)", len(text), maxText)
 	}
 	line, open, dots := 1, 0, 0
 	for i := 0; i < len(text); {
@@ -153,16 +151,15 @@ func checkText(text []byte) error {
 			dots++
 		}
 		if open > maxNesting || dots >= maxNesting {
-			return fmt.Errorf("line %d: is nested more than %d deep", line, maxNesting)
+			return fmt.Errorf("line %d: nested more than %d deep", line, maxNesting)
 		}
 		i++
 	}
 	return nil
 }
 
-// stringLength returns the length of the TOML string at the beginning of text,
-// quotes included. One that does not end ends with its line, or with the text
-// if it may have several lines.
+// stringLength returns the length of the TOML string at the start of text, including
+// quotes. An unterminated string ends with its line, or a multi-line one with the text.
 func stringLength(text []byte) int {
 	quote := text[:1]
 	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(text, three) {
@@ -173,7 +170,7 @@ func stringLength(text []byte) int {
 		case bytes.HasPrefix(text[i:], quote):
 			end := i + len(quote)
 			for len(quote) == 3 && end < min(i+5, len(text)) && text[end] == quote[0] {
-				end++ // up to two quotes may stand before the last three
+				end++ // up to two quotes may precede the last three
 			}
 			return end
 		case text[i] == '\\' && quote[0] == '"':

@@ -5,13 +5,12 @@ import (
 	"fmt"
 )
 
-// problems are all that is wrong, each with its place.
+// problems are errors, each with its place.
 type problems []error
 
 func (l *problems) add(format string, a ...any) { *l = append(*l, fmt.Errorf(format, a...)) }
 
-// in adds what is wrong in a place: err, or each of the errors that it joins.
-// nil adds nothing.
+// in adds err, or each of the errors that it joins, with its place. It ignores nil.
 func (l *problems) in(place string, err error) {
 	if err == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Resize changes the number of ranks of the first program; those of the others,
+// Resize sets the number of ranks of the first program. The ranks of the other programs,
 // and the ranks and hosts of troubles, change in proportion.
 func (s *Scenario) Resize(ranks int) error {
 	if ranks < 1 || ranks > maxRanks {
@@ -37,7 +37,7 @@ func (s *Scenario) Resize(ranks int) error {
 	return s.Validate()
 }
 
-// apply returns the list with f done to each element, without repetitions.
+// apply returns f of each element, without repetitions.
 func apply[T comparable](list []T, f func(T) T) []T {
 	var out []T
 	for _, v := range list {
@@ -48,8 +48,7 @@ func apply[T comparable](list []T, f func(T) T) []T {
 	return out
 }
 
-// Stretch changes how many steps there are, and moves the times of all troubles
-// in proportion.
+// Stretch sets the number of steps, and scales the times of all troubles in proportion.
 func (s *Scenario) Stretch(steps int) error {
 	factor := float64(steps) / float64(s.Steps)
 	s.Steps = steps

@@ -1,29 +1,28 @@
-// Package scenario describes made-up parallel programs and the trouble planted
-// in them: call trees with times of every shape, messages, threads, GPU
-// streams, counters, hosts. A scenario is a TOML file; some are built in.
-// Package simulate runs them. docs/scenarios.md explains every key.
+// Package scenario describes simulated parallel programs and the troubles planted in
+// them: call trees with distributions of times, messages, threads, GPU streams,
+// counters, hosts. A scenario is a TOML file; some are built in. Package simulate runs
+// them. docs/scenarios.md explains every key.
 //
-// Times are microseconds, but where a name says seconds.
+// Times are in microseconds, unless the name has seconds.
 package scenario
 
 import "time"
 
-// Scenario is a workflow of programs, and what is wrong with it.
+// Scenario is a workflow of programs and its troubles.
 type Scenario struct {
 	Name string `toml:"name"`
-	// Text says in a sentence what the scenario is for.
+	// Text is the purpose of the scenario, in a sentence.
 	Text string `toml:"text"`
-	// Seed makes the random numbers; the same seed gives the same run.
+	// Seed is that of the random numbers; the same seed gives the same run.
 	Seed uint64 `toml:"seed"`
-	// Start is when the programs begin; the zero time is 2026-01-01.
+	// Start is the start of the programs; the zero time means 2026-01-01.
 	Start time.Time `toml:"start"`
-	// Steps is how many I/O steps each rank writes.
+	// Steps is the number of I/O steps that each rank writes.
 	Steps int `toml:"steps"`
-	// Iterations is how many times the body runs in each step.
+	// Iterations is the number of times that the body runs in each step.
 	Iterations int `toml:"iterations"`
-	// NotableMicros and NotableShare are what a trouble must add to a call, as
-	// a time and as a share of its usual time, for the call to be one that has
-	// to be found. Less may be found.
+	// NotableMicros and NotableShare are the least that a trouble must add to a call, as
+	// a time and as a share of its usual time, for the call to be required to be found.
 	NotableMicros float64   `toml:"notable_us"`
 	NotableShare  float64   `toml:"notable_share"`
 	Programs      []Program `toml:"program"`
@@ -34,79 +33,76 @@ type Scenario struct {
 type Program struct {
 	Name  string `toml:"name"`
 	Ranks int    `toml:"ranks"`
-	// Hosts are the names of the nodes; ranks are placed on them in blocks.
+	// Hosts are the names of the nodes, which hold ranks in blocks.
 	Hosts []string `toml:"hosts"`
-	// Setup is called once at first, Body in each iteration, Finish at last:
-	// names of functions, of which one with a number before it, as in
-	// "3 smooth", is called so many times.
+	// Setup is called once at the start, Body in each iteration, Finish at the end. They
+	// are names of functions; "3 smooth" calls smooth three times.
 	Setup     []string            `toml:"setup"`
 	Body      []string            `toml:"body"`
 	Finish    []string            `toml:"finish"`
 	Functions map[string]Function `toml:"functions"`
-	// Latency is how long a message takes, and Bandwidth how many bytes of it
-	// travel in a microsecond; 0 means 2 us and 10 000 bytes.
+	// Latency is that of a message, and Bandwidth is in bytes per microsecond; 0 means
+	// 2 us and 10,000 bytes per microsecond.
 	Latency   float64 `toml:"latency_us"`
 	Bandwidth float64 `toml:"bytes_per_us"`
-	// Counters tell the state of the node, now and then.
+	// Counters describe the state of the node.
 	Counters []Counter `toml:"counter"`
 }
 
-// Kind is what a function does.
+// Kind is the kind of a function.
 type Kind string
 
 // The kinds of function.
 const (
 	Compute    Kind = ""            // takes time and calls others
-	Exchange   Kind = "exchange"    // sends to neighbors and waits for theirs
+	Exchange   Kind = "exchange"    // sends to neighbors and waits for their messages
 	Collective Kind = "collective"  // waits for all ranks, or for those of its group
-	Parallel   Kind = "parallel"    // calls on several threads at once, and waits for all
-	Launch     Kind = "launch"      // starts a kernel on a GPU stream, and does not wait
+	Parallel   Kind = "parallel"    // calls functions on several threads at once, and waits for all
+	Launch     Kind = "launch"      // starts a kernel on a GPU stream without waiting
 	DeviceSync Kind = "device-sync" // waits for all streams
 	Publish    Kind = "publish"     // lets other programs' Await of this iteration continue
 	Await      Kind = "await"       // waits for Publish of another program
 )
 
-// Function is a function of a program. The key it stands under is what calls
-// and troubles name it by.
+// Function is a function of a program. Calls and troubles refer to it by its key.
 type Function struct {
 	Kind Kind `toml:"kind"`
-	// Name is what stands in the trace, if that is other than the key.
+	// Name is the name in the trace, if it differs from the key.
 	Name string `toml:"name"`
-	// Time is the function's own, without that of those it calls. Of those
-	// that wait it is what comes on top.
+	// Time is the function's own time, without calls and waits.
 	Time Distribution `toml:"time"`
 	// Calls are the functions that it calls, as in Program.Body.
 	Calls []string `toml:"calls"`
-	// Every has it called in one of so many iterations only.
+	// Every n calls it in one of n iterations only.
 	Every int `toml:"every"`
-	// Message draws a size in bytes for times and messages that follow.
+	// Message is the size in bytes that later times and messages depend on.
 	Message *Distribution `toml:"message"`
-	// Counters are read whenever the function is entered.
+	// Counters are read at each entry of the function.
 	Counters map[string]Distribution `toml:"counters"`
 
-	Neighbors []int  `toml:"neighbors"` // exchange: distances to those it sends to, around the end
-	Group     int    `toml:"group"`     // collective: how many ranks next to each other; 0: all
-	Threads   int    `toml:"threads"`   // parallel: how many
+	Neighbors []int  `toml:"neighbors"` // exchange: distances to the receivers, with wraparound
+	Group     int    `toml:"group"`     // collective: number of adjacent ranks; 0: all
+	Threads   int    `toml:"threads"`   // parallel: number of threads
 	Kernel    string `toml:"kernel"`    // launch: the function that runs on the GPU
-	Stream    int    `toml:"stream"`    // launch: where
-	From      string `toml:"from"`      // await: the program, which stands before this one
+	Stream    int    `toml:"stream"`    // launch: the GPU stream
+	From      string `toml:"from"`      // await: a program defined before this one
 }
 
-// Counter is a number about a node that is read in intervals.
+// Counter is a counter of a node that is read at intervals.
 type Counter struct {
 	Name    string       `toml:"name"` // without the prefix that TAU gives it
 	Seconds float64      `toml:"seconds"`
 	Value   Distribution `toml:"value"`
 }
 
-// Distribution is how a number varies; one of its shapes is given, or none for
-// always 0. Numbers are rounded, and negative ones count as 0.
+// Distribution is a distribution of numbers. At most one of its shapes is given; without
+// one it is always 0. Numbers are rounded, and negative ones count as 0.
 type Distribution struct {
 	Fixed     *float64  `toml:"fixed"`
 	Normal    []float64 `toml:"normal"`    // mean, standard deviation
 	Lognormal []float64 `toml:"lognormal"` // median, standard deviation of the logarithm
 	Uniform   []float64 `toml:"uniform"`   // lowest, highest
-	Integers  []float64 `toml:"integers"`  // lowest, highest: whole numbers, each as likely
+	Integers  []float64 `toml:"integers"`  // lowest, highest: uniform integers
 	Pareto    []float64 `toml:"pareto"`    // lowest, exponent: a heavy tail
 	Modes     []Mode    `toml:"modes"`     // one of several
 	// PerByte is added for each byte of the current message.
@@ -119,40 +115,39 @@ type Mode struct {
 	Distribution
 }
 
-// TroubleKind is what goes wrong.
+// TroubleKind is the kind of a trouble.
 type TroubleKind string
 
 // The kinds of trouble.
 const (
-	SlowCall       TroubleKind = "slow-call"       // single calls, by chance
-	SlowRank       TroubleKind = "slow-rank"       // all that a rank does itself
-	SlowHost       TroubleKind = "slow-host"       // all that the ranks of a host do
+	SlowCall       TroubleKind = "slow-call"       // single calls, at random
+	SlowRank       TroubleKind = "slow-rank"       // all calls of a rank
+	SlowHost       TroubleKind = "slow-host"       // all calls of the ranks of a host
 	SlowLink       TroubleKind = "slow-link"       // messages between two ranks
-	OSNoise        TroubleKind = "os-noise"        // whatever runs when the period is over
-	MemoryPressure TroubleKind = "memory-pressure" // rises to the factor and falls again, and a counter tells
+	OSNoise        TroubleKind = "os-noise"        // the running call, periodically
+	MemoryPressure TroubleKind = "memory-pressure" // rises to the factor and falls again, with a counter
 	IOStall        TroubleKind = "io-stall"        // the next call of each rank
-	GPUClockDrop   TroubleKind = "gpu-clock-drop"  // kernels, and a counter tells
-	LevelShift     TroubleKind = "level-shift"     // from now on
-	Drift          TroubleKind = "drift"           // more and more
-	HugeValue      TroubleKind = "huge-value"      // the next call of each rank takes ages
-	Burst          TroubleKind = "burst"           // a number of calls in a row
+	GPUClockDrop   TroubleKind = "gpu-clock-drop"  // kernels, with a counter
+	LevelShift     TroubleKind = "level-shift"     // all later calls
+	Drift          TroubleKind = "drift"           // later calls, increasingly
+	HugeValue      TroubleKind = "huge-value"      // the next call of each rank takes extremely long
+	Burst          TroubleKind = "burst"           // a number of consecutive calls
 )
 
-// Trouble is something that goes wrong, where and when.
+// Trouble is a planted trouble with its place, time and effect.
 type Trouble struct {
 	Name    string      `toml:"name"`
 	Kind    TroubleKind `toml:"kind"`
 	Program string      `toml:"program"` // empty: the first
-	// Ranks or Hosts are where; neither: everywhere.
+	// Ranks or Hosts are its place; neither means everywhere.
 	Ranks []int    `toml:"ranks"`
 	Hosts []string `toml:"hosts"`
-	// Functions are the keys of those that it concerns; none: all that compute.
+	// Functions are the keys of affected functions; empty means all of kind Compute.
 	Functions []string `toml:"functions"`
-	// FromSeconds and ToSeconds are when, since the start; To 0: to the end.
+	// FromSeconds and ToSeconds are relative to the start; To 0 means the end of the run.
 	FromSeconds float64 `toml:"from"`
 	ToSeconds   float64 `toml:"to"`
-	// What it does to a time: it becomes Factor times as long, it gets Extra on
-	// top, or it becomes Value.
+	// A time is multiplied by Factor, increased by Extra, or replaced by Value.
 	Factor float64       `toml:"factor"`
 	Extra  *Distribution `toml:"extra"`
 	Value  *Distribution `toml:"value"`
@@ -161,13 +156,13 @@ type Trouble struct {
 	Link          []int   `toml:"link"`   // slow-link: the two ranks
 	PeriodSeconds float64 `toml:"period"` // os-noise
 	Count         int     `toml:"count"`  // burst: calls of each rank
-	// Counter is one of the program's, which reads Reading meanwhile.
+	// Counter is one of the program's, which has the value Reading during the trouble.
 	Counter string  `toml:"counter"`
 	Reading float64 `toml:"reading"`
 }
 
-// Each reports whether each call that the trouble makes longer is to be found.
-// Otherwise it lasts, and it suffices that it is found at all.
+// Each reports whether each call that the trouble lengthens must be found. Otherwise the
+// trouble lasts, and one flag suffices.
 func (t *Trouble) Each() bool {
 	switch t.Kind {
 	case SlowCall, SlowLink, OSNoise, IOStall, HugeValue, Burst:

@@ -11,41 +11,46 @@ func (d *Distribution) IsZero() bool {
 		d.Integers == nil && d.Pareto == nil && d.Modes == nil && d.PerByte == 0
 }
 
-// largest is the largest number that a distribution may be made of: a year in
-// microseconds, or as many bytes.
+// largest bounds the parameters of distributions: a year in microseconds, or bytes.
 const largest = 366 * 24 * 3600 * 1e6
 
-// pairs are the shapes that two numbers make.
+// pairs are the shapes with two parameters.
 var pairs = []struct {
 	name  string
 	of    func(*Distribution) []float64
 	wants string
 	ok    func(a, b float64) bool
+	// typical is about the middle of the distribution.
+	typical func(a, b float64) float64
 }{
 	{
 		"normal", func(d *Distribution) []float64 { return d.Normal },
-		"mean, standard deviation from 0 on", func(_, b float64) bool { return b >= 0 },
+		"mean, standard deviation ≥ 0", func(_, b float64) bool { return b >= 0 }, first,
 	},
 	{
 		"lognormal", func(d *Distribution) []float64 { return d.Lognormal },
 		"median above 0, standard deviation of the logarithm from 0 to 5",
-		func(a, b float64) bool { return a > 0 && b >= 0 && b <= 5 },
+		func(a, b float64) bool { return a > 0 && b >= 0 && b <= 5 }, first,
 	},
 	{
 		"uniform", func(d *Distribution) []float64 { return d.Uniform },
-		"lowest, highest", func(a, b float64) bool { return a <= b },
+		"lowest, highest", func(a, b float64) bool { return a <= b }, middle,
 	},
 	{
 		"integers", func(d *Distribution) []float64 { return d.Integers },
-		"lowest, highest, both whole", func(a, b float64) bool { return a <= b && a == math.Trunc(a) && b == math.Trunc(b) },
+		"lowest, highest, both integers", func(a, b float64) bool { return a <= b && a == math.Trunc(a) && b == math.Trunc(b) }, middle,
 	},
 	{
 		"pareto", func(d *Distribution) []float64 { return d.Pareto },
-		"lowest above 0, exponent from 0.5 on", func(a, b float64) bool { return a > 0 && b >= 0.5 },
+		"lowest above 0, exponent ≥ 0.5", func(a, b float64) bool { return a > 0 && b >= 0.5 },
+		func(a, b float64) float64 { return a * math.Pow(2, 1/b) },
 	},
 }
 
-// check returns what is wrong with the shape; modes may not have modes.
+func first(a, _ float64) float64  { return a }
+func middle(a, b float64) float64 { return (a + b) / 2 }
+
+// check returns the errors of a distribution. Modes may not have modes.
 func (d *Distribution) check(mayHaveModes bool) error {
 	var bad problems
 	shapes := 0
@@ -90,14 +95,14 @@ func (l *problems) checkModes(modes []Mode, may bool) {
 		m := &modes[i]
 		place := fmt.Sprintf("mode %d", i+1)
 		if !(m.Weight > 0) || m.Weight > largest {
-			l.add("%s: weight = %v is not above 0, and up to %v", place, m.Weight, largest)
+			l.add("%s: weight = %v must be above 0 and at most %v", place, m.Weight, largest)
 		}
 		l.in(place, m.check(false))
 	}
 }
 
-// inRange adds what is wrong with numbers of times, sizes or counters, and
-// reports whether nothing is.
+// inRange reports whether times, sizes or counters are in the valid range, and adds an
+// error if not.
 func (l *problems) inRange(name string, numbers ...float64) bool {
 	for _, v := range numbers {
 		if !(math.Abs(v) <= largest) {
@@ -108,24 +113,18 @@ func (l *problems) inRange(name string, numbers ...float64) bool {
 	return true
 }
 
-// Typical is about the middle of the distribution, for a message of the given
-// size.
+// Typical returns about the middle of the distribution, for a message of the given size.
 func (d *Distribution) Typical(bytes float64) float64 {
 	v := d.PerByte * bytes
-	switch {
-	case d.Fixed != nil:
+	if d.Fixed != nil {
 		v += *d.Fixed
-	case d.Normal != nil:
-		v += d.Normal[0]
-	case d.Lognormal != nil:
-		v += d.Lognormal[0]
-	case d.Uniform != nil:
-		v += (d.Uniform[0] + d.Uniform[1]) / 2
-	case d.Integers != nil:
-		v += (d.Integers[0] + d.Integers[1]) / 2
-	case d.Pareto != nil:
-		v += d.Pareto[0] * math.Pow(2, 1/d.Pareto[1])
-	case d.Modes != nil:
+	}
+	for i := range pairs {
+		if p := pairs[i].of(d); p != nil {
+			v += pairs[i].typical(p[0], p[1])
+		}
+	}
+	if d.Modes != nil {
 		var sum, weights float64
 		for i := range d.Modes {
 			sum += d.Modes[i].Weight * d.Modes[i].Typical(bytes)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Find returns the program that a trouble concerns and its number; nil: none.
+// Find returns the program of a trouble and its index, or nil if it does not exist.
 func (s *Scenario) Find(t *Trouble) (*Program, int) {
 	for i := range s.Programs {
 		if t.Program == "" || s.Programs[i].Name == t.Program {
@@ -19,10 +19,10 @@ func (s *Scenario) Find(t *Trouble) (*Program, int) {
 // Host returns the host of a rank. Ranks are spread evenly, in blocks.
 func (p *Program) Host(rank int) string { return p.Hosts[rank*p.used()/p.Ranks] }
 
-// used returns how many of the hosts have ranks; these are the first.
+// used returns the number of hosts with ranks, which are the first.
 func (p *Program) used() int { return min(len(p.Hosts), p.Ranks) }
 
-// Concerns returns the ranks that a trouble concerns.
+// Concerns returns the ranks of a trouble.
 func (p *Program) Concerns(t *Trouble) []int {
 	if t.Kind == SlowLink {
 		ranks := slices.Clone(t.Link)
@@ -39,7 +39,7 @@ func (p *Program) Concerns(t *Trouble) []int {
 	return ranks
 }
 
-// needs are the keys that a kind of trouble must have.
+// needs are the keys that a kind of trouble requires.
 var needs = map[TroubleKind][]string{
 	SlowCall:       {"functions", "chance", "effect"},
 	SlowRank:       {"ranks", "effect"},
@@ -111,7 +111,7 @@ func (l *problems) checkPlace(t *Trouble, p *Program) {
 			l.add("link = %v, wants two different ranks", t.Link)
 		}
 		if len(t.Ranks) > 0 || len(t.Hosts) > 0 || len(t.Functions) > 0 {
-			l.add("slow-link says where with link, not with ranks, hosts or functions")
+			l.add("slow-link takes link, not ranks, hosts or functions")
 		}
 	}
 	for _, r := range slices.Concat(t.Ranks, t.Link) {
@@ -145,10 +145,10 @@ func (l *problems) checkNumbers(t *Trouble) {
 	l.inRange("factor", t.Factor)
 	l.inRange("reading", t.Reading)
 	if t.FromSeconds < 0 || t.ToSeconds != 0 && t.ToSeconds <= t.FromSeconds {
-		l.add("from = %v, to = %v: to comes after from, and from is not negative", t.FromSeconds, t.ToSeconds)
+		l.add("from = %v, to = %v: to must be after from, and from not negative", t.FromSeconds, t.ToSeconds)
 	}
 	if t.Factor < 0 || !(t.Chance >= 0 && t.Chance <= 1) || t.Count < 0 || t.PeriodSeconds < 0 {
-		l.add("factor, count and period cannot be negative, and chance is from 0 to 1")
+		l.add("factor, count and period cannot be negative, and chance must be from 0 to 1")
 	}
 	if t.PeriodSeconds > 0 && t.PeriodSeconds < shortest {
 		l.add("period = %v is below %v", t.PeriodSeconds, shortest)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Validate says all that is wrong with the scenario. Troubles are looked at only
-// if nothing else is.
+// Validate returns all errors of the scenario. It checks troubles only if the rest is
+// valid.
 func (s *Scenario) Validate() error {
 	var bad problems
 	if s.Steps < 1 || s.Steps > maxRounds || s.Iterations < 1 || s.Iterations > maxRounds {
-		bad.add("steps = %d, iterations = %d: both are from 1 to %d", s.Steps, s.Iterations, maxRounds)
+		bad.add("steps = %d, iterations = %d: both must be from 1 to %d", s.Steps, s.Iterations, maxRounds)
 	}
 	if s.Start.Unix() < 0 || s.Start.Year() > 2200 {
 		bad.add("start = %v is not between 1970 and 2200", s.Start)
@@ -27,7 +27,7 @@ func (s *Scenario) Validate() error {
 	for i := range s.Programs {
 		p := &s.Programs[i]
 		if p.Name == "" || strings.ContainsAny(p.Name, "/\\\x00") || before[p.Name] != nil {
-			bad.add("program %d: name = %q is empty, has slashes, or is another's", i+1, p.Name)
+			bad.add("program %d: name = %q is empty, contains slashes or is repeated", i+1, p.Name)
 		}
 		bad.in("program "+p.Name, p.check(before))
 		before[p.Name] = p
@@ -39,7 +39,7 @@ func (s *Scenario) Validate() error {
 	for i := range s.Troubles {
 		t := &s.Troubles[i]
 		if t.Name == "" || names[t.Name] {
-			bad.add("trouble %d: name = %q is empty or another's", i+1, t.Name)
+			bad.add("trouble %d: name = %q is empty or repeated", i+1, t.Name)
 		}
 		names[t.Name] = true
 		bad.in("trouble "+t.Name, t.check(s))
@@ -63,14 +63,14 @@ func (p *Program) check(before map[string]*Program) error {
 		hosts[h] = true
 	}
 	if !(p.Latency > 0) || p.Latency > largest || !(p.Bandwidth > 0) {
-		bad.add("latency_us = %v, bytes_per_us = %v: both are above 0, and latency_us is up to %v", p.Latency, p.Bandwidth, largest)
+		bad.add("latency_us = %v, bytes_per_us = %v: both must be above 0, and latency_us at most %v", p.Latency, p.Bandwidth, largest)
 	}
 	bad.checkCounters(p)
 	computes := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(p.Functions)) {
 		f := p.Functions[key]
 		if key == "" || strings.ContainsAny(key+f.Name, "\x00") {
-			bad.add("function %q: its name is empty or has a zero byte", key)
+			bad.add("function %q: the name is empty or contains a zero byte", key)
 		}
 		bad.in("function "+key, f.check(p, before, computes))
 	}
@@ -80,7 +80,7 @@ func (p *Program) check(before map[string]*Program) error {
 	if len(bad) > 0 {
 		return bad.err()
 	}
-	n := size{p: p, known: make(map[string]extent)}
+	n := size{p: p, extents: make(map[string]extent)}
 	for _, l := range []struct {
 		name  string
 		calls []string
@@ -97,7 +97,7 @@ func (l *problems) checkCounters(p *Program) {
 	for i := range p.Counters {
 		c := &p.Counters[i]
 		if c.Name == "" || strings.ContainsAny(c.Name, "\x00") || names[c.Name] {
-			l.add("counter %d: name = %q is empty, has a zero byte, or is another's", i+1, c.Name)
+			l.add("counter %d: name = %q is empty, contains a zero byte or is repeated", i+1, c.Name)
 		}
 		names[c.Name] = true
 		if !(c.Seconds >= shortest) || c.Seconds*1e6 > largest {
@@ -162,7 +162,7 @@ func (f *Function) check(p *Program, before map[string]*Program, computes map[st
 	for _, name := range slices.Sorted(maps.Keys(f.Counters)) {
 		d := f.Counters[name]
 		if name == "" || strings.ContainsAny(name, "\x00") {
-			bad.add("counter %q: its name is empty or has a zero byte", name)
+			bad.add("counter %q: the name is empty or contains a zero byte", name)
 		}
 		bad.in("counter "+name, d.check(true))
 	}
@@ -195,8 +195,7 @@ func (p *Program) publishes() bool {
 	return false
 }
 
-// noWaits checks that threads only compute. seen are functions that have been
-// looked at.
+// noWaits checks that threads only compute. seen has the functions checked so far.
 func (p *Program) noWaits(calls []string, seen map[string]bool) error {
 	for _, call := range calls {
 		key, _, err := ParseCall(call)
@@ -205,7 +204,7 @@ func (p *Program) noWaits(calls []string, seen map[string]bool) error {
 		}
 		f, ok := p.Functions[key]
 		if !ok || seen[key] {
-			continue // that it is missing is told elsewhere
+			continue // size reports a missing function
 		}
 		seen[key] = true
 		if f.Kind != Compute {

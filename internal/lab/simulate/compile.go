@@ -1,7 +1,7 @@
 package simulate
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 
@@ -9,25 +9,25 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-// op is one thing that a rank does.
+// op is one operation of a rank.
 type op struct {
 	code     opcode
 	fn       trace.FuncID
 	thread   int32 // stream of a launch
-	parts    int64 // into which an enter splits the function's own time
+	parts    int64 // number of parts of the function's own time
 	time     sampler
 	message  *sampler
 	counters []reading
-	troubles []int32 // those that concern the function
-	every    int     // in one of so many iterations only; 0: in all
-	skip     int     // where to continue otherwise
-	slot     int     // of a send: the neighbor's
+	troubles []int32 // those that affect the function
+	every    int     // runs in one of this many iterations; 0: in all
+	skip     int     // number of operations to skip otherwise
+	slot     int     // of a send: index of the neighbor
 	wait     *wait
 	kernel   *op  // of a launch
 	sub      []op // of threads
 	threads  int
-	usual    *scenario.Distribution // of its own time; nil: none
-	least    int64                  // of its own time
+	usual    *scenario.Distribution // of its own time; may be nil
+	least    int64                  // least own time
 }
 
 type opcode uint8
@@ -38,31 +38,31 @@ const (
 	opEnter                    // enter a function that calls others
 	opPart                     // a part of its own time
 	opExit                     // leave it
-	opLeaf                     // a whole call that calls nothing
+	opLeaf                     // a call without calls
 	opSend                     // MPI_Isend to a neighbor
 	opExchange                 // MPI_Waitall for the neighbors' messages
 	opCollective               // wait for the group
-	opThreads                  // what threads do
+	opThreads                  // run operations on threads
 	opLaunch                   // start a kernel
 	opDeviceSync               // wait for kernels
 	opPublish
 	opAwait
 )
 
-// reading is a counter that is read.
+// reading is a counter and its values.
 type reading struct {
 	id    trace.CounterID
 	value sampler
 }
 
-// wait is where ranks wait for each other.
+// wait describes a wait for other ranks.
 type wait struct {
 	neighbors []int // of an exchange
 	group     int   // of a collective
 	from      int   // of an await: the program
 }
 
-// program is a program that can be run.
+// program is a compiled program.
 type program struct {
 	*scenario.Program
 	index                int
@@ -78,18 +78,18 @@ type program struct {
 	streams              int
 	correlation          trace.CounterID
 	troubles             []*trouble // all of the scenario; those of other programs are nil
-	noise, links, levels []int32    // those that strike by time, between ranks, and that counters show
+	noise, links, levels []int32    // troubles by time, of links, and with a counter
 	latency              int64
 }
 
-// stateCounter is a counter about the node.
+// stateCounter is a counter of the node.
 type stateCounter struct {
 	reading
 	every    int64
 	troubles []int32
 }
 
-// Names of what surrounds the functions of a scenario.
+// Names and constants besides those of scenarios.
 const (
 	rootFunction     = ".TAU application"
 	mainFunction     = "main"
@@ -106,7 +106,7 @@ const (
 	threadPerStream  = 1 // between the host's threads and the streams
 	launchLag        = 4 // from a launch to the earliest start of its kernel, in us
 	waitOverhead     = 2
-	startSpread      = 2000 // within which ranks start
+	startSpread      = 2000 // range of start times of ranks, in us
 	messageCallTime  = 2    // median of MPI_Isend and MPI_Irecv
 	messageCallSigma = 0.2
 )
@@ -171,12 +171,12 @@ func (p *program) counter(name string) trace.CounterID {
 	return trace.CounterID(len(p.counters) - 1)
 }
 
-// list appends what a list of calls does.
+// list appends the operations of a list of calls.
 func (p *program) list(ops []op, calls []string, depth int) []op {
 	for _, call := range calls {
 		key, times, err := scenario.ParseCall(call)
 		if err != nil {
-			panic(err) // scenarios are checked before
+			panic(err) // scenarios are valid
 		}
 		for range times {
 			ops = p.call(ops, key, depth)
@@ -211,7 +211,7 @@ func (p *program) call(ops []op, key string, depth int) []op {
 		kernel := p.Functions[f.Kernel]
 		k := p.base(f.Kernel, &kernel)
 		o.code, o.thread, o.kernel = opLaunch, int32(f.Stream), &k
-		o.least, k.least = 1, 1 // so that correlation ids lie inside: see inside
+		o.least, k.least = 1, 1 // leaves room for correlation ids: see inside
 		ops = append(ops, o)
 	case scenario.DeviceSync:
 		o.code = opDeviceSync
@@ -220,7 +220,7 @@ func (p *program) call(ops []op, key string, depth int) []op {
 		o.code = opPublish
 		ops = append(ops, o)
 	case scenario.Await:
-		o.code, o.wait = opAwait, &wait{from: p.programBefore(f.From)}
+		o.code, o.wait = opAwait, &wait{from: slices.Index(p.all, f.From)}
 		ops = append(ops, o)
 	default:
 		ops = p.compute(ops, o, &f, depth)
@@ -231,16 +231,12 @@ func (p *program) call(ops []op, key string, depth int) []op {
 	return ops
 }
 
-// base returns an op with all that does not depend on the function's kind.
+// base returns an op with the fields that do not depend on the kind of function.
 func (p *program) base(key string, f *scenario.Function) op {
 	if o, ok := p.bases[key]; ok {
 		return o
 	}
-	name := f.Name
-	if name == "" {
-		name = key
-	}
-	o := op{fn: p.function(key, name), time: newSampler(&f.Time), usual: &f.Time}
+	o := op{fn: p.function(key, cmp.Or(f.Name, key)), time: newSampler(&f.Time), usual: &f.Time}
 	if f.Message != nil {
 		m := newSampler(f.Message)
 		o.message = &m
@@ -279,8 +275,8 @@ func (p *program) compute(ops []op, o op, f *scenario.Function, depth int) []op 
 	return append(ops, op{code: opExit, fn: o.fn})
 }
 
-// exchange appends what an exchange with neighbors does: it announces what it
-// wants to receive, sends, and waits.
+// exchange appends the operations of an exchange with neighbors: receives, sends, and the
+// wait.
 func (p *program) exchange(ops []op, o op, f *scenario.Function) []op {
 	short := &scenario.Distribution{Lognormal: []float64{messageCallTime, messageCallSigma}}
 	irecv := op{code: opLeaf, fn: p.function(recvFunction, recvFunction), time: newSampler(short), usual: short}
@@ -303,13 +299,4 @@ func (p *program) exchange(ops []op, o op, f *scenario.Function) []op {
 	}
 	ops = append(ops, op{code: opExchange, fn: p.function(waitFunction, waitFunction), wait: w})
 	return append(ops, op{code: opPart}, op{code: opExit, fn: o.fn})
-}
-
-func (p *program) programBefore(name string) int {
-	for i, t := range p.all {
-		if t == name {
-			return i
-		}
-	}
-	panic(fmt.Sprintf("no program %q", name)) // scenarios are checked before
 }

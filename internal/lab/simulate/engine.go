@@ -6,46 +6,45 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-// engine is a program at work. A step is computed twice: first for all ranks
-// together, from one wait to the next, which tells when who arrives; then for
-// each rank by itself, with events. So no more is held than when ranks waited
-// for each other in one step.
+// engine runs a program. It computes each step twice: first for all ranks together, from
+// one wait to the next, to find when each rank arrives; then for each rank separately,
+// with events. So it keeps only the waits of one step.
 type engine struct {
 	scenario *scenario.Scenario
 	p        *program
 	others   []*engine // all programs, this one included
 	ranks    []rankState
-	vars     []int64 // width of them for each rank: see vars
+	vars     []int64 // width values for each rank: uses of troubles, GPU streams, counters
 	width    int
-	frames   []frame // depth of them for each rank
+	frames   []frame // depth frames for each rank
 	w        *walker
 	links    *rand.Rand
 
 	// Of the current step.
 	step     int
-	ranks0   []rankState // when it began
+	ranks0   []rankState // at its start
 	vars0    []int64
 	outcomes []outcome // of each wait for each rank
 	messages []message // of each exchange: by neighbor, then by sender
-	firsts   []int     // where the messages of each wait begin
+	firsts   []int     // index of the first message of each wait
 
 	published []outcome // in each iteration of the step
 }
 
-// outcome is how a rank's waiting for others ends.
+// outcome is the end of a rank's wait for others.
 type outcome struct {
 	end, clean     int64
-	blame, culprit int32 // the trouble and the rank that made it late; blame -1: none
-	direct         bool  // the trouble delayed what the rank waited for itself
+	blame, culprit int32 // the trouble and the rank that delayed it; blame -1: none
+	direct         bool  // the trouble delayed the message itself
 }
 
-// message is one that was sent.
+// message is a sent message.
 type message struct {
 	at, clean      int64
 	bytes          int64
 	extra          int64 // by which a slow link delays it
 	blame, culprit int32
-	link           int32 // the trouble that does; 0 if extra is
+	link           int32 // that trouble, if extra > 0
 }
 
 func newEngine(s *scenario.Scenario, p *program, start int64) *engine {
@@ -69,7 +68,7 @@ func newEngine(s *scenario.Scenario, p *program, start int64) *engine {
 	return e
 }
 
-// lists yields what ranks do in a step, and the iteration; -1: none.
+// lists calls do with the operations of a step and their iteration, -1 outside the body.
 func (e *engine) lists(step int, do func(ops []op, iteration int)) {
 	if step == 0 {
 		do(e.p.setup, -1)
@@ -82,7 +81,7 @@ func (e *engine) lists(step int, do func(ops []op, iteration int)) {
 	}
 }
 
-// advance finds out how the next step goes.
+// advance computes the next step.
 func (e *engine) advance() {
 	e.step++
 	for r := range e.ranks {
@@ -95,7 +94,7 @@ func (e *engine) advance() {
 	e.lists(e.step, e.together)
 }
 
-// together has all ranks do a list.
+// together runs a list on all ranks.
 func (e *engine) together(ops []op, iteration int) {
 	for r := range e.ranks {
 		e.ranks[r].pc = 0
@@ -122,7 +121,7 @@ func (e *engine) together(ops []op, iteration int) {
 	}
 }
 
-// message returns the place of a message in the wait of a step with that number.
+// message returns a message of a wait, by its slot and sender.
 func (e *engine) message(wait, neighbors, slot, sender int) *message {
 	for len(e.firsts) <= wait {
 		e.firsts = append(e.firsts, len(e.messages))
@@ -134,7 +133,7 @@ func (e *engine) message(wait, neighbors, slot, sender int) *message {
 	return &e.messages[first+slot*n+sender]
 }
 
-// arrives returns when a message is there.
+// arrives returns the arrival time of a message.
 func (e *engine) arrives(m *message) int64 {
 	return m.at + e.travels(m) + m.extra
 }
@@ -143,7 +142,7 @@ func (e *engine) travels(m *message) int64 {
 	return e.p.latency + int64(min(float64(m.bytes)/e.p.Bandwidth, longest))
 }
 
-// resolve finds out how the wait ends at which all ranks have arrived.
+// resolve computes the outcome of a wait that all ranks have reached.
 func (e *engine) resolve(o *op) {
 	wait := len(e.outcomes) / e.p.Ranks
 	if o.code == opCollective {
@@ -170,7 +169,7 @@ func (e *engine) resolve(o *op) {
 	}
 }
 
-// delay has slow links delay the messages of an exchange.
+// delay adds the delays of slow links to the messages of an exchange.
 func (e *engine) delay(w *wait, number int) {
 	for _, i := range e.p.links {
 		t := e.p.troubles[i]
@@ -190,7 +189,7 @@ func (e *engine) delay(w *wait, number int) {
 	}
 }
 
-// gather has the ranks of each group wait for the last of it.
+// gather makes the ranks of each group wait for the last one.
 func (e *engine) gather(group int) {
 	for first := 0; first < len(e.ranks); first += group {
 		of := e.ranks[first:min(first+group, len(e.ranks))]

@@ -2,8 +2,8 @@ package simulate
 
 import "github.com/chimbuko/chimbuko/internal/base/trace"
 
-// stream is what is kept of a GPU stream: when it will be free, when it would
-// be without trouble, and which trouble and rank it is late for: see blamed.
+// stream is the state of a GPU stream: when it will be free, with and without troubles,
+// and the trouble and rank that delayed it.
 type stream struct{ free, clean, late *int64 }
 
 func (w *walker) stream(i int) stream {
@@ -11,8 +11,8 @@ func (w *walker) stream(i int) stream {
 	return stream{&at[0], &at[1], &at[2]}
 }
 
-// blame and blamed make one number of a trouble, or -1, and a rank, and two
-// again; 0 is none.
+// blame and blamed encode and decode a trouble, or -1, and a rank as one number; 0 is
+// none.
 func (s *stream) blame(trouble, culprit int32) { *s.late = int64(culprit)<<32 | int64(trouble+1) }
 
 func (s *stream) blamed() (trouble, culprit int32) { return int32(*s.late) - 1, int32(*s.late >> 32) }
@@ -28,11 +28,11 @@ func (w *walker) launch(o *op) {
 	}
 	w.pass(own, clean, &w.hits)
 	w.event(trace.Exit, o.fn)
-	w.tell(o, row, entry, w.st.bytes, w.hits)
+	w.record(o, row, entry, w.st.bytes, w.hits)
 	w.kernel(o)
 }
 
-// kernel runs what was launched on its stream, while the host continues.
+// kernel runs the launched kernel on its stream, while the host continues.
 func (w *walker) kernel(o *op) {
 	host, thread := w.st, w.thread
 	s := w.stream(int(o.thread))
@@ -53,7 +53,7 @@ func (w *walker) kernel(o *op) {
 	w.st.clock += own
 	w.st.clean += clean
 	w.event(trace.Exit, o.kernel.fn)
-	w.tell(o.kernel, row, entry, w.st.bytes, w.hits)
+	w.record(o.kernel, row, entry, w.st.bytes, w.hits)
 	*s.free, *s.clean = w.st.clock, w.st.clean
 	s.blame(w.st.blame, w.st.culprit)
 	w.st.clock, w.st.clean, w.st.blame, w.st.culprit = host.clock, host.clean, host.blame, host.culprit

@@ -281,7 +281,7 @@ func TestStretchReachesDuration(t *testing.T) {
 		s := builtin(t, "slow-rank", 8, 50)
 		before := *s
 		if err := simulate.Stretch(s, d); err == nil || s.Steps != before.Steps {
-			t.Errorf("it can be made to last %v, in %d steps", d, s.Steps)
+			t.Errorf("it lasts %v, in %d steps", d, s.Steps)
 		}
 	}
 	s := parse(t, `

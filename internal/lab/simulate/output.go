@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
-// output is what a rank puts out in a step. It is used again and again.
+// output is the output of a rank in a step. It is reused.
 type output struct {
 	lanes    []lane // by thread
 	calls    []truth.Call
@@ -17,15 +17,15 @@ type output struct {
 	counters []*trace.Event // of all threads
 }
 
-// lane is what happens on a thread: events in the order that trace.Batch wants.
-// Rows are those on the thread until the step is complete.
+// lane has the events of a thread, in the order of a trace.Batch. Rows count on the
+// thread until the step is complete.
 type lane struct {
 	events                 []trace.Event
 	funcs, comms, counters uint32
 	first                  uint32 // row of its first function in the step
 }
 
-// arrival is a message that is received.
+// arrival is a received message.
 type arrival struct {
 	at        int64
 	from, tag int
@@ -46,8 +46,8 @@ func (o *output) lane(thread int) *lane {
 	return &o.lanes[thread]
 }
 
-// function puts out an entry or exit and returns its row. What is read at the
-// time of an entry lies inside.
+// function emits an entry or exit and returns its row. An entry precedes counters of the
+// same time.
 func (l *lane) function(kind trace.Kind, fn trace.FuncID, at int64) uint32 {
 	row := l.funcs
 	l.funcs++
@@ -76,8 +76,8 @@ func (l *lane) message(kind trace.Kind, partner, tag int, bytes uint64, at int64
 	l.comms++
 }
 
-// side puts out a message or counter: before the first exit at its time, and
-// messages before counters.
+// side emits a message or counter: before the first exit of the same time, and messages
+// before counters.
 func (l *lane) side(e trace.Event) {
 	at := len(l.events)
 	for i := at - 1; i >= 0 && l.events[i].Time == e.Time; i-- {
@@ -92,7 +92,7 @@ func (l *lane) side(e trace.Event) {
 	}
 }
 
-// received puts out the arrivals.
+// received emits the arrivals.
 func (o *output) received(l *lane) {
 	slices.SortStableFunc(o.arrivals, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	for _, a := range o.arrivals {
@@ -100,8 +100,8 @@ func (o *output) received(l *lane) {
 	}
 }
 
-// number gives all events their rows in the tables of the step, which TAU orders:
-// functions by thread, the others by time.
+// number sets the rows of all events in the tables of the step, in TAU's order: functions
+// by thread, others by time.
 func (o *output) number(id trace.EventID) (funcs, comms, counters uint32) {
 	reading := 0 // threads with counters
 	for t := range o.lanes {
@@ -109,7 +109,7 @@ func (o *output) number(id trace.EventID) (funcs, comms, counters uint32) {
 		l.first = funcs
 		for i := range l.events {
 			if funcs == 0 {
-				break // they have theirs
+				break // the rows are right already
 			}
 			if e := &l.events[i]; e.Kind <= trace.Exit {
 				e.Row += l.first
@@ -119,7 +119,7 @@ func (o *output) number(id trace.EventID) (funcs, comms, counters uint32) {
 			reading++
 		}
 		funcs, counters = funcs+l.funcs, counters+l.counters
-		comms += l.comms // of one thread: no other sends and receives
+		comms += l.comms // only one thread sends and receives
 	}
 	if reading > 1 {
 		o.numberCounters()
@@ -148,13 +148,13 @@ func (o *output) numberCounters() {
 	}
 }
 
-// planted notes a call that is the trouble's own; notable: it must be found.
+// planted adds a cause of a trouble; a notable one must be found.
 func (o *output) planted(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, notable bool) {
 	c := o.call(w, fn, row, entry, h)
 	c.Role, c.Minor = truth.Cause, !notable
 }
 
-// suffered notes a call that waited because of a trouble elsewhere.
+// suffered adds a call that waited because of a trouble elsewhere.
 func (o *output) suffered(w *walker, fn trace.FuncID, row uint32, entry int64, h hit, by int32) {
 	c := o.call(w, fn, row, entry, h)
 	c.Role = truth.Victim
@@ -164,7 +164,7 @@ func (o *output) suffered(w *walker, fn trace.FuncID, row uint32, entry int64, h
 	}
 }
 
-// call notes a call; its event is known when the step is complete.
+// call adds a call. number sets its event.
 func (o *output) call(w *walker, fn trace.FuncID, row uint32, entry int64, h hit) *truth.Call {
 	o.rows = append(o.rows, row)
 	o.calls = append(o.calls, truth.Call{

@@ -1,13 +1,11 @@
-// Package simulate runs scenarios: parallel programs that do not exist, whose
-// ranks compute, send messages, wait for each other, use threads and GPUs, and
-// in which trouble is planted. It gives the steps that TAU would have traced,
-// and the truth about them: which calls a trouble struck, and which had to wait
-// because of it. It finds the latter by running each rank a second time, without
-// any trouble, on a clock of its own.
+// Package simulate runs scenarios: simulated parallel programs whose ranks compute, send
+// messages, wait for each other, use threads and GPUs, and have planted troubles. It
+// produces the steps that TAU would trace, and the truth about them: the calls that a
+// trouble affected, and those that waited because of it. It finds the latter with a
+// second clock for each rank, which runs without troubles.
 //
-// The same scenario gives the same steps. What is held in memory is what ranks
-// know of each other in one step, and the events of one step of those ranks
-// whose Streams have not been released.
+// The same scenario gives the same steps. Memory holds the waits of one step, and the
+// events of one step of the ranks whose Streams have not been released.
 package simulate
 
 import (
@@ -24,13 +22,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// Run is a scenario at work.
+// Run is a running scenario.
 type Run struct {
 	scenario *scenario.Scenario
 	engines  []*engine
 	streams  []*Stream
-	mu       sync.RWMutex // held while steps are taken; alone, while the next is computed
-	step     int          // that can be taken; -1: none yet
+	mu       sync.RWMutex // read-locked to emit steps, locked to compute the next
+	step     int          // the current one; -1 before the first
 }
 
 // New returns a Run of a valid scenario.
@@ -83,7 +81,7 @@ func (p *program) gpu(stream int) trace.GPU {
 // Streams returns the ranks of all programs, in order.
 func (r *Run) Streams() []*Stream { return r.streams }
 
-// Troubles returns what is planted.
+// Troubles returns the planted troubles.
 func (r *Run) Troubles() []*truth.Trouble {
 	var all []*truth.Trouble
 	for i := range r.scenario.Troubles {
@@ -96,8 +94,8 @@ func (r *Run) Troubles() []*truth.Trouble {
 	return all
 }
 
-// Advance computes the next step of all ranks, which Streams then give; false:
-// there are no more.
+// Advance computes the next step of all ranks, which Streams then return. It returns
+// false after the last.
 func (r *Run) Advance() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +119,7 @@ type Stream struct {
 	e     *engine
 	rank  int
 	names *tau.Names
-	next  int // step that Next gives
+	next  int // step that Next returns
 	end   int64
 	w     *walker
 	out   output
@@ -129,31 +127,30 @@ type Stream struct {
 	step  tau.Step
 }
 
-// Program is the number of the program.
+// Program returns the index of the program.
 func (s *Stream) Program() trace.Program { return trace.Program(s.e.p.index) }
 
-// ProgramName is the name of the program.
+// ProgramName returns the name of the program.
 func (s *Stream) ProgramName() string { return s.e.p.Name }
 
-// Ranks is how many ranks the program has.
+// Ranks returns the number of ranks of the program.
 func (s *Stream) Ranks() int { return s.e.p.Ranks }
 
-// Rank is the rank.
+// Rank returns the rank.
 func (s *Stream) Rank() trace.Rank { return trace.Rank(s.rank) }
 
-// Host is where the rank runs.
+// Host returns the host of the rank.
 func (s *Stream) Host() string { return s.e.p.Host(s.rank) }
 
-// Names returns the names of functions and counters. They are complete from the
-// beginning, and the same for all ranks of a program.
+// Names returns the names of functions and counters. They are complete from the start,
+// and the same for all ranks of a program.
 func (s *Stream) Names() *tau.Names { return s.names }
 
-// errApart is what a stream returns that was left behind.
-var errApart = errors.New("the ranks of a simulation are read side by side, step by step: this one was left behind")
+// errSkipped is the error of a stream that missed a step.
+var errSkipped = errors.New("the step was skipped (read the streams of a simulation step by step)")
 
-// Next returns the next step, valid until the next call, or io.EOF. Streams may
-// be read at the same time, but none gets to the next step before all have had
-// this one.
+// Next returns the next step, valid until the next call, or io.EOF. Streams may be read
+// concurrently, but all must read a step before any reads the next.
 func (s *Stream) Next(ctx context.Context) (*tau.Step, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -173,28 +170,28 @@ func (s *Stream) Next(ctx context.Context) (*tau.Step, error) {
 	}
 	defer s.run.mu.RUnlock()
 	if s.next < s.run.step {
-		return nil, fmt.Errorf("%s, rank %d, step %d: %w", s.e.p.Name, s.rank, s.next, errApart)
+		return nil, fmt.Errorf("%s, rank %d, step %d: %w", s.e.p.Name, s.rank, s.next, errSkipped)
 	}
 	s.next++
 	return s.emit(), nil
 }
 
-// Truth returns the calls of the last step that troubles touched. It is valid
-// as long as the step.
+// Truth returns the calls of the last step that troubles affected. It is valid as long
+// as the step.
 func (s *Stream) Truth() []truth.Call { return s.out.calls }
 
-// End is when the step that Next gave last ended for the rank.
+// End returns the time at which the last step of Next ended on the rank.
 func (s *Stream) End() trace.Micros { return trace.Micros(s.end) }
 
-// ends is when the step that was computed last ends for the rank.
+// ends returns the time at which the last computed step ends on the rank.
 func (s *Stream) ends() int64 { return s.e.ranks[s.rank].clock }
 
-// Release gives the memory of the last step back, which becomes invalid.
+// Release frees the memory of the last step, which becomes invalid.
 func (s *Stream) Release() {
 	s.w, s.vars, s.out, s.step = nil, nil, output{}, tau.Step{}
 }
 
-// emit has the rank do the step again, with events.
+// emit runs the step of the rank again, with events.
 func (s *Stream) emit() *tau.Step {
 	e := s.e
 	if s.w == nil {
@@ -219,7 +216,7 @@ func (s *Stream) emit() *tau.Step {
 	return &s.step
 }
 
-// fill makes a step of what was put out.
+// fill makes a step of the output.
 func (s *Stream) fill(index int) {
 	o := &s.out
 	funcs, comms, counters := o.number(trace.EventID{Rank: s.Rank(), Step: index})
@@ -256,7 +253,7 @@ func (s *Stream) fill(index int) {
 	}
 }
 
-// metadata are the facts that TAU tells in the first step.
+// metadata adds the metadata that TAU writes in the first step.
 func (s *Stream) metadata() {
 	add := func(thread int, key, value string) {
 		s.step.Metadata = append(s.step.Metadata, trace.Metadata{

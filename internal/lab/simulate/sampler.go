@@ -7,13 +7,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-// sampler draws numbers of a distribution.
+// sampler draws numbers from a distribution.
 type sampler struct {
 	shape   uint8
 	a, b    float64
 	perByte float64
 	modes   []sampler
-	weights []float64 // of modes, summed up; the last is 1
+	weights []float64 // cumulative weights of modes; the last is 1
 }
 
 const (
@@ -57,14 +57,13 @@ func newSampler(d *scenario.Distribution) sampler {
 	return s
 }
 
-// longest is the longest time and the largest number that is ever drawn: about
-// three years in microseconds.
+// longest bounds drawn numbers: about three years in microseconds.
 const longest = 1e14
 
-// draw returns a number, for a message of the given size.
+// draw returns a random number, for a message of the given size.
 func (s *sampler) draw(r *rand.Rand, bytes int64) int64 { return bounded(s.value(r, bytes)) }
 
-// bounded rounds a number that may be negative or too large.
+// bounded rounds a number and limits it to the valid range.
 func bounded(v float64) int64 { return int64(min(max(v+0.5, 0), longest)) }
 
 func (s *sampler) value(r *rand.Rand, bytes int64) float64 {

@@ -8,19 +8,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-// Stretch makes a scenario last for about d, by more or fewer steps of the same
-// length. The times of its troubles move in proportion.
+// Stretch makes a scenario last for about d, by changing the number of steps. It scales
+// the times of troubles in proportion.
 func Stretch(s *scenario.Scenario, d time.Duration) error {
 	sample := *s
 	sample.Steps, sample.Troubles = 4, nil // the first also sets up, the last also finishes
 	times := ends(&sample)
 	step := (times[2] - times[0]) / 2
 	if step <= 0 {
-		return fmt.Errorf("a step of %s takes no time, so it cannot be made to last", s.Name)
+		return fmt.Errorf("a step of %s takes no time", s.Name)
 	}
 	steps := math.Round(float64(d) / float64(step))
 	if steps < 1 || steps > 1e9 {
-		return fmt.Errorf("%s cannot last for %s: a step of it takes %s", s.Name, d, step)
+		return fmt.Errorf("%s cannot last for %s: a step takes %s", s.Name, d, step)
 	}
 	if err := s.Stretch(int(steps)); err != nil {
 		return err
@@ -37,11 +37,11 @@ func Stretch(s *scenario.Scenario, d time.Duration) error {
 	return s.Stretch(max(1, int(math.Round(steps*float64(d)/float64(lasts)))))
 }
 
-// rehearsed is the number of steps of all ranks up to which a scenario is run to
-// find out how long its troubles make it.
+// rehearsed bounds the number of steps of all ranks for which Stretch runs the scenario to
+// measure the effect of its troubles.
 const rehearsed = 200_000
 
-// ends returns how long after the start each step has ended for all ranks.
+// ends returns the time since the start at which each step has ended on all ranks.
 func ends(s *scenario.Scenario) []time.Duration {
 	run := New(s)
 	var all []time.Duration

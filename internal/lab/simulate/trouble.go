@@ -11,10 +11,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/lab/truth"
 )
 
-// trouble is one that can strike.
+// trouble is a compiled trouble.
 type trouble struct {
 	*scenario.Trouble
-	from, to int64 // to: the largest number if it does not end
+	from, to int64 // to may be never
 	ranks    []bool
 	extra    sampler
 	value    sampler
@@ -44,11 +44,11 @@ func newTrouble(s *scenario.Scenario, t *scenario.Trouble, start int64) *trouble
 	return out
 }
 
-// concerns reports whether a function can take longer because of the trouble.
+// concerns reports whether the trouble affects the time of a function.
 func (t *trouble) concerns(key string, f *scenario.Function) bool {
 	switch t.Kind {
 	case scenario.OSNoise, scenario.SlowLink:
-		return false // strike otherwise
+		return false // affect times elsewhere
 	}
 	if len(t.Functions) > 0 {
 		return slices.Contains(t.Functions, key)
@@ -56,7 +56,7 @@ func (t *trouble) concerns(key string, f *scenario.Function) bool {
 	return f.Kind == scenario.Compute
 }
 
-// strength returns how much of the trouble there is at a time, from 0 to 1.
+// strength returns the strength of the trouble at a time, from 0 to 1.
 func (t *trouble) strength(now int64) float64 {
 	if now < t.from {
 		return 0
@@ -77,8 +77,8 @@ func (t *trouble) strength(now int64) float64 {
 	return 1
 }
 
-// strikes returns what becomes of an own time at a moment; used counts the calls
-// that it has struck on the rank.
+// strikes returns the changed own time of a call, and whether the trouble affects it.
+// used counts the affected calls of the rank.
 func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int64, bool) {
 	strength := t.strength(now)
 	if strength == 0 {
@@ -108,11 +108,11 @@ func (t *trouble) strikes(own, now, bytes int64, used *int64, r *rand.Rand) (int
 	return bounded(float64(own) * (1 + (t.Factor-1)*strength)), true
 }
 
-// lasting reports whether the trouble becomes what is normal, so that no call
-// is wrong because of it.
+// lasting reports whether the trouble becomes the normal state, so that no call is
+// anomalous because of it.
 func (t *trouble) lasting() bool { return t.Kind == scenario.LevelShift || t.Kind == scenario.Drift }
 
-// truth is what is known of the trouble.
+// truth returns the line of the trouble in the truth.
 func (t *trouble) truth(p *program) *truth.Trouble {
 	out := &truth.Trouble{
 		Name: t.Name, Kind: string(t.Kind), Each: t.Each(), Program: trace.Program(p.index),

@@ -6,47 +6,45 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// rankState is a rank between two of the places where ranks wait for each other.
+// rankState is the state of a rank between two waits.
 type rankState struct {
 	clock int64 // its time
-	clean int64 // what its time would be without any trouble
-	// Random numbers of the program, of its troubles and of the counters of the
-	// node, apart, so that a trouble changes nothing but what it strikes.
+	clean int64 // its time without troubles
+	// Separate random numbers of the program, its troubles and the counters of the node,
+	// so that a trouble changes only the calls that it affects.
 	base, extra, node rand.PCG
-	blame, culprit    int32 // the trouble and the rank that it is late for; blame -1: none
+	blame, culprit    int32 // the trouble and the rank that delayed it; blame -1: none
 	bytes             int64 // of the current message
 	correlation       uint64
 	pc, depth, waits  int32
 }
 
-// late notes why the rank is late: because of a trouble that it has itself, if
-// that is not -1.
+// late blames the delay of the rank on its own trouble, unless that is -1.
 func (w *walker) late(trouble int32) {
 	if trouble >= 0 {
 		w.st.blame, w.st.culprit = trouble, int32(w.rank)
 	}
 }
 
-// frame is a function that is being executed.
+// frame is an open call.
 type frame struct {
 	o          *op
 	own, clean int64 // length of a part of its own time
-	lastOwn    int64 // of the last part
+	lastOwn    int64 // length of the last part
 	lastClean  int64
-	left       int64 // parts that are still to come
+	left       int64 // remaining parts
 }
 
-// walker has one rank do what its program says. Without an output it only
-// finds out when the rank arrives where others wait for it; with one it does
-// the same again, knows how long to wait, and puts out events.
+// walker runs the operations of one rank. Without an output it computes when the rank
+// arrives at each wait; with one it repeats that with the known waits, and emits events.
 type walker struct {
 	e               *engine
 	rank            int
 	st              rankState
 	vars            []int64
 	frames          []frame
-	notes           []note     // of frames, with an output
-	hits            []hit      // of a call that has no frame, with an output
+	notes           []note     // of frames; only with an output
+	hits            []hit      // of a call without a frame; only with an output
 	rng, trng, nrng *rand.Rand // of st.base, st.extra and st.node
 	iteration       int
 	resume          bool // the current wait is over
@@ -61,8 +59,8 @@ func newWalker(e *engine) *walker {
 	return w
 }
 
-// run does ops from pc on, until it must wait for others or is through. It
-// returns where it stands.
+// run runs ops from pc until it must wait for others or reaches the end, and returns the
+// new pc.
 func (w *walker) run(ops []op, pc int) int {
 	for ; pc < len(ops); pc++ {
 		o := &ops[pc]
@@ -106,7 +104,7 @@ func (w *walker) run(ops []op, pc int) int {
 	return pc
 }
 
-// event puts out an entry or exit now, and returns its row.
+// event emits an entry or exit, and returns its row.
 func (w *walker) event(kind trace.Kind, fn trace.FuncID) uint32 {
 	if w.out == nil {
 		return 0
@@ -114,12 +112,12 @@ func (w *walker) event(kind trace.Kind, fn trace.FuncID) uint32 {
 	return w.lane.function(kind, fn, w.st.clock)
 }
 
-// inside is when in a call that begins now something happens that belongs to it:
-// after its entry, at which another call may end, if it takes any time by itself.
+// inside returns the time of an event inside a call that starts now: after its entry, if
+// the call takes any time, because another call may end at that time.
 func (w *walker) inside(own int64) int64 { return w.st.clock + min(1, own) }
 
-// enter puts out the entry of a function, and the counters read there. own is
-// how long it takes at least.
+// enter emits the entry of a function and its counters. own is the least duration of the
+// call.
 func (w *walker) enter(o *op, own int64) uint32 {
 	row := w.event(trace.Enter, o.fn)
 	for i := range o.counters {
@@ -131,8 +129,8 @@ func (w *walker) enter(o *op, own int64) uint32 {
 	return row
 }
 
-// drawn draws a function's own time: as it is, as it would be without trouble,
-// and which trouble to blame if it is longer. hits become what troubles added.
+// drawn draws a function's own time, with and without troubles, and returns the trouble
+// to blame for a longer time. It sets hits to the effects of troubles.
 func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
 	if o.message != nil {
 		w.st.bytes = o.message.draw(w.rng, 0)
@@ -161,7 +159,7 @@ func (w *walker) drawn(o *op, hits *[]hit) (own, clean int64, blame int32) {
 	return own, clean, blame
 }
 
-// pass lets own time pass, with what the system takes away meanwhile.
+// pass advances the clocks by own time, and adds OS noise.
 func (w *walker) pass(own, clean int64, hits *[]hit) {
 	now := w.st.clock
 	w.st.clock += own
@@ -191,10 +189,10 @@ func (w *walker) leaf(o *op) {
 	row := w.enter(o, own)
 	w.pass(own, clean, &w.hits)
 	w.event(trace.Exit, o.fn)
-	w.tell(o, row, entry, w.st.bytes, w.hits)
+	w.record(o, row, entry, w.st.bytes, w.hits)
 }
 
-// hitsAt returns where to note what troubles add to the function at that depth.
+// hitsAt returns the hits of the call at that depth.
 func (w *walker) hitsAt(depth int32) *[]hit {
 	if w.out == nil {
 		return &w.hits
@@ -235,10 +233,10 @@ func (w *walker) end() {
 	}
 	n := &w.notes[w.st.depth]
 	w.waited(o, n.row, n.entry, n.excess, n.blame, &n.hits)
-	w.tell(o, n.row, n.entry, n.bytes, n.hits)
+	w.record(o, n.row, n.entry, n.bytes, n.hits)
 }
 
-// neighbor returns the rank at a distance, around the end.
+// neighbor returns the rank at a distance, with wraparound.
 func (e *engine) neighbor(rank, distance int) int {
 	n := (rank + distance) % e.p.Ranks
 	if n < 0 {
@@ -261,17 +259,16 @@ func (w *walker) send(o *op) {
 	w.hits = w.hits[:0]
 	w.pass(own, own, &w.hits)
 	w.event(trace.Exit, o.fn)
-	w.tell(o, row, entry, 0, w.hits)
+	w.record(o, row, entry, 0, w.hits)
 }
 
-// await waits for other ranks; it is known for how long.
+// await waits for other ranks, by the outcome computed before.
 func (w *walker) await(o *op) {
 	w.waitUntil(o, w.e.outcomes[int(w.st.waits)*w.e.p.Ranks+w.rank])
 	w.st.waits++
 }
 
-// waitUntil is a call that waits for something that ends as r says, and then
-// takes its own time.
+// waitUntil runs a call that waits until r and then takes its own time.
 func (w *walker) waitUntil(o *op, r outcome) {
 	own, clean, blame := int64(waitOverhead), int64(waitOverhead), int32(-1)
 	w.hits = w.hits[:0]
@@ -294,11 +291,10 @@ func (w *walker) waitUntil(o *op, r outcome) {
 	}
 	w.event(trace.Exit, o.fn)
 	w.waited(o, row, entry, excess, r, &w.hits)
-	w.tell(o, row, entry, w.st.bytes, w.hits)
+	w.record(o, row, entry, w.st.bytes, w.hits)
 }
 
-// receive puts out the messages of the neighbors in the order of their
-// arrival.
+// receive emits the messages of the neighbors in the order of arrival.
 func (w *walker) receive(o *op) {
 	n := len(o.wait.neighbors)
 	w.out.arrivals = w.out.arrivals[:0]
@@ -311,10 +307,10 @@ func (w *walker) receive(o *op) {
 	w.out.received(w.lane)
 }
 
-// runThreads has each thread do the same from now on, and waits for the last.
+// runThreads runs the same operations on each thread, and waits for the last.
 func (w *walker) runThreads(o *op) {
 	from, last := w.st, w.st
-	var first rankState // thread 0, when it is done
+	var first rankState // of thread 0 at its end
 	for t := range o.threads {
 		w.st.clock, w.st.clean, w.st.blame, w.st.culprit = from.clock, from.clean, from.blame, from.culprit
 		w.onThread(t)
@@ -336,7 +332,7 @@ func (w *walker) runThreads(o *op) {
 	}
 }
 
-// onThread makes what follows happen on a thread.
+// onThread switches to a thread.
 func (w *walker) onThread(t int) {
 	w.thread = t
 	if w.out != nil {
@@ -360,7 +356,7 @@ func (w *walker) publish(o *op) {
 	p.clean = max(p.clean, w.st.clean)
 }
 
-// inStep is which iteration of the step it is; negative: none.
+// inStep returns the index of the iteration in the step, or a negative number outside.
 func (w *walker) inStep() int { return w.iteration - w.e.step*w.e.scenario.Iterations }
 
 func (w *walker) awaitProgram(o *op) {

@@ -21,31 +21,30 @@ const TruthFile = "truth.jsonl"
 // Target specifies where and how to write a simulation.
 type Target struct {
 	Dir string
-	// HostDirs puts the datasets of each host into a directory of its own.
+	// HostDirs puts the datasets of each host into a separate directory.
 	HostDirs bool
-	// Speed is how many times faster than real the steps appear; 0 means
-	// without any wait.
+	// Speed is the factor relative to real time; 0 means without waiting.
 	Speed float64
-	// Now returns the time, and Sleep waits for d or until ctx ends and returns
-	// ctx's error then. They are needed if there is a Speed.
+	// Now returns the time. Sleep waits for d or until ctx ends, and then returns its
+	// error. Both are required if Speed > 0.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Stepped is called after each step of a rank; may be nil.
 	Stepped func(w Written)
 }
 
-// Written is how much has been written.
+// Written counts the output.
 type Written struct {
 	Datasets, Steps         int
 	Events, Calls           int64
 	Bytes                   int64
-	Planted, Minor, Victims int64         // calls that troubles touched
-	Late                    time.Duration // by how much the latest step came too late
+	Planted, Minor, Victims int64         // calls that troubles affected
+	Late                    time.Duration // largest delay of a step
 }
 
-// Write runs the simulation and writes it: a BP4 dataset for each rank, as TAU
-// names them, and the truth. Datasets are closed at the end; if ctx ends before
-// they stay as a killed program leaves them.
+// Write runs the simulation and writes a BP4 dataset for each rank, with TAU's names, and
+// the truth. It closes the datasets at the end; if ctx ends before that, they look like
+// those of a killed program.
 func (r *Run) Write(ctx context.Context, to Target) (done Written, err error) {
 	w := &writing{run: r, to: to}
 	if err := os.MkdirAll(to.Dir, 0o755); err != nil {
@@ -67,7 +66,7 @@ func (r *Run) Write(ctx context.Context, to Target) (done Written, err error) {
 	return w.done, errors.Join(err, w.truth.Flush())
 }
 
-// writing is a simulation that is being written.
+// writing is the state of Write.
 type writing struct {
 	run     *Run
 	to      Target
@@ -103,11 +102,11 @@ func (w *writing) all(ctx context.Context) error {
 	for i := range order {
 		order[i] = i
 	}
-	// What was written for one rank is used again for the next, so that memory
-	// does not grow with their number.
+	// All ranks of a program share a Stream, so that memory does not grow with their
+	// number.
 	shared := make(map[*engine]*Stream)
 	for w.run.Advance() {
-		if w.to.Speed > 0 { // as they end; otherwise in the order of ranks
+		if w.to.Speed > 0 { // in the order of their ends, else of ranks
 			slices.SortStableFunc(order, func(a, b int) int {
 				return cmp.Compare(w.run.streams[a].ends(), w.run.streams[b].ends())
 			})
@@ -133,7 +132,7 @@ func (w *writing) all(ctx context.Context) error {
 	return nil
 }
 
-// put writes the step of a rank, when it is time.
+// put waits for the time of a step of a rank, and writes it.
 func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error {
 	if err := w.wait(ctx, s); err != nil {
 		return err
@@ -179,7 +178,7 @@ func (w *writing) put(ctx context.Context, s *Stream, bw *bpwriter.Writer) error
 	return nil
 }
 
-// wait waits until a step that has ended for the rank would have been written.
+// wait waits until the end of a step on the rank.
 func (w *writing) wait(ctx context.Context, s *Stream) error {
 	if err := ctx.Err(); err != nil || w.to.Speed == 0 {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// line is any line of the exact format; what it does not tell is nil.
+// line is any line of the exact format. Fields that it does not have are nil.
 type line struct {
 	Event     *string        `json:"call"`
 	Trouble   *string        `json:"trouble"`
@@ -32,7 +32,7 @@ type line struct {
 	Minor     bool           `json:"minor"`
 }
 
-// decode reads a line, which is either a trouble or a call.
+// decode returns the trouble or the call of a line.
 func decode(text []byte) (*Trouble, *Call, error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -49,9 +49,8 @@ func decode(text []byte) (*Trouble, *Call, error) {
 	return t, nil, err
 }
 
-// told returns what p points to; where that is nothing, it says so unless there is
-// an error already.
-func told[T any](err *error, name string, p *T) (v T) {
+// required returns *p. If p is nil, it sets *err, unless that is set already.
+func required[T any](err *error, name string, p *T) (v T) {
 	if p != nil {
 		return *p
 	}
@@ -64,10 +63,10 @@ func told[T any](err *error, name string, p *T) (v T) {
 func (l *line) trouble() (*Trouble, error) {
 	var err error
 	t := &Trouble{
-		Name: told(&err, "trouble", l.Trouble), Kind: told(&err, "kind", l.Kind), Each: told(&err, "each", l.Each),
-		Program: told(&err, "program", l.Program), Hosts: told(&err, "hosts", l.Hosts), Ranks: told(&err, "ranks", l.Ranks),
-		Functions: told(&err, "functions", l.Functions), From: told(&err, "from_us", l.From), To: told(&err, "to_us", l.To),
-		Text: told(&err, "text", l.Text),
+		Name: required(&err, "trouble", l.Trouble), Kind: required(&err, "kind", l.Kind), Each: required(&err, "each", l.Each),
+		Program: required(&err, "program", l.Program), Hosts: required(&err, "hosts", l.Hosts), Ranks: required(&err, "ranks", l.Ranks),
+		Functions: required(&err, "functions", l.Functions), From: required(&err, "from_us", l.From), To: required(&err, "to_us", l.To),
+		Text: required(&err, "text", l.Text),
 	}
 	switch {
 	case err != nil:
@@ -84,10 +83,10 @@ func (l *line) trouble() (*Trouble, error) {
 func (l *line) call() (*Call, error) {
 	var err error
 	c := &Call{
-		Event: told(&err, "call", l.Event), Trouble: told(&err, "trouble", l.Trouble), Role: told(&err, "role", l.Role),
-		Program: told(&err, "program", l.Program), Rank: told(&err, "rank", l.Rank), Thread: told(&err, "thread", l.Thread),
-		Function: told(&err, "function", l.Function), Entry: told(&err, "entry_us", l.Entry), Exit: told(&err, "exit_us", l.Exit),
-		Injected: told(&err, "injected_us", l.Injected), Culprit: l.Culprit, Minor: l.Minor,
+		Event: required(&err, "call", l.Event), Trouble: required(&err, "trouble", l.Trouble), Role: required(&err, "role", l.Role),
+		Program: required(&err, "program", l.Program), Rank: required(&err, "rank", l.Rank), Thread: required(&err, "thread", l.Thread),
+		Function: required(&err, "function", l.Function), Entry: required(&err, "entry_us", l.Entry), Exit: required(&err, "exit_us", l.Exit),
+		Injected: required(&err, "injected_us", l.Injected), Culprit: l.Culprit, Minor: l.Minor,
 	}
 	switch {
 	case err != nil:

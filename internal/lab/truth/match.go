@@ -8,35 +8,34 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Flag is what is needed of a call that an analysis flagged.
+// Flag is a call that an analysis flagged.
 type Flag struct {
 	Program     trace.Program
 	Rank        trace.Rank
-	Event       string // id of its entry, as trace.EventID prints it
+	Event       string // id of its entry, formatted as a trace.EventID
 	Function    string
 	Entry, Exit trace.Micros
-	// Found is when the call was flagged, such as its exit if it was during the run,
-	// or AtEnd.
+	// Found is the time at which the call was flagged: its exit, or AtEnd.
 	Found trace.Micros
-	// Launched says that the call is a kernel of a GPU whose launch is known; the
-	// exit of the launch is 0 if it did not end.
+	// Launched says that the call is a GPU kernel whose launch is known. The exit of the
+	// launch is 0 if it did not end.
 	Launched                bool
 	LaunchEntry, LaunchExit trace.Micros
 }
 
-// AtEnd is when a call was flagged that only a look back at the whole run found.
-// The run is taken to have ended with the last of all flagged calls.
+// AtEnd is the time of flags that the review at the end of the run raised. The run ends
+// with the last flagged call.
 const AtEnd trace.Micros = math.MaxInt64
 
-// Score is how well flags agree with what was planted.
+// Score compares flags with planted anomalies.
 type Score struct {
-	// Planted are the causes of troubles of which each is to be found, and all of
-	// the text formats. Of these, Found are flagged and Missed are not.
+	// Planted counts the causes that must be found, and all anomalies of the text
+	// formats: the sum of Found, which are flagged, and Missed.
 	Planted int `json:"planted"`
 	Found   int `json:"found"`
 	Missed  int `json:"missed"`
-	// Flagged is the number of flags: those of what was Found, those Excused, as
-	// they are neither wrong nor demanded, and Other ones, where nothing was planted.
+	// Flagged is the number of flags: the sum of Found, of Excused, which are neither
+	// wrong nor required, and of Other, where nothing was planted.
 	Flagged         int            `json:"flagged"`
 	Excused         int            `json:"excused"`
 	Other           int            `json:"other"`
@@ -53,33 +52,31 @@ type Missed struct {
 	Rank     trace.Rank   `json:"rank"`
 	Function string       `json:"function"`
 	Entry    trace.Micros `json:"entry_us"`
-	Injected trace.Micros `json:"injected_us"`       // 0 where the truth does not tell
+	Injected trace.Micros `json:"injected_us"`       // 0 if unknown
 	Trouble  string       `json:"trouble,omitempty"` // empty in the text formats
 }
 
-// TroubleScore is how well one trouble was found.
+// TroubleScore is the score of one trouble.
 type TroubleScore struct {
 	Trouble
 	Planted int `json:"planted"` // its causes
-	// Found are the flags on its causes. Unless each is to be found, flags in its
-	// region count as well, from its first cause on, if the truth lists their calls
-	// nowhere.
+	// Found counts the flags on its causes. Unless Each is set, it also counts flags in
+	// its region, from its first cause on, on calls that the truth does not list.
 	Found          int `json:"found"`
 	Victims        int `json:"victims"`
 	VictimsFlagged int `json:"victims_flagged"`
-	// Seen says that there is any flag in Found, and After how long the first of
-	// them came after From, or after the entry of the first cause if that is later.
+	// Seen is Found > 0. After is the time of the first of these flags since From, or
+	// since the entry of the first cause if that is later.
 	Seen  bool         `json:"seen"`
 	After trace.Micros `json:"after_us"`
 }
 
-// Matcher compares flags with a Truth. It takes any number of them, in any order,
-// and holds only those that are where an anomaly of the text formats was planted.
-// It must not be shared.
+// Matcher compares flags with a Truth, in any order. It keeps only flags near anomalies
+// of the text formats. It must not be shared.
 type Matcher struct {
 	truth   *Truth
-	flagged []bool // of each listed call
-	seen    []seen // of each trouble
+	flagged []bool     // of each listed call
+	seen    []sighting // of each trouble
 	flags   int
 	found   int // of listed calls
 	excused int
@@ -87,16 +84,16 @@ type Matcher struct {
 	near    map[place][]candidate
 }
 
-// seen is what flags tell of a trouble.
-type seen struct {
+// sighting summarizes the flags of a trouble.
+type sighting struct {
 	found, victims int
 	first          trace.Micros
 }
 
-// Matcher returns one without flags.
+// Matcher returns a Matcher without flags.
 func (t *Truth) Matcher() *Matcher {
 	m := &Matcher{
-		truth: t, flagged: make([]bool, len(t.listed)), seen: make([]seen, len(t.Troubles)),
+		truth: t, flagged: make([]bool, len(t.listed)), seen: make([]sighting, len(t.Troubles)),
 		end: math.MinInt64, near: make(map[place][]candidate),
 	}
 	for i := range t.timed {
@@ -105,15 +102,15 @@ func (t *Truth) Matcher() *Matcher {
 	return m
 }
 
-// Flags is how many were added.
+// Flags returns the number of added flags.
 func (m *Matcher) Flags() int { return m.flags }
 
-// Add takes a flag and keeps nothing of it but what text formats need.
+// Add adds a flag. The caller may reuse it.
 func (m *Matcher) Add(f *Flag) {
 	m.flags++
 	m.end = max(m.end, f.Exit)
-	listed, demanded := m.addListed(f)
-	if demanded {
+	listed, required := m.addListed(f)
+	if required {
 		m.found++
 		return
 	}
@@ -133,8 +130,8 @@ func (m *Matcher) Add(f *Flag) {
 	m.addNear(f, excused)
 }
 
-// AddChange takes a lasting change of what is usual for a function, reported at a
-// time or AtEnd: that is how troubles that last are found best.
+// AddChange adds a lasting change of the usual time of a function, reported at a time or
+// AtEnd. It counts as a flag of lasting troubles in that function.
 func (m *Matcher) AddChange(program trace.Program, function string, since, found trace.Micros) {
 	m.end = max(m.end, since)
 	for i := range m.truth.Troubles {
@@ -145,12 +142,12 @@ func (m *Matcher) AddChange(program trace.Program, function string, since, found
 	}
 }
 
-// lasting are the kinds of trouble that change what is usual.
+// lasting are the kinds of trouble that change the usual time of functions.
 var lasting = []string{"level-shift", "drift"}
 
-// addListed marks the call of a flag, if the truth lists it; demanded says that it
-// is one that was to be found and was not found before.
-func (m *Matcher) addListed(f *Flag) (listed, demanded bool) {
+// addListed marks the call of a flag, if the truth lists it. It reports whether the call
+// is required and was not flagged before.
+func (m *Matcher) addListed(f *Flag) (listed, required bool) {
 	id, ok := parseEvent(f.Program, f.Event)
 	if !ok || id.rank != f.Rank {
 		return false, false
@@ -167,28 +164,28 @@ func (m *Matcher) addListed(f *Flag) (listed, demanded bool) {
 			m.seen[c.trouble].victims++
 		case !c.minor:
 			m.seen[c.trouble].add(f)
-			demanded = demanded || m.truth.demands(c)
+			required = required || m.truth.requires(c)
 		}
 		if i = c.next; i == 0 {
-			return true, demanded
+			return true, required
 		}
 	}
 }
 
-// demands reports whether a listed call is to be found.
-func (t *Truth) demands(c *listedCall) bool {
+// requires reports whether a listed call must be found.
+func (t *Truth) requires(c *listedCall) bool {
 	return !c.victim && !c.minor && t.Troubles[c.trouble].Each
 }
 
-func (s *seen) add(f *Flag) {
+func (s *sighting) add(f *Flag) {
 	if s.found == 0 || f.Found < s.first {
 		s.first = f.Found
 	}
 	s.found++
 }
 
-// Score compares what was added with the truth. calls is how many calls the
-// analysis saw; 0 means that it is not known. More flags may follow.
+// Score compares the flags so far with the truth. calls is the number of analyzed calls,
+// or 0 if unknown.
 func (m *Matcher) Score(calls float64) *Score {
 	s := &Score{
 		Flagged: m.flags, Found: m.found, Excused: m.excused,
@@ -219,7 +216,7 @@ func (m *Matcher) Score(calls float64) *Score {
 	return s
 }
 
-// scoreListed counts the listed calls that were to be found.
+// scoreListed counts the required listed calls.
 func (m *Matcher) scoreListed(s *Score) {
 	t := m.truth
 	for i := range t.listed {
@@ -227,7 +224,7 @@ func (m *Matcher) scoreListed(s *Score) {
 			continue
 		}
 		for c := &t.listed[i]; ; c = &t.listed[c.next] {
-			if t.demands(c) {
+			if t.requires(c) {
 				s.Planted++
 				if !m.flagged[i] {
 					s.MissedList = append(s.MissedList, Missed{c.rank, t.functions[c.function], c.entry, c.injected, t.Troubles[c.trouble].Name})

@@ -8,22 +8,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Times of the text formats and of the trace differ, as one is taken inside the
-// function and the other around it.
+// Tolerances between times of the text formats, taken inside a function, and times of
+// the trace, taken around it.
 const (
-	slack   trace.Micros = 100     // between the two, if nothing comes between
-	nearby  trace.Micros = 1_000   // if something does
-	pending trace.Micros = 200_000 // from the launch of a kernel to its start, if streams are busy
+	slack   trace.Micros = 100     // usually
+	nearby  trace.Micros = 1_000   // if the thread is interrupted in between
+	pending trace.Micros = 200_000 // from the launch of a kernel to its start on a busy stream
 )
 
-// place is what a planted anomaly of the text formats and a flag must have in common.
+// place must be equal for a flag to match a planted anomaly of the text formats.
 type place struct {
 	rank     trace.Rank
 	function string // without arguments and location
 }
 
-// plainName is the name of a function without arguments and location, as in
-// `apply_source() [{heat2d.cpp} {47,0}]`.
+// plainName returns apply_source for `apply_source() [{heat2d.cpp} {47,0}]`.
 func plainName(function string) string {
 	if i := strings.IndexAny(function, "( ["); i >= 0 {
 		return function[:i]
@@ -33,13 +32,13 @@ func plainName(function string) string {
 
 func (p *timedCall) place() place { return place{p.rank, plainName(p.function)} }
 
-// candidate is what is kept of a flag that may be that of a planted anomaly.
+// candidate is a flag that may match a planted anomaly.
 type candidate struct {
 	entry, exit             trace.Micros
 	launchEntry, launchExit trace.Micros
-	kernel                  bool // may be one by its name
+	kernel                  bool // its name may be that of a kernel
 	launched                bool
-	excused                 bool // if it is none of a planted anomaly
+	excused                 bool // if it matches no planted anomaly
 }
 
 func (m *Matcher) addNear(f *Flag, excused bool) {
@@ -55,8 +54,8 @@ func (m *Matcher) addNear(f *Flag, excused bool) {
 	})
 }
 
-// distance reports whether a flag can be that of a planted anomaly, and how far
-// apart in time they are.
+// distance returns the time between a planted anomaly and a flag, and whether they may
+// match.
 func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
 	away := func(t trace.Micros) trace.Micros { return max(t-p.entry, p.entry-t) }
 	switch {
@@ -73,8 +72,8 @@ func (p *timedCall) distance(f *candidate) (trace.Micros, bool) {
 	return away(f.entry), p.entry-nearby <= f.entry && f.entry <= p.entry+pending
 }
 
-// scoreNear gives each planted anomaly of the text formats the closest flag that can
-// be its own.
+// scoreNear matches planted anomalies of the text formats and flags one to one, the
+// closest first.
 func (m *Matcher) scoreNear(s *Score) {
 	type pair struct {
 		distance      trace.Micros

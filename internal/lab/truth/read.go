@@ -15,17 +15,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// The longest lines that are read, in bytes.
+// Maximum lengths of lines, in bytes.
 const (
 	longestText = 64 << 10
 	longestJSON = 4 << 20
 )
 
-// Read reads all that was planted. A path is a file, a directory, of which all files
-// named truth.* are read, or a pattern; a file that is given twice is read once.
-// Errors name file and line, and are of all files that cannot be read; one about a
-// pattern is a filepath.ErrBadPattern. A call may name a trouble that another file
-// declares.
+// Read reads files, all files named truth.* of directories, and patterns, each file
+// once. Errors name file and line, and the error covers all files; that of a pattern is
+// a filepath.ErrBadPattern. A call may name a trouble that another file declares.
 func Read(paths []string) (*Truth, error) {
 	files, err := expand(paths)
 	if err != nil {
@@ -42,7 +40,7 @@ func Read(paths []string) (*Truth, error) {
 	return r.finish()
 }
 
-// expand turns files, directories and patterns into the paths of files, each once.
+// expand returns the files of paths, directories and patterns, each once.
 func expand(given []string) (paths []string, err error) {
 	for _, g := range given {
 		matches := []string{g}
@@ -57,7 +55,7 @@ func expand(given []string) (paths []string, err error) {
 			}
 			matches, err = expand(matches)
 		case err == nil && info.IsDir():
-			matches, err = in(g)
+			matches, err = filesIn(g)
 		}
 		if err != nil {
 			return nil, err
@@ -71,8 +69,7 @@ func expand(given []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// in returns the files of a directory.
-func in(dir string) (paths []string, err error) {
+func filesIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if !e.IsDir() && strings.HasPrefix(e.Name(), "truth.") {
@@ -85,11 +82,11 @@ func in(dir string) (paths []string, err error) {
 	return paths, err
 }
 
-// reader gathers what files tell.
+// reader collects the content of files.
 type reader struct {
 	truth     *Truth
 	troubles  map[string]int32 // in truth.Troubles, by name
-	mentioned []string         // where a trouble that is not declared yet was first named; else empty
+	mentioned []string         // where a trouble was first named, while it is not declared
 	functions map[string]int32 // in truth.functions
 }
 
@@ -109,7 +106,7 @@ func (r *reader) open(path string) error {
 	return r.file(path, f)
 }
 
-// file reads one file, of which the first byte that is not blank tells the format.
+// file reads one file. Its first byte that is not white space decides the format.
 func (r *reader) file(path string, content io.Reader) error {
 	b := bufio.NewReader(content)
 	n := 1
@@ -222,7 +219,7 @@ func (r *reader) addCall(path string, n int, c *Call) error {
 	return nil
 }
 
-// finish checks what concerns all files.
+// finish checks that all troubles are declared, and returns the Truth.
 func (r *reader) finish() (*Truth, error) {
 	t := r.truth
 	var errs []error

@@ -9,7 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// timedCall is a planted anomaly of which only place and time are known.
+// timedCall is a planted anomaly with only place and time.
 type timedCall struct {
 	rank     trace.Rank
 	function string
@@ -38,7 +38,7 @@ func (r *reader) addText(_ string, _ int, line []byte) error {
 	return err
 }
 
-// numbers reads the numbers of a line and keeps the first error.
+// numbers parses the numbers of a line and keeps the first error.
 type numbers struct{ err error }
 
 func (n *numbers) read(name, text string, bits int) int64 {

@@ -1,8 +1,6 @@
-// Package truth knows the anomalies that were planted in a program: it writes and
-// reads the files that tell of them, and compares them with the calls that an
-// analysis flagged. docs/formats/truth.md describes the files. It knows nothing of
-// detectors and records, and holds of a run only the flags that lie where something
-// was planted.
+// Package truth writes and reads files that describe the anomalies planted in a program,
+// and compares them with the calls that an analysis flagged. docs/formats/truth.md
+// describes the files. The package is independent of detectors and records.
 package truth
 
 import (
@@ -13,42 +11,40 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// Role says whether a call is where a trouble was planted, or suffers from it
-// elsewhere.
+// Role is the part of a call in a trouble.
 type Role string
 
 // The roles of a call.
 const (
 	Cause  Role = "cause"  // the trouble is in the call itself
-	Victim Role = "victim" // the call waits for one that is troubled
+	Victim Role = "victim" // the call waits for a cause
 )
 
 // Trouble is one planted trouble.
 type Trouble struct {
-	// Name tells troubles apart; no two of a run have the same.
+	// Name is unique in a run.
 	Name string `json:"trouble"`
 	// Kind is one of slow-call, slow-rank, slow-host, slow-link, os-noise,
 	// memory-pressure, io-stall, gpu-clock-drop, level-shift, drift, huge-value,
 	// burst; readers take any.
 	Kind string `json:"kind"`
-	// Each says that each of its causes is to be found; otherwise it suffices that
-	// the trouble is.
+	// Each says that each of its causes must be found; otherwise one flag suffices.
 	Each    bool          `json:"each"`
 	Program trace.Program `json:"program"`
 	Hosts   []string      `json:"hosts"`
-	// Ranks are those in which the trouble is, not those that suffer from it.
+	// Ranks are those of the causes, not of the victims.
 	Ranks []trace.Rank `json:"ranks"`
-	// Functions are full names as in the trace; none means all.
+	// Functions are full names as in the trace; empty means all.
 	Functions []string     `json:"functions"`
 	From      trace.Micros `json:"from_us"`
 	To        trace.Micros `json:"to_us"` // 0: until the end of the run
-	Text      string       `json:"text"`  // a sentence for people
+	Text      string       `json:"text"`  // a description
 }
 
-// Call is one execution that a trouble made longer, or other than it would have
-// been. One that several troubles touched has a Call for each of them.
+// Call is an execution that a trouble changed. One that several troubles changed has a
+// Call for each of them.
 type Call struct {
-	Event    string        `json:"call"` // id of its entry, as trace.EventID prints it
+	Event    string        `json:"call"` // id of its entry, formatted as a trace.EventID
 	Trouble  string        `json:"trouble"`
 	Role     Role          `json:"role"`
 	Program  trace.Program `json:"program"`
@@ -58,42 +54,42 @@ type Call struct {
 	Entry    trace.Micros  `json:"entry_us"`
 	Exit     trace.Micros  `json:"exit_us"`
 	Injected trace.Micros  `json:"injected_us"`       // may be negative
-	Culprit  *trace.Rank   `json:"culprit,omitempty"` // of a victim: the rank that made it wait
-	Minor    bool          `json:"minor,omitempty"`   // too little to be demanded; a flag on it is not wrong
+	Culprit  *trace.Rank   `json:"culprit,omitempty"` // of a victim: the rank it waited for
+	Minor    bool          `json:"minor,omitempty"`   // too small to require a flag; a flag on it is not wrong
 }
 
-// Truth is what was planted in a run. It does not change once it is read, so any
-// number of Matchers may use it.
+// Truth has the planted anomalies of a run. It is immutable, so that any number of
+// Matchers may use it.
 type Truth struct {
 	Troubles []Trouble // of the exact format, in order of the files
 
 	timed     []timedCall // of the text formats
 	listed    []listedCall
-	byEvent   map[event]int32 // the first of a call in listed
+	byEvent   map[event]int32 // index of the first entry of a call in listed
 	functions []string        // of listed calls
 	extent    []extent        // of each trouble
 	regions   map[trace.RankKey][]int32
 }
 
-// event names a call in all programs.
+// event identifies a call in all programs.
 type event struct {
 	program   trace.Program
 	rank      trace.Rank
 	step, row uint32
 }
 
-// listedCall is a Call without what its event tells and no one asks for.
+// listedCall is a Call without the fields that its event implies or scores do not need.
 type listedCall struct {
 	entry, injected trace.Micros
 	rank            trace.Rank
 	trouble         int32 // in Troubles
 	function        int32 // in functions
-	next            int32 // of the same call with another trouble; 0: none
+	next            int32 // index of the same call with another trouble; 0: none
 	victim, minor   bool
-	further         bool // it is such a next
+	further         bool // it is the next of another
 }
 
-// extent is what the calls of a trouble tell of it.
+// extent summarizes the calls of a trouble.
 type extent struct {
 	causes, victims int
 	begin           trace.Micros // From, or the entry of the first cause if that is later
@@ -106,7 +102,7 @@ func (t *Trouble) Covers(f *Flag) bool {
 		(len(t.Functions) == 0 || slices.Contains(t.Functions, f.Function)) && slices.Contains(t.Ranks, f.Rank)
 }
 
-// parseEvent reads rank:step:row.
+// parseEvent parses rank:step:row.
 func parseEvent(program trace.Program, text string) (e event, ok bool) {
 	rank, rest, ok1 := strings.Cut(text, ":")
 	step, row, ok2 := strings.Cut(rest, ":")

@@ -2,25 +2,25 @@ package simulate
 
 import "slices"
 
-// note is what is told of a function that is being executed.
+// note is the data of an open call for the truth.
 type note struct {
 	entry, bytes int64
 	row          uint32
 	hits         []hit
-	excess       int64   // by which it waits longer for its threads
-	blame        outcome // because of which trouble and rank
+	excess       int64   // additional wait for its threads
+	blame        outcome // trouble and rank of that wait
 }
 
-// hit is how much longer a call is because of a trouble.
+// hit is the time that a trouble added to a call.
 type hit struct {
 	trouble int32
 	added   int64
 }
 
-// struck adds what a trouble added to a call.
+// struck adds the effect of a trouble on a call.
 func (w *walker) struck(hits *[]hit, trouble int32, added int64) {
 	if w.out == nil {
-		return // no one wants to know
+		return
 	}
 	for i := range *hits {
 		if h := &(*hits)[i]; h.trouble == trouble {
@@ -31,9 +31,9 @@ func (w *walker) struck(hits *[]hit, trouble int32, added int64) {
 	*hits = append(*hits, hit{trouble, added})
 }
 
-// tell notes a call that troubles struck, and what they added to it. bytes are
-// those of the message that its usual time depends on.
-func (w *walker) tell(o *op, row uint32, entry, bytes int64, hits []hit) {
+// record adds a call to the truth for each trouble that changed it. bytes is the size of
+// the message that its usual time depends on.
+func (w *walker) record(o *op, row uint32, entry, bytes int64, hits []hit) {
 	if w.out == nil {
 		return
 	}
@@ -49,14 +49,14 @@ func (w *walker) tell(o *op, row uint32, entry, bytes int64, hits []hit) {
 		}
 		notable := t.Value != nil ||
 			float64(h.added) >= s.NotableMicros && float64(h.added) >= s.NotableShare*usual
-		if notable || t.Each() { // otherwise it is part of what the trouble's own line says
+		if notable || t.Each() { // the line of the trouble covers the others
 			w.out.planted(w, o.fn, row, entry, h, notable)
 		}
 	}
 }
 
-// waited notes a call that waited longer because of a trouble, if that is so.
-// Where the trouble is in the call itself, it joins its hits.
+// waited adds a call to the truth that waited longer because of a trouble. If the trouble
+// is in the call itself, it adds a hit instead.
 func (w *walker) waited(o *op, row uint32, entry, excess int64, r outcome, hits *[]hit) {
 	if w.out == nil || r.blame < 0 || float64(excess) < max(2, w.e.scenario.NotableMicros/20) {
 		return
