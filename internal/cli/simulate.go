@@ -92,11 +92,7 @@ func listScenarios(env *Env) error {
 		if err != nil {
 			return err
 		}
-		ranks := 0
-		for i := range s.Programs {
-			ranks += s.Programs[i].Ranks
-		}
-		fmt.Fprintf(t, "%s\t%d ranks\t%s\n", name, ranks, s.Text)
+		fmt.Fprintf(t, "%s\t%d ranks\t%s\n", name, s.Ranks(), s.Text)
 	}
 	return t.Flush()
 }

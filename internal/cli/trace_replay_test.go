@@ -74,7 +74,7 @@ func TestTraceReplayReportsErrors(t *testing.T) {
 	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "-1")
 	f(2, "neither a non-negative number nor max", "testdata/traces", to, "--speed", "NaN")
 	f(2, "--ranks 0 is not positive", "testdata/traces", to, "--ranks", "0")
-	f(1, "both hold rank 0", "testdata/traces", to, "--ranks", "9")
+	f(1, "both contain rank 0", "testdata/traces", to, "--ranks", "9")
 	f(1, "nothing matches", "testdata/none-*", to)
 	f(1, "over itself", "testdata/traces/burst", "testdata/traces/burst", "--force")
 	f(1, "no dataset yet", "testdata/none.bp", to)

@@ -163,11 +163,10 @@ func (d *demo) run(ctx context.Context) error {
 
 // start starts the services and an analyzer for each simulated host.
 func (d *demo) start(ctx context.Context) (err error) {
-	ranks, hosts := 0, []string(nil)
-	var programs []string // flags for the programs of a workflow
+	var hosts, programs []string // programs are flags for those of a workflow
 	for i := range d.Scenario.Programs {
 		p := &d.Scenario.Programs[i]
-		ranks += p.Ranks
+
 		for rank := range p.Ranks {
 			hosts = append(hosts, p.Host(rank))
 		}
@@ -177,8 +176,8 @@ func (d *demo) start(ctx context.Context) (err error) {
 	}
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
-	fmt.Fprintf(d.out, "Simulating %d ranks on %d hosts for %v: %s\n", ranks, len(hosts), d.Duration, d.Scenario.Text)
-	d.services, err = d.crew.StartServices(ctx, "--name=demo", "--ranks="+strconv.Itoa(ranks), "--http="+d.Web, "--store-delay=200ms")
+	fmt.Fprintf(d.out, "Simulating %d ranks on %d hosts for %v: %s\n", d.Scenario.Ranks(), len(hosts), d.Duration, d.Scenario.Text)
+	d.services, err = d.crew.StartServices(ctx, "--name=demo", "--ranks="+strconv.Itoa(d.Scenario.Ranks()), "--http="+d.Web, "--store-delay=200ms")
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// figure is a number about a Result that can be claimed.
+// figure is a number of a Result for which floors.csv may have a bound.
 type figure struct {
 	name string
-	most bool // what is claimed is that it is no more, otherwise that it is no less
-	// of returns the figure; false: it is not known, or says nothing.
+	most bool // the bound is an upper one
+	// of returns the figure, or false if it is unknown or undefined.
 	of func(*Result) (float64, bool)
-	// claim is from where on the figure is good enough to be claimed.
+	// claim is the worst value for which a bound is written.
 	claim float64
-	// slack is what is allowed on top: a share of the figure and a number.
+	// share of the figure and slack are the tolerance of the bound.
 	share, slack float64
 	digits       int
 }
@@ -51,7 +51,7 @@ func (r *Result) withdrawn() (float64, bool) {
 	return 1e6 * float64(r.Withdrawn) / float64(r.Normal), r.Withdrawn >= 0 && r.Normal > 0
 }
 
-// seen is how many troubles were found.
+// seen returns the number of found troubles.
 func (r *Result) seen() (n int) {
 	for _, after := range r.After {
 		if !math.IsInf(after, 1) {
@@ -83,7 +83,7 @@ func (r *Result) lateRecall() (float64, bool) {
 	return float64(r.Late.Found) / float64(r.Late.Found+r.Late.Missed), true
 }
 
-// lateOther is for one run.
+// lateOther is the average of runs.
 func (r *Result) lateOther() (float64, bool) {
 	if r.Late == nil {
 		return 0, false
@@ -94,7 +94,7 @@ func (r *Result) lateOther() (float64, bool) {
 // column is a column of the table.
 type column struct {
 	head, text string
-	// cell returns what stands in the table; empty: nothing is known.
+	// cell returns the text of a cell, or "" if the figure is unknown.
 	cell func(*Result) string
 }
 
@@ -149,7 +149,7 @@ var columns = []column{
 	},
 }
 
-// percent rounds down, so that 100 is all.
+// percent rounds down, so that only all is 100.
 func percent(of func(*Result) (float64, bool)) func(*Result) string {
 	return func(r *Result) string {
 		v, ok := of(r)

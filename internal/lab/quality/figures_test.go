@@ -123,8 +123,8 @@ func TestFloorsReportMissedBounds(t *testing.T) {
 	good := &Result{Data: "x", Detector: outlier.HBOS, Runs: 1, Calls: 10_010, Normal: 10_000, Planted: 10, Found: 10, FirstCalls: 100}
 	floors := Claims{claimKey{"x", outlier.HBOS}: {"recall": 0.95, "per_million": 50, "after": 1}}
 	err := floors.Below(good)
-	if err == nil || !strings.Contains(err.Error(), "after is not known") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v, want that after is not known", err)
+	if err == nil || !strings.Contains(err.Error(), "after is unknown") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want that after is unknown", err)
 	}
 	delete(floors[claimKey{"x", outlier.HBOS}], "after")
 	if err := floors.Below(good); err != nil {

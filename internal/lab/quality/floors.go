@@ -17,11 +17,10 @@ import (
 //go:embed floors.csv
 var floorsText []byte
 
-const floorsComment = `# What we claim of each detector on each data set, and what TestResultsStayAboveFloors
-# holds; an empty cell is not claimed. go run ./internal/lab/quality/table -floors writes this
-# file from what it measures, with a little room: read the difference before you keep it.
-# Shares are of 1, after is in seconds, first_step is a share of the calls of the step,
-# late_other is for one run.
+const floorsComment = `# Bounds for each detector on each data set, which TestResultsStayAboveFloors checks; an empty
+# cell has no bound. go run ./internal/lab/quality/table -floors writes this file from its
+# measurements, with a tolerance: review the difference before you commit it. Shares are of 1,
+# after is in seconds, first_step is a share of the calls of the step, late_other is per run.
 `
 
 // Claims are bounds of figures, by their names, for detectors on data sets.
@@ -32,7 +31,7 @@ type claimKey struct {
 	detector outlier.Algorithm
 }
 
-// Floors returns what floors.csv claims.
+// Floors returns the bounds of floors.csv.
 func Floors() (Claims, error) {
 	r := csv.NewReader(bytes.NewReader(floorsText))
 	r.Comment = '#'
@@ -74,12 +73,12 @@ func floorHead() []string {
 	return head
 }
 
-// Below says of each figure that is claimed and not reached by r; and if nothing is
-// known of its data set.
+// Below returns an error for each figure of r that misses its bound, or if floors.csv does
+// not have the data set.
 func (c Claims) Below(r *Result) error {
 	bounds, ok := c[claimKey{r.Data, r.Detector}]
 	if !ok {
-		return fmt.Errorf("%s, %s: no line in floors.csv; run go run ./internal/lab/quality/table -floors", r.Data, r.Detector)
+		return fmt.Errorf("%s, %s: no line in floors.csv (run go run ./internal/lab/quality/table -floors)", r.Data, r.Detector)
 	}
 	var errs []error
 	for i := range figures {
@@ -95,7 +94,7 @@ func (c Claims) Below(r *Result) error {
 		}
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("%s, %s: %s is not known, want %s %v", r.Data, r.Detector, fig.name, want, bound))
+			errs = append(errs, fmt.Errorf("%s, %s: %s is unknown, want %s %v", r.Data, r.Detector, fig.name, want, bound))
 		case fig.worse(got, bound):
 			errs = append(errs, fmt.Errorf("%s, %s: %s is %.4g, want %s %v", r.Data, r.Detector, fig.name, got, want, bound))
 		}
@@ -111,8 +110,7 @@ func (f *figure) worse(a, b float64) bool {
 	return a < b
 }
 
-// bound returns what can be claimed of a figure that was never worse than worst, as
-// text; empty: nothing.
+// bound returns the bound for the worst value of a figure, or "" if it is too bad.
 func (f *figure) bound(worst float64) string {
 	if f.worse(worst, f.claim) {
 		return ""
@@ -127,9 +125,8 @@ func (f *figure) bound(worst float64) string {
 	return strconv.FormatFloat(max(0, v), 'f', -1, 64)
 }
 
-// WriteFloors writes a floors.csv of what can be claimed: of several results of a
-// detector on a data set, what all of them keep to. Lines are in the order in which
-// results come first.
+// WriteFloors writes a floors.csv with bounds that all results of a detector on a data set
+// keep. Lines are in the order of the first results.
 func WriteFloors(w io.Writer, results []*Result) error {
 	if _, err := io.WriteString(w, floorsComment); err != nil {
 		return err
@@ -154,7 +151,7 @@ func WriteFloors(w io.Writer, results []*Result) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-// boundOf returns what can be claimed of all results.
+// boundOf returns the bound that all results keep.
 func (f *figure) boundOf(group []*Result) string {
 	var worst float64
 	for i, r := range group {

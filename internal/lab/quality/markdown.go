@@ -18,11 +18,11 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// unknown stands in a cell that says nothing.
+// unknown is the text of a cell without a figure.
 const unknown = "–"
 
 // WriteMarkdown writes the page with the table of results, in their order. missing are
-// the names of recorded traces that were not there.
+// the names of recorded traces that were not found.
 func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
 	cfg := analyzer.Default()
 	var detectors []string
@@ -50,7 +50,7 @@ func WriteMarkdown(w io.Writer, results []*Result, missing []string) error {
 	return err
 }
 
-// columnTexts explains the columns, one in a line.
+// columnTexts returns a list item for each column.
 func columnTexts() []string {
 	lines := []string{}
 	for _, c := range columns {
@@ -59,7 +59,7 @@ func columnTexts() []string {
 	return lines
 }
 
-// wrap breaks a text into lines of up to 88 characters; further ones begin with indent.
+// wrap breaks a text into lines of up to 88 characters and indents all but the first.
 func wrap(text, indent string) string {
 	const width = 88
 	var b strings.Builder
@@ -81,7 +81,7 @@ func wrap(text, indent string) string {
 	return b.String()
 }
 
-// table returns the rows in Markdown, aligned for those who read it as text.
+// table returns the rows in Markdown, aligned.
 func table(results []*Result) string {
 	rows := [][]string{{"data set", "detector"}}
 	for _, c := range columns {
@@ -124,7 +124,7 @@ func table(results []*Result) string {
 	return b.String()
 }
 
-// row returns the cells of a result, with the original's figures in brackets.
+// row returns the cells of a result, with the original's figures in parentheses.
 func row(r *Result) []string {
 	cells := []string{r.Data, string(r.Detector)}
 	o := originalOf(r)
@@ -146,8 +146,8 @@ func row(r *Result) []string {
 	return cells
 }
 
-// otherSettings returns what the original found with settings that are not its usual
-// ones on data sets that are in the table.
+// otherSettings lists results of the original with unusual settings on data sets of the
+// table.
 func otherSettings(results []*Result) []string {
 	var lines []string
 	for _, r := range results {

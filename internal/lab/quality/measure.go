@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Scenario simulates a valid scenario and measures a detector on it. In temp, a
-// directory that is there, it makes one of its own and removes it again.
+// Scenario simulates a valid scenario and measures a detector on it. It uses the existing
+// directory temp for temporary files.
 func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algorithm, temp string) (*Result, error) {
 	res, err := inDir(temp, func(dir string) (*Result, error) {
 		run := simulate.New(s)
@@ -48,11 +49,20 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 		if err := flags.complain(); err != nil {
 			return nil, err
 		}
-		path := filepath.Join(dir, simulate.TruthFile)
-		if err := writeTruth(path, troubles, watches); err != nil {
+		var content bytes.Buffer
+		out := truth.NewWriter(&content)
+		for _, t := range troubles {
+			out.Trouble(t)
+		}
+		for _, w := range watches {
+			for i := range w.calls {
+				out.Call(&w.calls[i])
+			}
+		}
+		if err := out.Flush(); err != nil {
 			return nil, err
 		}
-		planted, err := truth.Read([]string{path})
+		planted, err := truth.Parse(simulate.TruthFile, &content)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +88,8 @@ func Scenario(ctx context.Context, s *scenario.Scenario, detector outlier.Algori
 	return res, nil
 }
 
-// Trace measures a detector on recorded traces: on all datasets of a directory, which
-// also holds the truth about them. In temp it makes a directory of its own and removes
-// it again.
+// Trace measures a detector on all datasets of a directory, which also has their truth.
+// It uses the existing directory temp for temporary files.
 func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp string) (*Result, error) {
 	res, err := inDir(temp, func(spool string) (*Result, error) {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.bp"))
@@ -115,7 +124,7 @@ func Trace(ctx context.Context, dir string, detector outlier.Algorithm, temp str
 	return res, nil
 }
 
-// inDir calls f with a new directory, which is removed afterwards.
+// inDir calls f with a new directory in temp, and removes it afterwards.
 func inDir(temp string, f func(dir string) (*Result, error)) (res *Result, err error) {
 	dir, err := os.MkdirTemp(temp, "quality-")
 	if err != nil {
@@ -125,32 +134,14 @@ func inDir(temp string, f func(dir string) (*Result, error)) (res *Result, err e
 	return f(dir)
 }
 
-func writeTruth(path string, troubles []*truth.Trouble, watches []*watch) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := truth.NewWriter(f)
-	for _, t := range troubles {
-		w.Trouble(t)
-	}
-	for _, watch := range watches {
-		for i := range watch.calls {
-			w.Call(&watch.calls[i])
-		}
-	}
-	return w.Flush()
-}
-
-// flag is what is kept of a record.
+// flag is a flagged call.
 type flag struct {
 	truth.Flag
-	step   int32 // in which it ended
+	step   int32 // of its exit
 	status provenance.Status
 }
 
-// flags are what an analysis flagged. As a sink it may be used by many goroutines.
+// flags is a sink that collects the flags of an analysis.
 type flags struct {
 	mu         sync.Mutex
 	all        []flag
@@ -160,7 +151,7 @@ type flags struct {
 	changes    []summary.Change
 }
 
-// analyze runs the analysis. Traces that cannot be read to their end are an error.
+// analyze runs the analysis. It fails if a trace cannot be read to its end.
 func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) (*flags, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -179,10 +170,10 @@ func analyze(ctx context.Context, cfg analyzer.Config, inputs []analyzer.Input) 
 	return f, errors.Join(res.Broken...)
 }
 
-// Metadata keeps nothing.
+// Metadata ignores metadata.
 func (f *flags) Metadata(context.Context, analyzer.StepKey, []provenance.Metadata) error { return nil }
 
-// Records keeps what tells anomalies apart.
+// Records adds anomalies.
 func (f *flags) Records(_ context.Context, _ analyzer.StepKey, anomalies, _ []*provenance.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,8 +194,8 @@ func Flag(r *provenance.Record) truth.Flag {
 	return f
 }
 
-// complain returns an error if anything was repaired or lost on the way, as nothing
-// is in a simulation.
+// complain returns an error if the analysis repaired or lost anything, which must not
+// happen in a simulation.
 func (f *flags) complain() error {
 	var errs []error
 	for kind, n := range f.tally.All() {
@@ -215,9 +206,9 @@ func (f *flags) complain() error {
 	return errors.Join(errs...)
 }
 
-// score compares the flags with what was planted. end is when the run ended.
+// score compares the flags with the truth. end is the end of the run.
 func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
-	final, raised, first, late, back := planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher()
+	final, raised, first, late, withdrawn := planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher(), planted.Matcher()
 	for i := range f.all {
 		n := &f.all[i]
 		if n.status == provenance.Promoted {
@@ -228,7 +219,7 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 			first.Add(&n.Flag)
 		}
 		if n.status == provenance.Withdrawn {
-			back.Add(&n.Flag)
+			withdrawn.Add(&n.Flag)
 			continue
 		}
 		final.Add(&n.Flag)
@@ -242,12 +233,12 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 	s, l := final.Score(float64(f.calls)), late.Score(0)
 	res := &Result{
 		Runs: 1, Calls: f.calls, Planted: s.Planted, Found: s.Found, Excused: s.Excused, Other: s.Other,
-		Withdrawn: back.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
+		Withdrawn: withdrawn.Score(0).Other, FirstFlags: first.Score(0).Other, FirstCalls: f.firstCalls,
 		Late: &Late{Found: l.Found, Other: l.Other},
 	}
 	for _, t := range raised.Score(0).Troubles {
 		if t.Each && t.Planted == 0 {
-			continue // by chance it never struck
+			continue // it affected no call
 		}
 		after := math.Inf(1)
 		if t.Seen {
@@ -258,7 +249,7 @@ func (f *flags) score(planted *truth.Truth, end trace.Micros) *Result {
 	return res
 }
 
-// median is the median; infinite values are never reached.
+// median returns the median, which may be infinite.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

@@ -14,16 +14,16 @@ import (
 //go:embed original.csv
 var originalText []byte
 
-// original is what the original Chimbuko found on a data set.
+// original is the result of the original Chimbuko on a data set.
 type original struct {
 	Result
-	settings string // if they are not the usual ones
+	settings string // empty for the usual ones
 }
 
 // originals are in the order of original.csv.
 var originals = mustOriginals(originalText)
 
-// mustOriginals reads original.csv, which a test has read before.
+// mustOriginals parses original.csv, which tests cover.
 func mustOriginals(text []byte) []original {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.Comment = '#'
@@ -58,24 +58,20 @@ func mustOriginals(text []byte) []original {
 	return all
 }
 
-// hasLate reports whether it is known of the original what it found in later steps.
+// hasLate reports whether the original has figures of later steps.
 func hasLate(data string) bool {
 	return slices.ContainsFunc(originals, func(o original) bool { return o.Data == data && o.Late != nil })
 }
 
-// originalOf returns what the original found, with its usual settings if that is
-// known, as far as it can be compared with r; nil: nothing is known.
+// originalOf returns the first result of the original for the data set and detector of r,
+// or nil. If the original's number of calls is unknown, it has that of r, because both
+// analyze the same traces.
 func originalOf(r *Result) *original {
 	i := slices.IndexFunc(originals, func(o original) bool { return o.Data == r.Data && o.Detector == r.Detector })
 	if i < 0 {
 		return nil
 	}
-	return originals[i].on(r)
-}
-
-// on returns o with the number of calls that r has, where its own is not known: these
-// are of the same traces.
-func (o original) on(r *Result) *original {
+	o := originals[i]
 	if o.Calls < 0 && o.Other >= 0 {
 		o.Calls, o.Normal = r.Calls, r.Calls-int64(o.Planted)
 	}

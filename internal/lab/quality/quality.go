@@ -1,8 +1,7 @@
-// Package quality measures how well the detectors find what was planted: in
-// simulated programs, of which every call is known, and in recorded traces. It runs
-// the analysis as it is shipped, in memory, and compares what it flags with the truth
-// as `chimbuko eval` does. The figures of the original Chimbuko stand beside, and
-// floors.csv holds what we claim. It neither tunes detectors nor measures their speed.
+// Package quality measures how well the detectors find planted anomalies in simulated
+// programs and in recorded traces. It runs the analysis in memory with its default
+// settings, and compares its flags with the truth as `chimbuko eval` does. original.csv
+// has the figures of the original Chimbuko, and floors.csv has our claims.
 package quality
 
 import (
@@ -10,11 +9,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 )
 
-// Detectors are those that are measured, in the order of the table.
+// Detectors are the measured detectors, in the order of the table.
 var Detectors = outlier.Algorithms()
 
-// settings are those of `chimbuko analyze` with a detector. Several data sets are
-// analyzed at once, so each is by one worker; that changes nothing but the time.
+// settings returns those of `chimbuko analyze` with a detector. Each data set has one
+// worker, because several are analyzed at once; the results do not depend on it.
 func settings(detector outlier.Algorithm, spool string) analyzer.Config {
 	cfg := analyzer.Default()
 	cfg.Outlier.Algorithm = detector
@@ -27,34 +26,31 @@ func settings(detector outlier.Algorithm, spool string) analyzer.Config {
 // original was measured.
 const LateStep = 50
 
-// Result is what came of a detector on a data set. Counts of the original that are
-// not known are -1.
+// Result is the result of a detector on a data set. Unknown counts of the original are -1.
 type Result struct {
 	Data     string
 	Detector outlier.Algorithm
-	// Runs is how many runs the counts are sums of.
+	// Runs is the number of runs that the counts are sums of.
 	Runs int
-	// Normal are the calls that no trouble touched and that lie where and when
-	// there was none; Calls are all.
+	// Calls is the number of all calls, Normal of those that no trouble affected and that
+	// are outside the place and time of troubles.
 	Calls, Normal int64
-	// Of the Planted calls that were to be found, Found are flagged in the end.
-	// Excused flags are neither demanded nor wrong, and Other ones are wrong.
+	// Planted counts the calls that must be found, Found those of them that are flagged at
+	// the end. Excused flags are neither required nor wrong; Other flags are wrong.
 	Planted, Found, Excused, Other int
-	// Withdrawn are flags on normal calls that were raised during the run and
-	// taken back at its end.
+	// Withdrawn counts flags on normal calls that the review withdrew.
 	Withdrawn int
-	// After is for each trouble that struck how many seconds after its begin it was flagged;
-	// infinite: never.
+	// After has the seconds from the start of each trouble to its first flag; infinite if
+	// it was never flagged.
 	After []float64
-	// FirstFlags are flags that were raised in the first step, of FirstCalls, on
-	// normal calls.
+	// FirstFlags counts flags on normal calls in the first step, which has FirstCalls calls.
 	FirstFlags int
 	FirstCalls int64
-	// Late are those of steps from LateStep on; nil: not known.
+	// Late has counts of the steps from LateStep on; nil if unknown.
 	Late *Late
 }
 
-// Late counts what belongs to later steps, when much is known already.
+// Late has counts of later steps, in which models have many samples.
 type Late struct{ Found, Missed, Other int }
 
 // Add adds the counts of another run.
@@ -82,7 +78,7 @@ func (r *Result) Add(o *Result) {
 	}
 }
 
-// Sum adds up the runs of a detector on a data set, of which there is one at least.
+// Sum returns the sum of at least one run of a detector on a data set.
 func Sum(runs []*Result) *Result {
 	sum := &Result{Data: runs[0].Data, Detector: runs[0].Detector}
 	for _, r := range runs {

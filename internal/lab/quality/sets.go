@@ -5,26 +5,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/lab/scenario"
 )
 
-// Run measures a detector once; temp is a directory for what it needs meanwhile.
+// Run measures a detector once; temp is a directory for temporary files.
 type Run func(ctx context.Context, detector outlier.Algorithm, temp string) (*Result, error)
 
-// Set is a data set that detectors are measured on.
+// Set is a data set.
 type Set struct {
 	Name string
-	// Runs are those whose counts are added up.
+	// Runs are the runs whose counts are added.
 	Runs []Run
-	// Quick is what tests have the time for; of a large data set it is another.
+	// Quick is a run for tests, with fewer ranks if the data set is large.
 	Quick Run
 }
 
-// A scenario runs with several seeds, its own first. Those of many ranks are large:
-// they run once, and for tests with fewer ranks, as a data set of another name.
+// A scenario runs with several seeds, its own first. One with many ranks runs once, and
+// for tests with fewer ranks as a data set of another name.
 const (
 	seeds      = 5
 	seedStride = 100
@@ -32,17 +31,17 @@ const (
 	quickRanks = 200
 )
 
-// Scenarios returns the scenarios that are built in.
+// Scenarios returns the built-in scenarios.
 func Scenarios() ([]Set, error) {
 	var sets []Set
-	for _, name := range slices.Sorted(slices.Values(scenario.Names())) {
+	for _, name := range scenario.Names() {
 		s, err := seeded(name, 0)
 		if err != nil {
 			return nil, err
 		}
 		set := Set{Name: name, Quick: simulated(name, 0, 0)}
 		n := seeds
-		if ranks(s) > manyRanks {
+		if s.Ranks() > manyRanks {
 			n = 1
 			set.Quick = simulated(name, 0, quickRanks)
 		}
@@ -54,28 +53,16 @@ func Scenarios() ([]Set, error) {
 	return sets, nil
 }
 
-// seeded returns a scenario that is built in, with a seed.
+// seeded returns a built-in scenario with its i-th seed.
 func seeded(name string, i int) (*scenario.Scenario, error) {
-	text, err := scenario.Builtin(name)
-	if err != nil {
-		return nil, err
+	s, _, err := scenario.Load(name)
+	if err == nil {
+		s.Seed += uint64(seedStride * i)
 	}
-	s, err := scenario.Parse(name, text)
-	if err != nil {
-		return nil, err
-	}
-	s.Seed += uint64(seedStride * i)
-	return s, nil
+	return s, err
 }
 
-func ranks(s *scenario.Scenario) (n int) {
-	for i := range s.Programs {
-		n += s.Programs[i].Ranks
-	}
-	return n
-}
-
-// simulated runs a scenario, with another number of ranks if that is not 0.
+// simulated runs a scenario, with another number of ranks unless that is 0.
 func simulated(name string, seed, ranks int) Run {
 	return func(ctx context.Context, detector outlier.Algorithm, temp string) (*Result, error) {
 		s, err := seeded(name, seed)
@@ -90,14 +77,13 @@ func simulated(name string, seed, ranks int) Run {
 	}
 }
 
-// Recorded are the names of the recorded traces with truth.
+// Recorded returns the names of the recorded traces with truth.
 func Recorded() []string {
 	return []string{"gpu-BP5", "gpu-late-BP4", "heat2d-BP4", "heat2d-BP5", "heat2d-large-BP4", "heat2d-large-BP5"}
 }
 
-// Find returns the recorded traces that are there, and the names of those that are
-// not. root is the directory of the repository; unpack is asked for the directory of
-// what is in an archive beside it.
+// Find returns the recorded traces, and the names of those that are missing. root is the
+// directory of the repository; unpack unpacks an archive and returns the directory.
 func Find(root string, unpack func(archive, name string) (dir string, err error)) (sets []Set, missing []string, err error) {
 	for _, name := range Recorded() {
 		dir := filepath.Join(root, "testdata", "traces", name)

@@ -10,20 +10,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// watch passes on the steps of a simulated rank, keeps the truth about them, and
-// counts the calls that are not normal.
+// watch forwards the steps of a simulated rank, keeps their truth, and counts the calls
+// that are not normal.
 type watch struct {
 	*simulate.Stream
-	each    map[string]bool  // troubles of which each call is to be found
-	regions []*truth.Trouble // troubles that last, where this rank is
-	calls   []truth.Call     // that troubles touched
-	events  map[string]bool  // of those calls; true: it is to be found
-	late    int              // that are to be found, from LateStep on
+	each    map[string]bool  // troubles whose calls must all be found
+	regions []*truth.Trouble // lasting troubles of this rank
+	calls   []truth.Call     // affected by troubles
+	events  map[string]bool  // of those calls; true if the call must be found
+	late    int              // calls from LateStep on that must be found
 	open    map[trace.Thread][]openCall
-	around  int64 // calls in regions that no trouble touched
+	around  int64 // unaffected calls in regions
 }
 
-// openCall is a call that has not ended.
+// openCall is a call without exit.
 type openCall struct {
 	id    trace.EventID
 	fn    trace.FuncID
@@ -41,7 +41,7 @@ func newWatch(s *simulate.Stream, troubles []*truth.Trouble) *watch {
 	return w
 }
 
-// touched is how many calls are not normal.
+// touched returns the number of calls that are not normal.
 func (w *watch) touched() int64 { return int64(len(w.events)) + w.around }
 
 // Next returns the next step of the rank.
@@ -52,11 +52,11 @@ func (w *watch) Next(ctx context.Context) (*tau.Step, error) {
 	}
 	for _, c := range w.Truth() {
 		w.calls = append(w.calls, c)
-		demanded := w.each[c.Trouble] && c.Role == truth.Cause && !c.Minor
-		if demanded && !w.events[c.Event] && step.Index >= LateStep {
+		required := w.each[c.Trouble] && c.Role == truth.Cause && !c.Minor
+		if required && !w.events[c.Event] && step.Index >= LateStep {
 			w.late++
 		}
-		w.events[c.Event] = w.events[c.Event] || demanded
+		w.events[c.Event] = w.events[c.Event] || required
 	}
 	if len(w.regions) > 0 {
 		for i := range step.Batches {
@@ -87,11 +87,9 @@ func (w *watch) walk(step int, b *trace.Batch) {
 	w.open[b.Thread] = stack
 }
 
-// inRegion reports whether a call is where and when a trouble lasts, by the rule of
-// docs/formats/truth.md.
+// inRegion reports whether a call is in the region of a lasting trouble.
 func (w *watch) inRegion(c *openCall, exit trace.Micros) bool {
 	name, _ := w.Names().Func(w.Rank(), c.fn)
-	return slices.ContainsFunc(w.regions, func(t *truth.Trouble) bool {
-		return t.From <= exit && (t.To == 0 || c.entry <= t.To) && (len(t.Functions) == 0 || slices.Contains(t.Functions, name))
-	})
+	f := &truth.Flag{Program: w.Program(), Rank: w.Rank(), Function: name, Entry: c.entry, Exit: exit}
+	return slices.ContainsFunc(w.regions, func(t *truth.Trouble) bool { return t.Covers(f) })
 }

@@ -6,6 +6,14 @@ import (
 	"slices"
 )
 
+// Ranks returns the number of ranks of all programs.
+func (s *Scenario) Ranks() (n int) {
+	for i := range s.Programs {
+		n += s.Programs[i].Ranks
+	}
+	return n
+}
+
 // Find returns the program of a trouble and its index, or nil if it does not exist.
 func (s *Scenario) Find(t *Trouble) (*Program, int) {
 	for i := range s.Programs {

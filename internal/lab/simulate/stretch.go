@@ -25,11 +25,7 @@ func Stretch(s *scenario.Scenario, d time.Duration) error {
 	if err := s.Stretch(int(steps)); err != nil {
 		return err
 	}
-	ranks := 0
-	for i := range s.Programs {
-		ranks += s.Programs[i].Ranks
-	}
-	if ranks*s.Steps > rehearsed {
+	if s.Ranks()*s.Steps > rehearsed {
 		return nil
 	}
 	times = ends(s)

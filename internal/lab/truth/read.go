@@ -40,6 +40,15 @@ func Read(paths []string) (*Truth, error) {
 	return r.finish()
 }
 
+// Parse reads the content of one file. Errors begin with its name.
+func Parse(name string, content io.Reader) (*Truth, error) {
+	r := newReader()
+	if err := r.file(name, content); err != nil {
+		return nil, err
+	}
+	return r.finish()
+}
+
 // expand returns the files of paths, directories and patterns, each once.
 func expand(given []string) (paths []string, err error) {
 	for _, g := range given {

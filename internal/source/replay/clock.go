@@ -9,13 +9,13 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// table is one of the arrays that TAU writes; docs/formats/tau.md has them all.
-// Columns are numbered from 0 and hold 8 bytes each.
+// table is one of TAU's arrays; docs/formats/tau.md describes them. Columns count from 0
+// and have 8 bytes each.
 type table struct {
 	name    string
 	columns int
 	rank    int
-	partner int // -1: there is none
+	partner int // -1: none
 	time    int
 }
 
@@ -25,7 +25,7 @@ var tables = []table{
 	{name: "counter_values", columns: 6, rank: 1, partner: -1, time: 5},
 }
 
-// tableOf returns the table that a variable holds, or nil.
+// tableOf returns the table of a variable, or nil.
 func tableOf(v *bp.Variable) *table {
 	for i := range tables {
 		t := &tables[i]
@@ -42,27 +42,24 @@ func tableOf(v *bp.Variable) *table {
 	return nil
 }
 
-// implausible is how far from its neighbors a row's time must be to be taken
-// for damaged: a replay does not wait for years.
+// implausible is the distance from other times beyond which a time counts as damaged, so
+// that a replay does not wait for years.
 const implausible = trace.Micros(365 * 24 * 3600 * 1e6)
 
-// clock computes when the steps of a dataset were written. TAU writes a step
-// right after its last event, so that event's time is the step's. A step
-// without events has the time that BP4 notes, in seconds, or that of the step
-// before.
+// clock computes the times at which the steps of a dataset were written: that of the last
+// event, after which TAU writes the step. A step without events has the time in BP4's
+// metadata, or that of the step before.
 type clock struct {
-	first   trace.Micros // of the first step that has events; 0: none had
-	last    trace.Micros // of the steps looked at so far, never going back
+	first   trace.Micros // first event; 0: none yet
+	last    trace.Micros // last event, never decreasing
 	ranks   map[trace.Rank]bool
-	typical uint64 // a time that is surely right; 0: not known yet
+	typical uint64 // an undamaged time; 0: none yet
 }
 
-// chunkSize is how many bytes of rows are looked at in one go: a multiple of
-// the rows of all tables.
+// chunkSize is the size of a read of rows: a multiple of the row size of all tables.
 const chunkSize = 192 * 1024
 
-// look takes the times of one more step, read by way of buf, whose length is
-// chunkSize.
+// look adds the times of a step. buf has the length chunkSize.
 func (c *clock) look(s *bp.Step, buf []byte) error {
 	least, most := uint64(math.MaxUint64), uint64(0)
 	for i := range s.Variables {
@@ -97,9 +94,8 @@ func (c *clock) look(s *bp.Step, buf []byte) error {
 	return nil
 }
 
-// notice takes the rank of the first row, which all rows of a block have, and
-// the typical time: of three rows the one in the middle, so that one damaged
-// row does not matter.
+// notice adds the rank of the first row, which all rows of a block share, and sets the
+// typical time: the median of three rows, so that one may be damaged.
 func (c *clock) notice(rows []byte, t *table) {
 	size := t.columns * 8
 	n := len(rows) / size
@@ -119,7 +115,7 @@ func (c *clock) notice(rows []byte, t *table) {
 	}
 }
 
-// eachChunk reads all blocks of a table, some whole rows at a time.
+// eachChunk reads all blocks of a table, several rows at a time.
 func eachChunk(s *bp.Step, v *bp.Variable, buf []byte, do func(rows []byte)) error {
 	for j := range v.Blocks {
 		b := &v.Blocks[j]

@@ -56,7 +56,7 @@ func (c *copier) open() error {
 	if err != nil {
 		return err
 	}
-	if err := makeDataset(c.to); err != nil {
+	if err := os.MkdirAll(c.to, 0o755); err != nil {
 		return err
 	}
 	for _, e := range entries {

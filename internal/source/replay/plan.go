@@ -13,14 +13,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// ErrExists means that there is something already where a dataset is to be
-// written.
+// ErrExists means that the path of a dataset to write exists.
 var ErrExists = errors.New("it exists already")
 
-// Plan opens the datasets, finds out when the first of their events was, and
-// makes sure that nothing is in the way. Nothing is written before Run, but
-// for old datasets that Config.Force allows to remove. A dataset that cannot
-// be opened is left out; Run tells of it. It is an error when none can.
+// Plan opens the datasets, finds their first event, and checks the paths to write. It
+// removes old datasets if Config.Force is set, but writes nothing. It leaves out datasets
+// that cannot be opened, which Run reports, and fails if none can.
 func Plan(ctx context.Context, sets []Dataset, cfg Config) (*Replay, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -57,7 +55,7 @@ func (p *Replay) source(ctx context.Context, d Dataset) (*stream, error) {
 	}
 	if r.Engine() == "BP3" && !p.cfg.rewrites() {
 		r.Close()
-		return nil, fmt.Errorf("%s: cannot replay BP3, which is empty until its program ends (rewrite it as BP4)", d.From)
+		return nil, fmt.Errorf("%s: cannot replay BP3, which stays empty until its program ends (rewrite it as BP4)", d.From)
 	}
 	s := &stream{src: r, to: d.To, steps: countSteps(d.From, r.Engine() == "BP5")}
 	if p.cfg.Ranks > 0 {
@@ -72,7 +70,7 @@ func (p *Replay) source(ctx context.Context, d Dataset) (*stream, error) {
 	return s, nil
 }
 
-// clear makes sure that the datasets can be written.
+// clear checks that the datasets can be written, and removes old ones.
 func (p *Replay) clear(sets []Dataset, targets []string) error {
 	seen := make(map[string]bool)
 	for _, to := range targets {
@@ -104,11 +102,11 @@ func (p *Replay) clear(sets []Dataset, targets []string) error {
 	return nil
 }
 
-// datasetFile matches the files that ADIOS2 makes in a dataset.
+// datasetFile matches the files of a dataset.
 var datasetFile = regexp.MustCompile(`^(md\.idx|mm?d\.[0-9]+|data\.[0-9]+|profiling\.json)$`)
 
-// removeDataset removes the files of an old dataset, the index first, and
-// leaves what else may be in its directory.
+// removeDataset removes the files of an old dataset, the index first, and keeps other
+// files.
 func removeDataset(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,6 +127,3 @@ func removeDataset(dir string) error {
 	}
 	return nil
 }
-
-// makeDataset makes the directory of a dataset.
-func makeDataset(dir string) error { return os.MkdirAll(dir, 0o755) }

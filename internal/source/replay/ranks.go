@@ -8,7 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// addSinks decides which datasets are written, and returns their paths.
+// addSinks adds the datasets to write, and returns their paths.
 func (p *Replay) addSinks() (targets []string, err error) {
 	if p.cfg.Ranks > 0 {
 		return p.addCopies()
@@ -24,10 +24,10 @@ func (p *Replay) addSinks() (targets []string, err error) {
 	return targets, nil
 }
 
-// addCopies gives each recorded rank the copies that make Config.Ranks in all.
+// addCopies adds copies of each recorded rank, Config.Ranks in total.
 func (p *Replay) addCopies() (targets []string, err error) {
 	if err := errors.Join(p.failed...); err != nil {
-		return nil, fmt.Errorf("more ranks need all that were recorded: %w", err)
+		return nil, fmt.Errorf("adding ranks needs all recorded ranks: %w", err)
 	}
 	owner := make(map[trace.Rank]*stream)
 	for _, s := range p.streams {
@@ -36,7 +36,7 @@ func (p *Replay) addCopies() (targets []string, err error) {
 			return nil, err
 		}
 		if other := owner[rank]; other != nil {
-			return nil, fmt.Errorf("%s and %s both hold rank %d; more ranks need the ranks of one program", other.src.Path(), s.src.Path(), rank)
+			return nil, fmt.Errorf("%s and %s both contain rank %d (adding ranks needs the ranks of one program)", other.src.Path(), s.src.Path(), rank)
 		}
 		owner[rank] = s
 	}
@@ -47,7 +47,7 @@ func (p *Replay) addCopies() (targets []string, err error) {
 	for rank := range recorded {
 		s := owner[trace.Rank(rank)]
 		if s == nil {
-			return nil, fmt.Errorf("rank %d is missing among the %d datasets; more ranks need all that were recorded", rank, recorded)
+			return nil, fmt.Errorf("rank %d is missing among the %d datasets (adding ranks needs all recorded ranks)", rank, recorded)
 		}
 		for c := 0; c*recorded+rank < p.cfg.Ranks; c++ {
 			to := s.to
@@ -62,8 +62,8 @@ func (p *Replay) addCopies() (targets []string, err error) {
 	return targets, nil
 }
 
-// rank is that of all rows of the first step, or of its metadata where it has
-// no rows.
+// rank returns the rank of the rows of the first step, or of its metadata if it has no
+// rows.
 func (s *stream) rank() (trace.Rank, error) {
 	ranks := s.clock.ranks
 	if len(ranks) == 0 && s.step != nil {
@@ -74,7 +74,7 @@ func (s *stream) rank() (trace.Rank, error) {
 		}
 	}
 	if len(ranks) != 1 {
-		return 0, fmt.Errorf("%s holds the events of %d ranks; more ranks need one dataset for each that was recorded", s.src.Path(), len(ranks))
+		return 0, fmt.Errorf("%s contains the events of %d ranks (adding ranks needs one dataset for each recorded rank)", s.src.Path(), len(ranks))
 	}
 	for r := range ranks {
 		return r, nil

@@ -163,13 +163,13 @@ func TestAddingRanksNeedsAllRanksOfOneProgram(t *testing.T) {
 	}
 	f(1, ring, "fewer than the 2 recorded")
 	f(8, ring[1:], "rank 0 is missing")
-	f(8, []string{ring[0], ring[1], tracetest.Recorded(t, "burst")[0]}, "both hold rank 0")
+	f(8, []string{ring[0], ring[1], tracetest.Recorded(t, "burst")[0]}, "both contain rank 0")
 	f(8, tracetest.Recorded(t, "ring-onefile-BP4"), "the events of 2 ranks")
 	f(8, []string{ring[0], filepath.Join(t.TempDir(), "none.bp")}, "no dataset yet")
-	f(-1, ring, "impossible")
+	f(-1, ring, "out of range")
 }
 
-// TestBP3MustBeRewritten: its files show nothing while a
+// TestBP3MustBeRewritten replays BP3, whose files are empty while a
 // program runs.
 func TestBP3MustBeRewritten(t *testing.T) {
 	dataset, _ := tracetest.WriteADIOS2(t, "tau", "BP3")

@@ -11,16 +11,15 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/tau"
 )
 
-// renamer gives attributes the ranks and times of a copy.
+// renamer changes ranks and times in the attributes of a copy.
 type renamer struct {
 	ranks  int          // added to all ranks
-	copy   int          // from 0, which is the recorded one itself
+	copy   int          // 0 is the recorded dataset
 	world  int          // number of all ranks; 0: as recorded
 	offset trace.Micros // added to all times
 }
 
-// What TAU's metadata hold besides facts that are the same for all copies, by
-// their keys.
+// Keys of TAU's metadata that differ between copies.
 var (
 	hostKeys  = map[string]bool{"Hostname": true, "Node Name": true, "MPI Processor Name": true, "MPI Host Name": true}
 	microKeys = map[string]bool{"Starting Timestamp": true, "Timestamp": true}
@@ -32,7 +31,7 @@ const (
 	keyWorldSize = "MPI Comm World Size"
 )
 
-// attribute returns the name and the value that an attribute has in the copy.
+// attribute returns the name and the value of an attribute in the copy.
 func (r *renamer) attribute(name, value string) (string, string) {
 	m, ok := tau.ParseMetadata(name)
 	if !ok {
@@ -58,8 +57,7 @@ func (r *renamer) attribute(name, value string) (string, string) {
 	return name, value
 }
 
-// layoutOf returns how TAU writes a time: in UTC with a Z, else with the zone in
-// numbers also where it is UTC.
+// layoutOf returns the layout of a time by TAU: UTC with a Z, or a numeric zone.
 func layoutOf(text string) string {
 	if strings.HasSuffix(text, "Z") {
 		return time.RFC3339
@@ -67,7 +65,7 @@ func layoutOf(text string) string {
 	return "2006-01-02T15:04:05-07:00"
 }
 
-// moveNumber adds to a number in decimal; another text stays.
+// moveNumber adds n to a decimal number, and returns other text unchanged.
 func moveNumber(text string, n int64) string {
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n == 0 {
@@ -76,8 +74,8 @@ func moveNumber(text string, n int64) string {
 	return strconv.FormatInt(v+n, 10)
 }
 
-// moveRanks adds to the ranks in a name such as "MetaData:0:5:CUDA Stream". TAU
-// sometimes puts two names together.
+// moveRanks adds n to the ranks in a name such as "MetaData:0:5:CUDA Stream". TAU
+// sometimes joins two names.
 func moveRanks(name string, n int) string {
 	const prefix = "MetaData:"
 	parts := strings.Split(name, prefix)

@@ -1,11 +1,10 @@
-// Package replay writes recorded traces again, as if their programs were
-// running again: the files of each dataset grow in the order in which ADIOS2
-// writes them, at the times at which they grew when they were recorded.
+// Package replay writes recorded traces again, as if their programs were running: the
+// files of each dataset grow in the order in which ADIOS2 writes them, at the recorded
+// times.
 //
-// A dataset is copied byte by byte, or, where its ranks or times are to be
-// others, decoded and rewritten as BP4. Time passes only in the functions
-// that the caller gives. What is held in memory is one step of each dataset's
-// description, never its rows.
+// A dataset is copied byte by byte or, to change its ranks or times, decoded and rewritten
+// as BP4. The caller provides the clock. Memory holds the metadata of one step of each
+// dataset, but not its rows.
 package replay
 
 import (
@@ -21,50 +20,49 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
 )
 
-// Dataset is one to replay.
+// Dataset is a dataset to replay.
 type Dataset struct {
 	From string // path of the recorded dataset
-	To   string // path of the one to write; directories above it are made
+	To   string // path of the copy; its directories are created
 }
 
-// Config configures how to replay. Begin with Default.
+// Config configures a replay. Start with Default.
 type Config struct {
-	// Speed is how many times faster than recorded the steps appear; 0 means
-	// without any wait, still in the order of their times.
+	// Speed is the factor relative to the recording; 0 means without waiting, but in the
+	// order of recorded times.
 	Speed float64
-	// Ranks is how many ranks to write, by copies of the recorded ones; 0
-	// means those recorded. It needs one dataset for each recorded rank.
+	// Ranks is the number of ranks to write, as copies of the recorded ones; 0 means the
+	// recorded number. It needs one dataset for each recorded rank.
 	Ranks int
-	// ShiftTime moves all times so that the first event is at the start of
-	// the replay.
+	// ShiftTime shifts all times so that the first event is at the start of the replay.
 	ShiftTime bool
-	// Force lets datasets be replaced that already exist.
+	// Force allows to replace existing datasets.
 	Force bool
 
-	// Now returns the time, Sleep waits for d or until ctx ends, and returns
-	// ctx's error then.
+	// Now returns the time. Sleep waits for d or until ctx ends, and then returns its
+	// error.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Wrote is called after each write to a file, Stepped after each step of
-	// a dataset; may be nil.
+	// Wrote is called after each write to a file, Stepped after each step of a dataset.
+	// Both may be nil.
 	Wrote   func()
 	Stepped func()
 }
 
-// Default replays at the speed of the recording.
+// Default returns the configuration that replays at the speed of the recording.
 func Default() Config { return Config{Speed: 1} }
 
-// Validate reports what is wrong with the configuration.
+// Validate returns the errors of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.Speed >= 0) || math.IsInf(c.Speed, 0) {
 		errs = append(errs, fmt.Errorf("speed %v: must be ≥ 0", c.Speed))
 	}
 	if c.Ranks < 0 || c.Ranks > math.MaxInt32 {
-		errs = append(errs, fmt.Errorf("%d ranks are impossible", c.Ranks))
+		errs = append(errs, fmt.Errorf("%d ranks: out of range", c.Ranks))
 	}
 	if c.Now == nil || c.Sleep == nil {
-		errs = append(errs, errors.New("to replay needs the functions Now and Sleep"))
+		errs = append(errs, errors.New("Now and Sleep are required"))
 	}
 	return errors.Join(errs...)
 }
@@ -72,32 +70,31 @@ func (c Config) Validate() error {
 // rewrites reports whether datasets are rewritten rather than copied.
 func (c Config) rewrites() bool { return c.Ranks > 0 || c.ShiftTime }
 
-// Result describes what a replay did.
+// Result describes a replay.
 type Result struct {
-	Datasets int           // that were begun
-	Steps    int           // that were written, over all datasets
-	Bytes    int64         // that were written
-	Late     time.Duration // by how much the latest step came too late
+	Datasets int           // started ones
+	Steps    int           // written, of all datasets
+	Bytes    int64         // written
+	Late     time.Duration // largest delay of a step
 	Took     time.Duration
-	// Attributes is how many attributes were left out, because BP4 cannot
-	// hold them: others than strings, and further ones of the same name.
-	// Cut is how many were shortened to 64 KiB.
+	// Attributes counts those left out because BP4 cannot hold them: others than strings,
+	// and repeated names. Cut counts those cut to 64 KiB.
 	Attributes, Cut int
 }
 
-// Replay is a replay that was checked and can be run once.
+// Replay is a validated replay. It can be run once.
 type Replay struct {
 	cfg     Config
 	streams []*stream
-	first   trace.Micros // of all events; 0 if none
+	first   trace.Micros // time of the first event; 0 if none
 	offset  trace.Micros // added to all times
 	failed  []error
 	result  Result
 	buf     []byte
-	step    bpwriter.Step // the one that is rewritten
+	step    bpwriter.Step // reused to rewrite steps
 }
 
-// buffer returns memory for what is read and written at once.
+// buffer returns a shared buffer.
 func (p *Replay) buffer(size int) []byte {
 	if len(p.buf) < size {
 		p.buf = make([]byte, size)
@@ -105,7 +102,7 @@ func (p *Replay) buffer(size int) []byte {
 	return p.buf[:size]
 }
 
-// wrote notes a write of n bytes.
+// wrote counts a write of n bytes.
 func (p *Replay) wrote(n int64) {
 	p.result.Bytes += n
 	if p.cfg.Wrote != nil {
@@ -113,10 +110,10 @@ func (p *Replay) wrote(n int64) {
 	}
 }
 
-// Run replays until all datasets are written or ctx ends. Datasets that cannot
-// be read to their end are written as far as they can, and left marked as
-// being written; the error then tells of each. When ctx ends Run returns its
-// error, and leaves the files as a killed program does.
+// Run replays until all datasets are written or ctx ends. A dataset that cannot be read to
+// its end is written up to there and stays marked as being written; the error covers all
+// of these. When ctx ends, Run returns its error and leaves the files as a killed program
+// does.
 func (p *Replay) Run(ctx context.Context) (Result, error) {
 	start := p.cfg.Now()
 	if p.cfg.ShiftTime && p.first > 0 {
@@ -141,7 +138,7 @@ func (p *Replay) Run(ctx context.Context) (Result, error) {
 	return p.result, errors.Join(p.failed...)
 }
 
-// drain does what is due, one thing after the other.
+// drain runs the streams of the queue in the order of their due times.
 func (p *Replay) drain(ctx context.Context, queue *schedule, start time.Time) error {
 	for queue.Len() > 0 {
 		s := (*queue)[0]
@@ -164,7 +161,7 @@ func (p *Replay) drain(ctx context.Context, queue *schedule, start time.Time) er
 	return nil
 }
 
-// wait waits until something recorded at the time t is due.
+// wait waits until the recorded time t is due.
 func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -181,31 +178,21 @@ func (p *Replay) wait(ctx context.Context, t trace.Micros, start time.Time) erro
 	return p.cfg.Sleep(ctx, due-passed)
 }
 
-// scaled returns how long after the start something recorded at t is due.
+// scaled returns the time from the start of the replay to the recorded time t.
 func (p *Replay) scaled(t trace.Micros) time.Duration {
 	d := float64(t-p.first) * float64(time.Microsecond) / p.cfg.Speed
 	return time.Duration(min(d, math.MaxInt64/2))
 }
 
-// Datasets is how many datasets will be written.
-func (p *Replay) Datasets() int {
-	n := 0
-	for _, s := range p.streams {
-		n += len(s.sinks)
-	}
-	return n
-}
-
-// Steps is how many steps the datasets to be written will have.
-func (p *Replay) Steps() int {
-	n := 0
+// Steps returns the number of steps to write.
+func (p *Replay) Steps() (n int) {
 	for _, s := range p.streams {
 		n += s.steps * len(s.sinks)
 	}
 	return n
 }
 
-// schedule is a heap of streams, the one that is due next on top.
+// schedule is a heap of streams by due time.
 type schedule []*stream
 
 func (q schedule) Len() int { return len(q) }
@@ -219,7 +206,7 @@ func (q schedule) Less(i, j int) bool {
 
 func (q schedule) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push adds a stream. Nothing is ever added to a running schedule.
+// Push adds a stream.
 func (q *schedule) Push(x any) { *q = append(*q, x.(*stream)) }
 
 // Pop removes the last stream.

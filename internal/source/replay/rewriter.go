@@ -29,7 +29,7 @@ func (r *rewriter) open() (err error) {
 	return err
 }
 
-// tauOrder is the order in which TAU puts its variables.
+// tauOrder is the order in which TAU writes its variables.
 var tauOrder = []string{
 	"program_count", "comm_rank_count", "thread_count", "event_type_count", "timer_count", "timer_event_count",
 	"counter_count", "counter_event_count", "comm_count", "comm_timestamps", "counter_values", "event_timestamps",
@@ -38,7 +38,7 @@ var tauOrder = []string{
 // worldSize is the variable with the number of all ranks.
 const worldSize = "comm_rank_count"
 
-// typeOf are the types that can be written.
+// typeOf has the types that BP4 can hold.
 var typeOf = map[bp.Type]bpwriter.Type{
 	bp.Int8: bpwriter.Int8, bp.Int16: bpwriter.Int16, bp.Int32: bpwriter.Int32, bp.Int64: bpwriter.Int64,
 	bp.Uint8: bpwriter.Uint8, bp.Uint16: bpwriter.Uint16, bp.Uint32: bpwriter.Uint32, bp.Uint64: bpwriter.Uint64,
@@ -67,7 +67,7 @@ func (r *rewriter) write(s *bp.Step, at trace.Micros) error {
 	return nil
 }
 
-// fill puts into out what is in s.
+// fill copies the content of s to out.
 func (r *rewriter) fill(out *bpwriter.Step, s *bp.Step) error {
 	order := make([]int, len(s.Variables))
 	groups := 1
@@ -98,7 +98,7 @@ func (r *rewriter) fill(out *bpwriter.Step, s *bp.Step) error {
 	return nil
 }
 
-// put puts one block of a variable.
+// put copies one block of a variable.
 func (r *rewriter) put(out *bpwriter.Step, s *bp.Step, v *bp.Variable, block int) error {
 	b := &v.Blocks[block]
 	typ, ok := typeOf[v.Type]
@@ -114,11 +114,11 @@ func (r *rewriter) put(out *bpwriter.Step, s *bp.Step, v *bp.Variable, block int
 		return nil
 	}
 	if err := s.ReadAt(v, b, nil, 0); err != nil {
-		return err // of no bytes, so refused: its size may be anything
+		return err // the variable cannot be read, and its size may be wrong
 	}
 	bytes := out.Array(v.Name, typ, bpwriter.Dims{Shape: b.Shape, Start: b.Start, Count: b.Count})
 	if int64(len(bytes)) != b.Size() {
-		return nil // the writer says why
+		return nil // the writer reports the error
 	}
 	if err := s.ReadAt(v, b, bytes, 0); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (r *rewriter) put(out *bpwriter.Step, s *bp.Step, v *bp.Variable, block int
 	return nil
 }
 
-// move adds to the ranks and to the times of rows. What is neither a rank nor
-// a time stays, such as a partner that stands for any.
+// move adds to the ranks and times of rows. It keeps special values, such as a partner
+// that means any.
 func (t *table) move(rows []byte, ranks, times uint64) {
 	size := t.columns * 8
 	add := func(column int, n, most uint64) {
@@ -147,7 +147,7 @@ func (t *table) move(rows []byte, ranks, times uint64) {
 	add(t.time, times, math.MaxInt64)
 }
 
-// putAttributes puts the attributes, and counts those that BP4 cannot hold.
+// putAttributes copies the attributes, and counts those that BP4 cannot hold.
 func (r *rewriter) putAttributes(out *bpwriter.Step, s *bp.Step) {
 	seen := make(map[string]string, len(s.Attributes))
 	for i := range s.Attributes {

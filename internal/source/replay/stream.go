@@ -10,19 +10,18 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// sink writes one dataset. Its methods are called in the order in which they
-// stand here; a dataset that is not finished stays marked as being written.
+// sink writes one dataset. Its methods are called in this order. An unfinished dataset
+// stays marked as being written.
 type sink interface {
-	// open makes the dataset, without a step.
+	// open creates the dataset, without a step.
 	open() error
-	// write adds a step, which was recorded at the time at.
+	// write adds a step that was recorded at the time at.
 	write(s *bp.Step, at trace.Micros) error
-	// finish closes it, once the source came to its end.
+	// finish closes it after the last step.
 	finish() error
 }
 
-// stream is a recorded dataset on its way to one sink, or to several that are
-// copies of it.
+// stream copies a recorded dataset to one sink, or to several copies.
 type stream struct {
 	src   *bp.Reader
 	to    string // path of the dataset to write, as the caller gave it
@@ -31,14 +30,13 @@ type stream struct {
 
 	clock  clock
 	opened bool
-	step   *bp.Step // to be written when it is due; nil: there is no further one
-	ended  error    // how the source ended
+	step   *bp.Step // the next one; nil after the last
+	ended  error    // the error that ended the source
 	due    trace.Micros
 	order  int // breaks ties
 }
 
-// begin reads the first step, so that it is known when the dataset was opened:
-// at its first event.
+// begin reads the first step: the dataset opens at its first event.
 func (s *stream) begin(ctx context.Context, p *Replay) error {
 	if err := s.advance(ctx, p); err != nil {
 		return err
@@ -47,8 +45,8 @@ func (s *stream) begin(ctx context.Context, p *Replay) error {
 	return nil
 }
 
-// advance reads the next step and the time at which it is due. Only ctx's
-// error is returned: how the source ended matters when its steps are written.
+// advance reads the next step and its due time. It returns only ctx's error; act reports
+// that of the source after the last step.
 func (s *stream) advance(ctx context.Context, p *Replay) error {
 	s.step, s.ended = s.src.Next(ctx)
 	if s.ended != nil {
@@ -62,8 +60,7 @@ func (s *stream) advance(ctx context.Context, p *Replay) error {
 	return ctx.Err()
 }
 
-// act does the one thing that is due: open, write a step or close. It returns
-// io.EOF after the last.
+// act opens the sinks, writes a step or closes them. It returns io.EOF at the end.
 func (s *stream) act(ctx context.Context, p *Replay) error {
 	if !s.opened {
 		s.opened = true
@@ -97,7 +94,7 @@ func (s *stream) act(ctx context.Context, p *Replay) error {
 
 func (s *stream) finish() error {
 	if !errors.Is(s.ended, io.EOF) {
-		return fmt.Errorf("%s: the steps before were written: %w", s.src.Path(), s.ended)
+		return fmt.Errorf("%s: replayed up to here: %w", s.src.Path(), s.ended)
 	}
 	if err := s.each(sink.finish); err != nil {
 		return err

@@ -1,3 +1,3 @@
 // Package layers holds the test that keeps the packages in their layers: the
-// table in docs/architecture.md says what may import what.
+// table in docs/architecture.md defines the allowed imports.
 package layers

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Certificate makes a certificate for an address and 127.0.0.1, and returns the files
-// with who signed it, itself, and its key.
+// Certificate creates a certificate for an address and 127.0.0.1, and returns the files of
+// its authority, of the certificate and of its key.
 func Certificate(tb testing.TB, host string) (ca, cert, key string) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -27,8 +27,7 @@ func Certificate(tb testing.TB, host string) (ca, cert, key string) {
 	return filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 }
 
-// writeCertificates writes ca.pem, and a certificate for host that it signed, with
-// its key: cert.pem and key.pem.
+// writeCertificates writes ca.pem, and cert.pem and key.pem for host, signed by it.
 func writeCertificates(dir, host string) error {
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of the test"},

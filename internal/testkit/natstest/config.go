@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// config is the configuration file of a server.
+// config returns the configuration file of a server.
 func (c *Cluster) config(s *server) string {
 	var b strings.Builder
 	at := func(port int) string { return net.JoinHostPort(c.opt.Host, strconv.Itoa(port)) }

@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// signer is an operator with an account that may use JetStream, and the account of
-// the system, which clusters need.
+// signer is an operator with an account that may use JetStream, and a system account,
+// which clusters need.
 type signer struct {
 	accountKey              nkeys.KeyPair
-	operator                string // as the configuration of a server has it
+	operator                string // JWT
 	system, systemName      string
 	account, accountName    string
 	operatorKey, systemKeys nkeys.KeyPair
@@ -50,14 +50,14 @@ func newSigner() (*signer, error) {
 	return s, errors.Join(err1, err2, err3)
 }
 
-// May is what a user may do.
+// May has the permissions of a user.
 type May struct {
 	Publish   []string
 	Subscribe []string
-	Until     time.Time // when the credentials expire; never if it is zero
+	Until     time.Time // expiry; never if zero
 }
 
-// Credentials makes a user of the account and returns the path of its .creds file.
+// Credentials creates a user of the account and returns the path of its .creds file.
 func (c *Cluster) Credentials(tb testing.TB, name string, may May) string {
 	tb.Helper()
 	key, err1 := nkeys.CreateUser()

@@ -1,7 +1,6 @@
-// Package natstest runs real nats-server programs for tests, one or a cluster, each
-// a process of its own with JetStream, TLS and authentication as people who look
-// after NATS set it up. The program is built from the module that go.mod names. It
-// speaks no NATS: what it knows of its servers they tell by HTTP.
+// Package natstest runs nats-server processes for tests, one or a cluster, with JetStream,
+// TLS and authentication. It builds the program from the module in go.mod, and queries
+// servers over HTTP.
 package natstest
 
 import (
@@ -25,11 +24,11 @@ import (
 	"time"
 )
 
-// Auth is what servers want to see of a client.
+// Auth is the authentication that servers require.
 type Auth int
 
-// What servers may want: nothing, a token, a name and a password, or credentials
-// that an operator signed.
+// Servers may require nothing, a token, a user and a password, or credentials signed by
+// an operator.
 const (
 	Open Auth = iota
 	Token
@@ -37,22 +36,21 @@ const (
 	Credentials
 )
 
-// Options say how the servers are set up.
+// Options configure the servers.
 type Options struct {
-	Servers int // 1 if it is 0; more of them are a cluster
+	Servers int // 0 means 1; more are a cluster
 	Auth    Auth
 	TLS     bool // for clients and between the servers
 
-	// Host is where all of them listen, 127.0.0.1 if it is empty, and Prefix a
-	// command that runs theirs, such as ip netns exec NAME. Servers with a Prefix
-	// are not asked who leads a stream.
+	// Host is the address to listen on, by default 127.0.0.1. Prefix is a command that
+	// runs the server, such as ip netns exec NAME; Leader does not support it.
 	Host   string
 	Prefix []string
 }
 
-// A Cluster is servers at work. Its methods must not be called at once.
+// A Cluster is a set of running servers. It must not be used concurrently.
 type Cluster struct {
-	CA       string // file with the certificate that signed those of the servers
+	CA       string // file with the certificate of the authority
 	Token    string // with the Auth Token
 	User     string // with the Auth Password
 	Password string
@@ -63,7 +61,6 @@ type Cluster struct {
 	signer  *signer // with the Auth Credentials
 }
 
-// server is one of them.
 type server struct {
 	name                   string
 	dir                    string
@@ -73,12 +70,12 @@ type server struct {
 	starts                 int
 }
 
-// patience is how long servers may take to be ready.
+// patience bounds the time for servers to become ready.
 const patience = 60 * time.Second
 
 var errPortTaken = errors.New("a port is taken")
 
-// build makes the program, once for a test binary.
+// build builds the program, once for a test binary.
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "chimbuko-nats-")
 	if err != nil {
@@ -93,9 +90,9 @@ var build = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-var built atomic.Pointer[string] // the directory of the program, if it was made
+var built atomic.Pointer[string] // the directory of the program
 
-// Remove removes the program, if it was made. It is for the end of TestMain.
+// Remove removes the program. Call it at the end of TestMain.
 func Remove() {
 	if dir := built.Load(); dir != nil {
 		_ = os.RemoveAll(*dir) // temporary files
@@ -120,7 +117,7 @@ func Start(tb testing.TB, opt Options) *Cluster {
 		for i, s := range c.servers {
 			s.end()
 			if tb.Failed() {
-				tb.Logf("the log of %s ends:\n%s", s.name, tail(c.Log(i)))
+				tb.Logf("end of the log of %s:\n%s", s.name, tail(c.Log(i)))
 			}
 		}
 	})
@@ -137,13 +134,13 @@ func Start(tb testing.TB, opt Options) *Cluster {
 			tb.Fatalf("natstest: %v", err)
 		}
 		for _, s := range c.servers {
-			_ = os.Remove(s.logFile()) // the next try starts over
+			_ = os.Remove(s.logFile()) // the next attempt has its own
 			s.starts = 0
 		}
 	}
 }
 
-// prepare makes what all starts have in common.
+// prepare creates certificates, secrets and directories.
 func (c *Cluster) prepare() error {
 	if c.opt.TLS {
 		if err := writeCertificates(c.dir, c.opt.Host); err != nil {
@@ -174,8 +171,8 @@ func (c *Cluster) prepare() error {
 	return nil
 }
 
-// choosePorts chooses them below those that systems give to outgoing connections,
-// so that nothing takes them while a server is down.
+// choosePorts chooses ports below those of outgoing connections, so that they stay free
+// while a server is down.
 func (c *Cluster) choosePorts() {
 	for _, s := range c.servers {
 		first := 20000 + rand.IntN(12000-2)
@@ -212,7 +209,7 @@ func (c *Cluster) start(s *server) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // the server has its own
+	defer log.Close() //nolint:errcheck // the server has its own descriptor
 	s.starts++
 	command := slices.Concat(c.opt.Prefix, []string{program, "-c", filepath.Join(s.dir, "nats.conf")})
 	s.cmd = exec.Command(command[0], command[1:]...)
@@ -225,20 +222,19 @@ func (c *Cluster) start(s *server) error {
 	}
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		_ = cmd.Wait() // most are killed
+		_ = cmd.Wait() // it is usually killed
 	}(s.cmd, s.ended)
 	return nil
 }
 
-// ready waits until clients can use a server, and in a cluster until the servers
-// have agreed.
+// ready waits until clients can use a server, and until a cluster has a leader.
 func (c *Cluster) ready(s *server) error {
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if err = c.healthy(s); err == nil {
 			return nil
 		}
-		if other := c.withoutPort(); other != nil { // for which this one may wait
+		if other := c.withoutPort(); other != nil { // this one may wait for it
 			return fmt.Errorf("%s: %w", other.name, errPortTaken)
 		}
 		select {
@@ -254,7 +250,7 @@ func (c *Cluster) ready(s *server) error {
 	return fmt.Errorf("%s is not ready after %v: %w\n%s", s.name, patience, err, tail(s.log()))
 }
 
-// withoutPort is a server that ended because a port was taken; nil if none did.
+// withoutPort returns a server that ended because a port was taken, or nil.
 func (c *Cluster) withoutPort() *server {
 	for _, s := range c.servers {
 		if s.ended == nil {
@@ -271,20 +267,20 @@ func (c *Cluster) withoutPort() *server {
 	return nil
 }
 
-// healthy reports whether a server is ready. One in another network says so in its
-// log.
+// healthy returns an error unless a server is ready. It reads the log of a server in
+// another network namespace.
 func (c *Cluster) healthy(s *server) error {
 	if len(c.opt.Prefix) == 0 {
-		return c.ask(s, "/healthz", nil)
+		return c.get(s, "/healthz", nil)
 	}
 	if strings.Count(s.log(), "Server is ready") < s.starts {
-		return errors.New("it does not say that it is")
+		return errors.New("not in its log")
 	}
 	return nil
 }
 
-// ask asks a server by HTTP.
-func (c *Cluster) ask(s *server, path string, answer any) error {
+// get decodes the JSON of a server's HTTP endpoint, unless answer is nil.
+func (c *Cluster) get(s *server, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	url := "http://" + net.JoinHostPort(c.opt.Host, strconv.Itoa(s.monitor)) + path
@@ -306,55 +302,43 @@ func (c *Cluster) ask(s *server, path string, answer any) error {
 	return json.NewDecoder(resp.Body).Decode(answer)
 }
 
-// URL is where clients find the servers, with commas between.
+// URL returns the URLs of the servers, separated by commas.
 func (c *Cluster) URL() string {
 	scheme := "nats"
 	if c.opt.TLS {
 		scheme = "tls"
 	}
-	who := ""
+	user := ""
 	if c.User != "" {
-		who = c.User + ":" + c.Password + "@"
+		user = c.User + ":" + c.Password + "@"
 	}
 	all := make([]string, len(c.servers))
 	for i, s := range c.servers {
-		all[i] = scheme + "://" + who + net.JoinHostPort(c.opt.Host, strconv.Itoa(s.client))
+		all[i] = scheme + "://" + user + net.JoinHostPort(c.opt.Host, strconv.Itoa(s.client))
 	}
 	return strings.Join(all, ",")
 }
 
-// Leader returns the number of the server that leads a stream, and waits until
-// there is one.
-func (c *Cluster) Leader(tb testing.TB, stream string) int {
+// Leader waits until a stream has a leader, and returns the index of its server.
+func (c *Cluster) Leader(tb testing.TB, name string) int {
 	tb.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		for _, s := range c.servers {
-			if leader := c.leader(s, stream); leader >= 0 {
-				return leader
+		for _, stream := range c.streams() {
+			leads := func(s *server) bool { return s.name == stream.Cluster.Leader }
+			if i := slices.IndexFunc(c.servers, leads); stream.Name == name && i >= 0 {
+				return i
 			}
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	tb.Fatalf("natstest: no server leads the stream %s", stream)
+	tb.Fatalf("natstest: no server leads the stream %s", name)
 	return -1
 }
 
-// leader is what a server knows of who leads a stream; -1 is nothing.
-func (c *Cluster) leader(s *server, stream string) int {
-	for _, one := range c.streams(s) {
-		if one.Name == stream {
-			return slices.IndexFunc(c.servers, func(s *server) bool { return s.name == one.Cluster.Leader })
-		}
-	}
-	return -1
-}
-
-// Streams are the names of all that servers which are up know, in order.
+// Streams returns the sorted names of the streams of all running servers.
 func (c *Cluster) Streams() (names []string) {
-	for _, s := range c.servers {
-		for _, one := range c.streams(s) {
-			names = append(names, one.Name)
-		}
+	for _, stream := range c.streams() {
+		names = append(names, stream.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -367,30 +351,30 @@ type stream struct {
 	} `json:"cluster"`
 }
 
-// streams are those that a server knows.
-func (c *Cluster) streams(s *server) (all []stream) {
-	var found struct {
-		Accounts []struct {
-			Streams []stream `json:"stream_detail"`
-		} `json:"account_details"`
-	}
-	if s.cmd == nil || c.ask(s, "/jsz?accounts=true&streams=true", &found) != nil {
-		return nil
-	}
-	for _, a := range found.Accounts {
-		all = append(all, a.Streams...)
+// streams returns the streams of all running servers.
+func (c *Cluster) streams() (all []stream) {
+	for _, s := range c.servers {
+		var answer struct {
+			Accounts []struct {
+				Streams []stream `json:"stream_detail"`
+			} `json:"account_details"`
+		}
+		if s.cmd != nil && c.get(s, "/jsz?accounts=true&streams=true", &answer) == nil {
+			for _, a := range answer.Accounts {
+				all = append(all, a.Streams...)
+			}
+		}
 	}
 	return all
 }
 
-// Kill ends a server as kill -9 does. What it has on disk stays.
+// Kill ends a server as kill -9 does, and keeps its files.
 func (c *Cluster) Kill(tb testing.TB, i int) {
 	tb.Helper()
 	c.servers[i].end()
 }
 
-// Restart starts a server again with what it has on disk, and waits until it is
-// ready.
+// Restart starts a server again with its files, and waits until it is ready.
 func (c *Cluster) Restart(tb testing.TB, i int) {
 	tb.Helper()
 	s := c.servers[i]
@@ -404,7 +388,7 @@ func (c *Cluster) Restart(tb testing.TB, i int) {
 	}
 }
 
-// Log is what a server has said.
+// Log returns the log of a server.
 func (c *Cluster) Log(i int) string { return c.servers[i].log() }
 
 func (s *server) log() string {
@@ -415,7 +399,7 @@ func (s *server) log() string {
 	return string(b)
 }
 
-// end kills a server, if it is up, and waits for its end.
+// end kills a running server, and waits for its end.
 func (s *server) end() {
 	if s.cmd == nil {
 		return
@@ -425,7 +409,7 @@ func (s *server) end() {
 	s.cmd = nil
 }
 
-// tail is the end of a text.
+// tail returns the end of a text.
 func tail(text string) string {
 	const most = 3000
 	if len(text) > most {

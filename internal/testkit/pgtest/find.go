@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// oldest is the oldest version that will do; scripts/test-setup says the same.
+// oldest is the oldest supported version, as in scripts/test-setup.
 const oldest = 14
 
-// find returns the directory of PostgreSQL's programs: of all in PATH and where
-// Debian keeps them, the newest.
+// find returns the directory of PostgreSQL's programs: the newest in PATH and in Debian's
+// directories.
 var find = sync.OnceValues(func() (string, error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
@@ -26,37 +26,32 @@ var find = sync.OnceValues(func() (string, error) {
 })
 
 func newest(dirs []string) (string, error) {
-	best, of := 0, ""
+	best, bestDir := 0, ""
 	for _, dir := range dirs {
 		if v := version(dir); v > best {
-			best, of = v, dir
+			best, bestDir = v, dir
 		}
 	}
 	switch {
 	case best == 0:
 		return "", fmt.Errorf("%w: no server is installed", errMissing)
 	case best < oldest:
-		return "", fmt.Errorf("%w: version %d or newer is needed, the newest that is installed is %d", errMissing, oldest, best)
+		return "", fmt.Errorf("%w: version %d is installed (want %d or newer)", errMissing, best, oldest)
 	}
-	return of, nil
+	return bestDir, nil
 }
 
 var versionText = regexp.MustCompile(`^postgres \(PostgreSQL\) (\d+)`)
 
-// version returns the major version of the server in a directory, 0 if there
-// is none.
+// version returns the major version of the server in a directory, or 0.
 func version(dir string) int {
 	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
 		return 0
 	}
-	m := versionText.FindSubmatch(out)
-	if m == nil {
-		return 0
-	}
-	v, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		return 0
+	v := 0
+	if m := versionText.FindSubmatch(out); m != nil {
+		v, _ = strconv.Atoi(string(m[1])) // digits
 	}
 	return v
 }

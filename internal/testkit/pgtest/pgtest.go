@@ -1,7 +1,6 @@
-// Package pgtest gives tests a real PostgreSQL server of their own: on a
-// loopback address, with its data in a temporary directory, gone when the test
-// or the test binary ends, however it ends. It talks to the server with psql
-// alone and knows nothing of our tables.
+// Package pgtest runs PostgreSQL servers for tests: on a loopback address, with data in a
+// temporary directory, both gone when the test or the test binary ends, even if it is
+// killed. It sends queries with psql.
 package pgtest
 
 import (
@@ -20,32 +19,30 @@ import (
 	"testing"
 )
 
-// Options say how a server is run. The zero value is as careful as a server in
-// production.
+// Options configure a server. The zero value is as safe as a server in production.
 type Options struct {
 	NoSync bool // never wait for the disk: faster, and committed data may be lost if the machine stops
 }
 
-// A Server is a PostgreSQL server with one superuser, who needs no password.
-// Stop, Kill and Restart must not be called at once; everything else may be
-// called from several goroutines.
+// A Server is a PostgreSQL server with one superuser without password. Stop, Kill and
+// Restart must not be called concurrently; all other methods may.
 type Server struct {
-	bin    string              // the directory of its programs
-	dir    string              // its own, with data in it; removed at the end
+	bin    string              // directory of its programs
+	dir    string              // its directory, with the data; removed at the end
 	as     *syscall.Credential // nil if it runs as the user of the test
 	port   int
 	noSync bool
 	shared bool
 
 	run       *run        // nil while the server is down
-	log       *programLog // of this run or the last
+	log       *programLog // of the current or last run
 	databases atomic.Int64
 }
 
 const superuser = "postgres"
 
-// Start starts a server for one test, which it ends with. Where PostgreSQL is
-// not installed the test is skipped; with CI=true it fails.
+// Start starts a server that ends with the test. If PostgreSQL is not installed, it skips
+// the test, or fails it with CI=true.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	if testing.Short() {
@@ -55,7 +52,7 @@ func Start(tb testing.TB, o Options) *Server {
 	check(tb, err)
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("the log of PostgreSQL ends:\n%s", s.log)
+			tb.Logf("end of the log of PostgreSQL:\n%s", s.log)
 		}
 		if err := s.close(); err != nil {
 			tb.Error(err)
@@ -73,12 +70,11 @@ var openShared = sync.OnceValues(func() (*Server, error) {
 	return s, err
 })
 
-var started atomic.Pointer[Server] // the shared one, if there is one
+var started atomic.Pointer[Server] // the shared server
 
-// Shared returns the server that all tests of a binary share; the first call
-// starts it, without waiting for the disk. Each test takes its own Database.
-// No one may stop it: a test that does takes its own server with Start. It ends
-// with Main, or without Main just after the test binary.
+// Shared returns the server that all tests of a binary share, with NoSync; the first call
+// starts it. Each test should use its own Database. A test that stops a server must use
+// Start instead. The shared server ends with Main, or else after the test binary.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if testing.Short() {
@@ -89,8 +85,8 @@ func Shared(tb testing.TB) *Server {
 	return s
 }
 
-// Main runs the tests, ends the shared server if one was started, and returns
-// the exit code: func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }.
+// Main runs the tests, ends the shared server, and returns the exit code:
+// func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }.
 func Main(m *testing.M) int {
 	code := m.Run()
 	if s := started.Load(); s != nil {
@@ -102,23 +98,22 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// URL returns the address of a database, which need not exist. The database
-// that is called postgres always does.
+// URL returns the URL of a database, which need not exist. The database postgres always
+// exists.
 func (s *Server) URL(database string) string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", superuser, s.port, database)
 }
 
-// SocketURL returns the address of the same database for who cannot reach it by
-// TCP, as in another network namespace.
+// SocketURL returns the URL of the same database over a Unix socket, for other network
+// namespaces.
 func (s *Server) SocketURL(url string) string {
 	_, database, _ := strings.Cut(strings.TrimPrefix(url, "postgres://"), "/")
 	database, _, _ = strings.Cut(database, "?")
 	return fmt.Sprintf("postgres:///%s?host=%s&port=%d&user=%s", database, s.dir, s.port, superuser)
 }
 
-// Database creates an empty database in UTF-8 whose text is ordered by bytes,
-// and returns its URL. On the shared server it is dropped when the test ends,
-// with all connections to it.
+// Database creates an empty UTF-8 database with bytewise text order, and returns its URL.
+// The shared server drops it with all its connections when the test ends.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
@@ -130,8 +125,8 @@ func (s *Server) Database(tb testing.TB) string {
 	return s.URL(name)
 }
 
-// Query has psql run statements, all in one transaction if there are several,
-// and returns the rows of the last: a line for each, the columns apart by |.
+// Query runs statements with psql, in one transaction, and returns the rows of the last
+// as lines with columns separated by |.
 func (s *Server) Query(tb testing.TB, url, statements string) string {
 	tb.Helper()
 	cmd := s.command(s.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statements, url)
@@ -144,26 +139,24 @@ func (s *Server) Query(tb testing.TB, url, statements string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// Stop shuts the server down in order: clients are told (SQLSTATE 57P01) and
-// lose their connections, what they had not committed is undone. It returns
-// when all its processes have ended; a server that is down stays down.
+// Stop shuts down the server: clients receive SQLSTATE 57P01 and lose their connections,
+// and uncommitted transactions are rolled back. It returns when all processes have ended.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.own(tb)
 	s.halt("INT")
 }
 
-// Kill ends the server as a crash does: connections break without an error
-// from the server, nothing more is written, and Restart has to recover from the
-// log. It returns when all its processes have ended.
+// Kill ends the server like a crash: connections break without an error, nothing more is
+// written, and Restart recovers from the log. It returns when all processes have ended.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
 	s.own(tb)
 	s.halt("QUIT")
 }
 
-// Restart starts the server again, on the same port and data, and returns when
-// it accepts connections. One that still runs is stopped first.
+// Restart stops the server if it is running, and starts it again with the same port and
+// data. It returns when the server accepts connections.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.own(tb)
@@ -180,7 +173,7 @@ func (s *Server) own(tb testing.TB) {
 	}
 }
 
-// errMissing says that there is no PostgreSQL to test with.
+// errMissing means that no usable PostgreSQL is installed.
 var errMissing = errors.New("PostgreSQL is missing")
 
 func check(tb testing.TB, err error) {
@@ -194,7 +187,7 @@ func check(tb testing.TB, err error) {
 	}
 }
 
-// open makes a new server and starts it on a free port.
+// open creates a server and starts it on a free port.
 func open(o Options) (*Server, error) {
 	bin, err := find()
 	if err != nil {
@@ -210,8 +203,8 @@ func open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// makeDir makes the server's directory. PostgreSQL refuses to run as root: then
-// another user runs it and owns the directory.
+// makeDir creates the server's directory. PostgreSQL refuses to run as root, so the user
+// postgres runs it and owns the directory then.
 func (s *Server) makeDir() error {
 	parent := os.TempDir()
 	if os.Getuid() == 0 {
@@ -225,7 +218,7 @@ func (s *Server) makeDir() error {
 			return err
 		}
 		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		parent = "/tmp" // others may not be able to enter root's own
+		parent = "/tmp" // other users may not have access to root's directory
 	}
 	dir, err := os.MkdirTemp(parent, "chimbuko-postgres-")
 	if err != nil {
@@ -238,14 +231,14 @@ func (s *Server) makeDir() error {
 	return err
 }
 
-// create makes the data directory and starts the server on a port that is free.
+// create creates the data directory and starts the server on a free port.
 func (s *Server) create() error {
 	if err := s.initialize(); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		// Below the ports that systems give to outgoing connections, so that
-		// nothing takes it while the server is down.
+		// Below the ports of outgoing connections, so that it stays free while the server
+		// is down.
 		s.port = 20000 + rand.IntN(12000)
 		err := s.start()
 		if !errors.Is(err, errPortTaken) || try == 10 {
@@ -264,13 +257,12 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) program(name string) string { return filepath.Join(s.bin, name) }
 
-// command returns a program that runs as the server's user and is not touched
-// by the settings of ours.
+// command returns a command that runs as the server's user with its own environment.
 func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C", "TZ=UTC"}
-	// A group of its own: Ctrl-C is for the test binary, with which this ends.
+	// Ctrl-C should reach only the test binary.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
 	return cmd
 }

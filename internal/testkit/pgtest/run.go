@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// keeper is the shell script that runs one of PostgreSQL's programs and outlives
-// the test binary if need be. It waits for the name of a signal for the program.
-// If instead its input ends, the test binary has gone without a word: the
-// program is stopped and the directory, the first argument, removed. Only the
-// program keeps the output open.
+// keeper is a shell script that runs one of PostgreSQL's programs and may outlive the test
+// binary. It reads the name of a signal to send to the program. If its input ends instead,
+// the test binary was killed: it stops the program and removes the directory, its first
+// argument. Only the program keeps the output open.
 const keeper = `
 dir=$1; shift
 "$@" 2>&1 &
@@ -30,12 +29,12 @@ code=$?
 exit $code
 `
 
-// startLimit is how long a server may take to start, with recovery.
+// startLimit bounds the start of a server, with recovery.
 const startLimit = 2 * time.Minute
 
 var errPortTaken = errors.New("the port is taken")
 
-// A run is one run of a program, under the keeper.
+// A run is a program under the keeper.
 type run struct {
 	keeper *exec.Cmd
 	signal io.Writer
@@ -60,8 +59,8 @@ func (s *Server) keep(program string, args ...string) (*run, error) {
 	return &run{keeper: cmd, signal: signal, log: follow(out)}, nil
 }
 
-// end sends a signal to the program, if it still runs, and waits until all its
-// processes have ended. It returns an error unless the program succeeded.
+// end sends a signal to the program and waits until all its processes have ended. It
+// returns an error unless the program succeeded.
 func (r *run) end(signal string) error {
 	fmt.Fprintln(r.signal, signal)
 	err := r.keeper.Wait()
@@ -69,10 +68,9 @@ func (r *run) end(signal string) error {
 	return err
 }
 
-// initialize makes the data directory.
+// initialize creates the data directory. It does not sync, because tests only crash
+// processes, not the machine.
 func (s *Server) initialize() error {
-	// A crash here is one of processes, never of the machine: what initdb
-	// writes need not be on the disk.
 	r, err := s.keep("initdb", "-D", s.data(), "-U", superuser, "-A", "trust",
 		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	if err != nil {
@@ -117,16 +115,15 @@ func (s *Server) start() error {
 	return fmt.Errorf("port %d: %w:\n%s", s.port, err, s.log)
 }
 
-// halt ends the server, if it is up, and returns when all its processes have
-// ended.
+// halt ends a running server, and returns when all its processes have ended.
 func (s *Server) halt(signal string) {
 	if s.run != nil {
-		_ = s.run.end(signal) // how it ended does not matter, only that it did
+		_ = s.run.end(signal) // the exit code does not matter
 		s.run = nil
 	}
 }
 
-// A programLog follows what a program says.
+// A programLog follows the output of a program.
 type programLog struct {
 	ready chan struct{} // closed when the server accepts connections
 	ended chan struct{} // closed when no process of the program is left
@@ -135,7 +132,7 @@ type programLog struct {
 	tail []string
 }
 
-// follow starts to read a log and closes it at its end.
+// follow reads a log in the background and closes it at its end.
 func follow(from io.ReadCloser) *programLog {
 	l := &programLog{ready: make(chan struct{}), ended: make(chan struct{})}
 	go l.read(from)

@@ -7,17 +7,16 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bpwriter"
 )
 
-// Tables are rows of TAU's three arrays, as one writer puts them out: see
-// docs/formats/tau.md for their columns.
+// Tables are rows of TAU's three arrays of one writer; docs/formats/tau.md describes their
+// columns.
 type Tables struct {
 	Funcs    [][6]uint64 // event_timestamps
 	Comms    [][8]uint64 // comm_timestamps
 	Counters [][6]uint64 // counter_values
 }
 
-// Step is a step to write. Its arrays have one block; each of More adds
-// another, as the further ranks of a common file do. An array without rows is
-// left out, as TAU leaves it out.
+// Step is a step to write. Its arrays have one block, and another for each of More, like
+// ranks that share a file. Like TAU, it leaves out arrays without rows.
 type Step struct {
 	Tables
 	More  []Tables
@@ -27,8 +26,8 @@ type Step struct {
 // EventTypes are the attributes that give the event types TAU's own numbers.
 var EventTypes = [][2]string{{"event_type 0", "ENTRY"}, {"event_type 1", "EXIT"}, {"event_type 2", "SEND"}, {"event_type 3", "RECV"}}
 
-// WriteBP4 writes a closed BP4 dataset into dir, which it makes if need be,
-// and returns its path.
+// WriteBP4 writes a closed BP4 dataset into dir, which it creates if necessary, and returns
+// its path.
 func WriteBP4(tb testing.TB, dir string, steps []Step) string {
 	tb.Helper()
 	path := filepath.Join(dir, "written.bp")
@@ -57,7 +56,7 @@ func WriteBP4(tb testing.TB, dir string, steps []Step) string {
 	return path
 }
 
-// put puts the tables as one writer does.
+// put writes the tables of one writer.
 func (t *Tables) put(s *bpwriter.Step) {
 	s.Uint64("timer_event_count", uint64(len(t.Funcs)))
 	s.Uint64("counter_event_count", uint64(len(t.Counters)))
@@ -67,7 +66,7 @@ func (t *Tables) put(s *bpwriter.Step) {
 	s.Table("comm_timestamps", 8, flat(t.Comms, func(r *[8]uint64) []uint64 { return r[:] }))
 }
 
-// flat puts rows one after the other.
+// flat concatenates rows.
 func flat[R any](rows []R, columns func(*R) []uint64) (all []uint64) {
 	for i := range rows {
 		all = append(all, columns(&rows[i])...)

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// imports has the outcome of importing packages together, as asked for so far.
+// imports caches the results of importing lists of packages.
 var imports = struct {
 	sync.Mutex
 	errs map[string]error
 }{errs: map[string]error{}}
 
-// Python returns the path of the Python of scripts/test-setup, which has these
-// packages. Where it does not, the test is skipped; with CI=true it fails.
+// Python returns the path of the Python of scripts/test-setup with these packages. If it
+// is missing, it skips the test, or fails it with CI=true.
 func Python(tb testing.TB, packages ...string) string {
 	tb.Helper()
 	if testing.Short() {
@@ -26,11 +26,11 @@ func Python(tb testing.TB, packages ...string) string {
 	python := Root(".venv", "bin", "python3")
 	names := strings.Join(packages, ", ")
 	if err := tryImport(python, names); err != nil {
-		lost := tb.Skipf
+		report := tb.Skipf
 		if os.Getenv("CI") == "true" {
-			lost = tb.Fatalf
+			report = tb.Fatalf
 		}
-		lost("SKIP: NOT COMPARED WITH %s: .venv has no Python with %s; run scripts/test-setup: %v",
+		report("SKIP: NOT COMPARED WITH %s: .venv has no Python with %s; run scripts/test-setup: %v",
 			strings.ToUpper(names), names, err)
 	}
 	return python
@@ -39,7 +39,7 @@ func Python(tb testing.TB, packages ...string) string {
 func tryImport(python, names string) error {
 	imports.Lock()
 	defer imports.Unlock()
-	if err, known := imports.errs[names]; known {
+	if err, ok := imports.errs[names]; ok {
 		return err
 	}
 	out, err := exec.Command(python, "-c", "import "+names).CombinedOutput()
@@ -50,25 +50,24 @@ func tryImport(python, names string) error {
 	return err
 }
 
-// ADIOS2 returns the command that runs write.py, with which ADIOS2 itself
-// writes datasets; see internal/source/bp/testdata/interop. It ends with the test.
+// ADIOS2 returns the command that runs write.py, which writes datasets with ADIOS2; see
+// internal/source/bp/testdata/interop. It ends with the test.
 func ADIOS2(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	script := Root("internal", "source", "bp", "testdata", "interop", "write.py")
 	return exec.CommandContext(tb.Context(), Python(tb, "adios2", "numpy"), append([]string{script}, args...)...)
 }
 
-// Stream returns the command that runs stream.py, with which ADIOS2 itself writes
-// and reads SST streams; see internal/source/sst/testdata/interop. It ends with the test.
+// Stream returns the command that runs stream.py, which writes and reads SST streams with
+// ADIOS2; see internal/source/sst/testdata/interop. It ends with the test.
 func Stream(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	script := Root("internal", "source", "sst", "testdata", "interop", "stream.py")
 	return exec.CommandContext(tb.Context(), Python(tb, "adios2", "numpy"), append([]string{script}, args...)...)
 }
 
-// WriteADIOS2 has ADIOS2 write a scenario and returns the paths of the dataset
-// and of the truth about it. A combination that cannot be written skips the
-// test.
+// WriteADIOS2 writes a scenario with ADIOS2, and returns the paths of the dataset and its
+// truth. It skips the test if the engine cannot write the scenario.
 func WriteADIOS2(tb testing.TB, scenario, engine string) (dataset, truth string) {
 	tb.Helper()
 	dir := tb.TempDir()

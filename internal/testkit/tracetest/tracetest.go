@@ -1,5 +1,5 @@
-// Package tracetest gives tests the recorded traces: small ones from the
-// repository's testdata, large ones from the archives beside the repository.
+// Package tracetest provides recorded traces for tests: small ones from testdata, large
+// ones from archives beside the repository.
 package tracetest
 
 import (
@@ -40,19 +40,18 @@ func Recorded(tb testing.TB, run string) []string {
 	return datasets(tb, Root("testdata", "traces", run))
 }
 
-// Shared returns the path of a file beside the repository, in ../shared. Where
-// there is none the test is skipped.
+// Shared returns the path of a file in ../shared, or skips the test if it is missing.
 func Shared(tb testing.TB, name ...string) string {
 	tb.Helper()
 	path := filepath.Join(append([]string{root(), "..", "shared"}, name...)...)
 	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("SKIP: ../shared/%s is not there", filepath.Join(name...))
+		tb.Skipf("SKIP: ../shared/%s is missing", filepath.Join(name...))
 	}
 	return path
 }
 
-// Large returns the datasets of a run whose archive is in ../shared/traces.
-// Where there is none the test is skipped.
+// Large returns the datasets of a run from its archive in ../shared/traces, or skips the
+// test if it is missing.
 func Large(tb testing.TB, run string) []string {
 	tb.Helper()
 	return datasets(tb, Unpack(tb, Shared(tb, "traces", run+".tar.zst"), run))
@@ -87,8 +86,8 @@ func datasets(tb testing.TB, dir string) []string {
 	return paths
 }
 
-// Unpack unpacks an archive into a directory that is kept for later tests and
-// returns the path of what is called name in it.
+// Unpack unpacks an archive into a directory that is kept for later tests, and returns the
+// path of name in it.
 func Unpack(tb testing.TB, archive, name string) string {
 	tb.Helper()
 	info, err := os.Stat(archive)
@@ -100,7 +99,7 @@ func Unpack(tb testing.TB, archive, name string) string {
 	if _, err := os.Stat(dir); err == nil {
 		return filepath.Join(dir, name)
 	}
-	// Tests of several packages run at once: unpack aside, then rename.
+	// Tests of several packages run at once: unpack elsewhere, then rename.
 	aside, err := os.MkdirTemp("", id+"-") //nolint:usetesting // kept for later tests on purpose
 	if err != nil {
 		tb.Fatal(err)
@@ -112,7 +111,7 @@ func Unpack(tb testing.TB, archive, name string) string {
 		if !errors.Is(err, fs.ErrExist) {
 			tb.Fatal(err)
 		}
-		_ = os.RemoveAll(aside) // another test was faster
+		_ = os.RemoveAll(aside) // another test has unpacked it
 	}
 	return filepath.Join(dir, name)
 }
@@ -137,19 +136,15 @@ func untar(archive, dir string) error {
 			return err
 		}
 		if !filepath.IsLocal(h.Name) {
-			return fmt.Errorf("%s: %q lies outside", archive, h.Name)
+			return fmt.Errorf("%s: %q is outside the directory", archive, h.Name)
 		}
 		path := filepath.Join(dir, h.Name)
 		if h.Typeflag == tar.TypeDir {
-			if err := os.MkdirAll(path, 0o755); err != nil {
-				return err
-			}
-			continue
+			err = os.MkdirAll(path, 0o755)
+		} else if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = write(path, r)
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := write(path, r); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -164,8 +159,8 @@ func write(path string, r io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// Copy copies a dataset into a directory of the test's own, where it may be
-// damaged, and returns its path.
+// Copy copies a dataset into a temporary directory, where the test may damage it, and
+// returns its path.
 func Copy(tb testing.TB, dataset string) string {
 	tb.Helper()
 	to := filepath.Join(tb.TempDir(), filepath.Base(dataset))
@@ -175,8 +170,8 @@ func Copy(tb testing.TB, dataset string) string {
 	return to
 }
 
-// Repeat makes a BP4 dataset that has the steps of another over and over: its
-// index may name the same metadata and data again and again.
+// Repeat creates a BP4 dataset that repeats the steps of another: its index refers to the
+// same metadata and data several times.
 func Repeat(tb testing.TB, dataset string, steps int) string {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), filepath.Base(dataset))

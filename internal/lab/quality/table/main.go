@@ -1,12 +1,12 @@
-// Command table measures the detectors and prints docs/quality.md; see make quality. It
-// is run in the directory of the repository. How far it has come, and which figures are
-// worse than what we claim, it tells on standard error.
+// Command table measures the detectors and prints docs/quality.md; see make quality. Run
+// it in the directory of the repository. It reports progress, and figures that miss their
+// bounds, on standard error.
 //
 //	go run ./internal/lab/quality/table          print the page
 //	go run ./internal/lab/quality/table -floors  and write the floors
-//	go run ./internal/lab/quality/table -check   print nothing, but fail where one is not held
+//	go run ./internal/lab/quality/table -check   print nothing, but fail if a floor is missed
 //
-// Arguments are directories with recorded traces instead of those that it finds.
+// Arguments are directories with recorded traces to use instead of the default ones.
 package main
 
 import (
@@ -31,8 +31,8 @@ import (
 const floorsFile = "internal/lab/quality/floors.csv"
 
 func main() {
-	floors := flag.Bool("floors", false, "also write "+floorsFile+" from what is measured")
-	check := flag.Bool("check", false, "run what tests have time for, and fail if a figure is below its floor")
+	floors := flag.Bool("floors", false, "also write "+floorsFile+" from the measurements")
+	check := flag.Bool("check", false, "run the quick measurements, and fail if a figure misses its floor")
 	flag.Parse()
 	t := tool{out: os.Stdout, progress: os.Stderr, recorded: flag.Args()}
 	run := t.page
@@ -48,17 +48,17 @@ func main() {
 	}
 }
 
-// tool is the program at work.
+// tool is the state of the command.
 type tool struct {
 	out, progress io.Writer
-	recorded      []string // directories; none: those that are found
+	recorded      []string // directories; empty: the default ones
 	temp          string
 	sets          []quality.Set
 	missing       []string // recorded traces
 }
 
-// inTemp finds the data sets and calls run. What is unpacked or spooled meanwhile is
-// in a directory that is removed afterwards.
+// inTemp finds the data sets and calls run, with a temporary directory that it removes
+// afterwards.
 func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err error) {
 	if t.temp, err = os.MkdirTemp("", "chimbuko-quality-"); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 		return err
 	}
 	for _, name := range t.missing {
-		fmt.Fprintf(t.progress, "%s is neither in testdata/traces nor, as an archive, in ../shared/traces: left out\n", name)
+		fmt.Fprintf(t.progress, "%s: skipped, because neither testdata/traces nor ../shared/traces has it\n", name)
 	}
 	scenarios, err := quality.Scenarios()
 	if err != nil {
@@ -87,23 +87,23 @@ func (t *tool) inTemp(ctx context.Context, run func(context.Context) error) (err
 
 // page prints the page.
 func (t *tool) page(ctx context.Context) error {
-	all, err := t.measure(ctx, whole)
+	all, err := t.measure(ctx, allRuns)
 	if err != nil {
 		return err
 	}
 	if err := below(all); err != nil {
-		fmt.Fprintf(t.progress, "below the floor:\n%v\n", err)
+		fmt.Fprintf(t.progress, "figures that miss their floors:\n%v\n", err)
 	}
 	return quality.WriteMarkdown(t.out, all, t.missing)
 }
 
 // floors prints the page and writes the floors.
 func (t *tool) floors(ctx context.Context) error {
-	all, err := t.measure(ctx, whole)
+	all, err := t.measure(ctx, allRuns)
 	if err != nil {
 		return err
 	}
-	short, err := t.measure(ctx, quick)
+	short, err := t.measure(ctx, quickRun)
 	if err != nil {
 		return err
 	}
@@ -117,16 +117,16 @@ func (t *tool) floors(ctx context.Context) error {
 	return quality.WriteMarkdown(t.out, all, t.missing)
 }
 
-// check fails if a floor is not held.
+// check fails if a floor is missed.
 func (t *tool) check(ctx context.Context) error {
-	all, err := t.measure(ctx, quick)
+	all, err := t.measure(ctx, quickRun)
 	if err != nil {
 		return err
 	}
 	return below(all)
 }
 
-// below returns which floors are not held.
+// below returns the missed floors.
 func below(all []*quality.Result) error {
 	floors, err := quality.Floors()
 	errs := []error{err}
@@ -136,10 +136,10 @@ func below(all []*quality.Result) error {
 	return errors.Join(errs...)
 }
 
-func whole(s quality.Set) []quality.Run { return s.Runs }
-func quick(s quality.Set) []quality.Run { return []quality.Run{s.Quick} }
+func allRuns(s quality.Set) []quality.Run  { return s.Runs }
+func quickRun(s quality.Set) []quality.Run { return []quality.Run{s.Quick} }
 
-// untar unpacks an archive. It needs tar and zstd, as the archives' README says.
+// untar unpacks an archive with the programs tar and zstd.
 func untar(ctx context.Context, archive, dir string) error {
 	out, err := exec.CommandContext(ctx, "tar", "--zstd", "-xf", archive, "-C", dir).CombinedOutput()
 	if err != nil {
@@ -148,8 +148,8 @@ func untar(ctx context.Context, archive, dir string) error {
 	return nil
 }
 
-// measure adds up the runs of each data set with each detector, in their order, and
-// does as much at once as there are processors.
+// measure returns the sum of the runs of each data set with each detector, in order. It
+// uses all processors.
 func (t *tool) measure(ctx context.Context, runs func(quality.Set) []quality.Run) ([]*quality.Result, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
