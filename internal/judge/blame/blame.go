@@ -1,12 +1,11 @@
-// Package blame finds out who made whom wait. Of all anomalies of a run it tells
-// which are victims, as they only waited for someone who was late, and which
-// execution made that rank late: the culprit. It follows messages and collective
-// calls from rank to rank, and waits for a GPU, for threads and for other programs
-// within and between them.
+// Package blame finds the causes of waits. Among the anomalies of a run it identifies
+// victims, which only waited for a late rank, and culprits, the executions that made the
+// rank late. It follows messages and collective calls from rank to rank, and waits for
+// GPUs, threads and other programs.
 //
-// It knows anomalies and nothing else: a rank that is late without any anomaly, by
-// many calls that are each a little slow, cannot be told from one that is not. It
-// is pure, and its result does not depend on the order of what it is given.
+// It uses anomalies only: it cannot detect a rank that is late because of many slightly
+// slow calls without an anomaly. It is pure, and its result does not depend on the order
+// of its input.
 package blame
 
 import (
@@ -18,20 +17,20 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Wait is what an execution waits for, if waiting is what its function is for.
+// Wait is what a function waits for.
 type Wait uint8
 
-// What executions wait for.
+// The kinds of waits.
 const (
 	Nothing Wait = iota
 	Ranks        // single other ranks
-	Group        // all ranks of a group: of the whole program, as far as is known
+	Group        // all ranks of a group, which may be the entire program
 	Device       // a GPU of the rank
 	Threads      // other threads of the rank
 	Program      // another program of the workflow
 )
 
-// Anomaly is what is needed of an anomaly.
+// Anomaly has the fields of an anomaly that Find and Conclude need.
 type Anomaly struct {
 	Event    string // its id
 	Program  trace.Program
@@ -39,25 +38,24 @@ type Anomaly struct {
 	Thread   trace.Thread
 	Host     string
 	Func     string
-	Path     string // functions from the outermost to its own, as documents show it
+	Path     string // call path from the outermost function, separated by " > "
 	Kind     provenance.AnomalyKind
 	Wait     Wait
 	OnDevice bool // it ran on a GPU
-	Calls    bool // it called others, in which its rank may have met with others
+	Calls    bool // it called other functions, in which its rank may have waited
 	Entry    trace.Micros
 	Exit     trace.Micros
-	Lost     trace.Micros // how much longer than is typical it took
-	// InStep is when its rank last left a call before in which all ranks wait for
-	// each other; 0: that is not known.
+	Lost     trace.Micros // time beyond the typical one
+	// InStep is when its rank last left a collective call before it; 0 if unknown.
 	InStep trace.Micros
-	// Last is the last message that was received in it, or where there is none, the
-	// last that was sent; nil: none was, or the trace does not tell.
+	// Last is the last message that was received in it, or else the last that was sent;
+	// nil if there is none in the trace.
 	Last *Message
 }
 
-// Message is one that was received or sent.
+// Message is a message that was received or sent.
 type Message struct {
-	Partner trace.Rank // who sent it, or to whom
+	Partner trace.Rank // sender or receiver
 	Sent    bool       // by the rank of the anomaly
 	Tag     int32
 	Time    trace.Micros
@@ -69,20 +67,20 @@ type Send struct {
 	From, To trace.Rank
 	Tag      int32
 	Time     trace.Micros
-	Until    trace.Micros // all that was sent from Time until then is known
+	Until    trace.Micros // the record has all messages from Time until then
 }
 
-// Run is what is known of a run. The zero value is empty.
+// Run is the input of Find and Conclude. The zero value is empty.
 type Run struct {
 	Anomalies  []Anomaly
 	Sends      []Send
-	Begin, End trace.Micros // 0: with the first and the last of them
+	Begin, End trace.Micros // 0 means those of the first and the last anomaly
 
 	paths map[string]string
 	waits map[string]Wait
 }
 
-// Add adds a record of an anomaly, unless it was withdrawn, and keeps nothing of it.
+// Add adds a record of an anomaly unless it was withdrawn. It does not retain rec.
 func (r *Run) Add(rec *provenance.Record) {
 	if rec.Status == provenance.Withdrawn {
 		return
@@ -119,7 +117,7 @@ func (r *Run) Add(rec *provenance.Record) {
 	r.Anomalies = append(r.Anomalies, a)
 }
 
-// WaitOf is the same as the function of that name, but remembers.
+// WaitOf is a caching version of the function WaitOf.
 func (r *Run) WaitOf(name string) Wait {
 	w, ok := r.waits[name]
 	if !ok {
@@ -132,15 +130,14 @@ func (r *Run) WaitOf(name string) Wait {
 	return w
 }
 
-// LeftStep notes that a call on its rank, in which all ranks wait for each other,
-// ended at a time.
+// LeftStep records that a collective call of its rank ended at a time.
 func (a *Anomaly) LeftStep(at trace.Micros) {
 	if a.waitsForOthers() && at <= a.Entry {
 		a.InStep = max(a.InStep, at)
 	}
 }
 
-// Message notes a message of the call itself.
+// Message records a message of the execution.
 func (a *Anomaly) Message(m Message) {
 	if o := a.Last; o != nil {
 		if m.Sent != o.Sent && m.Sent || m.Sent == o.Sent && m.compare(o) <= 0 {
@@ -150,12 +147,12 @@ func (a *Anomaly) Message(m Message) {
 	a.Last = &m
 }
 
-// compare orders messages by time; nothing is left to chance.
+// compare is a total order of messages by time.
 func (m *Message) compare(o *Message) int {
 	return cmp.Or(cmp.Compare(m.Time, o.Time), cmp.Compare(m.Partner, o.Partner), cmp.Compare(m.Tag, o.Tag))
 }
 
-// path returns the call path of a stack; equal ones share their memory.
+// path returns the call path of a stack. Equal paths share their memory.
 func (r *Run) path(stack []provenance.StackEntry) string {
 	var b strings.Builder
 	for i, e := range slices.Backward(stack) {
@@ -168,8 +165,8 @@ func (r *Run) path(stack []provenance.StackEntry) string {
 		r.paths = make(map[string]string)
 	}
 	p := b.String()
-	if known, ok := r.paths[p]; ok {
-		return known
+	if shared, ok := r.paths[p]; ok {
+		return shared
 	}
 	r.paths[p] = p
 	return p

@@ -8,35 +8,34 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Link describes what an anomaly has to do with others.
+// Link relates an anomaly to others.
 type Link struct {
 	Role provenance.Role
-	// Culprit is the place, in Run.Anomalies, of the execution that made a victim
-	// wait; of a culprit, the one that those waited for who would have waited for it
-	// otherwise. -1: none is known.
+	// Culprit is the index in Run.Anomalies of the execution that made a victim wait. For
+	// a culprit it is the larger culprit of the same waits. It is -1 if unknown.
 	Culprit int
-	// Late is the rank that a victim waited for in the end, if Known.
+	// Late is the rank for which a victim finally waited, if Known.
 	Late  trace.Rank
 	Known bool
-	// Hops is how many waits there are from a victim to its culprit, itself included.
+	// Hops is the number of waits from a victim to its culprit, including its own.
 	Hops int
 }
 
-// Settings that were chosen by looking at simulated runs.
+// Settings, chosen by simulated runs.
 const (
-	// reach is how long before a wait began, in lengths of the wait, an anomaly may
-	// have ended that it is blamed on.
+	// reach limits how long before a wait its cause may have ended, in durations of the
+	// wait.
 	reach = 100
-	// enough is the share of what a wait lost that anomalies on the late rank must
-	// have lost to explain it.
+	// enough is the least time lost on the late rank that explains a wait, as a share of
+	// the time that the wait lost.
 	enough = 0.25
-	// onTheWay is the share of it that a message must have been on its way during
-	// the wait, for the way to be blamed.
+	// onTheWay is the least share of the lost time that a message must have been in
+	// transit for the transit to be the cause.
 	onTheWay = 0.5
 )
 
-// Find returns what each anomaly of a run has to do with others, in the order of
-// Run.Anomalies, which it leaves as they are.
+// Find returns the links of all anomalies in the order of Run.Anomalies. It does not
+// modify run.
 func Find(run *Run) []Link {
 	f := newFinder(run)
 	for _, i := range f.waits {
@@ -45,23 +44,23 @@ func Find(run *Run) []Link {
 	return f.finish()
 }
 
-// finder is the work of Find. Anomalies are numbered in order of their exits.
+// finder is the state of Find. Anomalies are numbered in order of exit.
 type finder struct {
 	all      []Anomaly
-	place    []int32 // of each, in Run.Anomalies
+	place    []int32 // index of each in Run.Anomalies
 	ranks    map[trace.RankKey]*timeline
 	programs map[trace.Program]*timeline
 	numbers  []trace.Program // of programs, in order
-	waits    []int32         // that lost time
-	since    []trace.Micros  // of each wait: its reason has not ended before
-	gathered []*gathering    // of each wait for a group
+	waits    []int32         // waits that lost time
+	since    []trace.Micros  // earliest end of the cause of each wait
+	gathered []*gathering    // collective call of each wait for a group
 	sends    map[route][]Send
 
 	links []Link
 	state []state
 }
 
-// state is how far a wait has been looked at.
+// state is the progress of a wait.
 type state uint8
 
 const (
@@ -104,7 +103,7 @@ func newFinder(run *Run) *finder {
 	return f
 }
 
-// order returns the places of anomalies in order of exit; nothing is left to chance.
+// order returns the indexes of anomalies in order of exit, with a defined order of ties.
 func (r *Run) order() []int32 {
 	order := make([]int32, len(r.Anomalies))
 	for i := range order {
@@ -121,8 +120,8 @@ func (r *Run) order() []int32 {
 	return order
 }
 
-// sequence finds for each wait when its rank was last in step with those that it
-// waits for, as far as waits before it tell: for all, or for the same partner.
+// sequence finds for each wait the last time at which its rank was synchronized with the
+// ranks for which it waits, by earlier waits for all ranks or for the same partner.
 func (f *finder) sequence() {
 	type key struct {
 		trace.RankKey
@@ -133,7 +132,7 @@ func (f *finder) sequence() {
 	for _, i := range f.waits {
 		w := &f.all[i]
 		since := w.Entry
-		if w.Wait != Threads { // which began with it
+		if w.Wait != Threads { // they start with the wait
 			since -= reach * (w.Exit - w.Entry)
 		}
 		after := func(k key) {
@@ -159,8 +158,7 @@ func (f *finder) sequence() {
 	}
 }
 
-// finish makes culprits of those that victims point to, and puts all into the order
-// of Run.Anomalies.
+// finish sets the role of culprits, and returns the links in the order of Run.Anomalies.
 func (f *finder) finish() []Link {
 	for i := range f.links {
 		if l := &f.links[i]; l.Role == provenance.Victim && l.Culprit >= 0 {

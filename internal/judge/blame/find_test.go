@@ -241,7 +241,7 @@ func TestCulpritsAreFound(t *testing.T) {
 		"a>1 open")
 }
 
-func TestWhatARecordTells(t *testing.T) {
+func TestAdd(t *testing.T) {
 	stack := []provenance.StackEntry{{Func: "MPI_Waitall()"}, {Func: "step"}, {Func: "main"}}
 	rec := &provenance.Record{
 		PID: 1, RID: 4, TID: 2, EventID: "4:5:6", Func: "MPI_Waitall()", Hostname: "node01", CallStack: stack, Kind: provenance.CommWait,
@@ -288,7 +288,7 @@ func TestWhatARecordTells(t *testing.T) {
 	}
 }
 
-func TestWhatFunctionsWaitFor(t *testing.T) {
+func TestWaitOf(t *testing.T) {
 	for name, want := range map[string]blame.Wait{
 		"MPI_Waitall()": blame.Ranks, "MPI_Allreduce()": blame.Group, "cudaDeviceSynchronize": blame.Device,
 		"MPI_Isend()": blame.Nothing, "update_block": blame.Nothing, "begin_iteration": blame.Nothing,

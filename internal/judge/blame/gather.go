@@ -6,20 +6,19 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// gathering is one collective call, as far as its ranks lost time in it.
+// gathering is one collective call with the ranks that lost time in it.
 type gathering struct {
 	span
 	program trace.Program
-	since   trace.Micros                // all were in step: the exit of the gathering before, or the earliest reach of any
-	arrival map[trace.Rank]trace.Micros // of its ranks
-	why     []reasons                   // why others came late, the largest first
-	looked  bool                        // for why
-	accused bool                        // all of why
+	since   trace.Micros                // exit of the previous gathering, or earliest reach
+	arrival map[trace.Rank]trace.Micros // by rank
+	why     []reasons                   // of late ranks, the largest first
+	looked  bool                        // why is set
+	accused bool                        // all of why are culprits
 }
 
-// gather puts waits for a group together that are of one call: when the first of
-// them leaves it, all others are in it, and they do not stay in it for longer than
-// they had been.
+// gather groups waits by collective call: when the first rank leaves the call, all others
+// are in it, and they stay no longer than they had already been in it.
 func (f *finder) gather() {
 	type last struct {
 		*gathering
@@ -47,8 +46,8 @@ func (f *finder) gather() {
 	}
 }
 
-// reasons returns why ranks came late that came in the second half of the call, or
-// are not known to have waited in it.
+// reasons returns the reasons of late ranks: those that arrived in the second half of the
+// call, or have no wait in it.
 func (g *gathering) reasons(f *finder) []reasons {
 	if !g.looked {
 		g.looked = true
@@ -57,7 +56,7 @@ func (g *gathering) reasons(f *finder) []reasons {
 	return g.why
 }
 
-// late leaves those of anomalies that are on such ranks, by rank and thread.
+// late returns the anomalies on late ranks by rank and thread.
 func (g *gathering) late(f *finder, all []int32) []int32 {
 	half := g.half()
 	return f.byThread(slices.DeleteFunc(all, func(i int32) bool {

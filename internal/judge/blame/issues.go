@@ -10,13 +10,12 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// parts is into how many parts of time the anomalies of an issue are counted.
+// parts is the number of parts of the run in which the anomalies of an issue are counted.
 const parts = 20
 
-// Slow executions are a burst if nearly all of them are in runs of at least
-// burstLength on a thread, from one to the next of which there is no more than a
-// burstGap of the time of the run, and none of which lasts longer than a burstSpan
-// of it.
+// Slow executions are a burst if nearly all of them are in sequences of at least
+// burstLength on a thread, with gaps of at most burstGap of the duration of the run, and
+// no sequence lasts longer than burstSpan of it.
 const (
 	burstLength = 5
 	burstShare  = 0.9
@@ -24,21 +23,21 @@ const (
 	burstSpan   = 0.1
 )
 
-// An issue with at least trendLeast anomalies has a trend: more or fewer if one half
-// of the run has trendTimes as many as the other.
+// An issue with at least trendLeast anomalies has a trend: more or fewer if one half of
+// the run has at least trendTimes as many as the other.
 const (
 	trendLeast = 5
 	trendTimes = 2
 )
 
-// Findings are what is wrong with a run.
+// Findings are the issues of a run and the links between its anomalies.
 type Findings struct {
-	Issues []provenance.Issue // the worst first, and victims whose culprits are known after all others
+	Issues []provenance.Issue // the worst first; victims with known culprits last
 	Links  []provenance.Link  // of each anomaly, in the order of Run.Anomalies
 }
 
-// Conclude groups the anomalies of a run, with what Find found out, and lasting
-// changes of functions into issues.
+// Conclude groups the anomalies of a run, with the links of Find, and lasting changes of
+// functions into issues.
 func Conclude(run *Run, links []Link, changes []summary.Change) *Findings {
 	c := &conclusion{run: run, links: links, member: make([]*group, len(run.Anomalies))}
 	c.begin, c.end = run.span()
@@ -50,7 +49,7 @@ func Conclude(run *Run, links []Link, changes []summary.Change) *Findings {
 	return c.findings()
 }
 
-// span is when the run began and ended.
+// span returns the beginning and the end of the run.
 func (r *Run) span() (begin, end trace.Micros) {
 	begin, end = r.Begin, r.End
 	for i := range r.Anomalies {
@@ -63,7 +62,7 @@ func (r *Run) span() (begin, end trace.Micros) {
 	return begin, end
 }
 
-// conclusion is the work of Conclude.
+// conclusion is the state of Conclude.
 type conclusion struct {
 	run        *Run
 	links      []Link
@@ -72,16 +71,16 @@ type conclusion struct {
 	member     []*group // of each anomaly
 }
 
-// key is what the anomalies of an issue have in common.
+// key has the common properties of the anomalies of an issue.
 type key struct {
 	program    trace.Program
 	name, path string
 	kind       provenance.AnomalyKind
 	victim     bool
-	cause      *group // of victims; nil: not known
+	cause      *group // of victims; nil if unknown
 }
 
-// group is an issue in the making.
+// group is an incomplete issue.
 type group struct {
 	provenance.Issue
 	cause   *group
@@ -91,8 +90,8 @@ type group struct {
 	waiting map[trace.RankKey]bool
 }
 
-// collect makes the groups: first of all that are no victims, then of those, whose
-// causes are known by then.
+// collect creates the groups: first of all anomalies except victims, then of victims,
+// whose causes exist by then.
 func (c *conclusion) collect() {
 	order := c.run.order()
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(c.run.Anomalies[x].Entry, c.run.Anomalies[y].Entry) })
@@ -136,7 +135,7 @@ func (c *conclusion) add(groups map[key]*group, i int32, l *Link) {
 	}
 }
 
-// kind is that of the anomaly, or where records of before tell none, about that.
+// kind returns the kind of the anomaly, or an estimate for old records without one.
 func (a *Anomaly) kind() provenance.AnomalyKind {
 	switch {
 	case a.Kind != "":
@@ -156,7 +155,7 @@ func newGroup(a *Anomaly) *group {
 	}
 }
 
-// sumUp fills in what the members of a group tell.
+// sumUp computes the totals of a group.
 func (c *conclusion) sumUp(g *group) {
 	worst := g.members[0]
 	for _, i := range g.members {
@@ -186,7 +185,7 @@ func (c *conclusion) sumUp(g *group) {
 	}
 }
 
-// part is the part of the run that a moment is in.
+// part returns the part of the run that includes a time.
 func (c *conclusion) part(at trace.Micros) int {
 	if c.end <= c.begin {
 		return 0
@@ -214,8 +213,8 @@ func trendOf(counts []int64) provenance.Trend {
 	return provenance.Steady
 }
 
-// isBurst reports whether the members of a group, which are in order of entry, come
-// in bursts.
+// isBurst reports whether the members of a group, which are in order of entry, form
+// bursts.
 func (c *conclusion) isBurst(g *group) bool {
 	type thread struct {
 		rank   trace.Rank
@@ -257,7 +256,7 @@ func (c *conclusion) isBurst(g *group) bool {
 	return float64(in) >= burstShare*float64(len(g.members))
 }
 
-// changed makes a group of a lasting change.
+// changed returns a group for a lasting change.
 func (c *conclusion) changed(change *summary.Change) *group {
 	g := newGroup(&Anomaly{Program: change.Program, Func: change.Function, Kind: provenance.AnomalyKind(change.Kind), Entry: change.Since})
 	g.Anomalies, g.Last, g.Before, g.After = int64(change.Calls), c.end, change.Before, change.After
@@ -266,7 +265,7 @@ func (c *conclusion) changed(change *summary.Change) *group {
 	return g
 }
 
-// number puts the groups into order and numbers them.
+// number sorts the groups and numbers them.
 func (c *conclusion) number() {
 	slices.SortStableFunc(c.all, func(a, b *group) int {
 		if (a.cause == nil) != (b.cause == nil) {

@@ -108,7 +108,7 @@ func spread(rank trace.Rank, times ...trace.Micros) *blame.Run {
 	return r
 }
 
-func TestManySlowCallsInAShortTimeAreABurst(t *testing.T) {
+func TestBurst(t *testing.T) {
 	every := func(n int, from, step trace.Micros) (times []trace.Micros) {
 		for i := range n {
 			times = append(times, from+trace.Micros(i)*step)
@@ -140,7 +140,7 @@ func TestManySlowCallsInAShortTimeAreABurst(t *testing.T) {
 	f("nothing is known of the run", &blame.Run{Anomalies: spread(0, 7).Anomalies}, provenance.Slow, "")
 }
 
-func TestFiftyThousandAnomaliesAreAFewIssues(t *testing.T) {
+func TestManyAnomaliesAreFewIssues(t *testing.T) {
 	r := many(1000, 50, 20)
 	found := blame.Conclude(r, blame.Find(r), nil)
 	if len(r.Anomalies) < 50_000 || len(found.Issues) > 20 {

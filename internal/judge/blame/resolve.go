@@ -8,8 +8,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// resolve finds out what a wait waited for. A wait that is being looked at already
-// stays as it is.
+// resolve finds the cause of a wait. It ignores a wait that is being resolved.
 func (f *finder) resolve(i int32) {
 	if f.state[i] != fresh {
 		return
@@ -27,7 +26,7 @@ func (f *finder) resolve(i int32) {
 	case Group:
 		g := f.gathered[i]
 		f.blame(i, g.reasons(f))
-		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // it may be of a smaller group
+		if since := f.since[i]; f.links[i].Role == "" && since < g.since { // the group may be smaller
 			f.blame(i, f.explain(g.late(f, f.programs[w.Program].during(since, w.Exit)), w.span(), since, g.arrival))
 		}
 	case Device, Threads:
@@ -43,7 +42,7 @@ func (f *finder) resolve(i int32) {
 	}
 }
 
-// others are the anomalies during a wait and before it on other ranks.
+// others returns the anomalies on other ranks during a wait and before it.
 func (f *finder) others(i int32, t *timeline) []int32 {
 	w := &f.all[i]
 	return f.byThread(slices.DeleteFunc(t.during(f.since[i], w.Exit), func(j int32) bool {
@@ -51,7 +50,7 @@ func (f *finder) others(i int32, t *timeline) []int32 {
 	}))
 }
 
-// own are those on other threads of the rank, or on its GPU.
+// own returns the anomalies on other threads of the rank, or on its GPU.
 func (f *finder) own(i int32) []int32 {
 	w := &f.all[i]
 	all := f.ranks[trace.RankKey{Program: w.Program, Rank: w.Rank}].during(f.since[i], w.Exit)
@@ -60,7 +59,7 @@ func (f *finder) own(i int32) []int32 {
 	}))
 }
 
-// byThread orders anomalies by rank and thread, and leaves them in order of entry.
+// byThread sorts anomalies by rank and thread and keeps their order of entry.
 func (f *finder) byThread(all []int32) []int32 {
 	slices.SortStableFunc(all, func(x, y int32) int {
 		return cmp.Or(cmp.Compare(f.all[x].Rank, f.all[y].Rank), cmp.Compare(f.all[x].Thread, f.all[y].Thread))
@@ -68,7 +67,7 @@ func (f *finder) byThread(all []int32) []int32 {
 	return all
 }
 
-// blamePartner follows the last message to who sent it, or took it.
+// blamePartner follows the last message to its sender or receiver.
 func (f *finder) blamePartner(i int32) {
 	w, l := &f.all[i], &f.links[i]
 	l.Role, l.Late, l.Known, l.Hops = provenance.Victim, w.Last.Partner, true, 1
@@ -87,7 +86,7 @@ func (f *finder) blamePartner(i int32) {
 	}
 }
 
-// span is a time of waiting.
+// span is the time of a wait.
 type span struct{ entry, exit trace.Micros }
 
 func (a *Anomaly) span() span { return span{a.Entry, a.Exit} }
@@ -95,24 +94,24 @@ func (a *Anomaly) span() span { return span{a.Entry, a.Exit} }
 func (s span) half() trace.Micros   { return s.entry + (s.exit-s.entry)/2 }
 func (s span) length() trace.Micros { return s.exit - s.entry }
 
-// reason is an anomaly that made its rank late, and how much; less for one that
-// ended long before.
+// reason is an anomaly that made its rank late, with the time lost, which is reduced for
+// an anomaly that ended long before the wait.
 type reason struct {
 	of   int32
 	lost float64
 }
 
-// reasons are those of one thread, the largest first, and what they are together.
+// reasons are the reasons of one thread, the largest first, and their totals.
 type reasons struct {
 	all   []reason
-	of    span // for this waiting
+	of    span // the wait
 	lost  float64
-	whole float64 // however long before they ended
+	whole float64 // without reduction
 	until trace.Micros
 }
 
-// explain finds out what made ranks late for a wait, of anomalies by rank and thread
-// after a moment. arrival tells when ranks were there, if they were before its end.
+// explain returns the reasons why ranks were late for a wait, among anomalies by rank and
+// thread after since. arrival has the times of ranks that arrived before its end.
 func (f *finder) explain(of []int32, w span, since trace.Micros, arrival map[trace.Rank]trace.Micros) (why []reasons) {
 	for len(of) > 0 {
 		rank := f.all[of[0]].Rank
@@ -130,15 +129,14 @@ func (f *finder) explain(of []int32, w span, since trace.Micros, arrival map[tra
 	return largest(why)
 }
 
-// largest puts the largest reasons first.
+// largest sorts reasons, the largest first.
 func largest(why []reasons) []reasons {
 	slices.SortStableFunc(why, func(a, b reasons) int { return cmp.Compare(b.lost, a.lost) })
 	return why
 }
 
-// late adds what made the threads of a rank late between two moments, of anomalies
-// on it by thread. What came before its last wait for others has been caught up
-// with in that wait.
+// late appends the reasons why the threads of a rank were late between two times, among
+// its anomalies by thread. The rank's last wait for others absorbed earlier delays.
 func (f *finder) late(why []reasons, of []int32, w span, since, until trace.Micros) []reasons {
 	step := int32(-1)
 	for _, j := range of {
@@ -175,7 +173,7 @@ func (a *Anomaly) waitsForOthers() bool {
 	return a.Wait == Ranks || a.Wait == Group || a.Wait == Program
 }
 
-// add adds what an anomaly lost from a moment on.
+// add adds the time that an anomaly lost after from.
 func (r *reasons) add(a *Anomaly, i int32, from trace.Micros) {
 	in := min(a.Exit, r.until) - max(a.Entry, from)
 	if in <= 0 || a.Lost <= 0 {
@@ -190,14 +188,14 @@ func (r *reasons) add(a *Anomaly, i int32, from trace.Micros) {
 	r.all = append(r.all, reason{i, lost})
 }
 
-// explains reports whether the reasons are enough for a wait, and were not there long
+// explains reports whether the reasons are large enough for a wait and not too long
 // before its end.
 func (r *reasons) explains(w *Anomaly) bool {
 	return r.whole >= enough*float64(w.Lost) && (r.until > w.span().half() || w.Wait == Ranks)
 }
 
-// blame blames a wait on the first of reasons, of which the largest come first, that
-// can be followed to where time was lost first.
+// blame links a wait to the culprit of the first reasons, the largest first, that have
+// one.
 func (f *finder) blame(i int32, why []reasons) {
 	w := &f.all[i]
 	for k := range why {
@@ -223,8 +221,8 @@ func (f *finder) blame(i int32, why []reasons) {
 	}
 }
 
-// follow returns the execution that is behind the largest of reasons of which that
-// is known, or -1, and how many waits lead there.
+// follow returns the execution that caused the largest reason with a known cause, or -1,
+// and the number of waits that lead there.
 func (f *finder) follow(all []reason) (culprit int32, hops int) {
 	for _, r := range all {
 		a := &f.all[r.of]
@@ -239,14 +237,14 @@ func (f *finder) follow(all []reason) (culprit int32, hops int) {
 		if l.Role == provenance.Victim && l.Culprit >= 0 {
 			return int32(l.Culprit), 1 + l.Hops
 		}
-		if a.Wait == Ranks || l.Role == provenance.Culprit { // a message was late whose sender was not, as far as is known
+		if a.Wait == Ranks || l.Role == provenance.Culprit { // the message was late, but no anomaly made its sender late
 			return r.of, 1
 		}
 	}
 	return -1, 0
 }
 
-// accuse makes culprits of the reasons of a wait that ended in it or shortly before.
+// accuse marks the reasons that ended during a wait or shortly before as culprits.
 func (f *finder) accuse(why *reasons, culprit int32) {
 	for _, r := range why.all {
 		a, l := &f.all[r.of], &f.links[r.of]

@@ -7,15 +7,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// route is what messages have in common that arrive in the order in which they
-// were sent.
+// route has the common properties of messages that arrive in the order of sending.
 type route struct {
 	program  trace.Program
 	from, to trace.Rank
 	tag      int32
 }
 
-// newSends orders sends by route and time.
+// newSends groups sends by route in order of time.
 func newSends(all []Send) map[route][]Send {
 	routes := make(map[route][]Send)
 	for _, s := range all {
@@ -29,8 +28,7 @@ func newSends(all []Send) map[route][]Send {
 	return routes
 }
 
-// sent returns when a message was sent that a wait received last, if that is known
-// for sure.
+// sent returns the time at which the last message of a wait was sent, if it is certain.
 func (f *finder) sent(w *Anomaly) (at trace.Micros, ok bool) {
 	sends := f.sends[route{w.Program, w.Last.Partner, w.Rank, w.Last.Tag}]
 	n, _ := slices.BinarySearchFunc(sends, w.Last.Time, func(s Send, t trace.Micros) int { return cmp.Compare(s.Time, t) })

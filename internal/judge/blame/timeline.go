@@ -8,11 +8,11 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 )
 
-// timeline finds the anomalies that run at a time.
+// timeline finds the anomalies within a time.
 type timeline struct {
 	items []int32 // in order of entry
 	all   []Anomaly
-	last  []trace.Micros // tree of the last exits: of node n, those of 2n and 2n+1
+	last  []trace.Micros // tree of last exits; the children of node n are 2n and 2n+1
 }
 
 func newTimeline(all []Anomaly, items []int32) *timeline {
@@ -36,15 +36,15 @@ func newTimeline(all []Anomaly, items []int32) *timeline {
 	return t
 }
 
-// most is how many anomalies are looked at for a wait: of more, the last.
+// most is the number of anomalies to consider for a wait; the last ones count.
 const most = 4096
 
-// during returns those that run at any time after since and before until, in order
-// of entry.
+// during returns the anomalies that run at any time between since and until, in order of
+// entry.
 func (t *timeline) during(since, until trace.Micros) (found []int32) {
 	end, _ := slices.BinarySearchFunc(t.items, until, func(i int32, at trace.Micros) int { return cmp.Compare(t.all[i].Entry, at) })
 	var visit func(node, from, size int)
-	visit = func(node, from, size int) { // from the last on
+	visit = func(node, from, size int) { // from the last
 		switch {
 		case from >= end || t.last[node] <= since || len(found) == most:
 		case size == 1:

@@ -6,10 +6,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// WaitOf returns what a function waits for, by its name as traces have it: what
-// provenance.WaitOf knows, of which the start of a step of ADIOS2 waits for the
-// program that writes it; and parallel regions and barriers of OpenMP, as TAU,
-// Score-P and compilers name them, and the joins and barriers of threads.
+// WaitOf returns what a function waits for, by its name in traces. It covers the functions
+// of provenance.WaitOf, among which ADIOS2's BeginStep waits for another program, OpenMP
+// regions and barriers as named by TAU, Score-P and compilers, and joins and barriers of
+// threads.
 func WaitOf(name string) Wait {
 	plain := strings.ToLower(name)
 	if at := strings.IndexAny(plain, "([{"); at > 0 {
@@ -34,8 +34,7 @@ func WaitOf(name string) Wait {
 	return Nothing
 }
 
-// threadWaits begin the names of functions that end when the last of several
-// threads does.
+// threadWaits are prefixes of functions that end with the last of several threads.
 var threadWaits = []string{
 	"openmp_parallel", "openmp_implicit_barrier", "openmp_explicit_barrier", "openmp_barrier", "openmp_sync", "openmp_taskwait",
 	"openmp_taskgroup",

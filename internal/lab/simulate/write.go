@@ -87,7 +87,7 @@ func (w *writing) all(ctx context.Context) error {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
 		}
-		bw, err := bpwriter.Create(path, bpwriter.Options{})
+		bw, err := bpwriter.Create(path)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// beginSet begins a set of characteristics and returns where.
+// beginSet begins a set of characteristics and returns its position.
 func (s *Step) beginSet(el *element) int {
 	from := len(el.sets)
 	b := append(el.sets, 6, 0, 0, 0, 0) // as many characteristics as each kind has; length later
@@ -16,8 +16,8 @@ func (s *Step) beginSet(el *element) int {
 	return from
 }
 
-// endSet ends the set that began at from. at and payload are the positions in
-// the data of the block's head and of its content.
+// endSet ends the set that began at from. at and payload are the positions of the block's
+// head and of its content in the data.
 func (s *Step) endSet(el *element, from, at, payload int) {
 	b := append(el.sets, charOffset)
 	b = binary.LittleEndian.AppendUint64(b, s.base+uint64(at))
@@ -37,8 +37,7 @@ func (s *Step) appendDims(b []byte, d Dims) []byte {
 	return b
 }
 
-// describe makes the metadata of the step, which will lie at the position at
-// of md.0.
+// describe creates the metadata of the step for position at of md.0.
 func (s *Step) describe(at int64) {
 	s.meta = s.meta[:0]
 	if at == 0 {
@@ -52,7 +51,7 @@ func (s *Step) describe(at int64) {
 	s.describeAll(&s.attributes, 0)
 }
 
-// describeGroups lists the groups: which writer, which step, where.
+// describeGroups lists the groups with writer, step and position.
 func (s *Step) describeGroups() {
 	from := len(s.meta)
 	b := binary.LittleEndian.AppendUint64(s.meta, uint64(len(s.groups)))
@@ -60,7 +59,7 @@ func (s *Step) describeGroups() {
 	for rank := range s.groups {
 		at := len(b)
 		b = append(b, 0, 0) // length later
-		b = appendText(b, s.w.io)
+		b = appendText(b, tauIO)
 		b = append(b, 'n')
 		b = binary.LittleEndian.AppendUint32(b, uint32(rank))
 		b = appendText(b, strconv.Itoa(int(s.number)))

@@ -20,10 +20,10 @@ import (
 	"github.com/chimbuko/chimbuko/internal/testkit/tracetest"
 )
 
-// TestADIOS2ReadsARewrittenTraceValueForValue compares every variable of every
+// TestADIOS2ReadsRewrittenTrace compares every variable of every
 // step, and all attributes, that ADIOS2 itself reads from what was written with
 // what package bp reads from what was recorded.
-func TestADIOS2ReadsARewrittenTraceValueForValue(t *testing.T) {
+func TestADIOS2ReadsRewrittenTrace(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-monitoring-BP4", "ring-BP5", "burst", "gpu-BP5"} {
 		t.Run(run, func(t *testing.T) {
 			t.Parallel()
@@ -33,10 +33,10 @@ func TestADIOS2ReadsARewrittenTraceValueForValue(t *testing.T) {
 	}
 }
 
-// TestADIOS2ReadsAllThatCanBeWritten writes every type and every shape.
-func TestADIOS2ReadsAllThatCanBeWritten(t *testing.T) {
+// TestADIOS2ReadsAllTypes writes every type and every shape.
+func TestADIOS2ReadsAllTypes(t *testing.T) {
 	dataset := filepath.Join(t.TempDir(), "all.bp")
-	w, err := bpwriter.Create(dataset, bpwriter.Options{IO: "something else"})
+	w, err := bpwriter.Create(dataset)
 	if err != nil {
 		t.Fatal(err)
 	}

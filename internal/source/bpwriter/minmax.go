@@ -10,14 +10,13 @@ import (
 type array struct {
 	open     bool
 	variable int // its element
-	inMeta   int // where in the element's sets the limits stand
-	inData   int // and where in the data
+	inMeta   int // position of the limits in the element's sets
+	inData   int // position of the limits in the data
 	payload  int
 	typ      Type
 }
 
-// seal notes least and greatest value of the array that was put last, which is
-// complete now.
+// seal sets the least and the greatest value of the last array, which is complete now.
 func (s *Step) seal() {
 	if !s.array.open {
 		return
@@ -30,8 +29,7 @@ func (s *Step) seal() {
 	copy(s.variables.list[a.variable].sets[a.inMeta:], limits)
 }
 
-// putLimits writes the least and the greatest of the values; zeros where there
-// are none.
+// putLimits writes the least and the greatest of the values, zeros if there are none.
 func putLimits(limits, values []byte, t Type) {
 	le := binary.LittleEndian
 	switch t {
@@ -77,7 +75,7 @@ func limitsOf[T cmp.Ordered](limits, values []byte, width int, get func([]byte) 
 	put(limits[width:], most)
 }
 
-// limitsOfUint64 is limitsOf for TAU's tables, which are long.
+// limitsOfUint64 is a fast limitsOf for TAU's tables, which are long.
 func limitsOfUint64(values []byte) (least, most uint64) {
 	if len(values) >= 8 {
 		least = math.MaxUint64

@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Type is the type of a variable's elements, by its number in BP4.
 type Type uint8
 
-// The types that can be written.
+// The supported types.
 const (
 	Int8   Type = 0
 	Int16  Type = 1
@@ -29,11 +30,11 @@ var sizes = map[Type]int{
 	Int8: 1, Int16: 2, Int32: 4, Int64: 8, Float: 4, Double: 8, Uint8: 1, Uint16: 2, Uint32: 4, Uint64: 8,
 }
 
-// Dims specifies how large a block is and where in an array it lies. All have one
-// number for each dimension. A local array has Count alone.
+// Dims are the size of a block and its position in an array. Each has one number per
+// dimension. A local array has only Count.
 type Dims struct {
-	Shape []uint64 // of the whole array
-	Start []uint64 // of the block in it
+	Shape []uint64 // of the array
+	Start []uint64 // of the block in the array
 	Count []uint64 // of the block
 }
 
@@ -48,22 +49,21 @@ const (
 	charMinMax     = 12
 )
 
-// Int32 puts a single number.
+// Int32 adds a single number.
 func (s *Step) Int32(name string, v int32) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(v))
 	s.Value(name, Int32, b[:])
 }
 
-// Uint64 puts a single number.
+// Uint64 adds a single number.
 func (s *Step) Uint64(name string, v uint64) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	s.Value(name, Uint64, b[:])
 }
 
-// Value puts a single value, given as its bytes: those of one little-endian
-// number, or a text.
+// Value adds a single value: the bytes of a little-endian number, or a string.
 func (s *Step) Value(name string, t Type, value []byte) {
 	if t == String {
 		if len(value) > maxText {
@@ -98,9 +98,8 @@ func (s *Step) Value(name string, t Type, value []byte) {
 	s.endVariable(at)
 }
 
-// Table puts a global array of numbers as TAU writes its tables: the block is
-// the whole array, row by row. One without rows is left out, as TAU does it.
-// It keeps nothing of rows.
+// Table adds a global array of numbers as TAU writes its tables: one block, row by row.
+// Like TAU, it omits a table without rows. It does not retain rows.
 func (s *Step) Table(name string, columns int, rows []uint64) {
 	if len(rows) == 0 {
 		return
@@ -114,15 +113,14 @@ func (s *Step) Table(name string, columns int, rows []uint64) {
 	b := s.Array(name, Uint64, Dims{Shape: count[:], Start: start[:], Count: count[:]})
 	for i, v := range rows {
 		if len(b) < 8*(i+1) {
-			return // refused: the step knows why
+			return // refused: s.err has the reason
 		}
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
 }
 
-// Array puts a block of an array and returns its bytes, for the caller to fill
-// before anything else is put: little-endian numbers, the last index fastest.
-// Of what cannot be put it returns nil.
+// Array adds a block of an array and returns its bytes, which the caller fills before it
+// adds anything else: little-endian numbers, row-major. It returns nil on error.
 func (s *Step) Array(name string, t Type, d Dims) []byte {
 	size, ok := extent(t, d)
 	if !ok {
@@ -141,8 +139,7 @@ func (s *Step) Array(name string, t Type, d Dims) []byte {
 	s.data = append(s.data, make([]byte, 2*width)...)
 	s.data = append(s.data, "\x04VMD]"...)
 	payload := len(s.data)
-	s.Grow(size)
-	s.data = s.data[:payload+size]
+	s.data = slices.Grow(s.data, size)[:payload+size]
 
 	from := s.beginSet(el)
 	el.sets = s.appendDims(el.sets, d)
@@ -154,7 +151,7 @@ func (s *Step) Array(name string, t Type, d Dims) []byte {
 	return s.data[payload : payload+size : payload+size]
 }
 
-// extent returns the bytes of a block.
+// extent returns the size of a block in bytes.
 func extent(t Type, d Dims) (int, bool) {
 	size := uint64(sizes[t])
 	n := len(d.Count)
@@ -171,13 +168,13 @@ func extent(t Type, d Dims) (int, bool) {
 	return int(size), true
 }
 
-// variable begins a block of a variable in the data, and returns its element
-// and where it begins; nil where that cannot be.
+// variable begins a block of a variable in the data, and returns its element and the
+// position of the block, or nil on error.
 func (s *Step) variable(name string, t Type, d Dims) (el *element, at int) {
 	s.seal()
 	name = s.checked(name, "variable", name)
 	if s.ended || s.w == nil {
-		s.fail("variable %q: the step is not begun, or is written already", brief(name))
+		s.fail("variable %q: the step has not begun or is already written", brief(name))
 		return nil, 0
 	}
 	el, id, _ := s.variables.add(name, t)
@@ -201,7 +198,7 @@ func (s *Step) variable(name string, t Type, d Dims) (el *element, at int) {
 	return el, at
 }
 
-// endVariable notes the length of the block that began at the position at.
+// endVariable sets the length of the block that began at position at.
 func (s *Step) endVariable(at int) {
 	binary.LittleEndian.PutUint64(s.data[at+4:], uint64(len(s.data)-at-4))
 }

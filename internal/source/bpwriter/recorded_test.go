@@ -29,10 +29,10 @@ var typeOf = map[bp.Type]bpwriter.Type{
 	bp.Float: bpwriter.Float, bp.Double: bpwriter.Double, bp.String: bpwriter.String,
 }
 
-// TestATraceThatTAUWroteIsWrittenByteForByte reads what TAU wrote with ADIOS2
+// TestRewrittenTraceIsIdentical reads what TAU wrote with ADIOS2
 // and writes it again. ADIOS2 puts the descriptions of a step in an order of
 // its own; apart from that all bytes must be equal.
-func TestATraceThatTAUWroteIsWrittenByteForByte(t *testing.T) {
+func TestRewrittenTraceIsIdentical(t *testing.T) {
 	for _, run := range []string{"ring-BP4", "ring-monitoring-BP4"} {
 		for _, dataset := range tracetest.Recorded(t, run) {
 			t.Run(run+"/"+filepath.Base(dataset), func(t *testing.T) {
@@ -101,7 +101,7 @@ func rewrite(t *testing.T, dataset string) string {
 	}
 	defer r.Close()
 	to := filepath.Join(t.TempDir(), filepath.Base(dataset))
-	w, err := bpwriter.Create(to, bpwriter.Options{})
+	w, err := bpwriter.Create(to)
 	if err != nil {
 		t.Fatal(err)
 	}

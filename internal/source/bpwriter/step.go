@@ -4,16 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 )
 
-// Step is what is put into a dataset between two records of its index. It is
-// begun by Writer.Begin, and used again and again: it allocates only what the
-// largest step so far did not need. Mistakes are reported when it is written.
+// Step is the content of a dataset between two records of its index. Writer.Begin starts
+// it. It is reusable: it allocates only if it exceeds the largest step so far. Errors are
+// reported when it is written.
 //
-// Several writers of one dataset put their parts into the same step, one after
-// the other: see Group.
+// Several writers of one dataset add their parts to the same step in turn; see Group.
 type Step struct {
 	w      *Writer
 	number uint32 // from 1
@@ -27,17 +25,17 @@ type Step struct {
 	groups     []group
 	variables  elements
 	attributes elements
-	waiting    []attribute // of the group at work
-	array      array       // the one whose content is not complete yet
+	waiting    []attribute // of the current group
+	array      array       // the one that the caller is filling
 	ended      bool
 
 	groupsAt, variablesAt, attributesAt uint64 // in md.0
 }
 
-// group is what one writer put. Positions are those in Step.data.
+// group is the output of one writer. Positions are those in Step.data.
 type group struct {
 	at        int
-	variables int // where their number stands
+	variables int // position of the number of variables
 	count     uint32
 }
 
@@ -57,7 +55,7 @@ type element struct {
 	n    uint64
 }
 
-// add returns the element of that name, made if it does not exist yet.
+// add returns the element of that name, added if it is new.
 func (e *elements) add(name string, code Type) (el *element, id int, isNew bool) {
 	if i, ok := e.byName[name]; ok {
 		return &e.list[i], i, false
@@ -95,8 +93,8 @@ func (s *Step) reset(w *Writer, time int64) {
 	s.beginGroup()
 }
 
-// Group ends what one writer of the dataset puts into the step; what follows
-// is the next writer's. Datasets of one writer do not need it.
+// Group ends the part of one writer of the dataset and begins that of the next. Datasets
+// of one writer do not need it.
 func (s *Step) Group() {
 	s.endGroup()
 	s.beginGroup()
@@ -110,8 +108,8 @@ func (s *Step) fail(format string, args ...any) {
 
 func (s *Step) beginGroup() {
 	g := group{at: len(s.data)}
-	b := append(s.data, "[PGI\x00\x00\x00\x00\x00\x00\x00\x00n"...) // length later; rows follow each other
-	b = appendText(b, s.w.io)
+	b := append(s.data, "[PGI\x00\x00\x00\x00\x00\x00\x00\x00n"...) // length later; row-major
+	b = appendText(b, tauIO)
 	b = append(b, 0, 0, 0, 0)
 	b = appendText(b, strconv.Itoa(int(s.number)))
 	b = binary.LittleEndian.AppendUint32(b, s.number)
@@ -147,12 +145,10 @@ func (s *Step) end() {
 	}
 }
 
-// maxText is the length of the longest text that BP4 can hold: lengths have 16
-// bits.
+// maxText is the greatest length of a string in BP4: lengths have 16 bits.
 const maxText = math.MaxUint16
 
-// checked cuts a text that is too long, which is an error. kind and name say
-// what it is.
+// checked truncates a string that is too long and records an error with kind and name.
 func (s *Step) checked(text, kind, name string) string {
 	if len(text) > maxText {
 		s.fail("%s %q: a text of %d bytes; BP4 holds %d", kind, brief(name), len(text), maxText)
@@ -165,8 +161,8 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint16(b, uint16(len(text))), text...)
 }
 
-// Attribute puts an attribute of the dataset. BP4 holds one value for a name
-// and step: that of the first writer who puts it.
+// Attribute adds an attribute of the dataset. BP4 stores one value per name and step:
+// that of the first writer.
 func (s *Step) Attribute(name, value string) {
 	name = s.checked(name, "attribute", name)
 	value = s.checked(value, "attribute", name)
@@ -199,7 +195,3 @@ func (s *Step) putAttribute(id uint32, a attribute) {
 }
 
 var oneElement = []uint64{1}
-
-// Grow makes room for n more bytes of arrays, so that a step of a known size
-// is not moved in memory while it is filled.
-func (s *Step) Grow(n int) { s.data = slices.Grow(s.data, n) }

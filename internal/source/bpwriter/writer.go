@@ -1,13 +1,12 @@
-// Package bpwriter writes BP4 datasets without ADIOS2, so that ADIOS2 and
-// package bp read them: global and local arrays and single values of numbers,
-// strings, and string attributes, which is all that TAU writes and more. It
-// writes neither compressed arrays nor other attributes.
+// Package bpwriter writes BP4 datasets that ADIOS2 and package bp read, without ADIOS2:
+// global and local arrays and single values of numbers, strings, and string attributes,
+// which is more than TAU writes. It does not write compressed arrays or other
+// attributes.
 //
-// A dataset grows as ADIOS2 makes it grow: for each step arrays, then metadata,
-// then the record of the index that makes the step exist; Close clears the flag
-// that says that the dataset is being written. A Writer holds positions only. A
-// Step holds what is put into one step, and one Step can serve any number of
-// Writers in turn, so thousands of datasets need the memory of one step.
+// A dataset grows as with ADIOS2: for each step arrays, then metadata, then the index
+// record with which the step exists. Close clears the active flag. A Writer holds only
+// positions. A Step holds the content of one step, and one Step can serve any number of
+// Writers in turn, so that thousands of datasets need the memory of one step.
 package bpwriter
 
 import (
@@ -18,46 +17,32 @@ import (
 	"path/filepath"
 )
 
-// Options configures how to write a dataset. The zero value writes as TAU does.
-type Options struct {
-	// IO is the name of the ADIOS2 IO; empty means TAU's, "TAU trace data".
-	IO string
-}
-
 // tauIO is the name of TAU's ADIOS2 IO.
 const tauIO = "TAU trace data"
 
 // Writer writes one dataset. It serves one goroutine.
 type Writer struct {
 	dir   string
-	io    string
 	steps uint32
 	err   error // that ended it
 
 	attributes uint32 // in all steps so far
 
 	data, meta, index file
-	stage             int // what of the step at work is written
+	stage             int // next part of the current step to write
 }
 
 // file is one of a dataset's files.
 type file struct {
 	path string
-	f    *os.File // nil: not open at the moment
+	f    *os.File // nil while it is closed
 	size int64
 }
 
-// Create makes the directory of a dataset, or empties the one that is there,
-// and its files without content: as with ADIOS2 nothing is written before the
-// first step.
-func Create(dir string, opt Options) (*Writer, error) {
-	w := &Writer{dir: dir, io: opt.IO}
-	if w.io == "" {
-		w.io = tauIO
-	}
-	if len(w.io) > maxText {
-		return nil, fmt.Errorf("%s: the name of the IO has %d bytes", dir, len(w.io))
-	}
+// Create creates the directory of a dataset and its files, or empties existing ones. As
+// with ADIOS2 they have no content before the first step.
+func Create(dir string) (*Writer, error) {
+	w := &Writer{dir: dir}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -73,15 +58,15 @@ func Create(dir string, opt Options) (*Writer, error) {
 	return w, nil
 }
 
-// Steps is how many steps have been written.
+// Steps returns the number of steps written.
 func (w *Writer) Steps() int { return int(w.steps) }
 
-// Release closes the files, which are opened again when they are needed. The
-// dataset stays marked as being written.
+// Release closes the files; the Writer opens them again when it needs them. The dataset
+// stays active.
 func (w *Writer) Release() {
 	for _, f := range []*file{&w.data, &w.meta, &w.index} {
 		if f.f != nil {
-			_ = f.f.Close() // what was written was written: nothing is buffered
+			_ = f.f.Close() // nothing is buffered
 			f.f = nil
 		}
 	}
@@ -108,8 +93,8 @@ func (f *file) writeAt(b []byte, off int64) error {
 	return err
 }
 
-// Begin makes s the next step of this dataset, and empty. time is that of the
-// write, in Unix seconds.
+// Begin makes s the empty next step of this dataset. time is that of the write, in Unix
+// seconds.
 func (w *Writer) Begin(s *Step, time int64) { s.reset(w, time) }
 
 // Write adds the step to the dataset.
@@ -122,10 +107,9 @@ func (w *Writer) Write(s *Step) error {
 	return nil
 }
 
-var errOrder = errors.New("a step is written by WriteData, WriteMetadata and WriteIndex, once each, in this order")
+var errOrder = errors.New("WriteData, WriteMetadata and WriteIndex must be called once each, in this order")
 
-// begin checks that the stage is the one to come, and returns the file's
-// header if this is its first write.
+// begin checks that stage is the next one.
 func (w *Writer) begin(s *Step, stage int) error {
 	if w.err == nil {
 		switch {
@@ -139,7 +123,7 @@ func (w *Writer) begin(s *Step, stage int) error {
 	return w.err
 }
 
-// write appends b to a file and makes an error final.
+// write appends b to a file. An error is final.
 func (w *Writer) write(f *file, b []byte) (int, error) {
 	if err := f.append(b); err != nil {
 		w.err = err
@@ -148,8 +132,7 @@ func (w *Writer) write(f *file, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// WriteData writes the step's arrays; nothing can be put into the step any
-// more. It returns the number of bytes.
+// WriteData writes the step's arrays and ends the step. It returns the number of bytes.
 func (w *Writer) WriteData(s *Step) (int, error) {
 	s.end()
 	if err := w.begin(s, 0); err != nil {
@@ -158,8 +141,7 @@ func (w *Writer) WriteData(s *Step) (int, error) {
 	return w.write(&w.data, s.data)
 }
 
-// WriteMetadata writes the descriptions of what is in the step. It returns the
-// number of bytes.
+// WriteMetadata writes the metadata of the step. It returns the number of bytes.
 func (w *Writer) WriteMetadata(s *Step) (int, error) {
 	if err := w.begin(s, 1); err != nil {
 		return 0, err
@@ -168,8 +150,8 @@ func (w *Writer) WriteMetadata(s *Step) (int, error) {
 	return w.write(&w.meta, s.meta)
 }
 
-// WriteIndex writes the record with which the step exists. It returns the
-// number of bytes.
+// WriteIndex writes the index record with which the step exists. It returns the number
+// of bytes.
 func (w *Writer) WriteIndex(s *Step) (int, error) {
 	if err := w.begin(s, 2); err != nil {
 		return 0, err
@@ -193,8 +175,8 @@ func (w *Writer) WriteIndex(s *Step) (int, error) {
 	return n, err
 }
 
-// Close marks the dataset as closed. One without any step gets an empty one,
-// as ADIOS2 writes it.
+// Close marks the dataset as closed. Like ADIOS2, it adds an empty step to a dataset
+// without steps.
 func (w *Writer) Close() error {
 	defer w.Release()
 	if w.err == nil && w.steps == 0 && w.stage == 0 {
@@ -216,8 +198,7 @@ const (
 	activeByte = 38 // in the header of md.idx
 )
 
-// header is how each file begins. It says that ADIOS2 2.12.0 wrote it, whose
-// format this is.
+// header returns the beginning of a file. It names ADIOS2 2.12.0, whose format this is.
 func header(kind string) []byte {
 	b := make([]byte, headerSize, 2*headerSize)
 	copy(b, "ADIOS-BP v2.<.0 "+kind)

@@ -17,7 +17,7 @@ import (
 func create(t testing.TB) (*bpwriter.Writer, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "written.bp")
-	w, err := bpwriter.Create(dir, bpwriter.Options{})
+	w, err := bpwriter.Create(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func state(t *testing.T, dataset string) string {
 	}
 }
 
-// TestAStepExistsWithItsRecordAndTheDatasetIsActiveUntilClosed looks at a
+// TestStepExistsWithIndexRecord looks at a
 // dataset after each write.
-func TestAStepExistsWithItsRecordAndTheDatasetIsActiveUntilClosed(t *testing.T) {
+func TestStepExistsWithIndexRecord(t *testing.T) {
 	w, dir := create(t)
 	want := func(after, want string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestAStepExistsWithItsRecordAndTheDatasetIsActiveUntilClosed(t *testing.T) 
 	}
 }
 
-func TestADatasetWithoutStepsIsClosedAsADIOS2DoesIt(t *testing.T) {
+func TestCloseWithoutSteps(t *testing.T) {
 	w, dir := create(t)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -90,9 +90,9 @@ func TestADatasetWithoutStepsIsClosedAsADIOS2DoesIt(t *testing.T) {
 	compareLines(t, adios2Reads(t, dir), weRead(t, dir))
 }
 
-// TestSeveralWritersPutTheirBlocksIntoOneStep writes what TAU writes into one
+// TestSeveralWriters writes what TAU writes into one
 // file for all ranks.
-func TestSeveralWritersPutTheirBlocksIntoOneStep(t *testing.T) {
+func TestSeveralWriters(t *testing.T) {
 	w, dir := create(t)
 	var s bpwriter.Step
 	w.Begin(&s, 0)
@@ -133,7 +133,7 @@ func TestSeveralWritersPutTheirBlocksIntoOneStep(t *testing.T) {
 	}
 }
 
-func TestMistakesAreReportedWhenTheStepIsWritten(t *testing.T) {
+func TestWriteReportsErrors(t *testing.T) {
 	f := func(want string, put func(s *bpwriter.Step)) {
 		t.Helper()
 		w, dir := create(t)
@@ -183,7 +183,7 @@ func tauStep(s *bpwriter.Step, rows []uint64) {
 	s.Table("event_timestamps", 6, rows)
 }
 
-func TestStepsOfAnySizeAllocateTheSame(t *testing.T) {
+func TestAllocationsDoNotDependOnStepSize(t *testing.T) {
 	w, _ := create(t)
 	var s bpwriter.Step
 	allocs := func(rows []uint64) float64 {
@@ -217,7 +217,7 @@ func BenchmarkWriter(b *testing.B) {
 		if w.Steps() == 100 { // the file system is not what is measured
 			w.Release()
 			var err error
-			if w, err = bpwriter.Create(dir, bpwriter.Options{}); err != nil {
+			if w, err = bpwriter.Create(dir); err != nil {
 				b.Fatal(err)
 			}
 		}

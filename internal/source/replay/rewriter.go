@@ -21,7 +21,7 @@ type rewriter struct {
 }
 
 func (r *rewriter) open() (err error) {
-	r.w, err = bpwriter.Create(r.to, bpwriter.Options{})
+	r.w, err = bpwriter.Create(r.to)
 	if err == nil {
 		r.w.Release()
 		r.p.wrote(0)

@@ -14,44 +14,43 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// conn is a connection with one rank of a writer. One goroutine receives;
-// several may send.
+// conn is a connection with one rank of a writer. One goroutine receives; several may
+// send.
 type conn struct {
 	net.Conn
 	writer  int // number of the rank
 	frames  frames
-	formats map[ffs.ID]*ffs.Format // that the peer announced
-	held    [][]byte               // records whose formats were asked for
-	asked   map[ffs.ID]uint32      // by what condition
-	asking  atomic.Int64           // bytes of data that were asked for and have not come
+	formats map[ffs.ID]*ffs.Format // announced by the peer
+	held    [][]byte               // records that wait for their format
+	asked   map[ffs.ID]uint32      // conditions of requested formats
+	asking  atomic.Int64           // bytes of requested data that have not arrived
 
 	sending   sync.Mutex
 	announced map[*outgoing]bool
 }
 
 const (
-	// readBuffer is for frames that are small; of long ones, all but what came
-	// with the frame before goes from the socket to its own buffer.
+	// readBuffer is the buffer for small frames. Most bytes of long frames go directly
+	// from the socket to their destination.
 	readBuffer = 64 << 10
 
-	// maxPeerFormats is how many formats a peer may announce; there are eight.
+	// maxPeerFormats is the number of formats that a peer may announce; there are eight.
 	maxPeerFormats = 1000
 
-	// maxHeld is how many records wait for a format that was asked for.
+	// maxHeld is the number of records that may wait for their format.
 	maxHeld = 64
 
-	// sendTimeout is how long the peer may refuse to take a message. They are
-	// few and small, so only one that hangs does.
+	// sendTimeout is how long a send may block. Messages are few and small, so only a
+	// peer that hangs reaches it.
 	sendTimeout = 30 * time.Second
 
-	// goodbyeTimeout is the same for the last message, which it can do without.
+	// goodbyeTimeout is the same for the last message, which the peer does not need.
 	goodbyeTimeout = time.Second
 )
 
-// dial connects with the process at a and shakes hands. own is who we are: the
-// port in it is only a name, as no one connects to us; where it is 0, it is set
-// to that of the connection, which no other reader on this machine has. It ends
-// with ctx.
+// dial connects to the process at a and exchanges handshakes. own is the address of this
+// reader; its port only serves as a name, because nothing connects to it. If the port is
+// 0, dial sets it to that of the connection, which is unique on this machine.
 func dial(ctx context.Context, a address, own *address, buffers *pool) (*conn, error) {
 	var d net.Dialer
 	socket, err := d.DialContext(ctx, "tcp", a.String())
@@ -62,24 +61,31 @@ func dial(ctx context.Context, a address, own *address, buffers *pool) (*conn, e
 		Conn: socket, formats: make(map[ffs.ID]*ffs.Format), asked: make(map[ffs.ID]uint32), announced: make(map[*outgoing]bool),
 	}
 	c.frames = frames{r: bufio.NewReaderSize(socket, readBuffer), pool: buffers, expected: c.expected}
-	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // it is over
-	err = c.greet(a, own)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = c.Close() // the first error is the one that matters
+	if err := c.within(ctx, func() error { return c.greet(a, own) }); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// recordOverhead is more than a message with data has besides them.
+// within calls f and closes the connection if it fails or ctx ends.
+func (c *conn) within(ctx context.Context, f func() error) error {
+	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // ctx has ended
+	err := f()
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = c.Close() // the first error is the one that matters
+	}
+	return err
+}
+
+// recordOverhead is more than the size of a message without its data.
 const recordOverhead = 4096
 
 func (c *conn) expected() int64 { return c.asking.Load() + recordOverhead }
 
-// greet sends the hello and the handshake, and waits for that of the peer.
+// greet sends the hello and the handshake, and waits for the handshake of the peer.
 func (c *conn) greet(a address, own *address) error {
 	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil && own.port == 0 {
 		own.ip, own.port = local.Addr().Unmap(), local.Port()
@@ -96,21 +102,20 @@ func (c *conn) greet(a address, own *address) error {
 	case h == nil:
 		return protocolError("something else before its handshake")
 	case a.manager != 0 && h.manager != a.manager&^answerBit:
-		// Whatever we send now would be taken for something else.
+		// The other program would misinterpret all messages.
 		return &strangerError{a}
 	}
 	return nil
 }
 
-// strangerError reports that another process listens where a contact file says
-// that its writer does.
+// strangerError reports that another process listens at the address in a contact file.
 type strangerError struct{ address }
 
 func (e *strangerError) Error() string {
 	return fmt.Sprintf("another program listens at %v now", e.address)
 }
 
-// send sends a message, after its format if the peer does not have that yet.
+// send sends a message, preceded by its format if the peer does not have it.
 func (c *conn) send(m *outgoing, v ffs.Values) error { return c.sendWithin(sendTimeout, m, v) }
 
 func (c *conn) sendWithin(limit time.Duration, m *outgoing, v ffs.Values) error {
@@ -128,7 +133,7 @@ func (c *conn) sendWithin(limit time.Duration, m *outgoing, v ffs.Values) error 
 	return c.write(limit, appendRecord(b, record))
 }
 
-// write writes all at once; sending is held.
+// write writes b; the caller has locked sending.
 func (c *conn) write(limit time.Duration, b []byte) error {
 	if err := c.SetWriteDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -143,8 +148,7 @@ func (c *conn) exchange(e exchange) error {
 	return c.write(sendTimeout, e.append(nil))
 }
 
-// receive returns the next message and the buffer that it is in, which is the
-// caller's.
+// receive returns the next message and its buffer, which belongs to the caller.
 func (c *conn) receive() (ffs.Record, []byte, error) {
 	for {
 		if len(c.held) > 0 {
@@ -167,7 +171,7 @@ func (c *conn) receive() (ffs.Record, []byte, error) {
 	}
 }
 
-// hold takes a record, and asks for its format if that is not known.
+// hold queues a record, and requests its format if it is unknown.
 func (c *conn) hold(record []byte) error {
 	c.held = append(c.held, record)
 	id := ffs.ID(record[:len(ffs.ID{})])
@@ -175,13 +179,13 @@ func (c *conn) hold(record []byte) error {
 		return nil
 	}
 	if len(c.held) > maxHeld {
-		return protocolError("%d messages in formats that it did not describe", len(c.held))
+		return protocolError("%d messages in formats without a description", len(c.held))
 	}
 	c.asked[id] = uint32(len(c.asked) + 1)
 	return c.exchange(exchange{kind: askFormat, condition: c.asked[id], first: id[:]})
 }
 
-// unheld returns the first record, if its format is there.
+// unheld returns the first queued record if its format is known.
 func (c *conn) unheld() (rec ffs.Record, b []byte, ok bool, err error) {
 	b = c.held[0]
 	f := c.formats[ffs.ID(b[:len(ffs.ID{})])]
@@ -199,7 +203,7 @@ func (c *conn) unheld() (rec ffs.Record, b []byte, ok bool, err error) {
 	return rec, b, true, err
 }
 
-// exchanged deals with what the peer says of formats.
+// exchanged handles an exchange about formats.
 func (c *conn) exchanged(e *exchange) error {
 	switch e.kind {
 	case announceFormat:

@@ -16,30 +16,30 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// ioName is how TAU calls what it writes, in the XML file of ADIOS2.
+// ioName is the name of TAU's IO in the XML file of ADIOS2.
 const ioName = "TAU trace data"
 
-// advice returns the parameter of SST to set, and where.
+// advice tells users to set a parameter of SST.
 func advice(parameter, value string) string {
 	return fmt.Sprintf("set the parameter %s=%s of the engine SST for the IO %q in adios2.xml (docs/sst.md shows the file)", parameter,
 		value, ioName)
 }
 
 const (
-	// lookEvery is how often a contact file is looked for.
+	// lookEvery is the interval between checks for a contact file.
 	lookEvery = 50 * time.Millisecond
 
-	// dialEvery is how often what a contact file names is tried again. It
-	// may be someone else's by now.
+	// dialEvery is the interval between attempts to connect. Another program may use the
+	// address by now.
 	dialEvery = time.Second
 
-	// greetTimeout is how long a writer may take to connect with and to say
-	// what it is. A thread of its own does that, whatever the program is at.
+	// greetTimeout is the limit for connecting and the first answers. The writer has a
+	// thread for these, so that they do not depend on the program's work.
 	greetTimeout = 15 * time.Second
 )
 
-// connect waits for the contact file and for the writer behind it, and asks it
-// how it sends its data. own is filled in.
+// connect waits for the contact file and its writer, and checks the writer's data plane.
+// It sets own.
 func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, error) {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if r.opt.ConnectTimeout > 0 {
@@ -57,9 +57,9 @@ func (r *Reader) connect(ctx context.Context, own *address) (*conn, contact, err
 			return nil, contact{}, err
 		}
 		if _, silent := errors.AsType[*silentError](err); silent && ctx.Err() == nil {
-			return nil, contact{}, r.explain(err, at) // asking again will not help
+			return nil, contact{}, r.explain(err, at) // another attempt will not help
 		}
-		if why == nil || waiting.Err() == nil && !isTimeout(err) { // the last attempt may only tell that time is up
+		if why == nil || waiting.Err() == nil && !isTimeout(err) { // the last attempt may only have timed out
 			why = err
 		}
 		pause := lookEvery
@@ -84,8 +84,8 @@ func isTimeout(err error) bool {
 	return ok && timed.Timeout()
 }
 
-// errNoContact marks a file that is no contact file.
-var errNoContact = errors.New("no contact file")
+// errNoContact marks a file that is not a contact file.
+var errNoContact = errors.New("not a contact file")
 
 // attempt tries once to connect.
 func (r *Reader) attempt(ctx context.Context, own *address) (*conn, contact, error) {
@@ -104,19 +104,13 @@ func (r *Reader) attempt(ctx context.Context, own *address) (*conn, contact, err
 	if err != nil {
 		return nil, at, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // it is over
-	err = r.askDataPlane(c, at)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = c.Close() // the first error is the one that matters
+	if err := c.within(ctx, func() error { return r.askDataPlane(c, at) }); err != nil {
 		return nil, at, err
 	}
 	return c, at, nil
 }
 
-// askDataPlane asks how the writer sends its data.
+// askDataPlane checks the data plane of the writer.
 func (r *Reader) askDataPlane(c *conn, at contact) error {
 	if err := c.send(dpQuery, ffs.Values{"writer_ID": at.writer, "writer_response_condition": uint64(conditionPlane)}); err != nil {
 		return err
@@ -138,17 +132,17 @@ func (r *Reader) askDataPlane(c *conn, at contact) error {
 	return nil
 }
 
-// dataPlane is how data must be sent: over TCP.
+// dataPlane is the supported data plane: TCP.
 const dataPlane = "evpath"
 
-// Conditions: numbers by which answers are known.
+// Conditions, which identify answers.
 const (
 	conditionPlane    = 1
 	conditionRegister = 2
 	conditionData     = 3
 )
 
-// await receives the message of that name and passes over others.
+// await returns the next message of that name and drops others.
 func (r *Reader) await(c *conn, name string) (*incoming, []byte, error) {
 	for {
 		rec, b, err := c.receive()
@@ -162,18 +156,18 @@ func (r *Reader) await(c *conn, name string) (*incoming, []byte, error) {
 	}
 }
 
-// silentError reports that what listens does not answer as a writer does.
+// silentError reports that the listening program does not answer as a writer.
 type silentError struct {
 	address
 	err error
 }
 
 func (e *silentError) Error() string {
-	return fmt.Sprintf("what listens at %v gave no answer: %v", e.address, e.err)
+	return fmt.Sprintf("the program at %v gave no answer: %v", e.address, e.err)
 }
 func (e *silentError) Unwrap() error { return e.err }
 
-// explain returns why there is no connection after all that time, and what to do.
+// explain returns an error that says why there is no connection, and what to do.
 func (r *Reader) explain(err error, at contact) error {
 	waited := r.opt.ConnectTimeout
 	_, stranger := errors.AsType[*strangerError](err)
@@ -186,15 +180,15 @@ func (r *Reader) explain(err error, at contact) error {
 		return fmt.Errorf("%s: stale contact file: its program has ended, and no process or another one listens at %v; "+
 			"remove it before the program starts (%w)", r.path, at.address, err)
 	case silent || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s: %w; streams of ADIOS2 before 2.9 cannot be read: take a newer one, or have TAU write files with "+
+		return fmt.Errorf("%s: %w; streams of ADIOS2 before 2.9 cannot be read: use a newer version, or write files with "+
 			"TAU_ADIOS2_ENGINE=BP4", r.path, err)
 	}
 	return fmt.Errorf("%s: no connection with the program at %v within %v: %w; "+
-		"where it has several networks, set NetworkInterface for SST in adios2.xml (docs/sst.md)", r.path, at.address, waited, err)
+		"if it has several networks, set NetworkInterface for SST in adios2.xml (docs/sst.md)", r.path, at.address, waited, err)
 }
 
-// register has the writer take us as a reader, and connects with its other
-// ranks. The writer answers when it is next at its stream, so at its next step.
+// register registers this reader with the writer, and connects to its other ranks. The
+// writer answers at its next step.
 func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address) (writerResponse, []*conn, error) {
 	contact := own.encode()
 	preload := uint64(0)
@@ -238,7 +232,7 @@ func (r *Reader) register(ctx context.Context, c *conn, at contact, own *address
 	return resp, conns, nil
 }
 
-// Our numbers for the stream, which come back in all messages.
+// Our numbers for the stream, which the writer repeats in its messages.
 const (
 	ownControl = 1
 	ownData    = 2
@@ -255,22 +249,22 @@ func (r *Reader) accept(w *writerResponse) error {
 	case w.pattern != patternMin:
 		return refuse("an SST stream with the communication pattern Peer", "CPCommPattern", "Min")
 	case w.distribution != distributeAll:
-		return refuse("an SST stream that deals its steps out to several readers", "StepDistributionMode", "AllToAll")
+		return refuse("an SST stream that distributes its steps to several readers", "StepDistributionMode", "AllToAll")
 	case w.rowMajor == 0:
 		return &bp.UnsupportedError{Path: r.path, What: "a stream with column-major arrays, as Fortran writes them,"}
 	}
 	return nil
 }
 
-// join connects with a further rank of the writer.
+// join connects to another rank of the writer.
 func (r *Reader) join(ctx context.Context, w writerInfo, own *address) (*conn, error) {
-	a, err := parseAddress(w.contact)
-	if err != nil {
-		return nil, fmt.Errorf("a rank of the program cannot be reached: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
-	c, err := dial(ctx, a, own, &r.pool)
+	var c *conn
+	a, err := parseAddress(w.contact)
+	if err == nil {
+		c, err = dial(ctx, a, own, &r.pool)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("a rank of the program cannot be reached: %w", err)
 	}

@@ -13,22 +13,22 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/bp"
 )
 
-// contact is what a contact file says: where a writer listens, and how it calls
+// contact is the content of a contact file: the address of a writer and the number of
 // its stream.
 type contact struct {
-	writer uint64 // meaningful to that process only, where it is a pointer
+	writer uint64 // a pointer in that process
 	address
 }
 
-// address is where a process listens.
+// address is the address at which a process listens.
 type address struct {
 	ip      netip.Addr
-	host    string // in place of ip
+	host    string // if there is no ip
 	port    uint16
-	manager uint32 // number of the process's own choice; 0: not told, as before ADIOS2 2.11
+	manager uint32 // a number that the process chose; 0 before ADIOS2 2.11
 }
 
-// signature begins a contact file.
+// signature is the beginning of a contact file.
 const signature = "#ADIOS2-SST v0\n"
 
 // parseContact reads the text of a contact file.
@@ -58,7 +58,7 @@ func parseContact(path string, text []byte) (contact, error) {
 	return contact{writer, a}, nil
 }
 
-// Names of attributes in an address, as the numbers that stand for them.
+// Names of attributes in an address, encoded as numbers.
 const (
 	atomPort      = 0x8df2c994 // IP_PORT
 	atomIP        = 0x98023901 // IP_ADDR
@@ -73,9 +73,9 @@ const (
 	typeString = 3
 )
 
-// parseAddress reads an address: a list of attributes in base64. It begins with
-// the byte order, the number of attributes that are numbers of 4 bytes, that of
-// all others, and a 0.
+// parseAddress reads an address: a list of attributes in base64. It begins with the byte
+// order, the number of attributes that are numbers of 4 bytes, the number of all others,
+// and a 0.
 func parseAddress(text string) (a address, err error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -107,7 +107,7 @@ func parseAddress(text string) (a address, err error) {
 	return a, nil
 }
 
-var errAddressCut = errors.New("its address is cut off")
+var errAddressCut = errors.New("its address is truncated")
 
 func (a *address) number(atom, v uint32) {
 	switch atom {
@@ -138,8 +138,8 @@ func (a *address) other(b []byte) ([]byte, error) {
 			return nil, errAddressCut
 		}
 		n := int(binary.LittleEndian.Uint16(b)) // with its final 0
-		whole := (2 + n + 3) &^ 3
-		if len(b) < whole {
+		padded := (2 + n + 3) &^ 3
+		if len(b) < padded {
 			return nil, errAddressCut
 		}
 		text := strings.TrimRight(string(b[2:2+n]), "\x00")
@@ -152,7 +152,7 @@ func (a *address) other(b []byte) ([]byte, error) {
 				Advice: advice("ControlTransport", "sockets"),
 			}
 		}
-		return b[whole:], nil
+		return b[padded:], nil
 	}
 	return nil, fmt.Errorf("its address has an attribute of the unknown type %d", kind)
 }
@@ -169,7 +169,7 @@ func (a address) String() string {
 	return host + ":" + strconv.Itoa(int(a.port))
 }
 
-// encode returns the address as parseAddress reads it.
+// encode returns the address in the format of parseAddress.
 func (a address) encode() string {
 	var v uint32
 	if a.ip.Is4() {
@@ -182,8 +182,8 @@ func (a address) encode() string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// Suffix ends the names of contact files.
+// Suffix is the suffix of contact files.
 const Suffix = ".sst"
 
-// IsContact reports whether path is named like a contact file.
+// IsContact reports whether path has the suffix of a contact file.
 func IsContact(path string) bool { return strings.HasSuffix(path, Suffix) }

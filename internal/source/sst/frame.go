@@ -13,8 +13,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// The first 4 bytes of what goes over a connection. The lowest byte of all but
-// the first is a checksum.
+// The first 4 bytes of a frame. The lowest byte of all but the first kind is a checksum.
 const (
 	magicExchange  = 0x5042494f // of formats
 	magicHandshake = 0x434d4800
@@ -28,19 +27,17 @@ const (
 	maxExchange  = 64 << 20 // bytes of a description, with its id
 	maxHandshake = 64
 
-	// checkedSize is how long what is sent may be, for its checksum to be
-	// computed; 0 says that it was not.
+	// checkedSize is the size below which sent frames have a checksum; 0 means none.
 	checkedSize = 10240
 
-	// trustedSize is how much memory is taken on no more than the word of the
-	// peer.
+	// trustedSize is the memory that a length from the peer alone may allocate.
 	trustedSize = 1 << 20
 )
 
-// handshake is how both sides of a connection begin.
+// handshake is the first message of both sides of a connection.
 type handshake struct {
 	manager uint32 // the sender's number
-	answer  bool   // the sender has heard of us
+	answer  bool   // the sender has received our handshake
 }
 
 const (
@@ -61,10 +58,10 @@ func (h handshake) append(b []byte) []byte {
 	return b
 }
 
-// exchange is a question for a format, an answer, or an announcement.
+// exchange is a request for a format, an answer, or an announcement.
 type exchange struct {
 	kind      uint32
-	condition uint32 // of a question, and its answer
+	condition uint32 // of a request and its answer
 	first     []byte // the id; of an answer the description
 	second    []byte // the description
 }
@@ -86,7 +83,7 @@ func (e exchange) append(b []byte) []byte {
 	return slices.Concat(b, e.first, e.second)
 }
 
-// appendRecord puts a record into a frame.
+// appendRecord appends a frame with a record.
 func appendRecord(b, record []byte) []byte {
 	at := len(b)
 	b = binary.LittleEndian.AppendUint32(b, magicRecord)
@@ -105,24 +102,24 @@ func checksum(b []byte) (sum byte) {
 	return sum
 }
 
-// frame is one thing that the peer sent; only one of its parts is set.
+// frame is a frame from the peer; only one of its fields is set.
 type frame struct {
 	handshake *handshake
 	exchange  *exchange
 	record    []byte // from the pool
 }
 
-// frames reads what the peer sends.
+// frames reads the frames from the peer.
 type frames struct {
 	r    *bufio.Reader
 	pool *pool
-	// expected returns how long a record may be for memory to be taken before
-	// the record is there: something so long was asked for.
+	// expected returns the size of requested data, up to which the memory for a record
+	// may be allocated before it arrives.
 	expected func() int64
 }
 
-// next returns the next frame. What is in it belongs to the caller. io.EOF says
-// that the peer closed the connection between two frames.
+// next returns the next frame, whose content belongs to the caller. io.EOF means that
+// the peer closed the connection between two frames.
 func (f *frames) next() (frame, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {
@@ -146,7 +143,7 @@ func (f *frames) next() (frame, error) {
 			Advice: "have TAU write steps more often (TAU_ADIOS2_PERIODIC, TAU_ADIOS2_PERIOD)",
 		}
 	}
-	return frame{}, protocolError("bytes that begin no message: % x", head)
+	return frame{}, protocolError("bytes that are not a message: % x", head)
 }
 
 func (f *frames) handshake(length uint32) (*handshake, error) {
@@ -201,8 +198,8 @@ func (f *frames) record(head [8]byte, length uint32) ([]byte, error) {
 	return b, nil
 }
 
-// read reads n bytes, into b where that has room. Of what it has not, it takes
-// no more at once than trusted, and then as much as has come.
+// read reads n bytes, into b if it is large enough. It allocates at most trusted bytes
+// at once, and more only as bytes arrive.
 func (f *frames) read(b []byte, n int, trusted int64) ([]byte, error) {
 	if cap(b) < n && int64(n) <= trusted {
 		b = make([]byte, 0, n+n/8)
@@ -219,8 +216,7 @@ func (f *frames) read(b []byte, n int, trusted int64) ([]byte, error) {
 	return b, nil
 }
 
-// readFull fills b; the end of the connection in the middle of a frame is not
-// io.EOF.
+// readFull fills b. It returns io.ErrUnexpectedEOF at the end of the connection.
 func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
 	if errors.Is(err, io.EOF) {
@@ -229,7 +225,7 @@ func readFull(r io.Reader, b []byte) error {
 	return err
 }
 
-// protocolError reports that the peer sent something that cannot be.
+// protocolError returns an error about an invalid message of the peer.
 func protocolError(format string, args ...any) error {
 	return fmt.Errorf("the program sent %s", fmt.Sprintf(format, args...))
 }

@@ -97,7 +97,7 @@ func FuzzMessage(f *testing.F) {
 		if w, err := parseWriterResponse(rec); err == nil && len(w.writers) == 0 {
 			t.Fatal("a response without writers")
 		}
-		if d, err := parseStepData(rec, 0); err == nil && len(d.data) > len(record) {
+		if d, err := parseStepData(rec, 0, record); err == nil && len(d.data) > len(record) {
 			t.Fatal("more data than the message has")
 		}
 		m := &incoming{Record: rec}
@@ -167,7 +167,7 @@ func newTestConn(b []byte) *conn {
 	return c
 }
 
-func TestARecordedStreamThatIsCutAnywhereEndsWithWhatCameWhole(t *testing.T) {
+func TestTruncatedStreamYieldsCompleteSteps(t *testing.T) {
 	b := recorded(t, "writer1-reader1").writer
 	last := 0
 	for n := 0; n < len(b); n += 101 {

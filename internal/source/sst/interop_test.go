@@ -244,7 +244,7 @@ func brief(lines []string) string {
 	return s[:min(len(s), 3000)]
 }
 
-func TestEverythingThatADIOS2StreamsIsReadBack(t *testing.T) {
+func TestReadsAllThatADIOS2Streams(t *testing.T) {
 	f := func(name, shape string, change func(*sst.Options), options ...string) {
 		t.Run(name, func(t *testing.T) {
 			w := startWriter(t, shape, options...)
@@ -297,7 +297,7 @@ func TestEverythingThatADIOS2StreamsIsReadBack(t *testing.T) {
 	f("one step in the writer at most", "tau", nil, "steps=30", "rows=5000", "QueueLimit=1")
 }
 
-func TestTwoStreamsAreReadAtOnce(t *testing.T) {
+func TestTwoStreamsInParallel(t *testing.T) {
 	a, b := startWriter(t, "tau", "steps=40", "rows=2000"), startWriter(t, "tau", "steps=30", "rows=3000")
 	ra, rb := open(t, a.contact, nil), open(t, b.contact, nil)
 	var steps [2][][]string
@@ -323,7 +323,7 @@ func TestTwoStreamsAreReadAtOnce(t *testing.T) {
 	}
 }
 
-func TestASlowWriterIsWaitedFor(t *testing.T) {
+func TestReaderWaitsForSlowWriter(t *testing.T) {
 	w := startWriter(t, "tau", "steps=3", "ask=1")
 	r := open(t, w.contact, func(o *sst.Options) { o.Idle = bp.NoWait })
 	var got [][]string
@@ -353,7 +353,7 @@ func TestASlowWriterIsWaitedFor(t *testing.T) {
 	compare(t, got, want)
 }
 
-func TestASlowReaderDoesNotStopTheProgram(t *testing.T) {
+func TestSlowReaderDoesNotStopProgram(t *testing.T) {
 	w := startWriter(t, "tau", "steps=60", "rows=20000")
 	r := open(t, w.contact, func(o *sst.Options) { o.Queue = 1 << 20 })
 	for range 60 { // the writer gets through all of them before one is looked at
@@ -370,7 +370,7 @@ func TestASlowReaderDoesNotStopTheProgram(t *testing.T) {
 	compare(t, got, want)
 }
 
-func TestStepsThatTheProgramDiscardsAreCounted(t *testing.T) {
+func TestDiscardedStepsAreCounted(t *testing.T) {
 	const steps = 40
 	w := startWriter(t, "tau", fmt.Sprintf("steps=%d", steps), "rows=20000", "QueueLimit=1", "QueueFullPolicy=Discard")
 	var lost tally.Tally
@@ -478,7 +478,7 @@ func TestReaderMayConnectLate(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsKilledEndsItsStream(t *testing.T) {
+func TestKilledProgramEndsStream(t *testing.T) {
 	w := startWriter(t, "tau", "steps=5", "rows=2000", "ask=1", "kill=1")
 	r := open(t, w.contact, nil)
 	var got [][]string
@@ -516,7 +516,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAReaderThatIsKilledLetsTheProgramFinish(t *testing.T) {
+func TestKilledReaderLetsProgramFinish(t *testing.T) {
 	w := startWriter(t, "tau", "steps=20", "rows=100000", "QueueLimit=1", "QueueFullPolicy=Block")
 	reader := exec.CommandContext(t.Context(), os.Args[0])
 	reader.Env = append(os.Environ(), "SST_TEST_READ="+w.contact)
@@ -543,7 +543,7 @@ func TestAReaderThatIsKilledLetsTheProgramFinish(t *testing.T) {
 	}
 }
 
-func TestAReaderThatIsClosedLetsTheProgramFinish(t *testing.T) {
+func TestClosedReaderLetsProgramFinish(t *testing.T) {
 	w := startWriter(t, "tau", "steps=20", "rows=100000", "QueueLimit=1", "QueueFullPolicy=Block")
 	r := open(t, w.contact, nil)
 	if _, err := r.Next(t.Context()); err != nil {
@@ -563,7 +563,7 @@ func TestAReaderThatIsClosedLetsTheProgramFinish(t *testing.T) {
 	}
 }
 
-func TestTheSettingsInTheDocumentationWork(t *testing.T) {
+func TestDocumentedSettings(t *testing.T) {
 	text, err := os.ReadFile(tracetest.Root("docs", "sst.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -589,7 +589,7 @@ func TestTheSettingsInTheDocumentationWork(t *testing.T) {
 	compare(t, got, want)
 }
 
-func TestTheContactFileOfAProgramThatWasKilledIsStale(t *testing.T) {
+func TestContactFileOfKilledProgramIsStale(t *testing.T) {
 	w := startWriter(t, "tau", "ask=1", "steps=1")
 	r := open(t, w.contact, nil)
 	w.step()

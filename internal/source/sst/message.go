@@ -6,14 +6,14 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// outgoing is a message that the reader sends: its format as ADIOS2 declares it.
+// outgoing is a message of the reader, with its format as ADIOS2 declares it.
 type outgoing struct {
 	format *ffs.Format
 	rep    []byte
 }
 
-// The messages of a reader. Sizes and offsets are those of the declarations in
-// C on 64-bit machines, so that the ids of the formats are the library's own.
+// The messages of a reader. Sizes and offsets are those of the declarations in C on
+// 64-bit machines, so that the ids of the formats equal those of the library.
 var (
 	dpQuery = message(structure("DPQuery", 16,
 		number("writer_ID", 8, 0), number("writer_response_condition", 4, 8)))
@@ -38,7 +38,7 @@ var (
 		number("RS_Stream", 8, 32), number("RequestingRank", 4, 40), number("NotifyCondition", 4, 44)))
 )
 
-// sent are the messages of a reader; the peer may ask for the format of each.
+// sent are all messages of a reader; the peer may request their formats.
 var sent = []*outgoing{dpQuery, readerRegister, readerActivate, releaseTimestep, readerClose, readRequest}
 
 func structure(name string, size int, fields ...ffs.Field) *ffs.Format {
@@ -51,7 +51,7 @@ func field(name, typ string, size, offset int) ffs.Field {
 	return ffs.Field{Name: name, Type: typ, Size: size, Offset: offset}
 }
 
-// message makes a message of its declaration, which is part of the program.
+// message returns a message with that declaration, which must be valid.
 func message(structures ...*ffs.Format) *outgoing {
 	rep := ffs.Describe(structures...)
 	f, err := ffs.ParseFormat(ffs.DescriptionID(rep), rep)
@@ -61,7 +61,7 @@ func message(structures ...*ffs.Format) *outgoing {
 	return &outgoing{f, rep}
 }
 
-// incoming reads the fields of a message by name; the first failure sticks.
+// incoming reads the fields of a message by name; the first error is sticky.
 type incoming struct {
 	ffs.Record
 	err error
@@ -84,34 +84,22 @@ func (m *incoming) keep(err error) {
 	}
 }
 
-func (m *incoming) uint(name string) (v uint64) {
+// get reads a field of a message with one of the methods of ffs.Record.
+func get[T any](m *incoming, name string, read func(*ffs.Field) (T, error)) (v T) {
 	if fd := m.field(name); fd != nil {
 		var err error
-		v, err = m.Uint(fd)
+		v, err = read(fd)
 		m.keep(err)
 	}
 	return v
 }
 
-func (m *incoming) text(name string) (s string) {
-	if fd := m.field(name); fd != nil {
-		var err error
-		s, err = m.Text(fd)
-		m.keep(err)
-	}
-	return s
-}
+func (m *incoming) uint(name string) uint64  { return get(m, name, m.Uint) }
+func (m *incoming) text(name string) string  { return get(m, name, m.Text) }
+func (m *incoming) bytes(name string) []byte { return get(m, name, m.Bytes) }
 
-func (m *incoming) bytes(name string) (b []byte) {
-	if fd := m.field(name); fd != nil {
-		var err error
-		b, err = m.Bytes(fd)
-		m.keep(err)
-	}
-	return b
-}
-
-// each calls f for the structures of a field, which null pointers are not.
+// each calls f for the structures of a field, except null pointers, and returns the
+// length of the array.
 func (m *incoming) each(name string, f func(i int, s *incoming)) (n int) {
 	fd := m.field(name)
 	if fd == nil {
@@ -135,7 +123,7 @@ func (m *incoming) each(name string, f func(i int, s *incoming)) (n int) {
 	return all.Len()
 }
 
-// writerResponse is what a writer answers to a registration.
+// writerResponse is the answer to a registration.
 type writerResponse struct {
 	next    uint64 // number of the next step
 	marshal uint64
@@ -148,11 +136,11 @@ type writerResponse struct {
 // writerInfo is one rank of a writer.
 type writerInfo struct {
 	contact string
-	control uint64 // its name for the connection with us
-	data    uint64 // the same, for the data
+	control uint64 // its number for the control connection
+	data    uint64 // its number for the data connection
 }
 
-// The values that a writer must have chosen.
+// The required values in messages of a writer, and the names of these messages.
 const (
 	marshalBP5     = 2
 	patternMin     = 0
@@ -202,11 +190,10 @@ func parseWriterResponse(rec ffs.Record) (r writerResponse, err error) {
 	return r, m.err
 }
 
-// stepMetadata is what a writer says of a step. Its slices point into the
-// record.
+// stepMetadata describes a step. Its slices refer to the record.
 type stepMetadata struct {
 	step       uint64
-	preload    bool // the data come unasked
+	preload    bool // the data come without a request
 	discarded  bool // there are no data
 	formats    []sentFormat
 	metadata   [][]byte // of each writer
@@ -218,7 +205,7 @@ type sentFormat struct {
 	rep []byte
 }
 
-// maxFormats is how many formats a step may bring: several for each writer.
+// maxFormats is the number of formats that a step may have: several per writer.
 const maxFormats = 1 << 20
 
 func parseStepMetadata(rec ffs.Record) (s stepMetadata, err error) {
@@ -263,16 +250,16 @@ func parseStepMetadata(rec ffs.Record) (s stepMetadata, err error) {
 	return s, m.err
 }
 
-// stepData are the data of a writer in a step. They point into the record.
+// stepData are the data of a writer in a step.
 type stepData struct {
 	step   uint64
 	writer int
 	data   []byte
+	buf    []byte // of the record that contains data
 }
 
-// parseStepData reads a message with data from that writer, which came unasked or
-// as the answer to a request.
-func parseStepData(rec ffs.Record, writer int) (stepData, error) {
+// parseStepData reads a message with data from that writer. buf is the buffer of rec.
+func parseStepData(rec ffs.Record, writer int, buf []byte) (stepData, error) {
 	m := &incoming{Record: rec}
-	return stepData{step: m.uint("Timestep"), writer: writer, data: m.bytes("Data")}, m.err
+	return stepData{step: m.uint("Timestep"), writer: writer, data: m.bytes("Data"), buf: buf}, m.err
 }

@@ -2,8 +2,8 @@ package sst
 
 import "sync"
 
-// pool keeps buffers that were read into, so that steps of the same size need
-// no new memory. Several goroutines may use it.
+// pool recycles buffers, so that steps of similar size do not allocate. Several
+// goroutines may use it.
 type pool struct {
 	mu   sync.Mutex
 	free [][]byte
@@ -11,11 +11,11 @@ type pool struct {
 	max  int64 // bytes to keep
 }
 
-// maxFree is how many buffers are kept: as many as are read ahead, or a few.
+// maxFree is the number of buffers to keep.
 const maxFree = 16
 
-// get returns an empty buffer with room for n bytes, or nil when there is none.
-// One that is far too large is left for what needs it.
+// get returns an empty buffer with a capacity of at least n bytes but not much more, or
+// nil if there is none.
 func (p *pool) get(n int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +36,7 @@ func (p *pool) get(n int) []byte {
 	return b[:0]
 }
 
-// put takes a buffer back. No one may use it any more.
+// put returns a buffer to the pool. It must not be used afterwards.
 func (p *pool) put(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *pool) put(b []byte) {
 	p.size += int64(cap(b))
 }
 
-// drop forgets all buffers.
+// drop frees all buffers.
 func (p *pool) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,16 +1,13 @@
-// Package sst reads the steps of ADIOS2 SST streams from running programs,
-// without ADIOS2: it finds the writer by its contact file, speaks the protocol
-// of SST over TCP, and gives the same steps as package bp does of datasets. It
-// knows nothing of what the variables mean.
+// Package sst reads the steps of ADIOS2 SST streams from running programs without
+// ADIOS2: it finds the writer by its contact file, implements the protocol of SST over
+// TCP, and returns the same steps as package bp. It does not interpret the variables.
 //
-// It takes care of the program that it reads from. A step is taken off the
-// writer as soon as there is room for it, and released at once. Whatever goes
-// wrong ends with the connection closed, upon which the writer continues without
-// a reader. Nothing that the peer says is trusted.
+// It protects the program that it reads from. It takes a step from the writer as soon as
+// there is room for it, and releases it at once. After any error it closes the
+// connection, and the writer continues without a reader. It does not trust the peer.
 //
-// Only what SST does over TCP is understood: data plane "evpath", metadata of
-// BP5, as ADIOS2 from version 2.9 has them. The rest is refused by name, with
-// the setting that helps.
+// It supports SST over TCP: data plane "evpath" with BP5 metadata, as in ADIOS2 2.9 and
+// later. It refuses other streams with the setting to change.
 package sst
 
 import (
@@ -24,51 +21,52 @@ import (
 
 	"github.com/chimbuko/chimbuko/internal/base/tally"
 	"github.com/chimbuko/chimbuko/internal/source/bp"
+	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-// Options configures how to read a stream. Begin with Default.
+// Options configure a Reader. Start from Default.
 type Options struct {
-	// ConnectTimeout is how long to wait for the contact file, and for the
-	// program behind it to answer; 0 is for ever.
+	// ConnectTimeout is how long to wait for the contact file and an answer of its
+	// program; 0 means forever.
 	ConnectTimeout time.Duration
-	// Idle is how long Next waits for a step before it returns bp.ErrIdle; 0
-	// means for ever, bp.NoWait not at all.
+	// Idle is how long Next waits for a step before it returns bp.ErrIdle; 0 means
+	// forever, bp.NoWait not at all.
 	Idle time.Duration
-	// Queue is how many bytes of steps are held that Next has not returned yet.
-	// One step always is, however large.
+	// Queue is the number of bytes of steps to read ahead. One step is always read ahead,
+	// however large.
 	Queue int64
-	// Preload has the writer send the data of a step when it ends it, rather
-	// than when they are asked for. That saves the time of asking, but a writer
-	// whose reader is slow waits in its EndStep then.
+	// Preload makes the writer send the data of a step when the step ends instead of on
+	// request. That saves the time of the request, but then a writer with a slow reader
+	// waits in its EndStep.
 	Preload bool
-	// Connected is called when the program has been asked to take us as a
-	// reader, which it does when it is next at its stream; may be nil.
+	// Connected, if not nil, is called after the registration was sent. The program
+	// answers it at its next step.
 	Connected func(address string)
-	// Tally takes the counts of what was lost; nil forgets them.
+	// Tally counts losses; it may be nil.
 	Tally *tally.Tally
 }
 
-// Default returns sane options.
+// Default returns the default options.
 func Default() Options { return Options{ConnectTimeout: time.Minute, Queue: 64 << 20} }
 
-// Validate reports what is wrong with the options.
+// Validate reports all errors in the options.
 func (o Options) Validate() error {
 	var errs []error
 	if o.ConnectTimeout < 0 || o.Idle < 0 && o.Idle != bp.NoWait {
 		errs = append(errs, fmt.Errorf("connect timeout %v or idle limit %v is negative", o.ConnectTimeout, o.Idle))
 	}
 	if o.Queue <= 0 {
-		errs = append(errs, fmt.Errorf("a queue of %d bytes holds nothing", o.Queue))
+		errs = append(errs, fmt.Errorf("queue of %d bytes must be positive", o.Queue))
 	}
 	return errors.Join(errs...)
 }
 
-// ErrCut means that the program, or the connection with it, ended without the
-// stream being closed. All steps that had come whole were returned before.
+// ErrCut means that the program or the connection ended before the stream was closed.
+// Next returns all complete steps first.
 var ErrCut = errors.New("the stream ended without being closed: the program was killed or has crashed, or the connection with it broke")
 
-// Reader iterates over the steps of one stream. Close it in any case: until
-// then the program may wait for it. It serves one goroutine.
+// Reader iterates over the steps of one stream. Always close it, because the program may
+// wait for it until then. It serves one goroutine.
 type Reader struct {
 	path string
 	opt  Options
@@ -77,44 +75,43 @@ type Reader struct {
 	pool pool
 
 	mu     sync.Mutex
-	wake   chan struct{} // has one element when something changed
+	wake   chan struct{} // has one element if something changed
 	room   sync.Cond     // the queue became shorter
 	conns  []*conn
 	resp   writerResponse
 	stream *bp.Stream
 	queue  []*pending // oldest first
-	early  []stepData // data that came before their metadata
-	bufs   [][]byte   // what those are in
+	early  []stepData // data that arrived before their metadata
 	held   int64      // bytes of all these
-	next   int        // of the queue: the first whose data are still to be asked for
-	ahead  int64      // bytes of those before it
-	broken int        // steps in the queue that are not whole
-	asked  int        // requests that were not answered yet
+	next   int        // index in queue of the first step whose data are not requested
+	ahead  int64      // bytes of the steps before it
+	broken int        // number of incomplete steps in the queue
+	asked  int        // number of unanswered requests
 	final  bool       // the writer closed the stream
-	err    error      // how it ended; the queue is still to be read
-	bytes  int64      // that came as data
+	err    error      // that ended the stream; the queue may still have steps
+	bytes  int64      // bytes of data received
 
-	last    int64      // number of the last step that was returned
-	current [][]byte   // what it is in
-	skipped []*pending // discarded steps before the next, of which only attributes came
+	last    int64      // number of the last returned step
+	current [][]byte   // buffers of the last returned step
+	skipped []*pending // discarded steps before the next one, with their attributes
 }
 
-// pending is a step of which the metadata are here.
+// pending is a step whose metadata have arrived.
 type pending struct {
 	step      int64
 	discarded bool
-	unasked   bool // the data come by themselves
+	unasked   bool // the data come without a request
 	asked     bool
 	parts     []bp.Part
-	wants     []uint64 // bytes of data of each writer that have not come
-	missing   int      // writers whose data have not come
-	size      int64    // bytes of the metadata, and of all the data
-	here      int64    // bytes of what has come
+	wants     []uint64 // bytes of missing data by writer
+	missing   int      // number of writers whose data are missing
+	size      int64    // bytes of metadata and data
+	here      int64    // bytes that have arrived
 	buffers   [][]byte
 }
 
-// Open begins to read the stream of the contact file at path, which need not be
-// there yet. It does not wait; what goes wrong, Next tells.
+// Open starts reading the stream of the contact file at path, which need not exist yet.
+// It does not wait; Next returns errors.
 func Open(path string, opt Options) (*Reader, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -135,27 +132,27 @@ func (r *Reader) Path() string { return r.path }
 // Engine returns "SST".
 func (r *Reader) Engine() string { return "SST" }
 
-// Active reports whether the stream may bring further steps.
+// Active reports whether the stream may have further steps.
 func (r *Reader) Active() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err == nil
 }
 
-// Received returns how many bytes of data have come.
+// Received returns the number of bytes of data received.
 func (r *Reader) Received() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
 }
 
-// Close lets the writer continue without this reader, and frees all that the
-// Reader holds. Steps become invalid.
+// Close lets the writer continue without this reader and frees all memory. Steps become
+// invalid.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	r.fail(os.ErrClosed)
 	r.err = os.ErrClosed
-	r.queue, r.current, r.skipped, r.early, r.bufs = nil, nil, nil, nil, nil
+	r.queue, r.current, r.skipped, r.early = nil, nil, nil, nil
 	r.mu.Unlock()
 	r.stop()
 	r.work.Wait()
@@ -163,8 +160,8 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Forget gives back the memory of the last step, which becomes invalid, and
-// what is kept for the next ones.
+// Forget frees the memory of the last step, which becomes invalid, and all spare
+// buffers.
 func (r *Reader) Forget() {
 	r.mu.Lock()
 	r.current = nil
@@ -172,10 +169,10 @@ func (r *Reader) Forget() {
 	r.pool.drop()
 }
 
-// Next returns the next step, valid until the next call. It waits for one until
-// the writer closes the stream (io.EOF), the idle limit passes (bp.ErrIdle), the
-// stream breaks off (ErrCut) or ctx ends. All but bp.ErrIdle and ctx's error are
-// final: they are returned again.
+// Next returns the next step, valid until the next call. It waits until the writer closes
+// the stream (io.EOF), the idle limit passes (bp.ErrIdle), the stream breaks (ErrCut) or
+// ctx ends. All errors except bp.ErrIdle and ctx's are final: further calls return them
+// again.
 func (r *Reader) Next(ctx context.Context) (*bp.Step, error) {
 	var idle <-chan time.Time
 	if r.opt.Idle > 0 {
@@ -205,7 +202,7 @@ func (r *Reader) Next(ctx context.Context) (*bp.Step, error) {
 
 func (r *Reader) idle() error { return fmt.Errorf("%s: %w", r.path, bp.ErrIdle) }
 
-// take returns the next step if it is there.
+// take returns the next step if it is complete.
 func (r *Reader) take() (*bp.Step, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,9 +235,9 @@ func (r *Reader) take() (*bp.Step, error) {
 	return nil, r.err
 }
 
-// decode makes a step of what came; nil where the writer discarded it. Formats
-// of discarded steps come with the next that is not, so until then their
-// attributes wait.
+// decode decodes a step, or returns nil if the writer discarded it. The formats of
+// discarded steps come with the next step that is not discarded, so their attributes wait
+// until then.
 func (r *Reader) decode(p *pending) (*bp.Step, error) {
 	r.opt.Tally.Add(tally.StepsMissed, p.step-r.last-1)
 	r.last = p.step
@@ -269,7 +266,7 @@ func (r *Reader) recycle(p *pending) {
 	}
 }
 
-// notify has Next look again; mu is held.
+// notify makes Next try again; mu is locked.
 func (r *Reader) notify() {
 	select {
 	case r.wake <- struct{}{}:
@@ -277,8 +274,8 @@ func (r *Reader) notify() {
 	}
 }
 
-// fail ends the stream: the writer continues without us. What has come whole can
-// still be read. mu is held.
+// fail ends the stream: the writer continues without this reader. Complete steps can
+// still be read. mu is locked.
 func (r *Reader) fail(err error) {
 	if r.err != nil {
 		return
@@ -289,13 +286,13 @@ func (r *Reader) fail(err error) {
 	r.room.Broadcast()
 }
 
-// leave says goodbye and closes the connections; mu is held.
+// leave notifies the writer and closes the connections; mu is locked.
 func (r *Reader) leave() {
 	for i, c := range r.conns {
 		if i == 0 {
-			_ = c.sendWithin(goodbyeTimeout, readerClose, values{"WSR_Stream": r.resp.writers[0].control}) // or it sees the connection end
+			_ = c.sendWithin(goodbyeTimeout, readerClose, ffs.Values{"WSR_Stream": r.resp.writers[0].control}) // else it sees the connection end
 		}
-		_ = c.Close() // nothing more is expected of it
+		_ = c.Close() // it is not used again
 	}
 	r.conns = nil
 }

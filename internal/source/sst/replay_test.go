@@ -82,8 +82,8 @@ func assemble(tb testing.TB, pcap []byte) map[flow][]byte {
 	return sides
 }
 
-// TestRecordedStreamsAreReadBack has a stand-in send what real writers sent.
-func TestRecordedStreamsAreReadBack(t *testing.T) {
+// TestRecordedStreams has a stand-in send what real writers sent.
+func TestRecordedStreams(t *testing.T) {
 	for _, name := range captures {
 		t.Run(name, func(t *testing.T) {
 			rec := recorded(t, name)
@@ -207,9 +207,9 @@ func dumpVariable(t testing.TB, out io.Writer, s *bp.Step, v *bp.Variable) {
 	}
 }
 
-// TestMessagesAreThoseOfTheLibrary compares what the reader of ADIOS2 sent with
+// TestMessagesEqualLibrary compares what the reader of ADIOS2 sent with
 // what we would have sent in its place.
-func TestMessagesAreThoseOfTheLibrary(t *testing.T) {
+func TestMessagesEqualLibrary(t *testing.T) {
 	seen := make(map[*outgoing]int)
 	for _, name := range captures {
 		for _, fr := range framesOf(t, recorded(t, name).reader) {
@@ -237,9 +237,9 @@ func TestMessagesAreThoseOfTheLibrary(t *testing.T) {
 	}
 }
 
-// TestFormatIDsAreThoseOfTheLibrary holds all of them against what ADIOS2
+// TestFormatIDsEqualLibrary holds all of them against what ADIOS2
 // announces.
-func TestFormatIDsAreThoseOfTheLibrary(t *testing.T) {
+func TestFormatIDsEqualLibrary(t *testing.T) {
 	for m, want := range map[*outgoing]string{
 		dpQuery: "02000023086cf383af9fc397", readerRegister: "0200009a40c4fcb4249a0787", readerActivate: "02000019d952f615b60dcc2a",
 		releaseTimestep: "020000210ee2118818d8303a", readerClose: "0200001858bdd7b4b95d2179", readRequest: "0200004dad3a9da6db8ed1c2",
@@ -316,8 +316,8 @@ func framesOf(t testing.TB, b []byte) (all []frame) {
 	}
 }
 
-// TestFramesAreWrittenAsTheyWereRead writes what was recorded again.
-func TestFramesAreWrittenAsTheyWereRead(t *testing.T) {
+// TestFrameRoundTrip writes what was recorded again.
+func TestFrameRoundTrip(t *testing.T) {
 	for _, name := range captures {
 		rec := recorded(t, name)
 		for side, want := range map[string][]byte{"reader": rec.reader, "writer": rec.writer} {

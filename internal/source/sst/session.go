@@ -15,10 +15,8 @@ import (
 	"github.com/chimbuko/chimbuko/internal/source/ffs"
 )
 
-type values = ffs.Values
-
-// maxAsked is how many requests for data may wait for their answers. More would
-// only fill the sockets.
+// maxAsked is the number of requests for data that may be unanswered. More would only
+// fill the sockets.
 const maxAsked = 64
 
 // attach connects, registers and receives until the stream ends.
@@ -28,7 +26,7 @@ func (r *Reader) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // it is over
+	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // ctx has ended
 	defer stop()
 	resp, conns, err := r.register(ctx, c, at, &own)
 	if err != nil {
@@ -36,12 +34,12 @@ func (r *Reader) attach(ctx context.Context) error {
 		return r.explainEnd(err)
 	}
 	r.mu.Lock()
-	if r.err != nil { // closed meanwhile
+	if r.err != nil { // closed in the meantime
 		err = r.err
 	}
 	r.resp, r.conns = resp, conns
 	if err == nil {
-		err = c.send(readerActivate, values{"WSR_Stream": resp.writers[0].control})
+		err = c.send(readerActivate, ffs.Values{"WSR_Stream": resp.writers[0].control})
 	}
 	if err != nil {
 		r.leave()
@@ -57,7 +55,7 @@ func (r *Reader) attach(ctx context.Context) error {
 	return nil
 }
 
-// receive takes in all that comes over a connection.
+// receive handles all messages of a connection.
 func (r *Reader) receive(c *conn) {
 	for {
 		rec, b, err := c.receive()
@@ -79,7 +77,7 @@ func (r *Reader) receive(c *conn) {
 	}
 }
 
-// handle deals with a message; mu is held.
+// handle handles a message; mu is locked.
 func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 	switch rec.Format.Name {
 	case metadataName:
@@ -91,29 +89,29 @@ func (r *Reader) handle(c *conn, rec ffs.Record, b []byte) error {
 			return err
 		}
 	case preloadName, replyName:
-		d, err := parseStepData(rec, c.writer)
+		d, err := parseStepData(rec, c.writer, b)
 		if err != nil {
 			return err
 		}
 		if rec.Format.Name == replyName {
 			c.asking.Add(-int64(len(d.data)))
 		}
-		if err := r.arrive(d, b); err != nil && rec.Format.Name == replyName {
+		if err := r.arrive(d); err != nil && rec.Format.Name == replyName {
 			return err
 		} else if err != nil {
-			r.pool.put(b) // no one asked for it, so it may come to nothing
+			r.pool.put(b) // not requested, so it may be useless
 		}
 	case closeName:
 		r.final = true
 		r.pool.put(b)
-	default: // of no interest
+	default: // not needed
 		r.pool.put(b)
 	}
 	r.advance()
 	return nil
 }
 
-// begin takes the metadata of a step.
+// begin queues a step with its metadata.
 func (r *Reader) begin(s *stepMetadata, b []byte) error {
 	if s.step > math.MaxInt32 {
 		return protocolError("a step with the number %d", s.step)
@@ -160,12 +158,12 @@ func (r *Reader) begin(s *stepMetadata, b []byte) error {
 	r.broken++
 	r.adopt(p)
 	if p.missing == 0 {
-		return r.whole(p)
+		return r.release(p)
 	}
 	return nil
 }
 
-// newest is the number of the last step of which there are metadata.
+// newest returns the number of the last step whose metadata have arrived.
 func (r *Reader) newest() int64 {
 	if len(r.queue) > 0 {
 		return r.queue[len(r.queue)-1].step
@@ -173,39 +171,36 @@ func (r *Reader) newest() int64 {
 	return r.last
 }
 
-// adopt gives a step the data that came before its metadata, and drops those of
-// steps that did not.
+// adopt adds the data that arrived before the metadata to a step, and drops the data of
+// earlier steps without metadata.
 func (r *Reader) adopt(p *pending) {
-	early, bufs := r.early[:0], r.bufs[:0]
-	for i, d := range r.early {
-		b := r.bufs[i]
+	r.early = slices.DeleteFunc(r.early, func(d stepData) bool {
 		if d.step > uint64(p.step) {
-			early, bufs = append(early, d), append(bufs, b)
-			continue
+			return false
 		}
-		if d.step < uint64(p.step) || !p.take(d, b) {
-			r.held -= int64(len(b))
-			r.pool.put(b)
+		if d.step < uint64(p.step) || !p.take(d) {
+			r.held -= int64(len(d.buf))
+			r.pool.put(d.buf)
 		}
-	}
-	r.early, r.bufs = early, bufs
+		return true
+	})
 }
 
-// take takes data that belong to the step.
-func (p *pending) take(d stepData, b []byte) bool {
+// take adds data to the step and reports whether they belong to it.
+func (p *pending) take(d stepData) bool {
 	if d.writer >= len(p.wants) || p.wants[d.writer] == 0 || uint64(len(d.data)) < p.wants[d.writer] {
 		return false
 	}
 	p.parts[d.writer].Data = d.data
 	p.wants[d.writer] = 0
 	p.missing--
-	p.buffers = append(p.buffers, b)
-	p.here += int64(len(b))
+	p.buffers = append(p.buffers, d.buf)
+	p.here += int64(len(d.buf))
 	return true
 }
 
-// arrive takes data of a step.
-func (r *Reader) arrive(d stepData, b []byte) error {
+// arrive adds data to their step.
+func (r *Reader) arrive(d stepData) error {
 	r.bytes += int64(len(d.data))
 	unasked := func() error {
 		return protocolError("%d bytes of data of writer %d for step %d, which were not requested", len(d.data), d.writer, d.step)
@@ -216,35 +211,35 @@ func (r *Reader) arrive(d stepData, b []byte) error {
 		if p.asked {
 			r.asked--
 		}
-		if !p.take(d, b) {
+		if !p.take(d) {
 			return unasked()
 		}
-		r.held += int64(len(b))
+		r.held += int64(len(d.buf))
 		if p.missing == 0 {
-			return r.whole(p)
+			return r.release(p)
 		}
 		return nil
 	}
 	if d.step > math.MaxInt32 || int64(d.step) <= r.newest() {
 		return unasked()
 	}
-	r.early, r.bufs = append(r.early, d), append(r.bufs, b)
-	r.held += int64(len(b))
+	r.early = append(r.early, d)
+	r.held += int64(len(d.buf))
 	return nil
 }
 
-// whole releases a step that is here, so that the writer can forget it.
-func (r *Reader) whole(p *pending) error {
+// release tells the writer that a step has arrived completely.
+func (r *Reader) release(p *pending) error {
 	r.broken--
 	r.notify()
 	if p.discarded {
 		return nil
 	}
-	return r.conns[0].send(releaseTimestep, values{"WSR_Stream": r.resp.writers[0].control, "Timestep": uint64(p.step)})
+	return r.conns[0].send(releaseTimestep, ffs.Values{"WSR_Stream": r.resp.writers[0].control, "Timestep": uint64(p.step)})
 }
 
-// advance asks for the data of the next steps, as far as there is room for
-// them, and ends the stream when all is here. mu is held.
+// advance requests the data of the next steps as far as there is room for them, and ends
+// the stream after the last. mu is locked.
 func (r *Reader) advance() {
 	if r.err != nil {
 		return
@@ -267,7 +262,7 @@ func (r *Reader) advance() {
 	}
 }
 
-// ask asks for the data of a step.
+// ask requests the data of a step.
 func (r *Reader) ask(p *pending) error {
 	p.asked = true
 	for w, n := range p.wants {
@@ -276,7 +271,7 @@ func (r *Reader) ask(p *pending) error {
 		}
 		r.asked++
 		r.conns[w].asking.Add(int64(n))
-		if err := r.conns[w].send(readRequest, values{
+		if err := r.conns[w].send(readRequest, ffs.Values{
 			"Timestep": uint64(p.step), "Offset": uint64(0), "Length": n, "WS_Stream": r.resp.writers[w].data,
 			"RS_Stream": uint64(ownData), "RequestingRank": uint64(0), "NotifyCondition": uint64(conditionData),
 		}); err != nil {
@@ -286,7 +281,7 @@ func (r *Reader) ask(p *pending) error {
 	return nil
 }
 
-// explainEnd returns what an error of a connection means.
+// explainEnd adds the meaning to an error of a connection.
 func (r *Reader) explainEnd(err error) error {
 	if refused, ok := errors.AsType[*bp.UnsupportedError](err); ok {
 		if refused.Path == "" {
@@ -303,7 +298,7 @@ func (r *Reader) explainEnd(err error) error {
 	return fmt.Errorf("%s: %w", r.path, err)
 }
 
-// isCut reports whether an error is that of a connection that ended.
+// isCut reports whether an error means that the connection ended.
 func isCut(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ETIMEDOUT)

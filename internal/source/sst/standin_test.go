@@ -222,7 +222,7 @@ func reading(t *testing.T, contactFile string, change func(*Options)) *Reader {
 	return r
 }
 
-func TestStreamsThatCannotBeReadAreRefusedWithTheSettingThatHelps(t *testing.T) {
+func TestUnsupportedStreamsNameSetting(t *testing.T) {
 	f := func(name, plane string, change ffs.Values, want ...string) {
 		t.Run(name, func(t *testing.T) {
 			w := newStandIn(t, 5)
@@ -249,7 +249,7 @@ func TestStreamsThatCannotBeReadAreRefusedWithTheSettingThatHelps(t *testing.T) 
 	f("Fortran", dataPlane, ffs.Values{"IsRowMajor": uint64(0)}, "column-major")
 }
 
-func TestAProgramThatDoesNotAnswerIsNamedAndNotAskedAgain(t *testing.T) {
+func TestSilentProgramIsNamed(t *testing.T) {
 	w := newStandIn(t, 0)
 	r := reading(t, w.contact(), nil)
 	w.accept(1)
@@ -261,10 +261,10 @@ func TestAProgramThatDoesNotAnswerIsNamedAndNotAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherProgramAtTheSameAddressIsLeftAlone: the number of a stream is a
+// TestOtherProgramAtSameAddress: the number of a stream is a
 // pointer in the process that wrote the contact file, and another one would
 // follow it.
-func TestAnotherProgramAtTheSameAddressIsLeftAlone(t *testing.T) {
+func TestOtherProgramAtSameAddress(t *testing.T) {
 	w := newStandIn(t, 5)
 	r := reading(t, w.contact(), func(o *Options) { o.ConnectTimeout = 3 * time.Second })
 	w.accept(6)
@@ -274,7 +274,7 @@ func TestAnotherProgramAtTheSameAddressIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAContactFileThatNeverComesIsNamed(t *testing.T) {
+func TestMissingContactFileIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.bp.sst")
 	r := reading(t, path, func(o *Options) { o.ConnectTimeout = time.Millisecond })
 	if _, err := r.Next(t.Context()); err == nil || !strings.Contains(err.Error(), path+": no contact file within 1ms") {
@@ -282,7 +282,7 @@ func TestAContactFileThatNeverComesIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoContactFileIsNamed(t *testing.T) {
+func TestInvalidContactFileIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.sst")
 	if err := os.WriteFile(path, []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestAFileThatIsNoContactFileIsNamed(t *testing.T) {
 	}
 }
 
-func TestAllRanksOfAWriterAreRead(t *testing.T) {
+func TestAllRanksAreRead(t *testing.T) {
 	ranks := []*standIn{newStandIn(t, 5), newStandIn(t, 6), newStandIn(t, 7)}
 	r := reading(t, ranks[0].contact(), nil)
 	welcome(dataPlane, nil, ranks...)
@@ -347,7 +347,7 @@ func TestAllRanksOfAWriterAreRead(t *testing.T) {
 	}
 }
 
-func TestFormatsAreAskedForAndTold(t *testing.T) {
+func TestFormatRequests(t *testing.T) {
 	w := newStandIn(t, 5)
 	r := reading(t, w.contact(), nil)
 	welcome(dataPlane, nil, w)
@@ -378,8 +378,8 @@ func TestFormatsAreAskedForAndTold(t *testing.T) {
 	}
 }
 
-// TestWhateverIsWrongClosesTheConnection: the writer continues then.
-func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
+// TestErrorsCloseConnection: the writer continues then.
+func TestErrorsCloseConnection(t *testing.T) {
 	step := func(t *testing.T, change ffs.Values) ffs.Values {
 		v := ffs.Values{
 			"cohort_size": uint64(1), "formats": formatBlock(), "metadata": []ffs.Values{metadataOf(t, 2)}, "attribute_data": []ffs.Values{{}},
@@ -419,7 +419,7 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 			}
 		}
 	}
-	f("noise", "begin no message", bytes(1, 2, 3, 4, 5, 6, 7, 8))
+	f("noise", "not a message", bytes(1, 2, 3, 4, 5, 6, 7, 8))
 	f("long record", "2 GiB", bytes(0, 0x42, 0x4d, 0x43, 0, 0, 0, 0))
 	f("short record", "a record of 3 bytes", bytes(0, 0x44, 0x4d, 0x43, 3, 0, 0, 0))
 	f("checksum", "checksum", func(t *testing.T, w *standIn) {
@@ -482,7 +482,7 @@ func TestWhateverIsWrongClosesTheConnection(t *testing.T) {
 	})
 }
 
-func TestTheQueueIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	w := newStandIn(t, 5)
 	const n = 1000 // numbers in a step
 	r := reading(t, w.contact(), func(o *Options) { o.Queue = 3 * 8 * n })
@@ -540,7 +540,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-func TestAddressesAreWrittenAndRead(t *testing.T) {
+func TestAddressRoundTrip(t *testing.T) {
 	f := func(text string, want address, wantErr string) {
 		t.Helper()
 		got, err := parseAddress(text)
@@ -559,7 +559,7 @@ func TestAddressesAreWrittenAndRead(t *testing.T) {
 	f("???", address{}, "base64")
 	f("AAA=", address{}, "2 bytes")
 	f("AQMAAA==", address{}, "big-endian")
-	f("AAMAAA==", address{}, "cut off")
+	f("AAMAAA==", address{}, "truncated")
 	f("AAAAAA==", address{}, "no port")
 	f("AAEBAJTJ8o17vQAA1YjfjgMAAAAFAGVuZXQAAA==", address{}, "ControlTransport=sockets")
 	f("AAEBAJTJ8o17vQAApFv7ZwMAAAAFAGhvc3QAAA==", address{host: "host", port: 48507}, "")

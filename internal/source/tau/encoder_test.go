@@ -21,7 +21,7 @@ import (
 func encode(t *testing.T, e tau.Encoder, rank trace.Rank, steps []tau.Step) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "encoded.bp")
-	w, err := bpwriter.Create(path, bpwriter.Options{})
+	w, err := bpwriter.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 	step := tau.Step{Index: 1, Funcs: 2000, Comms: 1000, Counters: 1000, Batches: []trace.Batch{{Events: events}}}
 	names := tau.NewNames("p", []string{"f"}, []string{"c"}, nil)
 	e := tau.Encoder{Names: &names, Ranks: 1}
-	w, err := bpwriter.Create(filepath.Join(t.TempDir(), "x.bp"), bpwriter.Options{})
+	w, err := bpwriter.Create(filepath.Join(t.TempDir(), "x.bp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ var EventTypes = [][2]string{{"event_type 0", "ENTRY"}, {"event_type 1", "EXIT"}
 func WriteBP4(tb testing.TB, dir string, steps []Step) string {
 	tb.Helper()
 	path := filepath.Join(dir, "written.bp")
-	w, err := bpwriter.Create(path, bpwriter.Options{})
+	w, err := bpwriter.Create(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
