@@ -193,8 +193,8 @@ func TestEventIsTheDocumentOfItsFileFieldForField(t *testing.T) {
 func TestAnomaliesSayWhatKindTheyAreAndWhy(t *testing.T) {
 	dir := analyzed(t, "workflow", workflowRun)
 	ends := map[string]string{
-		"confirmed": "; flagged at the time and confirmed at the end", "promoted": "; found only at the end, with all that was learned",
-		"withdrawn": "; flagged at the time, but withdrawn at the end with all that was learned",
+		"confirmed": "; flagged during the run and confirmed at the end", "promoted": "; found only at the end, by the final model",
+		"withdrawn": "; flagged during the run, but withdrawn at the end by the final model",
 	}
 	told := make(map[string]bool)
 	for _, k := range recordsOf(t, dir) {

@@ -15,9 +15,9 @@ type AnomalyKind string
 
 // The kinds of anomalies.
 const (
-	Slow     AnomalyKind = "slow"      // slower than typical
-	Fast     AnomalyKind = "fast"      // faster than typical
-	CommWait AnomalyKind = "comm-wait" // a function that waits for other ranks or a GPU
+	Slow     AnomalyKind = "slow"      // longer than typical
+	Fast     AnomalyKind = "fast"      // shorter than typical
+	CommWait AnomalyKind = "comm-wait" // of a function that waits for other ranks or for a GPU
 	OnGPU    AnomalyKind = "gpu"       // on a GPU
 )
 
@@ -27,15 +27,15 @@ func AnomalyKinds() []AnomalyKind { return []AnomalyKind{Slow, Fast, CommWait, O
 // statusWords end the sentence of an anomaly.
 var statusWords = map[Status]string{
 	Provisional: "flagged so far, the run continues",
-	Confirmed:   "flagged at the time and confirmed at the end",
-	Promoted:    "found only at the end, with all that was learned",
-	Withdrawn:   "flagged at the time, but withdrawn at the end with all that was learned",
+	Confirmed:   "flagged during the run and confirmed at the end",
+	Promoted:    "found only at the end, by the final model",
+	Withdrawn:   "flagged during the run, but withdrawn at the end by the final model",
 }
 
-// Words returns the words for the status in Why, "" for an unknown status.
+// Words returns the end of Why for a status, or "".
 func (s Status) Words() string { return statusWords[s] }
 
-// Explain sets status, kind and why of an anomaly. d describes the judged time.
+// Explain sets status, kind and why of an anomaly. d describes the time by which it was judged.
 func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Status = s
 	switch {
@@ -55,16 +55,16 @@ func (r *Record) Explain(d *outlier.Description, s Status) {
 	r.Why = strings.Join(parts, "; ")
 }
 
-// tookWords returns the time in words, and which one it is if there are two.
+// tookWords returns the judged time and which of the two times it is.
 func (r *Record) tookWords(d *outlier.Description) string {
-	text := "took " + text.Duration(float64(d.Time))
+	took := "took " + text.Duration(float64(d.Time))
 	switch {
 	case r.RuntimeExclusive == r.RuntimeTotal:
-		return text
+		return took
 	case trace.Micros(d.Time) == r.RuntimeExclusive:
-		return text + " of its own"
+		return took + " of own time"
 	}
-	return text + " with the calls inside it"
+	return took + " with the calls inside it"
 }
 
 func usualWords(d *outlier.Description) string {
@@ -79,43 +79,34 @@ func usualWords(d *outlier.Description) string {
 	if d.Others > 0 {
 		words = append(words, fmt.Sprintf("in %d other ranges", d.Others))
 	}
-	calls := text.Number(float64(d.Count)) + " calls"
-	if d.Count == 1 {
-		calls = "1 call"
-	}
-	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), calls)
+	return fmt.Sprintf("%s (median %s over %s)", strings.Join(words, " or "), text.Duration(float64(d.Median)), text.Count(d.Count, "call"))
 }
 
-// likeWords describe the calls that are counted as alike.
-var likeWords = map[outlier.Side]string{
-	outlier.Amid: " took about as long", outlier.Above: " took as long or longer", outlier.Below: " took as short or shorter",
+// likeWords describe one and several calls that are counted as alike.
+var likeWords = map[outlier.Side][2]string{
+	outlier.Amid: {"took about as long", "took about as long"}, outlier.Above: {"was this slow", "were this slow"},
+	outlier.Below: {"was this fast", "were this fast"},
 }
 
-// rareWords returns the share of similar calls, and the expected share if it is smaller.
+// rareWords returns the number of calls like this one and, if that is less, the number that
+// normal variation would give.
 func rareWords(d *outlier.Description) string {
-	words := "none" + likeWords[d.Side]
-	if d.Alike > 0 {
-		words = oneIn(d.Count, d.Alike) + likeWords[d.Side]
+	number, verbs := text.Int(d.Alike), likeWords[d.Side]
+	verb := verbs[1]
+	if d.Alike <= 1 {
+		verb = verbs[0]
 	}
-	expected := math.Pow10(d.Decades)
-	if d.Decades > 0 && float64(d.Alike)*expected > float64(d.Count) {
-		words += " (expected: rarer than 1 in " + text.Number(expected) + ")"
+	if d.Alike == 0 {
+		number = "none"
+	}
+	words := fmt.Sprintf("%s of %s %s", number, text.Count(d.Count, "call"), verb)
+	expected := float64(d.Count) / math.Pow10(d.Decades)
+	switch {
+	case d.Decades <= 0 || float64(d.Alike) <= expected:
+	case expected < 1:
+		words += "; normal variation would give none"
+	default:
+		words += "; normal variation would give at most " + text.Number(expected)
 	}
 	return words
-}
-
-// oneIn returns a share in words, rounded to two digits if it is not exact.
-func oneIn(all, some uint64) string {
-	n := all / some
-	if n < 2 {
-		return "most"
-	}
-	if all%some != 0 {
-		unit := uint64(1)
-		for n/unit >= 100 {
-			unit *= 10
-		}
-		n = (all + some*unit/2) / (some * unit) * unit
-	}
-	return "1 in " + text.Number(float64(n))
 }

@@ -21,41 +21,41 @@ func TestRecordExplainsAnomaly(t *testing.T) {
 	slow := outlier.Description{
 		Time: 4063, Count: 3_072_000, Median: 2, Usual: usual(outlier.Range{Low: 2, High: 31}), Side: outlier.Above, Alike: 1, Decades: 5,
 	}
-	const begin = "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 3,072,000 took as long or longer"
-	f(slow, provenance.Confirmed, 4063, begin+"; flagged at the time and confirmed at the end")
-	f(slow, provenance.Promoted, 4063, begin+"; found only at the end, with all that was learned")
-	f(slow, provenance.Withdrawn, 4063, begin+"; flagged at the time, but withdrawn at the end with all that was learned")
+	const begin = "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 of 3,072,000 calls was this slow"
+	f(slow, provenance.Confirmed, 4063, begin+"; flagged during the run and confirmed at the end")
+	f(slow, provenance.Promoted, 4063, begin+"; found only at the end, by the final model")
+	f(slow, provenance.Withdrawn, 4063, begin+"; flagged during the run, but withdrawn at the end by the final model")
 	f(slow, provenance.Provisional, 4063, begin+"; flagged so far, the run continues")
 	f(slow, "", 4063, begin)
-	f(slow, "", 5000, "took 4.06 ms of its own"+begin[len("took 4.06 ms"):])
+	f(slow, "", 5000, "took 4.06 ms of own time"+begin[len("took 4.06 ms"):])
 
 	// The expected share is given if it is smaller than the observed one.
 	again := slow
 	again.Alike = 20_000
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 150 took as long or longer "+
-		"(expected: rarer than 1 in 100,000)")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 20,000 of 3,072,000 calls were this slow; "+
+		"normal variation would give at most 31")
 	again.Alike, again.Decades = 30, 5
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 102,400 took as long or longer")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 30 of 3,072,000 calls were this slow")
 	again.Alike, again.Decades = 31, 9
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 1 in 99,000 took as long or longer "+
-		"(expected: rarer than 1 in 1,000,000,000)")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); 31 of 3,072,000 calls were this slow; "+
+		"normal variation would give none")
 	again.Alike = 0
-	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); none took as long or longer")
+	f(again, "", 4063, "took 4.06 ms, usually 2 us to 31 us (median 2 us over 3,072,000 calls); none of 3,072,000 calls was this slow")
 
 	fast := outlier.Description{
 		Time: 5, Count: 1000, Median: 115, Usual: usual(outlier.Range{Low: 115, High: 115}), Side: outlier.Below,
 		Alike: 3,
 	}
-	f(fast, "", 5, "took 5 us, usually 115 us (median 115 us over 1,000 calls); 1 in 330 took as short or shorter")
+	f(fast, "", 5, "took 5 us, usually 115 us (median 115 us over 1,000 calls); 3 of 1,000 calls were this fast")
 	between := outlier.Description{
 		Time: 1_250_000, Count: 20_000, Median: 511_300, Alike: 2,
 		Usual: usual(outlier.Range{Low: 420_000, High: 575_000}, outlier.Range{Low: 1_790_000, High: 2_170_000}),
 	}
-	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s (median 511 ms over 20,000 calls); 1 in 10,000 "+
+	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s (median 511 ms over 20,000 calls); 2 of 20,000 calls "+
 		"took about as long")
 	between.Others, between.Count, between.Alike = 4, 1, 1
 	f(between, "", 1_250_000, "took 1.25 s, usually 420 ms to 575 ms or 1.79 s to 2.17 s or in 4 other ranges (median 511 ms over 1 "+
-		"call); most took about as long")
+		"call); 1 of 1 call took about as long")
 
 	r := &provenance.Record{RuntimeExclusive: 12, RuntimeTotal: 4063} // judged by inclusive time
 	r.Explain(&slow, "")

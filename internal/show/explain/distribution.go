@@ -3,14 +3,16 @@ package explain
 import (
 	"fmt"
 	"math"
+
+	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
-// row is some neighboring bins of a histogram, drawn as one bar.
+// row is neighboring bins of a histogram, drawn as one bar.
 type row struct {
 	from, to float64
 	count    float64
-	self     bool // the execution falls here
-	gap      bool // nothing is here: a sign that the scale jumps
+	self     bool // has the execution
+	gap      bool // a sign that the scale jumps
 }
 
 const maxRows = 20
@@ -21,7 +23,7 @@ func (p *page) distribution() {
 		p.momentsText()
 		return
 	}
-	if !p.model.known() {
+	if !p.model.exists() {
 		p.none = append(p.none, "model of the function")
 		return
 	}
@@ -34,25 +36,25 @@ func (p *page) distribution() {
 			above += n
 		}
 	}
-	p.heading("%s of the function, by their own time: %s shorter, %s longer than this one", plural(p.model.Total, "call"),
-		grouped(below), grouped(above))
+	p.heading("Own time of %s of the function: %s shorter, %s longer than this one", text.Count(int64(p.model.Total), "call"),
+		text.Number(below), text.Number(above))
 	p.bars(own, " ◄ this one")
 }
 
 func (p *page) momentsText() {
 	s := p.model.Moments
-	p.heading("The calls of the function, by their own time")
-	p.text("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", plural(*s.Count, "call"),
-		span(s.Minimum), span(s.Maximum), span(*s.Mean), span(s.Stddev), threeDigits(s.Skewness), threeDigits(s.Kurtosis)))
+	p.heading("Own time of the calls of the function")
+	p.paragraph("  ", fmt.Sprintf("%s from %s to %s, with mean %s, deviation %s, skewness %s, kurtosis %s.", text.Count(int64(*s.Count), "call"),
+		text.Duration(s.Minimum), text.Duration(s.Maximum), text.Duration(*s.Mean), text.Duration(s.Stddev), text.ThreeDigits(s.Skewness), text.ThreeDigits(s.Kurtosis)))
 }
 
-// bars draws the histogram, with a mark at the row of a time.
+// bars draws the histogram with a mark at the row of own.
 func (p *page) bars(own float64, mark string) {
 	rows := p.model.rows(own)
 	most, froms, tos, counts := 0.0, 0, 0, 5
 	for _, r := range rows {
 		most = max(most, r.count)
-		froms, tos, counts = max(froms, width(span(r.from))), max(tos, width(span(r.to))), max(counts, width(grouped(r.count)))
+		froms, tos, counts = max(froms, width(text.Duration(r.from))), max(tos, width(text.Duration(r.to))), max(counts, width(text.Number(r.count)))
 	}
 	p.line("  %s  %s  %s", right("FROM", froms), right("TO", tos), right("CALLS", counts))
 	cells := max(1, p.Width-8-froms-tos-counts-width(mark))
@@ -61,7 +63,7 @@ func (p *page) bars(own float64, mark string) {
 			p.line("  %s", right("⋮", froms))
 			continue
 		}
-		line := fmt.Sprintf("  %s  %s  %s  %s", right(span(r.from), froms), right(span(r.to), tos), right(grouped(r.count), counts),
+		line := fmt.Sprintf("  %s  %s  %s  %s", right(text.Duration(r.from), froms), right(text.Duration(r.to), tos), right(text.Number(r.count), counts),
 			bar(r.count/most, cells))
 		if r.self {
 			line += mark
@@ -70,10 +72,8 @@ func (p *page) bars(own float64, mark string) {
 	}
 }
 
-// rows merges the bins into no more than maxRows rows, as fine as can be: even
-// ones where the times are of one magnitude, else more of them for short times
-// than for long ones. Stretches without calls are left out, but for the row of
-// own.
+// rows merges the bins into at most maxRows rows: of equal width if the times are of one
+// magnitude, else on a logarithmic scale. It leaves out empty rows except that of own.
 func (m *model) rows(own float64) []row {
 	low, high := math.Inf(1), own
 	for i, n := range m.Counts {
@@ -84,7 +84,7 @@ func (m *model) rows(own float64) []row {
 	low = min(low, own)
 	rows := m.group(own, func(v float64) float64 { return v })
 	for level := 0; len(rows) > maxRows; level++ {
-		// Both scales get coarse enough for any numbers in the end.
+		// Both scales become coarse enough for any numbers.
 		scale := logScale(level)
 		if high <= 10*low {
 			scale = evenScale((high-low)/maxRows, level)
@@ -94,15 +94,14 @@ func (m *model) rows(own float64) []row {
 	return rows
 }
 
-// evenScale numbers stretches of equal width, a round number not below least.
+// evenScale numbers intervals of equal width, a round number not below least.
 func evenScale(least float64, level int) func(float64) float64 {
 	exponent := math.Floor(math.Log10(max(least, 1e-300)))
 	step := math.Pow(10, exponent+float64(level/3)) * []float64{1, 2, 5}[level%3]
 	return func(v float64) float64 { return math.Floor(v / step) }
 }
 
-// logScale numbers stretches that each are longer than the one before by the
-// same factor; all below 1 are one.
+// logScale numbers intervals of equal width on a logarithmic axis; all below 1 are one.
 func logScale(level int) func(float64) float64 {
 	perDecade := []float64{24, 16, 12, 8, 6, 4, 3, 2, 1}
 	each := 1 / math.Pow(2, float64(level-len(perDecade)+1))
@@ -117,8 +116,7 @@ func logScale(level int) func(float64) float64 {
 	}
 }
 
-// group makes a row of all neighboring bins whose lower edges have the same
-// number in a scale.
+// group merges neighboring bins whose lower edges have the same number in a scale.
 func (m *model) group(own float64, scale func(float64) float64) []row {
 	var rows []row
 	last, bin := 0.0, m.binOf(own)
@@ -145,7 +143,7 @@ func (m *model) group(own float64, scale func(float64) float64) []row {
 	return withGaps(rows)
 }
 
-// withGaps puts a sign between rows that are far apart.
+// withGaps puts a gap between rows that are far apart.
 func withGaps(rows []row) []row {
 	out := rows[:1:1]
 	for _, r := range rows[1:] {

@@ -1,8 +1,6 @@
-// Package explain tells a person in a terminal what a record says: what took
-// how long and where, what is typical, the call stack, what happened around it,
-// and how all other calls of the function are distributed. It writes plain text
-// without colors, never sends what it finds in a record to the terminal
-// unescaped, and is pure: the same record gives the same text.
+// Package explain describes a record as plain text for a terminal: times, place, usual times,
+// call stack, surroundings, and the distribution of all calls of the function. It escapes all
+// text of records. It is pure.
 package explain
 
 import (
@@ -10,36 +8,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Options are what a record does not say itself.
+// Options are data that a record does not have.
 type Options struct {
-	// Width is the number of columns to fill; 0 stands for DefaultWidth.
-	// Fewer than 60 count as 60, and more than 500 as 500.
+	// Width is the number of columns, from 60 to 500; 0: DefaultWidth.
 	Width      int
-	Begin      trace.Micros // when the run began; 0: unknown
-	Collection string       // where the record is from: anomalies, normalexecs, or empty if unknown
+	Begin      trace.Micros // start of the run; 0: unknown
+	Collection string       // of the record: anomalies, normalexecs, or empty
 	Run        string       // name of the run; may be empty
-	// Others says in sentences what it has to do with other executions; may be empty.
+	// Others describes related executions in sentences; may be empty.
 	Others string
 }
 
-// DefaultWidth is how many columns are filled unless told otherwise.
+// DefaultWidth is the default number of columns.
 const DefaultWidth = 100
 
 const minWidth, maxWidth = 60, 500
 
-// Write explains r to w. Apart from the full name of the function, which has the
-// first line for itself, no line is wider than o.Width; a character counts as one
-// column. Whatever is odd or missing in r is said, and is no error: errors are
-// those of w.
+// Write describes r. No line except the first, with the full name of the function, is wider
+// than o.Width, counted in characters. Only errors of w are returned.
 func Write(w io.Writer, r *provenance.Record, o Options) error {
 	if o.Width == 0 {
 		o.Width = DefaultWidth
@@ -58,8 +53,8 @@ func Write(w io.Writer, r *provenance.Record, o Options) error {
 	return err
 }
 
-// WriteModel draws the times of a function's calls that its model params tells:
-// bars of a histogram, or a line of moments. Of an unknown model it says so.
+// WriteModel draws the distribution of the calls of a function by its model: bars of a
+// histogram, or a line of moments.
 func WriteModel(w io.Writer, params json.RawMessage, width int) error {
 	p := &page{
 		Record: new(provenance.Record), Options: Options{Width: min(max(width, minWidth), maxWidth)},
@@ -70,144 +65,142 @@ func WriteModel(w io.Writer, params json.RawMessage, width int) error {
 	case p.model.Moments != nil:
 		p.momentsText()
 	case !ok:
-		p.heading("No model of the function is known.")
+		p.heading("The function has no model.")
 	default:
-		p.heading("%s of the function, by their own time", plural(p.model.Total, "call"))
+		p.heading("Own time of %s of the function", text.Count(int64(p.model.Total), "call"))
 		p.bars(typical, " ◄ median")
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err
 }
 
-// page is the text about a record, as far as it is written.
+// page is the text that is being written about a record.
 type page struct {
 	*provenance.Record
 	Options
 	model model
 	out   bytes.Buffer
-	none  []string // what the record does not hold
+	none  []string // missing parts of the record
 }
 
-// line writes a line without the spaces at its end. Callers see to it that it
-// fits; what still does not, as odd numbers may not, is cut.
+// line writes a line without trailing spaces, shortened to the width.
 func (p *page) line(format string, args ...any) {
-	p.out.WriteString(cut(strings.TrimRight(fmt.Sprintf(format, args...), " "), p.Width))
+	p.out.WriteString(text.Shorten(strings.TrimRight(fmt.Sprintf(format, args...), " "), p.Width))
 	p.out.WriteByte('\n')
 }
 
-// heading begins a section.
+// heading starts a section.
 func (p *page) heading(format string, args ...any) {
 	p.line("")
-	p.text("", fmt.Sprintf(format, args...))
+	p.paragraph("", fmt.Sprintf(format, args...))
 	p.line("")
 }
 
-// text writes words in lines as wide as the page, each behind indent.
-func (p *page) text(indent, words string) {
+// paragraph writes words in lines of the page, each after indent.
+func (p *page) paragraph(indent, words string) {
 	for _, l := range wrap(words, p.Width-len(indent)) {
 		p.line("%s%s", indent, l)
 	}
 }
 
-// after is the time from the entry of the execution to t in microseconds.
+// after returns the time from the entry of the execution to t, in microseconds.
 func (p *page) after(t trace.Micros) float64 { return between(p.Entry, t) }
 
-// whenText says in words when t was.
+// whenText describes t relative to the execution.
 func (p *page) whenText(t trace.Micros) string {
 	switch d := p.after(t); {
 	case d < 0:
-		return span(-d) + " before it began"
+		return text.Duration(-d) + " before its entry"
 	case d > 0:
-		return span(d) + " after it began"
+		return text.Duration(d) + " after its entry"
 	}
-	return "as it began"
+	return "at its entry"
 }
 
-// between is exact for all times within centuries of the epoch, and cannot
-// overflow for others.
+// between is exact for times within centuries of the epoch, and never overflows.
 func between(from, to trace.Micros) float64 { return float64(to) - float64(from) }
 
-// summary says the most important in a few sentences.
+// summary writes the most important facts.
 func (p *page) summary() {
 	p.out.WriteString(named(p.Func) + "\n")
 	p.line("")
 	if p.Why != "" {
-		p.text("  ", "It "+escaped(p.Why)+".")
-		p.text("  ", p.moreText())
-		p.text("  ", p.placeText())
+		p.paragraph("  ", "It "+escaped(p.Why)+".")
+		p.paragraph("  ", p.moreText())
+		p.paragraph("  ", p.placeText())
 	} else {
-		p.text("  ", p.tookText())
-		p.text("  ", p.placeText())
+		p.paragraph("  ", p.tookText())
+		p.paragraph("  ", p.placeText())
 		if s := p.statusText(); s != "" {
-			p.text("  ", s)
+			p.paragraph("  ", s)
 		}
 	}
 	if p.Others != "" {
-		p.text("  ", escaped(p.Others))
+		p.paragraph("  ", escaped(p.Others))
 	}
 	p.line("")
-	p.text("  ", p.factsText())
+	p.paragraph("  ", p.factsText())
 }
 
-// tookText compares the times with what is typical.
+// tookText compares the times with the typical time.
 func (p *page) tookText() string {
 	own, total := float64(p.RuntimeExclusive), float64(p.RuntimeTotal)
 	typical := p.typicalText(own)
 	switch {
 	case open(p.Entry, p.Exit):
 		return "It had not ended when the record was written. " + sentence(typical)
-	case own == total && p.model.known():
-		return fmt.Sprintf("It took %s, all of it its own: %s.", span(own), typical)
+	case own == total && p.model.exists():
+		return fmt.Sprintf("It took %s, all own time: %s.", text.Duration(own), typical)
 	case own == total:
-		return fmt.Sprintf("It took %s, all of it its own. %s", span(own), sentence(typical))
-	case p.model.known():
-		return fmt.Sprintf("It took %s of its own, %s, and %s with the calls inside it.", span(own), typical, span(total))
+		return fmt.Sprintf("It took %s, all own time. %s", text.Duration(own), sentence(typical))
+	case p.model.exists():
+		return fmt.Sprintf("Its own time was %s, %s; with the calls inside it, it took %s.", text.Duration(own), typical, text.Duration(total))
 	}
-	return fmt.Sprintf("It took %s of its own and %s with the calls inside it. %s", span(own), span(total), sentence(typical))
+	return fmt.Sprintf("Its own time was %s; with the calls inside it, it took %s. %s", text.Duration(own), text.Duration(total), sentence(typical))
 }
 
-// moreText adds to Why what was lost, and what part of the time was its own.
+// moreText adds the lost time and the own time to Why.
 func (p *page) moreText() string {
-	text := "It lost no time against the median."
+	words := "It lost no time compared with the median."
 	if p.LostTime > 0 {
-		text = "It lost " + span(float64(p.LostTime)) + " against the median."
+		words = "It lost " + text.Duration(float64(p.LostTime)) + " compared with the median."
 	}
 	if p.RuntimeExclusive != p.RuntimeTotal {
-		text += fmt.Sprintf(" Of the %s with the calls inside it %s were its own.", span(float64(p.RuntimeTotal)),
-			span(float64(p.RuntimeExclusive)))
+		words += fmt.Sprintf(" It took %s with the calls inside it, %s of them own time.", text.Duration(float64(p.RuntimeTotal)),
+			text.Duration(float64(p.RuntimeExclusive)))
 	}
-	return text
+	return words
 }
 
 func (p *page) typicalText(own float64) string {
 	value, count, ok := p.model.Typical()
 	if !ok {
-		return "what is typical cannot be said: " + p.model.absence()
+		return "the typical time is unknown: " + p.model.absence()
 	}
-	what := fmt.Sprintf("the typical %s (median of %s)", span(value), plural(count, "call"))
+	what := fmt.Sprintf("the typical %s (median of %s)", text.Duration(value), text.Count(int64(count), "call"))
 	if s := p.model.Moments; s != nil {
-		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)", span(value), span(s.Stddev), plural(count, "call"))
+		what = fmt.Sprintf("the typical %s ± %s (mean and deviation of %s)", text.Duration(value), text.Duration(s.Stddev), text.Count(int64(count), "call"))
 	}
 	ratio := own / value
 	switch {
 	case value <= 0 || own < 0 || open(p.Entry, p.Exit):
-		return "to be compared with " + what
+		return "compared with " + what
 	case ratio > 0.8 && ratio < 1.25:
 		return "close to " + what
 	case ratio < 1:
-		return threeDigits(100*ratio) + " % of " + what
+		return text.ThreeDigits(100*ratio) + " % of " + what
 	case ratio < 9.95:
 		return fmt.Sprintf("%.1f times %s", ratio, what)
 	}
-	return grouped(ratio) + " times " + what
+	return text.Number(ratio) + " times " + what
 }
 
 func (p *page) placeText() string {
-	host := cut(escaped(p.Hostname), minWidth/2)
+	host := text.Shorten(escaped(p.Hostname), minWidth/2)
 	if host == "" || host == "Unknown" {
 		host = "unknown"
 	}
-	when := "at a time that is not known"
+	when := "at an unknown time"
 	switch since := between(p.Begin, p.Entry); {
 	case p.Begin != 0 && since < 0:
 		when = fmt.Sprintf("%s before the start of the run", seconds(-since))
@@ -219,48 +212,48 @@ func (p *page) placeText() string {
 	return fmt.Sprintf("It ran on rank %d (program %d, thread %d, host %s), %s.", p.RID, p.PID, p.TID, host, when)
 }
 
-// latest is a time after which a trace is not from this epoch: the year 9999.
+// latest is the year 9999; later times are wrong.
 const latest = 253_370_764_800e6
 
 var statusTexts = map[provenance.Status]string{
-	provenance.Confirmed: "It is a confirmed anomaly: flagged during the run, and still with all that is known.",
-	provenance.Withdrawn: "It is a withdrawn anomaly: flagged during the run, but no longer with all that is known.",
-	provenance.Promoted:  "It is a promoted anomaly: not flagged during the run, but with all that is known.",
+	provenance.Confirmed: "It is a confirmed anomaly: flagged during the run and by the final model.",
+	provenance.Withdrawn: "It is a withdrawn anomaly: flagged during the run, but not by the final model.",
+	provenance.Promoted:  "It is an anomaly found at the end: flagged only by the final model.",
 }
 
 func (p *page) statusText() string {
-	switch text := statusTexts[p.Status]; {
-	case text != "":
-		return text
+	switch words := statusTexts[p.Status]; {
+	case words != "":
+		return words
 	case p.Status != "":
-		return fmt.Sprintf("It is an anomaly with the unknown status %s.", cut(escaped(string(p.Status)), minWidth/2))
+		return fmt.Sprintf("It is an anomaly with the unknown status %s.", text.Shorten(escaped(string(p.Status)), minWidth/2))
 	case p.Collection == "normalexecs":
-		return "It is no anomaly, but kept as a typical execution to compare anomalies with."
+		return "It is a typical execution, stored to compare anomalies with."
 	case p.Collection == "anomalies":
-		return "It is an anomaly; no review at the end of the run has confirmed or withdrawn it."
+		return "It is an anomaly that the review at the end of the run has not judged yet."
 	}
 	return ""
 }
 
-// factsText holds what one looks up rather than reads.
+// factsText lists ids and numbers.
 func (p *page) factsText() string {
-	score := "no score"
+	rarity := "no rarity"
 	if p.OutlierScore >= 0 {
-		score = "score " + threeDigits(p.OutlierScore)
+		rarity = "rarity " + text.ThreeDigits(p.OutlierScore)
 		if limit := p.model.Limit; limit != nil {
-			score += " (threshold " + threeDigits(*limit) + ")"
+			rarity += " (flagged above " + text.Value(*limit) + ")"
 		}
 	}
-	id := cut(escaped(p.EventID), minWidth/2)
+	id := text.Shorten(escaped(p.EventID), minWidth/2)
 	if id == "" {
 		id = "unknown"
 	}
-	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), score, "severity " + number(p.OutlierSeverity)}
+	facts := []string{"event " + id, fmt.Sprintf("step %d", p.IOStep), rarity, "own time " + text.Duration(p.OutlierSeverity)}
 	if p.Kind != "" {
-		facts = slices.Insert(facts, 1, "kind "+cut(escaped(string(p.Kind)), minWidth/2))
+		facts = slices.Insert(facts, 1, "kind "+text.Shorten(escaped(string(p.Kind)), minWidth/2))
 	}
 	if p.Run != "" {
-		facts = append(facts, "run "+cut(escaped(p.Run), minWidth/2))
+		facts = append(facts, "run "+text.Shorten(escaped(p.Run), minWidth/2))
 	}
 	return strings.Join(facts, " · ")
 }
@@ -268,17 +261,9 @@ func (p *page) factsText() string {
 func (p *page) absent() {
 	if len(p.none) > 0 {
 		p.line("")
-		p.text("", "Not in the record: "+strings.Join(p.none, ", ")+".")
+		p.paragraph("", "Not in the record: "+strings.Join(p.none, ", ")+".")
 	}
 }
 
-// sentence makes one of words.
+// sentence adds an upper-case letter and a period.
 func sentence(words string) string { return strings.ToUpper(words[:1]) + words[1:] + "." }
-
-// number writes a number that is usually whole.
-func number(v float64) string {
-	if v == math.Trunc(v) {
-		return grouped(v)
-	}
-	return threeDigits(v)
-}

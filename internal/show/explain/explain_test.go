@@ -16,7 +16,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/show/explain"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; look at the difference before you commit it")
+var update = flag.Bool("update", false, "update the golden files")
 
 // inputs are the records in testdata. Those named after what they show are from
 // the recorded traces, original is from the first Chimbuko; windows are trimmed.
@@ -56,7 +56,7 @@ func write(t testing.TB, r *provenance.Record, o explain.Options) string {
 	return out.String()
 }
 
-func TestRecordsAreExplained(t *testing.T) {
+func TestWrite(t *testing.T) {
 	for _, in := range inputs {
 		t.Run(in.name, func(t *testing.T) {
 			got := write(t, read(t, in.name), in.options)
@@ -78,7 +78,7 @@ func TestRecordsAreExplained(t *testing.T) {
 	}
 }
 
-// check reports what must not be in any text.
+// check fails if the text has forbidden characters or too long lines.
 func check(t *testing.T, text string, width int) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -99,7 +99,7 @@ func check(t *testing.T, text string, width int) {
 	}
 }
 
-func TestTextKeepsToTheWidth(t *testing.T) {
+func TestLinesFitWidth(t *testing.T) {
 	for _, in := range inputs {
 		for _, width := range []int{60, 80, 100, 133, 200} {
 			o := in.options
@@ -109,7 +109,7 @@ func TestTextKeepsToTheWidth(t *testing.T) {
 	}
 }
 
-func TestTheSentenceOfARecordCannotReachTheTerminal(t *testing.T) {
+func TestWhyIsEscaped(t *testing.T) {
 	r := read(t, "why")
 	r.Why, r.Kind = "took\x1b[31m 5 ms\n\x00 \xff", "gp\x1bu"
 	text := write(t, r, explain.Options{})
@@ -119,7 +119,7 @@ func TestTheSentenceOfARecordCannotReachTheTerminal(t *testing.T) {
 	}
 }
 
-func TestOddWidthsCountAsTheNearestThatIsSensible(t *testing.T) {
+func TestWidthIsClamped(t *testing.T) {
 	f := func(width, as int) {
 		t.Helper()
 		r := read(t, "cpu")
@@ -133,7 +133,7 @@ func TestOddWidthsCountAsTheNearestThatIsSensible(t *testing.T) {
 	f(1<<40, 500)
 }
 
-func TestLongNamesAreWholeOnlyOnce(t *testing.T) {
+func TestLongNameIsCompleteOnce(t *testing.T) {
 	r := read(t, "cpu")
 	name := "solve<" + strings.Repeat("std::vector<double>, ", 500) + "int>()"
 	r.Func, r.CallStack[0].Func, r.EventWindow.Execs[3].Func = name, name, name
@@ -147,7 +147,7 @@ func TestLongNamesAreWholeOnlyOnce(t *testing.T) {
 	check(t, text, explain.DefaultWidth)
 }
 
-func TestLongStacksLoseTheirMiddle(t *testing.T) {
+func TestLongStackIsCut(t *testing.T) {
 	r := read(t, "cpu")
 	last := r.CallStack[len(r.CallStack)-1]
 	for range 300 {
@@ -160,7 +160,7 @@ func TestLongStacksLoseTheirMiddle(t *testing.T) {
 	check(t, text, explain.DefaultWidth)
 }
 
-func TestNothingInARecordReachesTheTerminalUnescaped(t *testing.T) {
+func TestRecordIsEscaped(t *testing.T) {
 	r := read(t, "counters")
 	bad := "a\x1b[31m\xff\u202e\u009b\tb"
 	const want = `a\x1b[31m\xff\u202e\u009b\tb`
@@ -175,7 +175,7 @@ func TestNothingInARecordReachesTheTerminalUnescaped(t *testing.T) {
 	}
 }
 
-func TestStatusIsSaidInWords(t *testing.T) {
+func TestStatusText(t *testing.T) {
 	f := func(status provenance.Status, collection, want string) {
 		t.Helper()
 		r := read(t, "cpu")
@@ -184,14 +184,14 @@ func TestStatusIsSaidInWords(t *testing.T) {
 			t.Errorf("%q of %q: want %q in\n%s", status, collection, want, got)
 		}
 	}
-	f(provenance.Confirmed, "anomalies", "It is a confirmed anomaly: flagged during the run, and still")
-	f(provenance.Withdrawn, "anomalies", "It is a withdrawn anomaly: flagged during the run, but no longer")
-	f(provenance.Promoted, "", "It is a promoted anomaly: not flagged during the run, but")
-	f("", "anomalies", "It is an anomaly; ")
-	f("", "normalexecs", "It is no anomaly, but kept as a typical execution")
+	f(provenance.Confirmed, "anomalies", "It is a confirmed anomaly: flagged during the run and by the final model")
+	f(provenance.Withdrawn, "anomalies", "It is a withdrawn anomaly: flagged during the run, but not by the final model")
+	f(provenance.Promoted, "", "It is an anomaly found at the end: flagged only by the final model")
+	f("", "anomalies", "It is an anomaly that the review")
+	f("", "normalexecs", "It is a typical execution, stored")
 }
 
-func TestTimesAreComparedWithWhatIsTypical(t *testing.T) {
+func TestTypicalText(t *testing.T) {
 	f := func(own, total trace.Micros, params, want string) {
 		t.Helper()
 		r := read(t, "empty")
@@ -202,23 +202,24 @@ func TestTimesAreComparedWithWhatIsTypical(t *testing.T) {
 		}
 	}
 	of300 := `{"histogram":{"Histogram Bin Counts":[15322],"Histogram Bin Edges":[300,301]}}`
-	f(12300, 12300, of300, "It took 12.3 ms, all of it its own: 41 times the typical 300 us (median of 15,322 calls).")
-	f(900, 999600, of300, "It took 900 us of its own, 3.0 times the typical 300 us (median of 15,322 calls), and 1.00 s with the calls "+
-		"inside it.")
-	f(310, 310, of300, "It took 310 us, all of it its own: close to the typical 300 us")
-	f(3, 3, of300, "It took 3 us, all of it its own: 1.00 % of the typical 300 us")
+	f(12300, 12300, of300, "It took 12.3 ms, all own time: 41 times the typical 300 us (median of 15,322 calls).")
+	f(900, 999600, of300, "Its own time was 900 us, 3.0 times the typical 300 us (median of 15,322 calls); with the calls "+
+		"inside it, it took 1.00 s.")
+	f(310, 310, of300, "It took 310 us, all own time: close to the typical 300 us")
+	f(3, 3, of300, "It took 3 us, all own time: 1.00 % of the typical 300 us")
 	f(7, 7, `{"histogram":{"Histogram Bin Counts":[1],"Histogram Bin Edges":[0,1]}}`,
-		"It took 7 us, all of it its own: to be compared with the typical 0 us (median of 1 call).")
+		"It took 7 us, all own time: compared with the typical 0 us (median of 1 call).")
 	f(400, 500, `{"count":10,"mean":2.5,"stddev":0.25}`,
-		"It took 400 us of its own, 160 times the typical 2.50 us ± 0.25 us (mean and deviation of 10 calls), and 500 us")
-	f(400, 500, `null`, "It took 400 us of its own and 500 us with the calls inside it. What is typical cannot be said: no model is kept.")
-	f(400, 400, `{"trees":4}`, "all of it its own. What is typical cannot be said: no model is kept that can be read.")
+		"Its own time was 400 us, 160 times the typical 2.50 us ± 0.25 us (mean and deviation of 10 calls); with the calls inside it, "+
+			"it took 500 us")
+	f(400, 500, `null`, "Its own time was 400 us; with the calls inside it, it took 500 us. The typical time is unknown: no model is stored.")
+	f(400, 400, `{"trees":4}`, "all own time. The typical time is unknown: the stored model cannot be read.")
 }
 
-func TestLaunchesAreTheSameInAllForms(t *testing.T) {
+func TestLaunchForms(t *testing.T) {
 	r := read(t, "gpu")
 	want := write(t, r, explain.Options{})
-	if !strings.Contains(want, "It was launched on thread 0, 28 us before it began, by event 0:3:1361:") {
+	if !strings.Contains(want, "It was launched on thread 0, 28 us before its entry, by event 0:3:1361:") {
 		t.Errorf("got\n%s", want)
 	}
 	text, err := json.Marshal(r.GPUParent)
@@ -240,7 +241,7 @@ func TestLaunchesAreTheSameInAllForms(t *testing.T) {
 	}
 }
 
-func TestOddLaunchesAreSaidToBe(t *testing.T) {
+func TestUnreadableLaunch(t *testing.T) {
 	f := func(parent any, want string) {
 		t.Helper()
 		r := read(t, "gpu")
@@ -249,16 +250,16 @@ func TestOddLaunchesAreSaidToBe(t *testing.T) {
 			t.Errorf("%v: want %q in\n%s", parent, want, got)
 		}
 	}
-	f(nil, "The call that launched it is not known: the record does not say more.")
-	f("lost.", "The call that launched it is not known: lost.\n")
-	f(17.5, "cannot be read")
-	f(map[string]any{"tid": "x"}, "cannot be read")
-	f(func() {}, "cannot be read")
-	f((*provenance.GPUParent)(nil), "cannot be read")
-	f(map[string]any{"tid": 2, "event_id": "0:1:2"}, "It was launched by event 0:1:2 on thread 2, of which no call stack is kept.")
+	f(nil, "The call that launched it is unknown: the record has no data about it.")
+	f("lost.", "The call that launched it is unknown: lost.\n")
+	f(17.5, "unreadable data")
+	f(map[string]any{"tid": "x"}, "unreadable data")
+	f(func() {}, "unreadable data")
+	f((*provenance.GPUParent)(nil), "unreadable data")
+	f(map[string]any{"tid": 2, "event_id": "0:1:2"}, "It was launched by event 0:1:2 on thread 2, without a stored call stack.")
 }
 
-func TestTheExecutionHasARowOfTheHistogram(t *testing.T) {
+func TestExecutionHasHistogramRow(t *testing.T) {
 	f := func(own trace.Micros, params, want string) {
 		t.Helper()
 		r := read(t, "empty")
@@ -286,7 +287,7 @@ func TestTheExecutionHasARowOfTheHistogram(t *testing.T) {
 	f(3595, `{"histogram":{"Bin Counts":[2,1],"First edge":601,"Bin width":1496.99999999,"Max":3595,"Min":601}}`, "2.10 ms 3.59 ms 1")
 }
 
-func TestHistogramsHaveAtMostTwentyRows(t *testing.T) {
+func TestHistogramRowsAreBounded(t *testing.T) {
 	f := func(edge func(i float64) float64, bins int) {
 		t.Helper()
 		var h struct {
@@ -325,7 +326,7 @@ var errFull = errors.New("disk full")
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
-func TestErrorsOfTheWriterAreReturned(t *testing.T) {
+func TestWriteError(t *testing.T) {
 	if err := explain.Write(fullDisk{}, read(t, "cpu"), explain.Options{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)
 	}

@@ -6,21 +6,21 @@ import (
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// model is what a function was judged by.
+// model is the model by which an execution was judged.
 type model struct{ provenance.Model }
 
-func (m *model) known() bool { return m.Moments != nil || len(m.Counts) > 0 }
+func (m *model) exists() bool { return m.Moments != nil || len(m.Counts) > 0 }
 
-// absence says why there is no model.
+// absence returns why there is no model.
 func (m *model) absence() string {
 	if m.Given {
-		return "no model is kept that can be read"
+		return "the stored model cannot be read"
 	}
-	return "no model is kept"
+	return "no model is stored"
 }
 
-// binOf returns the number of the bin that holds v, -1 below all, and the number
-// of bins above all. A bin holds its lower edge; the last one both.
+// binOf returns the index of the bin with v, -1 below all bins, and their number above all. A
+// bin includes its lower edge; the last bin includes both edges.
 func (m *model) binOf(v float64) int {
 	last := len(m.Counts) - 1
 	width := m.Edges[last+1] - m.Edges[last]

@@ -8,15 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/base/trace"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// Of a stack or list that is longer than maxLines, shown are so many of its
-// beginning, and of its end what is left.
+// Longer stacks and lists are cut to maxLines: the first firstLines and the last.
 const maxLines, firstLines = 50, 15
 
-// stack draws calls as a tree. The record has the innermost first, the tree last.
+// stack draws calls as a tree, the outermost first.
 func (p *page) stack(title string, calls []provenance.StackEntry) {
 	if len(calls) == 0 {
 		p.none = append(p.none, "call stack")
@@ -33,7 +33,7 @@ func (p *page) tree(calls []provenance.StackEntry) {
 		if c.Entry == 0 && p.Entry != 0 {
 			return "?"
 		}
-		return offset(p.after(c.Entry))
+		return text.Offset(p.after(c.Entry))
 	}
 	took := func(c *provenance.StackEntry) string { return lasted(c.Entry, c.Exit) }
 	starts, times := max(5, widest(calls, start)), max(4, widest(calls, took))
@@ -54,10 +54,10 @@ func (p *page) tree(calls []provenance.StackEntry) {
 	}
 }
 
-// skip says that n lines are left out.
-func (p *page) skip(n int) { p.line("  … %s more …", grouped(float64(n))) }
+// skip reports n lines that are left out.
+func (p *page) skip(n int) { p.line("  … %s more …", text.Number(float64(n))) }
 
-// elided yields the numbers of the lines to show of n, and calls skip in between.
+// elided yields the indices of the lines to show of n, and calls skip where it leaves out some.
 func elided(n int, skip func(int)) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := 0; i < n; i++ {
@@ -72,48 +72,48 @@ func elided(n int, skip func(int)) func(func(int) bool) {
 	}
 }
 
-// lasted is the time that a call took.
+// lasted returns the time that a call took.
 func lasted(entry, exit trace.Micros) string {
 	if open(entry, exit) {
 		return "still open"
 	}
-	return span(between(entry, exit))
+	return text.Duration(between(entry, exit))
 }
 
 // open reports whether a call had not ended when the record was written.
 func open(entry, exit trace.Micros) bool { return exit == 0 || exit < entry }
 
-// gpu tells where a kernel ran, and which call launched it.
+// gpu describes where a kernel ran and which call launched it.
 func (p *page) gpu() {
 	if !p.IsGPUEvent && p.GPULocation == nil && p.GPUParent == nil {
 		return
 	}
 	p.heading("GPU")
-	where := "Where on the GPU it ran is not known."
+	where := "Its place on the GPU is unknown."
 	if l := p.GPULocation; l != nil {
-		where = fmt.Sprintf("It ran on device %s, context %s, stream %s; the trace calls that thread %d.", part(l.Device), part(l.Context),
+		where = fmt.Sprintf("It ran on device %s, context %s, stream %s (thread %d of the trace).", part(l.Device), part(l.Context),
 			part(l.Stream), l.Thread)
 	}
 	parent, why := launch(p.GPUParent)
 	switch {
 	case parent == nil:
-		p.text("  ", where)
-		p.text("  ", "The call that launched it is not known: "+why)
+		p.paragraph("  ", where)
+		p.paragraph("  ", "The call that launched it is unknown: "+why)
 		return
 	case len(parent.CallStack) == 0:
-		p.text("  ", where)
-		p.text("  ", fmt.Sprintf("It was launched by event %s on thread %d, of which no call stack is kept.",
-			cut(escaped(parent.EventID), minWidth/2), parent.TID))
+		p.paragraph("  ", where)
+		p.paragraph("  ", fmt.Sprintf("It was launched by event %s on thread %d, without a stored call stack.",
+			text.Shorten(escaped(parent.EventID), minWidth/2), parent.TID))
 		return
 	}
-	p.text("  ", where)
-	p.text("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry),
-		cut(escaped(parent.EventID), minWidth/2)))
+	p.paragraph("  ", where)
+	p.paragraph("  ", fmt.Sprintf("It was launched on thread %d, %s, by event %s:", parent.TID, p.whenText(parent.CallStack[0].Entry),
+		text.Shorten(escaped(parent.EventID), minWidth/2)))
 	p.line("")
 	p.tree(parent.CallStack)
 }
 
-// part writes a number of a location, of which the highest stands for unknown.
+// part formats a number of a location; the highest number means unknown.
 func part(n uint64) string {
 	if n == math.MaxUint64 {
 		return "unknown"
@@ -121,23 +121,22 @@ func part(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// launch reads the gpu_parent of a record: what it is made of where it was made
-// here, and what JSON makes of it where it was read. Without one it says why.
+// launch decodes the gpu_parent of a record, which may come from JSON. Without one it says why.
 func launch(v any) (parent *provenance.GPUParent, why string) {
 	switch v := v.(type) {
 	case nil:
-		return nil, "the record does not say more."
+		return nil, "the record has no data about it."
 	case string:
 		return nil, strings.TrimRight(escaped(v), ".") + "."
 	case provenance.GPUParent:
 		return &v, ""
 	}
-	const odd = "what the record says of it cannot be read."
-	text, err := json.Marshal(v)
+	const odd = "the record has unreadable data about it."
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, odd
 	}
-	if json.Unmarshal(text, &parent) != nil || parent == nil {
+	if json.Unmarshal(raw, &parent) != nil || parent == nil {
 		return nil, odd
 	}
 	return parent, ""

@@ -2,14 +2,13 @@ package explain
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
-// counters lists what was counted during the execution.
+// counters lists the counters of the execution.
 func (p *page) counters() {
 	list := p.CounterEvents
 	if len(list) == 0 {
@@ -17,17 +16,17 @@ func (p *page) counters() {
 		return
 	}
 	p.heading("Counters")
-	time := func(c *provenance.CounterEntry) string { return offset(p.after(c.Timestamp)) }
-	value := func(c *provenance.CounterEntry) string { return whole(c.Value) }
+	time := func(c *provenance.CounterEntry) string { return text.Offset(p.after(c.Timestamp)) }
+	value := func(c *provenance.CounterEntry) string { return text.Int(c.Value) }
 	times, values := max(2, widest(list, time)), max(5, widest(list, value))
 	p.line("  %s  %s  COUNTER", right("AT", times), right("VALUE", values))
 	for i := range elided(len(list), p.skip) {
 		c := &list[i]
-		p.line("  %s  %s  %s", right(time(c), times), right(value(c), values), cut(escaped(c.Name), p.Width-times-values-6))
+		p.line("  %s  %s  %s", right(time(c), times), right(value(c), values), text.Shorten(escaped(c.Name), p.Width-times-values-6))
 	}
 }
 
-// nodeState lists the state of the node in as many columns as fit.
+// nodeState lists the state of the node in columns.
 func (p *page) nodeState() {
 	if p.NodeState == nil || len(p.NodeState.Data) == 0 {
 		p.none = append(p.none, "state of the node")
@@ -35,7 +34,7 @@ func (p *page) nodeState() {
 	}
 	list := p.NodeState.Data
 	p.heading("State of the node, %s", p.whenText(p.NodeState.Timestamp))
-	value := func(e *provenance.StateEntry) string { return whole(e.Value) }
+	value := func(e *provenance.StateEntry) string { return text.Int(e.Value) }
 	values := widest(list, value)
 	fields := widest(list, func(e *provenance.StateEntry) string { return escaped(e.Field) })
 	columns := max(1, p.Width/(values+min(fields, enoughForField)+4))
@@ -44,14 +43,11 @@ func (p *page) nodeState() {
 	for i := range rows {
 		var line strings.Builder
 		for k := i; k < len(list); k += rows {
-			fmt.Fprintf(&line, "  %s  %s", right(value(&list[k]), values), left(cut(escaped(list[k].Field), fields), fields))
+			fmt.Fprintf(&line, "  %s  %s", right(value(&list[k]), values), left(text.Shorten(escaped(list[k].Field), fields), fields))
 		}
 		p.line("%s", line.String())
 	}
 }
 
-// enoughForField is how many characters of a field's name tell enough, where
-// whole names would take a column of the table.
+// enoughForField is the width of shortened names of fields.
 const enoughForField = 28
-
-func whole(n uint64) string { return text.Commas(strconv.FormatUint(n, 10), false) }

@@ -9,8 +9,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/base/text"
 )
 
-// escaped returns s fit for a terminal: what is not printable, and bytes that
-// are no UTF-8, in the notation of Go.
+// escaped escapes what is not printable, and bytes that are not UTF-8, like Go.
 func escaped(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -28,28 +27,7 @@ func escaped(s string) string {
 
 func width(s string) int { return utf8.RuneCountInString(s) }
 
-// cut shortens s to n characters by leaving out its middle.
-func cut(s string, n int) string {
-	if len(s) <= n || width(s) <= n {
-		return s
-	}
-	if n < 1 {
-		return ""
-	}
-	r := []rune(s)
-	head := n / 2
-	return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
-}
-
-// bare is a function's name without the place in the source that TAU adds.
-func bare(name string) string {
-	if i := strings.LastIndex(name, " [{"); i > 0 && strings.HasSuffix(name, "}]") {
-		return name[:i]
-	}
-	return name
-}
-
-// named is the name of a function, fit for a terminal.
+// named returns the escaped name of a function.
 func named(name string) string {
 	if name == "" {
 		return "(no name)"
@@ -57,14 +35,14 @@ func named(name string) string {
 	return escaped(name)
 }
 
-// short is that name in at most n characters: without its
-// place in the source where that does not fit, else without its middle.
+// short returns that name in at most n characters, if necessary without its source location
+// and its middle.
 func short(name string, n int) string {
 	name = named(name)
 	if width(name) > n {
-		name = bare(name)
+		name = text.WithoutSource(name)
 	}
-	return cut(name, n)
+	return text.Shorten(name, n)
 }
 
 // wrap breaks words into lines of at most n characters.
@@ -72,7 +50,7 @@ func wrap(words string, n int) []string {
 	var lines []string
 	line, used := "", 0
 	for word := range strings.FieldsSeq(words) {
-		word = cut(word, n)
+		word = text.Shorten(word, n)
 		if used > 0 && used+1+width(word) > n {
 			lines, line, used = append(lines, line), "", 0
 		}
@@ -90,7 +68,7 @@ func right(s string, n int) string { return blank(n-width(s)) + s }
 
 func blank(n int) string { return strings.Repeat(" ", max(0, n)) }
 
-// widest is the width of the widest text that f gives for the items.
+// widest returns the width of the widest text of the items.
 func widest[T any](items []T, f func(*T) string) int {
 	n := 0
 	for i := range items {
@@ -99,39 +77,15 @@ func widest[T any](items []T, f func(*T) string) int {
 	return n
 }
 
-// Numbers and times are written as in the sentences of records.
-func grouped(v float64) string     { return text.Number(v) }
-func threeDigits(v float64) string { return text.ThreeDigits(v) }
-func span(us float64) string       { return text.Duration(us) }
-
-func plural(n float64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(n) + " " + what + "s"
-}
-
-// seconds writes a time within a run.
+// seconds formats a time within a run.
 func seconds(us float64) string {
 	if math.Abs(us) >= 1e15 {
-		return span(us)
+		return text.Duration(us)
 	}
 	return strconv.FormatFloat(us/1e6, 'f', 3, 64) + " s"
 }
 
-// offset writes how long after the entry of the execution something was.
-func offset(us float64) string {
-	switch {
-	case us == 0:
-		return "0"
-	case us > 0:
-		return "+" + span(us)
-	}
-	return span(us)
-}
-
-// offsets writes such times so that they can be compared: to the microsecond, in
-// a unit that suits the greatest.
+// offsets returns a formatter of offsets to the microsecond, in a unit that suits the greatest.
 func offsets(greatest float64) func(us float64) string {
 	unit, by, decimals := " s", 1e6, 3
 	switch {
@@ -140,34 +94,22 @@ func offsets(greatest float64) func(us float64) string {
 	case greatest < 1e7:
 		unit, by, decimals = " ms", 1e3, 3
 	case greatest >= 1e15:
-		return offset
+		return text.Offset
 	}
 	return func(us float64) string {
 		whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Abs(us)/by, 'f', decimals, 64), ".")
-		text := text.Commas(whole, us < 0)
+		words := text.Commas(whole, us < 0)
 		if us > 0 {
-			text = "+" + text
+			words = "+" + words
 		}
 		if fraction != "" {
-			text += "." + fraction
+			words += "." + fraction
 		}
-		return text + unit
+		return words + unit
 	}
 }
 
-// size writes a number of bytes.
-func size(n uint64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
-	v, i := float64(n), 0
-	for v >= 999.5 && i+1 < len(units) {
-		v, i = v/1e3, i+1
-	}
-	text := strconv.FormatFloat(v, 'f', 1, 64)
-	return strings.TrimSuffix(text, ".0") + " " + units[i]
-}
-
-// bar draws from 0 to share of n cells, to the eighth of a cell; what is more
-// than nothing is seen.
+// bar draws a share of n cells in eighths of a cell. Every positive share is visible.
 func bar(share float64, n int) string {
 	if !(share > 0) {
 		return ""
@@ -177,9 +119,9 @@ func bar(share float64, n int) string {
 }
 
 func blocks(eighths int) string {
-	text := strings.Repeat("█", eighths/8)
+	words := strings.Repeat("█", eighths/8)
 	if rest := eighths % 8; rest > 0 {
-		text += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+		words += string([]rune(" ▏▎▍▌▋▊▉")[rest])
 	}
-	return text
+	return words
 }

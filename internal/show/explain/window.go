@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chimbuko/chimbuko/internal/base/text"
 	"github.com/chimbuko/chimbuko/internal/record/provenance"
 )
 
@@ -16,14 +17,14 @@ type moment struct {
 	took       string
 	mark       string
 	name       string
-	brief      string // what to say where the name does not fit; may be empty
+	brief      string // if the name does not fit; may be empty
 	depth      int
 	arrow      string // of a message
-	inner      bool   // has calls of its own in the window
+	inner      bool   // has calls in the window
 	self       bool
 }
 
-// window draws what happened around the execution on a common axis of time.
+// window draws the calls and messages around the execution on a time axis.
 func (p *page) window() {
 	if len(p.EventWindow.Comms) == 0 {
 		p.none = append(p.none, "messages")
@@ -65,12 +66,11 @@ func (p *page) window() {
 		if m.brief != "" && width(name) > names {
 			name = strings.Replace(name, m.name, m.brief, 1)
 		}
-		p.line("  %s  %s %s %s  %s", right(start(m), starts), right(m.took, times), left(m.mark, 2), left(cut(name, names), names), a.draw(m))
+		p.line("  %s  %s %s %s  %s", right(start(m), starts), right(m.took, times), left(m.mark, 2), left(text.Shorten(name, names), names), a.draw(m))
 	}
 }
 
-// moments returns calls and messages in order of time, a message after the call
-// that it belongs to.
+// moments returns calls and messages in order of time, messages after their calls.
 func (p *page) moments() []moment {
 	depths := p.depths()
 	parents := map[string]bool{}
@@ -83,7 +83,7 @@ func (p *page) moments() []moment {
 	})
 	var moments []moment
 	shown := map[string]bool{}
-	// until adds the messages that precede a call, or all.
+	// until adds the messages up to a time.
 	until := func(at float64) {
 		for len(messages) > 0 {
 			m := &messages[0]
@@ -98,7 +98,7 @@ func (p *page) moments() []moment {
 	for i := range p.EventWindow.Execs {
 		c := &p.EventWindow.Execs[i]
 		m := moment{
-			start: p.after(c.Entry), end: p.after(c.Exit), took: lasted(c.Entry, c.Exit), name: bare(named(c.Func)),
+			start: p.after(c.Entry), end: p.after(c.Exit), took: lasted(c.Entry, c.Exit), name: text.WithoutSource(named(c.Func)),
 			depth: depths[c.EventID], inner: parents[c.EventID], self: c.EventID == p.EventID,
 		}
 		if open(c.Entry, c.Exit) {
@@ -123,13 +123,13 @@ func message(c *provenance.CommEntry, at float64, depths map[string]int) moment 
 	switch c.Type {
 	case "SEND":
 		m.arrow = "→"
-		m.brief = fmt.Sprintf("→ %s to rank %d", size(c.Bytes), c.Target)
+		m.brief = fmt.Sprintf("→ %s to rank %d", text.Bytes(c.Bytes), c.Target)
 	case "RECV":
 		m.arrow = "←"
-		m.brief = fmt.Sprintf("← %s from rank %d", size(c.Bytes), c.Source)
+		m.brief = fmt.Sprintf("← %s from rank %d", text.Bytes(c.Bytes), c.Source)
 	default:
 		m.arrow = "?"
-		m.brief = fmt.Sprintf("? %s from rank %d to %d", size(c.Bytes), c.Source, c.Target)
+		m.brief = fmt.Sprintf("? %s from rank %d to %d", text.Bytes(c.Bytes), c.Source, c.Target)
 	}
 	m.name = fmt.Sprintf("%s, tag %d", m.brief, c.Tag)
 	if depth, ok := depths[c.Exec]; ok {
@@ -138,11 +138,10 @@ func message(c *provenance.CommEntry, at float64, depths map[string]int) moment 
 	return m
 }
 
-// depths returns how deep the calls of the window are nested, the outermost 0.
-// Parents are in the window before their children, or on the execution's stack.
-// Any other began before the window and ended before the execution did begin, so
-// that it was called, perhaps not directly, by the innermost call of the stack
-// that was open by then.
+// depths returns the nesting depths of the calls of the window; the outermost is 0. Parents
+// precede their children in the window, or are on the stack of the execution. Any other parent
+// began before the window and ended before the execution, so it is nested, perhaps indirectly,
+// in the innermost call of the stack that was open then.
 func (p *page) depths() map[string]int {
 	depths := map[string]int{}
 	stack := make(map[string]int, len(p.CallStack))
@@ -173,8 +172,7 @@ func (p *page) depths() map[string]int {
 	return depths
 }
 
-// openAt returns the depth of the innermost caller of the execution that was open
-// when c began; -1 if none was.
+// openAt returns the depth of the innermost caller that was open when c began, or -1.
 func (p *page) openAt(c *provenance.WindowEntry) int {
 	for i := 1; i < len(p.CallStack); i++ {
 		if p.CallStack[i].Entry <= c.Entry {
@@ -191,9 +189,8 @@ type axis struct {
 	exact    func(us float64) string
 }
 
-// newAxis covers the execution, messages, and calls without calls of their own.
-// Callers may begin long before and end long after them; only where they do not
-// they are covered, too.
+// newAxis covers the execution, messages, and calls without inner calls. It covers callers only
+// if they do not begin long before or end long after these.
 func newAxis(moments []moment) axis {
 	a := axis{from: math.Inf(1), to: math.Inf(-1)}
 	for i := range moments {
@@ -204,7 +201,7 @@ func newAxis(moments []moment) axis {
 			}
 		}
 	}
-	if a.from > a.to { // calls that are their own callers
+	if a.from > a.to { // cyclic parents
 		a.from, a.to = 0, 0
 	}
 	most := 0.2 * (a.to - a.from)
@@ -222,15 +219,15 @@ func newAxis(moments []moment) axis {
 	return a
 }
 
-// text writes a time: one on the axis so that it can be compared with others.
+// text formats a time; times on the axis have a common format.
 func (a *axis) text(t float64) string {
 	if t < a.from || t > a.to {
-		return offset(t)
+		return text.Offset(t)
 	}
 	return a.exact(t)
 }
 
-// at is the place of a time in cells.
+// at returns the position of a time in cells.
 func (a *axis) at(t float64) float64 {
 	if a.to <= a.from {
 		return 0
@@ -238,7 +235,7 @@ func (a *axis) at(t float64) float64 {
 	return min(max(0, (t-a.from)/(a.to-a.from)), 1) * float64(a.cells)
 }
 
-// header names both ends and, where there is room, the entry of the execution.
+// header labels both ends and, if there is room, the entry of the execution.
 func (a *axis) header() string {
 	first, last := a.text(a.from), a.text(a.to)
 	if width(first)+width(last)+2 > a.cells {
