@@ -1,88 +1,87 @@
 package api
 
-// Explained is what is different about some anomalies.
+// Explained compares the selected anomalies with other executions.
 type Explained struct {
 	Sentence string `json:"sentence"`
 	Selected int64  `json:"selected"` // anomalies
 	Lost     int64  `json:"lost_us"`
-	Reckoned bool   `json:"reckoned"` // both are reckoned from a part, as there are very many
-	Looked   int    `json:"looked"`   // of the selected; fewer if there are very many
-	// What they are held against: executions of the same functions that are kept as
-	// typical, and their other anomalies. Where all calls, ranks or readings are known,
-	// those.
+	Reckoned bool   `json:"reckoned"` // Selected and Lost are extrapolated from a sample
+	Looked   int    `json:"looked"`   // anomalies that were examined
+	// Numbers of typical executions and other anomalies of the same functions that they are
+	// compared with, unless statistics of all calls, ranks or readings are available.
 	Typical   int               `json:"typical"`
 	Others    int               `json:"others"`
 	Functions []ExplainFunction `json:"functions"`
-	Fields    []ExplainField    `json:"fields"`  // the one that explains most first
-	Command   string            `json:"command"` // that gives the same in a terminal
+	Fields    []ExplainField    `json:"fields"`  // best explanation first
+	Command   string            `json:"command"` // command line with the same answer
 }
 
-// ExplainFunction is how many of the anomalies are of a function.
+// ExplainFunction counts the anomalies of a function.
 type ExplainFunction struct {
 	Program    int64  `json:"program"`
 	Function   string `json:"function"`
-	Term       string `json:"term"`       // that chooses them; empty: the function has no name
-	Executions int    `json:"executions"` // of those that were looked at
+	Term       string `json:"term"`       // that selects them; empty: the function has no name
+	Executions int    `json:"executions"` // of the examined
 }
 
-// ExplainField is how the selection differs from the rest in a field.
+// ExplainField is the difference between the selection and the rest in a field.
 type ExplainField struct {
 	Kind string `json:"kind"` // host, rank, link, node-state …
 	Name string `json:"name"`
-	// Key is the field as only, without and groups name it, and Terms choose its values;
-	// none: nothing can be chosen by it.
+	// Key names the field in only, without and groups, and Terms select its values; they are
+	// empty if it cannot be selected.
 	Key   string   `json:"key"`
 	Terms []string `json:"terms"`
-	Role  string   `json:"role"` // cause, when, or chosen: the selection was made by it
-	// Values are those that tell the selection from the rest, in words; then as they are:
-	// names, numbers, or a range, of which one side may be open. Of a time it is in
-	// seconds since the begin of the run.
+	Role  string   `json:"role"` // cause, when, or chosen if the selection depends on it
+	// Values describes the values that distinguish the selection. They are Labels, Numbers, or
+	// a range that may be open at one end; times are in seconds since the start of the run.
 	Values  string    `json:"values"`
 	Labels  []string  `json:"labels"`
 	Numbers []float64 `json:"numbers"`
 	From    *float64  `json:"from,omitempty"`
 	To      *float64  `json:"to,omitempty"`
-	// With of Of executions have them, and this share of the rest; Rest says what that is.
+	// With of Of executions have these values, and BaselineShare of the rest, which Rest
+	// describes.
 	With          int          `json:"with"`
 	Of            int          `json:"of"`
 	BaselineShare float64      `json:"baseline_share"`
 	Rest          string       `json:"rest"`
-	Support       string       `json:"support"` // all of that in words
-	Bits          float64      `json:"bits"`    // the measure, from 0 to 1
-	Chance        float64      `json:"chance"`  // how likely that is without a reason, in any field
+	Support       string       `json:"support"` // these numbers in words
+	Bits          float64      `json:"bits"`    // strength, from 0 to 1
+	Chance        float64      `json:"chance"`  // probability of such a difference by chance, in any field
 	Notable       bool         `json:"notable"`
 	Bars          []ExplainBar `json:"bars"`
 }
 
-// ExplainBar is what share of both have a value, or lie in a part of a range.
+// ExplainBar is the share of both that have a value, or are in a part of a range.
 type ExplainBar struct {
 	Label         string  `json:"label"`
 	Share         float64 `json:"share"`
 	BaselineShare float64 `json:"baseline_share"`
-	Telling       bool    `json:"telling"` // it is one of those that tell them apart
+	Telling       bool    `json:"telling"` // it distinguishes the selection
 }
 
-// ExplainGroups is a selection broken down by a field.
+// ExplainGroups is a selection grouped by a field.
 type ExplainGroups struct {
-	Field    string `json:"field"` // as only and without name it
+	Field    string `json:"field"` // as in only and without
 	Name     string `json:"name"`
 	Selected int64  `json:"selected"`
 	Lost     int64  `json:"lost_us"`
-	Reckoned bool   `json:"reckoned"` // both are reckoned from a part
-	Looked   int64  `json:"looked"`   // that the rows are of; fewer if there are very many
-	// Rows are those that lost most first; of amounts and times ranges in their order.
+	Reckoned bool   `json:"reckoned"` // Selected and Lost are extrapolated from a sample
+	Looked   int64  `json:"looked"`   // executions in rows
+	// Rows are ordered by lost time; ranges of amounts and times by value.
 	Rows    []ExplainGroup `json:"rows"`
 	Ranges  bool           `json:"ranges"`
-	Values  int            `json:"values"` // how many there are, also those that are not listed
-	Rest    ExplainGroup   `json:"rest"`   // further values together
-	None    ExplainGroup   `json:"none"`   // those without a value
+	Values  int            `json:"values"` // number of all values
+	Rest    ExplainGroup   `json:"rest"`   // values that are not listed
+	None    ExplainGroup   `json:"none"`   // executions without a value
 	Command string         `json:"command"`
 }
 
-// ExplainGroup is the executions with one value, or of a range.
+// ExplainGroup is the executions with one value, or in a range.
 type ExplainGroup struct {
 	Label      string `json:"label"`
-	Term       string `json:"term"` // that chooses them; empty for rest and none
+	Term       string `json:"term"` // that selects them; empty for rest and none
 	Executions int64  `json:"executions"`
 	Lost       int64  `json:"lost_us"`
 }

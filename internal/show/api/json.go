@@ -24,7 +24,7 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// marshalHeatmap gives what encode does, but for the many cells in a tenth of the time.
+// marshalHeatmap is encode for heatmaps, in a tenth of the time.
 func marshalHeatmap(h *Heatmap) (json.RawMessage, error) {
 	cells := h.Cells
 	h.Cells = []HeatCell{}
@@ -43,7 +43,7 @@ func marshalHeatmap(h *Heatmap) (json.RawMessage, error) {
 		}
 		out = strconv.AppendInt(append(out, `{"r":`...), int64(c.Row), 10)
 		out = strconv.AppendInt(append(out, `,"c":`...), int64(c.Column), 10)
-		out = strconv.AppendInt(append(out, `,"v":`...), int64(c.Value), 10) // counts and microseconds are whole
+		out = strconv.AppendInt(append(out, `,"v":`...), int64(c.Value), 10) // values are whole numbers
 		out = append(out, '}')
 	}
 	return append(append(out, ']'), after...), nil

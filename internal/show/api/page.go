@@ -1,6 +1,6 @@
-// Package api has the types of all answers of the dashboard, and nothing else: web/tygo.yaml
-// writes the same types for TypeScript. Times that end in _s are seconds since the start
-// of the run, in _us microseconds. Lists are never null.
+// Package api has the types of all answers of the dashboard. web/tygo.yaml generates the same
+// types for TypeScript. JSON names of times end in _s for seconds since the start of the run and
+// in _us for microseconds. Lists are never null.
 package api
 
 import (
@@ -8,86 +8,86 @@ import (
 	"time"
 )
 
-// Level is how bad something is, for a color.
+// Level is a level of severity, for colors.
 type Level string
 
 // The levels.
 const (
 	LevelGood    Level = "good"
-	LevelUnknown Level = "unknown" // too early to say, or nothing is there
+	LevelUnknown Level = "unknown" // too early, or no data
 	LevelWatch   Level = "watch"
 	LevelBad     Level = "bad"
 )
 
-// Overview answers: is my run healthy; if not, where and since when.
+// Overview is the health of a run: whether, where and since when it has problems.
 type Overview struct {
 	Run     string    `json:"run"`
-	Place   string    `json:"place,omitempty"` // where it is, as commands name it; not there: not known
+	Place   string    `json:"place,omitempty"` // directory, file or address in command lines
 	State   State     `json:"state"`
-	Live    bool      `json:"live"`           // this process watches it, and it has not ended
+	Live    bool      `json:"live"`           // watched by this process, and not ended
 	Began   time.Time `json:"began,omitzero"` // time of day of 0 s
-	Length  float64   `json:"length_s"`       // what is known of the run so far
+	Length  float64   `json:"length_s"`       // analyzed so far
 	Verdict Verdict   `json:"verdict"`
-	// Notices are what a reader must know before trusting the rest: silent ranks,
-	// models that are warming up, drops, a backlog, a damaged store; worst first.
+	// Notices limit the reliability of the rest: silent ranks, models with few samples, drops, a
+	// backlog, a damaged store; worst first.
 	Notices  []Notice   `json:"notices"`
 	Figures  Figures    `json:"figures"`
-	Issues   []Issue    `json:"issues"` // the worst, without those that are muted or expected
+	Issues   []Issue    `json:"issues"` // the worst open ones
 	Strip    Strip      `json:"strip"`  // lost time by kind over the whole run
 	Programs []Program  `json:"programs"`
-	Slowest  []Slowest  `json:"slowest"` // of functions, where there are no anomalies to show
+	Slowest  []Slowest  `json:"slowest"` // functions, if there are no anomalies
 	Review   *ReviewEnd `json:"review,omitempty"`
-	// Packets is there where the run is known by packets of statistics only.
+	// Packets is set if only statistics packets of the run are known.
 	Packets *PacketsInfo `json:"packets,omitempty"`
 }
 
-// Verdict is the run in a sentence.
+// Verdict sums up a run in a sentence.
 type Verdict struct {
 	Level    Level  `json:"level"`
 	Sentence string `json:"sentence"`
-	Issue    int    `json:"issue,omitempty"` // number of the one that it names
+	Issue    int    `json:"issue,omitempty"` // number of the named issue
 }
 
-// Notice is something that limits how far the page can be trusted.
+// Notice limits the reliability of the page.
 type Notice struct {
 	Level    Level  `json:"level"`
 	Topic    string `json:"topic"`    // silent-ranks, warming, drops, backlog, store, health, no-data, review
-	Sentence string `json:"sentence"` // what it is and what to do
+	Sentence string `json:"sentence"` // problem and remedy
 }
 
-// Figures are the key figures. Those that are not known are left out.
+// Figures are the key figures. Unknown ones are left out.
 type Figures struct {
-	// by anomalies, each of them once: those of causes, and of waits on the ranks that waited
+	// Lost counts each anomaly once: causes, and waits on the waiting ranks.
 	Lost              int64    `json:"lost_us"`
-	LostPercent       *float64 `json:"lost_percent,omitempty"`        // of the time of all ranks
-	CoreHoursLost     float64  `json:"core_hours_lost"`               // Lost in hours
-	Anomalies         int64    `json:"anomalies"`                     // that count: not withdrawn
-	AnomaliesPerHour  float64  `json:"anomalies_per_hour"`            // of the run's own time
-	Provisional       bool     `json:"provisional"`                   // the review at the end is still to come
-	Calls             *int64   `json:"calls,omitempty"`               // judged
-	Events            *int64   `json:"events,omitempty"`              // read
-	EventsPerSecond   *float64 `json:"events_per_second,omitempty"`   // now, of a live run
-	Kept              int64    `json:"kept"`                          // executions in the store, typical ones included
-	Reduction         *float64 `json:"reduction,omitempty"`           // calls judged for one execution that is kept
-	Functions         int64    `json:"functions"`                     // known
-	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`      // of them with as many samples as a judgment needs
-	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"` // how many samples that is
-	Dropped           *int64   `json:"dropped,omitempty"`             // messages given up
+	LostPercent       *float64 `json:"lost_percent,omitempty"`      // of the time of all ranks
+	CoreHoursLost     float64  `json:"core_hours_lost"`             // Lost in hours
+	Anomalies         int64    `json:"anomalies"`                   // not withdrawn
+	AnomaliesPerHour  float64  `json:"anomalies_per_hour"`          // of run time
+	Provisional       bool     `json:"provisional"`                 // before the review at the end
+	Calls             *int64   `json:"calls,omitempty"`             // judged
+	Events            *int64   `json:"events,omitempty"`            // read
+	EventsPerSecond   *float64 `json:"events_per_second,omitempty"` // of a live run
+	Kept              int64    `json:"kept"`                        // stored executions, including typical ones
+	Reduction         *float64 `json:"reduction,omitempty"`         // judged calls per stored execution
+	Functions         int64    `json:"functions"`
+	FunctionsWarm     *int64   `json:"functions_warm,omitempty"`      // functions with enough samples for judgment
+	FunctionsMinCalls int64    `json:"functions_min_calls,omitempty"` // that number of samples
+	Dropped           *int64   `json:"dropped,omitempty"`             // discarded messages
 	Ranks             int64    `json:"ranks"`                         // seen
-	RanksExpected     *int64   `json:"ranks_expected,omitempty"`      // that should come
-	Hosts             int64    `json:"hosts"`                         // that they are on
-	// without waits because of another issue, which are told with that one
+	RanksExpected     *int64   `json:"ranks_expected,omitempty"`
+	Hosts             int64    `json:"hosts"`
+	// Issues leaves out waits because of another issue.
 	Issues       int64    `json:"issues"`
-	Victims      int64    `json:"victims"`                          // anomalies that waited for somebody
+	Victims      int64    `json:"victims"`                          // anomalies that waited for others
 	IssuesMuted  int64    `json:"issues_muted"`                     // muted or expected
-	MutedLost    int64    `json:"muted_lost_us"`                    // what those lost; Lost has it, too
-	LastEventAge *float64 `json:"last_event_age_seconds,omitempty"` // of a live run: since the newest data
+	MutedLost    int64    `json:"muted_lost_us"`                    // lost time of these, included in Lost
+	LastEventAge *float64 `json:"last_event_age_seconds,omitempty"` // of a live run, since the newest data
 }
 
-// Program is one of a workflow.
+// Program is a program of a workflow.
 type Program struct {
 	Program int64  `json:"program"`
-	Name    string `json:"name,omitempty"` // of its executable, where metadata tells
+	Name    string `json:"name,omitempty"` // of its executable, if known
 	Ranks   int64  `json:"ranks"`
 }
 
@@ -100,19 +100,19 @@ type Slowest struct {
 	Calls    int64   `json:"calls"`
 }
 
-// ReviewEnd is what the review at the end of the run did.
+// ReviewEnd is the result of the review at the end of the run.
 type ReviewEnd struct {
 	Flagged   int64 `json:"flagged"` // during the run
 	Confirmed int64 `json:"confirmed"`
 	Withdrawn int64 `json:"withdrawn"`
-	Promoted  int64 `json:"promoted"`
+	Promoted  int64 `json:"promoted"` // flagged only at the end
 }
 
 // Strip is lost time over time, in columns of equal width.
 type Strip struct {
 	From   float64 `json:"from_s"`
 	To     float64 `json:"to_s"`
-	Series []Layer `json:"series"` // one for each kind that occurs, in a fixed order
+	Series []Layer `json:"series"` // one per kind, in a fixed order
 }
 
 // Layer is one kind of a strip.
@@ -122,13 +122,13 @@ type Layer struct {
 	N    []int64 `json:"anomalies"` // by column
 }
 
-// Heatmap is ranks times time. Rows are ranks, or groups of neighbors where there
-// are more ranks than rows were asked for; only cells that are not empty are listed.
+// Heatmap is lost time by rank and time. Rows are ranks, or groups of neighbors if there are
+// too many ranks. Empty cells are left out.
 type Heatmap struct {
 	From    float64    `json:"from_s"`
 	To      float64    `json:"to_s"`
 	Columns int        `json:"columns"`
-	Metric  string     `json:"metric"` // lost, own (without waits) or anomalies
+	Metric  string     `json:"metric"` // lost, own (lost without waits) or anomalies
 	Rows    []HeatRow  `json:"rows"`   // ordered by program, host, rank
 	Cells   []HeatCell `json:"cells"`
 	Max     float64    `json:"max"` // of all values
@@ -138,22 +138,22 @@ type Heatmap struct {
 type HeatRow struct {
 	Program   int64  `json:"program"`
 	FirstRank int64  `json:"first_rank"`
-	LastRank  int64  `json:"last_rank"` // the same as the first unless ranks are grouped
-	Ranks     int64  `json:"ranks"`     // how many; where hosts have no neighbors, not all between first and last
+	LastRank  int64  `json:"last_rank"` // equal to the first unless ranks are grouped
+	Ranks     int64  `json:"ranks"`     // number; may be fewer than those between first and last
 	Host      string `json:"host"`      // of the first
 	Silent    bool   `json:"silent,omitempty"`
-	Lost      int64  `json:"lost_us"` // of the whole row
+	Lost      int64  `json:"lost_us"` // of the row
 	Anomalies int64  `json:"anomalies"`
 }
 
-// HeatCell is row, column, value; short names, for there are many.
+// HeatCell is a cell. Its names are short because there are many.
 type HeatCell struct {
 	Row    int     `json:"r"`
 	Column int     `json:"c"`
 	Value  float64 `json:"v"`
 }
 
-// Issue is one thing that is wrong, as chimbuko issues lists it.
+// Issue is a group of anomalies with a common cause, as in chimbuko issues.
 type Issue struct {
 	Key        string   `json:"key"`   // stays the same while numbers change
 	Number     int      `json:"issue"` // 1 for the worst
@@ -163,7 +163,7 @@ type Issue struct {
 	Path       string   `json:"call_path"`
 	Kind       string   `json:"kind"`
 	Role       string   `json:"role,omitempty"`
-	Cause      int      `json:"cause,omitempty"` // number of the issue that made these wait
+	Cause      int      `json:"cause,omitempty"` // number of the issue that caused these waits
 	Anomalies  int64    `json:"anomalies"`
 	Lost       int64    `json:"lost_us"`
 	Longest    int64    `json:"longest_us"`
@@ -189,15 +189,15 @@ type Issue struct {
 	Label      *Label `json:"label,omitempty"`
 }
 
-// IssueList is all issues of a run.
+// IssueList lists the issues of a run.
 type IssueList struct {
 	Rows     []Issue `json:"rows"`
 	Writable bool    `json:"writable"` // labels can be set
 	Stored   bool    `json:"stored"`   // as found at the end of the run; else as of now
-	Total    int64   `json:"total"`    // rows may be the worst of them
+	Total    int64   `json:"total"`    // of all issues; rows may be the worst
 }
 
-// Label is what a person said of an issue.
+// Label is the opinion of a person about an issue.
 type Label struct {
 	Key   string    `json:"key"`   // of the issue
 	State string    `json:"state"` // open, muted or expected
@@ -205,10 +205,10 @@ type Label struct {
 	At    time.Time `json:"at"`
 }
 
-// Plot is the executions of an issue over time, with what is normal.
+// Plot is the executions of an issue over time, with the normal range.
 type Plot struct {
 	Points    []PlotPoint `json:"points"` // anomalies and typical executions, by time
-	Total     int64       `json:"total"`  // there are; points may be the ones that lost most
+	Total     int64       `json:"total"`  // of all anomalies; points may be those that lost most
 	TypicalUS *Range      `json:"typical_us,omitempty"`
 	Threshold *Range      `json:"threshold_us,omitempty"` // values outside are flagged
 }
@@ -225,13 +225,13 @@ type PlotPoint struct {
 	Status  string  `json:"status,omitempty"`
 }
 
-// Range is from low to high; a side that has no bound is left out.
+// Range is from low to high; an open end is left out.
 type Range struct {
 	Low  *float64 `json:"low,omitempty"`
 	High *float64 `json:"high,omitempty"`
 }
 
-// Evidence is all there is to say of one execution.
+// Evidence is all data about an execution.
 type Evidence struct {
 	Event      string          `json:"event_id"`
 	Program    int64           `json:"program"`
@@ -240,7 +240,7 @@ type Evidence struct {
 	Host       string          `json:"host"`
 	Function   string          `json:"function"`
 	FunctionID string          `json:"function_id"`
-	Anomaly    bool            `json:"anomaly"` // else a typical execution that was kept
+	Anomaly    bool            `json:"anomaly"` // else a typical execution
 	Kind       string          `json:"kind,omitempty"`
 	Status     string          `json:"status,omitempty"` // provisional, confirmed, promoted, withdrawn
 	Sentence   string          `json:"sentence"`         // what happened
@@ -249,7 +249,7 @@ type Evidence struct {
 	Entered    time.Time       `json:"entered"`
 	Exclusive  int64           `json:"exclusive_us"`
 	Inclusive  int64           `json:"inclusive_us"`
-	Judged     int64           `json:"judged_us"` // the time that was judged: one of the two
+	Judged     int64           `json:"judged_us"` // exclusive or inclusive time
 	Lost       int64           `json:"lost_us"`
 	Severity   float64         `json:"severity"`
 	Score      float64         `json:"score"`
@@ -269,7 +269,7 @@ type Evidence struct {
 	Same       int64           `json:"same_signature"`     // anomalies of the issue
 	Previous   string          `json:"previous,omitempty"` // of the issue, by time
 	Next       string          `json:"next,omitempty"`
-	Record     json.RawMessage `json:"record"` // as it is stored
+	Record     json.RawMessage `json:"record"` // stored JSON
 }
 
 // Lane is a thread, or a stream of a GPU, over time.
@@ -286,34 +286,34 @@ type LaneCall struct {
 	Depth    int     `json:"depth"`    // 0 is the outermost
 	Enter    float64 `json:"enter_us"` // relative to the entry of the execution
 	Exit     float64 `json:"exit_us"`
-	Open     bool    `json:"open,omitempty"` // it had not ended: exit is that of the lane's last call
+	Open     bool    `json:"open,omitempty"` // not ended; exit is the end of the lane
 	Anomaly  bool    `json:"anomaly,omitempty"`
 	Self     bool    `json:"self,omitempty"` // the execution itself
-	Group    string  `json:"group"`          // mpi, gpu, io, user: for its color
+	Group    string  `json:"group"`          // mpi, gpu, io or user, for colors
 }
 
 // Arrow is a message, or a launch on a GPU.
 type Arrow struct {
 	Kind     string  `json:"kind"`      // send, receive, launch
-	FromLane int     `json:"from_lane"` // -1: another rank, which the record does not show
+	FromLane int     `json:"from_lane"` // -1: another rank
 	ToLane   int     `json:"to_lane"`
 	From     float64 `json:"from_us"`
 	To       float64 `json:"to_us"`
-	Partner  int64   `json:"partner"` // rank; of launches that of the execution
+	Partner  int64   `json:"partner"` // rank; for launches that of the execution
 	Bytes    uint64  `json:"bytes,omitempty"`
 	Tag      int64   `json:"tag,omitempty"`
 }
 
-// Model is how long a function usually takes.
+// Model is the distribution of the times of a function.
 type Model struct {
 	Algorithm string    `json:"algorithm"`
 	Edges     []float64 `json:"edges_us"` // one more than counts
 	Counts    []int64   `json:"counts"`
 	Samples   int64     `json:"samples"`
-	Typical   *Range    `json:"typical_us,omitempty"`   // that most calls are in
-	Normal    []Range   `json:"normal_us"`              // of modal: all usual times, one for each mode
+	Typical   *Range    `json:"typical_us,omitempty"`   // of most calls
+	Normal    []Range   `json:"normal_us"`              // of modal models: one range per mode
 	Threshold *Range    `json:"threshold_us,omitempty"` // values outside are flagged
-	Warming   bool      `json:"warming"`                // too few samples for a sure judgment
+	Warming   bool      `json:"warming"`                // too few samples for a reliable judgment
 }
 
 // Twin is a typical execution to compare with.
@@ -329,13 +329,13 @@ type Twin struct {
 	Arrows    []Arrow `json:"arrows"`
 }
 
-// Roles are what an execution has to do with others.
+// Roles relate an execution to others.
 type Roles struct {
 	Role     string  `json:"role,omitempty"` // culprit or victim
 	Sentence string  `json:"sentence,omitempty"`
-	Culprit  *Other  `json:"culprit,omitempty"` // who made it wait
+	Culprit  *Other  `json:"culprit,omitempty"` // that it waited for
 	LateRank *int64  `json:"late_rank,omitempty"`
-	Victims  []Other `json:"victims"`         // who waited because of it; those that lost most
+	Victims  []Other `json:"victims"`         // that waited for it; those that lost most
 	Waits    int64   `json:"waits,omitempty"` // number of all victims
 	WaitLost int64   `json:"waits_lost_us,omitempty"`
 }
@@ -351,7 +351,7 @@ type Other struct {
 	Lost     int64   `json:"lost_us"`
 }
 
-// GPU is where an execution on a GPU ran, and who launched it.
+// GPU is the place of an execution on a GPU and its launch.
 type GPU struct {
 	Device  int64    `json:"device"`
 	Context int64    `json:"context"`
@@ -361,12 +361,12 @@ type GPU struct {
 	Problem string   `json:"problem,omitempty"`
 }
 
-// Counter is a counter that was read in an execution.
+// Counter is a value of a counter during an execution.
 type Counter struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	At    float64 `json:"at_us"` // relative to the entry of the execution
-	// What is usual, over all ranks, where it is known.
+	// Usual values over all ranks, if known.
 	Mean   *float64 `json:"mean,omitempty"`
 	Stddev *float64 `json:"stddev,omitempty"`
 }
@@ -377,12 +377,11 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// FunctionRow is a function of the table. Calls and times of a live run are those
-// known so far, or left out.
+// FunctionRow is a function of the table. Calls and times of a live run may be missing.
 type FunctionRow struct {
 	ID             string   `json:"id"`
 	Program        int64    `json:"program"`
-	FID            int64    `json:"fid"` // number in documents
+	FID            int64    `json:"fid"` // number in records
 	Function       string   `json:"function"`
 	Group          string   `json:"group"` // mpi, gpu, io, user
 	Calls          *int64   `json:"calls,omitempty"`
@@ -398,20 +397,20 @@ type FunctionRow struct {
 	Modes          *int64   `json:"modes,omitempty"` // of its model
 }
 
-// FunctionTable is all functions, those that lost most first.
+// FunctionTable lists functions, those that lost most first.
 type FunctionTable struct {
 	Rows  []FunctionRow `json:"rows"`
-	Total int64         `json:"total"`          // rows may be the first of them
-	Next  string        `json:"next,omitempty"` // cursor of the following page
+	Total int64         `json:"total"`          // of all functions
+	Next  string        `json:"next,omitempty"` // cursor of the next page
 }
 
-// FunctionDetail is what a row of the table unfolds to.
+// FunctionDetail is the details of a function.
 type FunctionDetail struct {
 	FunctionRow `tstype:",extends"`
 
 	Model *Model         `json:"model,omitempty"`
 	Ranks []FunctionRank `json:"ranks"` // with anomalies
-	Paths []FunctionPath `json:"paths"` // that lead here
+	Paths []FunctionPath `json:"paths"` // to the function
 	Strip Strip          `json:"strip"`
 }
 
@@ -426,7 +425,7 @@ type FunctionRank struct {
 	Last      float64 `json:"last_s"`
 }
 
-// FunctionPath is a way to call a function.
+// FunctionPath is a call path to a function.
 type FunctionPath struct {
 	Path      []string `json:"call_path"`
 	Anomalies int64    `json:"anomalies"`
@@ -437,7 +436,7 @@ type FunctionPath struct {
 type Flame struct {
 	Metric string    `json:"metric"` // time or lost
 	Root   FlameNode `json:"root"`
-	// Partial says why the tree does not show all; empty: it does.
+	// Partial says what the tree leaves out.
 	Partial string `json:"partial,omitempty"`
 }
 
@@ -451,14 +450,14 @@ type FlameNode struct {
 	Children []FlameNode `json:"children"`
 }
 
-// Found is what the search box offers.
+// Found is a result of a search.
 type Found struct {
 	Kind  string `json:"kind"` // function, host, rank, event, issue
 	Text  string `json:"text"`
-	Route string `json:"route"` // of the page, after the #
+	Route string `json:"route"` // of the page, after #
 }
 
-// FoundList is the answer to a search, the best first.
+// FoundList is the results of a search, the best first.
 type FoundList struct {
 	Rows []Found `json:"rows"`
 }

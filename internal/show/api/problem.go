@@ -1,20 +1,20 @@
 package api
 
-// ProblemKind says what kind of problem a question had.
+// ProblemKind classifies problems.
 type ProblemKind int
 
 // The kinds of problems.
 const (
 	Internal    ProblemKind = iota
-	Invalid                 // the question makes no sense
-	NotFound                // nothing of that name is known
-	Forbidden               // the answer may not be given, or the change not made
-	Unavailable             // ask again later
-	TooLarge                // the answer has too many bytes
-	TimedOut                // the answer takes too long
+	Invalid                 // invalid request
+	NotFound                // unknown name
+	Forbidden               // not permitted
+	Unavailable             // retry later
+	TooLarge                // too many bytes
+	TimedOut                // timeout
 )
 
-// Problem is why there is no answer, and what to do about it.
+// Problem is the reason for a missing answer, with a hint.
 type Problem struct {
 	Kind    ProblemKind `json:"-"`
 	Message string      `json:"error"`

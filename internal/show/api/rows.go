@@ -2,10 +2,10 @@ package api
 
 import "encoding/json"
 
-// List is rows of the store, each an object with the columns in their order.
+// List is rows of the store as objects, with columns in their order.
 type List struct {
 	Rows []json.RawMessage `json:"rows"`
-	Next string            `json:"next,omitempty"` // cursor of the next page; empty: this is the last
+	Next string            `json:"next,omitempty"` // cursor of the next page; empty: last page
 }
 
 // RunList is the runs of the store.
@@ -14,7 +14,7 @@ type RunList struct {
 	Watched string            `json:"watched"` // name of the run that Status is about
 }
 
-// SnapshotOfRun is the state of the pipeline if the run is the watched one, what lost most,
+// SnapshotOfRun is the state of the pipeline of the watched run, the functions that lost most,
 // and the newest anomalies.
 type SnapshotOfRun struct {
 	Status  *Status           `json:"status,omitempty"`

@@ -2,7 +2,7 @@ package api
 
 import "encoding/json"
 
-// SQLQuestion is a question in SQL: one statement that only reads.
+// SQLQuestion is a read-only SQL statement.
 type SQLQuestion struct {
 	SQL   string `json:"sql"`
 	Args  []any  `json:"args,omitempty"`  // values of $1, $2 …: null, booleans, numbers and texts
@@ -11,11 +11,11 @@ type SQLQuestion struct {
 	Format string `json:"format,omitempty"`
 }
 
-// SQLAnswer is its answer.
+// SQLAnswer is the answer to a statement.
 type SQLAnswer struct {
 	Columns []SQLColumn         `json:"columns"`
 	Rows    [][]json.RawMessage `json:"rows"`
-	Cut     bool                `json:"cut"` // there were more rows
+	Cut     bool                `json:"cut"` // more rows exist
 	Seconds float64             `json:"seconds"`
 }
 
@@ -25,10 +25,10 @@ type SQLColumn struct {
 	Type string `json:"type"` // bool, int, float, string, json or time
 }
 
-// SQLProblem is what is wrong with a question, as all problems are told.
+// SQLProblem is a problem with a statement.
 type SQLProblem struct {
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	Line    int    `json:"line,omitempty"`   // of the statement, from 1 on; where it is known
-	Column  int    `json:"column,omitempty"` // of that line, in characters from 1 on
+	Line    int    `json:"line,omitempty"`   // of the statement, starting at 1
+	Column  int    `json:"column,omitempty"` // of that line, in characters starting at 1
 }

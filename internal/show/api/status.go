@@ -2,9 +2,8 @@ package api
 
 import "time"
 
-// Status is the state of the pipeline at one time. Durations are in seconds,
-// sizes in bytes, counts since the begin of the run. Parts that are not there or
-// not known are left out of the JSON; so are zero values of optional fields.
+// Status is the state of the pipeline. Durations are in seconds, sizes in bytes, counts since
+// the start of the run. JSON leaves out missing parts and zero values of optional fields.
 type Status struct {
 	Run    RunStatus    `json:"run"`
 	Totals Totals       `json:"totals"`
@@ -23,25 +22,25 @@ type State string
 const (
 	Waiting   State = "waiting" // for traces
 	Running   State = "running"
-	Reviewing State = "reviewing" // the traces have ended, anomalies are judged again
+	Reviewing State = "reviewing" // traces have ended, anomalies are judged again
 	Finished  State = "finished"
 	Failed    State = "failed"
-	// Incomplete is a run whose work stopped before its review. It can be resumed.
+	// Incomplete runs stopped before their review. They can be resumed.
 	Incomplete State = "incomplete"
 )
 
-// States are all states of a run, in order.
+// States lists all states of a run, in order.
 var States = []State{Waiting, Running, Reviewing, Finished, Failed, Incomplete}
 
 // Open reports whether the run has not ended: a process works on it, or can resume it.
 func (s State) Open() bool { return s == Waiting || s == Running || s == Reviewing || s == Incomplete }
 
-// RunStatus is about the run as a whole.
+// RunStatus is the state of the run.
 type RunStatus struct {
 	Name    string    `json:"name"`
 	State   State     `json:"state"`
 	Started time.Time `json:"started,omitzero"`
-	Now     time.Time `json:"now"` // when the status was taken
+	Now     time.Time `json:"now"` // time of the status
 	Version string    `json:"version,omitempty"`
 }
 
@@ -55,15 +54,14 @@ type Totals struct {
 	Calls         int64 `json:"calls"`
 	Anomalies     int64 `json:"anomalies"`
 	Functions     int64 `json:"functions"`
-	// FunctionsWarm is how many of them have as many samples as a judgment needs; nil:
-	// that is not known.
+	// FunctionsWarm counts the functions with enough samples for judgment; nil: unknown.
 	FunctionsWarm *int64 `json:"functions_warm,omitempty"`
 	BytesRead     int64  `json:"bytes_read"`
 	RecordsSent   int64  `json:"records_sent"`
 	RecordsStored int64  `json:"records_stored"`
 }
 
-// NodeState tells what an analyzer is doing.
+// NodeState is the state of an analyzer.
 type NodeState string
 
 // The states of an analyzer.
@@ -73,10 +71,10 @@ const (
 	NodeWaitingForReview NodeState = "waiting for review"
 	NodeReviewing        NodeState = "reviewing"
 	NodeDone             NodeState = "done"
-	NodeSilent           NodeState = "silent" // not heard of for too long
+	NodeSilent           NodeState = "silent" // no report for too long
 )
 
-// Node is an analyzer, which reads the traces of some ranks.
+// Node is an analyzer of some ranks.
 type Node struct {
 	Name      string    `json:"name"` // unique within the run
 	Host      string    `json:"host,omitempty"`
@@ -88,21 +86,21 @@ type Node struct {
 
 	StepsRead      int64   `json:"steps_read"`
 	StepsExchanged int64   `json:"steps_exchanged"` // with the parameter server
-	Behind         float64 `json:"behind_seconds"`  // the newest data that it could read
+	Behind         float64 `json:"behind_seconds"`  // delay behind the newest trace data
 
 	Events          int64            `json:"events"`
 	EventKinds      map[string]int64 `json:"event_kinds,omitempty"` // function, message, counter
 	EventsPerSecond float64          `json:"events_per_second"`
 	Calls           int64            `json:"calls"`
 	CallsPerSecond  float64          `json:"calls_per_second"`
-	OpenCalls       int64            `json:"open_calls,omitzero"` // held because they have not ended
+	OpenCalls       int64            `json:"open_calls,omitzero"` // calls that have not ended
 	Anomalies       int64            `json:"anomalies"`
 	BytesRead       int64            `json:"bytes_read"`
 
 	RecordsSent    int64   `json:"records_sent"`
-	OutboxMessages int64   `json:"outbox_messages"` // made but not yet taken by the bus
+	OutboxMessages int64   `json:"outbox_messages"` // not yet accepted by the bus
 	OutboxBytes    int64   `json:"outbox_bytes"`
-	Drops          int64   `json:"drops"` // messages given up
+	Drops          int64   `json:"drops"` // discarded messages
 	Exchange       Latency `json:"exchange,omitzero"`
 	ExchangeSent   int64   `json:"exchange_sent_bytes,omitzero"`
 	ExchangeGot    int64   `json:"exchange_received_bytes,omitzero"`
@@ -113,38 +111,38 @@ type Node struct {
 	Tallies []Tally `json:"tallies,omitempty"`
 }
 
-// Latency is how long something took that was done Count times.
+// Latency is the time of an operation that was done Count times.
 type Latency struct {
 	Count int64   `json:"count"`
 	Last  float64 `json:"last_seconds,omitzero"`
 	Mean  float64 `json:"mean_seconds"`
 	Max   float64 `json:"max_seconds,omitzero"`
-	P50   float64 `json:"p50_seconds,omitzero"` // of a recent time
+	P50   float64 `json:"p50_seconds,omitzero"` // of recent operations
 	P99   float64 `json:"p99_seconds,omitzero"`
 }
 
-// Stage is a part of the work on a step, such as read, decode, judge or capture.
+// Stage is a part of the processing of a step: read, decode, judge, capture.
 type Stage struct {
 	Name    string  `json:"name"`
 	Runs    int64   `json:"runs"`
-	Seconds float64 `json:"seconds"` // of all runs together
+	Seconds float64 `json:"seconds"` // of all runs
 }
 
-// Tally counts something that was repaired, skipped or lost.
+// Tally counts repairs, skips or losses of one kind.
 type Tally struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"` // info, repaired, warning, data loss
 	Count    int64  `json:"count"`
-	Sentence string `json:"sentence"` // reads well after the count
+	Sentence string `json:"sentence"` // follows the count
 }
 
-// Rank is what is known of a rank.
+// Rank is the state of a rank.
 type Rank struct {
 	Program   int64     `json:"program"`
 	Rank      int64     `json:"rank"`
 	Host      string    `json:"host,omitempty"`
 	Node      string    `json:"node,omitempty"` // name of the analyzer that reads it
-	Step      int64     `json:"step"`           // the last one read
+	Step      int64     `json:"step"`           // last one read
 	Ended     bool      `json:"ended"`
 	Anomalies int64     `json:"anomalies"`
 	LastHeard time.Time `json:"last_heard,omitzero"`
@@ -155,14 +153,14 @@ type Rank struct {
 type Shard struct {
 	Name               string    `json:"name"`
 	Exchanges          int64     `json:"exchanges"`
-	Repeated           int64     `json:"repeated"` // exchanges that had been done before
+	Repeated           int64     `json:"repeated"` // exchanges that were done before
 	Refused            int64     `json:"refused"`
 	ExchangesPerSecond float64   `json:"exchanges_per_second"`
 	Latency            Latency   `json:"latency,omitzero"`
 	BytesIn            int64     `json:"bytes_in"`
 	BytesOut           int64     `json:"bytes_out"`
 	Models             int64     `json:"models"`
-	Warm               int64     `json:"models_warm"` // with as many samples as a judgment needs
+	Warm               int64     `json:"models_warm"` // with enough samples for judgment
 	Functions          int64     `json:"functions"`
 	Version            int64     `json:"version"` // of the models
 	Snapshot           *Snapshot `json:"snapshot,omitempty"`
@@ -175,19 +173,19 @@ type Snapshot struct {
 	Bytes    int64   `json:"bytes"`
 }
 
-// StoreStatus is about the store and the stream of records before it.
+// StoreStatus is the state of the store and of the stream of records.
 type StoreStatus struct {
 	Kind             string    `json:"kind"`
 	Records          int64     `json:"records"` // stored by this process
 	PendingMessages  int64     `json:"pending_messages"`
 	PendingBytes     int64     `json:"pending_bytes"`
-	Lag              float64   `json:"lag_seconds"` // age of the oldest record that is not stored
+	Lag              float64   `json:"lag_seconds"` // age of the oldest record that is not yet stored
 	RecordsPerSecond float64   `json:"records_per_second"`
-	LastError        string    `json:"last_error,omitempty"` // empty again when writing succeeds
+	LastError        string    `json:"last_error,omitempty"` // empty after the next success
 	LastErrorAt      time.Time `json:"last_error_at,omitzero"`
 }
 
-// Sender is about the live statistics that are sent to others.
+// Sender is the state of the sender of live statistics.
 type Sender struct {
 	Sent       int64     `json:"sent"`
 	Pending    int64     `json:"pending"`
@@ -204,15 +202,15 @@ const (
 	SeverityError   = "error"
 )
 
-// Health judges a part of the pipeline.
+// Health is the health of a part of the pipeline.
 type Health struct {
 	Part     string `json:"part"`
 	OK       bool   `json:"ok"`
 	Severity string `json:"severity"`
-	Sentence string `json:"sentence"` // what is wrong and what to do
+	Sentence string `json:"sentence"` // problem and remedy
 }
 
-// Wrong are the parts that make the whole unfit: not ok, with severity error.
+// Wrong returns the parts with errors.
 func (s *Status) Wrong() (wrong []Health) {
 	for _, h := range s.Health {
 		if !h.OK && h.Severity == SeverityError {
