@@ -181,51 +181,49 @@ export interface TrendSince {
 // source: explain.go
 
 /**
- * Explained is what is different about some anomalies.
+ * Explained compares the selected anomalies with other executions.
  */
 export interface Explained {
   sentence: string;
   selected: number /* int64 */; // anomalies
   lost_us: number /* int64 */;
-  reckoned: boolean; // both are reckoned from a part, as there are very many
-  looked: number /* int */; // of the selected; fewer if there are very many
+  reckoned: boolean; // Selected and Lost are extrapolated from a sample
+  looked: number /* int */; // anomalies that were examined
   /**
-   * What they are held against: executions of the same functions that are kept as
-   * typical, and their other anomalies. Where all calls, ranks or readings are known,
-   * those.
+   * Numbers of typical executions and other anomalies of the same functions that they are
+   * compared with, unless statistics of all calls, ranks or readings are available.
    */
   typical: number /* int */;
   others: number /* int */;
   functions: ExplainFunction[];
-  fields: ExplainField[]; // the one that explains most first
-  command: string; // that gives the same in a terminal
+  fields: ExplainField[]; // best explanation first
+  command: string; // command line with the same answer
 }
 /**
- * ExplainFunction is how many of the anomalies are of a function.
+ * ExplainFunction counts the anomalies of a function.
  */
 export interface ExplainFunction {
   program: number /* int64 */;
   function: string;
-  term: string; // that chooses them; empty: the function has no name
-  executions: number /* int */; // of those that were looked at
+  term: string; // that selects them; empty: the function has no name
+  executions: number /* int */; // of the examined
 }
 /**
- * ExplainField is how the selection differs from the rest in a field.
+ * ExplainField is the difference between the selection and the rest in a field.
  */
 export interface ExplainField {
   kind: string; // host, rank, link, node-state …
   name: string;
   /**
-   * Key is the field as only, without and groups name it, and Terms choose its values;
-   * none: nothing can be chosen by it.
+   * Key names the field in only, without and groups, and Terms select its values; they are
+   * empty if it cannot be selected.
    */
   key: string;
   terms: string[];
-  role: string; // cause, when, or chosen: the selection was made by it
+  role: string; // cause, when, or chosen if the selection depends on it
   /**
-   * Values are those that tell the selection from the rest, in words; then as they are:
-   * names, numbers, or a range, of which one side may be open. Of a time it is in
-   * seconds since the begin of the run.
+   * Values describes the values that distinguish the selection. They are Labels, Numbers, or
+   * a range that may be open at one end; times are in seconds since the start of the run.
    */
   values: string;
   labels: string[];
@@ -233,53 +231,54 @@ export interface ExplainField {
   from?: number /* float64 */;
   to?: number /* float64 */;
   /**
-   * With of Of executions have them, and this share of the rest; Rest says what that is.
+   * With of Of executions have these values, and BaselineShare of the rest, which Rest
+   * describes.
    */
   with: number /* int */;
   of: number /* int */;
   baseline_share: number /* float64 */;
   rest: string;
-  support: string; // all of that in words
-  bits: number /* float64 */; // the measure, from 0 to 1
-  chance: number /* float64 */; // how likely that is without a reason, in any field
+  support: string; // these numbers in words
+  bits: number /* float64 */; // strength, from 0 to 1
+  chance: number /* float64 */; // probability of such a difference by chance, in any field
   notable: boolean;
   bars: ExplainBar[];
 }
 /**
- * ExplainBar is what share of both have a value, or lie in a part of a range.
+ * ExplainBar is the share of both that have a value, or are in a part of a range.
  */
 export interface ExplainBar {
   label: string;
   share: number /* float64 */;
   baseline_share: number /* float64 */;
-  telling: boolean; // it is one of those that tell them apart
+  telling: boolean; // it distinguishes the selection
 }
 /**
- * ExplainGroups is a selection broken down by a field.
+ * ExplainGroups is a selection grouped by a field.
  */
 export interface ExplainGroups {
-  field: string; // as only and without name it
+  field: string; // as in only and without
   name: string;
   selected: number /* int64 */;
   lost_us: number /* int64 */;
-  reckoned: boolean; // both are reckoned from a part
-  looked: number /* int64 */; // that the rows are of; fewer if there are very many
+  reckoned: boolean; // Selected and Lost are extrapolated from a sample
+  looked: number /* int64 */; // executions in rows
   /**
-   * Rows are those that lost most first; of amounts and times ranges in their order.
+   * Rows are ordered by lost time; ranges of amounts and times by value.
    */
   rows: ExplainGroup[];
   ranges: boolean;
-  values: number /* int */; // how many there are, also those that are not listed
-  rest: ExplainGroup; // further values together
-  none: ExplainGroup; // those without a value
+  values: number /* int */; // number of all values
+  rest: ExplainGroup; // values that are not listed
+  none: ExplainGroup; // executions without a value
   command: string;
 }
 /**
- * ExplainGroup is the executions with one value, or of a range.
+ * ExplainGroup is the executions with one value, or in a range.
  */
 export interface ExplainGroup {
   label: string;
-  term: string; // that chooses them; empty for rest and none
+  term: string; // that selects them; empty for rest and none
   executions: number /* int64 */;
   lost_us: number /* int64 */;
 }
@@ -288,21 +287,21 @@ export interface ExplainGroup {
 // source: packets.go
 
 /**
- * PacketsInfo tells of a run of which there is no more than packets of statistics, as the
- * parameter server sends them: counts of anomalies, no executions.
+ * PacketsInfo describes a run that is known only by the statistics packets of a parameter
+ * server: counts of anomalies without executions.
  */
 export interface PacketsInfo {
-  replay: boolean; // they come from files, else from a parameter server
+  replay: boolean; // from files, else from a parameter server
   taken: number /* int64 */; // packets
   total?: number /* int64 */; // of a replay
-  speed?: number /* float64 */; // of a replay: times as fast as it was; 0: at once
-  refused: number /* int64 */; // packets that made no sense
-  left_out: number /* int64 */; // entries for which there was no room
-  problem?: string; // why the last was refused
-  created?: string; // when the newest was made
-  worst: PacketWorst[]; // functions on ranks with most anomalies
+  speed?: number /* float64 */; // of a replay, relative to the original; 0: at once
+  refused: number /* int64 */; // invalid packets
+  left_out: number /* int64 */; // entries beyond the limits
+  problem?: string; // of the last refused packet
+  created?: string; // time of the newest packet
+  worst: PacketWorst[]; // ranks of functions with most anomalies
   by_function: PacketsCount[]; // functions with most anomalies
-  time_in_anomalies_us: number /* int64 */; // all anomalies as long as they were: what is usual is not taken off
+  time_in_anomalies_us: number /* int64 */; // total time of anomalies; usual times are not subtracted
 }
 /**
  * PacketWorst are the anomalies of a function on a rank.
@@ -314,7 +313,7 @@ export interface PacketWorst {
   anomalies: number /* int64 */;
   time_us: number /* int64 */; // in them
   longest_us: number /* int64 */; // of them
-  score: number /* float64 */; // the highest
+  score: number /* float64 */; // highest
 }
 /**
  * PacketsCount are the anomalies of a function.
@@ -329,16 +328,16 @@ export interface PacketsCount {
 //////////
 // source: page.go
 /*
-Package api has the types of all answers of the dashboard, and nothing else: web/tygo.yaml
-writes the same types for TypeScript. Times that end in _s are seconds since the start
-of the run, in _us microseconds. Lists are never null.
+Package api has the types of all answers of the dashboard. web/tygo.yaml generates the same
+types for TypeScript. JSON names of times end in _s for seconds since the start of the run and
+in _us for microseconds. Lists are never null.
 */
 
 /**
- * Level is how bad something is, for a color.
+ * Level is a level of severity, for colors.
  */
 export const LevelGood = "good";
-export const LevelUnknown = "unknown"; // too early to say, or nothing is there
+export const LevelUnknown = "unknown"; // too early, or no data
 export const LevelWatch = "watch";
 export const LevelBad = "bad";
 /**
@@ -346,88 +345,88 @@ export const LevelBad = "bad";
  */
 export type Level = typeof LevelGood | typeof LevelUnknown | typeof LevelWatch | typeof LevelBad;
 /**
- * Overview answers: is my run healthy; if not, where and since when.
+ * Overview is the health of a run: whether, where and since when it has problems.
  */
 export interface Overview {
   run: string;
-  place?: string; // where it is, as commands name it; not there: not known
+  place?: string; // directory, file or address in command lines
   state: State;
-  live: boolean; // this process watches it, and it has not ended
+  live: boolean; // watched by this process, and not ended
   began?: string; // time of day of 0 s
-  length_s: number /* float64 */; // what is known of the run so far
+  length_s: number /* float64 */; // analyzed so far
   verdict: Verdict;
   /**
-   * Notices are what a reader must know before trusting the rest: silent ranks,
-   * models that are warming up, drops, a backlog, a damaged store; worst first.
+   * Notices limit the reliability of the rest: silent ranks, models with few samples, drops, a
+   * backlog, a damaged store; worst first.
    */
   notices: Notice[];
   figures: Figures;
-  issues: Issue[]; // the worst, without those that are muted or expected
+  issues: Issue[]; // the worst open ones
   strip: Strip; // lost time by kind over the whole run
   programs: Program[];
-  slowest: Slowest[]; // of functions, where there are no anomalies to show
+  slowest: Slowest[]; // functions, if there are no anomalies
   review?: ReviewEnd;
   /**
-   * Packets is there where the run is known by packets of statistics only.
+   * Packets is set if only statistics packets of the run are known.
    */
   packets?: PacketsInfo;
 }
 /**
- * Verdict is the run in a sentence.
+ * Verdict sums up a run in a sentence.
  */
 export interface Verdict {
   level: Level;
   sentence: string;
-  issue?: number /* int */; // number of the one that it names
+  issue?: number /* int */; // number of the named issue
 }
 /**
- * Notice is something that limits how far the page can be trusted.
+ * Notice limits the reliability of the page.
  */
 export interface Notice {
   level: Level;
   topic: string; // silent-ranks, warming, drops, backlog, store, health, no-data, review
-  sentence: string; // what it is and what to do
+  sentence: string; // problem and remedy
 }
 /**
- * Figures are the key figures. Those that are not known are left out.
+ * Figures are the key figures. Unknown ones are left out.
  */
 export interface Figures {
   /**
-   * by anomalies, each of them once: those of causes, and of waits on the ranks that waited
+   * Lost counts each anomaly once: causes, and waits on the waiting ranks.
    */
   lost_us: number /* int64 */;
   lost_percent?: number /* float64 */; // of the time of all ranks
   core_hours_lost: number /* float64 */; // Lost in hours
-  anomalies: number /* int64 */; // that count: not withdrawn
-  anomalies_per_hour: number /* float64 */; // of the run's own time
-  provisional: boolean; // the review at the end is still to come
+  anomalies: number /* int64 */; // not withdrawn
+  anomalies_per_hour: number /* float64 */; // of run time
+  provisional: boolean; // before the review at the end
   calls?: number /* int64 */; // judged
   events?: number /* int64 */; // read
-  events_per_second?: number /* float64 */; // now, of a live run
-  kept: number /* int64 */; // executions in the store, typical ones included
-  reduction?: number /* float64 */; // calls judged for one execution that is kept
-  functions: number /* int64 */; // known
-  functions_warm?: number /* int64 */; // of them with as many samples as a judgment needs
-  functions_min_calls?: number /* int64 */; // how many samples that is
-  dropped?: number /* int64 */; // messages given up
+  events_per_second?: number /* float64 */; // of a live run
+  kept: number /* int64 */; // stored executions, including typical ones
+  reduction?: number /* float64 */; // judged calls per stored execution
+  functions: number /* int64 */;
+  functions_warm?: number /* int64 */; // functions with enough samples for judgment
+  functions_min_calls?: number /* int64 */; // that number of samples
+  dropped?: number /* int64 */; // discarded messages
   ranks: number /* int64 */; // seen
-  ranks_expected?: number /* int64 */; // that should come
-  hosts: number /* int64 */; // that they are on
+  ranks_expected?: number /* int64 */;
+  hosts: number /* int64 */;
   /**
-   * without waits because of another issue, which are told with that one
+   * Issues leaves out waits because of another issue.
    */
   issues: number /* int64 */;
-  victims: number /* int64 */; // anomalies that waited for somebody
+  victims: number /* int64 */; // anomalies that waited for others
   issues_muted: number /* int64 */; // muted or expected
-  muted_lost_us: number /* int64 */; // what those lost; Lost has it, too
-  last_event_age_seconds?: number /* float64 */; // of a live run: since the newest data
+  muted_lost_us: number /* int64 */; // lost time of these, included in Lost
+  last_event_age_seconds?: number /* float64 */; // of a live run, since the newest data
 }
 /**
- * Program is one of a workflow.
+ * Program is a program of a workflow.
  */
 export interface Program {
   program: number /* int64 */;
-  name?: string; // of its executable, where metadata tells
+  name?: string; // of its executable, if known
   ranks: number /* int64 */;
 }
 /**
@@ -441,13 +440,13 @@ export interface Slowest {
   calls: number /* int64 */;
 }
 /**
- * ReviewEnd is what the review at the end of the run did.
+ * ReviewEnd is the result of the review at the end of the run.
  */
 export interface ReviewEnd {
   flagged: number /* int64 */; // during the run
   confirmed: number /* int64 */;
   withdrawn: number /* int64 */;
-  promoted: number /* int64 */;
+  promoted: number /* int64 */; // flagged only at the end
 }
 /**
  * Strip is lost time over time, in columns of equal width.
@@ -455,7 +454,7 @@ export interface ReviewEnd {
 export interface Strip {
   from_s: number /* float64 */;
   to_s: number /* float64 */;
-  series: Layer[]; // one for each kind that occurs, in a fixed order
+  series: Layer[]; // one per kind, in a fixed order
 }
 /**
  * Layer is one kind of a strip.
@@ -466,14 +465,14 @@ export interface Layer {
   anomalies: number /* int64 */[]; // by column
 }
 /**
- * Heatmap is ranks times time. Rows are ranks, or groups of neighbors where there
- * are more ranks than rows were asked for; only cells that are not empty are listed.
+ * Heatmap is lost time by rank and time. Rows are ranks, or groups of neighbors if there are
+ * too many ranks. Empty cells are left out.
  */
 export interface Heatmap {
   from_s: number /* float64 */;
   to_s: number /* float64 */;
   columns: number /* int */;
-  metric: string; // lost, own (without waits) or anomalies
+  metric: string; // lost, own (lost without waits) or anomalies
   rows: HeatRow[]; // ordered by program, host, rank
   cells: HeatCell[];
   max: number /* float64 */; // of all values
@@ -484,15 +483,15 @@ export interface Heatmap {
 export interface HeatRow {
   program: number /* int64 */;
   first_rank: number /* int64 */;
-  last_rank: number /* int64 */; // the same as the first unless ranks are grouped
-  ranks: number /* int64 */; // how many; where hosts have no neighbors, not all between first and last
+  last_rank: number /* int64 */; // equal to the first unless ranks are grouped
+  ranks: number /* int64 */; // number; may be fewer than those between first and last
   host: string; // of the first
   silent?: boolean;
-  lost_us: number /* int64 */; // of the whole row
+  lost_us: number /* int64 */; // of the row
   anomalies: number /* int64 */;
 }
 /**
- * HeatCell is row, column, value; short names, for there are many.
+ * HeatCell is a cell. Its names are short because there are many.
  */
 export interface HeatCell {
   r: number /* int */;
@@ -500,7 +499,7 @@ export interface HeatCell {
   v: number /* float64 */;
 }
 /**
- * Issue is one thing that is wrong, as chimbuko issues lists it.
+ * Issue is a group of anomalies with a common cause, as in chimbuko issues.
  */
 export interface Issue {
   key: string; // stays the same while numbers change
@@ -511,7 +510,7 @@ export interface Issue {
   call_path: string;
   kind: string;
   role?: string;
-  cause?: number /* int */; // number of the issue that made these wait
+  cause?: number /* int */; // number of the issue that caused these waits
   anomalies: number /* int64 */;
   lost_us: number /* int64 */;
   longest_us: number /* int64 */;
@@ -539,16 +538,16 @@ export interface Issue {
   label?: Label;
 }
 /**
- * IssueList is all issues of a run.
+ * IssueList lists the issues of a run.
  */
 export interface IssueList {
   rows: Issue[];
   writable: boolean; // labels can be set
   stored: boolean; // as found at the end of the run; else as of now
-  total: number /* int64 */; // rows may be the worst of them
+  total: number /* int64 */; // of all issues; rows may be the worst
 }
 /**
- * Label is what a person said of an issue.
+ * Label is the opinion of a person about an issue.
  */
 export interface Label {
   key: string; // of the issue
@@ -557,11 +556,11 @@ export interface Label {
   at: string;
 }
 /**
- * Plot is the executions of an issue over time, with what is normal.
+ * Plot is the executions of an issue over time, with the normal range.
  */
 export interface Plot {
   points: PlotPoint[]; // anomalies and typical executions, by time
-  total: number /* int64 */; // there are; points may be the ones that lost most
+  total: number /* int64 */; // of all anomalies; points may be those that lost most
   typical_us?: Range;
   threshold_us?: Range; // values outside are flagged
 }
@@ -579,14 +578,14 @@ export interface PlotPoint {
   status?: string;
 }
 /**
- * Range is from low to high; a side that has no bound is left out.
+ * Range is from low to high; an open end is left out.
  */
 export interface Range {
   low?: number /* float64 */;
   high?: number /* float64 */;
 }
 /**
- * Evidence is all there is to say of one execution.
+ * Evidence is all data about an execution.
  */
 export interface Evidence {
   event_id: string;
@@ -596,7 +595,7 @@ export interface Evidence {
   host: string;
   function: string;
   function_id: string;
-  anomaly: boolean; // else a typical execution that was kept
+  anomaly: boolean; // else a typical execution
   kind?: string;
   status?: string; // provisional, confirmed, promoted, withdrawn
   sentence: string; // what happened
@@ -605,7 +604,7 @@ export interface Evidence {
   entered: string;
   exclusive_us: number /* int64 */;
   inclusive_us: number /* int64 */;
-  judged_us: number /* int64 */; // the time that was judged: one of the two
+  judged_us: number /* int64 */; // exclusive or inclusive time
   lost_us: number /* int64 */;
   severity: number /* float64 */;
   score: number /* float64 */;
@@ -625,7 +624,7 @@ export interface Evidence {
   same_signature: number /* int64 */; // anomalies of the issue
   previous?: string; // of the issue, by time
   next?: string;
-  record: unknown; // as it is stored
+  record: unknown; // stored JSON
 }
 /**
  * Lane is a thread, or a stream of a GPU, over time.
@@ -644,36 +643,36 @@ export interface LaneCall {
   depth: number /* int */; // 0 is the outermost
   enter_us: number /* float64 */; // relative to the entry of the execution
   exit_us: number /* float64 */;
-  open?: boolean; // it had not ended: exit is that of the lane's last call
+  open?: boolean; // not ended; exit is the end of the lane
   anomaly?: boolean;
   self?: boolean; // the execution itself
-  group: string; // mpi, gpu, io, user: for its color
+  group: string; // mpi, gpu, io or user, for colors
 }
 /**
  * Arrow is a message, or a launch on a GPU.
  */
 export interface Arrow {
   kind: string; // send, receive, launch
-  from_lane: number /* int */; // -1: another rank, which the record does not show
+  from_lane: number /* int */; // -1: another rank
   to_lane: number /* int */;
   from_us: number /* float64 */;
   to_us: number /* float64 */;
-  partner: number /* int64 */; // rank; of launches that of the execution
+  partner: number /* int64 */; // rank; for launches that of the execution
   bytes?: number /* uint64 */;
   tag?: number /* int64 */;
 }
 /**
- * Model is how long a function usually takes.
+ * Model is the distribution of the times of a function.
  */
 export interface Model {
   algorithm: string;
   edges_us: number /* float64 */[]; // one more than counts
   counts: number /* int64 */[];
   samples: number /* int64 */;
-  typical_us?: Range; // that most calls are in
-  normal_us: Range[]; // of modal: all usual times, one for each mode
+  typical_us?: Range; // of most calls
+  normal_us: Range[]; // of modal models: one range per mode
   threshold_us?: Range; // values outside are flagged
-  warming: boolean; // too few samples for a sure judgment
+  warming: boolean; // too few samples for a reliable judgment
 }
 /**
  * Twin is a typical execution to compare with.
@@ -690,14 +689,14 @@ export interface Twin {
   arrows: Arrow[];
 }
 /**
- * Roles are what an execution has to do with others.
+ * Roles relate an execution to others.
  */
 export interface Roles {
   role?: string; // culprit or victim
   sentence?: string;
-  culprit?: Other; // who made it wait
+  culprit?: Other; // that it waited for
   late_rank?: number /* int64 */;
-  victims: Other[]; // who waited because of it; those that lost most
+  victims: Other[]; // that waited for it; those that lost most
   waits?: number /* int64 */; // number of all victims
   waits_lost_us?: number /* int64 */;
 }
@@ -714,7 +713,7 @@ export interface Other {
   lost_us: number /* int64 */;
 }
 /**
- * GPU is where an execution on a GPU ran, and who launched it.
+ * GPU is the place of an execution on a GPU and its launch.
  */
 export interface GPU {
   device: number /* int64 */;
@@ -725,14 +724,14 @@ export interface GPU {
   problem?: string;
 }
 /**
- * Counter is a counter that was read in an execution.
+ * Counter is a value of a counter during an execution.
  */
 export interface Counter {
   name: string;
   value: number /* float64 */;
   at_us: number /* float64 */; // relative to the entry of the execution
   /**
-   * What is usual, over all ranks, where it is known.
+   * Usual values over all ranks, if known.
    */
   mean?: number /* float64 */;
   stddev?: number /* float64 */;
@@ -745,13 +744,12 @@ export interface Field {
   value: string;
 }
 /**
- * FunctionRow is a function of the table. Calls and times of a live run are those
- * known so far, or left out.
+ * FunctionRow is a function of the table. Calls and times of a live run may be missing.
  */
 export interface FunctionRow {
   id: string;
   program: number /* int64 */;
-  fid: number /* int64 */; // number in documents
+  fid: number /* int64 */; // number in records
   function: string;
   group: string; // mpi, gpu, io, user
   calls?: number /* int64 */;
@@ -767,20 +765,20 @@ export interface FunctionRow {
   modes?: number /* int64 */; // of its model
 }
 /**
- * FunctionTable is all functions, those that lost most first.
+ * FunctionTable lists functions, those that lost most first.
  */
 export interface FunctionTable {
   rows: FunctionRow[];
-  total: number /* int64 */; // rows may be the first of them
-  next?: string; // cursor of the following page
+  total: number /* int64 */; // of all functions
+  next?: string; // cursor of the next page
 }
 /**
- * FunctionDetail is what a row of the table unfolds to.
+ * FunctionDetail is the details of a function.
  */
 export interface FunctionDetail extends FunctionRow {
   model?: Model;
   ranks: FunctionRank[]; // with anomalies
-  paths: FunctionPath[]; // that lead here
+  paths: FunctionPath[]; // to the function
   strip: Strip;
 }
 /**
@@ -796,7 +794,7 @@ export interface FunctionRank {
   last_s: number /* float64 */;
 }
 /**
- * FunctionPath is a way to call a function.
+ * FunctionPath is a call path to a function.
  */
 export interface FunctionPath {
   call_path: string[];
@@ -810,7 +808,7 @@ export interface Flame {
   metric: string; // time or lost
   root: FlameNode;
   /**
-   * Partial says why the tree does not show all; empty: it does.
+   * Partial says what the tree leaves out.
    */
   partial?: string;
 }
@@ -826,15 +824,15 @@ export interface FlameNode {
   children: FlameNode[];
 }
 /**
- * Found is what the search box offers.
+ * Found is a result of a search.
  */
 export interface Found {
   kind: string; // function, host, rank, event, issue
   text: string;
-  route: string; // of the page, after the #
+  route: string; // of the page, after #
 }
 /**
- * FoundList is the answer to a search, the best first.
+ * FoundList is the results of a search, the best first.
  */
 export interface FoundList {
   rows: Found[];
@@ -844,7 +842,7 @@ export interface FoundList {
 // source: sql.go
 
 /**
- * SQLQuestion is a question in SQL: one statement that only reads.
+ * SQLQuestion is a read-only SQL statement.
  */
 export interface SQLQuestion {
   sql: string;
@@ -856,12 +854,12 @@ export interface SQLQuestion {
   format?: string;
 }
 /**
- * SQLAnswer is its answer.
+ * SQLAnswer is the answer to a statement.
  */
 export interface SQLAnswer {
   columns: SQLColumn[];
   rows: unknown[][];
-  cut: boolean; // there were more rows
+  cut: boolean; // more rows exist
   seconds: number /* float64 */;
 }
 /**
@@ -872,22 +870,21 @@ export interface SQLColumn {
   type: string; // bool, int, float, string, json or time
 }
 /**
- * SQLProblem is what is wrong with a question, as all problems are told.
+ * SQLProblem is a problem with a statement.
  */
 export interface SQLProblem {
   error: string;
   hint?: string;
-  line?: number /* int */; // of the statement, from 1 on; where it is known
-  column?: number /* int */; // of that line, in characters from 1 on
+  line?: number /* int */; // of the statement, starting at 1
+  column?: number /* int */; // of that line, in characters starting at 1
 }
 
 //////////
 // source: status.go
 
 /**
- * Status is the state of the pipeline at one time. Durations are in seconds,
- * sizes in bytes, counts since the begin of the run. Parts that are not there or
- * not known are left out of the JSON; so are zero values of optional fields.
+ * Status is the state of the pipeline. Durations are in seconds, sizes in bytes, counts since
+ * the start of the run. JSON leaves out missing parts and zero values of optional fields.
  */
 export interface Status {
   run: RunStatus;
@@ -914,7 +911,7 @@ export const Running: State = "running";
 /**
  * The states of a run.
  */
-export const Reviewing: State = "reviewing"; // the traces have ended, anomalies are judged again
+export const Reviewing: State = "reviewing"; // traces have ended, anomalies are judged again
 /**
  * The states of a run.
  */
@@ -924,17 +921,17 @@ export const Finished: State = "finished";
  */
 export const Failed: State = "failed";
 /**
- * Incomplete is a run whose work stopped before its review. It can be resumed.
+ * Incomplete runs stopped before their review. They can be resumed.
  */
 export const Incomplete: State = "incomplete";
 /**
- * RunStatus is about the run as a whole.
+ * RunStatus is the state of the run.
  */
 export interface RunStatus {
   name: string;
   state: State;
   started?: string;
-  now: string; // when the status was taken
+  now: string; // time of the status
   version?: string;
 }
 /**
@@ -950,8 +947,7 @@ export interface Totals {
   anomalies: number /* int64 */;
   functions: number /* int64 */;
   /**
-   * FunctionsWarm is how many of them have as many samples as a judgment needs; nil:
-   * that is not known.
+   * FunctionsWarm counts the functions with enough samples for judgment; nil: unknown.
    */
   functions_warm?: number /* int64 */;
   bytes_read: number /* int64 */;
@@ -959,7 +955,7 @@ export interface Totals {
   records_stored: number /* int64 */;
 }
 /**
- * NodeState tells what an analyzer is doing.
+ * NodeState is the state of an analyzer.
  */
 export type NodeState = string;
 /**
@@ -985,9 +981,9 @@ export const NodeDone: NodeState = "done";
 /**
  * The states of an analyzer.
  */
-export const NodeSilent: NodeState = "silent"; // not heard of for too long
+export const NodeSilent: NodeState = "silent"; // no report for too long
 /**
- * Node is an analyzer, which reads the traces of some ranks.
+ * Node is an analyzer of some ranks.
  */
 export interface Node {
   name: string; // unique within the run
@@ -999,19 +995,19 @@ export interface Node {
   ranks: number /* int64 */;
   steps_read: number /* int64 */;
   steps_exchanged: number /* int64 */; // with the parameter server
-  behind_seconds: number /* float64 */; // the newest data that it could read
+  behind_seconds: number /* float64 */; // delay behind the newest trace data
   events: number /* int64 */;
   event_kinds?: { [key: string]: number /* int64 */}; // function, message, counter
   events_per_second: number /* float64 */;
   calls: number /* int64 */;
   calls_per_second: number /* float64 */;
-  open_calls?: number /* int64 */; // held because they have not ended
+  open_calls?: number /* int64 */; // calls that have not ended
   anomalies: number /* int64 */;
   bytes_read: number /* int64 */;
   records_sent: number /* int64 */;
-  outbox_messages: number /* int64 */; // made but not yet taken by the bus
+  outbox_messages: number /* int64 */; // not yet accepted by the bus
   outbox_bytes: number /* int64 */;
-  drops: number /* int64 */; // messages given up
+  drops: number /* int64 */; // discarded messages
   exchange?: Latency;
   exchange_sent_bytes?: number /* int64 */;
   exchange_received_bytes?: number /* int64 */;
@@ -1021,42 +1017,42 @@ export interface Node {
   tallies?: Tally[];
 }
 /**
- * Latency is how long something took that was done Count times.
+ * Latency is the time of an operation that was done Count times.
  */
 export interface Latency {
   count: number /* int64 */;
   last_seconds?: number /* float64 */;
   mean_seconds: number /* float64 */;
   max_seconds?: number /* float64 */;
-  p50_seconds?: number /* float64 */; // of a recent time
+  p50_seconds?: number /* float64 */; // of recent operations
   p99_seconds?: number /* float64 */;
 }
 /**
- * Stage is a part of the work on a step, such as read, decode, judge or capture.
+ * Stage is a part of the processing of a step: read, decode, judge, capture.
  */
 export interface Stage {
   name: string;
   runs: number /* int64 */;
-  seconds: number /* float64 */; // of all runs together
+  seconds: number /* float64 */; // of all runs
 }
 /**
- * Tally counts something that was repaired, skipped or lost.
+ * Tally counts repairs, skips or losses of one kind.
  */
 export interface Tally {
   name: string;
   severity: string; // info, repaired, warning, data loss
   count: number /* int64 */;
-  sentence: string; // reads well after the count
+  sentence: string; // follows the count
 }
 /**
- * Rank is what is known of a rank.
+ * Rank is the state of a rank.
  */
 export interface Rank {
   program: number /* int64 */;
   rank: number /* int64 */;
   host?: string;
   node?: string; // name of the analyzer that reads it
-  step: number /* int64 */; // the last one read
+  step: number /* int64 */; // last one read
   ended: boolean;
   anomalies: number /* int64 */;
   last_heard?: string;
@@ -1068,14 +1064,14 @@ export interface Rank {
 export interface Shard {
   name: string;
   exchanges: number /* int64 */;
-  repeated: number /* int64 */; // exchanges that had been done before
+  repeated: number /* int64 */; // exchanges that were done before
   refused: number /* int64 */;
   exchanges_per_second: number /* float64 */;
   latency?: Latency;
   bytes_in: number /* int64 */;
   bytes_out: number /* int64 */;
   models: number /* int64 */;
-  models_warm: number /* int64 */; // with as many samples as a judgment needs
+  models_warm: number /* int64 */; // with enough samples for judgment
   functions: number /* int64 */;
   version: number /* int64 */; // of the models
   snapshot?: Snapshot;
@@ -1089,20 +1085,20 @@ export interface Snapshot {
   bytes: number /* int64 */;
 }
 /**
- * StoreStatus is about the store and the stream of records before it.
+ * StoreStatus is the state of the store and of the stream of records.
  */
 export interface StoreStatus {
   kind: string;
   records: number /* int64 */; // stored by this process
   pending_messages: number /* int64 */;
   pending_bytes: number /* int64 */;
-  lag_seconds: number /* float64 */; // age of the oldest record that is not stored
+  lag_seconds: number /* float64 */; // age of the oldest record that is not yet stored
   records_per_second: number /* float64 */;
-  last_error?: string; // empty again when writing succeeds
+  last_error?: string; // empty after the next success
   last_error_at?: string;
 }
 /**
- * Sender is about the live statistics that are sent to others.
+ * Sender is the state of the sender of live statistics.
  */
 export interface Sender {
   sent: number /* int64 */;
@@ -1120,11 +1116,11 @@ export const SeverityError = "error";
  */
 export type Severity = typeof SeverityInfo | typeof SeverityWarning | typeof SeverityError;
 /**
- * Health judges a part of the pipeline.
+ * Health is the health of a part of the pipeline.
  */
 export interface Health {
   part: string;
   ok: boolean;
   severity: string;
-  sentence: string; // what is wrong and what to do
+  sentence: string; // problem and remedy
 }
