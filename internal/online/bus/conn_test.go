@@ -87,10 +87,10 @@ func TestInvalidOptionsFail(t *testing.T) {
 	f(Options{URL: "http://127.0.0.1:4222"}, "want nats://")
 	f(Options{URL: url + ",nats://"}, "want nats://")
 	f(Options{URL: url, CA: missing}, "missing")
-	f(Options{URL: url, CA: empty}, "no certificate")
+	f(Options{URL: url, CA: empty}, "root certificate")
 	f(Options{URL: url, Cert: missing, Key: missing}, "missing")
 	f(Options{URL: url, Cert: missing}, "needs its key")
-	f(Options{URL: url, Key: missing}, "has no certificate")
+	f(Options{URL: url, Key: missing}, "a key its certificate")
 	f(Options{URL: url, Credentials: missing}, "missing")
 	f(Options{URL: url, Credentials: empty}, "empty")
 }

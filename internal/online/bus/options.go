@@ -3,13 +3,11 @@ package bus
 import (
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -38,9 +36,9 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// natsOptions validates the options and reads the files that they name.
+// natsOptions validates the options. nats.Connect reads the files for TLS.
 func (o Options) natsOptions() ([]nats.Option, error) {
-	secure := o.CA != "" || o.Cert != ""
+	secure := false
 	for one := range strings.SplitSeq(o.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" {
@@ -69,13 +67,16 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 		all = append(all, creds)
 	}
 	if secure {
-		conf, err := tlsConfig(o.CA, o.Cert, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, nats.Secure(conf))
-	} else if o.Key != "" {
-		return nil, fmt.Errorf("key %s has no certificate", o.Key)
+		all = append(all, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if o.CA != "" {
+		all = append(all, nats.RootCAs(o.CA))
+	}
+	switch {
+	case o.Cert != "" && o.Key != "":
+		all = append(all, nats.ClientCert(o.Cert, o.Key))
+	case o.Cert+o.Key != "":
+		return nil, errors.New("a client certificate needs its key, and a key its certificate")
 	}
 	return all, nil
 }
@@ -96,32 +97,6 @@ func tryCredentials(creds nats.Option) error {
 	}
 	_, err := o.SignatureCB([]byte("nonce"))
 	return err
-}
-
-func tlsConfig(ca, cert, key string) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("CA of the message server: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA of the message server: no certificate in %s", ca)
-		}
-	}
-	if cert == "" && key == "" {
-		return conf, nil
-	}
-	if cert == "" || key == "" {
-		return nil, errors.New("a client certificate needs its key, and a key its certificate")
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("client certificate: %w", err)
-	}
-	conf.Certificates = []tls.Certificate{pair}
-	return conf, nil
 }
 
 // retryWait returns how long to wait after a number of attempts. It is random, so that

@@ -20,8 +20,8 @@ const ackTimeout = 10 * time.Second
 const codeStoreFailed jetstream.ErrorCode = 10077
 
 // Publish stores a message and returns nil once the stream has it. The stream drops
-// a second message with the same id for as long as its Dedupe says, so after any
-// error but ErrTooLarge publish again with the same id and data. A message that is
+// a second message with the same id within two minutes, so after any error but
+// ErrTooLarge publish again with the same id and data. A message that is
 // larger than the server accepts is compressed. The error is
 //   - ErrFull when the stream has no room at present;
 //   - ErrAway when there is no connection, or it was lost before the server

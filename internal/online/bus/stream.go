@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +17,10 @@ import (
 )
 
 const (
-	defaultDedupe = 2 * time.Minute
-	callTimeout   = 5 * time.Second // for one request to the server
-	settling      = 15 * time.Second
-	settleTick    = 100 * time.Millisecond
+	dedupe      = 2 * time.Minute // how long a stream remembers ids
+	callTimeout = 5 * time.Second // for one request to the server
+	settling    = 15 * time.Second
+	settleTick  = 100 * time.Millisecond
 )
 
 // Error codes of servers that cannot keep a stream: no room, and no cluster.
@@ -31,10 +33,9 @@ const (
 // exists, and is the default otherwise.
 type StreamOptions struct {
 	Name     string
-	Subjects []string      // that it keeps; * matches one token, > one or more
-	MaxBytes int64         // on disk, with headers; no limit by default
-	Replicas int           // servers of a cluster that keep it; 1 by default
-	Dedupe   time.Duration // how long the stream remembers ids; 2 minutes by default
+	Subjects []string // that it keeps; * matches one token, > one or more
+	MaxBytes int64    // on disk, with headers; no limit by default
+	Replicas int      // servers of a cluster that keep it; 1 by default
 }
 
 // Stream keeps messages in files of the server until its consumer acknowledges them.
@@ -79,7 +80,7 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 	old, err := c.js.Stream(ctx, opt.Name)
 	conf := jetstream.StreamConfig{
 		Name: opt.Name, Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-		MaxBytes: -1, Replicas: 1, Duplicates: defaultDedupe,
+		MaxBytes: -1, Replicas: 1, Duplicates: dedupe,
 	}
 	switch {
 	case err == nil:
@@ -90,26 +91,18 @@ func (c *Conn) stream(ctx context.Context, opt StreamOptions) (jetstream.Stream,
 	case !errors.Is(err, jetstream.ErrStreamNotFound) || len(opt.Subjects) == 0:
 		return nil, err
 	}
-	changed := old == nil
-	if len(opt.Subjects) > 0 && !slices.Equal(conf.Subjects, opt.Subjects) {
-		conf.Subjects, changed = opt.Subjects, true
+	want := conf
+	if len(opt.Subjects) > 0 {
+		want.Subjects = opt.Subjects
 	}
-	if opt.MaxBytes > 0 && conf.MaxBytes != opt.MaxBytes {
-		conf.MaxBytes, changed = opt.MaxBytes, true
-	}
-	if opt.Replicas > 0 && conf.Replicas != opt.Replicas {
-		conf.Replicas, changed = opt.Replicas, true
-	}
-	if opt.Dedupe > 0 && conf.Duplicates != opt.Dedupe {
-		conf.Duplicates, changed = opt.Dedupe, true
-	}
+	want.MaxBytes, want.Replicas = cmp.Or(opt.MaxBytes, conf.MaxBytes), cmp.Or(opt.Replicas, conf.Replicas)
 	switch {
-	case !changed:
+	case old == nil:
+		return c.js.CreateStream(ctx, want)
+	case reflect.DeepEqual(want, conf):
 		return old, nil
-	case old != nil:
-		return c.js.UpdateStream(ctx, conf)
 	}
-	return c.js.CreateStream(ctx, conf)
+	return c.js.UpdateStream(ctx, want)
 }
 
 // DeleteStream deletes a stream and its messages, if it exists.

@@ -20,6 +20,7 @@ import (
 	"github.com/chimbuko/chimbuko/internal/judge/outlier"
 	"github.com/chimbuko/chimbuko/internal/online/paramwire"
 	"github.com/chimbuko/chimbuko/internal/online/protocol"
+	"github.com/chimbuko/chimbuko/internal/show/api"
 )
 
 // Requester sends a request to a service and returns its reply. An error of the
@@ -301,9 +302,8 @@ func (c *Client) Err() error {
 
 // Exchanges sums up the exchanges with all shards.
 type Exchanges struct {
-	Count          int64
-	Last, Sum, Max time.Duration // of requests
-	Sent, Received int64         // bytes
+	api.Latency
+	Sent, Received int64 // bytes
 }
 
 // Exchanges returns the sums so far.

@@ -165,7 +165,8 @@ func (c *Client) count(took time.Duration, sent, received int) {
 	defer c.mu.Unlock()
 	x := &c.exchanged
 	x.Count++
-	x.Last, x.Sum, x.Max = took, x.Sum+took, max(x.Max, took)
+	x.Last = took.Seconds()
+	x.Mean, x.Max = x.Mean+(x.Last-x.Mean)/float64(x.Count), max(x.Max, x.Last)
 	x.Sent += int64(sent)
 	x.Received += int64(received)
 }

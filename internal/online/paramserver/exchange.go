@@ -73,7 +73,7 @@ func (s *State) checkDelta(d *summary.Delta) error {
 	s.mu.Lock()
 	names := s.names
 	s.mu.Unlock()
-	if err := s.checkIDs(d, names); err != nil {
+	if err := checkIDs(d, names); err != nil {
 		return err
 	}
 	for i := range d.Functions {

@@ -136,7 +136,7 @@ func (s *State) restoreNames(m *protocol.Snapshot) error {
 	for _, f := range s.live.Functions() {
 		all.Functions = append(all.Functions, *f)
 	}
-	return s.checkIDs(&all, s.names)
+	return checkIDs(&all, s.names)
 }
 
 // Changes returns the number of changes of the content of snapshots.

@@ -139,13 +139,11 @@ func (s *State) id(name trace.FuncKey) uint32 {
 }
 
 // checkIDs returns an error if a delta has functions without a name.
-func (s *State) checkIDs(d *summary.Delta, names []trace.FuncKey) error {
-	return d.EachFunction(func(id int) error {
-		if id >= len(names) {
-			return fmt.Errorf("no function has the id %d", id)
-		}
-		return nil
-	})
+func checkIDs(d *summary.Delta, names []trace.FuncKey) error {
+	if id := d.MaxID(); id >= len(names) {
+		return fmt.Errorf("no function has the id %d", id)
+	}
+	return nil
 }
 
 // Summary calls f with the run-level statistics, which it must not keep.

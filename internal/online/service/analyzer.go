@@ -271,15 +271,11 @@ func (r *node) status() *protocol.Status {
 		PID: int64(os.Getpid()), Ranks: int64(len(rep.Ranks)), StepsRead: int64(rep.Totals.Steps), Behind: rep.Behind.Seconds(),
 		Events: rep.Totals.Events, Calls: rep.Totals.Calls, OpenCalls: rep.OpenCalls, Anomalies: rep.Totals.Flagged,
 		RecordsSent: out.Sent, OutboxMessages: out.Messages, OutboxBytes: out.Bytes, Drops: out.Deferred,
-		Exchange:     api.Latency{Count: ex.Count, Last: ex.Last.Seconds(), Max: ex.Max.Seconds()},
-		ExchangeSent: ex.Sent, ExchangeGot: ex.Received,
+		Exchange: ex.Latency, ExchangeSent: ex.Sent, ExchangeGot: ex.Received,
 	}
 	n.Host, _ = os.Hostname() // only shown
 	n.RSS, n.CPU = usage()
 	n.BytesRead = r.traceBytes()
-	if ex.Count > 0 {
-		n.Exchange.Mean = ex.Sum.Seconds() / float64(ex.Count)
-	}
 	if n.Events > 0 {
 		n.EventKinds = map[string]int64{"function": rep.Events.Functions, "message": rep.Events.Messages, "counter": rep.Events.Counters}
 	}

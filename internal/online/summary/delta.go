@@ -42,32 +42,26 @@ func (d *Delta) Summarizes() bool {
 	return len(d.Functions)+len(d.Ranks)+len(d.Steps)+len(d.Counters)+len(d.Paths) > 0
 }
 
-// EachFunction calls f with the id of each function in the delta until it fails,
-// and returns its error.
-func (d *Delta) EachFunction(f func(id int) error) error {
-	var err error
-	visit := func(id int) {
-		if err == nil {
-			err = f(id)
-		}
-	}
+// MaxID returns the greatest id of a function in the delta, or -1.
+func (d *Delta) MaxID() int {
+	most := -1
 	for i := range d.Models {
-		visit(d.Models[i].ID)
+		most = max(most, d.Models[i].ID)
 	}
 	for i := range d.Functions {
-		visit(d.Functions[i].ID)
+		most = max(most, d.Functions[i].ID)
 	}
 	for i := range d.Steps {
 		for j := range d.Steps[i].Functions {
-			visit(d.Steps[i].Functions[j].ID)
+			most = max(most, d.Steps[i].Functions[j].ID)
 		}
 	}
 	for i := range d.Paths {
 		for _, e := range d.Paths[i].List {
 			if e.Func != callpath.Other {
-				visit(int(e.Func))
+				most = max(most, int(e.Func))
 			}
 		}
 	}
-	return err
+	return most
 }
